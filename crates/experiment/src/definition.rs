@@ -131,8 +131,10 @@ pub struct LoadSettings {
     pub duration: Duration,
     /// A request counts as failed after it.
     pub timeout: Duration,
-    /// The generator's worker threads.
+    /// Worker threads of each generator.
     pub threads: usize,
+    /// Generators that share the load of each driver, each in a pod of its own.
+    pub generators: usize,
     /// How they wait in every trial; absent: chosen once per run, for the machine.
     pub pacing: Option<Pacing>,
 }

@@ -28,7 +28,7 @@ mod running;
 pub mod sandbox;
 
 pub use mesh::wait::{self, wait_for};
-pub use sandbox::container::{self, Container, ContainerSpec, ContainerUser, ErrorOutput};
+pub use sandbox::container::{self, Container, ContainerSpec, ContainerUser, ErrorOutput, StandardInput};
 pub use sandbox::enter::{Entered, enter, enter_with_ports};
 pub use sandbox::interface::Interface;
 pub use sandbox::lab::{self, Lab};

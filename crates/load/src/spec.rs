@@ -6,7 +6,7 @@ use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
 use crate::share::GeneratorShare;
 use crate::start::Start;
-use crate::target::{Assignment, Family, Targets};
+use crate::target::{Assignment, Family, ServerPer, Targets};
 use crate::tls::TlsClient;
 use experiment::schema::{Pacing, SpokenProtocol};
 use std::num::NonZeroU64;
@@ -148,6 +148,13 @@ impl LoadSpec {
     pub(crate) fn own_connections(&self) -> usize {
         let threads = 0..self.threads;
         threads.map(|thread| self.assignment(thread).servers.len()).sum()
+    }
+
+    /// Servers that no generator has a connection to, where connections keep to theirs, of all servers.
+    pub(crate) fn servers_left_out(&self) -> Option<(usize, usize)> {
+        let servers = self.targets.servers.len();
+        let left_out = servers.saturating_sub(self.connections);
+        (self.targets.server_per == ServerPer::Connection && left_out > 0).then_some((left_out, servers))
     }
 
     /// Connections of a thread of this generator.

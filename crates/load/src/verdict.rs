@@ -32,6 +32,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) started_at: Timestamp,
     /// By how much the wall clock was set or drifted during the window.
     pub(crate) clock_moved: SignedDuration,
+    /// Servers without a connection, where connections keep to theirs, of all servers.
+    pub(crate) servers_left_out: Option<(usize, usize)>,
     /// Requests that were given up since too many waited for connections, and the server of most of them.
     pub(crate) crowded_out: Option<(&'a str, u64)>,
 }
@@ -60,6 +62,7 @@ pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances<'_>) -> Ve
     lag::judge_sending(result, &mut verdict);
     lag::judge_reading(result, &mut verdict);
     lag::note_hidden_waiting(result, &mut verdict);
+    notes::servers_left_out(&circumstances, &mut verdict);
     notes::crowded_out(&circumstances, &mut verdict);
     notes::number(result, &circumstances, &mut verdict);
     notes::clock(result, &circumstances, &mut verdict);

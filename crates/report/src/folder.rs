@@ -290,7 +290,6 @@ mod tests {
             log_tails: BTreeMap::new(),
             hints: Vec::new(),
             push: None,
-            further_domain: None,
             retake: None,
         }
     }

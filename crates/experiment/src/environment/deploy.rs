@@ -1,7 +1,8 @@
 //! The interface between a run and the place where it runs: one machine (the lab), a cluster, or memory in tests.
 //!
 //! [`Environment::deploy`] → [`Deployment`]. A deployment serves one or several trials; each is
-//! [`begin_trial`](Deployment::begin_trial) → [`start`](Deployment::start) of the drivers →
+//! [`begin_trial`](Deployment::begin_trial) → [`start`](Deployment::start) of the drivers' generators → where there are
+//! several, [`release`](Deployment::release) of each once all are ready →
 //! [`next_event`](Deployment::next_event) until every driver has ended, with a [`snapshot`](Deployment::snapshot) at both
 //! ends of the measured window → [`end_trial`](Deployment::end_trial). Then [`finish`](Deployment::finish); dropping a
 //! deployment takes it down too.
@@ -15,7 +16,7 @@ use super::snapshot::Snapshot;
 use super::spec::DeploymentSpec;
 use crate::mode::{MeshKind, Mode};
 use crate::schema::component::ComponentUsage;
-use crate::schema::configuration::{ConfigurationPush, FurtherDomain};
+use crate::schema::configuration::ConfigurationPush;
 use crate::schema::edge::EdgeRecord;
 use crate::schema::event::LoadEvent;
 use crate::schema::gateway::GatewayCounts;
@@ -24,7 +25,7 @@ use crate::schema::host::Host;
 use crate::schema::load::LoadResult;
 use crate::schema::path::PathProof;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A place where trials run.
 pub trait Environment {
@@ -58,22 +59,30 @@ pub trait Deployment {
     /// A component has failed or does not respond.
     fn begin_trial(&mut self, label: &str) -> Result<(), EnvironmentError>;
 
-    /// Starts the drivers of the trial, each at its place in the topology; side by side where starting takes long.
+    /// Starts the generators of the trial, each in a pod of its driver's place in the topology; side by side where starting
+    /// takes long.
     ///
     /// # Errors
-    /// The topology has no such driver, or one cannot be started. Drivers that were started are killed by
+    /// The topology has no such driver or pod, or a generator cannot be started. Those that were started are killed by
     /// [`end_trial`](Self::end_trial), which may follow.
-    fn start(&mut self, drivers: &[DriverStart]) -> Result<(), EnvironmentError>;
+    fn start(&mut self, generators: &[DriverStart]) -> Result<(), EnvironmentError>;
 
-    /// Waits at most `timeout` for the next event of any driver. Each driver that was started sends
+    /// Tells a generator that was started as [`held`](DriverStart::held) and is [`Ready`](LoadEvent::Ready) when its window
+    /// opens, by the wall clock. Its warm-up runs before.
+    ///
+    /// # Errors
+    /// The generator cannot be told. One that has ended since is no error: its end is an event.
+    fn release(&mut self, generator: &str, window_opens_at: SystemTime) -> Result<(), EnvironmentError>;
+
+    /// Waits at most `timeout` for the next event of any generator. Each that was started sends
     /// [`DriverEventKind::Ended`] once, as its last event.
     fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent>;
 
-    /// Tells a driver to end early and keep what it has. A driver that is stopped (frozen) is killed.
-    fn interrupt(&mut self, driver: &str);
+    /// Tells a generator to end early and keep what it has. One that is stopped (frozen) is killed.
+    fn interrupt(&mut self, generator: &str);
 
-    /// Kills a driver that did not end when it was told to. It still sends [`DriverEventKind::Ended`].
-    fn kill(&mut self, driver: &str);
+    /// Kills a generator that did not end when it was told to. It still sends [`DriverEventKind::Ended`].
+    fn kill(&mut self, generator: &str);
 
     /// Reads the counters of every component and of the machine.
     ///
@@ -115,13 +124,19 @@ pub struct ComponentFailure {
     pub how: String,
 }
 
-/// A driver to start.
+/// A generator of a driver to start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DriverStart {
-    /// Its name in the topology.
+    /// The driver's name in the topology.
     pub driver: String,
+    /// The generator's own name, unique in the trial: the driver's where it has a single one.
+    pub generator: String,
+    /// Which pod of the driver's workload it runs in, from 0.
+    pub pod: usize,
+    /// It opens its connections, reports [`LoadEvent::Ready`] and waits for [`Deployment::release`].
+    pub held: bool,
     /// Arguments of `meshmeter load`, without what the deployment knows itself: the URL, certificates, where results and
-    /// events go.
+    /// events go, how it is held.
     pub arguments: Vec<Argument>,
     /// Query of the URL; empty: none.
     pub query: String,
@@ -141,11 +156,11 @@ pub enum Argument {
     },
 }
 
-/// Something that a driver reports.
+/// Something that a generator reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriverEvent {
-    /// The driver's name in the topology.
-    pub driver: String,
+    /// The generator's name.
+    pub generator: String,
     /// Kind of the event, with its content.
     pub kind: DriverEventKind,
 }
@@ -157,11 +172,11 @@ pub enum DriverEventKind {
     Load(LoadEvent),
     /// A line for people.
     Message(String),
-    /// The driver has ended: its last event.
+    /// The generator has ended: its last event.
     Ended(Box<DriverEnd>),
 }
 
-/// How a driver ended.
+/// How a generator ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriverEnd {
     /// Exit code; absent where a signal ended it.
@@ -200,8 +215,6 @@ pub struct TrialEvidence {
     pub hints: Vec<String>,
     /// Time until the configuration had propagated; absent without a control plane.
     pub push: Option<ConfigurationPush>,
-    /// A further domain that was put in force after the load; absent without domains under a control plane.
-    pub further_domain: Option<FurtherDomain>,
 }
 
 /// Requests that a workload served over a whole trial, warm-up included.

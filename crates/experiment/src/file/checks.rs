@@ -81,11 +81,31 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
         (LoadLevels::Closed { clients }, None) => clients.iter().copied().min().unwrap_or(1),
         (LoadLevels::Open { .. }, None) => return Ok(()),
     };
-    match given.load.field("threads")? {
-        Some(field) if load.threads > fewest => Err(field.place().error(
-            format!("{} threads for {fewest} connection{}", load.threads, if fewest == 1 { "" } else { "s" }),
+    let connections = format!("{fewest} connection{}", if fewest == 1 { "" } else { "s" });
+    if let Some(field) = given.load.field("threads")?.filter(|_| load.threads > fewest) {
+        return Err(field.place().error(
+            format!("{} threads for {connections}", load.threads),
             format!("expected at most {fewest}: each thread needs a connection of its own"),
-        )),
+        ));
+    }
+    let Some(field) = given.load.field("generators")? else { return Ok(()) };
+    if load.generators * load.threads > fewest {
+        let threads = if load.threads == 1 { String::new() } else { format!(" of {} threads", load.threads) };
+        return Err(field.place().error(
+            format!("{} generators{threads} for {connections}", load.generators),
+            format!(
+                "expected at most {}: `connections` are those of all generators together, and each thread needs one",
+                fewest / load.threads
+            ),
+        ));
+    }
+    match &load.levels {
+        LoadLevels::Closed { clients } if clients.iter().any(|clients| *clients < load.generators) => {
+            Err(field.place().error(
+                format!("{} generators for fewer clients", load.generators),
+                "expected a client at least for each: `clients` are those of all generators together",
+            ))
+        }
         _ => Ok(()),
     }
 }

@@ -35,7 +35,7 @@ const LISTS: [&str; 8] = [
 ];
 
 /// Keys that hold for the whole run, a section's with a point at its end, and why they are not factors.
-const SINGLE: [(&str, &str); 20] = [
+const SINGLE: [(&str, &str); 21] = [
     ("name", "an experiment has one name"),
     ("question", "an experiment asks one question"),
     ("mesh", "runs of different meshes are compared by `meshmeter compare`"),
@@ -47,6 +47,7 @@ const SINGLE: [(&str, &str); 20] = [
     ("load.duration", "all trials are measured alike"),
     ("load.timeout", "all trials are measured alike"),
     ("load.threads", "all trials are measured by the same generator"),
+    ("load.generators", "all trials are measured by the same generators"),
     ("load.pacing", "all trials are measured by the same generator"),
     ("istio.wasm", "it names a file: runs with different files are compared by `meshmeter compare`"),
     ("istio.extra", "it names a file: runs with different files are compared by `meshmeter compare`"),

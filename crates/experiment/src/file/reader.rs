@@ -30,6 +30,7 @@ const DEFAULT_CONNECTIONS: usize = 4;
 const DEFAULT_WARMUP: Duration = Duration::from_secs(1);
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_GENERATORS: usize = 1000;
 const DEFAULT_THREADS: usize = 1;
 const DEFAULT_REPEATS: usize = 5;
 /// Connections and clients of one generator: beyond this it runs out of ports to one address.
@@ -191,6 +192,7 @@ fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<L
         duration: span("duration", DEFAULT_DURATION)?,
         timeout: span("timeout", DEFAULT_TIMEOUT)?,
         threads: section.field("threads")?.map_or(Ok(DEFAULT_THREADS), |field| field.whole(1..=256))?,
+        generators: section.field("generators")?.map_or(Ok(1), |field| field.whole(1..=MAX_GENERATORS))?,
         pacing: section.field("pacing")?.map(|field| pacing(&field)).transpose()?,
     })
 }

@@ -55,6 +55,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 16]> = LazyLock::new(|| {
                 "duration",
                 "timeout",
                 "threads",
+                "generators",
                 "pacing",
             ],
         ),

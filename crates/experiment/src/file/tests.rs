@@ -127,6 +127,7 @@ fn every_key_is_read_and_the_rest_has_defaults() {
           duration: 10s
           timeout: 5s
           threads: 1
+          generators: 1
         repeats: 5
         retakes: 0
         proxy:
@@ -356,6 +357,9 @@ fn wrong_files_say_where_and_what_was_expected() {
         "modes: [none]\nload: {rate: 1000}\n",
         "name: x\nmodes: [none]\nload: {clients: 8, connections: 4}\n",
         "name: x\nmodes: [none]\nload: {clients: 8, arrival: poisson}\n",
+        "name: x\nmodes: [none]\nload: {rate: 100, generators: 8}\n",
+        "name: x\nmodes: [none]\nload: {clients: [2, 8], connections: 8, generators: 4}\n",
+        "name: x\nmodes: [none]\nload: {rate: 100, generators: [1, 2]}\n",
         "name: x\nmodes: [none]\nload: {rate: 100, threads: 8}\n",
         "name: x\nmodes: [none]\nload: {rate: 100, duration: 10s}\nobjective: {p99.9: 5ms}\n",
         "name: x\nmodes: [none]\nload: {rate: 1000}\nobjective: {p50: 5ms, p99: 4ms}\n",

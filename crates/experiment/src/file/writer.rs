@@ -72,6 +72,7 @@ struct LoadView {
     duration: TimeSpan,
     timeout: TimeSpan,
     threads: usize,
+    generators: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pacing: Option<Pacing>,
 }
@@ -300,6 +301,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             duration: TimeSpan(load.duration),
             timeout: TimeSpan(load.timeout),
             threads: load.threads,
+            generators: load.generators,
             pacing: load.pacing,
         },
         repeats: experiment.repeats,

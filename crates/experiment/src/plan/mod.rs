@@ -77,6 +77,7 @@ impl Plan {
                     duration: one.load.duration,
                     timeout: one.load.timeout,
                     threads: one.load.threads,
+                    generators: one.load.generators,
                     pacing: one.load.pacing,
                     query: String::new(),
                     generator_seed: generator_seeds[position.level],
@@ -127,7 +128,8 @@ fn specs(experiment: &Experiment) -> Vec<DeploymentSpec> {
             &experiment.server,
             experiment.client_cpu_limit_cores,
         );
-        let made = made.expect("the reader of the experiment made this topology before");
+        let mut made = made.expect("the reader of the experiment made this topology before");
+        made.set_generators(experiment.load.generators);
         let topology = topologies.iter().find(|other| ***other == made).cloned().unwrap_or_else(|| {
             topologies.push(Arc::new(made));
             Arc::clone(&topologies[topologies.len() - 1])

@@ -30,8 +30,10 @@ pub struct PlannedTrial {
     pub duration: Duration,
     /// After this a request counts as failed.
     pub timeout: Duration,
-    /// The generator's worker threads.
+    /// Worker threads of each generator.
     pub threads: usize,
+    /// Generators that share the load of each driver, each in a pod of its own.
+    pub generators: usize,
     /// How they wait; absent: as `meshmeter load` does without an option.
     pub pacing: Option<Pacing>,
     /// Query of the URL that the generator requests, such as `cpu-time=100us`; empty: nothing.

@@ -117,17 +117,31 @@ pub struct LoadResult {
 pub struct MergedResults {
     /// For how long all of them measured at once, seconds.
     pub overlap_s: f64,
-    /// Each as it was, the earliest first.
+    /// Each of them, the earliest first.
     pub parts: Vec<MergedPart>,
 }
 
 /// One of the results that were added up.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MergedPart {
-    /// Where it came from, such as the name of its file.
+    /// Where it came from: the name of its file, or of the generator.
     pub name: String,
-    /// It.
-    pub result: LoadResult,
+    /// By how much later than the first one it began to measure, microseconds. A thread that woke late for an agreed start is
+    /// in it. Absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_offset_us: Option<f64>,
+    /// Requests that it sent in its window.
+    #[serde(default)]
+    pub requests: u64,
+    /// Its 99th percentile of the response time, microseconds; null among requests without a response.
+    #[serde(default)]
+    pub p99_us: Option<f64>,
+    /// CPU that it used in its window, cores.
+    #[serde(default)]
+    pub cpu_cores: f64,
+    /// It, whole. Absent where it was one of several generators of a driver: these are summarised.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Box<LoadResult>>,
 }
 
 /// One at a time, as in results of before there were more.

@@ -105,12 +105,17 @@ pub struct Call {
 pub struct DriverPlacement {
     /// Unique among the drivers.
     pub name: String,
-    /// The workload in whose first pod it runs.
+    /// The workload in whose pods it runs: a generator in each, which share its load.
     pub at: WorkloadId,
     /// The workload that it offers load to.
     pub target: WorkloadId,
     /// Path of the endpoint that it requests.
     pub endpoint: String,
+}
+
+/// A name, with a number from 1 where there are several.
+fn numbered(name: String, count: usize) -> impl Iterator<Item = String> {
+    (1..=count).map(move |number| if count == 1 { name.clone() } else { format!("{name}-{number}") })
 }
 
 impl Workload {
@@ -126,9 +131,7 @@ impl Workload {
 
     /// Names of its pods: the qualified name, with a number from 1 where there are several.
     pub fn pod_names(&self) -> impl Iterator<Item = String> + '_ {
-        let name = self.qualified_name();
-        (1..=self.replicas)
-            .map(move |number| if self.replicas == 1 { name.clone() } else { format!("{name}-{number}") })
+        numbered(self.qualified_name(), self.replicas)
     }
 
     /// Settings of the synthetic service; absent where it runs none.
@@ -203,6 +206,18 @@ impl Topology {
     #[must_use]
     pub fn target(&self) -> Option<&Workload> {
         Some(&self.workloads[self.drivers.first()?.target])
+    }
+
+    /// Gives every driver this number of generators, each in a pod of its own.
+    pub(crate) fn set_generators(&mut self, generators: usize) {
+        for driver in &self.drivers {
+            self.workloads[driver.at].replicas = generators;
+        }
+    }
+
+    /// Names of the generators of a driver: its own, with a number from 1 where there are several.
+    pub fn generator_names(&self, driver: &DriverPlacement) -> impl Iterator<Item = String> + use<> {
+        numbered(driver.name.clone(), self.workloads[driver.at].replicas)
     }
 
     /// The driver of this name.

@@ -103,7 +103,8 @@ impl Topology {
             let proxy = if workload.in_mesh { process.proxy } else { 0 };
             workload.replicas as u64 * (application + proxy)
         });
-        pods.sum::<u64>() + self.drivers.len() as u64 * process.driver + process.shared
+        let generators = self.drivers.iter().map(|driver| self.workloads[driver.at].replicas as u64);
+        pods.sum::<u64>() + generators.sum::<u64>() * process.driver + process.shared
     }
 }
 

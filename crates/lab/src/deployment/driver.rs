@@ -6,11 +6,12 @@ use crate::private_dir::PrivateDir;
 use experiment::environment::deploy::{DriverEnd, DriverEvent, DriverEventKind};
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::LoadResult;
+use jiff::Timestamp;
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::ChildStderr;
+use std::process::{ChildStderr, ChildStdin};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -32,6 +33,8 @@ struct RunningDriver {
     name: String,
     pod: String,
     container: Container,
+    /// Present until it is released, where it is held.
+    input: Option<ChildStdin>,
     _files: PrivateDir,
 }
 
@@ -64,6 +67,7 @@ impl Drivers {
         self.running.push(RunningDriver {
             name: name.to_owned(),
             pod: pod.to_owned(),
+            input: container.take_input(),
             container: container.clone(),
             _files: files,
         });
@@ -75,6 +79,20 @@ impl Drivers {
             .spawn(move || followed.follow(events))
             .map(drop)
             .context(operation)
+    }
+
+    /// Tells a generator that is held when to open its window. One that has ended hears nothing: its end is an event.
+    pub fn release(&mut self, generator: &str, window_opens_at: Timestamp) -> Result<()> {
+        let running = self.running.iter_mut().find(|driver| driver.name == generator);
+        let Some(mut input) = running.and_then(|driver| driver.input.take()) else {
+            return Err(EnvironmentError::new(format!("start the load of {generator}"), "it is not held"));
+        };
+        match writeln!(input, "{window_opens_at}") {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                Err(EnvironmentError::new(format!("start the load of {generator}"), error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Lets a driver end early and save its results. A stopped driver handles no signal and is killed.
@@ -136,7 +154,7 @@ impl Followed {
 
     fn send(&self, kind: DriverEventKind) {
         // Nobody listens any longer once the trial has ended.
-        let _ = self.events.send(DriverEvent { driver: self.driver.clone(), kind });
+        let _ = self.events.send(DriverEvent { generator: self.driver.clone(), kind });
     }
 }
 

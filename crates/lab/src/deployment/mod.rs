@@ -26,7 +26,6 @@ use self::station::{Destination, ProxyId, Station};
 use self::traffic::Gateway;
 use crate::Result;
 use crate::container::Container;
-use crate::entry::further_domain::FurtherDomain;
 use crate::istio::MeshNamespaces;
 use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
@@ -37,9 +36,10 @@ use crate::running::{Pods, Proxy, Supporting};
 use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
 };
-use experiment::environment::{DeploymentSpec, Snapshot};
+use experiment::environment::{DeploymentSpec, ErrorContext as _, Snapshot};
 use experiment::schema::{ConfigurationPush, Role};
 use experiment::topology::Call;
+use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::proof::Seen;
 use mesh::spans::tracing::Tracing;
@@ -47,7 +47,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Running workloads and proxies. Dropping it takes them down.
 #[derive(Debug)]
@@ -77,7 +77,6 @@ struct Parts {
     tracing: Option<Tracing>,
     /// Time until the configuration had propagated; absent where proxies are not configured while they run.
     push: Option<ConfigurationPush>,
-    further_domain: Option<FurtherDomain>,
     _directories: Vec<PrivateDir>,
     namespaces: Option<MeshNamespaces>,
 }
@@ -246,6 +245,12 @@ impl Deployment for LabDeployment<'_> {
 
     fn start(&mut self, drivers: &[DriverStart]) -> Result<()> {
         self.start_drivers(drivers)
+    }
+
+    fn release(&mut self, generator: &str, window_opens_at: SystemTime) -> Result<()> {
+        let instant = Timestamp::try_from(window_opens_at);
+        let instant = instant.context(format!("start the load of {generator}"))?;
+        self.drivers.release(generator, instant)
     }
 
     fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent> {

@@ -3,16 +3,16 @@
 use super::driver::Drivers;
 use super::footprint::BeforeLoad;
 use super::station::{Destination, Station};
-use super::{LabDeployment, Parts, Trial};
+use super::{LabDeployment, Trial};
 use crate::Result;
 use crate::certificates::write_private;
 use crate::component_name::{file_name, lab_name};
-use crate::container::{ContainerSpec, ContainerUser, ErrorOutput};
+use crate::container::{ContainerSpec, ContainerUser, ErrorOutput, StandardInput};
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Proxy;
 use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, TrialEvidence};
 use experiment::environment::{EnvironmentError, ErrorContext};
-use experiment::schema::{FurtherDomain, PathProof};
+use experiment::schema::PathProof;
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{Accepts, CountedService};
@@ -76,11 +76,11 @@ impl LabDeployment<'_> {
     }
 
     fn start_driver(&mut self, driver: &DriverStart, destination: Option<Destination>) -> Result<()> {
-        let name = &driver.driver;
+        let DriverStart { driver: placement, generator: name, held, .. } = driver;
         let placements = &self.spec.topology.drivers;
-        let index = placements.iter().position(|placement| placement.name == *name);
+        let index = placements.iter().position(|one| one.name == *placement);
         let unknown =
-            || EnvironmentError::new(format!("start driver {name}"), "the topology has no such driver");
+            || EnvironmentError::new(format!("start driver {placement}"), "the topology has no such driver");
         let index = index.ok_or_else(unknown)?;
         let Destination { mut url, arguments: client_arguments } =
             destination.unwrap_or_else(|| self.parts.destinations[index].clone());
@@ -90,8 +90,9 @@ impl LabDeployment<'_> {
         let at = placements[index].at;
         let directory = lab_name(&format!("{name}-files-{}", self.trial.number));
         let directory = PrivateDir(self.lab.lab.create_private_dir(&directory, ContainerUser::Lab)?);
-        let result = self.trial.log_dir.join(match placements.len() {
-            1 => RESULT_FILE.to_owned(),
+        let pods = &mut self.parts.pods.workloads[at].pods;
+        let result = self.trial.log_dir.join(match (placements.len(), pods.len()) {
+            (1, 1) => RESULT_FILE.to_owned(),
             _ => format!("{}.{RESULT_FILE}", file_name(name)),
         });
         let mut arguments = vec!["load".to_owned(), url];
@@ -100,7 +101,16 @@ impl LabDeployment<'_> {
         }
         arguments.extend(["--progress=json".to_owned(), format!("--json={}", result.display())]);
         arguments.extend(client_arguments);
-        let pod = &mut self.parts.pods.workloads[at].pods[0].pod;
+        if *held {
+            arguments.push("--start-at=-".to_owned());
+        }
+        let missing = || {
+            EnvironmentError::new(
+                format!("start {name}"),
+                format!("there is no pod {} for it", driver.pod + 1),
+            )
+        };
+        let pod = &mut pods.get_mut(driver.pod).ok_or_else(missing)?.pod;
         let container = pod.start(&ContainerSpec {
             name: lab_name(name),
             program: self.lab.meshmeter().to_path_buf(),
@@ -111,6 +121,7 @@ impl LabDeployment<'_> {
             working_directory: None,
             output_log: self.trial.log_dir.join(format!("{}.log", file_name(name))),
             error_output: ErrorOutput::Piped,
+            input: if *held { StandardInput::Piped } else { StandardInput::Null },
         })?;
         self.drivers.follow((name, pod.name()), container, directory, result)
     }
@@ -140,8 +151,6 @@ impl LabDeployment<'_> {
         let footprints = before_load.complete(&proxies, &self.watched(), &unresponsive, &self.trial.log_dir);
         self.check_accepted(&mut path);
         path.proven = path.reasons.is_empty();
-        // Last: it changes what the gateway holds, and its probes are requests.
-        let further_domain = self.put_further_domain_in_force();
         TrialEvidence {
             path,
             services: self.service_counts(&services),
@@ -151,7 +160,6 @@ impl LabDeployment<'_> {
             log_tails,
             hints,
             push: self.parts.push.clone(),
-            further_domain,
         }
     }
 
@@ -199,15 +207,6 @@ impl LabDeployment<'_> {
                     .collect(),
             })
             .collect()
-    }
-
-    /// Writes one further domain, where the gateway serves domains and still works.
-    fn put_further_domain_in_force(&mut self) -> Option<FurtherDomain> {
-        let is_over = self.lab.lab.stop_requested() || self.failed().is_some();
-        let Parts { further_domain, namespaces, .. } = &mut self.parts;
-        let (domain, namespaces) = (further_domain.as_ref()?, namespaces.as_mut()?);
-        let lab = &self.lab.lab;
-        (!is_over).then(|| domain.measure(&mut namespaces.objects, || lab.check_not_stopped()))
     }
 
     fn station(&self, name: &str) -> Option<&Station> {

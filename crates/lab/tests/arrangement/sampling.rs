@@ -5,7 +5,7 @@ use experiment::schema::Role;
 use experiment::topology::Resources;
 use lab::environment::LocalLab;
 use lab::observe::{self, HostProc, Watched};
-use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, Privileges, wait_for};
+use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, Privileges, StandardInput, wait_for};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
             working_directory: None,
             output_log: log.clone(),
             error_output: ErrorOutput::WithOutput,
+            input: StandardInput::Null,
         })
         .expect("it starts");
     let watched = Watched {

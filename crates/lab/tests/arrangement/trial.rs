@@ -56,7 +56,12 @@ pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path) -> Trial {
     let go = logs.join("go");
     let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
     let arguments = [requests, connections, go.display().to_string()].map(Argument::Text).to_vec();
-    let generator = DriverStart { driver: "generator".to_owned(), arguments, ..DriverStart::default() };
+    let generator = DriverStart {
+        driver: "generator".to_owned(),
+        generator: "generator".to_owned(),
+        arguments,
+        ..DriverStart::default()
+    };
     arrangement.begin_trial(&logs.to_string_lossy()).expect("every component is there");
     arrangement.start(&[generator]).expect("the generator starts");
     let mut snapshots: Vec<Snapshot> = Vec::new();

@@ -165,6 +165,7 @@ impl Course<'_> {
             start_at: agreed_start,
             started_at,
             clock_moved,
+            servers_left_out: self.spec.servers_left_out(),
             crowded_out: recorder
                 .most_crowded()
                 .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),

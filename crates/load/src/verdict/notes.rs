@@ -9,6 +9,16 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(10);
 /// … or by more than this share of the window: ntpd and adjtime(3) slew by 0.05 % at most.
 const CLOCK_DRIFT: f64 = 0.001;
 
+/// Servers that no request was for.
+pub(super) fn servers_left_out(circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
+    if let Some((left_out, servers)) = circumstances.servers_left_out {
+        verdict.notes.push(format!(
+            "servers: {left_out} of {servers} servers got no request, since each connection keeps to one (more \
+             --connections reach them)"
+        ));
+    }
+}
+
 /// Requests that were given up since too many waited for one server.
 pub(super) fn crowded_out(circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
     if let Some((server, requests)) = circumstances.crowded_out {

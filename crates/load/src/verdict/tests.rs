@@ -55,6 +55,7 @@ fn circumstances() -> Circumstances<'static> {
         start_at: None,
         started_at: Timestamp::UNIX_EPOCH,
         clock_moved: SignedDuration::ZERO,
+        servers_left_out: None,
         crowded_out: None,
     }
 }

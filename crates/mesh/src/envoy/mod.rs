@@ -6,7 +6,6 @@ pub mod bootstrap;
 mod cluster;
 mod connection_manager;
 pub mod credentials;
-pub mod domains;
 pub mod footprint;
 pub mod hop;
 mod listener;

@@ -193,16 +193,6 @@ pub fn load(
     load_for(WINDOW, arrangement, logs, url, client_arguments)
 }
 
-/// The same where connections are expected to be refused.
-pub fn load_refused(
-    arrangement: &mut LabDeployment<'_>,
-    logs: &Path,
-    url: String,
-    client_arguments: &[String],
-) -> Load {
-    load_for(WINDOW_OF_REFUSALS, arrangement, logs, url, client_arguments)
-}
-
 /// The same with a window of this length, which ends early once all requests were sent.
 fn load_for(
     at_most: Duration,
@@ -220,7 +210,12 @@ fn load_for(
         "--timeout=5s".to_owned(),
     ];
     let arguments = arguments.map(Argument::Text).to_vec();
-    let generator = DriverStart { driver: GENERATOR.to_owned(), arguments, ..DriverStart::default() };
+    let generator = DriverStart {
+        driver: GENERATOR.to_owned(),
+        generator: GENERATOR.to_owned(),
+        arguments,
+        ..DriverStart::default()
+    };
     arrangement.begin_trial(&logs.to_string_lossy()).expect("every component is there");
     arrangement.start_at(&generator, url, client_arguments.to_vec()).expect("the generator starts");
     let mut snapshots: Vec<Snapshot> = Vec::new();

@@ -1,18 +1,99 @@
-//! The drivers of one trial: their results as that of the trial.
+//! The drivers of one trial, and the generators of one driver: their results as one.
 
-use super::{MergeError, merge};
-use experiment::schema::{LoadResult, MergedPart, MergedResults};
+use super::{MergeError, MergeInput, merge};
+use experiment::schema::{LoadResult, MergedPart, MergedResults, Verdict};
+use std::collections::BTreeMap;
+
+/// Generators of one driver are to begin within this time of each other, milliseconds.
+const MAX_START_SPREAD_MS: f64 = 10.0;
 
 /// The sum of the results of a trial's drivers; absent where none has a result. The parts are left out: a trial stores
 /// them with its drivers.
 ///
 /// # Errors
 /// A result cannot be read, or two are the same.
-pub fn merge_drivers(parts: Vec<MergedPart>) -> Result<Option<LoadResult>, MergeError> {
+pub fn merge_drivers(parts: Vec<MergeInput>) -> Result<Option<LoadResult>, MergeError> {
     if parts.is_empty() {
         return Ok(None);
     }
     let result = merge(parts)?;
     let merged = result.merged.map(|merged| MergedResults { parts: Vec::new(), ..merged });
     Ok(Some(LoadResult { merged, ..result }))
+}
+
+/// The sum of the results of the generators that share the load of one driver; absent where none has a result. Its parts
+/// are summarised.
+///
+/// # Errors
+/// A result cannot be read, or two are the same.
+pub fn merge_generators(parts: Vec<MergeInput>) -> Result<Option<LoadResult>, MergeError> {
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    let mut result = merge(parts)?;
+    let parts = result.merged.as_ref().map(|merged| merged.parts.as_slice()).unwrap_or_default();
+    result.verdict = with_reasons_by_kind(result.verdict, parts);
+    note_late_starts(&result.merged, &mut result.verdict);
+    result.series_histograms = Vec::new();
+    for part in result.merged.iter_mut().flat_map(|merged| &mut merged.parts) {
+        part.result = None;
+    }
+    Ok(Some(result))
+}
+
+fn note_late_starts(merged: &Option<MergedResults>, verdict: &mut Verdict) {
+    let parts = merged.iter().flat_map(|merged| &merged.parts);
+    let late = parts.filter_map(|part| Some((&part.name, part.start_offset_us? / 1000.0)));
+    let latest =
+        late.filter(|(_, ms)| *ms > MAX_START_SPREAD_MS).max_by(|one, other| one.1.total_cmp(&other.1));
+    if let Some((name, ms)) = latest {
+        verdict.notes.push(format!(
+            "generator-late: {name} began {ms:.0} ms after the first; requests that it sent late for it are in its lag"
+        ));
+    }
+}
+
+/// What several generators say in the same words but for figures is said once: by the first of them, with the number of others.
+fn with_reasons_by_kind(verdict: Verdict, parts: &[MergedPart]) -> Verdict {
+    let mut together =
+        Verdict { reasons: Vec::new(), spoiled: Vec::new(), notes: Vec::new(), ..verdict.clone() };
+    let mut kinds: Vec<(&str, &str, _, usize)> = Vec::new();
+    for (reason, figures) in verdict.reasons_with_figures() {
+        let kind = kind_of(reason);
+        match kinds.iter_mut().find(|(known, _, of_known, _)| *known == kind && *of_known == figures) {
+            Some((.., others)) => *others += 1,
+            None => kinds.push((kind, reason, figures, 0)),
+        }
+    }
+    for (_, reason, figures, others) in kinds {
+        together.spoil(with_others(reason, others), figures);
+    }
+    let mut notes: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
+    let mut order = Vec::new();
+    // They share one protocol, URL and way of waiting by design.
+    for note in verdict.notes.iter().filter(|note| !note.starts_with("series: ")) {
+        let kind = kind_of(note);
+        let of_part = parts.iter().any(|part| note.contains(&part.name));
+        match notes.get_mut(kind).filter(|_| of_part) {
+            Some((_, others)) => *others += 1,
+            None => {
+                order.push(kind);
+                notes.insert(kind, (note, 0));
+            }
+        }
+    }
+    together.notes = order.into_iter().map(|kind| with_others(notes[kind].0, notes[kind].1)).collect();
+    together
+}
+
+fn kind_of(text: &str) -> &str {
+    text.split(':').next().unwrap_or(text)
+}
+
+fn with_others(text: &str, others: usize) -> String {
+    match others {
+        0 => text.to_owned(),
+        1 => format!("{text} (and 1 other generator)"),
+        _ => format!("{text} (and {others} other generators)"),
+    }
 }

@@ -15,22 +15,25 @@ mod series;
 mod tests;
 mod verdict;
 
-pub use drivers::merge_drivers;
+pub use drivers::{merge_drivers, merge_generators};
 pub use error::MergeError;
+pub use placed::MergeInput;
 
 use crate::histogram::LatencyHistogram;
 use experiment::schema::{
     Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
     MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses, WarmupCounts,
 };
-use placed::{Placed, distinct, histogram, overlap_s, place, refuse_twins, seconds_between};
+use placed::{
+    Placed, distinct, histogram, overlap_s, place, refuse_twins, seconds_between, start_offsets_us,
+};
 use std::collections::BTreeMap;
 
 /// Adds up results. Those that are merged themselves stand for their parts.
 ///
 /// # Errors
 /// Where there is none, where one is no result that can be read, or where one is given twice.
-pub fn merge(parts: Vec<MergedPart>) -> Result<LoadResult, MergeError> {
+pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     let mut placed = Vec::new();
     for part in parts {
         place(part, &mut placed)?;
@@ -107,9 +110,24 @@ pub fn merge(parts: Vec<MergedPart>) -> Result<LoadResult, MergeError> {
         exports: results().flat_map(|result| result.exports.clone()).collect(),
         merged: Some(MergedResults {
             overlap_s,
-            parts: placed.into_iter().map(|placed| placed.part).collect(),
+            parts: start_offsets_us(&placed).into_iter().zip(placed).map(merged_part).collect(),
         }),
     })
+}
+
+/// A part with its summary.
+fn merged_part((start_offset_us, placed): (f64, Placed)) -> MergedPart {
+    let MergeInput { name, result } = placed.part;
+    let GeneratorUsage { cpu_user_s, cpu_system_s, .. } = result.generator;
+    let cpu_s = cpu_user_s + cpu_system_s;
+    MergedPart {
+        name,
+        start_offset_us: Some(start_offset_us),
+        requests: result.requests.sent,
+        p99_us: result.response_time_us.p99,
+        cpu_cores: if result.duration_s > 0.0 { cpu_s / result.duration_s } else { 0.0 },
+        result: Some(Box::new(result)),
+    }
 }
 
 /// The sum where both are there.

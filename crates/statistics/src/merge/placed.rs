@@ -2,27 +2,40 @@
 
 use super::error::MergeError;
 use crate::histogram::LatencyHistogram;
-use experiment::schema::{LOAD_SCHEMA, MergedPart};
+use experiment::schema::{LOAD_SCHEMA, LoadResult, MergedPart};
 use jiff::Timestamp;
 
 /// Windows are shorter than this, seconds: ten years. What is longer is no measurement.
 const MAX_WINDOW_S: f64 = 10.0 * 366.0 * 86_400.0;
 
+/// A result to be added up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MergeInput {
+    /// Where it came from.
+    pub name: String,
+    /// It.
+    pub result: LoadResult,
+}
+
 /// A result with its window in absolute time.
 pub(super) struct Placed {
-    pub(super) part: MergedPart,
+    pub(super) part: MergeInput,
     pub(super) start: Timestamp,
     pub(super) end: Timestamp,
 }
 
-/// Puts a result, or each part of one that is merged itself, at its place in time.
-pub(super) fn place(part: MergedPart, placed: &mut Vec<Placed>) -> Result<(), MergeError> {
-    let MergedPart { name, mut result } = part;
+/// Puts a result, or each part of one that is merged itself and has them whole, at its place in time.
+pub(super) fn place(part: MergeInput, placed: &mut Vec<Placed>) -> Result<(), MergeError> {
+    let MergeInput { name, mut result } = part;
     if result.schema != LOAD_SCHEMA {
         return Err(MergeError::Schema { name, schema: result.schema });
     }
-    if let Some(merged) = result.merged.take() {
-        return merged.parts.into_iter().try_for_each(|part| place(part, placed));
+    let parts = result.merged.take().map(|merged| merged.parts).unwrap_or_default();
+    let whole = |part: MergedPart| Some(MergeInput { name: part.name, result: *part.result? });
+    if let Some(parts) =
+        parts.into_iter().map(whole).collect::<Option<Vec<_>>>().filter(|parts| !parts.is_empty())
+    {
+        return parts.into_iter().try_for_each(|part| place(part, placed));
     }
     let Ok(start) = result.started_at.parse::<Timestamp>() else {
         let (field, value) = ("started_at", result.started_at);
@@ -35,8 +48,24 @@ pub(super) fn place(part: MergedPart, placed: &mut Vec<Placed>) -> Result<(), Me
         let (field, value) = ("duration_s", result.duration_s.to_string());
         return Err(MergeError::Window { name, field, value, expected: "length of a measurement" });
     };
-    placed.push(Placed { part: MergedPart { name, result }, start, end });
+    placed.push(Placed { part: MergeInput { name, result }, start, end });
     Ok(())
+}
+
+impl Placed {
+    /// When its threads began to follow the schedule, by as much later than its start as they woke late.
+    fn began(&self) -> Timestamp {
+        let delay =
+            jiff::SignedDuration::from_nanos((self.part.result.start_delay_us.unwrap_or(0.0) * 1e3) as i64);
+        self.start.checked_add(delay).unwrap_or(self.start)
+    }
+}
+
+/// By how much later than the first one each began, microseconds.
+pub(super) fn start_offsets_us(placed: &[Placed]) -> Vec<f64> {
+    let first = placed.iter().map(Placed::began).min();
+    let offset = |placed: &Placed| first.map_or(0.0, |first| seconds_between(first, placed.began()) * 1e6);
+    placed.iter().map(offset).collect()
 }
 
 /// Two generators never measure the same to the nanosecond; a file given twice does.

@@ -18,7 +18,7 @@ fn histogram_of(values_us: &[u64]) -> LatencyHistogram {
 }
 
 /// A result of these response times, a second for each group of them. `offset_ms`: of its start.
-fn part(name: &str, offset_ms: i64, seconds: &[Vec<u64>]) -> MergedPart {
+fn part(name: &str, offset_ms: i64, seconds: &[Vec<u64>]) -> MergeInput {
     let all: Vec<u64> = seconds.concat();
     let completed = all.len() as u64;
     let times = histogram_of(&all).summary();
@@ -62,12 +62,12 @@ fn part(name: &str, offset_ms: i64, seconds: &[Vec<u64>]) -> MergedPart {
         verdict: Verdict { valid: true, ..Verdict::default() },
         ..LoadResult::default()
     };
-    MergedPart { name: name.to_owned(), result }
+    MergeInput { name: name.to_owned(), result }
 }
 
 /// A part as a merged result takes it for one.
-fn again(name: &str, result: LoadResult) -> MergedPart {
-    MergedPart { name: name.to_owned(), result }
+fn again(name: &str, result: LoadResult) -> MergeInput {
+    MergeInput { name: name.to_owned(), result }
 }
 
 fn kinds(texts: &[String]) -> Vec<&str> {
@@ -125,6 +125,62 @@ fn generators_that_measured_together_are_valid_as_one() {
     assert_eq!(merged.series[1].completed, 20);
     let merged_from = merged.merged.unwrap();
     assert_eq!((merged.duration_s, merged_from.overlap_s, merged_from.parts.len()), (2.001, 1.999, 2));
+}
+
+#[test]
+fn eighteen_generators_are_as_one_and_summarised() {
+    let values: Vec<u64> = (0..18_000).map(|number| 100 + (number * 7919) % 9973).collect();
+    let share = |index: usize| values.iter().skip(index).step_by(18).copied().collect::<Vec<u64>>();
+    let parts: Vec<MergeInput> = (0..18)
+        .map(|index| {
+            let mut part = part(&format!("generator-{}", index + 1), 0, &[share(index)]);
+            part.result.start_delay_us = Some(100.0 + 25.0 * index as f64);
+            part.result.generator.cpu_user_s = 0.25;
+            part
+        })
+        .collect();
+    let merged = merge_generators(parts).unwrap().unwrap();
+    assert_eq!(merged.response_time_us, histogram_of(&values).summary());
+    assert_eq!((merged.requests.scheduled, merged.rate.offered), (18_000, Some(18_000.0)));
+    assert!(merged.verdict.valid && merged.verdict.notes.is_empty(), "{:?}", merged.verdict);
+    let parts = &merged.merged.as_ref().unwrap().parts;
+    assert!(parts.iter().all(|part| part.result.is_none() && part.requests == 1000));
+    let of = |name: &str| parts.iter().find(|part| part.name == name).unwrap();
+    assert_eq!(
+        (of("generator-1").start_offset_us, of("generator-18").start_offset_us),
+        (Some(0.0), Some(425.0))
+    );
+    assert_eq!(of("generator-3").cpu_cores, 0.25);
+    assert_eq!(of("generator-3").p99_us, histogram_of(&share(2)).summary().p99);
+    // With other drivers it counts as one.
+    let other = MergeInput { name: "other".into(), ..part("b", 0, &[vec![5; 10]]) };
+    let all =
+        merge_drivers(vec![MergeInput { name: "shared".into(), result: merged }, other]).unwrap().unwrap();
+    assert_eq!(all.requests.sent, 18_010);
+}
+
+#[test]
+fn generators_say_the_same_once_and_late_ones_are_named() {
+    let lag = |name: &str, offset_us: f64, reason: Option<&str>| {
+        let mut part = part(name, 0, &[vec![offset_us as u64 + 1; 10]]);
+        part.result.start_delay_us = Some(offset_us);
+        if let Some(reason) = reason {
+            part.result.verdict.spoil(reason, experiment::schema::Figures::times());
+            part.result.verdict.notes.push("clock: it was set".to_owned());
+        }
+        part
+    };
+    let parts = vec![
+        lag("g-1", 0.0, Some("schedule-lag: by 3 ms")),
+        lag("g-2", 1.0, None),
+        lag("g-3", 2.0, Some("schedule-lag: by 9 ms")),
+        lag("g-4", 30_000.0, Some("schedule-lag: by 4 ms")),
+    ];
+    let verdict = merge_generators(parts).unwrap().unwrap().verdict;
+    assert_eq!(verdict.reasons, ["schedule-lag: g-1: by 3 ms (and 2 other generators)"]);
+    assert_eq!((verdict.spoiled.len(), verdict.valid), (1, false));
+    assert_eq!(kinds(&verdict.notes), ["clock", "generator-late"]);
+    assert!(verdict.notes[1].contains("g-4 began 30 ms after the first"), "{:?}", verdict.notes);
 }
 
 #[test]
@@ -193,7 +249,7 @@ fn what_cannot_be_added_up_is_named() {
     ] {
         assert!(error.contains(expected), "{error}");
     }
-    let twice = merge(vec![good(), MergedPart { name: "other".into(), ..good() }]).unwrap_err();
+    let twice = merge(vec![good(), MergeInput { name: "other".into(), ..good() }]).unwrap_err();
     assert_eq!(twice.to_string(), "good and other are the same measurement: it would count twice");
     // One that is in a merged result already counts as well.
     let merged = merge(vec![good(), part("b", 0, &[vec![1]])]).unwrap();

@@ -8,7 +8,7 @@ use experiment::Protocol;
 use experiment::environment::ServerSettings;
 use experiment::schema::{
     ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, LOAD_SCHEMA, LoadResult,
-    MergedPart, PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role, ServiceProof, ServiceRecord,
+    PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role, ServiceProof, ServiceRecord,
     ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
 };
 use experiment::topology::{Resources, pair};
@@ -71,7 +71,7 @@ fn stored(mut drivers: Vec<DriverRecord>) -> (Option<LoadResult>, Vec<DriverReco
         return (driver.result.take(), drivers);
     }
     let part = |driver: &DriverRecord| {
-        Some(MergedPart { name: driver.name.clone(), result: driver.result.clone()? })
+        Some(crate::merge::MergeInput { name: driver.name.clone(), result: driver.result.clone()? })
     };
     let result = merge_drivers(drivers.iter().filter_map(part).collect());
     (result.expect("results that can be added up"), drivers)
@@ -108,7 +108,6 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         log_tails: BTreeMap::new(),
         hints: Vec::new(),
         push: None,
-        further_domain: None,
         retake: None,
     }
 }

@@ -235,7 +235,6 @@ fn record(
         log_tails: BTreeMap::new(),
         hints: Vec::new(),
         push: None,
-        further_domain: None,
         retake: None,
     }
 }

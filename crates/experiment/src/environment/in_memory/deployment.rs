@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// CPUs of the machine.
 const CPUS: usize = 2;
@@ -154,19 +154,32 @@ impl Deployment for InMemoryDeployment<'_> {
         self.trial.begin_error.as_ref().map_or(Ok(()), |error| Err(error.raise()))
     }
 
-    fn start(&mut self, drivers: &[DriverStart]) -> Result<(), EnvironmentError> {
-        self.note(Request::Start(drivers.to_vec()));
+    fn start(&mut self, generators: &[DriverStart]) -> Result<(), EnvironmentError> {
+        self.note(Request::Start(generators.to_vec()));
         if let Some(error) = &self.trial.start_error {
             return Err(error.raise());
         }
         self.started_at = self.world.borrow().now;
-        for DriverStart { driver, .. } in drivers {
-            if self.topology.driver(driver).is_none() {
-                return Err(EnvironmentError::new(format!("start driver {driver}"), "there is none"));
+        for DriverStart { driver, generator, pod, held, .. } in generators {
+            let placement = self.topology.driver(driver);
+            if placement.is_none_or(|placement| *pod >= self.topology.workloads[placement.at].replicas) {
+                return Err(EnvironmentError::new(format!("start {generator}"), "there is no such place"));
             }
-            let script = self.trial.driver(driver).clone();
-            let pending = script.events.clone().into();
-            self.drivers.push(RunningDriver { name: driver.clone(), script, pending, ended: false });
+            let script = self.trial.generator(generator, driver).clone();
+            let events = if *held { &script.before_release } else { &script.events };
+            let pending = events.clone().into();
+            self.drivers.push(RunningDriver { name: generator.clone(), script, pending, ended: false });
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, generator: &str, window_opens_at: SystemTime) -> Result<(), EnvironmentError> {
+        self.note(Request::Release(generator.to_owned(), window_opens_at));
+        let elapsed = self.elapsed();
+        let running = |driver: &&mut RunningDriver| driver.name == generator && !driver.ended;
+        if let Some(driver) = self.drivers.iter_mut().find(running) {
+            let events = driver.script.events.clone().into_iter();
+            driver.pending.extend(events.map(|(at, event)| (elapsed + at, event)));
         }
         Ok(())
     }
@@ -181,19 +194,19 @@ impl Deployment for InMemoryDeployment<'_> {
         let driver = &mut self.drivers[index];
         let (_, kind) = driver.pending.pop_front()?;
         driver.ended = matches!(kind, DriverEventKind::Ended(_));
-        Some(DriverEvent { driver: driver.name.clone(), kind })
+        Some(DriverEvent { generator: driver.name.clone(), kind })
     }
 
-    fn interrupt(&mut self, driver: &str) {
-        self.note(Request::Interrupt(driver.to_owned()));
-        self.end_driver(driver, |script, elapsed| {
+    fn interrupt(&mut self, generator: &str) {
+        self.note(Request::Interrupt(generator.to_owned()));
+        self.end_driver(generator, |script, elapsed| {
             (!script.ignores_interrupt).then(|| script.interrupted_end(elapsed))
         });
     }
 
-    fn kill(&mut self, driver: &str) {
-        self.note(Request::Kill(driver.to_owned()));
-        self.end_driver(driver, |script, _| {
+    fn kill(&mut self, generator: &str) {
+        self.note(Request::Kill(generator.to_owned()));
+        self.end_driver(generator, |script, _| {
             (!script.survives_kill).then(|| DriverEnd {
                 exit_code: None,
                 result: Err("no result was written".to_owned()),

@@ -27,7 +27,7 @@ pub struct ScriptedTrial {
     pub snapshot_error: Option<(usize, ScriptedError)>,
     /// Why the deployment cannot be removed after this trial.
     pub finish_error: Option<ScriptedError>,
-    /// Drivers by name in the topology; [`Self::other_drivers`] stands for those without an entry.
+    /// Generators by name, or all of a driver by its name; [`Self::other_drivers`] stands for those without an entry.
     pub drivers: BTreeMap<String, ScriptedDriver>,
     /// Every driver that is not in [`Self::drivers`].
     pub other_drivers: ScriptedDriver,
@@ -111,7 +111,9 @@ pub struct ScriptedFailure {
 pub struct ScriptedDriver {
     /// Its result where nothing ends it early.
     pub result: LoadResult,
-    /// Events in order of time.
+    /// Where it is held: events until it is released, in order of time.
+    pub before_release: Vec<(Duration, DriverEventKind)>,
+    /// Events in order of time, from its release on where it is held.
     pub events: Vec<(Duration, DriverEventKind)>,
     /// It does not end when it is interrupted.
     pub ignores_interrupt: bool,
@@ -133,8 +135,8 @@ impl ScriptedTrial {
         }
     }
 
-    pub(super) fn driver(&self, name: &str) -> &ScriptedDriver {
-        self.drivers.get(name).unwrap_or(&self.other_drivers)
+    pub(super) fn generator(&self, name: &str, driver: &str) -> &ScriptedDriver {
+        self.drivers.get(name).or_else(|| self.drivers.get(driver)).unwrap_or(&self.other_drivers)
     }
 }
 
@@ -172,7 +174,27 @@ impl ScriptedDriver {
         let result = LoadResult { duration_s: duration.as_secs_f64(), ..result };
         let end = DriverEnd { exit_code: Some(0), result: Ok(result.clone()), last_lines: Vec::new() };
         events.push((warmup + duration + DRAIN, DriverEventKind::Ended(Box::new(end))));
-        Self { result, events, ignores_interrupt: false, survives_kill: false }
+        let before_release =
+            vec![(Duration::ZERO, load(LoadEvent::Connecting)), (Duration::ZERO, load(LoadEvent::Ready))];
+        Self { result, before_release, events, ignores_interrupt: false, survives_kill: false }
+    }
+
+    /// Is ready only at `at` where it is held.
+    #[must_use]
+    pub fn ready_at(mut self, at: Duration) -> Self {
+        for (when, event) in &mut self.before_release {
+            if *event == DriverEventKind::Load(LoadEvent::Ready) {
+                *when = at;
+            }
+        }
+        self
+    }
+
+    /// Does until its release what another driver does from its release on, such as to die.
+    #[must_use]
+    pub fn before_release(mut self, other: Self) -> Self {
+        self.before_release = other.events;
+        self
     }
 
     /// Reports nothing more from `at` on, and does not end by itself.

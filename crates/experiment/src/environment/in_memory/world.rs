@@ -4,7 +4,7 @@ use super::script::{ScriptedError, ScriptedTrial};
 use crate::environment::deploy::{DriverLoad, DriverStart};
 use crate::mode::Mode;
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A request to the environment.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,9 +13,11 @@ pub enum Request {
     Deploy(Mode, String),
     /// The beginning of the trial of this label.
     BeginTrial(String),
-    /// The start of these drivers.
+    /// The start of these generators.
     Start(Vec<DriverStart>),
-    /// The early end of this driver.
+    /// The opening of this generator's window at this instant.
+    Release(String, SystemTime),
+    /// The early end of this generator.
     Interrupt(String),
     /// Its forced end.
     Kill(String),

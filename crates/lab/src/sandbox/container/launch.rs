@@ -2,7 +2,7 @@
 //! namespace. Before it becomes the program it joins its control group (so that everything it ever uses is counted and
 //! limited), gives up its rights, and asks to be killed should the pod's thread end.
 
-use super::{Container, ContainerSpec, ContainerUser, ErrorOutput, Process, State};
+use super::{Container, ContainerSpec, ContainerUser, ErrorOutput, Process, StandardInput, State};
 use crate::Result;
 use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::namespace::Namespace;
@@ -42,13 +42,13 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
     let pid = Pid::from_child(&child);
     let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())
         .map_err(|error| abandon(&mut child, failed(error.into())))?;
-    let error_output = child.stderr.take();
+    let (input, error_output) = (child.stdin.take(), child.stderr.take());
     Ok(Container(Arc::new(Process {
         name: spec.name.clone(),
         pod: launch.pod.to_owned(),
         pid,
         file,
-        state: Mutex::new(State { child, error_output, status: None }),
+        state: Mutex::new(State { child, input, error_output, status: None }),
         cgroup: launch.cgroup,
         interface: launch.namespace.interface().clone(),
         log: spec.output_log.clone(),
@@ -69,7 +69,11 @@ fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<
     // Istio's programs look for iptables.
     command.args(&spec.arguments).env_clear().env("PATH", search_path()).envs(&spec.environment);
     // A process group of its own: Ctrl-C on the terminal reaches meshmeter only, which then decides.
-    command.process_group(0).stdin(Stdio::null());
+    command.process_group(0);
+    match spec.input {
+        StandardInput::Null => command.stdin(Stdio::null()),
+        StandardInput::Piped => command.stdin(Stdio::piped()),
+    };
     if let Some(directory) = &spec.working_directory {
         command.current_dir(directory);
     }

@@ -19,7 +19,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, ExitStatus};
+use std::process::{Child, ChildStderr, ChildStdin, ExitStatus};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +41,7 @@ pub struct ContainerSpec {
     /// Standard output: created with mode 0600, or appended to.
     pub output_log: PathBuf,
     pub error_output: ErrorOutput,
+    pub input: StandardInput,
 }
 
 impl ContainerSpec {
@@ -56,6 +57,7 @@ impl ContainerSpec {
             working_directory: None,
             output_log: output_log.into(),
             error_output: ErrorOutput::WithOutput,
+            input: StandardInput::Null,
         }
     }
 }
@@ -78,6 +80,14 @@ pub enum ErrorOutput {
     #[default]
     WithOutput,
     /// See [`Container::take_error_output`].
+    Piped,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum StandardInput {
+    #[default]
+    Null,
+    /// See [`Container::take_input`].
     Piped,
 }
 
@@ -104,6 +114,7 @@ struct Process {
 #[derive(Debug)]
 struct State {
     child: Child,
+    input: Option<ChildStdin>,
     error_output: Option<ChildStderr>,
     status: Option<ExitStatus>,
 }
@@ -130,6 +141,11 @@ impl Container {
     /// Present once, with [`ErrorOutput::Piped`].
     pub fn take_error_output(&self) -> Option<ChildStderr> {
         self.state().error_output.take()
+    }
+
+    /// Present once, with [`StandardInput::Piped`].
+    pub fn take_input(&self) -> Option<ChildStdin> {
+        self.state().input.take()
     }
 
     pub fn has_exited(&self) -> Option<ExitStatus> {

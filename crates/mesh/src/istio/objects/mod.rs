@@ -5,7 +5,6 @@
 
 pub mod background;
 pub mod egress;
-pub mod estate;
 mod extension;
 pub mod extra;
 pub mod ingress;

@@ -4,10 +4,11 @@ use super::destination::{self, Destination};
 use super::outputs::{length_s, write_at_end};
 use crate::cli::MergeArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
-use experiment::schema::{LoadResult, MergedPart};
+use experiment::schema::LoadResult;
 use report::csv::{self, SecondOfRun};
 use report::hdr::IntervalLog;
 use statistics::LatencyHistogram;
+use statistics::merge::MergeInput;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -27,7 +28,7 @@ pub fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
     Ok(if merged.verdict.valid { ExitCode::SUCCESS } else { ExitCode::from(MEASUREMENT_FAILED) })
 }
 
-fn read(path: &Path) -> Result<MergedPart, Failure> {
+fn read(path: &Path) -> Result<MergeInput, Failure> {
     let name = path.display().to_string();
     let mut text = Vec::new();
     let opened = File::open(path).and_then(|file| file.take(MAX_RESULT_BYTES + 1).read_to_end(&mut text));
@@ -40,7 +41,7 @@ fn read(path: &Path) -> Result<MergedPart, Failure> {
             .about(&format!("read {name}"))
             .with_hint("results are what `meshmeter load --json FILE` writes")
     })?;
-    Ok(MergedPart { name, result })
+    Ok(MergeInput { name, result })
 }
 
 /// Writes what has a line for each second. Unlike a run, a result knows neither the errors nor the due requests of one.

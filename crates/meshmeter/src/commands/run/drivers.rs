@@ -1,38 +1,63 @@
-//! Drivers of a trial: how each is started, when, and what its result says.
+//! Drivers of a trial and their generators: how each is started, when, and what its result says.
 
 use experiment::environment::deploy::{Argument, DriverEnd, DriverLoad, DriverStart};
-use experiment::environment::{SentLoad, TCP_REQUEST_BYTES};
-use experiment::schema::{LoadResult, MergedPart};
+use experiment::environment::{SentLoad, TCP_REQUEST_BYTES, in_one_line};
+use experiment::schema::LoadResult;
 use experiment::topology::Workload;
 use experiment::units::format_duration;
 use experiment::{PlannedTrial, Protocol};
 use jiff::Timestamp;
-use statistics::merge::{MergeError, merge_drivers};
+use statistics::merge::{MergeError, MergeInput, merge_drivers, merge_generators};
 use std::time::Duration;
 
-/// Time that several drivers get to start and connect before their common warm-up.
-const START_LEAD: Duration = Duration::from_secs(1);
-/// Added for each driver.
-const START_LEAD_PER_DRIVER: Duration = Duration::from_millis(50);
+/// Time between the agreement on a start and the warm-up, for the message to arrive.
+const START_LEAD: Duration = Duration::from_millis(250);
+/// Added for each generator.
+const START_LEAD_PER_GENERATOR: Duration = Duration::from_millis(5);
+
+/// A generator after a trial.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct GeneratorRun {
+    /// Its name.
+    pub name: String,
+    /// How it ended; absent where it never did.
+    pub end: Option<DriverEnd>,
+}
 
 /// A driver after a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DriverRun {
     /// Its name in the topology.
     pub name: String,
-    /// How it ended; absent where it never did.
-    pub end: Option<DriverEnd>,
+    /// Its generators.
+    pub generators: Vec<GeneratorRun>,
+    /// The result of its generator, or of all that have one together; the error says why there is none.
+    pub result: Result<LoadResult, String>,
 }
 
 impl DriverRun {
+    /// A driver whose generators have ended so.
+    pub(super) fn new(name: String, generators: Vec<GeneratorRun>) -> Self {
+        let result = match generators.as_slice() {
+            [GeneratorRun { end: Some(end), .. }] => end.result.clone(),
+            several => together(several),
+        };
+        Self { name, generators, result }
+    }
+
     /// A driver that has not ended.
     pub(super) fn without_end(name: &str) -> Self {
-        Self { name: name.to_owned(), end: None }
+        Self::new(name.to_owned(), Vec::new())
     }
 
     /// Its result.
     pub(super) fn result(&self) -> Option<&LoadResult> {
-        self.end.as_ref()?.result.as_ref().ok()
+        self.result.as_ref().ok()
+    }
+
+    /// Whether this component is one of its generators.
+    pub(super) fn has_generator(&self, component: &str) -> bool {
+        self.generators.iter().any(|generator| generator.name == component)
     }
 
     /// What it sent. Its bytes are those of the window; a request of the warm-up is as large.
@@ -47,32 +72,71 @@ impl DriverRun {
     }
 }
 
-/// Time between the start of the drivers of a trial and their common warm-up. A single driver warms up at once.
-pub(super) fn start_lead(planned: &PlannedTrial) -> Duration {
-    match planned.spec.topology.drivers.len() {
-        0 | 1 => Duration::ZERO,
-        drivers => START_LEAD + START_LEAD_PER_DRIVER * u32::try_from(drivers).unwrap_or(u32::MAX),
-    }
+/// The result of those generators of a driver that have one.
+fn together(generators: &[GeneratorRun]) -> Result<LoadResult, String> {
+    let part = |generator: &GeneratorRun| {
+        let result = generator.end.as_ref()?.result.clone().ok()?;
+        Some(MergeInput { name: generator.name.clone(), result })
+    };
+    let merged = merge_generators(generators.iter().filter_map(part).collect());
+    merged.map_err(|error| in_one_line(&error))?.ok_or_else(|| "it has no result".to_owned())
 }
 
-/// Every driver of the topology. Several open their windows together, counted from `now`: evenly spread over the time between
-/// two requests of one of them, since drivers that send at the same instants would be late by each other.
-pub(super) fn starts(planned: &PlannedTrial, now: Timestamp) -> Vec<DriverStart> {
-    let drivers = &planned.spec.topology.drivers;
-    let start_at = (drivers.len() > 1).then(|| now + start_lead(planned) + planned.warmup);
-    let phase = phase_step(planned.load.rate, drivers.len());
-    let start = |(number, driver): (u32, &experiment::topology::DriverPlacement)| DriverStart {
-        driver: driver.name.clone(),
-        // Each has arrivals of its own.
-        arguments: arguments(
-            planned,
-            planned.generator_seed.wrapping_add(number.into()),
-            start_at.map(|instant| instant + phase * number),
-            &planned.spec.topology.workloads[driver.target],
-        ),
-        query: planned.query.clone(),
-    };
-    (0..).zip(drivers).map(start).collect()
+/// Number of generators of a trial.
+pub(super) fn generator_count(planned: &PlannedTrial) -> usize {
+    let topology = &planned.spec.topology;
+    topology.drivers.iter().map(|driver| topology.workloads[driver.at].replicas).sum()
+}
+
+/// Every generator of every driver. Several are held until all are ready.
+pub(super) fn starts(planned: &PlannedTrial) -> Vec<DriverStart> {
+    let topology = &planned.spec.topology;
+    let held = generator_count(planned) > 1;
+    let mut starts = Vec::new();
+    for (number, driver) in (0..).zip(&topology.drivers) {
+        let generators: Vec<String> = topology.generator_names(driver).collect();
+        // Each driver has arrivals of its own, which its generators share.
+        let seed = planned.generator_seed.wrapping_add(number);
+        let arguments = arguments(planned, seed, &topology.workloads[driver.target]);
+        let count = generators.len();
+        starts.extend(generators.into_iter().enumerate().map(|(pod, generator)| DriverStart {
+            driver: driver.name.clone(),
+            generator,
+            pod,
+            held,
+            arguments: arguments.iter().cloned().chain(share_arguments(pod, count)).collect(),
+            query: planned.query.clone(),
+        }));
+    }
+    starts
+}
+
+/// What a generator takes of its driver's load. Seconds are merged exactly.
+fn share_arguments(generator: usize, of: usize) -> Vec<Argument> {
+    let share = format!("{}/{of}", generator + 1);
+    let texts: &[&str] = if of > 1 { &["--share", &share, "--series-histograms"] } else { &[] };
+    texts.iter().map(|text| Argument::Text((*text).to_owned())).collect()
+}
+
+/// When the window of each generator opens, where all were ready at `now`. Generators of one driver open theirs together; drivers
+/// are spread evenly over the time between two requests of one of them, since drivers that send at the same instants would be
+/// late by each other.
+pub(super) fn window_openings(planned: &PlannedTrial, now: Timestamp) -> Vec<(String, Timestamp)> {
+    let topology = &planned.spec.topology;
+    let opening = now + start_lead(planned) + planned.warmup;
+    let phase = phase_step(planned.load.rate, topology.drivers.len());
+    let drivers = (0..).zip(&topology.drivers);
+    drivers
+        .flat_map(|(number, driver): (u32, _)| {
+            topology.generator_names(driver).map(move |generator| (generator, opening + phase * number))
+        })
+        .collect()
+}
+
+/// Time between the agreement on a start and the warm-up.
+pub(super) fn start_lead(planned: &PlannedTrial) -> Duration {
+    let generators = u32::try_from(generator_count(planned)).unwrap_or(u32::MAX);
+    START_LEAD + START_LEAD_PER_GENERATOR.saturating_mul(generators)
 }
 
 /// Time by which the first request of a driver follows that of the driver before it. Closed loops have no common pace.
@@ -82,12 +146,7 @@ fn phase_step(rate: Option<f64>, drivers: usize) -> Duration {
 }
 
 /// Arguments of `meshmeter load`, but for those that the deployment adds.
-fn arguments(
-    planned: &PlannedTrial,
-    seed: u64,
-    start_at: Option<Timestamp>,
-    target: &Workload,
-) -> Vec<Argument> {
+fn arguments(planned: &PlannedTrial, seed: u64, target: &Workload) -> Vec<Argument> {
     let load = &planned.load;
     let (kind, amount) = match (load.rate, load.clients) {
         (Some(rate), _) => ("--rate", rate.to_string()),
@@ -104,7 +163,6 @@ fn arguments(
         ("--seed", seed.to_string()),
     ];
     options.extend(planned.pacing.map(|pacing| ("--pacing", pacing.name().to_owned())));
-    options.extend(start_at.map(|instant| ("--start-at", instant.to_string())));
     let options = options.into_iter();
     let options =
         options.flat_map(|(option, value)| [Argument::Text(option.to_owned()), Argument::Text(value)]);
@@ -141,6 +199,6 @@ pub(super) fn merged_result(drivers: &[DriverRun]) -> Result<Option<LoadResult>,
         return Ok(driver.result().cloned());
     }
     let part =
-        |driver: &DriverRun| Some(MergedPart { name: driver.name.clone(), result: driver.result()?.clone() });
+        |driver: &DriverRun| Some(MergeInput { name: driver.name.clone(), result: driver.result()?.clone() });
     merge_drivers(drivers.iter().filter_map(part).collect())
 }

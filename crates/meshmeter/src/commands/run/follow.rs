@@ -1,7 +1,7 @@
 //! Follows the drivers of a trial from their start until all have ended, and reads the counters at both ends of the window.
 
 use super::context::RunContext;
-use super::drivers::{self, DriverRun};
+use super::drivers::{self, DriverRun, GeneratorRun};
 use super::progress::RunProgress;
 use super::verdict::Ending;
 use experiment::PlannedTrial;
@@ -11,10 +11,13 @@ use experiment::environment::deploy::{
 use experiment::environment::{EnvironmentError, Snapshot, WindowUsage};
 use experiment::schema::{LoadEvent, SeriesPoint};
 use experiment::units::format_duration;
+use jiff::Timestamp;
 use std::time::Duration;
 
 /// Time between two checks of components while nothing else happens.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Time beyond that of opening a connection within which every generator is to be ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time beyond its plan after which a driver is taken to hang.
 const DRIVER_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time after which a driver that was killed is given up.
@@ -44,12 +47,12 @@ pub(super) fn follow(
     context: &RunContext<'_>,
     progress: &RunProgress,
 ) -> Followed {
-    let drivers = planned.spec.topology.drivers.iter();
     let mut follower = Follower {
         deployment,
         planned,
         context,
-        drivers: drivers.map(|driver| FollowedDriver::new(&driver.name)).collect(),
+        generators: FollowedGenerator::all_of(planned),
+        released_at: None,
         opened: None,
         any_closed: false,
         usage: None,
@@ -63,33 +66,53 @@ pub(super) fn follow(
     follower.find_cause();
     Followed {
         ending: follower.ending,
-        drivers: follower.drivers.into_iter().map(|driver| driver.run).collect(),
+        drivers: driver_runs(planned, follower.generators),
         usage: follower.usage,
         error: follower.error,
     }
+}
+
+/// The drivers of the topology with their generators, which are in its order.
+fn driver_runs(planned: &PlannedTrial, generators: Vec<FollowedGenerator>) -> Vec<DriverRun> {
+    let mut runs: Vec<(usize, GeneratorRun)> =
+        generators.into_iter().map(|generator| (generator.driver, generator.run)).collect();
+    let drivers = planned.spec.topology.drivers.iter().enumerate();
+    drivers
+        .map(|(driver, placement)| {
+            let own = runs.extract_if(.., |(of, _)| *of == driver).map(|(_, run)| run).collect();
+            DriverRun::new(placement.name.clone(), own)
+        })
+        .collect()
 }
 
 struct Follower<'a> {
     deployment: &'a mut dyn Deployment,
     planned: &'a PlannedTrial,
     context: &'a RunContext<'a>,
-    drivers: Vec<FollowedDriver>,
+    generators: Vec<FollowedGenerator>,
+    /// When all were told to start; absent before, and where the only one starts by itself.
+    released_at: Option<Duration>,
     /// As the window opened.
     opened: Option<Snapshot>,
     /// A driver has closed its window: that of the trial cannot open any more.
     any_closed: bool,
     usage: Option<WindowUsage>,
     ending: Ending,
-    /// How the first driver that ended too early did so.
-    early_end: Option<String>,
+    /// How the first generator that ended too early ended the trial.
+    early_end: Option<Ending>,
     /// When the drivers were told to end early.
     interrupted_at: Option<Duration>,
     killed_at: Option<Duration>,
     error: Option<EnvironmentError>,
 }
 
-struct FollowedDriver {
-    run: DriverRun,
+struct FollowedGenerator {
+    run: GeneratorRun,
+    /// Position of its driver in the topology.
+    driver: usize,
+    /// It shares the driver's load with others.
+    shares_load: bool,
+    is_ready: bool,
     window_opened: bool,
     /// Seconds of its window in a row, up to now, without any response.
     unanswered_seconds: u32,
@@ -97,15 +120,24 @@ struct FollowedDriver {
     last_message: Option<String>,
 }
 
-impl FollowedDriver {
-    fn new(name: &str) -> Self {
-        Self {
-            run: DriverRun::without_end(name),
-            window_opened: false,
-            unanswered_seconds: 0,
-            last_second: SeriesPoint::default(),
-            last_message: None,
-        }
+impl FollowedGenerator {
+    fn all_of(planned: &PlannedTrial) -> Vec<Self> {
+        let topology = &planned.spec.topology;
+        let drivers = topology.drivers.iter().enumerate();
+        let generators = drivers.flat_map(|(driver, placement)| {
+            let shares_load = topology.workloads[placement.at].replicas > 1;
+            topology.generator_names(placement).map(move |name| Self {
+                run: GeneratorRun { name, end: None },
+                driver,
+                shares_load,
+                is_ready: false,
+                window_opened: false,
+                unanswered_seconds: 0,
+                last_second: SeriesPoint::default(),
+                last_message: None,
+            })
+        });
+        generators.collect()
     }
 
     fn is_running(&self) -> bool {
@@ -116,11 +148,8 @@ impl FollowedDriver {
 impl Follower<'_> {
     fn follow(&mut self, progress: &RunProgress) {
         let started_at = self.context.clock.now();
-        let planned = self.planned;
-        let lead = drivers::start_lead(planned);
-        let longest = lead + planned.warmup + planned.duration + 2 * planned.timeout + DRIVER_EXIT_TIMEOUT;
         let mut checked_at = started_at;
-        while self.drivers.iter().any(FollowedDriver::is_running) {
+        while self.generators.iter().any(FollowedGenerator::is_running) {
             if let Some(event) = self.deployment.next_event(POLL_INTERVAL) {
                 self.handle(event, progress);
             }
@@ -128,7 +157,7 @@ impl Follower<'_> {
             if now.saturating_sub(checked_at) >= POLL_INTERVAL {
                 checked_at = now;
                 if self.interrupted_at.is_none() {
-                    self.check(now.saturating_sub(started_at) > longest);
+                    self.check(now, started_at);
                 } else if self.has_waited_enough(now) {
                     return;
                 }
@@ -136,37 +165,82 @@ impl Follower<'_> {
         }
     }
 
+    /// Whether generators wait until all are ready.
+    fn is_held(&self) -> bool {
+        self.generators.len() > 1 && self.released_at.is_none()
+    }
+
+    /// Starts the load once every generator is ready.
+    fn release_when_ready(&mut self) {
+        if !self.is_held() || !self.generators.iter().all(|generator| generator.is_ready) {
+            return;
+        }
+        self.released_at = Some(self.context.clock.now());
+        for (generator, opening) in drivers::window_openings(self.planned, Timestamp::now()) {
+            if let Err(error) = self.deployment.release(&generator, opening.into()) {
+                return self.fail(error);
+            }
+        }
+    }
+
+    /// What is still waited for though its time is over, as words that end the trial.
+    fn overdue(&self, now: Duration, started_at: Duration) -> Option<Ending> {
+        let PlannedTrial { warmup, duration, timeout, .. } = *self.planned;
+        let since = |start: Duration| now.saturating_sub(start);
+        if self.is_held() {
+            let waited = since(started_at);
+            let generator = self.generators.iter().find(|generator| !generator.is_ready)?;
+            let is_late = waited > timeout + READY_TIMEOUT;
+            return is_late.then(|| {
+                self.lost(generator, &format!("was not ready after {:.0} s", waited.as_secs_f64()))
+            });
+        }
+        let lead = self.released_at.map_or(Duration::ZERO, |_| drivers::start_lead(self.planned));
+        let longest = lead + warmup + duration + 2 * timeout + DRIVER_EXIT_TIMEOUT;
+        let generator = self.generators.iter().find(|generator| generator.is_running())?;
+        let is_late = since(self.released_at.unwrap_or(started_at)) > longest;
+        is_late.then(|| self.lost(generator, "did not end in time"))
+    }
+
+    /// The end of a trial by a generator, `how` as words that continue after its name.
+    fn lost(&self, generator: &FollowedGenerator, how: &str) -> Ending {
+        let what = format!("{} {how}", self.subject(generator));
+        if generator.shares_load { Ending::GeneratorLost(what) } else { Ending::Failed(what) }
+    }
+
     fn handle(&mut self, event: DriverEvent, progress: &RunProgress) {
-        let DriverEvent { driver: name, kind } = event;
-        let Some(driver) = self.drivers.iter_mut().find(|driver| driver.run.name == name) else { return };
+        let DriverEvent { generator: name, kind } = event;
+        let Some(generator) = self.generators.iter_mut().find(|one| one.run.name == name) else { return };
         match kind {
+            DriverEventKind::Load(LoadEvent::Ready) => {
+                generator.is_ready = true;
+                self.release_when_ready();
+            }
             DriverEventKind::Load(LoadEvent::WindowOpened) => {
-                driver.window_opened = true;
+                generator.window_opened = true;
                 self.open_window();
             }
             DriverEventKind::Load(LoadEvent::WindowClosed) => self.close_window(),
             DriverEventKind::Load(LoadEvent::Second(point)) => {
-                driver.unanswered_seconds =
-                    if point.completed == 0 { driver.unanswered_seconds + 1 } else { 0 };
-                driver.last_second = point;
-                progress.second(self.drivers.iter().map(|driver| &driver.last_second));
+                generator.unanswered_seconds =
+                    if point.completed == 0 { generator.unanswered_seconds + 1 } else { 0 };
+                generator.last_second = point;
+                progress.second(self.generators.iter().map(|generator| &generator.last_second));
             }
-            DriverEventKind::Load(
-                LoadEvent::Waiting | LoadEvent::Connecting | LoadEvent::Ready | LoadEvent::WarmingUp,
-            ) => {}
-            DriverEventKind::Message(message) => driver.last_message = Some(message),
+            DriverEventKind::Load(LoadEvent::Waiting | LoadEvent::Connecting | LoadEvent::WarmingUp) => {}
+            DriverEventKind::Message(message) => generator.last_message = Some(message),
             DriverEventKind::Ended(end) => {
-                let reason = early_end(&end, self.planned, driver.last_message.as_deref());
-                driver.run.end = Some(*end);
+                let reason = early_end(&end, self.planned, generator.last_message.as_deref());
+                generator.run.end = Some(*end);
                 self.note_end(&name, reason);
             }
         }
     }
 
-    /// Reads the counters once every driver has opened its window.
+    /// Reads the counters once every generator has opened its window.
     fn open_window(&mut self) {
-        if self.opened.is_some() || self.any_closed || !self.drivers.iter().all(|driver| driver.window_opened)
-        {
+        let all_opened = self.generators.iter().all(|generator| generator.window_opened);
+        if self.opened.is_some() || self.any_closed || !all_opened {
             return;
         }
         match self.deployment.snapshot() {
@@ -175,7 +249,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Reads the counters again when the first driver closes its window.
+    /// Reads the counters again when the first generator closes its window.
     fn close_window(&mut self) {
         let is_first = !std::mem::replace(&mut self.any_closed, true);
         let Some(opened) = self.opened.as_ref().filter(|_| is_first) else { return };
@@ -190,28 +264,31 @@ impl Follower<'_> {
         self.interrupt();
     }
 
-    /// A driver has ended; `reason` says why that was too early. Without it the others measure something else.
+    /// A generator has ended; `reason` says why that was too early. Without it the others measure something else.
     fn note_end(&mut self, name: &str, reason: Option<String>) {
         let Some(reason) = reason.filter(|_| self.interrupted_at.is_none()) else { return };
-        self.early_end = Some(format!("{} {reason}", self.subject(name)));
+        let generator = self.generators.iter().find(|generator| generator.run.name == name);
+        self.early_end = generator.map(|generator| self.lost(generator, &reason));
         self.interrupt();
     }
 
-    /// How people call a driver.
-    fn subject(&self, name: &str) -> String {
-        if self.drivers.len() == 1 { "the generator".to_owned() } else { format!("driver {name}") }
+    /// How people call a generator: by its driver, unless it is one of several.
+    fn subject(&self, generator: &FollowedGenerator) -> String {
+        match self.generators.len() {
+            1 => "the generator".to_owned(),
+            _ if generator.shares_load => generator.run.name.clone(),
+            _ => format!("driver {}", generator.run.name),
+        }
     }
 
     /// Ends the drivers early where there is a reason.
-    fn check(&mut self, is_overdue: bool) {
+    fn check(&mut self, now: Duration, started_at: Duration) {
         if (self.context.stop)() {
             self.ending = Ending::Interrupted;
         } else if let Some(failure) = self.failed_component() {
             self.ending = component_failed(&failure);
-        } else if is_overdue {
-            let running = self.drivers.iter().find(|driver| driver.is_running());
-            let subject = running.map(|driver| self.subject(&driver.run.name)).unwrap_or_default();
-            self.ending = Ending::Failed(format!("{subject} did not end in time"));
+        } else if let Some(ending) = self.overdue(now, started_at) {
+            self.ending = ending;
         } else {
             return;
         }
@@ -220,12 +297,11 @@ impl Follower<'_> {
 
     /// Components are probed for responses only where none arrive: probes would disturb a measurement.
     fn failed_component(&mut self) -> Option<ComponentFailure> {
-        let unanswered =
-            self.drivers.iter_mut().find(|driver| driver.unanswered_seconds >= MAX_UNANSWERED_SECONDS);
-        match unanswered {
+        let mut generators = self.generators.iter_mut();
+        match generators.find(|generator| generator.unanswered_seconds >= MAX_UNANSWERED_SECONDS) {
             None => self.deployment.health(HealthProbe::Processes),
-            Some(driver) => {
-                driver.unanswered_seconds = 0;
+            Some(generator) => {
+                generator.unanswered_seconds = 0;
                 self.deployment.health(HealthProbe::Responses)
             }
         }
@@ -237,8 +313,8 @@ impl Follower<'_> {
             return;
         }
         self.interrupted_at = Some(self.context.clock.now());
-        for driver in self.drivers.iter().filter(|driver| driver.is_running()) {
-            self.deployment.interrupt(&driver.run.name);
+        for generator in self.generators.iter().filter(|generator| generator.is_running()) {
+            self.deployment.interrupt(&generator.run.name);
         }
     }
 
@@ -252,16 +328,12 @@ impl Follower<'_> {
             return false;
         }
         self.killed_at = Some(now);
-        let running: Vec<String> = self
-            .drivers
-            .iter()
-            .filter(|driver| driver.is_running())
-            .map(|driver| driver.run.name.clone())
-            .collect();
-        for name in running {
+        let running = self.generators.iter().filter(|generator| generator.is_running());
+        let running: Vec<(String, String)> =
+            running.map(|generator| (generator.run.name.clone(), self.subject(generator))).collect();
+        for (name, subject) in running {
             let waited = format!("it had not ended after {:.1} s and was stopped", waited.as_secs_f64());
-            let error = EnvironmentError::new(format!("wait for {}", self.subject(&name)), waited);
-            self.error.get_or_insert(error);
+            self.error.get_or_insert(EnvironmentError::new(format!("wait for {subject}"), waited));
             self.deployment.kill(&name);
         }
         false
@@ -284,7 +356,7 @@ impl Follower<'_> {
         });
         match (cause, self.early_end.take()) {
             (Some(failure), _) => self.ending = component_failed(&failure),
-            (None, Some(reason)) => self.ending = Ending::Failed(reason),
+            (None, Some(ending)) => self.ending = ending,
             (None, None) => {}
         }
     }

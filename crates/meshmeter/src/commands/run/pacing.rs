@@ -1,10 +1,10 @@
 //! One pacing for all trials of a run, chosen before the first (docs/decisions/0006-pacing.md).
 
+use super::drivers;
 use experiment::dataplane::{DataPlane, Entry, Exit, ModeParts};
 use experiment::environment::DeploymentSpec;
 use experiment::schema::{Pacing, Pauses, RunPacing};
 use experiment::{MeshKind, Plan, PlannedTrial};
-use std::collections::BTreeSet;
 
 /// Pauses of a millisecond and more per second, from which on threads do not spin: a hypervisor takes the CPU of a thread that
 /// never sleeps.
@@ -40,7 +40,7 @@ pub(super) fn choose(plan: &Plan, cpus: usize, pauses: Option<&Pauses>) -> RunPa
 }
 
 fn spinners(trial: &PlannedTrial) -> usize {
-    trial.threads * trial.spec.topology.drivers.len()
+    trial.threads * drivers::generator_count(trial)
 }
 
 fn is_limited(trial: &PlannedTrial) -> bool {
@@ -52,8 +52,8 @@ fn is_limited(trial: &PlannedTrial) -> bool {
 fn components(spec: &DeploymentSpec) -> usize {
     let topology = &spec.topology;
     let ModeParts { data_plane, entry, exit } = spec.parts();
-    let callers = topology.drivers.iter().map(|driver| driver.at).collect::<BTreeSet<_>>();
-    let services = topology.pods() - callers.len().min(topology.pods());
+    let services = topology.workloads.iter().filter(|workload| workload.serves());
+    let services: usize = services.map(|workload| workload.replicas).sum();
     let proxies = match data_plane {
         DataPlane::None => 0,
         DataPlane::StaticEnvoy | DataPlane::Sidecar => topology.pods(),
@@ -67,7 +67,6 @@ fn components(spec: &DeploymentSpec) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::drivers;
     use super::*;
     use experiment::Experiment;
     use experiment::environment::deploy::Argument;
@@ -120,7 +119,7 @@ mod tests {
         let chosen = choose(&plan, 4, None);
         plan.set_pacing(chosen.pacing);
         for trial in &plan.trials {
-            for driver in drivers::starts(trial, jiff::Timestamp::UNIX_EPOCH) {
+            for driver in drivers::starts(trial) {
                 let option = Argument::Text("--pacing".to_owned());
                 let at = driver.arguments.iter().position(|argument| *argument == option).unwrap();
                 assert_eq!(driver.arguments[at + 1], Argument::Text("economical".to_owned()));

@@ -65,17 +65,17 @@ impl TrialRun {
         self.ending == Ending::Finished && self.failure.is_none() && self.evidence.path.proven
     }
 
-    /// Keeps the last lines of drivers without a result, where no component has failed.
+    /// Keeps the last lines of generators without a result, where no component has failed.
     fn keep_last_lines(&mut self) {
         if !self.evidence.log_tails.is_empty() || self.ending == Ending::Interrupted {
             return;
         }
-        for driver in &self.drivers {
-            if let Some(end) = &driver.end
+        for generator in self.drivers.iter().flat_map(|driver| &driver.generators) {
+            if let Some(end) = &generator.end
                 && end.result.is_err()
                 && !end.last_lines.is_empty()
             {
-                self.evidence.log_tails.insert(driver.name.clone(), end.last_lines.clone());
+                self.evidence.log_tails.insert(generator.name.clone(), end.last_lines.clone());
             }
         }
     }
@@ -89,9 +89,7 @@ pub(super) fn run(
     context: &RunContext<'_>,
     progress: &RunProgress,
 ) -> TrialRun {
-    let begun = deployment
-        .begin_trial(label)
-        .and_then(|()| deployment.start(&drivers::starts(planned, jiff::Timestamp::now())));
+    let begun = deployment.begin_trial(label).and_then(|()| deployment.start(&drivers::starts(planned)));
     if let Err(error) = begun {
         // A component has failed since it came up: its last lines are kept.
         let evidence = deployment.end_trial(&[]);
@@ -113,17 +111,8 @@ pub(super) fn record(
     run: TrialRun,
 ) -> (TrialRecord, Option<EnvironmentError>) {
     let TrialRun { ending, mut drivers, mut usage, evidence, failure } = run;
-    let TrialEvidence {
-        path,
-        services,
-        gateways: mut counts,
-        edges,
-        mut footprints,
-        log_tails,
-        hints,
-        push,
-        further_domain,
-    } = evidence;
+    let TrialEvidence { path, services, gateways: mut counts, edges, mut footprints, log_tails, hints, push } =
+        evidence;
     if drivers.is_empty() {
         drivers =
             planned.spec.topology.drivers.iter().map(|driver| DriverRun::without_end(&driver.name)).collect();
@@ -141,7 +130,10 @@ pub(super) fn record(
     let counted = Counted::new(&drivers, &gateways, &services, &planned.spec.topology);
     let merged = drivers::merged_result(&drivers);
     let limited = limited_gateways(planned, &gateways);
-    let observed = Observed { ending: &ending, path: &path, usage: usage.as_ref(), limited: &limited };
+    let has_gateway = planned.spec.parts().entry != Entry::Direct;
+    let scenario = has_gateway.then_some(planned.spec.ingress.scenario);
+    let observed =
+        Observed { ending: &ending, path: &path, usage: usage.as_ref(), limited: &limited, scenario };
     let mut verdict = verdict::check_trial(&observed, &drivers, &merged);
     if let Some(counted) = counted.as_ref().filter(|_| ending == Ending::Finished) {
         counted.check(&mut verdict);
@@ -161,7 +153,7 @@ pub(super) fn record(
         outcome: match ending {
             Ending::Finished => TrialOutcome::Finished,
             Ending::Interrupted => TrialOutcome::Interrupted,
-            Ending::Failed(_) => TrialOutcome::Failed,
+            Ending::Failed(_) | Ending::GeneratorLost(_) => TrialOutcome::Failed,
         },
         verdict,
         result: merged.ok().flatten(),
@@ -176,7 +168,6 @@ pub(super) fn record(
         log_tails,
         hints,
         push,
-        further_domain,
         retake: place.retake,
     };
     (record, failure)
@@ -201,7 +192,7 @@ fn driver_records(
             target: placement
                 .map(|placement| topology.workloads[placement.target].qualified_name())
                 .unwrap_or_default(),
-            result: driver.end.and_then(|end| end.result.ok()).filter(|_| !is_single),
+            result: driver.result.ok().filter(|_| !is_single),
             name: driver.name,
             verdict,
         }
@@ -223,11 +214,12 @@ fn service_record(count: ServiceCount, in_window: &[ServiceRate]) -> ServiceReco
     ServiceRecord { name, namespace, replicas, requests, requests_per_s, components }
 }
 
-/// A driver's threads end with its window, before their context switches can be read: it counts them itself.
+/// A generator's threads end with its window, before their context switches can be read: it counts them itself.
 fn add_own_switches(component: &mut ComponentUsage, drivers: &[DriverRun]) {
-    let driver = drivers.iter().find(|driver| driver.name == component.name);
+    let mut generators = drivers.iter().flat_map(|driver| &driver.generators);
+    let end = generators.find(|generator| generator.name == component.name).and_then(|one| one.end.as_ref());
     if component.role == Role::Generator
-        && let Some(LoadResult { generator, .. }) = driver.and_then(DriverRun::result)
+        && let Some(Ok(LoadResult { generator, .. })) = end.map(|end| &end.result)
     {
         component.scheduling.get_or_insert(SchedulingUsage {
             voluntary_switches: generator.voluntary_switches,

@@ -1,8 +1,10 @@
 //! Which of a trial's figures may be used: the drivers' own verdicts, and what the environment saw.
 //! docs/method.md gives each bound with its reason.
 
+mod scenario;
+
 use super::drivers::DriverRun;
-use experiment::environment::{WindowUsage, in_one_line};
+use experiment::environment::{Scenario, WindowUsage, in_one_line};
 use experiment::schema::{Figure, Figures, LoadResult, MachineUsage, PathProof, Role, Verdict};
 use statistics::merge::MergeError;
 
@@ -25,12 +27,16 @@ pub(super) enum Ending {
     Interrupted,
     /// Something failed: what, in words.
     Failed(String),
+    /// One of the generators that share a load was lost: which, and how, in words. The others offered less than the load.
+    GeneratorLost(String),
 }
 
 /// What is known of a trial beside the results of its drivers.
 pub(super) struct Observed<'a> {
     pub ending: &'a Ending,
     pub path: &'a PathProof,
+    /// What a gateway does with the load; absent where there is none on the path.
+    pub scenario: Option<Scenario>,
     /// Usage in the window; absent where it was not read at both ends.
     pub usage: Option<&'a WindowUsage>,
     /// Gateways with a CPU limit of their own: to reach it is what such a run is for.
@@ -58,6 +64,7 @@ pub(super) fn check_trial(
     if drivers.iter().any(|driver| driver.result().is_some()) {
         check_environment(observed, None, &mut verdict);
     }
+    drivers.iter().for_each(|driver| check_scenario(observed, driver, &mut verdict));
     check_ending(observed.ending, &mut verdict);
     require_results(drivers, verdict)
 }
@@ -66,8 +73,9 @@ pub(super) fn check_trial(
 pub(super) fn check_driver(observed: &Observed<'_>, driver: &DriverRun) -> Verdict {
     let mut verdict = driver.result().map(|result| result.verdict.clone()).unwrap_or_default();
     if driver.result().is_some() {
-        check_environment(observed, Some(&driver.name), &mut verdict);
+        check_environment(observed, Some(driver), &mut verdict);
     }
+    check_scenario(observed, driver, &mut verdict);
     check_ending(observed.ending, &mut verdict);
     require_results(std::slice::from_ref(driver), verdict)
 }
@@ -81,11 +89,20 @@ fn require_results(drivers: &[DriverRun], mut verdict: Verdict) -> Verdict {
     verdict
 }
 
+fn check_scenario(observed: &Observed<'_>, driver: &DriverRun, verdict: &mut Verdict) {
+    let Some((scenario, result)) = observed.scenario.zip(driver.result()) else { return };
+    if let Some(what) = scenario::contradiction(scenario, result) {
+        let reason = format!("scenario-not-proven: {}: {what}", driver.name);
+        verdict.spoil(reason, Figures::all());
+    }
+}
+
 fn check_ending(ending: &Ending, verdict: &mut Verdict) {
     let reason = match ending {
         Ending::Finished => return,
         Ending::Interrupted => "interrupted: the run was stopped during this trial".to_owned(),
         Ending::Failed(what) => format!("failed: {what}"),
+        Ending::GeneratorLost(what) => format!("generator-lost: {what}"),
     };
     // First: all other reasons may follow from a trial that was cut short, saturation too.
     verdict.spoil_first(reason, Figures::all());
@@ -93,7 +110,7 @@ fn check_ending(ending: &Ending, verdict: &mut Verdict) {
 }
 
 /// Adds what the environment saw; for one driver without the throttling of others.
-fn check_environment(observed: &Observed<'_>, driver: Option<&str>, verdict: &mut Verdict) {
+fn check_environment(observed: &Observed<'_>, driver: Option<&DriverRun>, verdict: &mut Verdict) {
     if !observed.path.proven {
         verdict.spoil(format!("path-not-proven: {}", observed.path.reasons.join("; ")), Figures::all());
     }
@@ -103,7 +120,8 @@ fn check_environment(observed: &Observed<'_>, driver: Option<&str>, verdict: &mu
         return;
     };
     for component in &usage.components {
-        if component.role == Role::Generator && driver.is_some_and(|driver| driver != component.name) {
+        let is_of_other = driver.is_some_and(|driver| !driver.has_generator(&component.name));
+        if component.role == Role::Generator && is_of_other {
             continue;
         }
         if observed.limited.contains(&component.name) {

@@ -17,7 +17,8 @@ fn driver(refused: u64, failed: u64) -> DriverRun {
         .map(|(status, count)| (status.to_owned(), count))
         .collect();
     let end = DriverEnd { exit_code: Some(0), result: Ok(result), last_lines: Vec::new() };
-    DriverRun { name: "generator".to_owned(), end: Some(end) }
+    let generator = super::super::drivers::GeneratorRun { name: "generator".to_owned(), end: Some(end) };
+    DriverRun::new("generator".to_owned(), vec![generator])
 }
 
 fn gateway(requests: u64, forwarded: u64, retries: u64) -> GatewayRecord {

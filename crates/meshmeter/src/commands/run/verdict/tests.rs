@@ -1,4 +1,4 @@
-use super::super::drivers;
+use super::super::drivers::{self, GeneratorRun};
 use super::*;
 use experiment::environment::deploy::DriverEnd;
 use experiment::schema::{ComponentUsage, Throttling, TopProcess};
@@ -37,14 +37,15 @@ fn result() -> LoadResult {
 
 fn driver(name: &str, result: LoadResult) -> DriverRun {
     let end = DriverEnd { exit_code: Some(0), result: Ok(result), last_lines: Vec::new() };
-    DriverRun { name: name.to_owned(), end: Some(end) }
+    DriverRun::new(name.to_owned(), vec![GeneratorRun { name: name.to_owned(), end: Some(end) }])
 }
 
 /// The kinds of the reasons against a trial with one driver that is content with itself.
 fn reasons(ending: &Ending, path: &PathProof, usage: Option<&WindowUsage>) -> Vec<String> {
     let drivers = [driver("generator", result())];
     let merged = drivers::merged_result(&drivers);
-    let verdict = check_trial(&Observed { ending, path, usage, limited: &[] }, &drivers, &merged);
+    let verdict =
+        check_trial(&Observed { ending, path, usage, limited: &[], scenario: None }, &drivers, &merged);
     assert_eq!(verdict.spoiled.len(), verdict.reasons.len());
     verdict.reasons.iter().map(|reason| reason.split(':').next().unwrap_or_default().to_owned()).collect()
 }
@@ -72,7 +73,8 @@ fn each_cause_has_its_reason() {
 fn spoiled(usage: Option<&WindowUsage>) -> Vec<&'static str> {
     let drivers = [driver("generator", result())];
     let merged = drivers::merged_result(&drivers);
-    let observed = Observed { ending: &Ending::Finished, path: &proven(), usage, limited: &[] };
+    let observed =
+        Observed { ending: &Ending::Finished, path: &proven(), usage, limited: &[], scenario: None };
     let verdict = check_trial(&observed, &drivers, &merged);
     assert_eq!(verdict.valid, verdict.is_usable(Figure::P50));
     verdict.spoiled_figures().iter().map(Figure::name).collect()
@@ -105,7 +107,7 @@ fn a_gateway_at_its_own_limit_is_measured_there() {
     let reasons = |component: &str| {
         let usage = throttled(component, Role::Proxy);
         let (ending, path, limited) = (&Ending::Finished, &proven(), &["gateway".to_owned()]);
-        let observed = Observed { ending, path, usage: Some(&usage), limited };
+        let observed = Observed { ending, path, usage: Some(&usage), limited, scenario: None };
         check_trial(&observed, &drivers, &merged).reasons.len()
     };
     assert_eq!((reasons("gateway"), reasons("server-proxy")), (0, 1));
@@ -122,7 +124,8 @@ fn a_trial_that_was_cut_short_says_so_first_and_nothing_of_the_target() {
     let merged = drivers::merged_result(&drivers);
     for (ending, first) in [(Ending::Interrupted, "interrupted:"), (Ending::Failed("x".into()), "failed: x")]
     {
-        let observed = Observed { ending: &ending, path: &proven(), usage: Some(&busy()), limited: &[] };
+        let observed =
+            Observed { ending: &ending, path: &proven(), usage: Some(&busy()), limited: &[], scenario: None };
         let verdict = check_trial(&observed, &drivers, &merged);
         assert!(verdict.reasons[0].starts_with(first), "{:?}", verdict.reasons);
         assert!(!verdict.saturated && !verdict.valid);
@@ -132,7 +135,8 @@ fn a_trial_that_was_cut_short_says_so_first_and_nothing_of_the_target() {
 #[test]
 fn without_a_result_nothing_is_valid() {
     let ending = Ending::Failed("no proxy".into());
-    let observed = Observed { ending: &ending, path: &PathProof::default(), usage: None, limited: &[] };
+    let observed =
+        Observed { ending: &ending, path: &PathProof::default(), usage: None, limited: &[], scenario: None };
     let drivers = [DriverRun::without_end("generator")];
     let verdict = check_trial(&observed, &drivers, &Ok(None));
     assert!(!verdict.valid);
@@ -151,7 +155,13 @@ fn of_two(usage: &WindowUsage, reasons: &[&str]) -> (Verdict, [Verdict; 2]) {
     let other = LoadResult { urls: vec!["http://other/".to_owned()], ..result() };
     let drivers = [driver("a", LoadResult { verdict: late, ..result() }), driver("b", other)];
     let merged = drivers::merged_result(&drivers);
-    let observed = Observed { ending: &Ending::Finished, path: &proven(), usage: Some(usage), limited: &[] };
+    let observed = Observed {
+        ending: &Ending::Finished,
+        path: &proven(),
+        usage: Some(usage),
+        limited: &[],
+        scenario: None,
+    };
     let [a, b] = &drivers;
     let each = [check_driver(&observed, a), check_driver(&observed, b)];
     (check_trial(&observed, &drivers, &merged), each)
