@@ -9,13 +9,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Pod {
+    /// Connections to a port of the pod, from the pod itself.
+    pub(crate) fn port(&self, port: u16) -> PodPort {
+        PodPort { namespace: Arc::clone(self.namespace()), port }
+    }
+
     pub fn admin(&self, component: &str, port: u16) -> Admin {
-        Admin::new(component, PodPort { namespace: Arc::clone(self.namespace()), port })
+        Admin::new(component, self.port(port))
     }
 }
 
 #[derive(Debug)]
-struct PodPort {
+pub(crate) struct PodPort {
     namespace: Arc<Namespace>,
     port: u16,
 }

@@ -41,7 +41,14 @@ fn positions(protocol: Protocol) -> [(&'static str, Position); 4] {
             "middle-proxy",
             Position::Sidecar { inbound: Some(inbound), callees: [callees, others.into()].concat() },
         ),
-        ("gateway", Position::Gateway { port: 8080, callee: Callee { identity: None, ..callee(protocol) } }),
+        (
+            "gateway",
+            Position::Gateway {
+                port: 8080,
+                callee: Callee { identity: None, ..callee(protocol) },
+                domains: None,
+            },
+        ),
     ]
 }
 

@@ -21,8 +21,12 @@ const SUBJECT: Subject<'_> = Subject {
     protocol: Protocol::Http1,
     endpoints: &["/"],
 };
-const CREDENTIAL: Credential<'_> =
-    Credential { certificate: "[certificate]", key: "[key]", client_authority: "[authority]" };
+const CREDENTIAL: Credential<'_> = Credential {
+    name: ingress::CREDENTIAL,
+    certificate: "[certificate]",
+    key: "[key]",
+    client_authority: "[authority]",
+};
 const KEYS: &str = r#"{"keys": []}"#;
 const EVERYTHING: &str = "
   tracing: 1%
@@ -73,7 +77,7 @@ fn all_of(mode: Mode, istio: &str) -> Vec<Value> {
     let spec = spec(mode, istio);
     let mut objects = objects_of(&spec);
     objects.extend(ingress::objects(&spec, &SUBJECT, "shop.example"));
-    objects.extend(ingress::credential(spec.istio.ingress, SUBJECT.namespace, &CREDENTIAL));
+    objects.extend(ingress::credentials(spec.istio.ingress.tls, SUBJECT.namespace, &[CREDENTIAL]));
     objects
 }
 

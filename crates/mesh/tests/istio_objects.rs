@@ -18,8 +18,12 @@ const SUBJECT: Subject<'_> = Subject {
     protocol: Protocol::Http1,
     endpoints: &["/"],
 };
-const CREDENTIAL: Credential<'_> =
-    Credential { certificate: "[certificate]", key: "[key]", client_authority: "[authority]" };
+const CREDENTIAL: Credential<'_> = Credential {
+    name: ingress::CREDENTIAL,
+    certificate: "[certificate]",
+    key: "[key]",
+    client_authority: "[authority]",
+};
 const KEYS: &str = r#"{"keys": []}"#;
 const EVERYTHING: &str = "
   tracing: 1%
@@ -104,7 +108,7 @@ fn ingress_gateway_has_objects_of_either_api() {
             let istio = format!("\n  retries: 3\n  timeout: 2s\n  ingress: {{tls: {tls}, api: {api}}}");
             let spec = spec(Mode::Ingress, &istio);
             let mut objects = ingress::objects(&spec, &SUBJECT, "shop.example");
-            objects.extend(ingress::credential(spec.istio.ingress, SUBJECT.namespace, &CREDENTIAL));
+            objects.extend(ingress::credentials(spec.istio.ingress.tls, SUBJECT.namespace, &[CREDENTIAL]));
             insta::assert_snapshot!(format!("ingress-{api}-{tls}"), listed(&objects));
         }
     }

@@ -290,6 +290,7 @@ mod tests {
             log_tails: BTreeMap::new(),
             hints: Vec::new(),
             push: None,
+            further_domain: None,
             retake: None,
         }
     }

@@ -16,7 +16,7 @@ use super::snapshot::Snapshot;
 use super::spec::DeploymentSpec;
 use crate::mode::{MeshKind, Mode};
 use crate::schema::component::ComponentUsage;
-use crate::schema::configuration::ConfigurationPush;
+use crate::schema::configuration::{ConfigurationPush, FurtherDomain};
 use crate::schema::edge::EdgeRecord;
 use crate::schema::event::LoadEvent;
 use crate::schema::gateway::GatewayCounts;
@@ -215,6 +215,8 @@ pub struct TrialEvidence {
     pub hints: Vec<String>,
     /// Time until the configuration had propagated; absent without a control plane.
     pub push: Option<ConfigurationPush>,
+    /// A further domain that was put in force after the load; absent without domains under a control plane.
+    pub further_domain: Option<FurtherDomain>,
 }
 
 /// Requests that a workload served over a whole trial, warm-up included.

@@ -4,7 +4,7 @@ use crate::dataplane::{Entry, ModeParts};
 use crate::mode::{MeshKind, Mode};
 use crate::protocol::Protocol;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
-use crate::settings::istio::MeshSettings;
+use crate::settings::istio::{IngressTls, MeshSettings};
 use crate::settings::proxy::ProxySettings;
 use crate::settings::service::ServerSettings;
 use crate::topology::{Topology, pair};
@@ -57,6 +57,12 @@ impl DeploymentSpec {
         let parts = self.mode.parts(self.mesh);
         let is_direct = self.ingress.scenario == Scenario::Direct && parts.entry != Entry::Direct;
         if is_direct { Mode::None.parts(self.mesh) } else { parts }
+    }
+
+    /// What clients speak with its gateway: the scenario of mutual TLS says so itself.
+    #[must_use]
+    pub fn ingress_tls(&self) -> IngressTls {
+        if self.ingress.scenario == Scenario::MutualTls { IngressTls::Mutual } else { self.istio.ingress.tls }
     }
 
     /// The same with this protocol of requests to every workload.

@@ -14,3 +14,20 @@ pub struct ConfigurationPush {
     /// The control plane's own waiting for more changes (debounce) is part of it.
     pub in_force_s: BTreeMap<String, f64>,
 }
+
+/// A domain that was written after the load, while the gateway served the others, and removed again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FurtherDomain {
+    /// The gateway's component.
+    pub gateway: String,
+    /// The domain's name.
+    pub name: String,
+    /// From sending its objects to the API's answer for the last, seconds.
+    pub written_s: Option<f64>,
+    /// From that answer to the gateway's first response for the domain, seconds. The control plane's own waiting for more
+    /// changes (debounce) is part of it.
+    pub in_force_s: Option<f64>,
+    /// Why a time is absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}

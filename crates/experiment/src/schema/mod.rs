@@ -45,7 +45,7 @@ pub use calibration::{
 pub use cell::Cell;
 pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 pub use component_summary::{ComponentSummary, RoleTotal};
-pub use configuration::ConfigurationPush;
+pub use configuration::{ConfigurationPush, FurtherDomain};
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};

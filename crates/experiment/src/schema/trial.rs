@@ -1,7 +1,7 @@
 //! `meshmeter.trial/1`: one line of `trials.jsonl`, everything that one trial showed.
 
 use super::component::{ComponentUsage, Role};
-use super::configuration::ConfigurationPush;
+use super::configuration::{ConfigurationPush, FurtherDomain};
 use super::driver::{DriverRecord, DriverView};
 use super::edge::EdgeRecord;
 use super::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
@@ -81,6 +81,9 @@ pub struct TrialRecord {
     /// How long the control plane took to configure the proxies; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<ConfigurationPush>,
+    /// How long one further domain took to be in force at the gateway; absent without domains under a control plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub further_domain: Option<FurtherDomain>,
     /// Which take it is and why, where the machine disturbed an earlier one; absent on the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retake: Option<Retake>,

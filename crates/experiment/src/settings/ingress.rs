@@ -178,7 +178,12 @@ impl Scenario {
     #[must_use]
     pub fn missing_part(self) -> Option<&'static str> {
         match self {
-            Self::Direct | Self::NoFilters => None,
+            Self::Direct
+            | Self::NoFilters
+            | Self::Tls12
+            | Self::MutualTls
+            | Self::Resumption
+            | Self::FullHandshakes => None,
             Self::ExtAuthzGrpc | Self::ExtAuthzHttp => Some("an authorization service"),
             Self::Jwt => Some("tokens that the gateway verifies"),
             Self::Wasm => Some("a WebAssembly module"),
@@ -186,10 +191,7 @@ impl Scenario {
             Self::LocalRateLimit => Some("limits at the gateway"),
             Self::GlobalRateLimit => Some("a rate limit service"),
             Self::AllFilters => Some("the filters"),
-            Self::Tls12 => Some("the choice of a TLS version"),
             Self::Rsa => Some("RSA keys"),
-            Self::MutualTls => Some("certificates of clients"),
-            Self::Resumption | Self::FullHandshakes => Some("a connection per request"),
         }
     }
 }

@@ -51,7 +51,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     let ModeParts { data_plane, entry, exit } = spec.parts();
     exit::check_databases(spec)?;
     let mut parts: Vec<Box<dyn Part + '_>> =
-        vec![entry::part(entry, lab, spec)?, dataplane::part(data_plane, lab)?, exit::part(exit)];
+        vec![entry::part(entry, lab)?, dataplane::part(data_plane, lab)?, exit::part(exit)];
     let member =
         parts.iter().map(|part| part.membership()).find(|membership| *membership != Membership::Outside);
     let mut rollout = Rollout::begin(lab, spec, log_dir, member.unwrap_or(Membership::Outside))?;
@@ -67,7 +67,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     for part in &mut parts {
         part.proxies_are_ready(&mut rollout)?;
     }
-    let (mut written, mut push) = (None, None);
+    let (mut written, mut push): (Option<Written>, Option<ConfigurationPush>) = (None, None);
     if rollout.mesh.is_some() {
         let mut objects = rollout.service_objects();
         if !settings_come_first {
@@ -80,16 +80,25 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
         part.services_have_addresses(&mut rollout)?;
     }
     dataplane::none::lead_to_services(&mut rollout)?;
-    if let Some(written) = written.filter(|_| !rollout.proxies.is_empty()) {
+    if let Some(written) = written.as_ref().filter(|_| !rollout.proxies.is_empty()) {
         let expected = parts.iter().flat_map(|part| part.expected(&rollout)).collect();
         push = Some(written.push(wait_until_configured(&rollout, expected, written.written_at)?));
     }
     rollout.start_held_services()?;
     rollout.pods.wait_for_services()?;
+    for part in &parts {
+        for proxy in part.wait_until_serving(&rollout)? {
+            let name = rollout.proxies[proxy].name.clone();
+            if let (Some(push), Some(written)) = (&mut push, &written) {
+                push.in_force_s.insert(name, written.written_at.elapsed().as_secs_f64());
+            }
+        }
+    }
     let destinations = rollout.topology().drivers.iter();
     let destinations =
         destinations.map(|driver| destination(&rollout, &parts, driver)).collect::<Result<_, _>>()?;
     let edges = edges(&rollout, &parts);
+    let further_domain = parts.iter().find_map(|part| part.further_domain(&rollout));
     let Rollout { pods, proxies, mesh, directories: mut _directories, .. } = rollout;
     _directories.extend(parts.iter_mut().flat_map(|part| part.take_directories()));
     let tracing = mesh.as_ref().and_then(|mesh| {
@@ -110,6 +119,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
             supporting,
             tracing,
             push,
+            further_domain,
             _directories,
             namespaces,
         },

@@ -26,6 +26,7 @@ use self::station::{Destination, ProxyId, Station};
 use self::traffic::Gateway;
 use crate::Result;
 use crate::container::Container;
+use crate::entry::further_domain::FurtherDomain;
 use crate::istio::MeshNamespaces;
 use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
@@ -77,6 +78,7 @@ struct Parts {
     tracing: Option<Tracing>,
     /// Time until the configuration had propagated; absent where proxies are not configured while they run.
     push: Option<ConfigurationPush>,
+    further_domain: Option<FurtherDomain>,
     _directories: Vec<PrivateDir>,
     namespaces: Option<MeshNamespaces>,
 }

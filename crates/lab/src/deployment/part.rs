@@ -3,6 +3,7 @@
 use super::rollout::Rollout;
 use super::station::{Destination, ProxyId, Stations};
 use crate::Result;
+use crate::entry::further_domain::FurtherDomain;
 use crate::private_dir::PrivateDir;
 use experiment::topology::{Call, DriverPlacement};
 use mesh::istio::propagation::Expected;
@@ -39,6 +40,16 @@ pub(crate) trait Part {
 
     fn stations(&self, _rollout: &Rollout<'_>, _call: Call) -> Stations {
         Stations::default()
+    }
+
+    /// Waits until the drivers' requests would be answered. Returns the proxies that it waited for.
+    fn wait_until_serving(&self, _rollout: &Rollout<'_>) -> Result<Vec<ProxyId>> {
+        Ok(Vec::new())
+    }
+
+    /// A domain that trials put in force while a gateway serves the others.
+    fn further_domain(&self, _rollout: &Rollout<'_>) -> Option<FurtherDomain> {
+        None
     }
 
     fn take_directories(&mut self) -> Vec<PrivateDir> {

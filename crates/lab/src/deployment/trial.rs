@@ -3,7 +3,7 @@
 use super::driver::Drivers;
 use super::footprint::BeforeLoad;
 use super::station::{Destination, Station};
-use super::{LabDeployment, Trial};
+use super::{LabDeployment, Parts, Trial};
 use crate::Result;
 use crate::certificates::write_private;
 use crate::component_name::{file_name, lab_name};
@@ -12,7 +12,7 @@ use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Proxy;
 use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, TrialEvidence};
 use experiment::environment::{EnvironmentError, ErrorContext};
-use experiment::schema::PathProof;
+use experiment::schema::{FurtherDomain, PathProof};
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{Accepts, CountedService};
@@ -151,6 +151,8 @@ impl LabDeployment<'_> {
         let footprints = before_load.complete(&proxies, &self.watched(), &unresponsive, &self.trial.log_dir);
         self.check_accepted(&mut path);
         path.proven = path.reasons.is_empty();
+        // Last: it changes what the gateway holds, and its probes are requests.
+        let further_domain = self.put_further_domain_in_force();
         TrialEvidence {
             path,
             services: self.service_counts(&services),
@@ -160,6 +162,7 @@ impl LabDeployment<'_> {
             log_tails,
             hints,
             push: self.parts.push.clone(),
+            further_domain,
         }
     }
 
@@ -207,6 +210,15 @@ impl LabDeployment<'_> {
                     .collect(),
             })
             .collect()
+    }
+
+    /// Writes one further domain, where the gateway serves domains and still works.
+    fn put_further_domain_in_force(&mut self) -> Option<FurtherDomain> {
+        let is_over = self.lab.lab.stop_requested() || self.failed().is_some();
+        let Parts { further_domain, namespaces, .. } = &mut self.parts;
+        let (domain, namespaces) = (further_domain.as_ref()?, namespaces.as_mut()?);
+        let lab = &self.lab.lab;
+        (!is_over).then(|| domain.measure(&mut namespaces.objects, || lab.check_not_stopped()))
     }
 
     fn station(&self, name: &str) -> Option<&Station> {

@@ -1,22 +1,31 @@
 //! One Envoy with a static file before each target, in a pod of its own.
 
+use super::domains::{self, Domains, with_client_tls};
 use crate::Result;
+use crate::component_name::lab_name;
 use crate::components::Installed;
+use crate::container::ContainerUser;
 use crate::dataplane::static_envoy::callee;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{Destination, ProxyId, Station, Stations};
+use crate::private_dir::PrivateDir;
 use crate::running::StaticEnvoyFactory;
 use crate::running::service::SERVICE_PORT;
+use experiment::environment::{Estate, Scenario};
+use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
-use mesh::envoy::bootstrap::Position;
+use mesh::envoy::bootstrap::{Callee, Position};
+use mesh::envoy::domains::{DomainHost, Domains as StaticDomains};
+use mesh::istio::objects::ingress::PORT;
 use mesh::proof::Evidence;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
 const NAME: &str = "gateway";
-const LISTENING_TIMEOUT: Duration = Duration::from_secs(20);
+/// A file of a hundred thousand routes takes Envoy a while to read.
+const LISTENING_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) struct StaticGateway<'a> {
     envoy: &'a Installed,
@@ -27,11 +36,70 @@ struct Gateway {
     evidence: Evidence,
     pod: usize,
     proxy: ProxyId,
+    port: u16,
+    /// Absent: any host, in clear text.
+    domains: Option<Domains>,
 }
 
 impl<'a> StaticGateway<'a> {
     pub fn new(envoy: &'a Installed) -> Self {
         Self { envoy, gateways: BTreeMap::new() }
+    }
+
+    fn start_gateway(&self, rollout: &mut Rollout<'_>, target: WorkloadId, name: &str) -> Result<Gateway> {
+        let callee = callee(rollout, target)?;
+        let pod = rollout.create_proxy_pod(name, rollout.namespace_index(target))?;
+        let has_domains = rollout.context.spec.ingress.declared;
+        let port = if has_domains { PORT } else { SERVICE_PORT };
+        let mut evidence = callee.hop_of_gateway(port).evidence(false);
+        let mut domains = None;
+        let position = if has_domains {
+            let client = domains::client_files(rollout, name)?;
+            let in_pod = &rollout.pods.infrastructure[pod];
+            let served = Domains::new(rollout, target, (name, in_pod), Some(client))?;
+            evidence = with_client_tls(evidence, rollout.context.spec.ingress_tls());
+            let position = self.position(rollout, name, callee, &served)?;
+            domains = Some(served);
+            position
+        } else {
+            Position::Gateway { port, callee, domains: None }
+        };
+        let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
+        let started = factory.start(&mut rollout.pods.infrastructure[pod], name, position, None)?;
+        let proxy = rollout.add_proxies(vec![started])[0];
+        Ok(Gateway { evidence, pod, proxy, port, domains })
+    }
+
+    /// Writes the certificates of the domains, which go with the deployment.
+    fn position(
+        &self,
+        rollout: &mut Rollout<'_>,
+        name: &str,
+        callee: Callee,
+        served: &Domains,
+    ) -> Result<Position> {
+        let spec = rollout.context.spec;
+        let estate: &Estate = &spec.ingress;
+        let directory = lab_name(&format!("t{}-{name}-domains", rollout.context.number));
+        let directory = PrivateDir(rollout.context.lab.create_private_dir(&directory, ContainerUser::Proxy)?);
+        let owner = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy }.owner();
+        let mut files = Vec::new();
+        for (index, credentials) in domains::certificates(rollout, &served.public_name)?.iter().enumerate() {
+            files.push(credentials.write(&directory.path().join(index.to_string()), owner)?);
+        }
+        rollout.directories.push(directory);
+        let host = |domain| DomainHost {
+            name: Estate::domain(domain, &served.public_name),
+            credentials: files[estate.credential_of(domain)].clone(),
+        };
+        let domains = StaticDomains {
+            hosts: (1..=estate.domains).map(host).collect(),
+            paths: estate.paths,
+            rewrite: served.rewrite.clone(),
+            takes_certificates: spec.ingress_tls() == IngressTls::Mutual,
+            is_tls12: estate.scenario == Scenario::Tls12,
+        };
+        Ok(Position::Gateway { port: PORT, callee, domains: Some(domains) })
     }
 }
 
@@ -47,14 +115,8 @@ impl Part for StaticGateway<'_> {
             let name =
                 if is_first { NAME.to_owned() } else { format!("{NAME}-{}", rollout.workload(target).name) };
             let name = rollout.qualified(namespace, &name);
-            let callee = callee(rollout, target)?;
-            let evidence = callee.hop_of_gateway(SERVICE_PORT).evidence(false);
-            let position = Position::Gateway { port: SERVICE_PORT, callee };
-            let pod = rollout.create_proxy_pod(&name, namespace)?;
-            let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
-            let started = factory.start(&mut rollout.pods.infrastructure[pod], &name, position, None)?;
-            let proxy = rollout.add_proxies(vec![started])[0];
-            self.gateways.insert(target, Gateway { evidence, pod, proxy });
+            let gateway = self.start_gateway(rollout, target, &name)?;
+            self.gateways.insert(target, gateway);
         }
         Ok(())
     }
@@ -63,7 +125,7 @@ impl Part for StaticGateway<'_> {
         self.gateways.values().try_for_each(|gateway| {
             let container = &rollout.proxies[gateway.proxy].container;
             let pod = &rollout.pods.infrastructure[gateway.pod];
-            pod.wait_until_listening(container, SERVICE_PORT, LISTENING_TIMEOUT)
+            pod.wait_until_listening(container, gateway.port, LISTENING_TIMEOUT)
         })
     }
 
@@ -76,8 +138,25 @@ impl Part for StaticGateway<'_> {
     }
 
     fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Option<Destination> {
-        let pod = &rollout.pods.infrastructure[self.gateways.get(&driver.target)?.pod];
-        let url = rollout.url(driver, &SocketAddrV4::new(pod.address(), SERVICE_PORT).to_string(), false);
+        let gateway = self.gateways.get(&driver.target)?;
+        if let Some(domains) = &gateway.domains {
+            return Some(domains.destination(rollout, driver));
+        }
+        let address = rollout.pods.infrastructure[gateway.pod].address();
+        let url = rollout.url(driver, &SocketAddrV4::new(address, gateway.port).to_string(), false);
         Some(Destination { url, ..Destination::default() })
+    }
+
+    fn wait_until_serving(&self, rollout: &Rollout<'_>) -> Result<Vec<ProxyId>> {
+        for domains in self.gateways.values().filter_map(|gateway| gateway.domains.as_ref()) {
+            domains.wait_until_served(|| rollout.check_goes_on())?;
+            domains.check_others_are_refused()?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn take_directories(&mut self) -> Vec<PrivateDir> {
+        let domains = self.gateways.values_mut().filter_map(|gateway| gateway.domains.as_mut());
+        domains.filter_map(|domains| domains.client_files.take()).collect()
     }
 }

@@ -3,10 +3,10 @@
 //! certificates by the run's authority) or plain HTTP, and connects to the gateway's pod by the service's public name, as
 //! a load balancer before it would. The gateway's certificate is a Secret that istiod gives it.
 
+use super::domains::{self, Domains, client_arguments, with_client_tls};
+use super::further_domain::FurtherDomain;
 use crate::Result;
-use crate::certificates::CredentialFiles;
-use crate::component_name::lab_name;
-use crate::container::ContainerUser;
+use crate::certificates::Credentials;
 use crate::dataplane::sidecar::{before_sidecar, cluster};
 use crate::deployment::part::Part;
 use crate::deployment::rollout::{AgentStart, Rollout};
@@ -18,14 +18,13 @@ use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
 use mesh::envoy::hop::Hop;
+use mesh::istio::objects::estate;
 use mesh::istio::objects::ingress::{self, Credential, PORT};
 use mesh::istio::objects::subject::Subject;
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
-use mesh::proof::{Demand, Evidence};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::Path;
 
 const GATEWAY_PROXY: &str = "ingress-gateway";
 
@@ -45,8 +44,10 @@ struct Gateway {
     target: WorkloadId,
     /// Public name of the target.
     host: String,
-    /// Certificates and keys of clients; absent without TLS.
+    /// Certificates and keys of clients; absent without TLS, and where the gateway serves several domains.
     client_files: Option<PrivateDir>,
+    /// Absent: the gateway has one public name.
+    domains: Option<Domains>,
 }
 
 impl Ingress {
@@ -57,20 +58,28 @@ impl Ingress {
 
 impl Part for Ingress {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        let tls = rollout.context.spec.istio.ingress.tls;
+        let tls = rollout.context.spec.ingress_tls();
         let mut agents = Vec::new();
         for target in targets(rollout)? {
             let (workload, namespace) = (rollout.workload(target), rollout.namespace_index(target));
             let host = ingress::host(&workload.namespace);
             // Before the gateway asks: that its account may not read secrets istiod remembers for a minute.
-            let client_files = give_certificates(rollout, namespace, &host)?;
+            let client = give_certificates(rollout, namespace, &host)?;
             let port = ServicePort { name: ingress::port_name(workload.protocol, tls), port: PORT };
             // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
             let pod = GatewayPod::create(rollout, (ingress::NAME, namespace), Membership::Outside, &[port])?;
-            let statistics = statistics(&hop(rollout, target));
+            let statistics = statistics(&hop(rollout, target), rollout.context.spec.ingress.declared);
             let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
             agents.push(AgentStart { resources: rollout.context.gateway_resources(), ..agent });
-            self.gateways.push(Gateway { pod, proxy: 0, target, host, client_files });
+            let (mut served, mut client_files) = (None, None);
+            if rollout.context.spec.ingress.declared {
+                let name = rollout.qualified(namespace, GATEWAY_PROXY);
+                let in_pod = &rollout.pods.infrastructure[pod.pod];
+                served = Some(Domains::new(rollout, target, (&name, in_pod), client)?);
+            } else {
+                client_files = client.map(|(_, files)| files);
+            }
+            self.gateways.push(Gateway { pod, proxy: 0, target, host, client_files, domains: served });
         }
         for (gateway, proxy) in self.gateways.iter_mut().zip(rollout.start_agents(agents)?) {
             gateway.proxy = proxy;
@@ -79,15 +88,22 @@ impl Part for Ingress {
     }
 
     fn objects(&self, rollout: &Rollout<'_>) -> Vec<Value> {
-        let objects = |Gateway { pod, target, host, .. }: &Gateway| {
-            let route = |subject: &Subject<'_>| ingress::objects(rollout.context.spec, subject, host);
+        let objects = |gateway: &Gateway| {
+            let Gateway { pod, target, host, domains, .. } = gateway;
+            let route = |subject: &Subject<'_>| match domains {
+                Some(domains) => domains.estate(rollout, subject).objects(),
+                None => ingress::objects(rollout.context.spec, subject, host),
+            };
             [pod.service(), rollout.with_subject(*target, route)].concat()
         };
         self.gateways.iter().flat_map(objects).collect()
     }
 
     fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
-        for Gateway { pod, target, host, .. } in &self.gateways {
+        // Drivers of several domains connect to the gateway by its address.
+        for Gateway { pod, target, host, .. } in
+            self.gateways.iter().filter(|gateway| gateway.domains.is_none())
+        {
             let drivers = rollout.topology().drivers.iter().filter(|driver| driver.target == *target);
             let namespaces: BTreeSet<usize> =
                 drivers.map(|driver| rollout.namespace_index(driver.at)).collect();
@@ -106,15 +122,19 @@ impl Part for Ingress {
         let spec = rollout.context.spec;
         let station = |gateway: &Gateway| {
             let (hop, mtls) = (hop(rollout, gateway.target), spec.proxy.mtls.is_spoken());
-            Station::of_one(&rollout.proxies, gateway.proxy, evidence(&hop, mtls, spec.istio.ingress.tls))
+            let evidence = with_client_tls(hop.evidence(mtls), spec.ingress_tls());
+            Station::of_one(&rollout.proxies, gateway.proxy, evidence)
         };
         let gateway = self.before(call.to).filter(|_| !rollout.drivers_of(call).is_empty());
         Stations { at_caller: gateway.map(station).into_iter().collect(), ..Stations::default() }
     }
 
     fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Option<Destination> {
-        let tls = rollout.context.spec.istio.ingress.tls;
-        let Gateway { host, client_files, .. } = self.before(driver.target)?;
+        let tls = rollout.context.spec.ingress_tls();
+        let Gateway { host, client_files, domains, .. } = self.before(driver.target)?;
+        if let Some(domains) = domains {
+            return Some(domains.destination(rollout, driver));
+        }
         let files = client_files.iter();
         Some(Destination {
             url: rollout.url(driver, &format!("{host}:{PORT}"), tls != IngressTls::Off),
@@ -122,8 +142,31 @@ impl Part for Ingress {
         })
     }
 
+    fn wait_until_serving(&self, rollout: &Rollout<'_>) -> Result<Vec<ProxyId>> {
+        let mut waited = Vec::new();
+        for gateway in &self.gateways {
+            let Some(domains) = &gateway.domains else { continue };
+            domains.wait_until_served(|| rollout.check_goes_on())?;
+            domains.check_others_are_refused()?;
+            waited.push(gateway.proxy);
+        }
+        Ok(waited)
+    }
+
+    fn further_domain(&self, rollout: &Rollout<'_>) -> Option<FurtherDomain> {
+        let gateway = self.gateways.first()?;
+        let domains = gateway.domains.as_ref()?;
+        let (number, objects) =
+            rollout.with_subject(gateway.target, |subject| domains.estate(rollout, subject).further());
+        Some(domains.further(number, objects))
+    }
+
     fn take_directories(&mut self) -> Vec<PrivateDir> {
-        self.gateways.iter_mut().filter_map(|gateway| gateway.client_files.take()).collect()
+        let files = self.gateways.iter_mut().filter_map(|gateway| match &mut gateway.domains {
+            Some(domains) => domains.client_files.take(),
+            None => gateway.client_files.take(),
+        });
+        files.collect()
     }
 }
 
@@ -142,37 +185,38 @@ fn targets(rollout: &Rollout<'_>) -> Result<BTreeSet<WorkloadId>> {
     Ok(targets)
 }
 
-/// Makes the gateway's certificate known to the API, and writes what clients show and trust; nothing without TLS.
-fn give_certificates(rollout: &mut Rollout<'_>, namespace: usize, host: &str) -> Result<Option<PrivateDir>> {
-    let settings = rollout.context.spec.istio.ingress;
-    if settings.tls == IngressTls::Off {
+/// Makes the gateway's certificates known to the API, and writes what clients show and trust; nothing without TLS.
+fn give_certificates(
+    rollout: &mut Rollout<'_>,
+    namespace: usize,
+    host: &str,
+) -> Result<Option<(Credentials, PrivateDir)>> {
+    let spec = rollout.context.spec;
+    let tls = spec.ingress_tls();
+    if tls == IngressTls::Off {
         return Ok(None);
     }
-    let operation = "make the certificates of the ingress gateway";
-    let authority = rollout.context.authority;
-    let gateway = authority.issue_server(&[host], &[]).context(operation)?;
-    let client = authority.issue_client("client", "meshmeter").context(operation)?;
-    let credential = Credential {
-        certificate: &gateway.certificate_pem,
-        key: &gateway.key_pem,
-        client_authority: &gateway.authority_pem,
+    let issued = if spec.ingress.declared {
+        let issued = domains::certificates(rollout, host)?;
+        issued.into_iter().zip((0..).map(estate::credential_name)).collect()
+    } else {
+        let operation = "make the certificates of the ingress gateway";
+        let issued = rollout.context.authority.issue_server(&[host], &[]).context(operation)?;
+        vec![(issued, ingress::CREDENTIAL.to_owned())]
     };
+    let credentials: Vec<Credential<'_>> = issued
+        .iter()
+        .map(|(issued, name)| Credential {
+            name,
+            certificate: &issued.certificate_pem,
+            key: &issued.key_pem,
+            client_authority: &issued.authority_pem,
+        })
+        .collect();
     let mesh = rollout.mesh_mut();
     let namespace = mesh.namespaces.names()[namespace].clone();
-    mesh.namespaces.objects.apply(&ingress::credential(settings, &namespace, &credential))?;
-    let directory = lab_name(&format!("{namespace}-client"));
-    let directory = PrivateDir(rollout.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
-    client.write(directory.path(), None).context(operation)?;
-    Ok(Some(directory))
-}
-
-fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
-    let files = CredentialFiles::in_folder(folder);
-    let mut arguments = vec![("--cacert", files.authority)];
-    if tls == IngressTls::Mutual {
-        arguments.extend([("--cert", files.certificate), ("--key", files.key)]);
-    }
-    arguments.into_iter().map(|(option, path)| format!("{option}={}", path.display())).collect()
+    mesh.namespaces.objects.apply(&ingress::credentials(tls, &namespace, &credentials))?;
+    domains::client_files(rollout, &namespace).map(Some)
 }
 
 /// What the gateway does with the load. It speaks mutual TLS with the sidecar behind it.
@@ -180,37 +224,29 @@ fn hop(rollout: &Rollout<'_>, target: WorkloadId) -> Hop {
     Hop::outbound(before_sidecar(rollout, target), PORT, cluster(rollout, target))
 }
 
-/// Prefixes of the statistics that prove its path, the client's TLS included.
-fn statistics(hop: &Hop) -> Vec<String> {
-    hop.statistics().into_iter().chain([format!("listener.{}", listener())]).collect()
+/// Prefixes of the statistics that prove its path, the client's TLS included. Each domain's routes have seven of their own
+/// (`http.outbound_0.0.0.0_8443.rds.…`), which are left out.
+fn statistics(hop: &Hop, has_domains: bool) -> Vec<String> {
+    let mut prefixes = hop.statistics();
+    prefixes.push(format!("listener.{}", listener()));
+    if has_domains {
+        let http = format!("http.{}", hop.connection_manager);
+        prefixes.retain(|prefix| *prefix != http);
+        let others = ('a'..='z').filter(|first| *first != 'r').map(String::from);
+        let others = others.chain(["rq", "rs"].map(str::to_owned));
+        // Recent versions of Istio end the name with a semicolon (`istio::agent`).
+        prefixes.extend(others.flat_map(|start| [".", ";."].map(|end| format!("{http}{end}{start}"))));
+    }
+    prefixes
 }
 
-fn expected(rollout: &Rollout<'_>, Gateway { target, host, .. }: &Gateway) -> Vec<Expected> {
+/// Routes of several domains are not read from the dump, which has a hundred megabytes for 100 000 of them: each is requested
+/// once the gateway has acknowledged its configuration ([`Domains::wait_until_served`]).
+fn expected(rollout: &Rollout<'_>, Gateway { target, host, domains, .. }: &Gateway) -> Vec<Expected> {
     let target = *target;
     let hop = hop(rollout, target);
     let endpoints = rollout.endpoints_of(target).into_iter();
     let endpoints = endpoints.map(|endpoint| Expected::Endpoint(hop.cluster.clone(), endpoint));
-    endpoints.chain([Expected::Listener(listener()), Expected::route(&hop, host)]).collect()
-}
-
-/// The hop's evidence, and TLS with the client if configured; with `mutual`, every client has a certificate.
-fn evidence(hop: &Hop, mtls: bool, tls: IngressTls) -> Evidence {
-    let listener = format!("listener.{}", listener());
-    let mut demands = vec![Demand {
-        counter: format!("{listener}.ssl.handshake"),
-        rises: tls != IngressTls::Off,
-        otherwise: if tls == IngressTls::Off {
-            "completed TLS handshakes with the client, though it is to take plain text"
-        } else {
-            "completed no TLS handshake with the client"
-        },
-    }];
-    if tls == IngressTls::Mutual {
-        demands.push(Demand {
-            counter: format!("{listener}.ssl.no_certificate"),
-            rises: false,
-            otherwise: "took connections of clients that showed no certificate",
-        });
-    }
-    Evidence { demands, ..hop.evidence(mtls) }
+    let route = domains.is_none().then(|| Expected::route(&hop, host));
+    endpoints.chain([Expected::Listener(listener())]).chain(route).collect()
 }

@@ -1,5 +1,7 @@
 //! Entries: how drivers reach the workloads that they offer load to. One file each.
 
+mod domains;
+pub(crate) mod further_domain;
 mod gateway;
 pub(crate) mod ingress;
 
@@ -7,17 +9,8 @@ use crate::Result;
 use crate::deployment::part::{Nothing, Part};
 use crate::local_lab::LocalLab;
 use experiment::dataplane::Entry;
-use experiment::environment::{DeploymentSpec, EnvironmentError};
 
-pub(crate) fn part<'lab>(
-    entry: Entry,
-    lab: &'lab LocalLab,
-    spec: &DeploymentSpec,
-) -> Result<Box<dyn Part + 'lab>> {
-    if spec.ingress.declared && entry != Entry::Direct {
-        let reason = "this version has no gateways with several domains";
-        return Err(EnvironmentError::new("bring up the domains of `ingress`", reason));
-    }
+pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
     Ok(match entry {
         Entry::Direct => Box::new(Nothing),
         Entry::Gateway => Box::new(gateway::StaticGateway::new(lab.envoy()?)),

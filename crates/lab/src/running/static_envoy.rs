@@ -58,7 +58,7 @@ impl StaticEnvoyFactory<'_> {
     }
 
     /// The user who is to own a proxy's files, where it is another than ours.
-    fn owner(&self) -> Option<u32> {
+    pub fn owner(&self) -> Option<u32> {
         (self.context.lab.proxy_identity() == ProxyIdentity::Uid).then_some(PROXY_USER)
     }
 

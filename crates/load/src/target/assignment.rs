@@ -48,6 +48,7 @@ impl Targets {
         let most = self.connections_per_server.unwrap_or(usize::MAX);
         let servers = self.servers.len();
         if connections < servers && self.server_per == ServerPer::Connection {
+            // The others get no requests.
             let mut counts = vec![0; servers];
             (0..connections).for_each(|connection| counts[connection * servers / connections] = 1);
             return counts;
@@ -134,6 +135,15 @@ mod tests {
         assert_eq!(spread(&weighted, 2, 1), (vec![1, 1], vec![2], false));
         let one = targets(&["http://127.0.0.1:1/a", "http://127.0.0.1:1/b"]);
         assert_eq!(spread(&one, 7, 3), (vec![7], vec![3, 2, 2], false));
+    }
+
+    #[test]
+    fn connections_that_keep_fewer_servers_than_there_are_take_them_from_all_parts() {
+        let all = targets(&["http://127.0.0.{1..200}/"]);
+        let keeping = Targets { server_per: ServerPer::Connection, ..all };
+        let (servers, threads, roam) = spread(&keeping, 4, 2);
+        let used: Vec<usize> = (0..200).filter(|server| servers[*server] > 0).collect();
+        assert_eq!((used, threads, roam), (vec![0, 50, 100, 150], vec![2, 2], false));
     }
 
     #[test]

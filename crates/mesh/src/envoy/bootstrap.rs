@@ -5,7 +5,7 @@
 //! unnoticed. Pure: read `listener.rs`, then `connection_manager.rs` and `cluster.rs`.
 
 pub use super::spec::{Callee, Inbound, Position, ProxyConfiguration};
-use super::{cluster, listener, traffic};
+use super::{cluster, domains, listener, traffic};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -57,13 +57,15 @@ fn statistics(position: &Position) -> Value {
     let names =
         hops.flat_map(|hop| [format!("http.{}", hop.connection_manager), format!("cluster.{}", hop.cluster)]);
     let listeners = [INBOUND_PORT, OUTBOUND_PORT].map(|port| format!("listener.0.0.0.0_{port}"));
-    let names: BTreeSet<String> = names.chain(listeners).collect();
+    let names: BTreeSet<String> = names.chain(listeners).chain(domains::statistics(position)).collect();
     let exact =
         names.iter().flat_map(|name| KEPT.split(' ').map(move |statistic| format!("{name}.{statistic}")));
     let mut exact: Vec<String> = exact.collect();
-    let of_gateway: Vec<String> =
-        of_gateway(position).into_iter().filter(|name| !exact.contains(name)).collect();
-    exact.extend(of_gateway);
+    let no_certificate =
+        domains::statistics(position).map(|listener| format!("{listener}.ssl.no_certificate"));
+    let further: Vec<String> =
+        of_gateway(position).into_iter().chain(no_certificate).filter(|name| !exact.contains(name)).collect();
+    exact.extend(further);
     let patterns: Vec<Value> = exact.iter().map(|name| json!({"exact": name})).collect();
     json!({"use_all_default_tags": false, "stats_matcher": {"inclusion_list": {"patterns": patterns}}})
 }

@@ -43,6 +43,13 @@ pub(super) fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
     filter(&manager(proxy, &gateway_prefix(port), &[virtual_host]))
 }
 
+/// Requests to one domain of a gateway, with this virtual host.
+pub(super) fn domain(proxy: &ProxyConfiguration, port: u16, virtual_host: &Value) -> Value {
+    let mut manager = manager(proxy, &gateway_prefix(port), std::slice::from_ref(virtual_host));
+    manager["route_config"]["name"] = virtual_host["name"].clone();
+    filter(&manager)
+}
+
 fn filter(manager: &Value) -> Value {
     json!({"name": "envoy.filters.network.http_connection_manager", "typed_config": manager})
 }
@@ -104,26 +111,35 @@ fn domains(Callee { host, address, .. }: &Callee) -> [String; 4] {
 /// No timeout and Istio's default retries (pilot/pkg/networking/core/route/retry/retry.go): two, for requests that the
 /// upstream cannot have handled. They are counted, and proofs of the path allow for them.
 fn outbound_route(callee: &Callee) -> Value {
+    let mut route = route(callee, &json!({"prefix": "/"}));
+    route["name"] = json!("default");
+    route["decorator"] = json!({"operation": format!("{}:80/*", callee.host)});
+    route["route"]["retry_policy"] = retry_policy();
+    route
+}
+
+pub(super) fn route(callee: &Callee, matched: &Value) -> Value {
     json!({
-        "name": "default",
-        "match": {"prefix": "/"},
-        "decorator": {"operation": format!("{}:80/*", callee.host)},
+        "match": matched,
         "route": {
             "cluster": callee.cluster_name(),
             "timeout": "0s",
             "max_stream_duration": {"max_stream_duration": "0s", "grpc_timeout_header_max": "0s"},
-            "retry_policy": {
-                "num_retries": 2,
-                "retry_on": "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes",
-                "host_selection_retry_max_attempts": "5",
-                "retry_host_predicate": [{
-                    "name": "envoy.retry_host_predicates.previous_hosts",
-                    "typed_config": {
-                        "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
-                    },
-                }],
-            },
         },
+    })
+}
+
+pub(super) fn retry_policy() -> Value {
+    json!({
+        "num_retries": 2,
+        "retry_on": "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes",
+        "host_selection_retry_max_attempts": "5",
+        "retry_host_predicate": [{
+            "name": "envoy.retry_host_predicates.previous_hosts",
+            "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+            },
+        }],
     })
 }
 

@@ -4,7 +4,7 @@
 
 use super::credentials::CredentialFiles;
 use super::spec::{Inbound, Position, ProxyConfiguration};
-use super::{cluster, connection_manager};
+use super::{cluster, connection_manager, domains};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -18,11 +18,14 @@ pub(super) fn listeners(proxy: &ProxyConfiguration) -> Vec<Value> {
             let inbound = inbound.iter().map(|inbound| virtual_inbound(proxy, inbound));
             outbound.chain(services).chain(inbound).collect()
         }
+        Position::Gateway { port, callee, domains: Some(domains) } => {
+            vec![domains::listener(proxy, *port, callee, domains)]
+        }
         Position::Gateway { port, .. } => vec![gateway(proxy, *port)],
     }
 }
 
-fn any_address(port: u16) -> Value {
+pub(super) fn any_address(port: u16) -> Value {
     json!({"socket_address": {"address": "0.0.0.0", "port_value": port}})
 }
 
@@ -78,9 +81,7 @@ fn virtual_inbound(proxy: &ProxyConfiguration, inbound: &Inbound) -> Value {
             {"name": "envoy.filters.listener.original_dst", "typed_config": {
                 "@type": "type.googleapis.com/envoy.extensions.filters.listener.original_dst.v3.OriginalDst",
             }},
-            {"name": "envoy.filters.listener.tls_inspector", "typed_config": {
-                "@type": "type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector",
-            }},
+            tls_inspector(),
         ],
         // Istio's: a client that says nothing is let on to chain matching, where nothing matches it here.
         "listener_filters_timeout": "0s",
@@ -89,15 +90,26 @@ fn virtual_inbound(proxy: &ProxyConfiguration, inbound: &Inbound) -> Value {
     })
 }
 
+pub(super) fn tls_inspector() -> Value {
+    json!({"name": "envoy.filters.listener.tls_inspector", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector",
+    }})
+}
+
 /// An address of its own: nothing is redirected to a gateway. Plain HTTP, since clients of this mode speak that.
 fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
+    let chain = json!({"filters": [connection_manager::gateway(proxy, port)]});
+    gateway_listener(port, &[chain])
+}
+
+pub(super) fn gateway_listener(port: u16, filter_chains: &[Value]) -> Value {
     json!({
         "name": format!("0.0.0.0_{port}"),
         "address": any_address(port),
         "traffic_direction": "OUTBOUND",
         // Istio's gateways bound what one connection may buffer.
         "per_connection_buffer_limit_bytes": 32768,
-        "filter_chains": [{"filters": [connection_manager::gateway(proxy, port)]}],
+        "filter_chains": filter_chains,
     })
 }
 

@@ -6,6 +6,7 @@ pub mod bootstrap;
 mod cluster;
 mod connection_manager;
 pub mod credentials;
+pub mod domains;
 pub mod footprint;
 pub mod hop;
 mod listener;

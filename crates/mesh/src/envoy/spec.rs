@@ -1,6 +1,7 @@
 //! What the static configuration of one proxy depends on, and the names that follow from its position.
 
 use super::credentials::CredentialFiles;
+use super::domains::Domains;
 use super::hop::{Hop, Layer, Peer};
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use experiment::Protocol;
@@ -24,13 +25,12 @@ pub struct ProxyConfiguration {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Position {
     /// In a workload's pod: requests of its application to `callees` are redirected to it, and requests to the pod.
-    Sidecar {
-        inbound: Option<Inbound>,
-        callees: Vec<Callee>,
-    },
+    Sidecar { inbound: Option<Inbound>, callees: Vec<Callee> },
     Gateway {
         port: u16,
         callee: Callee,
+        /// By TLS; absent: plain HTTP for any host.
+        domains: Option<Domains>,
     },
 }
 
@@ -107,7 +107,7 @@ impl Position {
                     inbound.map(|inbound| Hop::inbound(Layer::for_protocol(Protocol::Http1), inbound.port));
                 callees.iter().map(Callee::hop).chain(inbound).collect()
             }
-            Self::Gateway { port, callee } => vec![callee.hop_of_gateway(*port)],
+            Self::Gateway { port, callee, .. } => vec![callee.hop_of_gateway(*port)],
         }
     }
 }

@@ -109,6 +109,17 @@ impl ObjectSet {
         object.namespace.as_ref().is_some_and(|namespace| self.namespaces.contains(namespace))
     }
 
+    /// Removes these objects of the set, last first.
+    pub fn remove_some(&mut self, objects: &[Value]) -> Result<()> {
+        let references: Vec<ObjectRef> =
+            objects.iter().rev().map(ObjectRef::from_object).collect::<Result<_, _>>()?;
+        self.api.delete(&references, &|_| ())?;
+        let removed: HashSet<ObjectKey> = references.iter().map(ObjectRef::key).collect();
+        self.keys.retain(|key| !removed.contains(key));
+        self.written.retain(|reference| !removed.contains(&reference.key()));
+        Ok(())
+    }
+
     /// Removes all objects, last written first, namespaces last. Returns the first error after removing the others.
     pub fn remove(&mut self) -> Result<()> {
         let mut objects = std::mem::take(&mut self.written);

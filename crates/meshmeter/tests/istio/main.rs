@@ -14,6 +14,7 @@ mod counted;
 mod death;
 mod egress;
 mod entries;
+mod estate;
 mod exchange;
 mod extensions;
 mod extra;
@@ -56,6 +57,20 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("ingress_proves_tls_on_both_sides", ingress::ingress_proves_tls_on_both_sides),
     ("ingress_without_tls_has_no_handshakes", ingress::ingress_without_tls_has_no_handshakes),
     ("ingress_refuses_clients_without_certificate", ingress::ingress_refuses_clients_without_certificate),
+    (
+        "istios_api_describes_domains_and_nothing_else_is_served",
+        estate::istios_api_describes_domains_and_nothing_else_is_served,
+    ),
+    (
+        "the_gateway_api_describes_domains_and_nothing_else_is_served",
+        estate::the_gateway_api_describes_domains_and_nothing_else_is_served,
+    ),
+    (
+        "static_files_describe_domains_and_nothing_else_is_served",
+        estate::static_files_describe_domains_and_nothing_else_is_served,
+    ),
+    ("tls_is_what_the_scenario_says", estate::tls_is_what_the_scenario_says),
+    ("the_direct_scenario_has_no_gateway", estate::the_direct_scenario_has_no_gateway),
     ("every_request_has_its_spans", observability::every_request_has_its_spans),
     ("a_share_of_requests_is_traced", observability::a_share_of_requests_is_traced),
     ("spans_that_do_not_arrive_are_missed", observability::spans_that_do_not_arrive_are_missed),
@@ -74,6 +89,7 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("mutual_tls_is_what_the_switch_says", proxies::mutual_tls_is_what_the_switch_says),
     ("access_logs_have_a_line_for_each_request", proxies::access_logs_have_a_line_for_each_request),
     ("proxies_have_so_many_workers", proxies::proxies_have_so_many_workers),
+    ("a_gateway_has_workers_of_its_own", proxies::a_gateway_has_workers_of_its_own),
     ("further_objects_take_effect", extra::further_objects_take_effect),
     ("what_the_api_refuses_is_named", extra::what_the_api_refuses_is_named),
     ("what_a_proxy_refuses_is_named", extra::what_a_proxy_refuses_is_named),

@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::exchange::{Target, ask, ask_json};
 use crate::trial::{LIMIT, bring_up, run, switched};
-use experiment::environment::{AccessLog, DeploymentSpec, MutualTls, ProxySettings};
+use experiment::environment::{AccessLog, DeploymentSpec, GatewaySettings, MutualTls, ProxySettings};
 use experiment::{MeshSettings, Mode};
 use lab::Pod;
 use lab::deployment::LabDeployment;
@@ -151,6 +151,16 @@ pub fn proxies_have_so_many_workers(place: &LocalLab) {
 
 pub fn a_waypoint_has_so_many_workers(place: &LocalLab) {
     workers(place, Mode::AmbientWaypoint);
+}
+
+pub fn a_gateway_has_workers_of_its_own(place: &LocalLab) {
+    let logs = LogFolder::create();
+    let gateway = GatewaySettings { workers: Some(3), ..GatewaySettings::default() };
+    let spec = DeploymentSpec { gateway, ..with(Mode::Ingress, ProxySettings::default()) };
+    let arrangement = bring_up(place, &spec, logs.path());
+    let proxies = proxies(&arrangement, Mode::Ingress).into_iter();
+    let workers: Vec<_> = proxies.map(|(name, pod)| (name, worker_threads(pod, name))).collect();
+    assert_eq!(workers, [("ingress-gateway", 3), ("server-proxy", 2)]);
 }
 
 fn workers(place: &LocalLab, mode: Mode) {

@@ -193,6 +193,16 @@ pub fn load(
     load_for(WINDOW, arrangement, logs, url, client_arguments)
 }
 
+/// The same where connections are expected to be refused.
+pub fn load_refused(
+    arrangement: &mut LabDeployment<'_>,
+    logs: &Path,
+    url: String,
+    client_arguments: &[String],
+) -> Load {
+    load_for(WINDOW_OF_REFUSALS, arrangement, logs, url, client_arguments)
+}
+
 /// The same with a window of this length, which ends early once all requests were sent.
 fn load_for(
     at_most: Duration,

@@ -144,6 +144,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         log_tails: Default::default(),
         hints: Vec::new(),
         push: None,
+        further_domain: None,
         retake: None,
     }
 }

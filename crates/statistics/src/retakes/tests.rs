@@ -48,6 +48,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         log_tails: [].into(),
         hints: Vec::new(),
         push: None,
+        further_domain: None,
         retake: None,
     }
 }

@@ -108,6 +108,7 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         log_tails: BTreeMap::new(),
         hints: Vec::new(),
         push: None,
+        further_domain: None,
         retake: None,
     }
 }

@@ -235,6 +235,7 @@ fn record(
         log_tails: BTreeMap::new(),
         hints: Vec::new(),
         push: None,
+        further_domain: None,
         retake: None,
     }
 }

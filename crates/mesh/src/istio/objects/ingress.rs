@@ -5,7 +5,7 @@ use super::subject::{Subject, object};
 use super::traffic;
 use crate::names::service_host;
 use experiment::environment::DeploymentSpec;
-use experiment::mesh_settings::{IngressApi, IngressSettings, IngressTls};
+use experiment::mesh_settings::{IngressApi, IngressTls};
 use experiment::{MeshSettings, Protocol};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -21,17 +21,18 @@ const RETRIED_CODES: [u16; 4] = [500, 502, 503, 504];
 const RETRIED_GRPC_HEADER: &str = "x-envoy-retry-grpc-on";
 /// gRPC status of injected errors.
 const RETRIED_GRPC_STATUS: &str = "internal";
-const ISTIO_API: &str = "networking.istio.io/v1";
-const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
+pub(super) const ISTIO_API: &str = "networking.istio.io/v1";
+pub(super) const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
 
 /// Public name of what is in a namespace of the topology: one of its own where there are several.
 pub fn host(namespace: &str) -> String {
     if namespace.is_empty() { HOST.to_owned() } else { format!("{namespace}.{HOST}") }
 }
 
-/// Certificates in PEM.
+/// Certificates in PEM, and the name of their Secret.
 #[derive(Clone, Debug)]
 pub struct Credential<'a> {
+    pub name: &'a str,
     pub certificate: &'a str,
     pub key: &'a str,
     pub client_authority: &'a str,
@@ -73,19 +74,22 @@ pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Vec<
     }
 }
 
-/// The gateway's certificate, if it has one, and its account's permission to read it, without which istiod does not send it.
-pub fn credential(ingress: IngressSettings, namespace: &str, credential: &Credential<'_>) -> Vec<Value> {
-    if ingress.tls == IngressTls::Off {
+/// The gateway's certificates, if it has any, and its account's permission to read them, without which istiod does not send
+/// them.
+pub fn credentials(tls: IngressTls, namespace: &str, credentials: &[Credential<'_>]) -> Vec<Value> {
+    if tls == IngressTls::Off {
         return Vec::new();
     }
-    let mut data = json!({"tls.crt": credential.certificate, "tls.key": credential.key});
-    if ingress.tls == IngressTls::Mutual {
-        data["ca.crt"] = json!(credential.client_authority);
-    }
-    let metadata = json!({"name": CREDENTIAL, "namespace": namespace});
+    let secret = |credential: &Credential<'_>| {
+        let mut data = json!({"tls.crt": credential.certificate, "tls.key": credential.key});
+        if tls == IngressTls::Mutual {
+            data["ca.crt"] = json!(credential.client_authority);
+        }
+        let metadata = json!({"name": credential.name, "namespace": namespace});
+        json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "stringData": data})
+    };
     let role = json!({"name": "read-secrets", "namespace": namespace});
-    vec![
-        json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "stringData": data}),
+    let permission = [
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": role,
             "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "watch", "list"]}],
@@ -95,7 +99,8 @@ pub fn credential(ingress: IngressSettings, namespace: &str, credential: &Creden
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "read-secrets"},
             "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": namespace}],
         }),
-    ]
+    ];
+    credentials.iter().map(secret).chain(permission).collect()
 }
 
 fn istio_gateway(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
@@ -137,10 +142,7 @@ fn kubernetes_gateway(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) 
         listener["hostname"] = json!(host);
     }
     if tls != IngressTls::Off {
-        listener["tls"] = json!({"mode": "Terminate", "certificateRefs": [{"name": CREDENTIAL}]});
-    }
-    if tls == IngressTls::Mutual {
-        listener["tls"]["options"] = json!({"gateway.istio.io/tls-terminate-mode": "MUTUAL"});
+        listener["tls"] = kubernetes_tls(tls, CREDENTIAL);
     }
     let spec = json!({
         "gatewayClassName": "istio",
@@ -150,8 +152,17 @@ fn kubernetes_gateway(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) 
     object(KUBERNETES_API, "Gateway", (subject.namespace, NAME), &spec)
 }
 
-fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
-    let settings: &MeshSettings = &spec.istio;
+/// TLS of a listener of the Gateway API, with the certificate in this Secret.
+pub(super) fn kubernetes_tls(tls: IngressTls, credential: &str) -> Value {
+    let mut terminated = json!({"mode": "Terminate", "certificateRefs": [{"name": credential}]});
+    if tls == IngressTls::Mutual {
+        terminated["options"] = json!({"gateway.istio.io/tls-terminate-mode": "MUTUAL"});
+    }
+    terminated
+}
+
+/// A rule of the Gateway API's routes, for every request.
+pub(super) fn kubernetes_rule(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
     let mut rule = json!({"backendRefs": [{"name": subject.service, "port": subject.port}]});
     if let Some(timeout) = settings.timeout {
         rule["timeouts"] = json!({"request": milliseconds(timeout)});
@@ -164,6 +175,11 @@ fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) ->
                 json!([{"type": "RequestHeaderModifier", "requestHeaderModifier": {"set": [header]}}]);
         }
     }
+    rule
+}
+
+fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Value {
+    let rule = kubernetes_rule(&spec.istio, subject);
     let mut route = json!({"parentRefs": [{"name": NAME}], "rules": [rule]});
     let protocol = listener_protocol(subject.protocol, spec.istio.ingress.tls);
     if protocol.name != TCP {

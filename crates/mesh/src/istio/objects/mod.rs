@@ -5,6 +5,7 @@
 
 pub mod background;
 pub mod egress;
+pub mod estate;
 mod extension;
 pub mod extra;
 pub mod ingress;

@@ -13,7 +13,7 @@ pub struct TargetArgs {
 
     /// What decides on the server of a request. `request`: the schedule, which also says how long requests wait for a
     /// connection to a slow server. `connection`: each connection keeps to its server, and so does a client with a connection
-    /// of its own; a path is drawn for each request
+    /// of its own; a path is drawn for each request. With fewer connections than servers, one server in so many is used
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     pub server_per: ServerPerName,
 

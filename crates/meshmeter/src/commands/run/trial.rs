@@ -111,8 +111,17 @@ pub(super) fn record(
     run: TrialRun,
 ) -> (TrialRecord, Option<EnvironmentError>) {
     let TrialRun { ending, mut drivers, mut usage, evidence, failure } = run;
-    let TrialEvidence { path, services, gateways: mut counts, edges, mut footprints, log_tails, hints, push } =
-        evidence;
+    let TrialEvidence {
+        path,
+        services,
+        gateways: mut counts,
+        edges,
+        mut footprints,
+        log_tails,
+        hints,
+        push,
+        further_domain,
+    } = evidence;
     if drivers.is_empty() {
         drivers =
             planned.spec.topology.drivers.iter().map(|driver| DriverRun::without_end(&driver.name)).collect();
@@ -168,6 +177,7 @@ pub(super) fn record(
         log_tails,
         hints,
         push,
+        further_domain,
         retake: place.retake,
     };
     (record, failure)

@@ -1,0 +1,97 @@
+//! The domains of a gateway with static files, shaped as istiod shapes them: a filter chain per domain, chosen by the name that
+//! TLS asks for, with a connection manager and routes of its own.
+
+use super::connection_manager::{self, retry_policy, route};
+use super::credentials::CredentialFiles;
+use super::listener::{gateway_listener, tls_inspector};
+use super::spec::{Callee, Position, ProxyConfiguration};
+use experiment::environment::Estate;
+use serde_json::{Value, json};
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Domains {
+    pub hosts: Vec<DomainHost>,
+    /// Exact paths of each domain; absent: one route for all paths.
+    pub paths: Option<usize>,
+    /// What exact paths are rewritten to.
+    pub rewrite: String,
+    /// Clients must show a certificate.
+    pub takes_certificates: bool,
+    /// TLS 1.2 and nothing newer.
+    pub is_tls12: bool,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct DomainHost {
+    pub name: String,
+    pub credentials: CredentialFiles,
+}
+
+/// Prefix of the statistics of the listener on this port.
+pub fn listener_statistics(port: u16) -> String {
+    format!("listener.0.0.0.0_{port}")
+}
+
+/// Names of statistics that the proof of its path takes besides those of hops.
+pub(super) fn statistics(position: &Position) -> Option<String> {
+    match position {
+        Position::Gateway { port, domains: Some(_), .. } => Some(listener_statistics(*port)),
+        Position::Gateway { .. } | Position::Sidecar { .. } => None,
+    }
+}
+
+pub(super) fn listener(proxy: &ProxyConfiguration, port: u16, callee: &Callee, domains: &Domains) -> Value {
+    let chain = |host: &DomainHost| {
+        let virtual_host = virtual_host(callee, domains, host);
+        json!({
+            "name": host.name,
+            "filter_chain_match": {"server_names": [host.name]},
+            "filters": [connection_manager::domain(proxy, port, &virtual_host)],
+            "transport_socket": tls(domains, &host.credentials),
+        })
+    };
+    let chains: Vec<Value> = domains.hosts.iter().map(chain).collect();
+    let mut listener = gateway_listener(port, &chains);
+    listener["listener_filters"] = json!([tls_inspector()]);
+    listener
+}
+
+/// Istio repeats the retry policy in each route; here the virtual host has it, which keeps a file of many routes small.
+fn virtual_host(callee: &Callee, domains: &Domains, host: &DomainHost) -> Value {
+    let exact = |path: usize| {
+        let mut route = route(callee, &json!({"path": Estate::path(path)}));
+        route["route"]["prefix_rewrite"] = json!(domains.rewrite);
+        route
+    };
+    let routes: Vec<Value> = match domains.paths {
+        Some(paths) => (1..=paths).map(exact).collect(),
+        None => vec![route(callee, &json!({"prefix": "/"}))],
+    };
+    json!({
+        "name": host.name,
+        "domains": [host.name, format!("{}:*", host.name)],
+        "routes": routes,
+        "retry_policy": retry_policy(),
+        "include_request_attempt_count": true,
+    })
+}
+
+fn tls(domains: &Domains, credentials: &CredentialFiles) -> Value {
+    let newest = if domains.is_tls12 { "TLSv1_2" } else { "TLSv1_3" };
+    let mut context = json!({
+        "alpn_protocols": ["h2", "http/1.1"],
+        "tls_params": {"tls_minimum_protocol_version": "TLSv1_2", "tls_maximum_protocol_version": newest},
+        "tls_certificates": [{
+            "certificate_chain": {"filename": credentials.certificate},
+            "private_key": {"filename": credentials.key},
+        }],
+    });
+    if domains.takes_certificates {
+        context["validation_context"] = json!({"trusted_ca": {"filename": credentials.authority}});
+    }
+    json!({"name": "envoy.transport_sockets.tls", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",
+        "common_tls_context": context,
+        "require_client_certificate": domains.takes_certificates,
+    }})
+}

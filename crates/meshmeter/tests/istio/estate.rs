@@ -1,0 +1,116 @@
+//! Domains behind a gateway: which are served, by which objects, and with which TLS.
+
+use crate::cases::LogFolder;
+use crate::trial::{CONNECTIONS, REQUESTS, Trial, bring_up, end, load, load_refused, spec, trial};
+use experiment::environment::{DeploymentSpec, Estate, Scenario};
+use experiment::mesh_settings::{IngressApi, IngressSettings};
+use experiment::{MeshKind, MeshSettings, Mode};
+use lab::environment::LocalLab;
+use std::sync::Arc;
+
+/// More paths than fit into one rule of the Gateway API.
+const PATHS: usize = 70;
+const LISTENER: &str = "listener.0.0.0.0_8443.ssl";
+
+fn estate(scenario: Scenario) -> Arc<Estate> {
+    let estate = Estate { domains: 3, credentials: Some(2), ..Estate::default() };
+    Arc::new(Estate { declared: true, paths: Some(PATHS), requested_paths: Some(PATHS), scenario, ..estate })
+}
+
+fn domains(api: IngressApi, scenario: Scenario) -> DeploymentSpec {
+    let ingress = IngressSettings { api, ..IngressSettings::default() };
+    let istio = MeshSettings { ingress, ..MeshSettings::default() };
+    DeploymentSpec { istio: Arc::new(istio), ingress: estate(scenario), ..spec(Mode::Ingress) }
+}
+
+fn static_domains(scenario: Scenario) -> DeploymentSpec {
+    DeploymentSpec { ingress: estate(scenario), ..DeploymentSpec::new(MeshKind::Envoy, Mode::Gateway) }
+}
+
+pub fn istios_api_describes_domains_and_nothing_else_is_served(place: &LocalLab) {
+    let inside = check_what_is_served(place, &domains(IngressApi::Istio, Scenario::NoFilters));
+    check_configured(&inside);
+}
+
+pub fn the_gateway_api_describes_domains_and_nothing_else_is_served(place: &LocalLab) {
+    let inside = check_what_is_served(place, &domains(IngressApi::Kubernetes, Scenario::NoFilters));
+    check_configured(&inside);
+}
+
+pub fn static_files_describe_domains_and_nothing_else_is_served(place: &LocalLab) {
+    let inside = check_what_is_served(place, &static_domains(Scenario::NoFilters));
+    assert_eq!(inside.observation.evidence.further_domain, None);
+    let path = &inside.observation.evidence.path;
+    assert_eq!(path.proxies.iter().map(|proxy| proxy.name.as_str()).collect::<Vec<_>>(), ["gateway"]);
+}
+
+fn check_configured(trial: &Trial) {
+    trial.check_proven("domains", &["ingress-gateway", "server-proxy"]);
+    let evidence = &trial.observation.evidence;
+    let further = evidence.further_domain.as_ref().expect("a further domain was written");
+    assert_eq!(further.failure, None);
+    assert_eq!((further.gateway.as_str(), further.name.as_str()), ("ingress-gateway", "d4.shop.example"));
+    assert!(further.in_force_s.is_some_and(|seconds| seconds > 0.0), "{further:?}");
+    let mut components = trial.observation.usage.components.iter();
+    let gateway = components.find(|component| component.name == "ingress-gateway").expect("it was watched");
+    let holdings = gateway.holdings.as_ref().expect("it is a proxy");
+    let configuration = holdings.configuration.as_ref().expect("it was read");
+    assert!(configuration.counts.routes >= Some(3 * PATHS as u64), "{configuration:?}");
+}
+
+/// All domains and paths, and then others. Gives the trial of all domains.
+fn check_what_is_served(place: &LocalLab, spec: &DeploymentSpec) -> Trial {
+    let logs = LogFolder::create();
+    let mut arrangement = bring_up(place, spec, logs.path());
+    let (url, arguments) = (arrangement.url(), arrangement.client_arguments());
+    assert_eq!(url, format!("https://d{{1..3}}.shop.example:8443/get/{{1..{PATHS}}}"));
+    let inside = load(&mut arrangement, logs.path(), url, &arguments);
+    let inside = end(&mut arrangement, inside);
+    inside.check_path("domains");
+
+    let beyond = format!("https://d2.shop.example:8443/get/{}", PATHS + 1);
+    let beyond = load(&mut arrangement, logs.path(), beyond, &arguments);
+    let beyond = end(&mut arrangement, beyond);
+    assert_eq!((beyond.answered(), beyond.responses("404")), (0, REQUESTS), "a path outside");
+
+    let other_host = [&arguments[..], &["--header=host: elsewhere.shop.example".to_owned()]].concat();
+    let url = "https://d2.shop.example:8443/get/1".to_owned();
+    let other_host = load(&mut arrangement, logs.path(), url, &other_host);
+    let other_host = end(&mut arrangement, other_host);
+    assert_eq!((other_host.answered(), other_host.responses("404")), (0, REQUESTS), "another host");
+
+    let no_route = "https://elsewhere.shop.example:8443/get/1".to_owned();
+    let no_route = load_refused(&mut arrangement, logs.path(), no_route, &arguments);
+    let no_route = end(&mut arrangement, no_route);
+    assert_eq!(no_route.completed(), 0, "a name that no filter chain is for");
+    inside
+}
+
+pub fn tls_is_what_the_scenario_says(place: &LocalLab) {
+    for spec in [Scenario::Tls12, Scenario::MutualTls, Scenario::FullHandshakes, Scenario::Resumption]
+        .into_iter()
+        .flat_map(|scenario| [domains(IngressApi::Istio, scenario), static_domains(scenario)])
+    {
+        let scenario = spec.ingress.scenario;
+        let gateway = if spec.mesh == MeshKind::Istio { "ingress-gateway" } else { "gateway" };
+        let what = format!("{} {}", spec.mesh, scenario.name());
+        let trial = trial(place, &spec, |_| ());
+        trial.check_path(&what);
+        let rose = |counter: &str| trial.rise(gateway, &format!("{LISTENER}.{counter}"));
+        let per_request = matches!(scenario, Scenario::FullHandshakes | Scenario::Resumption);
+        // The last connections may be opened for requests that are not due any more.
+        let least = if per_request { REQUESTS } else { CONNECTIONS };
+        assert!((least..=least + CONNECTIONS).contains(&rose("handshake")), "{what}: {}", rose("handshake"));
+        if scenario == Scenario::MutualTls {
+            assert_eq!(rose("no_certificate"), 0, "{what}");
+        }
+    }
+}
+
+pub fn the_direct_scenario_has_no_gateway(place: &LocalLab) {
+    for spec in [domains(IngressApi::Istio, Scenario::Direct), static_domains(Scenario::Direct)] {
+        let trial = trial(place, &spec, |_| ());
+        trial.check_path("direct");
+        assert_eq!(trial.components(), ["generator", "server"], "{}", spec.mesh);
+    }
+}
