@@ -7,14 +7,13 @@ use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
 use experiment::schema::{HistogramSummary, RequestCounts, SizeSummary, WarmupCounts};
 use statistics::LatencyHistogram;
+use statistics::episodes::Slowest;
 use std::collections::BTreeMap;
 use std::mem;
 
 mod grpc;
-mod slowest;
 
 pub(crate) use grpc::GrpcRecord;
-pub(crate) use slowest::Slowest;
 
 /// Status codes 0 to 999; HTTP has no others.
 const STATUS_CODES: usize = 1000;

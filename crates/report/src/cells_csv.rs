@@ -2,11 +2,24 @@
 //! names.
 //!
 //! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval. A field is empty where there is
-//! no such figure. Times are in microseconds.
+//! no such figure, and `inf` where a percentile falls among requests without a response, with `_low` at what these have waited at
+//! least. Times are in microseconds. `NAME_n` is the number of trials of an estimate, `spoiled` says why it is not of all.
 
-use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields};
+use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field, percentile_fields};
+use crate::marks;
 use crate::table::throughput_change;
+use experiment::TimeFigure;
 use experiment::schema::{Cell, Estimate, Role, Summary};
+
+/// Response times in the table.
+const TIMES: [(&str, TimeFigure); 6] = [
+    ("mean_us", TimeFigure::Mean),
+    ("p50_us", TimeFigure::P50),
+    ("p90_us", TimeFigure::P90),
+    ("p95_us", TimeFigure::P95),
+    ("p99_us", TimeFigure::P99),
+    ("p99.9_us", TimeFigure::P99_9),
+];
 
 /// The table of a run; empty where it has no cell.
 #[must_use]
@@ -25,13 +38,10 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
     let (times, added) = (cell.response_time_us, cell.added_us);
     let total = |role: Role| cell.totals.iter().find(|total| total.role == role).copied();
     let (proxies, control_plane) = (total(Role::Proxy), total(Role::ControlPlane));
-    let estimates: [(&str, Option<Estimate>); 16] = [
-        ("mean_us", times.and_then(|times| times.mean)),
-        ("p50_us", times.and_then(|times| times.p50)),
-        ("p90_us", times.and_then(|times| times.p90)),
-        ("p95_us", times.and_then(|times| times.p95)),
-        ("p99_us", times.and_then(|times| times.p99)),
-        ("p99.9_us", times.and_then(|times| times.p99_9)),
+    for (name, figure) in TIMES {
+        fields.extend(percentile_fields(name, times.as_ref(), figure));
+    }
+    let estimates: [(&str, Option<Estimate>); 10] = [
         ("added_p50_us", added.and_then(|added| added.p50)),
         ("added_p90_us", added.and_then(|added| added.p90)),
         ("added_p99_us", added.and_then(|added| added.p99)),
@@ -43,10 +53,13 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
         ("control_plane_cpu_cores", control_plane.map(|total| total.cpu_cores)),
         ("control_plane_memory_bytes", control_plane.and_then(|total| total.memory_bytes)),
     ];
-    fields.extend(estimates.into_iter().flat_map(|(name, estimate)| estimate_fields(name, estimate)));
+    fields.extend(estimates.iter().flat_map(|(name, estimate)| estimate_fields(name, *estimate)));
     // Behind all that earlier versions wrote: some read by position.
     fields.push(("retaken_trials".to_owned(), cell.retakes.to_string()));
     fields.extend(factor_fields(cell));
+    fields.extend(TIMES.map(|(name, figure)| n_field(name, times.and_then(|times| times.figure(figure)))));
+    fields.extend(estimates.map(|(name, estimate)| n_field(name, estimate)));
+    fields.push(("spoiled".to_owned(), marks::spoiled(cell)));
     fields
 }
 

@@ -43,8 +43,7 @@ pub struct ClockRow {
 }
 
 const TOO_FEW: &str = "–: fewer than ten requests lie beyond this percentile.";
-const UNANSWERED: &str =
-    ">: this request had no response; requests without one are slower than the slowest answered.";
+const UNANSWERED: &str = ">: this request had no response; requests without one rank above all others.";
 
 impl ClockTable {
     /// The table of a run; absent where no cell has an open loop with figures.
@@ -91,14 +90,15 @@ fn requests(distribution: &RequestDistribution) -> String {
 }
 
 fn rows(distribution: &RequestDistribution) -> Vec<ClockRow> {
-    let slowest = distribution.slowest_answered_us().map(time).unwrap_or_default();
+    let above_us = distribution.censored_above_us.or_else(|| distribution.slowest_answered_us());
+    let above = above_us.map(time).unwrap_or_default();
     let row = |name, read: &dyn Fn(&DistributionPoint) -> String| ClockRow {
         name,
         values: distribution.percentiles.iter().map(read).collect(),
     };
     let figure = |figure: Option<f64>| figure.map_or_else(|| format::ABSENT.to_owned(), time);
     let corrected = row("corrected", &|point| match (point.response_time_us, point.absent) {
-        (None, Some(AbsentPercentile::Unanswered)) => format!("> {slowest}"),
+        (None, Some(AbsentPercentile::Unanswered)) => format!("> {above}"),
         (time, _) => figure(time),
     });
     let answered = row("answered alone", &|point| figure(point.answered_response_time_us));

@@ -1,6 +1,7 @@
 //! What the tables of a run as comma-separated values have in common: the fields of a cell, of an estimate, and a line.
 
-use experiment::schema::{Cell, Estimate};
+use experiment::TimeFigure;
+use experiment::schema::{Cell, Estimate, Percentiles};
 
 /// Mode and load of a cell, each with its name.
 pub(crate) fn load_fields(cell: &Cell) -> Vec<(String, String)> {
@@ -39,6 +40,32 @@ pub(crate) fn estimate_fields(name: &str, estimate: Option<Estimate>) -> [(Strin
         (format!("{name}_high"), number(estimate.and_then(|estimate| estimate.high))),
     ]
 }
+
+/// A percentile of the response time, microseconds. Among requests without a response it is `inf`, from what is known of them on.
+pub(crate) fn percentile_fields(
+    name: &str,
+    times: Option<&Percentiles>,
+    figure: TimeFigure,
+) -> [(String, String); 3] {
+    let estimate = times.and_then(|times| times.figure(figure));
+    let mut fields = estimate_fields(name, estimate);
+    if let Some(censored) = times.and_then(|times| times.censored(figure)) {
+        let low = censored.above_us.map_or_else(String::new, |above_us| above_us.to_string());
+        for (field, value) in fields.iter_mut().zip([INFINITE.to_owned(), low, INFINITE.to_owned()]) {
+            field.1 = value;
+        }
+    }
+    fields
+}
+
+/// Number of trials of an estimate; empty where an older result does not have it.
+pub(crate) fn n_field(name: &str, estimate: Option<Estimate>) -> (String, String) {
+    let n = estimate.map(|estimate| estimate.n).filter(|n| *n > 0);
+    (format!("{name}_n"), n.map_or_else(String::new, |n| n.to_string()))
+}
+
+/// A time without end.
+const INFINITE: &str = "inf";
 
 /// A line with its end. A field with a comma, a quote or a line break in it is quoted as RFC 4180 says.
 pub(crate) fn line(fields: impl Iterator<Item = String>) -> String {

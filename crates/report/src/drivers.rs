@@ -6,8 +6,8 @@
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, TimeUnit};
-use experiment::Mode;
 use experiment::schema::{Cell, DriverObjective, DriverSummary, Estimate, Summary};
+use experiment::{Mode, TimeFigure};
 use serde::Serialize;
 use statistics::copies::Spread;
 
@@ -139,15 +139,15 @@ fn slowest_first(cell: &Cell) -> Vec<&DriverSummary> {
 fn driver_rows(cell: &Cell, unit: TimeUnit) -> Vec<DriverRow> {
     let row = |driver: &DriverSummary| {
         let times = driver.response_time_us;
-        let time = |estimate: Option<Estimate>| interval(estimate, |estimate| unit.interval(estimate));
+        let time = |figure| unit.percentile(times.as_ref(), figure);
         let no_figures = times.is_none().then(|| driver.verdict.clone());
         let objective = driver.objective.map_or("", |objective| objective.name()).replace('-', " ");
         DriverRow {
             name: qualified(&driver.namespace, &driver.name),
             namespace: driver.namespace.clone(),
             valid: driver.valid,
-            p50: time(times.and_then(|times| times.p50)),
-            p99: time(times.and_then(|times| times.p99)),
+            p50: time(TimeFigure::P50),
+            p99: time(TimeFigure::P99),
             completed: interval(driver.rate_completed, Interval::new),
             errors: format::percent(driver.errors),
             objective: no_figures.unwrap_or(objective),
@@ -167,7 +167,15 @@ fn driver_headline(cell: &Cell, unit: TimeUnit) -> String {
         let median = median.map_or_else(String::new, |spread| unit.time(spread.median));
         text += &format!(": p99 {least} to {}, median {median}, slowest {name}", unit.time(most.estimate));
     }
-    let without = cell.drivers.len() - measured.len();
+    let is_censored = |driver: &&DriverSummary| {
+        driver.response_time_us.is_some_and(|times| times.censored(TimeFigure::P99).is_some())
+    };
+    let censored: Vec<&DriverSummary> = cell.drivers.iter().filter(is_censored).collect();
+    if let Some(first) = censored.first() {
+        let above = first.response_time_us.and_then(|times| times.censored(TimeFigure::P99)?.above_us);
+        text += &format!("; {} with p99 {}", censored.len(), format::above(above));
+    }
+    let without = cell.drivers.len() - measured.len() - censored.len();
     if without > 0 {
         text += &format!("; {without} without a valid trial");
     }
@@ -190,8 +198,7 @@ fn driver_headline(cell: &Cell, unit: TimeUnit) -> String {
 }
 
 pub(crate) fn interval(estimate: Option<Estimate>, read: impl Fn(&Estimate) -> Interval) -> Interval {
-    let absent = || Interval { estimate: format::ABSENT.to_owned(), range: None };
-    estimate.as_ref().map_or_else(absent, read)
+    estimate.as_ref().map_or_else(Interval::absent, read)
 }
 
 /// The estimate of one, with its confidence interval; of copies the median with their range.

@@ -2,9 +2,11 @@
 //! cell, under a line of names.
 //!
 //! Estimates have four columns: themselves, `_low` and `_high` of the 95 % confidence interval, and `_n`, the number of
-//! trials. A field is empty where there is no such figure. Times are in microseconds.
+//! trials. A field is empty where there is no such figure, and `inf` where a percentile falls among requests without a response,
+//! with `_low` at what these have waited at least. Times are in microseconds.
 
-use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields};
+use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field, percentile_fields};
+use experiment::TimeFigure;
 use experiment::schema::{Cell, DriverSummary, EdgeSummary, Estimate, Percentiles, ServiceSummary, Summary};
 
 /// The drivers of a run.
@@ -84,15 +86,17 @@ fn edge(edge: &EdgeSummary) -> Fields {
 }
 
 fn percentiles(times: Option<Percentiles>) -> Fields {
-    let of = |read: fn(Percentiles) -> Option<Estimate>| times.and_then(read);
     [
-        ("p50_us", of(|times| times.p50)),
-        ("p90_us", of(|times| times.p90)),
-        ("p99_us", of(|times| times.p99)),
-        ("p99.9_us", of(|times| times.p99_9)),
+        ("p50_us", TimeFigure::P50),
+        ("p90_us", TimeFigure::P90),
+        ("p99_us", TimeFigure::P99),
+        ("p99.9_us", TimeFigure::P99_9),
     ]
     .into_iter()
-    .flat_map(|(name, estimate)| counted(name, estimate))
+    .flat_map(|(name, figure)| {
+        let n = n_field(name, times.and_then(|times| times.figure(figure)));
+        percentile_fields(name, times.as_ref(), figure).into_iter().chain([n])
+    })
     .collect()
 }
 
@@ -102,9 +106,7 @@ fn texts<const N: usize>(fields: [(&str, String); N]) -> Fields {
 
 /// An estimate, its interval and the number of its trials; that is empty where an older result does not have it.
 fn counted(name: &str, estimate: Option<Estimate>) -> impl Iterator<Item = (String, String)> {
-    let n = estimate.map(|estimate| estimate.n).filter(|n| *n > 0);
-    let n = n.map_or_else(String::new, |n| n.to_string());
-    estimate_fields(name, estimate).into_iter().chain([(format!("{name}_n"), n)])
+    estimate_fields(name, estimate).into_iter().chain([n_field(name, estimate)])
 }
 
 #[cfg(test)]
@@ -128,6 +130,7 @@ mod tests {
             p99_9: Some(p50),
             p99_99: None,
             max: None,
+            censored: None,
         };
         summary.cells[0].drivers = ["a", "b"]
             .map(|name| DriverSummary {

@@ -21,6 +21,7 @@ pub mod graph;
 pub mod hdr;
 pub mod holdings;
 pub mod html;
+mod marks;
 pub mod reservations;
 pub mod run;
 pub mod sentences;

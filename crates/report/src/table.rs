@@ -1,10 +1,10 @@
 //! The result as a table, by load and mode: the same figures for the terminal and for HTML.
 
 use crate::conditions::ConditionLabels;
-use crate::drivers::interval;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
+use crate::marks::{Mark, mark};
 use experiment::schema::{
-    Cell, ComponentSummary, Estimate, FindingVerdict, ModeComparison, Percentiles, Role, Summary,
+    Cell, ComponentSummary, Estimate, Figure, FindingVerdict, ModeComparison, Role, Summary,
 };
 use experiment::{Mode, TimeFigure};
 use statistics::words;
@@ -58,14 +58,20 @@ pub struct CellRow {
     pub no_figures: Option<String>,
     /// Response time at the 50th, 90th, 99th and 99.9th percentile.
     pub percentiles: Option<[Interval; 4]>,
-    /// Trials that these rest on.
-    pub percentile_trials: [usize; 4],
+    /// Why each of these is marked.
+    pub marks: [Option<Mark>; 4],
     /// What is added to the median.
     pub added: Option<Difference>,
     /// What is added to the 99th percentile.
     pub added_p99: Option<Difference>,
-    /// Responses a second.
+    /// Responses per second.
     pub completed: Option<Interval>,
+    /// Why these, the CPU and the memory are marked.
+    pub completed_mark: Option<Mark>,
+    /// See `completed_mark`.
+    pub cores_mark: Option<Mark>,
+    /// See `completed_mark`.
+    pub memory_mark: Option<Mark>,
     /// In a closed loop, the same against the mode's floor, in percent.
     pub completed_change: Option<Difference>,
     /// CPU of all proxies together, cores; absent where there is none. Without an interval in results of earlier versions.
@@ -210,13 +216,18 @@ impl CellRow {
             trials: cell.places(),
             retakes: cell.retakes,
             no_figures: percentiles.is_none().then(|| cell.verdict.clone()),
-            percentiles: percentiles
-                .map(|all| shown(all).map(|estimate| interval(estimate, |estimate| unit.interval(estimate)))),
-            percentile_trials: percentiles
-                .map_or([0; 4], |all| shown(all).map(|estimate| estimate.map_or(0, |estimate| estimate.n))),
+            percentiles: percentiles.map(|_| SHOWN.map(|figure| time(cell, figure, unit))),
+            marks: SHOWN.map(|figure| {
+                let estimate = percentiles.and_then(|all| all.figure(figure));
+                let is_censored = percentiles.is_some_and(|all| all.censored(figure).is_some());
+                mark_of(cell, figure.figure(), estimate).filter(|_| !is_censored)
+            }),
             added: added(TimeFigure::P50, percentiles.and_then(|all| all.p50)),
             added_p99: added(TimeFigure::P99, percentiles.and_then(|all| all.p99)),
             completed: cell.rate_completed.as_ref().map(Interval::new),
+            completed_mark: mark_of(cell, Figure::Throughput, cell.rate_completed),
+            cores_mark: total.and_then(|total| mark_of(cell, Figure::Cpu, Some(total.cpu_cores))),
+            memory_mark: total.and_then(|total| mark_of(cell, Figure::Memory, total.memory_bytes)),
             completed_change: throughput_change(summary, cell)
                 .map(|(change, verdict)| Difference::percent((&change, verdict))),
             proxy_cores: cores.as_ref().map(format::cores_interval),
@@ -227,8 +238,30 @@ impl CellRow {
     }
 }
 
-fn shown(all: &Percentiles) -> [Option<Estimate>; 4] {
-    [all.p50, all.p90, all.p99, all.p99_9]
+/// Percentiles of a row.
+const SHOWN: [TimeFigure; 4] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99, TimeFigure::P99_9];
+
+/// A percentile of a cell; where every trial has it spoiled, the range of what was measured.
+fn time(cell: &Cell, figure: TimeFigure, unit: TimeUnit) -> Interval {
+    let times = cell.response_time_us.as_ref();
+    let shown = unit.percentile(times, figure);
+    let spoiled = if shown == Interval::absent() { mark(cell, figure.figure(), 0) } else { None };
+    match spoiled.and_then(|mark| mark.spoiled_values) {
+        Some((least, greatest)) if least < greatest => {
+            let range = format!("{}–{}", unit.number(least), unit.number(greatest));
+            Interval { estimate: range, range: None }
+        }
+        Some((only, _)) => Interval { estimate: unit.number(only), range: None },
+        None => shown,
+    }
+}
+
+/// Why a figure is marked; results of earlier versions do not count its trials.
+fn mark_of(cell: &Cell, figure: Figure, estimate: Option<Estimate>) -> Option<Mark> {
+    match estimate {
+        Some(Estimate { n: 0, .. }) => None,
+        estimate => mark(cell, figure, estimate.map_or(0, |estimate| estimate.n)),
+    }
 }
 
 /// How many trials of a cell are valid: `3 of 3`, `3 of 3, 1 taken again`.

@@ -23,12 +23,13 @@ use crate::drivers::DriverTable;
 use crate::edges::EdgeTable;
 use crate::format;
 use crate::holdings::HoldingsTable;
+use crate::marks;
 use crate::reservations::ReservationTable;
 use crate::sentences;
 use crate::services::ServiceTable;
 use crate::table::ResultTable;
 use experiment::schema::{Cell, PublishedFigure, Summary};
-use result_table::load_table;
+use result_table::{STAR, load_table};
 use std::fmt::Write as _;
 use style::{WIDE, bold, wrap};
 
@@ -152,6 +153,7 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
     if !table.not_measured.is_empty() {
         lines.push(format!("Not measured: {}.", table.not_measured.join(", ")));
     }
+    lines.extend(marks::notes(summary).into_iter().map(|note| format!("{STAR} {note}.")));
     let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
     for cell in summary.cells.iter().filter(|cell| cell.valid < cell.trials) {
         let load = labels.label(cell.conditions());

@@ -4,11 +4,12 @@
 //! intervals, [`findings`] for what is concluded, [`words`] for figures as text, [`curve`] for whole distributions,
 //! [`objective`] for the exit status, [`search`] for the highest rate that holds an objective, [`pauses`] for gaps that a
 //! spinning thread sees, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators,
-//! [`copies`] for folding what namespaces have alike.
+//! [`episodes`] for separate events of slow requests, [`copies`] for folding what namespaces have alike.
 
 pub mod calibration;
 pub mod copies;
 pub mod curve;
+pub mod episodes;
 mod family;
 mod figure_table;
 pub mod findings;

@@ -11,6 +11,9 @@ use experiment::units::format_fraction;
 use experiment::{Experiment, Objective, TimeFigure};
 use std::time::Duration;
 
+/// A percentile of fewer separate events than these says little of the next run.
+const MIN_EPISODES: u64 = SAMPLES_BEYOND_A_PERCENTILE as u64;
+
 /// How a run ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ObjectiveOutcome {
@@ -63,6 +66,10 @@ pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
             notes.push(format!(
                 "{name} rests on {beyond:.1} of {requests} requests beyond it: a longer run would tell"
             ));
+        } else if let Some(episodes) = result.episodes.get(name).filter(|episodes| **episodes < MIN_EPISODES)
+        {
+            let events = if *episodes == 1 { "event" } else { "events" };
+            notes.push(format!("{name} rests on {episodes} separate {events}: a longer run would tell"));
         }
     }
     if result.verdict.saturated {
@@ -219,6 +226,11 @@ fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64, censored: u
         None if censored > 0 => Missed,
         _ => NotShown,
     }
+}
+
+/// Whether a figure is shown to be within its bound.
+pub(crate) fn is_within(response: &Percentiles, figure: TimeFigure, bound: Duration, censored: u64) -> bool {
+    within(response, figure, bound_us(bound), censored) == Met
 }
 
 fn bound_us(bound: Duration) -> f64 {

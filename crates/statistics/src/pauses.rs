@@ -1,6 +1,6 @@
 //! Pauses of a CPU, from the gaps that a spinning thread saw.
 
-use experiment::schema::CpuPauses;
+use experiment::schema::{CpuPauses, LongPauses};
 use std::time::Duration;
 
 /// Shorter gaps are not noted.
@@ -8,6 +8,8 @@ pub const PAUSE_THRESHOLD: Duration = Duration::from_micros(20);
 /// A pause of this length is no timer tick of the kernel's.
 const NOTABLE: Duration = Duration::from_micros(100);
 const LONG: Duration = Duration::from_millis(1);
+/// Lengths from which pauses are counted, microseconds.
+const LENGTHS_US: [u64; 9] = [50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
 
 /// Time between two readings of the clock that followed each other.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -39,6 +41,7 @@ pub fn cpu_pauses(cpu: usize, observed: Duration, gaps: &[Gap]) -> CpuPauses {
         p50_us: quantile_us(0.5),
         p99_us: quantile_us(0.99),
         longest_us: quantile_us(1.0),
+        by_length: LENGTHS_US.into_iter().map(|us| long_pauses(&lengths, us, observed_s)).collect(),
         switched_per_s: per_s(gaps.len() - lengths.len()),
     }
 }
@@ -48,6 +51,17 @@ pub fn cpu_pauses(cpu: usize, observed: Duration, gaps: &[Gap]) -> CpuPauses {
 pub fn nearest_rank<T: Copy>(sorted: &[T], quantile: f64) -> Option<T> {
     let rank = (quantile * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
+}
+
+/// Of these lengths, ascending, those of `us` microseconds and more.
+fn long_pauses(lengths: &[Duration], us: u64, observed_s: f64) -> LongPauses {
+    let long = &lengths[lengths.partition_point(|length| *length < Duration::from_micros(us))..];
+    let share = |amount: f64| if observed_s > 0.0 { amount / observed_s } else { 0.0 };
+    LongPauses {
+        at_least_us: us as f64,
+        per_s: share(long.len() as f64),
+        fraction: share(long.iter().sum::<Duration>().as_secs_f64()),
+    }
 }
 
 #[cfg(test)]
@@ -64,6 +78,11 @@ mod tests {
         assert_eq!((pauses.notable_per_s, pauses.long_per_s), (4.0, 2.0));
         assert_eq!((pauses.p50_us, pauses.p99_us, pauses.longest_us), (30.0, 400.0, 2_000.0));
         assert!((pauses.fraction - 0.01068).abs() < 1e-9, "{}", pauses.fraction);
+        let of_length: Vec<(f64, f64)> =
+            pauses.by_length.iter().map(|long| (long.at_least_us, long.per_s)).collect();
+        assert_eq!(of_length[..5], [(50.0, 4.0), (100.0, 4.0), (200.0, 4.0), (500.0, 2.0), (1_000.0, 2.0)]);
+        assert_eq!((pauses.by_length[5].per_s, pauses.by_length[6].per_s), (2.0, 0.0));
+        assert!((pauses.by_length[4].fraction - 0.004).abs() < 1e-9);
     }
 
     #[test]

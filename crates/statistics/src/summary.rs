@@ -16,6 +16,7 @@ mod holdings;
 mod readings;
 mod reservation;
 mod services;
+mod spoiled;
 mod tables;
 mod totals;
 mod verdicts;
@@ -33,8 +34,9 @@ use experiment::schema::{
     Summary, TrialOutcome, TrialRecord,
 };
 use experiment::{Experiment, Mode};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use tables::Tables;
+use verdicts::{Statement, Subjects, Tested};
 
 /// The verdict of a cell that no trial was recorded of.
 pub const NOT_MEASURED: &str = "not-measured";
@@ -60,7 +62,14 @@ pub fn summarize(
     let (mut comparisons, mut tested) = comparison::comparisons(&conditions, &modes, &tables);
     let (mut factor_effects, slopes) = factors::effects(experiment, &conditions, &modes, trials.all());
     tested.extend(slopes);
-    verdicts::judge(&tested, &mut comparisons, &mut factor_effects);
+    let mut greatest = findings::graph::greatest(&keys, trials);
+    tested.extend(greatest.iter().enumerate().map(|(index, greatest)| Tested {
+        statement: Statement::Greatest(index),
+        difference: greatest.difference,
+    }));
+    let mut subjects =
+        Subjects { comparisons: &mut comparisons, effects: &mut factor_effects, greatest: &mut greatest };
+    verdicts::judge(&tested, &mut subjects);
     let cells = keys.iter().map(|key| cell(key, experiment, trials, &tables, &comparisons)).collect();
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.to_owned(),
@@ -81,7 +90,7 @@ pub fn summarize(
         scaling: scaling::scaling(experiment, &keys, trials),
     };
     summary.published = published::figures(experiment, &summary);
-    summary.findings = findings::findings(experiment, &summary, trials);
+    summary.findings = findings::findings(experiment, &summary, trials, &greatest);
     summary
 }
 
@@ -133,6 +142,8 @@ fn cell(
         error_trials: count(|trial| trial.verdict.reasons.iter().any(|reason| kind_of(reason) == "errors")),
         failed_trials: count(|trial| trial.outcome == TrialOutcome::Failed),
         censored: censored(&valid),
+        spoiled: spoiled::spoiled(all),
+        events_beyond: events_beyond(trials, key.key()),
         objective: None,
         retakes,
         response_time_us: tables.response_times(key.key()),
@@ -154,6 +165,16 @@ fn cell(
     };
     cell.objective = objective::of_cell(&experiment.objective, &cell);
     cell
+}
+
+/// The fewest events of a trial at each upper percentile and beyond; empty without a valid trial.
+fn events_beyond(trials: &TrialsByCell<'_>, cell: CellKey<'_>) -> BTreeMap<String, u64> {
+    let of_figure = |figure: Figure| {
+        let events = Some(trials.events_beyond(cell, figure)).filter(|events| events.is_finite())?;
+        // The fraction beyond a percentile is not exact in binary.
+        Some((figure.name().to_owned(), (events + 1e-6) as u64))
+    };
+    [Figure::P99, Figure::P99_9, Figure::P99_99].into_iter().filter_map(of_figure).collect()
 }
 
 /// Requests of these trials without a response.

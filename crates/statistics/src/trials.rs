@@ -1,5 +1,6 @@
 //! Trials of a run by cell, and which figures of them are usable.
 
+use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{CellKey, Figure, Figures, LoadResult, Role, TrialRecord};
 use std::collections::HashMap;
 
@@ -46,6 +47,25 @@ impl<'a> TrialsByCell<'a> {
     pub(crate) fn valid_results(&self, cell: CellKey<'_>) -> impl Iterator<Item = &'a LoadResult> {
         usable(self.of(cell), Figure::P50).into_iter().filter_map(|trial| trial.result.as_ref())
     }
+
+    /// The fewest events at a percentile and beyond in any trial of a cell whose median is usable; infinite without such a trial.
+    pub(crate) fn events_beyond(&self, cell: CellKey<'_>, percentile: Figure) -> f64 {
+        let of_trials = self.valid_results(cell).filter_map(|result| events_beyond(result, percentile));
+        of_trials.fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Separate events at a percentile and beyond: episodes of slow requests where they are known, at most the requests. Absent for
+/// figures that are no percentile.
+pub(crate) fn events_beyond(result: &LoadResult, percentile: Figure) -> Option<f64> {
+    let requests = result.response_time_us.count as f64 * (1.0 - percentile.quantile()?);
+    let episodes = result.episodes.get(percentile.name()).map_or(f64::INFINITY, |episodes| *episodes as f64);
+    Some(requests.min(episodes))
+}
+
+/// Whether that many events make a percentile. The fraction beyond a percentile is not exact in binary: ten must do.
+pub(crate) fn are_enough(events: f64) -> bool {
+    events >= SAMPLES_BEYOND_A_PERCENTILE - 1e-6
 }
 
 /// The trials whose whole distributions speak for their cell: those with a sound 99th percentile, one per repeat. Where no

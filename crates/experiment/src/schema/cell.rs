@@ -6,6 +6,7 @@ use super::driver::{DriverObjective, DriverSummary};
 use super::edge::EdgeSummary;
 use super::estimate::{AddedLatency, Estimate, Percentiles};
 use super::factor::{CellKey, Conditions, Factors};
+use super::figure::Figure;
 use super::gateway::{CellRates, GatewaySummary};
 use super::load_point::LoadPoint;
 use super::path::CellPath;
@@ -13,6 +14,7 @@ use super::reservation::ReservationSummary;
 use super::service::ServiceSummary;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One mode with one value of each factor under one load: estimates over its valid trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +42,13 @@ pub struct Cell {
     /// Requests without a response, over the trials whose median is usable.
     #[serde(default, skip_serializing_if = "is_zero_count")]
     pub censored: u64,
+    /// Figures that are spoiled in some trials, and so in no estimate there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spoiled: Vec<SpoiledTrials>,
+    /// Separate events at `p99`, `p99.9`, `p99.99` and beyond: the fewest of a trial. Episodes of slow requests where they are
+    /// known, else requests. Empty in results of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub events_beyond: BTreeMap<String, u64>,
     /// The experiment's objective for this cell; absent where it has none, and in results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<DriverObjective>,
@@ -107,6 +116,24 @@ impl Cell {
     pub fn places(&self) -> usize {
         self.trials - self.retakes.min(self.trials)
     }
+}
+
+/// A figure in the trials that have it spoiled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SpoiledTrials {
+    /// The figure.
+    pub figure: Figure,
+    /// Repeats without a take in which the figure is usable.
+    pub trials: usize,
+    /// How many of these trials each kind of reason spoils.
+    pub reasons: BTreeMap<String, usize>,
+    /// Least value in these trials, in the unit of the figure's estimates; absent where none has one. CPU and memory are those of
+    /// all proxies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<f64>,
+    /// Greatest value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub greatest: Option<f64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]

@@ -14,6 +14,10 @@ pub struct RequestDistribution {
     pub due: u64,
     /// Of which answered.
     pub answered: u64,
+    /// Response times of requests without a response are greater than this, microseconds; absent if every request has one, and in
+    /// results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored_above_us: Option<f64>,
     /// From the least percentile to the greatest response time (100).
     pub percentiles: Vec<DistributionPoint>,
 }

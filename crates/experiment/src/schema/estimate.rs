@@ -1,5 +1,6 @@
 //! Estimates over trials.
 
+use super::figure::Figure;
 use super::finding::FindingVerdict;
 use crate::objective::TimeFigure;
 use serde::{Deserialize, Serialize};
@@ -78,9 +79,31 @@ pub struct Percentiles {
     /// The greatest of all trials, without an interval; absent where a request had no response, which ranks above all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<Estimate>,
+    /// Which of them fall among requests without a response; absent if none does, and in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub censored: Option<CensoredPercentiles>,
+}
+
+/// Percentiles that fall among requests without a response in some trial.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CensoredPercentiles {
+    /// The lowest of them; all higher ones do too.
+    pub from: Figure,
+    /// They are greater than this, microseconds; absent where nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above_us: Option<f64>,
 }
 
 impl Percentiles {
+    /// Set where a percentile, or the maximum, falls among requests without a response.
+    #[must_use]
+    pub fn censored(&self, figure: TimeFigure) -> Option<CensoredPercentiles> {
+        let quantile = figure.figure().quantile()?;
+        let is_absent = self.figure(figure).is_none();
+        self.censored
+            .filter(|censored| is_absent && censored.from.quantile().is_some_and(|from| quantile >= from))
+    }
+
     /// A figure; absent where there is none.
     #[must_use]
     pub fn figure(&self, figure: TimeFigure) -> Option<Estimate> {

@@ -13,6 +13,8 @@ pub mod figures {
     pub const P50: &str = "response_time_p50_us";
     /// 99th percentile of the response time.
     pub const P99: &str = "response_time_p99_us";
+    /// Fraction of failed requests and error statuses.
+    pub const ERRORS: &str = "errors";
     /// 99.9th percentile of the response time.
     pub const P99_9: &str = "response_time_p99.9_us";
     /// Mean response time.
@@ -49,6 +51,12 @@ pub mod figures {
     pub const REQUESTS: &str = "requests";
     /// Connections that proxies counted: they do not read the requests.
     pub const CONNECTIONS: &str = "connections";
+
+    /// A figure of the response time.
+    #[must_use]
+    pub fn response_time(figure: crate::TimeFigure) -> String {
+        format!("response_time_{}_us", figure.name())
+    }
 }
 
 /// A finding. Fields that do not apply are absent.
@@ -78,6 +86,12 @@ pub struct Finding {
     /// Number of candidates that the subject was picked from, or of copies that it stands for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidates: Option<usize>,
+    /// A driver by its qualified name: of an objective, the slowest of those that do not meet it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driver: Option<String>,
+    /// A share of requests, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
     /// One of [`figures`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
@@ -237,8 +251,12 @@ pub enum FindingKind {
     HiddenWaiting,
     /// Trials of a cell that did not keep up.
     Saturation,
-    /// Objective of a cell; `subject` is `met`, `missed` or `not-shown`.
+    /// Objective of a cell; `subject` is `met`, `missed` or `not-shown`. With the first figure that decides it, and of several drivers
+    /// the slowest that does not meet it.
     Objective,
+    /// Drivers of a cell of several that did not meet the objective: `n` of `of` are `subject` (`missed` or `not-shown`), the slowest
+    /// of them is `driver`.
+    DriverObjective,
     /// Path verification of a mode.
     Path,
     /// A mode that could not run; `subject` is the reason.
@@ -253,10 +271,13 @@ pub enum FindingKind {
     NoisyMachine,
     /// The generator was late with one mode more often than by chance; `value` is the probability of that.
     LateGenerator,
-    /// A percentile that rests on fewer than ten requests beyond it.
+    /// A percentile that rests on fewer than ten events beyond it; `subject`: `episodes` or `requests`.
     FewSamples,
     /// One valid trial alone.
     SingleTrial,
+    /// A percentile of a cell that pauses of the machine can make: they reach at least as large a share of the requests, `share`, as
+    /// lies beyond it.
+    MachinePauses,
     /// A published figure (`subject`); `value` is the ratio of this run's figure to it. Shown: agrees; not shown: differs.
     Published,
     /// A sentence of an earlier version, or a finding of a later one.

@@ -72,10 +72,15 @@ pub struct LoadResult {
     /// so, it is in no other figure. Absent where the kernel does not note when responses come.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading_lag_us: Option<HistogramSummary>,
-    /// Separate events beyond `p99`, `p99.9` and `p99.99` of the response times: slow requests that follow or overlap each other
-    /// are one. Without those that are not known, such as in merged results.
+    /// Separate events at `p99`, `p99.9` and `p99.99` of the response times and beyond: slow requests that follow or overlap each other
+    /// are one. Without those that are not known: where more requests are slow than results carry, and in results of earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub episodes: BTreeMap<String, u64>,
+    /// The slowest requests, so that episodes of several generators can be counted together; absent in results of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slowest: Option<SlowRequests>,
     /// Opening of connections (TCP alone), over the whole run.
     pub connect_time_us: HistogramSummary,
     /// TLS handshakes, full ones unless sessions are resumed, from the open TCP connection to the session that may carry requests, over the
@@ -109,6 +114,19 @@ pub struct LoadResult {
     /// The results of which this one is the sum, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<MergedResults>,
+}
+
+/// The slowest requests of a window, the slowest fiftieth at most.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SlowRequests {
+    /// Every request slower than this is among them, microseconds; absent where not even all requests without a response are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slower_than_us: Option<f64>,
+    /// Base64 of variable-length integers, seven bits per byte, the lowest first; four per request, by due time: twice the
+    /// worker's number, plus one without a response; microseconds from the due time before, the first from the start of the
+    /// window; nanoseconds until the response, or until the request was given up; the step from the worker's request before, in
+    /// order of completion (zigzag).
+    pub requests: String,
 }
 
 /// What several generators measured, added up: counts and rates are sums, histograms are merged, `started_at` is the

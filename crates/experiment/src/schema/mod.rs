@@ -42,14 +42,14 @@ pub use calibration::{
     CALIBRATION_SCHEMA, CalibratedDifference, CalibratedFigure, CalibratedMachine, CalibratedSpread,
     Calibration, ModeCalibration, Resolution,
 };
-pub use cell::Cell;
+pub use cell::{Cell, SpoiledTrials};
 pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 pub use component_summary::{ComponentSummary, RoleTotal};
 pub use configuration::{ConfigurationPush, FurtherDomain};
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};
-pub use estimate::{AddedLatency, AddedVerdicts, Estimate, Percentiles};
+pub use estimate::{AddedLatency, AddedVerdicts, CensoredPercentiles, Estimate, Percentiles};
 pub use event::LoadEvent;
 pub use export::ExportRecord;
 pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
@@ -68,13 +68,13 @@ pub use hop::{HopProof, HopProtocol};
 pub use host::{ComponentVersion, Floor, Host, RunPacing, UnavailableMode};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MergedPart, MergedResults, Pacing,
-    PacingUsage, Rates, RequestCounts, SeriesPoint, SpinPauses, SpokenProtocol, WarmupCounts,
+    PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol, WarmupCounts,
 };
 pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};
 pub use objective::{BoundResult, ObjectiveResult};
 pub use path::{CellPath, EdgeProof, PathProof, ProxyProof, ServiceProof, StreamProof};
-pub use pauses::{CpuPauses, Pauses};
+pub use pauses::{CpuPauses, LongPauses, Pauses};
 pub use published::PublishedFigure;
 pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};
 pub use scaling::{

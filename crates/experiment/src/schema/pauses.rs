@@ -35,9 +35,39 @@ impl Pauses {
             p50_us: mean(|cpu| cpu.p50_us),
             p99_us: most(|cpu| cpu.p99_us),
             longest_us: most(|cpu| cpu.longest_us),
+            by_length: self.by_length(),
             switched_per_s: mean(|cpu| cpu.switched_per_s),
         })
     }
+
+    /// Means over the CPUs; empty unless all have the same bounds.
+    fn by_length(&self) -> Vec<LongPauses> {
+        let all: Vec<&CpuPauses> = self.idle.iter().chain(&self.loaded).collect();
+        let observed_s: f64 = all.iter().map(|cpu| cpu.observed_s).sum();
+        let Some(first) = all.first() else { return Vec::new() };
+        let mean = |(index, bound): (usize, &LongPauses)| {
+            let mut mean = LongPauses { at_least_us: bound.at_least_us, ..LongPauses::default() };
+            for cpu in &all {
+                let of_cpu =
+                    cpu.by_length.get(index).filter(|other| other.at_least_us == bound.at_least_us)?;
+                mean.per_s += of_cpu.per_s * cpu.observed_s / observed_s;
+                mean.fraction += of_cpu.fraction * cpu.observed_s / observed_s;
+            }
+            Some(mean)
+        };
+        first.by_length.iter().enumerate().map(mean).collect::<Option<_>>().unwrap_or_default()
+    }
+}
+
+/// Pauses of a length and longer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LongPauses {
+    /// The length, microseconds.
+    pub at_least_us: f64,
+    /// Of these, per second.
+    pub per_s: f64,
+    /// The share of the time that they took, 0 to 1.
+    pub fraction: f64,
 }
 
 /// Pauses of one CPU.
@@ -61,6 +91,9 @@ pub struct CpuPauses {
     pub p99_us: f64,
     /// Longest, microseconds.
     pub longest_us: f64,
+    /// Pauses by length, the shortest bound first; empty in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_length: Vec<LongPauses>,
     /// Gaps per second in which the scheduler ran something else; not among the others.
     pub switched_per_s: f64,
 }

@@ -3,17 +3,15 @@
 use super::course::Course;
 use crate::clock::{Nanos, SECOND};
 use crate::pacing::Spent;
-use crate::recorder::{GrpcRecord, Recorder, Slowest};
+use crate::recorder::{GrpcRecord, Recorder};
 use crate::spec::ScheduleSpec;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, Circumstances};
 use crate::worker::WorkerOutcome;
 use experiment::schema::{
-    Bytes, Figure, GeneratorUsage, HistogramSummary, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates,
-    SeriesPoint,
+    Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
 };
 use jiff::SignedDuration;
-use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 /// What the workers measured, and what the process used meanwhile.
@@ -57,16 +55,6 @@ impl Waiting {
     }
 }
 
-/// Events beyond each of the upper percentiles, as far as they are known.
-fn episodes(slowest: &Slowest, times: &HistogramSummary) -> BTreeMap<String, u64> {
-    let beyond = |figure: Figure| {
-        // A value of the histogram stands for all that are up to half a microsecond greater.
-        let slower_than = times.figure(figure).map(|us| (us * 1000.0) as Nanos + 500);
-        Some((figure.name().to_owned(), slowest.episodes(slower_than)?))
-    };
-    [Figure::P99, Figure::P99_9, Figure::P99_99].into_iter().filter_map(beyond).collect()
-}
-
 impl Course<'_> {
     fn pacing_usage(&self, waiting: &Waiting, duration_s: f64) -> PacingUsage {
         let fraction = |time: Nanos| {
@@ -105,7 +93,8 @@ impl Course<'_> {
         let per_second = |count: u64| if duration_s > 0.0 { count as f64 / duration_s } else { 0.0 };
         let open_loop = matches!(self.spec.schedule, ScheduleSpec::Open { .. });
         let (response_time_us, censored_above_us) = recorder.response_times(open_loop);
-        let episodes = episodes(&recorder.slowest, &response_time_us);
+        let episodes = recorder.slowest.episodes(&response_time_us);
+        let slowest = recorder.slowest.to_requests(self.timeline.window_start);
         let mut result = LoadResult {
             schema: LOAD_SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -133,6 +122,7 @@ impl Course<'_> {
             generator_lag_us: recorder.generator_lag.summary(),
             reading_lag_us: (recorder.reading_lag.count() > 0).then(|| recorder.reading_lag.summary()),
             episodes,
+            slowest: Some(slowest),
             connect_time_us: recorder.connect_time.summary(),
             handshake_time_us: recorder.handshake_time.summary(),
             grpc: recorder.grpc.as_deref().map(GrpcRecord::messages),

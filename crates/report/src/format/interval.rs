@@ -1,5 +1,6 @@
 //! Estimates with their intervals.
 
+use super::ABSENT;
 use super::number::{decimals_for, fixed, with_unit};
 use super::quantity::cores_number;
 use experiment::schema::Estimate;
@@ -16,6 +17,12 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// There is no figure.
+    #[must_use]
+    pub fn absent() -> Self {
+        Self { estimate: ABSENT.to_owned(), range: None }
+    }
+
     /// The estimate in its own unit.
     #[must_use]
     pub fn new(estimate: &Estimate) -> Self {

@@ -2,7 +2,8 @@
 
 use super::interval::Interval;
 use super::number::{decimals_for, fixed, tick, with_unit};
-use experiment::schema::Estimate;
+use experiment::TimeFigure;
+use experiment::schema::{Estimate, Percentiles};
 
 /// Unit of the times in one table or chart.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -79,6 +80,17 @@ impl TimeUnit {
     #[must_use]
     pub fn number_or_above(self, time_us: Option<f64>, above_us: Option<f64>) -> String {
         time_us.map_or_else(|| above(above_us), |time_us| self.number(time_us))
+    }
+
+    /// A percentile and its interval in this unit, without its name; `> 10 s` among requests without a response.
+    #[must_use]
+    pub fn percentile(self, times: Option<&Percentiles>, figure: TimeFigure) -> Interval {
+        let Some(times) = times else { return Interval::absent() };
+        match (times.figure(figure), times.censored(figure)) {
+            (Some(estimate), _) => self.interval(&estimate),
+            (None, Some(censored)) => Interval { estimate: above(censored.above_us), range: None },
+            (None, None) => Interval::absent(),
+        }
     }
 
     /// An estimate and its interval in this unit, without its name.

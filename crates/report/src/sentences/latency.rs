@@ -88,7 +88,11 @@ pub(super) fn added(run: &Context<'_>, group: &[&Finding]) -> String {
             clauses.join("; ")
         }
     };
-    format!("{} {clauses}.", at_first(first))
+    let pauses = match group.iter().any(|finding| finding.share.is_some()) {
+        true => " Pauses of the machine can make this 99th percentile.",
+        false => "",
+    };
+    format!("{} {clauses}.{pauses}", at_first(first))
 }
 
 /// Service time that looks good because requests waited before they were sent.

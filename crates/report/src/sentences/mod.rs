@@ -69,14 +69,15 @@ impl<'a> Context<'a> {
 fn are_together(run: &Context<'_>, one: &Finding, next: &Finding) -> bool {
     use FindingKind::{
         AddedLatency, ControlPlane, CpuPerRequest, CpuScaling, ExcludedTrials, FactorEffect, Footprint,
-        FullMachine, Headline, HiddenWaiting, MeshSize, Objective, Order, ProxyUsage, Published, Reruns,
-        Reservation, SingleTrial, UnavailableMode,
+        FullMachine, Headline, HiddenWaiting, MachinePauses, MeshSize, Objective, Order, ProxyUsage,
+        Published, Reruns, Reservation, SingleTrial, UnavailableMode,
     };
     let same_mode = one.mode == next.mode;
     one.kind == next.kind
         && match one.kind {
             Headline | FullMachine | CpuPerRequest | ControlPlane | Reservation | Objective
             | ExcludedTrials | Reruns | SingleTrial | Published => true,
+            MachinePauses => one.figure == next.figure,
             AddedLatency | ProxyUsage | CpuScaling | Footprint => same_mode,
             MeshSize => same_mode && sizes::part(one) == sizes::part(next),
             FactorEffect => same_mode && one.subject == next.subject,
@@ -113,6 +114,8 @@ fn sentence(run: &Context<'_>, group: &[&Finding]) -> String {
         FindingKind::HiddenWaiting => latency::hidden_waiting(group),
         FindingKind::Saturation => validity::saturation(run, first),
         FindingKind::Objective => validity::objective(run, group),
+        FindingKind::DriverObjective => validity::driver_objective(first),
+        FindingKind::MachinePauses => validity::machine_pauses(run, group),
         FindingKind::Path => validity::path(run, first),
         FindingKind::UnavailableMode => trials::unavailable_modes(run, group),
         FindingKind::CutShort => trials::cut_short(first),

@@ -7,7 +7,7 @@ use experiment::schema::{Finding, FindingKind, FindingVerdict, Summary};
 const MAX_BESIDE_HEADLINE: usize = 4;
 
 /// What a reader of the headline must know first comes first.
-const BESIDE_HEADLINE: [FindingKind; 16] = [
+const BESIDE_HEADLINE: [FindingKind; 17] = [
     FindingKind::Saturation,
     FindingKind::Objective,
     FindingKind::NoisyMachine,
@@ -20,6 +20,7 @@ const BESIDE_HEADLINE: [FindingKind; 16] = [
     FindingKind::AddedLatency,
     FindingKind::SlowestDriver,
     FindingKind::GreatestAddedTime,
+    FindingKind::MachinePauses,
     FindingKind::FullMachine,
     FindingKind::ProxyUsage,
     FindingKind::Footprint,

@@ -1,6 +1,6 @@
 //! What may be trusted: saturation, objective, path, and what the run is too short for.
 
-use super::Context;
+use super::{Context, place};
 use experiment::schema::finding::figures;
 use experiment::schema::{Cell, Finding, FindingVerdict, HopProof};
 use statistics::copies::grouped;
@@ -80,6 +80,49 @@ pub(super) fn objective(run: &Context<'_>, group: &[&Finding]) -> String {
     )
 }
 
+/// Drivers that did not meet the objective, by their slowest.
+pub(super) fn driver_objective(finding: &Finding) -> String {
+    let (n, of) = (finding.n.unwrap_or(0), finding.of.unwrap_or(0));
+    let outcome = match finding.subject.as_deref() {
+        Some("not-shown") if n == 1 => "is not shown to meet the objective",
+        Some("not-shown") => "are not shown to meet the objective",
+        _ => "missed the objective",
+    };
+    let figure = finding.figure.as_deref().unwrap_or_default();
+    let figure = figure.trim_start_matches("response_time_").trim_end_matches("_us");
+    let time = finding.estimate.as_ref().map(|time| format!(", {figure} {}", words::latency(time)));
+    format!(
+        "{}: {n} of {of} drivers {outcome}, the slowest {}{}.",
+        place(finding),
+        finding.driver.as_deref().unwrap_or_default(),
+        time.unwrap_or_default()
+    )
+}
+
+/// Percentiles that the machine can make.
+pub(super) fn machine_pauses(run: &Context<'_>, group: &[&Finding]) -> String {
+    let shares = || group.iter().filter_map(|finding| finding.share);
+    let (least, greatest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
+    let share = match (words::percent(least), words::percent(greatest)) {
+        (least, greatest) if least == greatest => greatest,
+        (least, greatest) => format!("{} to {greatest}", least.trim_end_matches([' ', '%', '\u{a0}'])),
+    };
+    let name = percentile_name(group[0]);
+    let measured = run.summary.cells.iter().filter(|cell| cell.valid > 0).count();
+    let cells: Vec<String> =
+        group.iter().filter_map(|finding| finding.cell_key().map(words::place)).collect();
+    let of =
+        if cells.len() == measured && measured > 1 { "every cell".to_owned() } else { words::list(&cells) };
+    format!(
+        "Pauses of this machine can make the {name} percentile of {of} in this run: as long as what it has above the median, \
+         they reach about {share} of the requests."
+    )
+}
+
+fn percentile_name(finding: &Finding) -> &'static str {
+    if finding.is_of(figures::P99) { "99th" } else { "99.9th" }
+}
+
 /// What the proxies' own counters prove of a mode.
 pub(super) fn path(run: &Context<'_>, finding: &Finding) -> String {
     let Some(mode) = finding.mode else { return String::new() };
@@ -141,9 +184,14 @@ fn on_the_path(proxies: &[String]) -> (String, &'static str) {
 
 /// A percentile that rests on few requests.
 pub(super) fn few_samples(finding: &Finding) -> String {
-    let name = if finding.is_of(figures::P99) { "99th" } else { "99.9th" };
+    let name = percentile_name(finding);
     let fewest = finding.value.unwrap_or(0.0);
-    let requests = if fewest == 1.0 { "request" } else { "requests" };
+    let requests = match (finding.subject.as_deref(), fewest == 1.0) {
+        (Some("episodes"), true) => "separate event",
+        (Some("episodes"), false) => "separate events",
+        (_, true) => "request",
+        (_, false) => "requests",
+    };
     format!(
         "The {name} percentile rests on as few as {fewest:.0} {requests} in a trial: too few to say more of it than the \
          table shows."

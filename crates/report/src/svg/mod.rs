@@ -124,6 +124,16 @@ impl Drawing {
         }
     }
 
+    /// An invisible strip around one of several places, halfway to its neighbours, with a tip that browsers show on pointing at it.
+    pub fn strip(&mut self, places: &[f64], index: usize, ends: (f64, f64), vertical: (f64, f64), tip: &str) {
+        let Some(place) = places.get(index) else { return };
+        let halfway = |other: Option<&f64>, end: f64| other.map_or(end, |other| (place + other) / 2.0);
+        let before = index.checked_sub(1).and_then(|before| places.get(before));
+        let (left, right) = (halfway(before, ends.0), halfway(places.get(index + 1), ends.1));
+        let (width, height) = (right - left, vertical.1 - vertical.0);
+        self.rectangle_with_tip((left, vertical.0), width, height, "hover", tip);
+    }
+
     /// A marker with a radius of about `radius`, and a tip that browsers show on pointing at it.
     pub fn marker(&mut self, marker: Marker, (x, y): (f64, f64), radius: f64, class: &str, tip: &str) {
         if !finite(&[(x, y)]) {

@@ -2,11 +2,14 @@
 
 use super::style::{Options, WIDE, plain};
 use crate::format::{self, Interval};
+use crate::marks::Mark;
 use crate::table::{CellRow, Difference, ResultTable};
 use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, presets,
 };
 
+/// Marks a figure.
+pub(super) const STAR: &str = "*";
 /// From this width on, the names of modes are not broken.
 const NAMES_WHOLE: usize = 80;
 pub(super) fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table {
@@ -56,14 +59,20 @@ fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options
     cells.extend(row.factors.iter().map(|value| Cell::new(plain(value))));
     cells.push(valid);
     if table.closed_loop {
-        let completed = row.completed.as_ref().map_or_else(String::new, |rate| stacked(rate, options));
+        let completed = row.completed.as_ref().map_or_else(String::new, |rate| {
+            stacked(&starred(rate, &row.completed_mark, row.valid), options)
+        });
         cells.push(Cell::new(completed));
         let change = row.completed_change.as_ref();
         cells.push(change.map_or_else(|| Cell::new(""), |change| difference_cell(change, options)));
     }
     match &row.percentiles {
         Some(percentiles) => {
-            cells.extend(percentiles.iter().take(3).map(|interval| Cell::new(stacked(interval, options))));
+            let marked = percentiles.iter().zip(&row.marks).take(3);
+            cells
+                .extend(marked.map(|(interval, mark)| {
+                    Cell::new(stacked(&starred(interval, mark, row.valid), options))
+                }));
         }
         None => {
             let why = row.no_figures.as_deref().unwrap_or_default();
@@ -74,10 +83,18 @@ fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options
     if shows_added {
         cells.push(row.added.as_ref().map_or_else(|| Cell::new(""), |added| difference_cell(added, options)));
     }
-    for usage in [&row.proxy_cores, &row.proxy_memory] {
-        cells.push(Cell::new(usage.as_ref().map_or_else(String::new, |usage| usage.estimate.clone())));
+    for (usage, mark) in [(&row.proxy_cores, &row.cores_mark), (&row.proxy_memory, &row.memory_mark)] {
+        let usage = usage.as_ref().map(|usage| starred(usage, mark, row.valid).estimate);
+        cells.push(Cell::new(usage.unwrap_or_default()));
     }
     cells
+}
+
+/// With a star where the figure is marked: the lines below the tables say why.
+fn starred(interval: &Interval, mark: &Option<Mark>, valid: usize) -> Interval {
+    let is_notable = mark.as_ref().is_some_and(|mark| mark.is_notable(valid));
+    let star = if is_notable && interval.estimate != format::ABSENT { STAR } else { "" };
+    Interval { estimate: format!("{}{star}", interval.estimate), range: interval.range.clone() }
 }
 
 fn difference_cell(added: &Difference, options: Options) -> Cell {

@@ -1,19 +1,18 @@
 //! Findings about the graph: the slowest driver, the call that a mode makes longer, the service that it makes dearer.
 //!
 //! Each names the greatest of several candidates, which chance alone would lift above the others: its interval holds for
-//! the greatest of that many. Copies in several namespaces are one candidate, but for drivers, of which one is to be named.
+//! the greatest of that many, and whether it is shown is judged among all that the run tests. Copies in several namespaces are one candidate, but for drivers, of which one is to be named.
 
 use super::run::Run;
 use crate::copies::{Spread, local_name};
+use crate::figure_table::Difference;
 use crate::interval;
 use crate::summary::resolution_us;
-use crate::trials::is_valid;
+use crate::trials::{TrialsByCell, are_enough, events_beyond, is_valid};
 use experiment::Mode;
-use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use experiment::plan::PlannedCell;
 use experiment::schema::finding::figures;
-use experiment::schema::{
-    Cell, Estimate, Finding, FindingKind, FindingVerdict, HistogramSummary, Role, TrialRecord,
-};
+use experiment::schema::{Cell, Figure, Finding, FindingKind, FindingVerdict, Role, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
 /// Of fewer drivers the median is no measure.
@@ -28,22 +27,32 @@ pub(super) fn graph(run: &Run<'_>) -> Vec<Finding> {
         |cell: &Cell| run.reference_cell(cell.mode).is_some_and(|reference| reference.key() == cell.key());
     let (reference, others): (Vec<&Cell>, Vec<&Cell>) =
         run.summary.cells.iter().partition(|cell| is_reference(cell));
-    let of_cell = |cell| [slowest_driver(run, cell), added_time(run, cell), added_cpu(run, cell)];
-    reference.into_iter().chain(others).flat_map(of_cell).flatten().collect()
+    let of_cell = |cell: &'_ Cell| {
+        let key = cell.key();
+        let greatest = run.greatest.iter().filter(move |greatest| greatest.cell.key() == key);
+        greatest.map(|greatest| greatest.finding(cell)).collect::<Vec<_>>()
+    };
+    reference.into_iter().chain(others).flat_map(of_cell).collect()
 }
 
-fn slowest_driver(run: &Run<'_>, cell: &Cell) -> Option<Finding> {
-    let trials = run.trials.of(cell.key());
+/// The greatest driver, call and service of each cell, with how likely they are by chance: they belong to all that a run tests.
+pub(crate) fn greatest(cells: &[PlannedCell], trials: &TrialsByCell<'_>) -> Vec<Greatest> {
+    let of_cell = |cell| [slowest_driver(trials, cell), added_time(trials, cell), added_cpu(trials, cell)];
+    cells.iter().flat_map(of_cell).flatten().collect()
+}
+
+fn slowest_driver(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
+    let trials = trials.of(cell.key());
     let views =
         || trials.iter().flat_map(|trial| trial.drivers().into_iter().map(|view| (trial.repeat, view)));
     let valid = || {
         let valid = views().filter(|(_, view)| view.is_valid());
-        valid.filter_map(|(repeat, view)| Some((repeat, view.name, &view.result?.response_time_us)))
+        valid.filter_map(|(repeat, view)| Some((repeat, view.name, view.result?)))
     };
-    let enough = |times: &HistogramSummary| times.count as f64 * 0.01 >= SAMPLES_BEYOND_A_PERCENTILE - 1e-6;
-    let resolves = valid().all(|(.., times)| enough(times));
+    let resolves = valid().all(|(.., result)| events_beyond(result, Figure::P99).is_some_and(are_enough));
     let mut figures = Figures::new();
-    for (repeat, name, times) in valid() {
+    for (repeat, name, result) in valid() {
+        let times = &result.response_time_us;
         let us = if resolves { times.p99 } else { times.mean };
         let Some(us) = us else { continue };
         figures.entry(name.to_owned()).or_default().entry(repeat).or_insert(us);
@@ -57,33 +66,35 @@ fn slowest_driver(run: &Run<'_>, cell: &Cell) -> Option<Finding> {
     }
     let medians: BTreeMap<usize, f64> =
         of_repeats.into_iter().filter_map(|(repeat, all)| Some((repeat, Spread::new(all)?.median))).collect();
-    let greatest = Greatest::of(&figures, |_| Some(&medians), resolution_us)?;
     let figure = if resolves { figures::P99 } else { figures::MEAN };
-    Some(greatest.finding(cell, FindingKind::SlowestDriver, None, figure))
+    let told = Told { cell, kind: FindingKind::SlowestDriver, against: None, figure };
+    Greatest::new(told, &figures, |_| Some(&medians), resolution_us)
 }
 
-fn added_time(run: &Run<'_>, cell: &Cell) -> Option<Finding> {
+fn added_time(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
     let against = cell.mode.floor()?;
-    let figures = |mode: Mode| medians_of_calls(valid_trials(run, cell, mode));
+    let figures = |mode: Mode| medians_of_calls(valid_trials(trials, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
-    let greatest = Greatest::of(&with, |name| without.get(name), |us| 2.0 * resolution_us(us))?;
-    Some(greatest.finding(cell, FindingKind::GreatestAddedTime, Some(against), figures::P50))
+    let told =
+        Told { cell, kind: FindingKind::GreatestAddedTime, against: Some(against), figure: figures::P50 };
+    Greatest::new(told, &with, |name| without.get(name), |us| 2.0 * resolution_us(us))
 }
 
-fn added_cpu(run: &Run<'_>, cell: &Cell) -> Option<Finding> {
+fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
     let against = cell.mode.floor()?;
-    let figures = |mode: Mode| cpu_of_services(valid_trials(run, cell, mode));
+    let figures = |mode: Mode| cpu_of_services(valid_trials(trials, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
     // Of a single one, or in a graph without calls, other findings say it.
     if with.len() < 2 {
         return None;
     }
-    let greatest = Greatest::of(&with, |name| without.get(name), |_| 0.0)?;
-    Some(greatest.finding(cell, FindingKind::GreatestAddedCpu, Some(against), figures::CPU))
+    let told =
+        Told { cell, kind: FindingKind::GreatestAddedCpu, against: Some(against), figure: figures::CPU };
+    Greatest::new(told, &with, |name| without.get(name), |_| 0.0)
 }
 
-fn valid_trials<'a>(run: &Run<'a>, cell: &Cell, mode: Mode) -> Vec<&'a TrialRecord> {
-    run.trials.of(cell.conditions().cell(mode)).iter().copied().filter(|trial| is_valid(trial)).collect()
+fn valid_trials<'a>(trials: &TrialsByCell<'a>, cell: &PlannedCell, mode: Mode) -> Vec<&'a TrialRecord> {
+    trials.of(cell.conditions().cell(mode)).iter().copied().filter(|trial| is_valid(trial)).collect()
 }
 
 /// Median response time of each call, microseconds; of copies the median over them.
@@ -134,18 +145,35 @@ fn cpu_of_services(trials: Vec<&TrialRecord>) -> Figures {
     figures
 }
 
+/// What a finding about the greatest of several says, but for its figures.
+struct Told<'a> {
+    cell: &'a PlannedCell,
+    kind: FindingKind,
+    against: Option<Mode>,
+    figure: &'static str,
+}
+
 /// The candidate that is most above what it is compared with.
-struct Greatest {
+#[derive(Debug)]
+pub(crate) struct Greatest {
+    cell: PlannedCell,
+    kind: FindingKind,
+    against: Option<Mode>,
+    figure: &'static str,
     name: String,
     /// Mean of its figure.
     value: f64,
-    by: Estimate,
     candidates: usize,
+    /// What the run tests: by how much it is above.
+    pub(crate) difference: Difference,
+    /// Whether that is shown, among all that the run tests.
+    pub(crate) verdict: FindingVerdict,
 }
 
 impl Greatest {
     /// By the difference to `reference` in the same repeats.
-    fn of<'a>(
+    fn new<'a>(
+        told: Told<'_>,
         figures: &Figures,
         reference: impl Fn(&str) -> Option<&'a BTreeMap<usize, f64>>,
         resolution: impl Fn(f64) -> f64,
@@ -162,18 +190,35 @@ impl Greatest {
             candidates.iter().max_by(|(_, one), (_, other)| mean(one).total_cmp(&mean(other)))?;
         let own: Vec<f64> = figures[*name].values().copied().collect();
         let greatest = own.iter().copied().fold(0.0, f64::max);
-        let by = interval::mean_of_greatest(by, resolution(greatest), candidates.len())?;
-        Some(Self { name: (*name).clone(), value: mean(&own), by, candidates: candidates.len() })
+        // The greatest of many: each of them could have been it.
+        let chance = interval::chance_of_mean(by).map(|chance| (chance * candidates.len() as f64).min(1.0));
+        let estimate = interval::mean_of_greatest(by, resolution(greatest), candidates.len())?;
+        Some(Self {
+            cell: told.cell.clone(),
+            kind: told.kind,
+            against: told.against,
+            figure: told.figure,
+            name: (*name).clone(),
+            value: mean(&own),
+            candidates: candidates.len(),
+            difference: Difference { estimate, chance },
+            verdict: FindingVerdict::CannotTell,
+        })
     }
 
-    fn finding(self, cell: &Cell, kind: FindingKind, against: Option<Mode>, figure: &str) -> Finding {
+    fn finding(&self, cell: &Cell) -> Finding {
+        let by = self.difference.estimate;
         Finding {
-            against,
+            against: self.against,
             candidates: Some(self.candidates),
-            estimate: Some(self.by),
-            verdict: Some(FindingVerdict::of_increase(&self.by)),
-            n: Some(self.by.n),
-            ..Finding::of_cell(kind, cell).about(self.name).with_value(figure, self.value)
+            estimate: Some(by),
+            // Nothing is the greatest that is less.
+            verdict: Some(match self.verdict {
+                FindingVerdict::Shown if by.estimate < 0.0 => FindingVerdict::NotShown,
+                verdict => verdict,
+            }),
+            n: Some(by.n),
+            ..Finding::of_cell(self.kind, cell).about(&self.name).with_value(self.figure, self.value)
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What the modes add to a request.
 
-use super::resources;
 use super::run::Run;
+use super::{pauses, resources};
 use crate::curve::{Distribution, merged};
 use experiment::schema::finding::figures;
-use experiment::schema::{Cell, Finding, FindingKind, FindingVerdict};
+use experiment::schema::{Cell, Figure, Finding, FindingKind, FindingVerdict};
 use experiment::{Mode, TimeFigure};
 
 /// Response time above so many times the service time hides waiting, where it is a millisecond and more.
@@ -65,8 +65,9 @@ pub(super) fn added(run: &Run<'_>) -> Vec<Finding> {
             Some(finding.against(floor, &added, verdict))
         };
         findings.extend(finding(figures::P50, TimeFigure::P50));
-        if run.resolves(cell, 99.0) {
-            findings.extend(finding(figures::P99, TimeFigure::P99));
+        if run.resolves(cell, Figure::P99) {
+            let share = pauses::share(run, cell, TimeFigure::P99);
+            findings.extend(finding(figures::P99, TimeFigure::P99).map(|tail| Finding { share, ..tail }));
         }
     }
     findings

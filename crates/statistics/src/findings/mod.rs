@@ -5,14 +5,16 @@
 //!
 //! Read [`findings`] for the order. [`latency`] is what the modes add, [`order`] their order, [`throughput`] closed loops,
 //! [`resources`] what proxies use, [`graph`] drivers, calls and services, [`footprint`] memory and configuration of proxies
-//! before the load, [`sizes`] the size of the mesh, [`factors`] the other factors, [`scaling`] scaling laws, [`validity`] what may be trusted and which
+//! before the load, [`pauses`] percentiles that the machine can make, [`sizes`] the size of the mesh, [`factors`] the other
+//! factors, [`scaling`] scaling laws, [`validity`] what may be trusted and which
 //! trials are excluded, [`retakes`] reruns.
 
 mod factors;
 mod footprint;
-mod graph;
+pub(crate) mod graph;
 mod latency;
 mod order;
+mod pauses;
 mod reservation;
 mod resources;
 mod retakes;
@@ -27,6 +29,7 @@ pub use run::distance_from_reference;
 use crate::trials::TrialsByCell;
 use experiment::Experiment;
 use experiment::schema::{Finding, FindingKind, Summary};
+use graph::Greatest;
 use run::Run;
 
 /// Every finding, the headline first, without texts.
@@ -34,8 +37,9 @@ pub(crate) fn findings(
     experiment: &Experiment,
     summary: &Summary,
     trials: &TrialsByCell<'_>,
+    greatest: &[Greatest],
 ) -> Vec<Finding> {
-    let run = Run { experiment, summary, trials };
+    let run = Run { experiment, summary, trials, greatest };
     let headlines = [sizes::headline(&run), throughput::headline(&run)];
     let headline = headlines.into_iter().find(|findings| !findings.is_empty());
     let mut findings = headline.unwrap_or_else(|| latency::headline(&run));
@@ -54,8 +58,10 @@ pub(crate) fn findings(
     findings.extend(graph::graph(&run));
     findings.extend(footprint::before_the_load(&run));
     findings.extend(latency::hidden_waiting(&run));
+    findings.extend(pauses::pauses(&run));
     findings.extend(validity::saturation(&run));
     findings.extend(validity::objective(&run));
+    findings.extend(validity::driver_objectives(&run));
     findings.extend(validity::paths(&run));
     findings.extend(validity::unavailable_modes(&run));
     findings.extend(footprint::rejected_updates(&run));

@@ -1,8 +1,8 @@
 //! A run, as findings look at it.
 
-use crate::trials::TrialsByCell;
-use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{Cell, CellKey, LoadPoint, Summary};
+use super::graph::Greatest;
+use crate::trials::{TrialsByCell, are_enough};
+use experiment::schema::{Cell, Figure, LoadPoint, Summary};
 use experiment::{Experiment, Mode};
 
 /// The rate of the headline where the run has it: that of the published figures.
@@ -25,6 +25,8 @@ pub(crate) struct Run<'a> {
     pub(crate) experiment: &'a Experiment,
     pub(crate) summary: &'a Summary,
     pub(crate) trials: &'a TrialsByCell<'a>,
+    /// The greatest driver, call and service of each cell, with their verdicts.
+    pub(crate) greatest: &'a [Greatest],
 }
 
 impl<'a> Run<'a> {
@@ -56,22 +58,10 @@ impl<'a> Run<'a> {
         cells.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
-    /// The fewest requests that lie beyond a percentile (0 to 100) in any valid trial of a cell.
-    pub(crate) fn samples_beyond(&self, cell: CellKey<'_>, percentile: f64) -> f64 {
-        self.trials
-            .valid_results(cell)
-            .map(|result| result.response_time_us.count as f64 * (1.0 - percentile / 100.0))
-            .fold(f64::INFINITY, f64::min)
-    }
-
-    /// Whether a percentile rests on enough requests in every valid trial of a cell and, where it is compared, of its
+    /// Whether a percentile rests on enough events in every valid trial of a cell and, where it is compared, of its
     /// floor under the same conditions.
-    pub(crate) fn resolves(&self, cell: &Cell, percentile: f64) -> bool {
-        // The fraction beyond a percentile is not exact in binary: a count of exactly ten must do.
-        let enough = |mode| {
-            self.samples_beyond(cell.conditions().cell(mode), percentile)
-                >= SAMPLES_BEYOND_A_PERCENTILE - 1e-6
-        };
+    pub(crate) fn resolves(&self, cell: &Cell, percentile: Figure) -> bool {
+        let enough = |mode| are_enough(self.trials.events_beyond(cell.conditions().cell(mode), percentile));
         enough(cell.mode) && (cell.added_us.is_none() || cell.mode.floor().is_none_or(enough))
     }
 }

@@ -1,13 +1,15 @@
 //! What may be trusted: saturation, objective, path, excluded trials, and what the run is too short for.
 
 use super::run::Run;
-use crate::objective::misses;
+use crate::objective::is_within;
 use crate::summary::distribution::is_saturated;
-use crate::trials::{is_valid, reason_kind};
-use experiment::Mode;
-use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use crate::trials::{are_enough, events_beyond, is_valid, reason_kind};
 use experiment::schema::finding::figures;
-use experiment::schema::{Cell, CellKey, Finding, FindingKind, FindingVerdict, TrialRecord, UnavailableMode};
+use experiment::schema::{
+    Cell, CellKey, DriverObjective, DriverSummary, Figure, Finding, FindingKind, FindingVerdict, LoadResult,
+    Percentiles, TrialRecord, UnavailableMode,
+};
+use experiment::{Mode, Objective, TimeFigure};
 use std::collections::{BTreeMap, HashMap};
 
 /// Cells that did not keep up in some trials, with the rate that those completed.
@@ -34,20 +36,66 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<Finding> {
     run.summary.cells.iter().filter_map(of_cell).collect()
 }
 
-/// Whether each cell met the objective.
+/// Whether each cell met the objective, with the first figure that does not.
 pub(super) fn objective(run: &Run<'_>) -> Vec<Finding> {
-    if run.experiment.objective.is_empty() {
-        return Vec::new();
-    }
+    let objective = &run.experiment.objective;
     let of_cell = |cell: &Cell| {
-        let is_met = misses(run.experiment, cell).is_empty();
-        let finding = Finding::of_cell(FindingKind::Objective, cell);
-        Finding {
-            verdict: Some(FindingVerdict::Shown),
-            ..finding.about(if is_met { "met" } else { "missed" })
-        }
+        let outcome = cell.objective?;
+        let finding =
+            Finding { verdict: Some(told(outcome)), ..Finding::of_cell(FindingKind::Objective, cell) };
+        let finding = finding.about(outcome.name());
+        let too_many_errors = objective.errors.is_some_and(|bound| cell.errors > bound);
+        Some(match undecided(objective, cell.response_time_us.as_ref(), cell.censored) {
+            _ if outcome == DriverObjective::Met => finding,
+            None if too_many_errors => finding.with_value(figures::ERRORS, cell.errors),
+            None => finding,
+            Some(figure) => with_time(finding, cell.response_time_us.as_ref(), figure),
+        })
     };
-    run.summary.cells.iter().map(of_cell).collect()
+    run.summary.cells.iter().filter_map(of_cell).collect()
+}
+
+/// Of cells with several drivers, those that missed the objective or are not shown to meet it, by their slowest.
+pub(super) fn driver_objectives(run: &Run<'_>) -> Vec<Finding> {
+    let objective = &run.experiment.objective;
+    let of_outcome = |cell: &Cell, outcome: DriverObjective| {
+        let drivers: Vec<&DriverSummary> =
+            cell.drivers.iter().filter(|driver| driver.objective == Some(outcome)).collect();
+        let figure = objective.times().last().map_or(TimeFigure::P99, |(figure, _)| figure);
+        let time = |driver: &DriverSummary| driver.response_time_us.and_then(|times| times.figure(figure));
+        let slowness = |driver: &DriverSummary| time(driver).map_or(f64::INFINITY, |time| time.estimate);
+        let slowest = drivers.iter().max_by(|one, other| slowness(one).total_cmp(&slowness(other)))?;
+        let finding = Finding::of_cell(FindingKind::DriverObjective, cell).about(outcome.name());
+        Some(Finding {
+            driver: Some(slowest.name.clone()),
+            candidates: Some(cell.drivers.len()),
+            verdict: Some(told(outcome)),
+            n: Some(drivers.len()),
+            of: Some(cell.drivers.len()),
+            ..with_time(finding, slowest.response_time_us.as_ref(), figure)
+        })
+    };
+    let cells = run.summary.cells.iter().filter(|cell| cell.drivers.len() > 1);
+    let outcomes = [DriverObjective::Missed, DriverObjective::NotShown];
+    cells.flat_map(|cell| outcomes.into_iter().filter_map(move |outcome| of_outcome(cell, outcome))).collect()
+}
+
+fn told(outcome: DriverObjective) -> FindingVerdict {
+    if outcome == DriverObjective::NotShown { FindingVerdict::NotShown } else { FindingVerdict::Shown }
+}
+
+/// The first figure that is not shown to be within its bound.
+fn undecided(objective: &Objective, times: Option<&Percentiles>, censored: u64) -> Option<TimeFigure> {
+    let is_met = |(figure, bound)| times.is_some_and(|times| is_within(times, figure, bound, censored));
+    objective.times().find(|bound| !is_met(*bound)).map(|(figure, _)| figure)
+}
+
+fn with_time(finding: Finding, times: Option<&Percentiles>, figure: TimeFigure) -> Finding {
+    let name = figures::response_time(figure);
+    match times.and_then(|times| times.figure(figure)) {
+        Some(time) => finding.with_figure(&name, &time),
+        None => Finding { figure: Some(name), ..finding },
+    }
 }
 
 /// What the proxies' own counters prove, by mode.
@@ -139,16 +187,17 @@ pub(super) fn counted_by_cell<'a>(
 /// What the run is too short for.
 pub(super) fn limits(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (figure, percentile) in [(figures::P99, 99.0), (figures::P99_9, 99.9)] {
-        let fewest = run
-            .summary
-            .cells
-            .iter()
-            .filter(|cell| cell.valid > 0)
-            .map(|cell| run.samples_beyond(cell.key(), percentile))
-            .fold(f64::INFINITY, f64::min);
-        if fewest < SAMPLES_BEYOND_A_PERCENTILE - 1e-6 {
-            findings.push(Finding::new(FindingKind::FewSamples).with_value(figure, fewest.floor()));
+    for (name, percentile) in [(figures::P99, Figure::P99), (figures::P99_9, Figure::P99_9)] {
+        let results = || run.summary.cells.iter().flat_map(|cell| run.trials.valid_results(cell.key()));
+        let events = results().filter_map(|result| events_beyond(result, percentile));
+        let fewest = events.fold(f64::INFINITY, f64::min);
+        if !are_enough(fewest) {
+            let are_episodes = |result: &LoadResult| {
+                result.episodes.get(percentile.name()).is_some_and(|episodes| *episodes as f64 <= fewest)
+            };
+            let what = if results().any(are_episodes) { "episodes" } else { "requests" };
+            let finding = Finding::new(FindingKind::FewSamples).about(what);
+            findings.push(finding.with_value(name, fewest.floor()));
         }
     }
     let singles = run.summary.cells.iter().filter(|cell| cell.valid == 1 && cell.mode != Mode::None);

@@ -19,11 +19,13 @@ pub use drivers::{merge_drivers, merge_generators};
 pub use error::MergeError;
 pub use placed::MergeInput;
 
+use crate::episodes::Slowest;
 use crate::histogram::LatencyHistogram;
 use experiment::schema::{
     Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
     MergedResults, PacingUsage, Rates, RequestCounts, SizeSummary, SpinPauses, WarmupCounts,
 };
+use jiff::Timestamp;
 use placed::{
     Placed, distinct, histogram, overlap_s, place, refuse_twins, seconds_between, start_offsets_us,
 };
@@ -54,6 +56,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     let results = || placed.iter().map(|placed| &placed.part.result);
     let requests = requests(results());
     let response_time_us = times(&placed, "response_time_us", |result| Some(&result.response_time_us))?;
+    let slowest = slowest(&placed, start);
     // A request without a response ranks above all that the other generators have an answer to.
     let greatest_us = results().filter_map(|result| result.response_time_us.max).fold(0.0, f64::max);
     let above_us = results().filter_map(|result| result.censored_above_us).reduce(f64::min);
@@ -82,7 +85,6 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
             completed: total(results(), |result| result.warmup.completed),
             failed: total(results(), |result| result.warmup.failed),
         },
-        response_time_us,
         censored_above_us,
         service_time_us: times(&placed, "service_time_us", |result| Some(&result.service_time_us))?,
         schedule_lag_us: times(&placed, "schedule_lag_us", |result| Some(&result.schedule_lag_us))?,
@@ -91,8 +93,9 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
             .all(|result| result.reading_lag_us.is_some())
             .then(|| times(&placed, "reading_lag_us", |result| result.reading_lag_us.as_ref()))
             .transpose()?,
-        // What is one stall for one generator may be one for another.
-        episodes: BTreeMap::new(),
+        episodes: slowest.as_ref().map(|slowest| slowest.episodes(&response_time_us)).unwrap_or_default(),
+        slowest: slowest.map(|slowest| slowest.to_requests(0)),
+        response_time_us,
         connect_time_us: times(&placed, "connect_time_us", |result| Some(&result.connect_time_us))?,
         handshake_time_us: times(&placed, "handshake_time_us", |result| Some(&result.handshake_time_us))?,
         grpc: grpc(&placed)?,
@@ -180,6 +183,19 @@ fn times(
         whole.merge(&histogram(&part.name, field, &summary.histogram, summary.count)?);
     }
     Ok(whole.summary_with(censored))
+}
+
+/// The slowest requests of all generators by one clock, so that a stall that several met is one episode. Absent where a result
+/// has none.
+fn slowest(placed: &[Placed], start: Timestamp) -> Option<Slowest> {
+    let of_part = |placed: &Placed| {
+        let after_ns = (seconds_between(start, placed.start) * 1e9) as u64;
+        Slowest::from_requests(placed.part.result.slowest.as_ref()?, after_ns)
+    };
+    placed.iter().map(of_part).try_fold(Slowest::new(), |mut all, part| {
+        all.merge(&part?);
+        Some(all)
+    })
 }
 
 /// The messages of calls, where any result has them.

@@ -283,3 +283,27 @@ fn requests_without_a_response_rank_above_the_answered_of_all_generators() {
     assert_eq!((times.p95, times.p99, times.max), (Some(200.0), None, None));
     assert_eq!((merged.series[0].p90_us, merged.series[0].p99_us), (Some(200.0), None));
 }
+
+#[test]
+fn a_stall_that_two_generators_meet_is_one_episode() {
+    // Both stall for 100 ms two seconds after the first began, the second generator half a second younger.
+    let with_slowest = |name: &str, after_ms: i64| {
+        let mut part =
+            part(name, after_ms, &[vec![1_000; 990], [vec![1_000; 985], vec![50_000; 25]].concat()]);
+        let mut slowest = crate::episodes::Slowest::new();
+        (0..1975).for_each(|index| slowest.answered(index, 1_000_000));
+        (0..25).for_each(|index| {
+            slowest.answered((2_000 - after_ms as u64 + index * 2) * 1_000_000, 50_000_000);
+        });
+        part.result.slowest = Some(slowest.to_requests(0));
+        part
+    };
+    let (one, other) = (with_slowest("a", 0), with_slowest("b", 500));
+    let both = merge(vec![one.clone(), other.clone()]).unwrap();
+    assert_eq!(both.episodes.get("p99"), Some(&1), "{:?}", both.episodes);
+    let again = merge(vec![again("both", both.clone())]).unwrap();
+    assert_eq!(again.episodes, both.episodes);
+    let mut old = other;
+    old.result.slowest = None;
+    assert!(merge(vec![one, old]).unwrap().episodes.is_empty(), "one of them does not say");
+}

@@ -44,6 +44,7 @@ pub(super) fn distribution(verdict: &str, trials: &[&TrialRecord]) -> Option<Req
         saturated,
         due,
         answered: response.count(),
+        censored_above_us: results.iter().filter_map(|result| result.censored_above_us).reduce(f64::min),
         percentiles: PERCENTILES.into_iter().map(point).collect(),
     })
 }

@@ -3,13 +3,11 @@
 //! Each driver stands by its own verdict: one whose figures are spoiled takes no other's with it. A driver has one value per
 //! repeat and figure: that of the first take in which it is usable.
 
-use super::estimates::{commonest_kind, error_fraction, estimate, percentiles_alone};
+use super::estimates::{commonest_kind, error_fraction, estimate, percentiles_alone, with_censored};
 use crate::objective::driver_objective;
 use crate::trials::kind_of;
 use experiment::Objective;
-use experiment::schema::{
-    DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, Percentiles, TrialRecord,
-};
+use experiment::schema::{DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, TrialRecord};
 use std::collections::BTreeMap;
 
 /// Every driver of the trials of a cell, in the order in which the trials list them. `places` is the number of repeats that
@@ -51,10 +49,7 @@ fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<Dr
     let times = |figure: Figure| {
         usable(figure).into_iter().map(|result| &result.response_time_us).collect::<Vec<&HistogramSummary>>()
     };
-    let answered = |result: &&LoadResult| result.requests.failed + result.requests.unsent == 0;
-    let all_answered = usable(Figure::Max).iter().all(answered);
-    let response = percentiles_alone(times)
-        .map(|times| Percentiles { max: times.max.filter(|_| all_answered), ..times });
+    let response = percentiles_alone(times).map(|times| with_censored(times, usable));
     let kinds = takes.iter().map(|take| take.view).filter(|view| !view.is_valid()).map(|view| kind(&view));
     let mut summary = DriverSummary {
         name: first.name.to_owned(),

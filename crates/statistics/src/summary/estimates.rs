@@ -3,7 +3,9 @@
 use crate::interval;
 use experiment::TimeFigure;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{Estimate, Figure, Figures, HistogramSummary, Percentiles, RequestCounts};
+use experiment::schema::{
+    CensoredPercentiles, Estimate, Figure, Figures, HistogramSummary, LoadResult, Percentiles, RequestCounts,
+};
 use std::collections::BTreeMap;
 
 /// The verdict of a cell that may be used.
@@ -59,7 +61,28 @@ pub(super) fn percentiles<'a>(
         p99_9: mean(TimeFigure::P99_9),
         p99_99: resolved(TimeFigure::P99_99),
         max,
+        censored: None,
     })
+}
+
+/// Which percentiles of the response time fall among requests without a response in one of the results that `usable` gives. Then
+/// there is no maximum either.
+pub(super) fn with_censored<'a>(
+    percentiles: Percentiles,
+    usable: impl Fn(Figure) -> Vec<&'a LoadResult>,
+) -> Percentiles {
+    let is_censored = |result: &&LoadResult, figure| match figure {
+        Figure::Max => result.requests.failed + result.requests.unsent > 0,
+        _ => result.response_time_us.requests() > 0 && result.response_time_us.figure(figure).is_none(),
+    };
+    let first = Figure::ALL.into_iter().filter(|figure| figure.quantile().is_some()).find_map(|from| {
+        let censored: Vec<&LoadResult> =
+            usable(from).into_iter().filter(|result| is_censored(result, from)).collect();
+        let above_us = censored.iter().filter_map(|result| result.censored_above_us).reduce(f64::min);
+        (!censored.is_empty()).then_some(CensoredPercentiles { from, above_us })
+    });
+    let max = percentiles.max.filter(|_| first.is_none());
+    Percentiles { max, censored: first, ..percentiles }
 }
 
 /// The same where each figure stands alone. A figure that falls among requests without a response in one of them is absent.

@@ -1,6 +1,6 @@
 //! Figures of a run in tables over all cells, from which estimates and differences are taken.
 
-use super::estimates::{not_below_zero, percentiles, resolution_of};
+use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored};
 use super::totals::Sum;
 use crate::figure_table::{Difference, FigureTable};
 use crate::noise::{Place, Values};
@@ -115,13 +115,11 @@ impl<'a> Tables<'a> {
             let trials = usable(self.trials.of(cell), figure).into_iter();
             trials.filter_map(|trial| Some(times(trial.result.as_ref()?))).collect()
         };
-        let all = percentiles(of_figure, mean)?;
-        let is_answered = |trial: &&TrialRecord| {
-            let counts = trial.result.as_ref().map(|result| &result.requests);
-            counts.is_none_or(|requests| requests.failed + requests.unsent == 0)
+        let results = |figure: Figure| {
+            let trials = usable(self.trials.of(cell), figure).into_iter();
+            trials.filter_map(|trial| trial.result.as_ref()).collect()
         };
-        let answered = usable(self.trials.of(cell), Figure::Max).iter().all(is_answered);
-        Some(Percentiles { max: all.max.filter(|_| answered), ..all })
+        Some(with_censored(percentiles(of_figure, mean)?, results))
     }
 
     /// Responses per second in a cell.

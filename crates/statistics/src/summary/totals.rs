@@ -32,7 +32,7 @@ fn total(role: Role, cell: CellKey<'_>, tables: &Tables<'_>) -> Option<RoleTotal
 pub(super) struct Sum {
     components: usize,
     pub(super) cpu_cores: f64,
-    memory_bytes: Option<f64>,
+    pub(super) memory_bytes: Option<f64>,
     memory_anonymous_bytes: Option<f64>,
     rate_completed: f64,
 }

@@ -5,9 +5,10 @@
 
 use crate::family::{Test, shown};
 use crate::figure_table::Difference;
+use crate::findings::graph::Greatest;
 use experiment::schema::{FactorEffect, FindingVerdict, ModeComparison};
 
-/// A difference that a run tests, by its place among the comparisons or the effects of factors.
+/// A difference that a run tests, by its place among the comparisons, the effects of factors, or the greatest of several.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Statement {
     P50(usize),
@@ -16,6 +17,7 @@ pub(super) enum Statement {
     Throughput(usize),
     ProxyCpu(usize),
     Effect(usize),
+    Greatest(usize),
 }
 
 impl Statement {
@@ -25,7 +27,7 @@ impl Statement {
             Self::P50(_) => 0.8,
             Self::Throughput(_) => 0.7,
             Self::P99(_) => 0.08,
-            Self::P90(_) | Self::ProxyCpu(_) | Self::Effect(_) => 0.04,
+            Self::P90(_) | Self::ProxyCpu(_) | Self::Effect(_) | Self::Greatest(_) => 0.04,
         }
     }
 }
@@ -37,8 +39,15 @@ pub(super) struct Tested {
     pub difference: Difference,
 }
 
-/// Writes into comparisons and effects whether each of their differences is shown.
-pub(super) fn judge(tested: &[Tested], comparisons: &mut [ModeComparison], effects: &mut [FactorEffect]) {
+/// What a run tests: verdicts are written into it.
+pub(super) struct Subjects<'a> {
+    pub comparisons: &'a mut [ModeComparison],
+    pub effects: &'a mut [FactorEffect],
+    pub greatest: &'a mut [Greatest],
+}
+
+/// Writes into the subjects whether each of their differences is shown.
+pub(super) fn judge(tested: &[Tested], subjects: &mut Subjects<'_>) {
     let same = |one: &Tested, other: &Tested| {
         std::mem::discriminant(&one.statement) == std::mem::discriminant(&other.statement)
     };
@@ -58,26 +67,27 @@ pub(super) fn judge(tested: &[Tested], comparisons: &mut [ModeComparison], effec
         } else {
             FindingVerdict::NotShown
         };
-        write(tested.statement, verdict, comparisons, effects);
+        subjects.write(tested.statement, verdict);
     }
     for tested in tested.iter().filter(|tested| tested.difference.chance.is_none()) {
-        write(tested.statement, FindingVerdict::CannotTell, comparisons, effects);
+        subjects.write(tested.statement, FindingVerdict::CannotTell);
     }
 }
 
-fn write(
-    statement: Statement,
-    verdict: FindingVerdict,
-    comparisons: &mut [ModeComparison],
-    effects: &mut [FactorEffect],
-) {
-    let place = match statement {
-        Statement::P50(index) => &mut comparisons[index].response_time_us.verdicts.p50,
-        Statement::P90(index) => &mut comparisons[index].response_time_us.verdicts.p90,
-        Statement::P99(index) => &mut comparisons[index].response_time_us.verdicts.p99,
-        Statement::Throughput(index) => &mut comparisons[index].throughput_verdict,
-        Statement::ProxyCpu(index) => &mut comparisons[index].proxy_cpu_verdict,
-        Statement::Effect(index) => &mut effects[index].verdict,
-    };
-    *place = Some(verdict);
+impl Subjects<'_> {
+    fn write(&mut self, statement: Statement, verdict: FindingVerdict) {
+        let place = match statement {
+            Statement::P50(index) => &mut self.comparisons[index].response_time_us.verdicts.p50,
+            Statement::P90(index) => &mut self.comparisons[index].response_time_us.verdicts.p90,
+            Statement::P99(index) => &mut self.comparisons[index].response_time_us.verdicts.p99,
+            Statement::Throughput(index) => &mut self.comparisons[index].throughput_verdict,
+            Statement::ProxyCpu(index) => &mut self.comparisons[index].proxy_cpu_verdict,
+            Statement::Effect(index) => &mut self.effects[index].verdict,
+            Statement::Greatest(index) => {
+                self.greatest[index].verdict = verdict;
+                return;
+            }
+        };
+        *place = Some(verdict);
+    }
 }

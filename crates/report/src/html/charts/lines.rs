@@ -27,8 +27,8 @@ pub struct Series {
 pub struct Point {
     /// The factor's value.
     pub at: f64,
-    /// The estimate.
-    pub estimate: f64,
+    /// The estimate; absent where it is beyond every axis, as among requests without a response.
+    pub estimate: Option<f64>,
     /// Its interval.
     pub interval: Option<(f64, f64)>,
     /// The estimate in words.
@@ -50,9 +50,9 @@ impl Axes {
     pub fn new<'a>(series: impl Iterator<Item = &'a Series>, against: &str, unit: &str) -> Self {
         let (mut values, mut figures) = (Vec::new(), Vec::new());
         for point in series.flat_map(|series| &series.points) {
-            let (low, high) = point.interval.unwrap_or((point.estimate, point.estimate));
             values.push(point.at);
-            figures.extend([point.estimate, low, high]);
+            figures.extend(point.estimate);
+            figures.extend(point.interval.into_iter().flat_map(|(low, high)| [low, high]));
         }
         // A value of zero has no place on a logarithmic axis.
         let factor = if values.contains(&0.0) {
@@ -76,11 +76,14 @@ pub fn chart(id: &str, title: &str, all: &[Series], axes: &Axes) -> String {
     for series in all {
         draw_band(&mut drawing, series, axes);
     }
+    draw_tips(&mut drawing, all, axes);
     for series in all {
         let style = ModeStyle::of(series.mode);
         let place = |at: f64, figure: f64| (axes.factor.place(at), axes.figures.place(figure));
-        let points: Vec<_> = series.points.iter().map(|point| place(point.at, point.estimate)).collect();
-        drawing.polyline(&points, &format!("curve {}", style.class));
+        for known in series.points.split(|point| point.estimate.is_none()) {
+            let points = known.iter().filter_map(|point| Some(place(point.at, point.estimate?)));
+            drawing.polyline(&points.collect::<Vec<_>>(), &format!("curve {}", style.class));
+        }
         for point in &series.points {
             if let Some((low, high)) = point.interval {
                 drawing.line(
@@ -90,11 +93,30 @@ pub fn chart(id: &str, title: &str, all: &[Series], axes: &Axes) -> String {
                 );
             }
             let tip = format!("{}: {}", series.mode, point.text);
-            let class = format!("mark {}", style.class);
-            drawing.marker(style.marker, place(point.at, point.estimate), 3.6, &class, &tip);
+            let (shape, at) = match point.estimate {
+                Some(estimate) => ("mark", place(point.at, estimate)),
+                None => ("hollow", (axes.factor.place(point.at), TOP)),
+            };
+            drawing.marker(style.marker, at, 3.6, &format!("{shape} {}", style.class), &tip);
         }
     }
     drawing.finish(id, title, &description(all))
+}
+
+/// Every figure at a value of the factor, shown on pointing anywhere above or below it.
+fn draw_tips(drawing: &mut Drawing, all: &[Series], axes: &Axes) {
+    let mut values: Vec<f64> = all.iter().flat_map(|series| &series.points).map(|point| point.at).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    let places: Vec<f64> = values.iter().map(|at| axes.factor.place(*at)).collect();
+    for (index, at) in values.iter().enumerate() {
+        let here = |series: &Series| {
+            let point = series.points.iter().find(|point| point.at == *at)?;
+            Some(format!("{}: {}", series.mode, point.text))
+        };
+        let tip: Vec<String> = all.iter().filter_map(here).collect();
+        drawing.strip(&places, index, (LEFT, RIGHT), (TOP, BOTTOM), &tip.join("; "));
+    }
 }
 
 /// The intervals of a series as an area, where every point has one.

@@ -52,6 +52,7 @@ impl Axes {
 pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes) -> String {
     let mut drawing = Drawing::new(WIDTH, HEIGHT);
     draw_axes(&mut drawing, axes);
+    draw_tips(&mut drawing, curves, axes);
     for curve in curves {
         let style = ModeStyle::of(curve.mode);
         if curve.service_differs() {
@@ -69,6 +70,24 @@ pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes) -> String {
         }
     }
     drawing.finish(id, &format!("Response time by percentile at {load}"), &description(curves, axes.unit))
+}
+
+/// Every curve at a percentile, shown on pointing anywhere above or below it.
+fn draw_tips(drawing: &mut Drawing, curves: &[&Curve], axes: &Axes) {
+    let mut percentiles: Vec<f64> =
+        curves.iter().flat_map(|curve| &curve.marks).map(|mark| mark.percentile).collect();
+    percentiles.sort_by(f64::total_cmp);
+    percentiles.dedup();
+    let places: Vec<f64> = percentiles.iter().map(|percentile| axes.percentiles.place(*percentile)).collect();
+    for (index, percentile) in percentiles.iter().enumerate() {
+        let here = |curve: &&Curve| {
+            let mark = curve.marks.iter().find(|mark| mark.percentile == *percentile)?;
+            Some(format!("{} {}", curve.mode, axes.unit.time(mark.value_us)))
+        };
+        let tip: Vec<String> = curves.iter().filter_map(here).collect();
+        let tip = format!("p{percentile}: {}", tip.join(", "));
+        drawing.strip(&places, index, (LEFT, RIGHT), (TOP, BOTTOM), &tip);
+    }
 }
 
 fn draw_axes(drawing: &mut Drawing, axes: &Axes) {

@@ -214,6 +214,9 @@ impl Row {
             drawing.line((x, top), (x, top + self.mark.height() - 3.0), class);
         }
         let tip = format!("{}: {}", self.label, self.value);
+        if matches!(self.mark, Mark::Whisker { .. } | Mark::Bar { .. }) {
+            drawing.rectangle_with_tip((0.0, top), WIDTH, self.mark.height(), "hover", &tip);
+        }
         match &self.mark {
             Mark::Whisker { estimate, interval, marker, class } => {
                 let y = top + 8.0;

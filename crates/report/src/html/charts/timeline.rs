@@ -46,7 +46,11 @@ impl Span {
     }
 
     fn tip(&self) -> String {
-        let time = |time_us: Option<f64>| time_us.map_or_else(|| format::ABSENT.to_owned(), format::time);
+        let time = |time_us: Option<f64>| match (time_us, self.failed_per_s > 0.0) {
+            (Some(time_us), _) => format::time(time_us),
+            (None, true) => format::above(None),
+            (None, false) => format::ABSENT.to_owned(),
+        };
         let failed = match self.failed_per_s {
             0.0 => String::new(),
             failed => format!(", {} failed", format::rate(failed)),

@@ -1,11 +1,12 @@
 //! Figures against a factor: the fastest-varying one whose values are numbers is the horizontal axis, and each combination
 //! of the others with a level of load has a chart of its own.
 
+use super::against::{Against, Panel, charts, drawn};
 use super::context::{Context, Figure};
-use crate::format::{Interval, TimeUnit};
-use crate::html::charts::lines::{Axes, Point, Series, chart};
+use crate::format::TimeUnit;
 use crate::html::style::ModeStyle;
 use crate::table::Difference;
+use experiment::TimeFigure;
 use experiment::definition::Factor;
 use experiment::schema::{BACKGROUND_SERVICES, Cell, Conditions, Estimate, FactorEffect, SizedFigure};
 use serde::Serialize;
@@ -39,42 +40,23 @@ struct Row {
     values: Vec<String>,
 }
 
-/// A figure of cells that is drawn.
-struct Drawn<'a> {
-    id: &'a str,
-    caption: &'a str,
-    unit: &'a str,
-    /// The figure, and as text.
-    read: &'a dyn Fn(&Cell) -> Option<(Estimate, String)>,
-}
-
 /// Absent where no factor has numbers for values.
 pub fn factors(context: &Context) -> Option<FactorSection> {
     let all = &context.run.experiment.factors;
     let against = all.iter().rfind(|factor| is_numeric(factor))?;
     let others: Vec<&str> =
         all.iter().map(|factor| factor.key.as_str()).filter(|key| *key != against.key).collect();
-    let cells = &context.run.summary.cells;
-    let times = cells.iter().filter_map(|cell| Some(cell.response_time_us?.p50?.estimate));
-    let unit = TimeUnit::for_times(times);
-    let time = |percentile: Option<Estimate>| {
-        let estimate = percentile?;
-        Some((estimate.map(|us| us / unit.us()), unit.interval(&estimate).text_with_unit(unit.symbol())))
+    let read = |cell: &Cell| {
+        let value = cell.factors.get(&against.key)?;
+        Some((value.quantity(&against.key)?, format!("{} {value}", against.key)))
     };
-    let median = |cell: &Cell| time(cell.response_time_us.and_then(|times| times.p50));
-    let p90 = |cell: &Cell| time(cell.response_time_us.and_then(|times| times.p90));
-    let p99 = |cell: &Cell| time(cell.response_time_us.and_then(|times| times.p99));
-    let rate = |cell: &Cell| {
-        let rate = cell.rate_completed.filter(|_| cell.load.rate.is_none())?;
-        Some((rate, format!("{} requests/s", Interval::new(&rate).text())))
-    };
-    let drawn = [
-        Drawn { id: "rate", caption: "Throughput", unit: "/s", read: &rate },
-        Drawn { id: "median", caption: "Median response time", unit: unit.symbol(), read: &median },
-        Drawn { id: "p90", caption: "90th percentile of response time", unit: unit.symbol(), read: &p90 },
-        Drawn { id: "p99", caption: "99th percentile of response time", unit: unit.symbol(), read: &p99 },
-    ];
-    let mut charts: Vec<Figure> = drawn.iter().flat_map(|drawn| figures(context, against, drawn)).collect();
+    let drawn_against = Against { id: "factor", name: &against.key, axis: &against.key, read: &read };
+    let panels = panels(context, against);
+    let drawn = drawn(context, &TIMES);
+    let all = drawn.iter().flat_map(|drawn| charts(context, &panels, &drawn_against, drawn));
+    let mut charts: Vec<Figure> = all.collect();
+    let times = context.run.summary.cells.iter();
+    let unit = TimeUnit::for_times(times.filter_map(|cell| Some(cell.response_time_us?.p50?.estimate)));
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));
     let mut values: Vec<_> = against.values.iter().collect();
     values.sort_by(|one, other| {
@@ -102,50 +84,25 @@ fn is_numeric(factor: &Factor) -> bool {
     factor.values.iter().all(|value| value.quantity(&factor.key).is_some())
 }
 
-/// A chart per combination of the other factors and level of load that has two values or more.
-fn figures(context: &Context, against: &Factor, drawn: &Drawn<'_>) -> Vec<Figure> {
-    let mut panels: Vec<(String, Vec<Conditions<'_>>)> = Vec::new();
+/// A panel per combination of the other factors and level of load.
+fn panels<'a>(context: &'a Context<'_>, against: &Factor) -> Vec<Panel<'a>> {
+    let mut panels: Vec<Panel<'_>> = Vec::new();
     for at in context.conditions.all() {
-        let label = context.conditions.label_without(at, &against.key);
-        match panels.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, conditions)) => conditions.push(at),
-            None => panels.push((label, vec![at])),
+        let of = format!(" at {}", context.conditions.label_without(at, &against.key));
+        match panels.iter_mut().find(|known| known.of == of) {
+            Some(panel) => panel.conditions.push(at),
+            None => panels.push(Panel { of, conditions: vec![at] }),
         }
     }
-    let with_series = panels.into_iter().filter_map(|(label, conditions)| {
-        let series: Vec<Series> = context
-            .modes
-            .iter()
-            .map(|mode| {
-                let cells = conditions.iter().flat_map(|at| context.cells_of(*at));
-                let points =
-                    cells.filter(|cell| cell.mode == *mode).filter_map(|cell| point(cell, against, drawn));
-                Series { mode: *mode, points: points.collect() }
-            })
-            .filter(|series| series.points.len() > 1)
-            .collect();
-        (!series.is_empty()).then_some((label, series))
-    });
-    let panels: Vec<(String, Vec<Series>)> = with_series.collect();
-    let axes = Axes::new(panels.iter().flat_map(|(_, series)| series), &against.key, drawn.unit);
-    let figure = |(index, (label, series)): (usize, &(String, Vec<Series>))| {
-        let caption = format!("{} at {label}", drawn.caption);
-        let id = format!("factor-{}-{index}", drawn.id);
-        Figure { svg: chart(&id, &format!("{caption} against {}", against.key), series, &axes), caption }
-    };
-    panels.iter().enumerate().map(figure).collect()
+    panels
 }
 
-fn point(cell: &Cell, against: &Factor, drawn: &Drawn<'_>) -> Option<Point> {
-    let value = cell.factors.get(&against.key)?;
-    let (estimate, text) = (drawn.read)(cell)?;
-    Some(Point {
-        at: value.quantity(&against.key)?,
-        estimate: estimate.estimate,
-        interval: estimate.low.zip(estimate.high),
-        text: format!("{} {value} {text}", against.key),
-    })
-}
+/// Response times that are drawn.
+const TIMES: [(TimeFigure, &str, &str); 3] = [
+    (TimeFigure::P50, "median", "Median response time"),
+    (TimeFigure::P90, "p90", "90th percentile of response time"),
+    (TimeFigure::P99, "p99", "99th percentile of response time"),
+];
 
 const CHANGES: [(SizedFigure, &str); 3] = [
     (SizedFigure::ResponseTimeP50Us, "p50"),

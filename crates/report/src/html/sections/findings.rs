@@ -20,6 +20,7 @@ pub struct Findings {
     sizes: Vec<String>,
     corrected: Vec<String>,
     graph: Vec<String>,
+    drivers: Vec<String>,
     reservations: Vec<String>,
     excluded: Vec<String>,
     path: Vec<String>,
@@ -36,7 +37,7 @@ impl Findings {
         Self {
             glance: about(&[Kind::Objective, Kind::SingleTrial]),
             throughput: about(&[Kind::CpuPerRequest, Kind::FullMachine]),
-            percentiles: about(&[Kind::HiddenWaiting, Kind::FewSamples]),
+            percentiles: about(&[Kind::HiddenWaiting, Kind::MachinePauses, Kind::FewSamples]),
             added: about(&[Kind::Order, Kind::AddedLatency]),
             resources: about(&[Kind::ProxyUsage, Kind::CpuScaling, Kind::ControlPlane]),
             footprint: about(&[Kind::Footprint, Kind::RejectedUpdates]),
@@ -45,6 +46,7 @@ impl Findings {
             sizes: about(&[Kind::MeshSize]),
             corrected: about(&[Kind::Saturation]),
             graph: about(&[Kind::SlowestDriver, Kind::GreatestAddedTime, Kind::GreatestAddedCpu]),
+            drivers: about(&[Kind::DriverObjective]),
             reservations: about(&[Kind::Reservation]),
             excluded: about(&[
                 Kind::UnavailableMode,

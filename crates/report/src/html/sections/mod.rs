@@ -1,5 +1,6 @@
 //! What the page says, section by section, as values for the templates.
 
+mod against;
 mod asked;
 mod context;
 mod corrected;

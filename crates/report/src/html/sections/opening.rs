@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use crate::format::{self, Interval};
+use crate::marks::{self, Mark};
 use crate::sentences;
 use crate::table::{CellRow, Difference, ResultTable, valid_trials};
 use experiment::schema::TrialOutcome;
@@ -118,6 +119,8 @@ pub struct Glance {
     /// Columns of the table.
     columns: usize,
     groups: Vec<GlanceGroup>,
+    /// What the marks mean.
+    notes: Vec<String>,
     not_measured: Vec<String>,
 }
 
@@ -151,8 +154,12 @@ struct GlanceRow {
 struct Value {
     estimate: String,
     range: Option<String>,
-    /// `of 3 trials` where those are fewer than the cell has.
-    fewer: Option<String>,
+    /// `of 3 trials`, `4 events`: how it is marked.
+    mark: Option<String>,
+    /// Why it is marked.
+    reason: Option<String>,
+    /// It is in no estimate.
+    spoiled: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -165,8 +172,14 @@ struct AddedValue {
 }
 
 impl Value {
-    fn new(interval: &Interval) -> Self {
-        Self { estimate: interval.estimate.clone(), range: interval.range.clone(), fewer: None }
+    fn new(interval: &Interval, mark: Option<&Mark>) -> Self {
+        Self {
+            estimate: interval.estimate.clone(),
+            range: interval.range.clone(),
+            mark: mark.map(|mark| mark.short.clone()),
+            reason: mark.map(|mark| mark.reason.clone()),
+            spoiled: mark.is_some_and(|mark| mark.spoiled_values.is_some()),
+        }
     }
 }
 
@@ -205,6 +218,7 @@ impl Glance {
                 + 2 * usize::from(table.compares)
                 + 2 * usize::from(table.closed_loop),
             groups,
+            notes: marks::notes(&context.run.summary),
             not_measured: table.not_measured,
         }
     }
@@ -213,11 +227,12 @@ impl Glance {
 impl GlanceRow {
     fn new(row: &CellRow) -> Self {
         let percentile = |index: usize| {
-            let value = row.percentiles.as_ref().map(|percentiles| Value::new(&percentiles[index]));
-            let trials = row.percentile_trials[index];
-            let fewer = (trials > 0 && trials < row.trials)
-                .then(|| format!("of {}", format::counted(trials as u64, "trial", "trials")));
-            Value { fewer, ..value.unwrap_or_default() }
+            let mark = row.marks[index].as_ref();
+            let value = row.percentiles.as_ref().map(|percentiles| Value::new(&percentiles[index], mark));
+            value.unwrap_or_default()
+        };
+        let value = |interval: &Option<Interval>, mark: &Option<Mark>| {
+            interval.as_ref().map(|interval| Value::new(interval, mark.as_ref()))
         };
         Self {
             mode: row.mode.name(),
@@ -230,11 +245,11 @@ impl GlanceRow {
             p99: percentile(2),
             added: row.added.as_ref().map(AddedValue::new),
             added_p99: row.added_p99.as_ref().map(AddedValue::new),
-            completed: row.completed.as_ref().map_or_else(Value::default, Value::new),
+            completed: value(&row.completed, &row.completed_mark).unwrap_or_default(),
             change: row.completed_change.as_ref().map(AddedValue::new),
-            cores: row.proxy_cores.as_ref().map(Value::new),
+            cores: value(&row.proxy_cores, &row.cores_mark),
             proxies: row.proxies,
-            memory: row.proxy_memory.as_ref().map(Value::new),
+            memory: value(&row.proxy_memory, &row.memory_mark),
         }
     }
 }

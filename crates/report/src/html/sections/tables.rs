@@ -4,10 +4,11 @@ use super::context::Context;
 use crate::drivers::over_copies_estimate;
 use crate::format::{self, Interval, SizeUnit};
 use crate::holdings::label;
+use crate::marks;
 use crate::table::{Difference, ResultTable, valid_trials};
 use experiment::TimeFigure;
 use experiment::schema::{
-    Cell, ComponentSummary, Estimate, FindingVerdict, ModeComparison, Role, RoleTotal, TrialRecord,
+    Cell, ComponentSummary, Estimate, Figure, FindingVerdict, ModeComparison, Role, RoleTotal, TrialRecord,
 };
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, component_groups};
@@ -42,6 +43,8 @@ struct CellRow {
     errors: String,
     /// mean, p50, p90, p95, p99, p99.9.
     percentiles: Vec<String>,
+    /// Figures that are not of every trial, and why.
+    spoiled: String,
     /// p50, p90, p99.
     added: Vec<String>,
 }
@@ -80,11 +83,26 @@ struct TrialRow {
     load: String,
     mode: &'static str,
     /// Response time: p50, p90, p99, p99.9, greatest.
-    response: Vec<String>,
+    response: Vec<TrialValue>,
     service_p99: String,
     lag_p99: String,
-    completed: String,
-    valid: bool,
+    completed: TrialValue,
+    /// Figures that may not be used.
+    spoiled: String,
+}
+
+/// A figure of a trial.
+#[derive(Debug, Serialize)]
+struct TrialValue {
+    text: String,
+    /// Why it may not be used.
+    spoiled: Option<String>,
+}
+
+impl TrialValue {
+    fn new(trial: &TrialRecord, figure: Figure, text: String) -> Self {
+        Self { text, spoiled: spoiling_reasons(trial, figure) }
+    }
 }
 
 impl Tables {
@@ -147,16 +165,8 @@ impl Tables {
 
 fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
     let percentiles = cell.response_time_us.as_ref().map_or_else(
-        || vec![format::ABSENT.to_owned(); 6],
-        |all| {
-            let absent = || format::ABSENT.to_owned();
-            [all.mean, all.p50, all.p90, all.p95, all.p99, all.p99_9]
-                .iter()
-                .map(|estimate| {
-                    estimate.map_or_else(absent, |estimate| table.unit.interval(&estimate).text())
-                })
-                .collect()
-        },
+        || vec![format::ABSENT.to_owned(); FULL.len()],
+        |all| FULL.iter().map(|figure| table.unit.percentile(Some(all), *figure).text()).collect(),
     );
     let added = match &cell.added_us {
         Some(added) => DIFFERENCES.map(|figure| difference(added.judged(figure), table)).into(),
@@ -173,9 +183,14 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
             .map_or_else(|| format::ABSENT.to_owned(), |rate| Interval::new(rate).text()),
         errors: format::percent(cell.errors),
         percentiles,
+        spoiled: marks::spoiled(cell),
         added,
     }
 }
+
+/// Response times that are listed.
+const FULL: [TimeFigure; 6] =
+    [TimeFigure::Mean, TimeFigure::P50, TimeFigure::P90, TimeFigure::P95, TimeFigure::P99, TimeFigure::P99_9];
 
 /// Percentiles whose differences are listed.
 const DIFFERENCES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
@@ -263,19 +278,32 @@ fn trial_row(context: &Context, trial: &TrialRecord, table: &ResultTable) -> Tri
         take: trial.take(),
         load: context.conditions.label(trial.conditions()),
         mode: trial.mode.name(),
-        response: result.map_or_else(
-            || vec![absent(); 5],
-            |result| {
-                let times = &result.response_time_us;
-                [times.p50, times.p90, times.p99, times.p99_9, times.max].map(time).to_vec()
-            },
-        ),
+        response: [Figure::P50, Figure::P90, Figure::P99, Figure::P99_9, Figure::Max]
+            .map(|figure| {
+                let text = result.map_or_else(absent, |result| time(result.response_time_us.figure(figure)));
+                TrialValue::new(trial, figure, text)
+            })
+            .into(),
         service_p99: result.map_or_else(absent, |result| time(result.service_time_us.p99)),
         lag_p99: result.map_or_else(absent, |result| time(result.schedule_lag_us.p99)),
-        completed: trial
-            .result
-            .as_ref()
-            .map_or_else(absent, |result| format::count(result.requests.completed)),
-        valid: trial.verdict.valid,
+        completed: TrialValue::new(
+            trial,
+            Figure::Throughput,
+            trial.result.as_ref().map_or_else(absent, |result| format::count(result.requests.completed)),
+        ),
+        spoiled: spoiled_figures(trial),
     }
+}
+
+/// `p99 and beyond`; empty where every figure may be used.
+pub(super) fn spoiled_figures(trial: &TrialRecord) -> String {
+    let names: Vec<&str> = trial.verdict.spoiled_figures().iter().map(Figure::name).collect();
+    if names.is_empty() { String::new() } else { marks::named(&names) }
+}
+
+/// Why a figure of a trial may not be used; absent where it may.
+pub(super) fn spoiling_reasons(trial: &TrialRecord, figure: Figure) -> Option<String> {
+    let reasons = trial.verdict.reasons_with_figures().filter(|(_, figures)| figures.contains(figure));
+    let reasons: Vec<&str> = reasons.map(|(reason, _)| reason).collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
 }

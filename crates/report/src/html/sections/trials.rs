@@ -2,13 +2,14 @@
 
 use super::context::{Context, Figure};
 use super::lateness::lateness;
+use super::tables::{spoiled_figures, spoiling_reasons};
 use super::timelines::{Timelines, timelines};
 use crate::format::{self, TimeUnit};
 use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
 use crate::table::valid_trials;
-use experiment::schema::{CellKey, Retake, TrialRecord, UnavailableMode};
+use experiment::schema::{CellKey, Figure as TrialFigure, Retake, TrialRecord, UnavailableMode};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -51,7 +52,11 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
         let svg = chart.draw(&format!("trials-{index}"), &format!("Every trial at {caption}"));
         charts.push(Figure { caption, svg });
     }
-    let any_invalid = context.run.trials.iter().any(|trial| !trial.verdict.valid && trial.result.is_some());
+    let has_spoiled = |trial: &&TrialRecord| {
+        let figures = [TrialFigure::P50, TrialFigure::P99];
+        trial.result.is_some() && figures.into_iter().any(|figure| !trial.verdict.is_usable(figure))
+    };
+    let any_invalid = context.run.trials.iter().any(|trial| has_spoiled(&trial));
     let any_again = context.run.trials.iter().any(|trial| trial.take() > 1);
     (!charts.is_empty()).then(|| TrialSection {
         charts,
@@ -78,14 +83,17 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
     let mut dots = Vec::new();
     for (track, trial) in trials.iter().enumerate() {
         let Some((p50_us, p99_us)) = percentiles(trial) else { continue };
-        let valid = trial.verdict.valid;
         let again = trial.retake.as_ref();
         let again =
             again.map(|retake| format!(" (trial {} again)", retake.of.saturating_add(1))).unwrap_or_default();
-        for (name, time_us, filled) in [("p50", p50_us, true), ("p99", p99_us, false)] {
+        for (figure, time_us, filled) in [(TrialFigure::P50, p50_us, true), (TrialFigure::P99, p99_us, false)]
+        {
             let Some(time_us) = time_us else { continue };
+            let spoiled = spoiling_reasons(trial, figure);
+            let valid = spoiled.is_none() && trial.verdict.is_usable(figure);
             let fill = if filled && valid { "mark" } else { "hollow" };
-            let state = if valid { "" } else { ", left out" };
+            let state = spoiled.map_or_else(String::new, |reasons| format!(", spoiled: {reasons}"));
+            let name = figure.name();
             dots.push(Dot {
                 value: time_us / unit.us(),
                 track,
@@ -105,10 +113,27 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
         symbol: Some((style.marker, style.class)),
         value: {
             let again = trials.iter().filter(|trial| trial.take() > 1).count();
-            format!("{} valid", valid_trials(valid, trials.len() - again, again))
+            format!("{} valid{}", valid_trials(valid, trials.len() - again, again), unanswered(trials))
         },
         mark: if dots.is_empty() { Mark::Nothing } else { Mark::Dots(dots) },
     })
+}
+
+/// `, p99 > 10 s in 2`: trials whose percentiles fall among requests without a response, which have no place on the axis.
+fn unanswered(trials: &[&TrialRecord]) -> String {
+    let results = || trials.iter().filter_map(|trial| trial.result.as_ref());
+    let of_figure = |figure: TrialFigure| {
+        let censored = || {
+            results().filter(move |result| {
+                let times = &result.response_time_us;
+                times.requests() > 0 && times.figure(figure).is_none()
+            })
+        };
+        let above_us = censored().filter_map(|result| result.censored_above_us).reduce(f64::min);
+        let count = censored().count();
+        (count > 0).then(|| format!(", {} {} in {count}", figure.name(), format::above(above_us)))
+    };
+    of_figure(TrialFigure::P50).or_else(|| of_figure(TrialFigure::P99)).unwrap_or_default()
 }
 
 /// Trials that are in no estimate, and what to know of those that are.
@@ -117,6 +142,8 @@ pub struct LeftOut {
     recorded: usize,
     planned: usize,
     trials: Vec<LeftOutTrial>,
+    /// Trials with a usable median and other figures spoiled.
+    partly: Vec<LeftOutTrial>,
     /// What the reasons mean that occur.
     kinds: Vec<&'static Kind>,
     /// Modes that could not run.
@@ -193,6 +220,8 @@ struct LeftOutTrial {
     number: usize,
     mode: &'static str,
     load: String,
+    /// `p99 and beyond`.
+    figures: String,
     reasons: Vec<String>,
     /// What became of it, where it was taken again, and of what it is another take.
     takes: Option<String>,
@@ -213,13 +242,16 @@ struct Note {
 
 impl LeftOut {
     pub fn new(context: &Context) -> Self {
-        let invalid: Vec<&TrialRecord> =
-            context.run.trials.iter().filter(|trial| !trial.verdict.valid).collect();
+        let (valid, invalid): (Vec<&TrialRecord>, Vec<&TrialRecord>) =
+            context.run.trials.iter().partition(|trial| trial.verdict.valid);
+        let partly: Vec<&TrialRecord> =
+            valid.into_iter().filter(|trial| !trial.verdict.spoiled_figures().is_empty()).collect();
         Self {
             recorded: context.run.summary.trials_recorded,
             planned: context.run.summary.trials_planned,
-            kinds: kinds(&invalid),
+            kinds: kinds(&[invalid.as_slice(), partly.as_slice()].concat()),
             trials: invalid.iter().map(|trial| left_out(context, trial)).collect(),
+            partly: partly.iter().map(|trial| left_out(context, trial)).collect(),
             refused: context.run.host.refused_modes.clone(),
             hints: by_text(&context.run.trials, |trial| &trial.hints),
             notes: notes(&context.run.trials),
@@ -241,6 +273,7 @@ fn left_out(context: &Context, trial: &TrialRecord) -> LeftOutTrial {
         number: trial.index + 1,
         mode: trial.mode.name(),
         load: context.conditions.label(trial.conditions()),
+        figures: spoiled_figures(trial),
         reasons,
         takes: takes(context, trial),
         logs,

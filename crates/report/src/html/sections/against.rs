@@ -1,0 +1,123 @@
+//! Figures of cells against a number: what is drawn, and a chart per panel.
+
+use super::context::{Context, Figure};
+use crate::format::{self, Interval, TimeUnit};
+use crate::html::charts::lines::{Axes, Point, Series, chart};
+use experiment::TimeFigure;
+use experiment::schema::{Cell, Conditions, Estimate, Role};
+
+/// A figure of cells.
+pub(super) struct Drawn<'a> {
+    pub(super) id: &'static str,
+    pub(super) caption: &'static str,
+    pub(super) unit: &'static str,
+    read: Box<dyn Fn(&Cell) -> Option<Value> + 'a>,
+}
+
+/// A figure of a cell.
+struct Value {
+    /// In the unit of the axis; absent where it is beyond every axis.
+    estimate: Option<Estimate>,
+    text: String,
+}
+
+/// What is drawn of a run: throughput of closed loops, response times, and CPU of all proxies.
+pub(super) fn drawn(
+    context: &Context,
+    figures: &[(TimeFigure, &'static str, &'static str)],
+) -> Vec<Drawn<'static>> {
+    let cells = &context.run.summary.cells;
+    let times = cells.iter().flat_map(|cell| {
+        let times = cell.response_time_us;
+        figures.iter().filter_map(move |(figure, ..)| Some(times?.figure(*figure)?.estimate))
+    });
+    let unit = TimeUnit::for_times(times);
+    let throughput = |cell: &Cell| {
+        let rate = cell.rate_completed.filter(|_| cell.load.rate.is_none())?;
+        Some(Value { estimate: Some(rate), text: format!("{} requests/s", Interval::new(&rate).text()) })
+    };
+    let cpu = |cell: &Cell| {
+        let total = cell.totals.iter().find(|total| total.role == Role::Proxy)?;
+        let text = format!("{} cores", format::cores_interval(&total.cpu_cores).text());
+        Some(Value { estimate: Some(total.cpu_cores), text })
+    };
+    let mut drawn =
+        vec![Drawn { id: "throughput", caption: "Throughput", unit: "/s", read: Box::new(throughput) }];
+    drawn.extend(figures.iter().map(|(figure, id, caption)| {
+        let (id, caption, unit) = (*id, *caption, unit);
+        Drawn { id, caption, unit: unit.symbol(), read: Box::new(time(*figure, unit)) }
+    }));
+    drawn.push(Drawn { id: "cpu", caption: "CPU of all proxies", unit: "cores", read: Box::new(cpu) });
+    drawn
+}
+
+fn time(figure: TimeFigure, unit: TimeUnit) -> impl Fn(&Cell) -> Option<Value> {
+    move |cell| {
+        let times = cell.response_time_us?;
+        match (times.figure(figure), times.censored(figure)) {
+            (Some(time), _) => Some(Value {
+                estimate: Some(time.map(|us| us / unit.us())),
+                text: unit.interval(&time).text_with_unit(unit.symbol()),
+            }),
+            (None, Some(censored)) => Some(Value { estimate: None, text: format::above(censored.above_us) }),
+            (None, None) => None,
+        }
+    }
+}
+
+/// A chart and its cells.
+pub(super) struct Panel<'a> {
+    /// What follows the figure in the caption, such as ` at 1000/s`.
+    pub(super) of: String,
+    pub(super) conditions: Vec<Conditions<'a>>,
+}
+
+/// What the cells are drawn against.
+pub(super) struct Against<'a> {
+    pub(super) id: &'static str,
+    /// In the title.
+    pub(super) name: &'a str,
+    /// On the axis.
+    pub(super) axis: &'a str,
+    /// The number of a cell, and as text.
+    pub(super) read: &'a dyn Fn(&Cell) -> Option<(f64, String)>,
+}
+
+/// A chart per panel in which a mode has two points or more; they share their axes.
+pub(super) fn charts(
+    context: &Context,
+    panels: &[Panel<'_>],
+    against: &Against<'_>,
+    drawn: &Drawn<'_>,
+) -> Vec<Figure> {
+    let with_series = panels.iter().filter_map(|panel| {
+        let all = context.modes.iter().map(|mode| {
+            let cells = panel.conditions.iter().flat_map(|at| context.cells_of(*at));
+            let points =
+                cells.filter(|cell| cell.mode == *mode).filter_map(|cell| point(cell, against, drawn));
+            Series { mode: *mode, points: points.collect() }
+        });
+        let series: Vec<Series> = all.filter(|series| series.points.len() > 1).collect();
+        let has_estimate = |series: &Series| series.points.iter().any(|point| point.estimate.is_some());
+        series.iter().any(has_estimate).then_some((&panel.of, series))
+    });
+    let panels: Vec<(&String, Vec<Series>)> = with_series.collect();
+    let axes = Axes::new(panels.iter().flat_map(|(_, series)| series), against.axis, drawn.unit);
+    let figure = |(index, (of, series)): (usize, &(&String, Vec<Series>))| {
+        let caption = format!("{}{of}", drawn.caption);
+        let id = format!("{}-{}-{index}", against.id, drawn.id);
+        Figure { svg: chart(&id, &format!("{caption} against {}", against.name), series, &axes), caption }
+    };
+    panels.iter().enumerate().map(figure).collect()
+}
+
+fn point(cell: &Cell, against: &Against<'_>, drawn: &Drawn<'_>) -> Option<Point> {
+    let (at, label) = (against.read)(cell)?;
+    let Value { estimate, text } = (drawn.read)(cell)?;
+    Some(Point {
+        at,
+        estimate: estimate.map(|estimate| estimate.estimate),
+        interval: estimate.and_then(|estimate| estimate.low.zip(estimate.high)),
+        text: format!("{label} {text}"),
+    })
+}

@@ -1,0 +1,174 @@
+//! Marks of figures that are not of all trials of their cell, or rest on few events: which figure, and why.
+
+use crate::conditions::ConditionLabels;
+use crate::format;
+use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+use experiment::schema::{Cell, Figure, SpoiledTrials, Summary};
+
+/// Why a figure of a cell is marked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mark {
+    /// Trials that the figure is of.
+    pub trials: usize,
+    /// Shown beside the figure: `of 3 trials`, `spoiled`, `4 events`.
+    pub short: String,
+    /// In a sentence: `Spoiled in 2 of 5 trials: schedule-lag.`
+    pub reason: String,
+    /// The values that are in no estimate, in the figure's unit; only where there is no estimate.
+    pub spoiled_values: Option<(f64, f64)>,
+}
+
+/// The mark of a cell's figure; absent where it is of every trial and rests on enough events. `n`: trials of its estimate.
+#[must_use]
+pub fn mark(cell: &Cell, figure: Figure, n: usize) -> Option<Mark> {
+    let spoiled = cell.spoiled.iter().find(|spoiled| spoiled.figure == figure);
+    let events = few_events(cell, figure);
+    let of_trials = |n: usize| format!("of {}", format::counted(n as u64, "trial", "trials"));
+    match (spoiled, events) {
+        (Some(spoiled), _) => Some(Mark {
+            trials: n,
+            short: if n > 0 { of_trials(n) } else { "spoiled".to_owned() },
+            reason: spoiled_in(spoiled, cell),
+            spoiled_values: spoiled.least.zip(spoiled.greatest).filter(|_| n == 0),
+        }),
+        (None, Some(events)) => Some(Mark {
+            trials: n,
+            short: format::counted(events, "event", "events"),
+            reason: format!(
+                "Rests on {} in a trial: fewer than {SAMPLES_BEYOND_A_PERCENTILE} say little of the next run.",
+                format::counted(events, "separate event", "separate events")
+            ),
+            spoiled_values: None,
+        }),
+        // Results of earlier versions do not say why.
+        (None, None) => (n > 0 && n < cell.places()).then(|| Mark {
+            trials: n,
+            short: of_trials(n),
+            reason: format!("Of {n} of {} trials.", cell.places()),
+            spoiled_values: None,
+        }),
+    }
+}
+
+impl Mark {
+    /// Whether it says more than the number of valid trials does.
+    #[must_use]
+    pub fn is_notable(&self, valid: usize) -> bool {
+        self.trials != valid || !self.short.starts_with("of ")
+    }
+}
+
+/// Events of a percentile where they are too few.
+fn few_events(cell: &Cell, figure: Figure) -> Option<u64> {
+    let events = cell.events_beyond.get(figure.name()).copied();
+    events.filter(|events| (*events as f64) < SAMPLES_BEYOND_A_PERCENTILE)
+}
+
+/// `Spoiled in 2 of 5 trials: schedule-lag.`
+fn spoiled_in(spoiled: &SpoiledTrials, cell: &Cell) -> String {
+    format!("Spoiled in {} of {} trials: {}.", spoiled.trials, cell.places(), reasons(spoiled))
+}
+
+fn reasons(spoiled: &SpoiledTrials) -> String {
+    let reason = |(reason, trials): (&String, &usize)| match *trials == spoiled.trials {
+        true => reason.clone(),
+        false => format!("{reason} in {trials}"),
+    };
+    spoiled.reasons.iter().map(reason).collect::<Vec<_>>().join(", ")
+}
+
+/// All spoiled figures of a cell: `p99, p99.9 in 2 trials: schedule-lag; throughput in 1 trial: saturated`.
+#[must_use]
+pub(crate) fn spoiled(cell: &Cell) -> String {
+    let texts = cell.spoiled.chunk_by(is_alike).map(|alike| {
+        let names: Vec<&str> = alike.iter().map(|spoiled| spoiled.figure.name()).collect();
+        let trials = format::counted(alike[0].trials as u64, "trial", "trials");
+        format!("{} in {trials}: {}", named(&names), reasons(&alike[0]))
+    });
+    texts.collect::<Vec<_>>().join("; ")
+}
+
+fn is_alike(one: &SpoiledTrials, next: &SpoiledTrials) -> bool {
+    (one.trials, &one.reasons) == (next.trials, &next.reasons)
+}
+
+/// Names of figures that follow each other, shortened: `all figures`, `p99 and beyond`.
+pub(crate) fn named(names: &[&str]) -> String {
+    let all = Figure::ALL.map(Figure::name);
+    let beyond = all[..=Figure::Max as usize].iter().position(|name| names.first() == Some(name));
+    match (names.len() == all.len(), beyond) {
+        (true, _) => "all figures".to_owned(),
+        (false, Some(from)) if from > 0 && names == &all[from..=Figure::Max as usize] && names.len() > 1 => {
+            format!("{} and beyond", names[0])
+        }
+        _ => names.join(", "),
+    }
+}
+
+/// What the marks of a table mean, a line per cell with spoiled figures: `sidecar at 1000/s: p99 and beyond in 2 trials:
+/// schedule-lag`; then the cells whose p99 rests on few events.
+#[must_use]
+pub fn notes(summary: &Summary) -> Vec<String> {
+    let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
+    let place = |cell: &Cell| format!("{} at {}", cell.mode, labels.label(cell.conditions()));
+    let measured = || summary.cells.iter().filter(|cell| cell.valid > 0);
+    // Trials without a usable median are listed as excluded.
+    let is_partly = |cell: &&Cell| {
+        let excluded = cell.places() - cell.valid.min(cell.places());
+        cell.spoiled.iter().any(|spoiled| spoiled.trials != excluded)
+    };
+    let with_spoiled = measured().filter(is_partly);
+    let spoiled = with_spoiled.map(|cell| format!("{}: {}", place(cell), spoiled(cell)));
+    let few: Vec<String> = measured()
+        .filter_map(|cell| Some(format!("{} ({})", place(cell), few_events(cell, Figure::P99)?)))
+        .collect();
+    let few = (!few.is_empty())
+        .then(|| format!("Fewer than ten separate events at p99 and beyond: {}", few.join(", ")));
+    spoiled.chain(few).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn cell() -> Cell {
+        let text = include_str!("../tests/fixture/summary.json");
+        let summary: Summary = serde_json::from_str(text).expect("the kept summary is good");
+        summary.cells[0].clone()
+    }
+
+    fn spoiled_trials(figure: Figure, trials: usize, reason: &str) -> SpoiledTrials {
+        let reasons = BTreeMap::from([(reason.to_owned(), trials)]);
+        SpoiledTrials { figure, trials, reasons, least: Some(2_100.0), greatest: Some(4_300.0) }
+    }
+
+    #[test]
+    fn a_figure_says_why_it_is_not_of_all_trials() {
+        let mut cell = cell();
+        assert_eq!(mark(&cell, Figure::P99, cell.places()), None);
+        let tail = [Figure::P99, Figure::P99_9, Figure::P99_99, Figure::Max];
+        cell.spoiled = tail.map(|figure| spoiled_trials(figure, 2, "schedule-lag")).to_vec();
+        cell.spoiled.push(spoiled_trials(Figure::Cpu, 1, "not-observed"));
+        let some = mark(&cell, Figure::P99, 3).unwrap();
+        assert_eq!((some.short.as_str(), some.spoiled_values), ("of 3 trials", None));
+        assert!(
+            some.reason.contains("Spoiled in 2 of ") && some.reason.ends_with("schedule-lag."),
+            "{}",
+            some.reason
+        );
+        let none = mark(&cell, Figure::P99, 0).unwrap();
+        assert_eq!((none.short.as_str(), none.spoiled_values), ("spoiled", Some((2_100.0, 4_300.0))));
+        assert_eq!(mark(&cell, Figure::P50, cell.places()), None);
+        assert_eq!(spoiled(&cell), "p99 and beyond in 2 trials: schedule-lag; cpu in 1 trial: not-observed");
+    }
+
+    #[test]
+    fn a_percentile_of_few_events_is_marked() {
+        let mut cell = cell();
+        cell.events_beyond = BTreeMap::from([("p99".to_owned(), 4), ("p99.9".to_owned(), 12)]);
+        let few = mark(&cell, Figure::P99, cell.places()).unwrap();
+        assert_eq!(few.short, "4 events");
+        assert_eq!(mark(&cell, Figure::P99_9, cell.places()), None);
+    }
+}

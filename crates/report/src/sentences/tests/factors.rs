@@ -1,0 +1,95 @@
+use super::*;
+
+/// A proxy's memory rises by 90 kB with each other service, and a change comes into force later; requests feel nothing.
+#[test]
+fn what_the_size_of_the_mesh_costs_is_told() {
+    let sizes = "{name: t, mesh: istio, modes: [sidecar], load: {rate: [100, 1000], duration: 2500ms}, repeats: 3, \
+                 istio: {surroundings: {services: [200, 0, 1000]}}}";
+    let grown = |trial: &mut TrialRecord| {
+        let services = trial.load.surrounding_services.unwrap() as u64;
+        let in_force_s = 0.13 + 0.000_13 * services as f64 + 0.001 * trial.repeat as f64;
+        trial.push = Some(ConfigurationPush {
+            objects: 3,
+            written_s: 0.02,
+            in_force_s: BTreeMap::from([("client-proxy".to_owned(), in_force_s)]),
+        });
+        for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
+            let noise = (trial.index as u64 * 7919) % 13 * 10_000;
+            usage.memory_anonymous_before_load_bytes = Some(28_000_000 + 90_000 * services + noise);
+        }
+    };
+    let (_, summary) = run(sizes, grown);
+    insta::assert_snapshot!(sentences(&summary)[..3].join("\n"));
+    let cells: Vec<_> =
+        summary.cells.iter().map(|cell| (&cell.load.surrounding_services, cell.load.rate)).collect();
+    assert_eq!(cells.len(), 6);
+    assert!(cells.is_sorted_by(|one, other| one.0 <= other.0), "{cells:?}");
+    let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
+    assert_eq!(again.size_effects.len(), summary.size_effects.len());
+    assert!(
+        told(&summary)
+            .contains("at 100 requests/s among no other services and 0.21 cores at 1000 requests/s among no")
+    );
+    let one_size = sizes.replace("[200, 0, 1000]", "200");
+    let (_, single) = run(&one_size, |_| ());
+    assert!(single.size_effects.is_empty() && single.cells[0].load.surrounding_services.is_none());
+}
+
+/// Connections cost nothing, workers make proxies faster; the cells of a run with two factors are told apart.
+#[test]
+fn what_a_hop_costs_is_said_of_each_mode() {
+    let text = "{name: t, modes: [none, sidecar], load: {rate: 1000, duration: 2500ms}, repeats: 3, \
+                topology: {shape: chain, hops: [1, 2, 4]}}";
+    let (_, summary) = run(text, |trial| {
+        let hops = trial.factors["topology.hops"].quantity("topology.hops").unwrap();
+        let each_us = if trial.mode == Mode::Sidecar { 400.0 } else { 50.0 };
+        let result = trial.result.as_mut().unwrap();
+        result.response_time_us = histogram(2500, 100.0 + each_us * hops, None).summary();
+        result.response_time_us.p50 = Some(100.0 + each_us * hops + (trial.index % 3) as f64);
+    });
+    let said = |mode: &str, what: &str| {
+        let sentences = sentences(&summary).into_iter();
+        sentences
+            .filter(|finding| finding.contains(&format!("mode {mode} under")))
+            .any(|finding| finding.contains("topology.hops 4 instead of 1") && finding.contains(what))
+    };
+    assert!(said("sidecar", "Each further hop: 0.40 ms"), "{:?}", summary.findings);
+    assert!(said("none", "Each further hop: 50 µs"), "{:?}", summary.findings);
+}
+
+#[test]
+fn findings_name_the_values_of_factors() {
+    let text = "{name: t, modes: [none, sidecar], load: {rate: 1000, connections: [2, 16], duration: 2500ms}, repeats: 3, \
+                proxy: {workers: [1, 2, 4]}}";
+    let faster = |trial: &mut TrialRecord| {
+        let workers = trial.factors["proxy.workers"].quantity("proxy.workers").unwrap();
+        if trial.mode == Mode::Sidecar {
+            let result = trial.result.as_mut().unwrap();
+            result.response_time_us = histogram(2500, 600.0 - 50.0 * workers, None).summary();
+            let noise = (trial.index * 7919 % 13) as f64 * 0.2;
+            result.response_time_us.p50 = result.response_time_us.p50.map(|us| us + noise);
+        }
+    };
+    let (_, summary) = run(text, faster);
+    assert_eq!(summary.cells.len(), 2 * 2 * 3);
+    assert!(summary.cells.iter().all(|cell| cell.valid == 3 && cell.factors.len() == 2));
+    assert_eq!(summary.comparisons.len(), 6);
+    let slope = |mode: Mode, connections: &str| {
+        let found = summary.factor_effects.iter().find(|effect| {
+            (effect.factor.as_str(), effect.mode) == ("proxy.workers", mode)
+                && effect.figure == experiment::schema::SizedFigure::ResponseTimeP50Us
+                && effect.factors["load.connections"].to_string() == connections
+        });
+        found.unwrap().per_unit
+    };
+    for connections in ["2", "16"] {
+        assert!((slope(Mode::Sidecar, connections).estimate + 50.0).abs() < 2.0);
+        assert!(!slope(Mode::None, connections).excludes_zero());
+    }
+    assert!(summary.size_effects.is_empty());
+    let mut named = sentences(&summary);
+    named.retain(|finding| finding.contains("proxy.workers"));
+    insta::assert_snapshot!(named.join("\n"));
+    let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
+    assert_eq!(again.cells[5].factors, summary.cells[5].factors);
+}

@@ -1,0 +1,53 @@
+use super::*;
+
+#[test]
+fn the_time_until_configuration_is_in_force_is_estimated_for_the_proxy_that_it_is_of() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        if trial.mode == Mode::Sidecar {
+            let in_force_s = BTreeMap::from([("client-proxy".to_owned(), 0.17)]);
+            trial.push = Some(ConfigurationPush { objects: 3, written_s: 0.02, in_force_s });
+        }
+    });
+    let sidecar = summary.cells.iter().find(|cell| cell.mode == Mode::Sidecar).unwrap();
+    let time = |name: &str| {
+        let component = sidecar.components.iter().find(|component| component.name == name).unwrap();
+        component.configured_in_s
+    };
+    assert!((time("client-proxy").unwrap().estimate - 0.17).abs() < 1e-9);
+    assert_eq!(time("server-proxy"), None);
+}
+
+#[test]
+fn what_the_proxies_hold_before_the_load_is_told_and_what_they_refused() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
+            usage.memory_before_load_bytes = Some(38_000_000 + trial.repeat as u64 * 50_000);
+            let counts = ConfigurationCounts {
+                clusters: Some(41),
+                listeners: Some(3),
+                routes: Some(80),
+                endpoints: Some(60),
+                rejected_updates: Some(u64::from(trial.repeat == 2 && usage.name == "server-proxy")),
+                ..ConfigurationCounts::default()
+            };
+            let size_bytes = if usage.name == "client-proxy" { 310_000 } else { 20_000 };
+            let configuration = ProxyConfiguration { size_bytes, dump_bytes: 2 * size_bytes, counts };
+            usage.holdings =
+                Some(ProxyHoldings { configuration: Some(configuration), ..ProxyHoldings::default() });
+        }
+    });
+    let mut findings = sentences(&summary);
+    findings.retain(|finding| finding.contains("first request") || finding.contains("rejected"));
+    insta::assert_snapshot!(findings.join("\n"));
+}
+
+#[test]
+fn memory_that_comes_with_the_load_is_not_called_the_configurations() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
+            usage.memory_before_load_bytes = Some(19_000_000);
+        }
+    });
+    let told = told(&summary);
+    assert!(told.contains("before the first request") && !told.contains("most of what"), "{told}");
+}

@@ -1,0 +1,99 @@
+use super::*;
+
+#[test]
+fn a_good_run_tells_its_answer_first() {
+    let (experiment, summary) = run(THREE_MODES, |_| {});
+    insta::assert_snapshot!(told(&summary));
+    assert!(objective_met(&experiment, &summary).is_good());
+    let order: Vec<_> = summary.cells.iter().map(|cell| (cell.load.rate.unwrap(), cell.mode)).collect();
+    assert_eq!(order[0], (500.0, Mode::None));
+    assert_eq!(order[5], (1000.0, Mode::Sidecar));
+    let json = serde_json::to_string(&summary).unwrap();
+    let again = serde_json::from_str::<Summary>(&json).unwrap().findings;
+    let told = |findings: &[Finding]| -> Vec<_> {
+        findings.iter().map(|finding| (finding.kind, finding.verdict, finding.text.clone())).collect()
+    };
+    assert_eq!(told(&again), told(&summary.findings));
+    insta::assert_snapshot!(serde_json::to_string_pretty(&summary.published).unwrap());
+}
+
+#[test]
+fn estimates_are_those_of_the_trials() {
+    let (_, summary) = run(THREE_MODES, |_| {});
+    let cell = &summary.cells[5];
+    let p50 = cell.response_time_us.unwrap().p50.unwrap();
+    assert!((p50.estimate - 440.0).abs() < 5.0, "{p50:?}");
+    assert!(p50.low.unwrap() < 440.0 && p50.high.unwrap() > 440.0);
+    let added = cell.added_us.unwrap().p50.unwrap();
+    assert!((added.estimate - 378.0).abs() < 5.0, "{added:?}");
+    let proxy = cell.components.iter().find(|component| component.name == "client-proxy").unwrap();
+    assert!((proxy.cpu_cores.estimate - 0.21).abs() < 0.01, "{proxy:?}");
+    assert!((proxy.cpu_cores_per_1000_rps.estimate - proxy.cpu_cores.estimate).abs() < 1e-9);
+    assert_eq!(proxy.memory_bytes.unwrap().estimate, 41_200_000.0);
+    assert_eq!(proxy.network_bytes_received_s.unwrap().estimate, 1_200_000.0);
+    assert_eq!(cell.path.mtls, Some(true));
+    assert_eq!(summary.cells[4].path.mtls, None, "a gateway claims no mutual TLS");
+}
+
+#[test]
+fn no_difference_is_called_so() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        let us = 60.0 + ((trial.index * 7) % 11) as f64;
+        trial.result.as_mut().unwrap().response_time_us = histogram(2500, us, None).summary();
+    });
+    assert!(summary.findings[0].text.contains("no difference is shown"), "{}", summary.findings[0].text);
+    assert!(!told(&summary).contains("adds"), "{}", told(&summary));
+}
+
+#[test]
+fn differences_pair_by_repeat_and_fall_back_where_no_repeat_is_whole() {
+    // A machine that slows down by half from repeat to repeat: pairs still agree.
+    let slowing = |trial: &mut TrialRecord| {
+        let slow = 1.5_f64.powi(i32::try_from(trial.repeat).unwrap());
+        let us = if trial.mode == Mode::None { 100.0 * slow } else { 100.0 * slow + 50.0 };
+        trial.result.as_mut().unwrap().response_time_us = histogram(2500, us, None).summary();
+    };
+    let (_, paired) = run(THREE_MODES, slowing);
+    let added = paired.cells[5].added_us.unwrap().p50.unwrap();
+    assert!(added.excludes_zero() && (added.estimate - 50.0).abs() < 2.0, "{added:?}");
+
+    // Mode none is valid in the first repeats alone, the sidecar in the others.
+    let (_, unpaired) = run(THREE_MODES, |trial| {
+        if (trial.mode == Mode::None) == (trial.repeat >= 2) {
+            invalidate(trial, "steal: 0.3 cores", false);
+        }
+    });
+    let added = unpaired.cells[5].added_us.unwrap().p50.unwrap();
+    assert!((added.estimate - 378.0).abs() < 20.0 && added.low.is_some(), "{added:?}");
+    assert_eq!(unpaired.cells[3].verdict, "steal");
+}
+
+#[test]
+fn an_order_is_claimed_only_as_far_as_intervals_show_it() {
+    let text = "{name: t, mesh: istio, modes: [none, sidecar, ambient, ambient-waypoint], \
+                load: {rate: [500, 1000], duration: 2500ms}, repeats: 3}";
+    let (_, summary) = run(text, |trial| {
+        let noise = [0.0, 10.0, -8.0][trial.repeat];
+        let median_us = match (trial.mode, trial.load.rate) {
+            (Mode::None, _) => 60.0,
+            // At the lower rate it cannot be told from no mesh.
+            (Mode::Ambient, Some(500.0)) => 62.0 + noise,
+            (Mode::Ambient, _) => 110.0 + noise,
+            (Mode::Sidecar, _) => 480.0 + noise,
+            _ => 475.0 - noise,
+        };
+        trial.result.as_mut().unwrap().response_time_us = histogram(2000, median_us, None).summary();
+    });
+    let order = sentences(&summary).into_iter().find(|finding| finding.starts_with("Order in")).unwrap();
+    insta::assert_snapshot!(order);
+}
+
+#[test]
+fn cells_of_the_plan_are_those_of_the_summary() {
+    let (experiment, summary) = run(THREE_MODES, |_| {});
+    let planned = experiment::plan::cells(&experiment);
+    assert_eq!(planned.len(), summary.cells.len());
+    for one in planned {
+        assert_eq!(summary.cells.iter().filter(|cell| cell.key() == one.key()).count(), 1);
+    }
+}

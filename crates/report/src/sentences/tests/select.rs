@@ -1,0 +1,17 @@
+use super::*;
+
+#[test]
+fn opening_has_the_headline_and_four_findings_and_the_rest_stands_elsewhere() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        if trial.mode == Mode::Sidecar && trial.load.rate == Some(500.0) && trial.repeat < 2 {
+            invalidate(trial, "saturated: 212 of 500 requests/s were answered", true);
+        }
+    });
+    let (headline, beside) = opening(&summary);
+    assert_eq!(headline, Some(summary.findings[0].text.as_str()));
+    assert_eq!(beside.len(), 4);
+    assert!(beside.iter().any(|text| text.contains("is saturated in 2 of 5 trials")), "{beside:?}");
+    let others = others(&summary);
+    assert!(others.iter().all(|text| !beside.contains(text) && Some(*text) != headline));
+    assert_eq!(1 + beside.len() + others.len(), sentences(&summary).len());
+}

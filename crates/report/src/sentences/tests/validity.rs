@@ -1,0 +1,206 @@
+use super::*;
+
+#[test]
+fn a_rough_run_says_what_is_wrong_with_it() {
+    let objective = THREE_MODES.replace("repeats: 5", "repeats: 5, objective: {p99: 1ms, errors: 0.1%}");
+    let (experiment, summary) = run(&objective, |trial| {
+        if trial.mode == Mode::Sidecar && trial.load.rate == Some(1000.0) {
+            invalidate(trial, "saturated: 612 of 1000 requests/s were answered", true);
+            trial.result.as_mut().unwrap().rate.completed = 612.0;
+        }
+        if trial.mode == Mode::Gateway && trial.repeat == 0 {
+            invalidate(trial, "generator-lag: 3 ms at the 99th percentile", false);
+        }
+        if trial.mode == Mode::None && trial.load.rate == Some(500.0) {
+            trial.result.as_mut().unwrap().response_time_us = histogram(1250, 60.0, Some(1e6)).summary();
+        }
+        if trial.mode == Mode::Sidecar && trial.repeat == 1 {
+            trial.result.as_mut().unwrap().requests.failed = 30;
+        }
+    });
+    insta::assert_snapshot!(told(&summary));
+    assert_eq!(summary.cells[5].verdict, "saturated");
+    assert!(summary.cells[5].response_time_us.is_none());
+    insta::assert_snapshot!(format!("{:#?}", objective_met(&experiment, &summary)));
+}
+
+#[test]
+fn saturation_is_not_claimed_where_another_process_took_the_cpu() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        if trial.mode == Mode::Sidecar {
+            invalidate(trial, "other-processes: others took 1.70 cores (rustc 1.70)", true);
+        }
+    });
+    assert!(told(&summary).contains("other-processes"), "{}", told(&summary));
+    assert!(!told(&summary).contains("saturated"), "{}", told(&summary));
+}
+
+#[test]
+fn a_single_repeat_and_a_run_cut_short_claim_nothing() {
+    let (_, single) = run(&THREE_MODES.replace("repeats: 5", "repeats: 1"), |_| {});
+    insta::assert_snapshot!(told(&single));
+    assert!(single.cells.iter().all(|cell| cell.response_time_us.unwrap().p50.unwrap().low.is_none()));
+
+    let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
+    let nothing = summarize(&experiment, 1, 30, &Host::default(), &[]);
+    assert_eq!(nothing.findings[0].text, "Nothing can be said: no trial is valid.");
+    assert!(told(&nothing).contains("0 of 30 trials"));
+    assert!(nothing.cells.iter().all(|cell| cell.verdict == "not-measured"));
+    assert!(!objective_met(&experiment, &nothing).is_good());
+}
+
+#[test]
+fn a_node_proxy_of_both_sides_is_one_proxy() {
+    let text = "{name: t, mesh: istio, modes: [none, ambient], load: {rate: 1000, duration: 1s}, repeats: 2}";
+    let (_, summary) = run(text, |trial| {
+        for proof in &mut trial.path.proxies {
+            proof.name = "ztunnel".into();
+        }
+    });
+    let told = told(&summary);
+    assert!(told.contains("Path of mode ambient: ztunnel, on both sides, saw every request"), "{told}");
+}
+
+#[test]
+fn a_path_says_what_its_hops_spoke() {
+    let text = "{name: t, mesh: istio, modes: [none, sidecar], load: {rate: 1000, duration: 1s}, repeats: 2}";
+    let path = |second: HopProtocol| {
+        let hop = |from: &str, to: &str, spoken| HopProof {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            spoken: vec![spoken],
+            ..HopProof::default()
+        };
+        let (_, summary) = run(text, |trial| {
+            let hops =
+                [hop("client", "client-proxy", HopProtocol::Http1), hop("client-proxy", "server", second)];
+            trial.path.hops = hops.into();
+        });
+        told(&summary).lines().find(|line| line.starts_with("Path of")).unwrap().to_owned()
+    };
+    insta::assert_snapshot!(path(HopProtocol::Http1), @"Path of a sidecar pair: both proxies saw every request, over mutual TLS, by their own counters; every hop spoke HTTP/1.1.");
+    insta::assert_snapshot!(path(HopProtocol::Http2), @"Path of a sidecar pair: both proxies saw every request, over mutual TLS, by their own counters; spoken was HTTP/1.1 from client to client-proxy and HTTP/2 from client-proxy to server.");
+}
+
+#[test]
+fn modes_that_could_not_run_are_told_of_and_their_published_figures_stay() {
+    let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
+    let refused = |mode| UnavailableMode {
+        mode,
+        reason: "there is no ztunnel".into(),
+        hint: Some("name one with --ztunnel".into()),
+    };
+    let host = Host {
+        refused_modes: vec![refused(Mode::Ambient), refused(Mode::AmbientWaypoint)],
+        ..Host::default()
+    };
+    let summary = summarize(&experiment, 1, 30, &host, &[]);
+    assert!(told(&summary).contains(
+        "Not measured, and nothing stands in for it: ambient and ambient-waypoint: there is no ztunnel (name one with --ztunnel)."
+    ), "{}", told(&summary));
+    let ambient = summary.published.iter().find(|figure| figure.what.starts_with("ambient:")).unwrap();
+    assert_eq!((ambient.value.as_str(), &ambient.measured, ambient.ratio), ("0.060 cores", &None, None));
+}
+
+#[test]
+fn relative_figures_of_others_agree_or_not_by_the_interval() {
+    let (_, summary) = run(WAYS_OUT, closed_loop);
+    let agreement: Vec<(&str, Option<&str>, Option<bool>)> = summary
+        .published
+        .iter()
+        .map(|figure| (figure.value.as_str(), figure.measured.as_deref(), figure.agrees))
+        .collect();
+    insta::assert_debug_snapshot!(agreement);
+    assert!(summary.published.iter().all(|figure| figure.ratio.is_none()), "a ratio of changes says nothing");
+}
+
+/// A host whose CPUs pause: per length, microseconds, how often per second and which share of the time.
+fn pausing(by_length: &[(f64, f64, f64)]) -> Host {
+    let long = |(at_least_us, per_s, fraction): &(f64, f64, f64)| LongPauses {
+        at_least_us: *at_least_us,
+        per_s: *per_s,
+        fraction: *fraction,
+    };
+    let by_length = by_length.iter().map(long).collect();
+    let idle = vec![CpuPauses { observed_s: 1.0, by_length, ..CpuPauses::default() }];
+    let pauses = Some(Pauses { threshold_us: 20.0, idle, loaded: Vec::new() });
+    Host { cpus: 4, noise_floor: Some(Floor { pauses, ..Floor::default() }), ..Host::default() }
+}
+
+fn on_host(host: &Host) -> Summary {
+    let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
+    let plan = Plan::new(&experiment, 1);
+    let trials: Vec<TrialRecord> = plan.trials.iter().map(trial).collect();
+    summarize(&experiment, 1, plan.trials.len(), host, &trials)
+}
+
+fn made_by_pauses(summary: &Summary) -> Vec<&Finding> {
+    summary.findings.iter().filter(|finding| finding.kind == FindingKind::MachinePauses).collect()
+}
+
+#[test]
+fn percentiles_that_the_machine_can_make_are_named() {
+    // Nine pauses per second of 1 to 4 ms on each CPU.
+    let often = on_host(&pausing(&[(100.0, 12.0, 0.0185), (1_000.0, 9.0, 0.018), (2_000.0, 5.0, 0.014)]));
+    let found = made_by_pauses(&often);
+    assert_eq!(found.len(), 6, "{found:#?}");
+    assert!(found.iter().all(|finding| finding.is_of(figures::P99) && finding.share.unwrap() >= 0.01));
+    assert!(
+        found[0].text.starts_with("Pauses of this machine can make the 99th percentile of every cell"),
+        "{}",
+        found[0].text
+    );
+    let told = told(&often);
+    assert!(told.contains("Pauses of the machine can make this 99th percentile."), "{told}");
+
+    // As long, but rare; often, but shorter than what p99 has above the median of all but the baseline.
+    let rare = on_host(&pausing(&[(100.0, 0.4, 0.0009), (1_000.0, 0.4, 0.0009), (2_000.0, 0.3, 0.0008)]));
+    assert_eq!(made_by_pauses(&rare), Vec::<&Finding>::new());
+    let short = on_host(&pausing(&[(100.0, 60.0, 0.012), (500.0, 0.0, 0.0), (1_000.0, 0.0, 0.0)]));
+    assert_eq!(made_by_pauses(&short), Vec::<&Finding>::new());
+    assert_eq!(made_by_pauses(&on_host(&Host::default())), Vec::<&Finding>::new());
+}
+
+#[test]
+fn a_percentile_of_few_separate_events_is_not_spoken_of() {
+    let (_, summary) = run(THREE_MODES, |trial| {
+        let episodes = if trial.mode == Mode::Sidecar && trial.repeat == 3 { 4 } else { 25 };
+        let result = trial.result.as_mut().unwrap();
+        result.episodes = BTreeMap::from([("p99".to_owned(), episodes)]);
+    });
+    let few = summary.findings.iter().find(|finding| finding.kind == FindingKind::FewSamples).unwrap();
+    assert_eq!(
+        (few.subject.as_deref(), few.value, few.is_of(figures::P99)),
+        (Some("episodes"), Some(4.0), true)
+    );
+    assert!(few.text.contains("as few as 4 separate events in a trial"), "{}", few.text);
+    let tail = |mode: Mode| {
+        let of_mode = summary.findings.iter().filter(move |finding| finding.mode == Some(mode));
+        of_mode
+            .filter(|finding| finding.kind == FindingKind::AddedLatency && finding.is_of(figures::P99))
+            .count()
+    };
+    assert_eq!((tail(Mode::Sidecar), tail(Mode::Gateway)), (0, 1));
+    let events: Vec<u64> = summary.cells.iter().map(|cell| cell.events_beyond["p99"]).collect();
+    assert_eq!(events, [12, 12, 4, 25, 25, 4], "requests where they are fewer");
+}
+
+#[test]
+fn an_objective_names_the_figure_that_decides_it() {
+    let text = THREE_MODES.replace("repeats: 5", "repeats: 5, objective: {p50: 190us, p99: 1s}");
+    let (_, summary) = run(&text, |_| {});
+    let of = |mode: Mode| {
+        let mut found = summary.findings.iter().filter(|finding| finding.kind == FindingKind::Objective);
+        let finding = found.find(|finding| finding.mode == Some(mode)).unwrap();
+        (
+            finding.subject.as_deref().unwrap(),
+            finding.figure.as_deref(),
+            finding.estimate.is_some(),
+            finding.verdict.unwrap(),
+        )
+    };
+    assert_eq!(of(Mode::None), ("met", None, false, FindingVerdict::Shown));
+    assert_eq!(of(Mode::Gateway), ("not-shown", Some(figures::P50), true, FindingVerdict::NotShown));
+    assert_eq!(of(Mode::Sidecar), ("missed", Some(figures::P50), true, FindingVerdict::Shown));
+    assert!(told(&summary).contains("; not shown: "), "{}", told(&summary));
+}

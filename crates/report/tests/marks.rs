@@ -1,0 +1,90 @@
+//! Figures that are spoiled in some trials, or fall among requests without a response, in every output.
+
+mod fixture;
+
+use experiment::Mode;
+use experiment::schema::{Figure, Figures, TrialRecord};
+use report::RunData;
+use report::terminal::{Options, render};
+
+/// At 1000/s the sidecar leaves 40 requests of the first trial without a response for a second; with the gateway the generator is
+/// late at p99 in two trials.
+fn run() -> RunData {
+    let mut trials = fixture::trials(&[Mode::None, Mode::Gateway, Mode::Sidecar], &[500.0, 1000.0], 5);
+    let at_1000 = |trial: &TrialRecord, mode| trial.mode == mode && trial.load.rate == Some(1000.0);
+    for trial in &mut trials {
+        if at_1000(trial, Mode::Sidecar) && trial.repeat == 0 {
+            let result = trial.result.as_mut().expect("every trial has a result");
+            result.requests.failed = 40;
+            result.censored_above_us = Some(1_000_000.0);
+            let times = &mut result.response_time_us;
+            times.censored = 40;
+            (times.p99, times.p99_9, times.p99_99, times.max) = (None, None, None, None);
+            times.mean = None;
+        }
+        if at_1000(trial, Mode::Gateway) && trial.repeat < 2 {
+            trial.verdict.spoil("schedule-lag: 1.2 ms at p99", Figures::times_from(Figure::P99));
+        }
+        if trial.mode == Mode::Gateway && trial.load.rate == Some(500.0) {
+            trial.verdict.spoil("steal: 12 % of all CPUs", Figures::times_from(Figure::P99));
+        }
+    }
+    fixture::run(trials)
+}
+
+#[test]
+fn a_percentile_among_requests_without_a_response_is_shown_as_such() {
+    let run = run();
+    let cell =
+        run.summary.cells.iter().find(|cell| cell.mode == Mode::Sidecar && cell.load.rate == Some(1000.0));
+    let cell = cell.expect("the cell was measured");
+    let times = cell.response_time_us.expect("the cell was measured");
+    assert_eq!((times.p99, times.censored.map(|censored| censored.from)), (None, Some(Figure::P99)));
+    assert!(times.p95.is_some() && times.max.is_none());
+
+    let terminal = render(&run.summary, Options { width: 120, colours: false });
+    let row = terminal.lines().filter(|line| line.starts_with("sidecar")).nth(1).expect("the row at 1000/s");
+    assert!(row.contains("> 1000 ms") || row.contains(">\u{a0}1000\u{a0}ms"), "{terminal}");
+    let page = report::html::render(&run);
+    assert!(page.contains("<span>&gt;\u{a0}1000\u{a0}ms"), "p99 of the sidecar");
+
+    let csv = report::cells_csv::table(&run.summary);
+    let field = |name: &str, line: &str| {
+        let position = csv.lines().next().unwrap().split(',').position(|other| other == name).unwrap();
+        line.split(',').nth(position).unwrap().to_owned()
+    };
+    let is_it = |line: &&str| field("mode", line) == "sidecar" && field("rate", line) == "1000";
+    let line = csv.lines().find(is_it).expect("the cell has a line");
+    assert_eq!([field("p99_us", line), field("p99_us_low", line)], ["inf", "1000000"]);
+    assert_eq!((field("p95_us_n", line).as_str(), field("mean_us", line).as_str()), ("5", ""));
+}
+
+#[test]
+fn a_spoiled_figure_is_shown_with_its_reason_and_in_no_estimate() {
+    let run = run();
+    let terminal = render(&run.summary, Options { width: 120, colours: false });
+    assert!(
+        terminal.contains("* gateway at 1000/s: p99 and beyond in 2 trials: schedule-lag."),
+        "{terminal}"
+    );
+    let rows = terminal.lines().filter(|line| line.starts_with("gateway") && line.contains("5/5"));
+    assert_eq!(rows.filter(|row| row.contains('*')).count(), 2, "{terminal}");
+
+    let page = report::html::render(&run);
+    assert!(
+        page.contains("title=\"Spoiled in 2 of 5 trials: schedule-lag.\">of 3 trials<"),
+        "p99 of some trials"
+    );
+    assert!(page.contains("title=\"Spoiled in 5 of 5 trials: steal.\">spoiled<"), "p99 of no trial");
+    assert_eq!(
+        page.matches(", spoiled: schedule-lag: 1.2 ms at p99</title>").count(),
+        2,
+        "the medians are sound"
+    );
+    let table = page.split("<summary>Every trial").nth(1).expect("the table of trials");
+    assert_eq!(table.matches("p99 and beyond</td>").count(), 7);
+    assert!(table.contains("title=\"schedule-lag: 1.2 ms at p99\""));
+
+    let csv = report::cells_csv::table(&run.summary);
+    assert!(csv.contains("p99 and beyond in 2 trials: schedule-lag"), "{csv}");
+}

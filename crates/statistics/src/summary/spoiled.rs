@@ -1,0 +1,58 @@
+//! Figures that some trials of a cell have spoiled.
+
+use super::totals::Sum;
+use crate::trials::{is_usable, kind_of};
+use experiment::schema::{Figure, Role, SpoiledTrials, TrialRecord};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Each figure of a cell that is spoiled in a repeat, with the values that are in no estimate.
+pub(super) fn spoiled(trials: &[&TrialRecord]) -> Vec<SpoiledTrials> {
+    Figure::ALL.into_iter().filter_map(|figure| of_figure(figure, trials)).collect()
+}
+
+fn of_figure(figure: Figure, trials: &[&TrialRecord]) -> Option<SpoiledTrials> {
+    // By repeat its last take, unless an earlier one is usable.
+    let mut without: BTreeMap<usize, &TrialRecord> = BTreeMap::new();
+    let mut usable: BTreeSet<usize> = BTreeSet::new();
+    for trial in trials {
+        if is_usable(trial, figure) {
+            usable.insert(trial.repeat);
+        }
+        without.insert(trial.repeat, trial);
+    }
+    without.retain(|repeat, _| !usable.contains(repeat));
+    let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
+    for kind in without.values().flat_map(|trial| kinds(trial, figure)) {
+        *reasons.entry(kind.to_owned()).or_default() += 1;
+    }
+    let values = || without.values().filter_map(|trial| value(trial, figure));
+    (!without.is_empty()).then(|| SpoiledTrials {
+        figure,
+        trials: without.len(),
+        reasons,
+        least: values().reduce(f64::min),
+        greatest: values().reduce(f64::max),
+    })
+}
+
+/// Kinds of the reasons that spoil a figure of a trial, each once.
+fn kinds(trial: &TrialRecord, figure: Figure) -> BTreeSet<&str> {
+    let reasons = trial.verdict.reasons_with_figures().filter(|(_, figures)| figures.contains(figure));
+    let kinds: BTreeSet<&str> = reasons.map(|(reason, _)| kind_of(reason)).collect();
+    match (kinds.is_empty(), &trial.result) {
+        (false, _) => kinds,
+        (true, None) => BTreeSet::from(["no result"]),
+        (true, Some(_)) => BTreeSet::from(["no responses"]),
+    }
+}
+
+fn value(trial: &TrialRecord, figure: Figure) -> Option<f64> {
+    let result = trial.result.as_ref()?;
+    match figure {
+        Figure::Throughput => Some(result.rate.completed),
+        Figure::Cpu => Some(Sum::of(Role::Proxy, trial)?.cpu_cores),
+        Figure::Memory => Sum::of(Role::Proxy, trial)?.memory_bytes,
+        Figure::Network => None,
+        time => result.response_time_us.figure(time).filter(|_| result.response_time_us.count > 0),
+    }
+}
