@@ -96,6 +96,7 @@ fn prose_keeps_to_its_width() {
         "method.md",
         "result-files.md",
         "load.md",
+        "size.md",
         "terminology.md",
         "studies.md",
         "topology.md",

@@ -3,11 +3,11 @@
 mod fixture;
 
 use experiment::Mode;
-use experiment::schema::SeriesPoint;
-use experiment::schema::{Estimate, TracedProxy, TracingProof, TrialRecord};
+use experiment::schema::{Estimate, LoadPoint, Rates, SeriesPoint, TracedProxy, TracingProof, TrialRecord};
 use report::RunData;
 use report::html::render;
 use report::svg::escape;
+use report::terminal::Options;
 
 /// The page, checked for what every page must be.
 fn page(run: &RunData) -> String {
@@ -138,6 +138,29 @@ fn one_factor_has_a_chart_against_it() {
     assert!(factors.contains("proxy.cpu 250m"), "the points say their values");
     insta::assert_snapshot!(words_of(factors));
     insta::assert_snapshot!("table_with_a_factor_column", words_of(section(&page, "glance")));
+}
+
+#[test]
+fn a_swept_cpu_limit_has_its_scaling_law_with_what_is_extrapolated() {
+    let mut trials = fixture::factor_trials(&[("proxy.cpu", &["1", "2", "4", "8"])]);
+    let mut chance = fixture::Chance::new(7);
+    for trial in &mut trials {
+        trial.load = LoadPoint { rate: None, clients: Some(20), connections: 20, ..trial.load.clone() };
+        let cores = trial.factors["proxy.cpu"].quantity("proxy.cpu").unwrap();
+        let throughput = 4000.0 * cores / (1.0 + 0.05 * (cores - 1.0)) * (1.0 + 0.02 * chance.normal());
+        let result = trial.result.as_mut().unwrap();
+        result.rate = Rates { offered: None, sent: throughput, completed: throughput };
+    }
+    let run = fixture::run(trials);
+    let law = &run.summary.scaling.as_ref().expect("a law").main;
+    assert_eq!((law.factor.as_str(), law.measured.to), ("proxy.cpu", 8.0));
+    assert!((law.parameters.lambda.estimate / 4000.0 - 1.0).abs() < 0.1, "{:?}", law.parameters);
+    let page = page(&run);
+    let scaling = section(&page, "scaling");
+    assert!(scaling.contains("curve dashed") && scaling.contains("Beyond 1 to 8 nothing was measured"));
+    let text = report::terminal::render(&run.summary, Options { width: 120, colours: false });
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("by the Universal Scalability Law"), "{text}");
 }
 
 #[test]

@@ -134,8 +134,7 @@ fn cpu_of_proxies_without_a_limit_is_read_at_their_share_of_the_target() {
     let option = &result.answers[0].options[0];
     assert_eq!(option.replicas.estimate, 1);
     let cores = option.cpu_cores.unwrap().estimate;
-    let (below, above) = (OpenLoop::cores(2000.0) / 2.0, OpenLoop::cores(4000.0) / 4.0);
-    assert!((cores - 3.0 * (below + above) / 2.0).abs() < 1e-6, "{cores}");
+    assert!((cores - OpenLoop::cores(3000.0)).abs() < 1e-6, "{cores}");
     let small = ask(&question(100.0), "p99=20ms", &[design.run(1)]);
     assert!(kinds(&small).contains(&SizeNoteKind::BelowSweep));
 }

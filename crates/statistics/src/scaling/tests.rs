@@ -83,7 +83,7 @@ fn intervals_of_parameters_contain_the_truth_in_93_of_100() {
         Design { repeats: 3, ..base.clone() },
         Design { between: 0.1, repeat: 0.0, ..base.clone() },
         Design { sigma: 0.0, ..base.clone() },
-        Design { kappa: 0.02, ..base.clone() },
+        Design { kappa: 0.02, ..base },
         design(&[0.1, 0.2, 0.4], 0.3, 0.0),
         design(&[0.5, 1.0, 2.0, 4.0], 0.1, 0.01),
         Design { repeats: 10, ..design(&[1.0, 2.0, 3.0], 0.1, 0.0) },

@@ -1,7 +1,8 @@
 //! CPU and memory of a replica.
 //!
-//! CPU per request falls with the rate, so it is read at the replica's share of the target, between measured rates. Memory of a
-//! proxy grows with its configuration and its connections, and hardly with the rate: the greatest measured working set counts.
+//! CPU per request falls with the rate, so CPU is read at the replica's share of the target, between measured rates: what a proxy
+//! uses is a little at rest and as much again for each request, a straight line. Memory of a proxy grows with its configuration
+//! and its connections, and hardly with the rate: the greatest measured working set counts.
 
 use super::groups::{Sized, Usage, level};
 use experiment::schema::Estimate;
@@ -12,27 +13,26 @@ pub(super) struct CpuAtRate {
     pub is_below_sweep: bool,
 }
 
-/// Interpolated between measured rates; beyond them that of the nearest. Absent where no CPU was measured.
+/// From CPU interpolated between measured rates; beyond them CPU per request of the nearest. Absent where no CPU was measured.
 pub(super) fn cpu_at(sized: &Sized<'_>, rate: f64) -> Option<CpuAtRate> {
-    let mut points: Vec<(f64, Estimate)> = sized
+    let mut points: Vec<(f64, Usage)> = sized
         .cells
         .iter()
         .filter_map(|cell| {
-            let usage = cell.usage.filter(|usage| usage.cpu_cores_per_1000_rps.n > 0)?;
             let completed = cell.cell.rate_completed.map(|completed| completed.estimate);
-            Some((completed.unwrap_or_else(|| level(&cell.cell.load)), usage.cpu_cores_per_1000_rps))
+            Some((completed.unwrap_or_else(|| level(&cell.cell.load)), cell.usage?))
         })
         .collect();
     points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    let (lowest, first) = *points.first()?;
+    let (lowest, first) = points.first()?;
     let between = points.windows(2).find(|pair| (pair[0].0..=pair[1].0).contains(&rate));
     let cores_per_1000_rps = match between {
         Some(pair) => {
             let share = (rate - pair[0].0) / (pair[1].0 - pair[0].0).max(f64::MIN_POSITIVE);
-            mixed(&pair[0].1, &pair[1].1, share)
+            mixed(&pair[0].1.cpu_cores, &pair[1].1.cpu_cores, share).map(|cores| cores / rate * 1000.0)
         }
-        None if rate < lowest => first,
-        None => points.last()?.1,
+        None if rate < *lowest => first.cpu_cores_per_1000_rps,
+        None => points.last()?.1.cpu_cores_per_1000_rps,
     };
     // What a closed loop reaches is not its lowest rate.
     Some(CpuAtRate { cores_per_1000_rps, is_below_sweep: rate < lowest * 0.99 && !sized.is_closed_loop() })

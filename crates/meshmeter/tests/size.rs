@@ -1,0 +1,167 @@
+//! `meshmeter size` as users meet it, on the directory of a real run, and docs/size.md as its output.
+
+mod command;
+
+use command::{meshmeter, run, stderr, stdout};
+use experiment::schema::{SIZE_SCHEMA, SizeNoteKind, SizeResult};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the crate lies in the repository")
+}
+
+/// The directory of a real run of `sidecar-cost`.
+fn real_run() -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/size_run").to_str().expect("a plain name").to_owned()
+}
+
+fn size(arguments: &[&str]) -> Output {
+    run(&[&["size"], arguments].concat())
+}
+
+fn json(output: &Output) -> SizeResult {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
+}
+
+/// A copy of the real run whose host.json has another text in place of one.
+fn changed(scratch: &Path, name: &str, from: &str, to: &str) -> String {
+    let directory = scratch.join(name);
+    fs::create_dir(&directory).unwrap();
+    for file in ["experiment.yaml", "host.json", "trials.jsonl"] {
+        let text = fs::read_to_string(Path::new(&real_run()).join(file)).unwrap();
+        let text = if file == "host.json" { text.replace(from, to) } else { text };
+        fs::write(directory.join(file), text).unwrap();
+    }
+    directory.to_str().expect("a plain name").to_owned()
+}
+
+/// With `MESHMETER_WRITE_DOCUMENTS=1` the page is written anew.
+#[test]
+fn the_page_shows_what_the_command_prints() {
+    let page = repository().join("docs/size.md");
+    let text = fs::read_to_string(&page).unwrap();
+    let mut printed = None;
+    // Every other part is a block.
+    let parts = text.split("```").enumerate().map(|(index, part)| {
+        if index % 2 == 0 {
+            return part.to_owned();
+        }
+        if let Some(line) = part.strip_prefix("sh\nmeshmeter size ") {
+            let output =
+                meshmeter().arg("size").args(line.split_whitespace()).current_dir(repository()).output();
+            let output = output.expect("the binary runs");
+            assert!(output.status.success(), "{}", stderr(&output));
+            printed = Some(stdout(&output));
+        }
+        match printed.take_if(|_| part.starts_with("text\n")) {
+            Some(output) => format!("text\n{output}"),
+            None => part.to_owned(),
+        }
+    });
+    let written = parts.collect::<Vec<_>>().join("```");
+    if std::env::var_os("MESHMETER_WRITE_DOCUMENTS").is_some() {
+        fs::write(&page, &written).unwrap();
+    }
+    assert_eq!(text, written, "MESHMETER_WRITE_DOCUMENTS=1 writes docs/size.md anew");
+}
+
+#[test]
+fn json_has_every_input_and_the_formula() {
+    let run = real_run();
+    let asked =
+        ["--target", "345M/day", "--headroom", "25%", "--cpu-hour", "0.04", "--gb-hour", "0.005", "--json"];
+    let output = size(&[&asked[..], &["--from", &run]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let result = json(&output);
+    assert_eq!(result.schema, SIZE_SCHEMA);
+    assert!((result.requests_per_day - 345e6).abs() < 1.0);
+    assert_eq!((result.asked.headroom, result.formula.len() > 3), (0.25, true));
+    assert_eq!(
+        result.asked.prices.as_ref().map(|prices| (prices.cpu_hour, prices.gb_hour)),
+        Some((0.04, 0.005))
+    );
+    let components: Vec<&str> = result.answers.iter().map(|answer| answer.component.as_str()).collect();
+    assert_eq!(components, ["gateway", "client-proxy", "server-proxy"]);
+    for option in result.answers.iter().flat_map(|answer| &answer.options) {
+        assert_eq!(option.replicas.estimate, 6, "345M/day are 3993/s, and 750/s are used of each");
+        assert!(option.monthly_cost.is_some_and(|cost| cost.estimate > 0.0));
+        assert!(option.notes.iter().all(|note| !note.text.is_empty()));
+    }
+}
+
+#[test]
+fn what_runs_do_not_support_is_exit_status_1_with_the_reason() {
+    let scratch = tempfile::tempdir().unwrap();
+    let run = real_run();
+    let expect = |arguments: &[&str], kind: SizeNoteKind, text: &str| {
+        let output = size(arguments);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(stderr(&output).contains(text), "{}", stderr(&output));
+        let result = json(&size(&[arguments, &["--json"]].concat()));
+        assert!(result.answers.is_empty());
+        assert_eq!(result.refusals[0].kind, kind);
+    };
+    let other = changed(scratch.path(), "other", "6.18.44", "6.19.1");
+    expect(
+        &["--target", "5k", "--from", &run, "--from", &other],
+        SizeNoteKind::MixedMachines,
+        "different machines",
+    );
+    expect(
+        &["--target", "5k", "--objective", "p99=20us", "--from", &run],
+        SizeNoteKind::ObjectiveNeverMet,
+        "missed at every measured load",
+    );
+    expect(
+        &["--target", "5k", "--payload", "4KiB", "--from", &run],
+        SizeNoteKind::NotMeasured,
+        "measured: 1024 bytes",
+    );
+    expect(
+        &["--target", "5k", "--mode", "ambient", "--from", &run],
+        SizeNoteKind::NotMeasured,
+        "modes with proxies: gateway, sidecar",
+    );
+    let empty = changed(scratch.path(), "empty", "", "");
+    fs::write(Path::new(&empty).join("trials.jsonl"), "").unwrap();
+    expect(&["--target", "5k", "--from", &empty], SizeNoteKind::NoValidTrial, "No trial");
+}
+
+#[test]
+fn wrong_use_is_exit_status_2() {
+    let scratch = tempfile::tempdir().unwrap();
+    let run = real_run();
+    let prices = |text: &str| {
+        let file = scratch.path().join("prices.yaml");
+        fs::write(&file, text).unwrap();
+        file.to_str().expect("a plain name").to_owned()
+    };
+    let good = prices("cpu-hour: 0.04\ngb-hour: 0.005\nper-replica-hour: 0.01\ncurrency: EUR\n");
+    let output = size(&["--target", "5k", "--prices", &good, "--from", &run]);
+    assert!(
+        output.status.success() && stdout(&output).contains("EUR"),
+        "{}{}",
+        stdout(&output),
+        stderr(&output)
+    );
+    let wrong = prices("cpu-hour: 0.04\ngb-hours: 0.005\n");
+    for (arguments, said) in [
+        (vec!["--target", "5k", "--from", "nowhere"], "nowhere"),
+        (vec!["--target", "fast", "--from", &run], "not a rate"),
+        (vec!["--target", "5k", "--headroom", "100%", "--from", &run], "at most 95%"),
+        (vec!["--target", "5k", "--objective", "rate=5", "--from", &run], "--target asks for"),
+        (vec!["--target", "5k", "--cpu-hour", "0.04", "--from", &run], "--gb-hour"),
+        (vec!["--target", "5k", "--prices", &wrong, "--from", &run], "gb-hour"),
+        (vec!["--target", "5k", "--mode", "none", "--from", &run], "possible values"),
+        (vec!["--target", "5k"], "--from"),
+    ] {
+        let output = size(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
+    }
+}
