@@ -8,7 +8,6 @@ use crate::istio::{ControlPlane, IstioPrograms, MeshNamespaces};
 use crate::lab::Lab;
 use experiment::environment::DeploymentSpec;
 use experiment::topology::Resources;
-use mesh::istio::token::TokenIssuer;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -63,8 +62,6 @@ pub(crate) struct MeshContext<'a> {
     pub control_plane: Rc<ControlPlane>,
     /// One namespace per namespace of the topology, in its order.
     pub namespaces: MeshNamespaces,
-    /// Signs the tokens that requests show, where the experiment asks for them.
-    pub tokens: Option<TokenIssuer>,
     /// Where proxies find the WebAssembly module that they are to run.
     pub wasm_module: Option<PathBuf>,
 }

@@ -11,9 +11,10 @@ use crate::observe::host::{Sources, describe};
 use crate::{dataplane, entry, exit, redirect};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::deploy::{Deployment, Environment};
-use experiment::environment::{DeploymentSpec, EnvironmentError};
+use experiment::environment::{DeploymentSpec, EnvironmentError, Scenario};
 use experiment::schema::Host;
 use experiment::{MeshKind, Mode};
+use mesh::filters::Filter;
 use std::path::Path;
 
 impl LocalLab {
@@ -53,6 +54,9 @@ impl Environment for LocalLab {
         if let Some(ambient) = self.ambient.get() {
             host.versions.push(ambient.ztunnel.recorded());
         }
+        if let Some(filters) = self.filters.get() {
+            host.versions.extend(filters.all().map(Installed::recorded));
+        }
         host
     }
 
@@ -84,6 +88,11 @@ impl Environment for LocalLab {
                 exit::check(exit, mode)
             }
         }
+    }
+
+    fn check_scenario(&self, scenario: Scenario) -> Result<()> {
+        let has_services = Filter::of(scenario).iter().any(|filter| filter.service().is_some());
+        if has_services { self.filter_programs().map(drop) } else { Ok(()) }
     }
 
     fn deploy(&mut self, spec: &DeploymentSpec, label: &str) -> Result<Box<dyn Deployment + '_>> {

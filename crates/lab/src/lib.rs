@@ -19,6 +19,7 @@ pub mod doctor;
 mod entry;
 pub mod environment;
 mod exit;
+mod filters;
 pub mod istio;
 mod life;
 mod local_lab;

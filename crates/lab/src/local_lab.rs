@@ -4,6 +4,7 @@ use crate::Result;
 use crate::certificates::RunAuthority;
 use crate::components::{Component, Installed, Overrides, find};
 use crate::context::DeploymentContext;
+use crate::filters::FilterPrograms;
 use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms};
 use crate::lab::Lab;
 use crate::observe::HostProc;
@@ -31,6 +32,8 @@ pub struct LocalLab {
     /// What `mesh: istio` runs, found once too.
     pub(crate) istio: OnceCell<IstioPrograms>,
     pub(crate) ambient: OnceCell<AmbientPrograms>,
+    /// What scenarios with filters run.
+    pub(crate) filters: OnceCell<FilterPrograms>,
     /// Deployments so far; keeps their private directories and namespaces apart.
     deployments: Cell<usize>,
     /// The control plane of `mesh: istio`, from its first trial on.
@@ -56,6 +59,7 @@ impl LocalLab {
             envoy: OnceCell::new(),
             istio: OnceCell::new(),
             ambient: OnceCell::new(),
+            filters: OnceCell::new(),
             deployments: Cell::new(0),
             control_plane: RefCell::new(None),
             control_planes: Cell::new(0),
@@ -120,6 +124,10 @@ impl LocalLab {
 
     pub(crate) fn ambient_programs(&self) -> Result<&AmbientPrograms> {
         once(&self.ambient, || AmbientPrograms::find(&self.programs.overrides))
+    }
+
+    pub(crate) fn filter_programs(&self) -> Result<&FilterPrograms> {
+        once(&self.filters, || FilterPrograms::find(&self.programs.overrides))
     }
 
     /// The control plane, started where there is none yet or where the last one has died, stands still or hangs.

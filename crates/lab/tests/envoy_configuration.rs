@@ -5,6 +5,7 @@ use experiment::environment::AccessLog;
 use lab::certificates::{CredentialFiles, RunAuthority};
 use lab::components::{Component, Overrides, find};
 use mesh::envoy::bootstrap::{Callee, Inbound, Position, ProxyConfiguration, configuration};
+use mesh::filters::GatewayFilters;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::Command;
@@ -47,6 +48,7 @@ fn positions(protocol: Protocol) -> [(&'static str, Position); 4] {
                 port: 8080,
                 callee: Callee { identity: None, ..callee(protocol) },
                 domains: None,
+                filters: GatewayFilters::default(),
             },
         ),
     ]

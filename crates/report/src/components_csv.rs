@@ -74,6 +74,7 @@ fn role(role: Role) -> &'static str {
         Role::App => "app",
         Role::Generator => "generator",
         Role::ControlPlane => "control-plane",
+        Role::FilterService => "filter-service",
         Role::Kernel => "kernel",
         Role::Observer => "observer",
     }

@@ -24,6 +24,7 @@ use crate::schema::holdings::ProxyHoldings;
 use crate::schema::host::Host;
 use crate::schema::load::LoadResult;
 use crate::schema::path::PathProof;
+use crate::settings::ingress::Scenario;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -37,6 +38,14 @@ pub trait Environment {
     /// # Errors
     /// A component or a kernel feature that the mode needs is absent.
     fn check_mode(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError>;
+
+    /// Checks that the services behind the filters of a scenario can run here.
+    ///
+    /// # Errors
+    /// A program is absent.
+    fn check_scenario(&self, _scenario: Scenario) -> Result<(), EnvironmentError> {
+        Ok(())
+    }
 
     /// Starts every workload and proxy of the specification and waits until all serve. The environment keeps their logs
     /// under `label`, which is unique in a run.

@@ -15,6 +15,8 @@ pub enum Role {
     Generator,
     /// What configures the proxies.
     ControlPlane,
+    /// A service that filters of a proxy ask about requests, such as an authorization service.
+    FilterService,
     /// CPU that the kernel spent for no process of the experiment.
     Kernel,
     /// Meshmeter's own sampling.

@@ -73,7 +73,9 @@ pub use load::{
 pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};
 pub use objective::{BoundResult, ObjectiveResult};
-pub use path::{CellPath, EdgeProof, PathProof, ProxyProof, ServiceProof, StreamProof};
+pub use path::{
+    CellPath, EdgeProof, FilterProbe, FilterProof, PathProof, ProxyProof, ServiceProof, StreamProof,
+};
 pub use pauses::{CpuPauses, LongPauses, Pauses};
 pub use published::PublishedFigure;
 pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};

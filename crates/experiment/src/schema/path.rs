@@ -23,9 +23,34 @@ pub struct PathProof {
     /// What was spoken between neighbours, from client to server; empty where there is no proxy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<HopProof>,
+    /// Filters of the gateway; empty where the scenario has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<FilterProof>,
     /// The edges of a topology that has several; empty if it has one, which is then the path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeProof>,
+}
+
+/// What shows that a filter of the gateway acted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FilterProof {
+    /// Name of the scenario that has this filter alone, such as `waf`.
+    pub name: String,
+    /// Requests that it, or the service behind it, checked in the trial, warm-up included; absent if unknown.
+    pub checks: Option<u64>,
+    /// Requests that the gateway received in the same time.
+    pub requests: u64,
+    /// Requests before the load that the filter must refuse or let pass.
+    pub probes: Vec<FilterProbe>,
+}
+
+/// A probe of a filter, before the load.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FilterProbe {
+    /// What was sent, such as `an attack by script`.
+    pub what: String,
+    /// Statuses of the responses; empty where there were none.
+    pub statuses: Vec<u16>,
 }
 
 /// Proof of one edge of a topology.

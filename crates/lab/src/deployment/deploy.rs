@@ -13,7 +13,6 @@ use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::ConfigurationPush;
 use experiment::topology::DriverPlacement;
-use jiff::{SignedDuration, Timestamp};
 use mesh::istio::nack::with_objects_behind;
 use mesh::istio::propagation::{Awaited, Expected, Running, wait_until_propagated};
 use mesh::istio::xds_status::wait_until_acknowledged;
@@ -29,12 +28,6 @@ use std::time::{Duration, Instant};
 /// A proxy takes about a second; more on a machine that is busy with other things.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-
-/// Allowed difference between the clocks of a token's issuer and verifier.
-const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
-
-/// Tokens outlive any trial.
-const TOKEN_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Brings up a deployment and waits until everything serves. What an error leaves is dropped, and so taken down.
 pub(crate) fn deploy<'lab>(
@@ -99,13 +92,15 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
         destinations.map(|driver| destination(&rollout, &parts, driver)).collect::<Result<_, _>>()?;
     let edges = edges(&rollout, &parts);
     let further_domain = parts.iter().find_map(|part| part.further_domain(&rollout));
-    let Rollout { pods, proxies, mesh, directories: mut _directories, .. } = rollout;
+    let filtered_gateways = parts.iter().flat_map(|part| part.filtered_gateways(&rollout)).collect();
+    let Rollout { pods, proxies, mesh, filters, directories: mut _directories, .. } = rollout;
     _directories.extend(parts.iter_mut().flat_map(|part| part.take_directories()));
     let tracing = mesh.as_ref().and_then(|mesh| {
         let fraction = spec.istio.tracing_fraction?;
         Some(Tracing { fraction, collector: mesh.control_plane.trace_collector()? })
     });
-    let supporting = mesh.as_ref().map(|mesh| mesh.control_plane.supporting()).unwrap_or_default();
+    let mut supporting = mesh.as_ref().map(|mesh| mesh.control_plane.supporting()).unwrap_or_default();
+    supporting.extend(filters.iter().flat_map(|filters| filters.supporting.iter().cloned()));
     let namespaces = mesh.map(|mesh| mesh.namespaces);
     Ok(LabDeployment::new(
         lab,
@@ -120,6 +115,8 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
             tracing,
             push,
             further_domain,
+            filters,
+            filtered_gateways,
             _directories,
             namespaces,
         },
@@ -211,9 +208,8 @@ fn destination(
         url: rollout.url(driver, &rollout.authority_of(driver.target), false),
         arguments: Vec::new(),
     });
-    if let Some(tokens) = rollout.mesh.as_ref().and_then(|mesh| mesh.tokens.as_ref()) {
-        let token = tokens.token(Timestamp::now() - CLOCK_SKEW, TOKEN_LIFETIME)?;
-        destination.arguments.extend(["--header".to_owned(), format!("authorization: Bearer {token}")]);
+    for header in rollout.request_headers()? {
+        destination.arguments.extend(["--header".to_owned(), header]);
     }
     Ok(destination)
 }

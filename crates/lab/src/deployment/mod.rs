@@ -27,6 +27,8 @@ use self::traffic::Gateway;
 use crate::Result;
 use crate::container::Container;
 use crate::entry::further_domain::FurtherDomain;
+use crate::filters::Filters;
+use crate::filters::proof::{BeforeLoad as FiltersBeforeLoad, FilteredGateway};
 use crate::istio::MeshNamespaces;
 use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
@@ -79,6 +81,8 @@ struct Parts {
     /// Time until the configuration had propagated; absent where proxies are not configured while they run.
     push: Option<ConfigurationPush>,
     further_domain: Option<FurtherDomain>,
+    filters: Option<Filters>,
+    filtered_gateways: Vec<FilteredGateway>,
     _directories: Vec<PrivateDir>,
     namespaces: Option<MeshNamespaces>,
 }
@@ -126,6 +130,7 @@ struct Trial {
     /// Of each pod with a service, by its name. A pod whose counters could not be read is not in here.
     services_before: BTreeMap<String, ServiceReading>,
     before_load: BeforeLoad,
+    filters_before_load: FiltersBeforeLoad,
 }
 
 impl Trial {
@@ -137,6 +142,7 @@ impl Trial {
             pooled_before: Vec::new(),
             services_before: BTreeMap::new(),
             before_load: BeforeLoad::default(),
+            filters_before_load: FiltersBeforeLoad::default(),
         }
     }
 }

@@ -4,6 +4,7 @@ use super::rollout::Rollout;
 use super::station::{Destination, ProxyId, Stations};
 use crate::Result;
 use crate::entry::further_domain::FurtherDomain;
+use crate::filters::proof::FilteredGateway;
 use crate::private_dir::PrivateDir;
 use experiment::topology::{Call, DriverPlacement};
 use mesh::istio::propagation::Expected;
@@ -50,6 +51,11 @@ pub(crate) trait Part {
     /// A domain that trials put in force while a gateway serves the others.
     fn further_domain(&self, _rollout: &Rollout<'_>) -> Option<FurtherDomain> {
         None
+    }
+
+    /// Gateways whose filters trials prove.
+    fn filtered_gateways(&self, _rollout: &Rollout<'_>) -> Vec<FilteredGateway> {
+        Vec::new()
     }
 
     fn take_directories(&mut self) -> Vec<PrivateDir> {

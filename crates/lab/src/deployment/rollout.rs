@@ -6,6 +6,7 @@ use crate::certificates::CredentialFiles;
 use crate::component_name::lab_name;
 use crate::container::ContainerUser;
 use crate::context::{DeploymentContext, MeshContext, ProxyResources};
+use crate::filters::Filters;
 use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES, ProxyKind};
 use crate::istio::{MeshNamespaces, wasm_module};
 use crate::local_lab::LocalLab;
@@ -20,8 +21,11 @@ use experiment::dataplane::{Entry, Exit, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::topology::script::DEFAULT_ENDPOINT;
 use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
+use jiff::{SignedDuration, Timestamp};
 use mesh::concurrent::try_side_by_side;
 use mesh::envoy::hop::Layer;
+use mesh::filters::Filter;
+use mesh::filters::probe::TOKEN_HEADER;
 use mesh::istio::configz::wait_until_processed;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
@@ -34,6 +38,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Allowed difference between the clocks of a token's issuer and verifier.
+const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
+/// Tokens outlive any trial.
+const TOKEN_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// Of services with several pods, without a control plane that would give them one.
 const FIRST_SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
@@ -52,6 +62,10 @@ pub(crate) struct Rollout<'a> {
     namespaces: Vec<&'a str>,
     /// Of each workload: position of its namespace, and its calls.
     links: Vec<Links>,
+    /// Signs the tokens that requests show; absent where they show none.
+    pub tokens: Option<TokenIssuer>,
+    /// Filters of the gateways that drivers reach; absent where the scenario has none.
+    pub filters: Option<Filters>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -91,14 +105,38 @@ impl<'a> Rollout<'a> {
         let mode = spec.parts();
         let namespaces = spec.topology.namespaces();
         let links = links(&spec.topology, &namespaces);
+        let has_tokens =
+            mesh.is_some() && spec.istio.authorization.jwt || Filters::of(spec).contains(&Filter::Jwt);
         let (pods, proxies, directories, topology_file) = Default::default();
-        let mut rollout =
-            Self { pods, proxies, mesh, context, mode, topology_file, directories, namespaces, links };
+        let mut rollout = Self {
+            pods,
+            proxies,
+            mesh,
+            context,
+            mode,
+            topology_file,
+            directories,
+            namespaces,
+            links,
+            tokens: has_tokens.then(TokenIssuer::create).transpose()?,
+            filters: None,
+        };
         rollout.create_pods()?;
         rollout.write_topology()?;
         rollout.start_services(|rollout, id| !rollout.queries_database(id))?;
         rollout.describe_pods(member)?;
+        rollout.filters = Filters::start(&mut rollout, lab)?;
         Ok(rollout)
+    }
+
+    /// Headers that requests of drivers show, such as `authorization: Bearer …`.
+    pub fn request_headers(&self) -> Result<Vec<String>> {
+        let token = self.tokens.as_ref().map(|tokens| {
+            let token = tokens.token(Timestamp::now() - CLOCK_SKEW, TOKEN_LIFETIME)?;
+            Ok(format!("{TOKEN_HEADER}: Bearer {token}"))
+        });
+        let of_filters = self.filters.iter().flat_map(|filters| &filters.headers).cloned();
+        token.into_iter().chain(of_filters.map(Ok)).collect()
     }
 
     pub fn topology(&self) -> &'a Topology {
@@ -402,7 +440,7 @@ impl<'a> Rollout<'a> {
     /// Objects that the experiment's switches ask for. Those of its own that are in no namespace of the mesh are there once.
     pub fn settings_objects(&self) -> Vec<Value> {
         let (spec, mesh) = (self.context.spec, self.mesh());
-        let keys = mesh.tokens.as_ref().map(TokenIssuer::public_keys);
+        let keys = self.tokens.as_ref().map(TokenIssuer::public_keys);
         let mut objects = Vec::new();
         for (index, namespace) in mesh.namespaces.names().iter().enumerate() {
             objects.extend(objects::for_namespace(spec, namespace, mesh.wasm_module.as_deref()));
@@ -524,7 +562,6 @@ fn open_mesh<'a>(lab: &'a LocalLab, context: &DeploymentContext<'a>) -> Result<M
     let programs = lab.istio_programs()?;
     let control_plane = lab.control_plane()?;
     control_plane.provide(context.lab, context.meshmeter, settings, &lab.progress)?;
-    let tokens = settings.authorization.jwt.then(TokenIssuer::create).transpose()?;
     let wasm_module =
         settings.wasm.as_ref().map(|file| wasm_module::give_to_proxies(context.lab, file)).transpose()?;
     let namespaces = MeshNamespaces::create(
@@ -534,7 +571,7 @@ fn open_mesh<'a>(lab: &'a LocalLab, context: &DeploymentContext<'a>) -> Result<M
         &context.spec.topology.namespaces(),
         waypoint::namespace_labels(context.spec.parts().data_plane),
     )?;
-    Ok(MeshContext { programs, control_plane, namespaces, tokens, wasm_module })
+    Ok(MeshContext { programs, control_plane, namespaces, wasm_module })
 }
 
 fn service_addresses(made: &[Value]) -> BTreeMap<(&str, &str), Ipv4Addr> {

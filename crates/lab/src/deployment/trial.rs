@@ -8,6 +8,7 @@ use crate::Result;
 use crate::certificates::write_private;
 use crate::component_name::{file_name, lab_name};
 use crate::container::{ContainerSpec, ContainerUser, ErrorOutput, StandardInput};
+use crate::filters::proof::received;
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Proxy;
 use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, TrialEvidence};
@@ -15,7 +16,7 @@ use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::{FurtherDomain, PathProof};
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
-use mesh::proof::{Accepts, CountedService};
+use mesh::proof::{Accepts, CountedService, filters};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;
@@ -34,6 +35,10 @@ impl LabDeployment<'_> {
         self.drivers = Drivers::default();
         let (number, pooled_before) = (self.trial.number + 1, std::mem::take(&mut self.trial.pooled_before));
         self.trial = Trial { number, pooled_before, ..Trial::in_directory(log_dir) };
+        // Before any counter is read: probes are requests.
+        if let Some(filters) = &self.parts.filters {
+            self.trial.filters_before_load = filters.before_load(&self.parts.filtered_gateways);
+        }
         let proxies = side_by_side(&self.parts.proxies, |proxy: &Proxy| proxy.counters.counters());
         self.trial.proxies_before = proxies
             .into_iter()
@@ -140,6 +145,7 @@ impl LabDeployment<'_> {
             tracing.prove(&edges, &mut path, is_over);
         }
         path.reasons.extend(self.rules.changes(self.pods()));
+        self.prove_filters(&replicas, &mut path);
         let failed = || self.components().filter(|(_, container)| container.failed().is_some());
         let log_tails = failed().map(|(name, container)| (name.to_owned(), container.last_lines())).collect();
         let hints = failed().map(|(_, container)| container.log_hint()).collect();
@@ -219,6 +225,15 @@ impl LabDeployment<'_> {
         let (domain, namespaces) = (further_domain.as_ref()?, namespaces.as_mut()?);
         let lab = &self.lab.lab;
         (!is_over).then(|| domain.measure(&mut namespaces.objects, || lab.check_not_stopped()))
+    }
+
+    fn prove_filters(&mut self, replicas: &[Replica], path: &mut PathProof) {
+        let Parts { filters: Some(filters), filtered_gateways: gateways, .. } = &self.parts else { return };
+        let before = std::mem::take(&mut self.trial.filters_before_load);
+        let counted = filters.counted(before, gateways, replicas);
+        let (proofs, reasons) = filters::prove(&counted, received(gateways, replicas));
+        path.filters = proofs;
+        path.reasons.extend(reasons);
     }
 
     fn station(&self, name: &str) -> Option<&Station> {

@@ -6,7 +6,8 @@ use crate::certificates::{CredentialFiles, Credentials};
 use crate::component_name::lab_name;
 use crate::container::ContainerUser;
 use crate::deployment::rollout::Rollout;
-use crate::deployment::station::Destination;
+use crate::deployment::station::{Destination, ProxyId};
+use crate::filters::proof::FilteredGateway;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use experiment::environment::{EnvironmentError, ErrorContext as _, Estate, Scenario};
@@ -132,6 +133,8 @@ impl Domains {
             authority: &client.authority_pem,
             own: (tls == IngressTls::Mutual).then_some((&client.certificate_pem, &client.key_pem)),
         });
+        let mut probe = GatewayProbe::new(pod.port(PORT), credential.as_ref())?;
+        probe.headers = rollout.request_headers()?;
         Ok(Self {
             estate: Arc::clone(&spec.ingress),
             gateway: gateway.to_owned(),
@@ -139,7 +142,7 @@ impl Domains {
             rewrite: rewrite(rollout, target)?,
             address: pod.address(),
             tls,
-            probe: GatewayProbe::new(pod.port(PORT), credential.as_ref())?,
+            probe,
             client_files,
         })
     }
@@ -222,6 +225,17 @@ impl Domains {
             path: self.last_path(),
             objects,
             probe: self.probe.clone(),
+        }
+    }
+
+    /// The gateway with its filters, which are probed at its first domain.
+    pub fn filtered(&self, proxy: ProxyId, connection_manager: &str) -> FilteredGateway {
+        FilteredGateway {
+            proxy,
+            connection_manager: connection_manager.to_owned(),
+            probe: self.probe.clone(),
+            host: self.host(1),
+            path: self.last_path(),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::dataplane::static_envoy::callee;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{Destination, ProxyId, Station, Stations};
+use crate::filters::proof::FilteredGateway;
 use crate::private_dir::PrivateDir;
 use crate::running::StaticEnvoyFactory;
 use crate::running::service::SERVICE_PORT;
@@ -17,6 +18,8 @@ use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
 use mesh::envoy::bootstrap::{Callee, Position};
 use mesh::envoy::domains::{DomainHost, Domains as StaticDomains};
+use mesh::envoy::hop::Hop;
+use mesh::filters::GatewayFilters;
 use mesh::istio::objects::ingress::PORT;
 use mesh::proof::Evidence;
 use std::collections::BTreeMap;
@@ -33,6 +36,7 @@ pub(super) struct StaticGateway<'a> {
 }
 
 struct Gateway {
+    hop: Hop,
     evidence: Evidence,
     pod: usize,
     proxy: ProxyId,
@@ -51,7 +55,8 @@ impl<'a> StaticGateway<'a> {
         let pod = rollout.create_proxy_pod(name, rollout.namespace_index(target))?;
         let has_domains = rollout.context.spec.ingress.declared;
         let port = if has_domains { PORT } else { SERVICE_PORT };
-        let mut evidence = callee.hop_of_gateway(port).evidence(false);
+        let hop = callee.hop_of_gateway(port);
+        let mut evidence = hop.evidence(false);
         let mut domains = None;
         let position = if has_domains {
             let client = domains::client_files(rollout, name)?;
@@ -62,12 +67,12 @@ impl<'a> StaticGateway<'a> {
             domains = Some(served);
             position
         } else {
-            Position::Gateway { port, callee, domains: None }
+            Position::Gateway { port, callee, domains: None, filters: GatewayFilters::default() }
         };
         let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
         let started = factory.start(&mut rollout.pods.infrastructure[pod], name, position, None)?;
         let proxy = rollout.add_proxies(vec![started])[0];
-        Ok(Gateway { evidence, pod, proxy, port, domains })
+        Ok(Gateway { hop, evidence, pod, proxy, port, domains })
     }
 
     /// Writes the certificates of the domains, which go with the deployment.
@@ -99,7 +104,9 @@ impl<'a> StaticGateway<'a> {
             takes_certificates: spec.ingress_tls() == IngressTls::Mutual,
             is_tls12: estate.scenario == Scenario::Tls12,
         };
-        Ok(Position::Gateway { port: PORT, callee, domains: Some(domains) })
+        let filters = rollout.filters.as_ref().map(|filters| filters.configuration.clone());
+        let filters = filters.unwrap_or_default();
+        Ok(Position::Gateway { port: PORT, callee, domains: Some(domains), filters })
     }
 }
 
@@ -153,6 +160,14 @@ impl Part for StaticGateway<'_> {
             domains.check_others_are_refused()?;
         }
         Ok(Vec::new())
+    }
+
+    fn filtered_gateways(&self, _rollout: &Rollout<'_>) -> Vec<FilteredGateway> {
+        let filtered = |gateway: &Gateway| {
+            let domains = gateway.domains.as_ref()?;
+            Some(domains.filtered(gateway.proxy, &gateway.hop.connection_manager))
+        };
+        self.gateways.values().filter_map(filtered).collect()
     }
 
     fn take_directories(&mut self) -> Vec<PrivateDir> {

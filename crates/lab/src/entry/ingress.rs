@@ -11,6 +11,7 @@ use crate::dataplane::sidecar::{before_sidecar, cluster};
 use crate::deployment::part::Part;
 use crate::deployment::rollout::{AgentStart, Rollout};
 use crate::deployment::station::{Destination, ProxyId, Station, Stations};
+use crate::filters::proof::FilteredGateway;
 use crate::istio::agent::ProxyKind;
 use crate::private_dir::PrivateDir;
 use crate::running::GatewayPod;
@@ -18,9 +19,9 @@ use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
 use mesh::envoy::hop::Hop;
-use mesh::istio::objects::estate;
 use mesh::istio::objects::ingress::{self, Credential, PORT};
 use mesh::istio::objects::subject::Subject;
+use mesh::istio::objects::{self, estate};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
 use serde_json::Value;
@@ -68,7 +69,7 @@ impl Part for Ingress {
             let port = ServicePort { name: ingress::port_name(workload.protocol, tls), port: PORT };
             // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
             let pod = GatewayPod::create(rollout, (ingress::NAME, namespace), Membership::Outside, &[port])?;
-            let statistics = statistics(&hop(rollout, target), rollout.context.spec.ingress.declared);
+            let statistics = statistics(rollout, &hop(rollout, target));
             let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
             agents.push(AgentStart { resources: rollout.context.gateway_resources(), ..agent });
             let (mut served, mut client_files) = (None, None);
@@ -94,7 +95,10 @@ impl Part for Ingress {
                 Some(domains) => domains.estate(rollout, subject).objects(),
                 None => ingress::objects(rollout.context.spec, subject, host),
             };
-            [pod.service(), rollout.with_subject(*target, route)].concat()
+            let filters = rollout.filters.iter().flat_map(|filters| {
+                objects::filters::objects(&filters.configuration, rollout.mesh_namespace(*target))
+            });
+            [pod.service(), rollout.with_subject(*target, route), filters.collect()].concat()
         };
         self.gateways.iter().flat_map(objects).collect()
     }
@@ -159,6 +163,14 @@ impl Part for Ingress {
         let (number, objects) =
             rollout.with_subject(gateway.target, |subject| domains.estate(rollout, subject).further());
         Some(domains.further(number, objects))
+    }
+
+    fn filtered_gateways(&self, rollout: &Rollout<'_>) -> Vec<FilteredGateway> {
+        let filtered = |gateway: &Gateway| {
+            let domains = gateway.domains.as_ref()?;
+            Some(domains.filtered(gateway.proxy, &hop(rollout, gateway.target).connection_manager))
+        };
+        self.gateways.iter().filter_map(filtered).collect()
     }
 
     fn take_directories(&mut self) -> Vec<PrivateDir> {
@@ -226,10 +238,13 @@ fn hop(rollout: &Rollout<'_>, target: WorkloadId) -> Hop {
 
 /// Prefixes of the statistics that prove its path, the client's TLS included. Each domain's routes have seven of their own
 /// (`http.outbound_0.0.0.0_8443.rds.…`), which are left out.
-fn statistics(hop: &Hop, has_domains: bool) -> Vec<String> {
+fn statistics(rollout: &Rollout<'_>, hop: &Hop) -> Vec<String> {
     let mut prefixes = hop.statistics();
+    let filters =
+        rollout.filters.iter().flat_map(|filters| filters.configuration.counters(&hop.connection_manager));
+    prefixes.extend(filters);
     prefixes.push(format!("listener.{}", listener()));
-    if has_domains {
+    if rollout.context.spec.ingress.declared {
         let http = format!("http.{}", hop.connection_manager);
         prefixes.retain(|prefix| *prefix != http);
         let others = ('a'..='z').filter(|first| *first != 'r').map(String::from);
@@ -248,5 +263,7 @@ fn expected(rollout: &Rollout<'_>, Gateway { target, host, domains, .. }: &Gatew
     let endpoints = rollout.endpoints_of(target).into_iter();
     let endpoints = endpoints.map(|endpoint| Expected::Endpoint(hop.cluster.clone(), endpoint));
     let route = domains.is_none().then(|| Expected::route(&hop, host));
-    endpoints.chain([Expected::Listener(listener())]).chain(route).collect()
+    let services = rollout.filters.iter().flat_map(|filters| filters.configuration.endpoints());
+    let services = services.map(|(service, endpoint)| Expected::Endpoint(service.cluster(), endpoint));
+    endpoints.chain(services).chain([Expected::Listener(listener())]).chain(route).collect()
 }

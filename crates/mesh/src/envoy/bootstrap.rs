@@ -63,8 +63,12 @@ fn statistics(position: &Position) -> Value {
     let mut exact: Vec<String> = exact.collect();
     let no_certificate =
         domains::statistics(position).map(|listener| format!("{listener}.ssl.no_certificate"));
-    let further: Vec<String> =
-        of_gateway(position).into_iter().chain(no_certificate).filter(|name| !exact.contains(name)).collect();
+    let further: Vec<String> = of_gateway(position)
+        .into_iter()
+        .chain(no_certificate)
+        .chain(position.filter_counters())
+        .filter(|name| !exact.contains(name))
+        .collect();
     exact.extend(further);
     let patterns: Vec<Value> = exact.iter().map(|name| json!({"exact": name})).collect();
     json!({"use_all_default_tags": false, "stats_matcher": {"inclusion_list": {"patterns": patterns}}})

@@ -2,6 +2,7 @@
 
 use super::credentials::CredentialFiles;
 use super::spec::{Callee, Position, ProxyConfiguration};
+use crate::filters::{FilterService, GatewayFilters};
 use serde_json::{Value, json};
 use std::net::SocketAddrV4;
 
@@ -15,6 +16,8 @@ const UNLIMITED: u32 = u32::MAX;
 pub(super) fn clusters(proxy: &ProxyConfiguration) -> Vec<Value> {
     let mut clusters: Vec<Value> =
         proxy.position.callees().iter().map(|callee| service_cluster(proxy, callee)).collect();
+    let filters = proxy.position.filters().into_iter().flat_map(GatewayFilters::endpoints);
+    clusters.extend(filters.map(|(service, endpoint)| filter_cluster(proxy, service, endpoint)));
     if let Position::Sidecar { inbound, callees } = &proxy.position {
         clusters.extend((!callees.is_empty()).then(black_hole));
         clusters.extend(inbound.as_ref().map(|inbound| application_cluster(proxy, inbound.port)));
@@ -29,21 +32,37 @@ fn black_hole() -> Value {
 /// The service's endpoints. Istio sends them by EDS; here they are in the file.
 fn service_cluster(proxy: &ProxyConfiguration, callee: &Callee) -> Value {
     let name = callee.cluster_name();
-    let address = |endpoint: &SocketAddrV4| json!({"endpoint": {"address": {"socket_address": {"address": endpoint.ip(), "port_value": endpoint.port()}}}});
-    let endpoints: Vec<Value> = callee.endpoints.iter().map(address).collect();
     // What the service's port is said to speak, and no more: Istio's default (`h2UpgradePolicy: DO_NOT_UPGRADE`).
     let options =
         if callee.protocol.multiplexes() { "http2_protocol_options" } else { "http_protocol_options" };
-    let mut cluster = common(&name, &json!({"explicit_http_config": {options: {}}}));
+    let mut cluster = static_cluster(proxy, &name, options, &callee.endpoints);
+    if let (Some(credentials), Some(identity)) = (&proxy.credentials, &callee.identity) {
+        cluster["transport_socket"] = upstream_tls(credentials, callee, identity);
+    }
+    cluster
+}
+
+/// The service behind a filter, in plain text.
+fn filter_cluster(proxy: &ProxyConfiguration, service: FilterService, endpoint: SocketAddrV4) -> Value {
+    let options = if service.speaks_grpc { "http2_protocol_options" } else { "http_protocol_options" };
+    static_cluster(proxy, &service.cluster(), options, &[endpoint])
+}
+
+fn static_cluster(
+    proxy: &ProxyConfiguration,
+    name: &str,
+    protocol_options: &str,
+    endpoints: &[SocketAddrV4],
+) -> Value {
+    let address = |endpoint: &SocketAddrV4| json!({"endpoint": {"address": {"socket_address": {"address": endpoint.ip(), "port_value": endpoint.port()}}}});
+    let endpoints: Vec<Value> = endpoints.iter().map(address).collect();
+    let mut cluster = common(name, &json!({"explicit_http_config": {protocol_options: {}}}));
     cluster["type"] = json!("STATIC");
     cluster["lb_policy"] = json!("LEAST_REQUEST");
     cluster["load_assignment"] = json!({
         "cluster_name": name,
         "endpoints": [{"lb_endpoints": endpoints}],
     });
-    if let (Some(credentials), Some(identity)) = (&proxy.credentials, &callee.identity) {
-        cluster["transport_socket"] = upstream_tls(credentials, callee, identity);
-    }
     if let Some(mark) = proxy.socket_mark {
         cluster["upstream_bind_config"] = json!({"socket_options": mark_option(mark)});
     }

@@ -2,6 +2,7 @@
 //! Settings follow Istio's `buildHTTPConnectionManager` (pilot/pkg/networking/core/listener_builder.go).
 
 use super::spec::{Callee, Inbound, Position, ProxyConfiguration, gateway_prefix};
+use crate::filters::GatewayFilters;
 use experiment::environment::AccessLog;
 use serde_json::{Value, json};
 
@@ -75,7 +76,7 @@ fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> V
             "@type": "type.googleapis.com/envoy.extensions.request_id.uuid.v3.UuidRequestIdConfig",
             "use_request_id_for_trace_sampling": true,
         }},
-        "http_filters": http_filters(),
+        "http_filters": http_filters(&proxy.position),
         "access_log": access_log(proxy.access_log),
         "route_config": {"name": name, "validate_clusters": false, "virtual_hosts": virtual_hosts},
     })
@@ -83,23 +84,32 @@ fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> V
 
 /// Istio's chain less what only its own build has (`istio.metadata_exchange`, `istio.alpn`, `istio.stats`). The filters
 /// that do nothing until they are configured are kept: every request of a mesh passes them too.
-fn http_filters() -> Value {
-    json!([
-        {"name": "envoy.filters.http.grpc_stats", "typed_config": {
+fn http_filters(position: &Position) -> Value {
+    let mut filters = common_filters();
+    let router = filters.pop();
+    filters.extend(position.filters().into_iter().flat_map(GatewayFilters::http_filters));
+    filters.extend(router);
+    filters.into()
+}
+
+fn common_filters() -> Vec<Value> {
+    let filters = [
+        json!({"name": "envoy.filters.http.grpc_stats", "typed_config": {
             "@type": "type.googleapis.com/envoy.extensions.filters.http.grpc_stats.v3.FilterConfig",
             "emit_filter_state": true,
             "stats_for_all_methods": false,
-        }},
-        {"name": "envoy.filters.http.fault", "typed_config": {
+        }}),
+        json!({"name": "envoy.filters.http.fault", "typed_config": {
             "@type": "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault",
-        }},
-        {"name": "envoy.filters.http.cors", "typed_config": {
+        }}),
+        json!({"name": "envoy.filters.http.cors", "typed_config": {
             "@type": "type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors",
-        }},
-        {"name": "envoy.filters.http.router", "typed_config": {
+        }}),
+        json!({"name": "envoy.filters.http.router", "typed_config": {
             "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router",
-        }},
-    ])
+        }}),
+    ];
+    filters.into()
 }
 
 /// The service's host and its address. Others get a 404, where Istio would pass them through: a request that strays must

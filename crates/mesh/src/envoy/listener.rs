@@ -18,7 +18,7 @@ pub(super) fn listeners(proxy: &ProxyConfiguration) -> Vec<Value> {
             let inbound = inbound.iter().map(|inbound| virtual_inbound(proxy, inbound));
             outbound.chain(services).chain(inbound).collect()
         }
-        Position::Gateway { port, callee, domains: Some(domains) } => {
+        Position::Gateway { port, callee, domains: Some(domains), .. } => {
             vec![domains::listener(proxy, *port, callee, domains)]
         }
         Position::Gateway { port, .. } => vec![gateway(proxy, *port)],

@@ -3,6 +3,7 @@
 use super::credentials::CredentialFiles;
 use super::domains::Domains;
 use super::hop::{Hop, Layer, Peer};
+use crate::filters::GatewayFilters;
 use crate::names::{INBOUND_PORT, OUTBOUND_PORT};
 use experiment::Protocol;
 use experiment::environment::AccessLog;
@@ -31,6 +32,7 @@ pub enum Position {
         callee: Callee,
         /// By TLS; absent: plain HTTP for any host.
         domains: Option<Domains>,
+        filters: GatewayFilters,
     },
 }
 
@@ -94,6 +96,21 @@ impl Position {
         match self {
             Self::Sidecar { callees, .. } => callees,
             Self::Gateway { callee, .. } => std::slice::from_ref(callee),
+        }
+    }
+
+    pub(super) fn filters(&self) -> Option<&GatewayFilters> {
+        match self {
+            Self::Gateway { filters, .. } => Some(filters),
+            Self::Sidecar { .. } => None,
+        }
+    }
+
+    /// Counters that prove its filters.
+    pub(super) fn filter_counters(&self) -> Vec<String> {
+        match self {
+            Self::Gateway { port, filters, .. } => filters.counters(&gateway_prefix(*port)).collect(),
+            Self::Sidecar { .. } => Vec::new(),
         }
     }
 

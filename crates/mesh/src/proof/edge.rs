@@ -82,6 +82,7 @@ impl<'a> Edges<'a> {
             service: service.map(CountedService::proof),
             tracing: None,
             hops,
+            filters: Vec::new(),
             edges: edges.map(edge_proof).collect(),
         }
     }

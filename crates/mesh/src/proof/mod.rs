@@ -11,6 +11,7 @@ pub mod counters;
 pub(crate) mod delta;
 pub mod edge;
 pub mod evidence;
+pub mod filters;
 mod finding;
 mod hops;
 mod place;

@@ -28,6 +28,7 @@ mod observation;
 mod policies;
 mod proxies;
 mod raw_tcp;
+mod scenarios;
 mod together;
 mod traffic;
 mod trial;
@@ -140,6 +141,9 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("all_switches_go_together", together::all_switches_go_together),
     ("graphs_run_without_a_control_plane", entries::graphs_run_without_a_control_plane),
     ("each_ingress_leads_into_a_graph", entries::each_ingress_leads_into_a_graph),
+    ("every_filter_acts_at_a_static_gateway", scenarios::every_filter_acts_at_a_static_gateway),
+    ("every_filter_acts_at_the_ingress_gateway", scenarios::every_filter_acts_at_the_ingress_gateway),
+    ("filters_read_http2", scenarios::filters_read_http2),
 ];
 
 const WITH_ZTUNNEL: &[(&str, Case)] = &[

@@ -68,7 +68,8 @@ fn group_of(usage: &ComponentUsage) -> Option<ResourceGroup> {
         Role::Generator => Some(ResourceGroup::Generators),
         Role::Proxy => Some(ResourceGroup::Mesh),
         Role::ControlPlane => (usage.name == "istiod").then_some(ResourceGroup::Mesh),
-        Role::Kernel | Role::Observer => None,
+        // Nothing is published of what these are given.
+        Role::FilterService | Role::Kernel | Role::Observer => None,
     }
 }
 

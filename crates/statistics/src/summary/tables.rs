@@ -24,11 +24,11 @@ pub(super) struct Tables<'a> {
     service: Vec<FigureTable>,
     throughput: FigureTable,
     /// CPU of all components of a role, and the same per 1000 requests/s.
-    cpu: [(Role, FigureTable, FigureTable); 2],
+    cpu: [(Role, FigureTable, FigureTable); SUMMED_ROLES.len()],
 }
 
 /// Roles whose components are summed.
-const ROLES: [Role; 2] = [Role::Proxy, Role::ControlPlane];
+pub(super) const SUMMED_ROLES: [Role; 3] = [Role::Proxy, Role::FilterService, Role::ControlPlane];
 
 /// One of a result's distributions.
 type Times = fn(&LoadResult) -> &HistogramSummary;
@@ -52,13 +52,13 @@ impl<'a> Tables<'a> {
             response: Vec::new(),
             service: Vec::new(),
             throughput: FigureTable::default(),
-            cpu: ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
+            cpu: SUMMED_ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
         };
         tables.response = TimeFigure::ALL.into_iter().map(|figure| tables.times(RESPONSE, figure)).collect();
         tables.service = TimeFigure::ALL.into_iter().map(|figure| tables.times(SERVICE, figure)).collect();
         tables.throughput =
             tables.table(Figure::Throughput, |trial| Some(trial.result.as_ref()?.rate.completed));
-        tables.cpu = ROLES.map(|role| {
+        tables.cpu = SUMMED_ROLES.map(|role| {
             let cores = tables.table(Figure::Cpu, |trial| Some(Sum::of(role, trial)?.cpu_cores));
             let per_request = |trial: &TrialRecord| Sum::of(role, trial)?.cpu_cores_per_1000_rps();
             (role, cores, tables.table(Figure::Cpu, per_request))

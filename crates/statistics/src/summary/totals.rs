@@ -3,12 +3,12 @@
 //! Sums are made within each trial, so that their intervals know that what one component did not do another may have done.
 
 use super::estimates::estimate;
-use super::tables::Tables;
+use super::tables::{SUMMED_ROLES, Tables};
 use experiment::schema::{CellKey, ComponentUsage, Figure, Role, RoleTotal, TrialRecord};
 
-/// Of the proxies and of the control plane of a cell; a role that no trial has a component of is left out.
+/// Of the proxies, of the services behind their filters and of the control plane of a cell; a role that no trial has a component of is left out.
 pub(super) fn totals(cell: CellKey<'_>, tables: &Tables<'_>) -> Vec<RoleTotal> {
-    [Role::Proxy, Role::ControlPlane].into_iter().filter_map(|role| total(role, cell, tables)).collect()
+    SUMMED_ROLES.into_iter().filter_map(|role| total(role, cell, tables)).collect()
 }
 
 fn total(role: Role, cell: CellKey<'_>, tables: &Tables<'_>) -> Option<RoleTotal> {

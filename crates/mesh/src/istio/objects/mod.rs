@@ -8,6 +8,7 @@ pub mod egress;
 pub mod estate;
 mod extension;
 pub mod extra;
+pub mod filters;
 pub mod ingress;
 pub mod policy;
 pub mod subject;

@@ -64,16 +64,26 @@ pub(super) fn authorization(
         .map(|(name, rules)| policy("AuthorizationPolicy", &name, json!({"action": "ALLOW", "rules": rules})))
         .collect();
     if let Some(keys) = token_keys.filter(|_| settings.jwt) {
-        let name = |prefix: &str| format!("{prefix}-{}", subject.service);
-        // Forwarded, as is common; and the bytes that leave a waypoint are compared with those that were sent.
-        let rule = json!({"issuer": ISSUER, "jwks": keys, "forwardOriginalToken": true});
-        objects.push(policy("RequestAuthentication", &name("tokens"), json!({"jwtRules": [rule]})));
-        // Verification alone accepts requests without a token.
-        let without = json!([{"from": [{"source": {"notRequestPrincipals": ["*"]}}]}]);
-        let deny = json!({"action": "DENY", "rules": without});
-        objects.push(policy("AuthorizationPolicy", &name("deny-without-token"), deny));
+        let attach = |policy: &mut Value| attach(policy, spec, subject.service);
+        objects.extend(tokens((subject.namespace, subject.service), keys, attach));
     }
     objects
+}
+
+/// Policies for requests to this service or gateway: tokens are verified by these keys, and requests without one refused.
+pub(super) fn tokens((namespace, name): (&str, &str), keys: &str, attach: impl Fn(&mut Value)) -> [Value; 2] {
+    let policy = |kind: &str, prefix: &str, mut policy: Value| {
+        attach(&mut policy);
+        object(API, kind, (namespace, &format!("{prefix}-{name}")), &policy)
+    };
+    // Forwarded, as is common; and the bytes that leave a waypoint are compared with those that were sent.
+    let rule = json!({"issuer": ISSUER, "jwks": keys, "forwardOriginalToken": true});
+    // Verification alone accepts requests without a token.
+    let without = json!([{"from": [{"source": {"notRequestPrincipals": ["*"]}}]}]);
+    [
+        policy("RequestAuthentication", "tokens", json!({"jwtRules": [rule]})),
+        policy("AuthorizationPolicy", "deny-without-token", json!({"action": "DENY", "rules": without})),
+    ]
 }
 
 /// Attaches a policy to the proxy that reads requests before a Service: the waypoint, or the sidecars of its pods.

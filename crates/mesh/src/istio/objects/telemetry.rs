@@ -1,7 +1,7 @@
 //! Access logs and traces.
 
 use super::subject::object;
-use super::waypoint;
+use super::{filters, waypoint};
 use crate::names::service_host;
 use experiment::environment::{AccessLog, DeploymentSpec};
 use serde_json::{Value, json};
@@ -14,15 +14,16 @@ const TRACES: &str = "meshmeter-traces";
 
 /// Providers that the mesh configuration must have. The formats of the access log are Istio's defaults.
 pub fn extension_providers(system_namespace: &str) -> Value {
-    json!([
-        {"name": TEXT, "envoyFileAccessLog": {"path": "/dev/stdout"}},
-        {"name": JSON, "envoyFileAccessLog": {"path": "/dev/stdout", "logFormat": {"labels": {}}}},
-        {"name": TRACES, "opentelemetry": {
+    let own = [
+        json!({"name": TEXT, "envoyFileAccessLog": {"path": "/dev/stdout"}}),
+        json!({"name": JSON, "envoyFileAccessLog": {"path": "/dev/stdout", "logFormat": {"labels": {}}}}),
+        json!({"name": TRACES, "opentelemetry": {
             "service": service_host(TRACE_COLLECTOR, system_namespace),
             "port": TRACE_COLLECTOR_PORT,
             "http": {"path": "/v1/traces", "timeout": "5s"},
-        }},
-    ])
+        }}),
+    ];
+    own.into_iter().chain(filters::extension_providers()).collect()
 }
 
 pub(super) fn telemetry(spec: &DeploymentSpec, namespace: &str) -> Option<Value> {

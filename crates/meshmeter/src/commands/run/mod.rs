@@ -29,6 +29,7 @@ use crate::studies;
 use clock::SystemClock;
 use context::RunContext;
 use coordinator::Coordinator;
+use experiment::environment::Scenario;
 use experiment::environment::deploy::Environment;
 use experiment::schema::{Calibration, Pauses, UnavailableMode};
 use experiment::{Experiment, Override, Plan};
@@ -126,6 +127,7 @@ struct Session<'a> {
 impl Session<'_> {
     fn run(mut self, lab: &mut OnLab) -> Result<ExitCode, Failure> {
         let unavailable = self.leave_out_unavailable(lab.environment())?;
+        self.check_scenarios(lab.environment())?;
         check_memory(&self.plan)?;
         let mut folder = self.create_folder()?;
         let floor = on_lab::measure_noise_floor()?;
@@ -186,6 +188,14 @@ impl Session<'_> {
         }
         self.plan = Plan::new(&self.experiment, self.plan.seed);
         Ok(left_out)
+    }
+
+    fn check_scenarios(&self, environment: &dyn Environment) -> Result<(), Failure> {
+        let mut scenarios: Vec<Scenario> =
+            self.plan.trials.iter().map(|trial| trial.spec.ingress.scenario).collect();
+        scenarios.sort_by_key(|scenario| scenario.name());
+        scenarios.dedup();
+        Ok(scenarios.into_iter().try_for_each(|scenario| environment.check_scenario(scenario))?)
     }
 
     fn create_folder(&self) -> Result<RunFolder, Failure> {

@@ -1,6 +1,7 @@
 //! Proof of the path from the proxies' own counters, and what others published.
 
 use super::context::Context;
+use super::filters::{self, FilterRow};
 use crate::format;
 use experiment::Mode;
 use experiment::schema::{CellKey, HopProof, HopProtocol, ProxyProof, PublishedFigure, TrialRecord};
@@ -18,6 +19,8 @@ pub struct PathSection {
     unproven: Vec<String>,
     /// What was spoken on the way; empty in results that do not say.
     hops: Vec<HopRow>,
+    filters: Vec<FilterRow>,
+    filter_notes: Vec<&'static str>,
     /// Every valid trial proved its path.
     proven: bool,
     /// Something was to be traced.
@@ -113,7 +116,18 @@ pub fn path(context: &Context) -> Option<PathSection> {
         edges.map(|edge| format!("{} → {} of {}", edge.from, edge.to, cell.mode))
     });
     let unproven = unproven.collect();
-    (!rows.is_empty()).then_some(PathSection { rows, all, unproven, hops, proven, traced })
+    let filters = filters::rows(context);
+    let filter_notes = filters::notes(context, &filters);
+    (!rows.is_empty()).then_some(PathSection {
+        rows,
+        all,
+        unproven,
+        hops,
+        filters,
+        filter_notes,
+        proven,
+        traced,
+    })
 }
 
 /// Proxies that are alike together, where there are many.

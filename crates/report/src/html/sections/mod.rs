@@ -7,6 +7,7 @@ mod corrected;
 mod edges;
 mod evidence;
 mod factors;
+mod filters;
 mod findings;
 mod graph;
 mod holdings;

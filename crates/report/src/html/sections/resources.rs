@@ -146,11 +146,12 @@ fn in_order(cell: &Cell) -> Vec<ComponentGroup<'_>> {
     let mut groups = component_groups(cell);
     groups.sort_by_key(|group| match group.role {
         Role::Proxy => 0,
-        Role::ControlPlane => 1,
-        Role::App => 2,
-        Role::Generator => 3,
-        Role::Kernel => 4,
-        Role::Observer => 5,
+        Role::FilterService => 1,
+        Role::ControlPlane => 2,
+        Role::App => 3,
+        Role::Generator => 4,
+        Role::Kernel => 5,
+        Role::Observer => 6,
     });
     groups
 }

@@ -218,7 +218,11 @@ fn comparison_row(context: &Context, comparison: &ModeComparison, table: &Result
 
 /// All components of a role together.
 fn total_row(context: &Context, cell: &Cell, total: &RoleTotal, memory_unit: SizeUnit) -> ComponentRow {
-    let name = if total.role == Role::Proxy { "all proxies" } else { "all of the control plane" };
+    let name = match total.role {
+        Role::Proxy => "all proxies",
+        Role::FilterService => "all services of filters",
+        _ => "all of the control plane",
+    };
     let absent = || format::ABSENT.to_owned();
     let memory = |memory: Estimate| Interval::scaled(&memory, 1.0 / memory_unit.bytes()).text();
     ComponentRow {

@@ -1,0 +1,28 @@
+//! Programs of the services behind filters.
+
+use crate::Result;
+use crate::components::{Component, Installed, Overrides, find, find_rate_limit_store};
+
+#[derive(Clone, Debug)]
+pub(crate) struct FilterPrograms {
+    /// Authorization and firewall.
+    pub services: Installed,
+    pub rate_limit: Installed,
+    /// What the rate limit service counts in: its own store, or the user's Redis.
+    pub store: Installed,
+}
+
+impl FilterPrograms {
+    pub fn find(overrides: &Overrides) -> Result<Self> {
+        Ok(Self {
+            services: find(Component::FilterServices, overrides)?,
+            rate_limit: find(Component::RateLimit, overrides)?,
+            store: find_rate_limit_store(overrides)?,
+        })
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Installed> {
+        let own_store = self.store.component == Component::RateLimit;
+        [&self.services, &self.rate_limit].into_iter().chain((!own_store).then_some(&self.store))
+    }
+}

@@ -1,0 +1,174 @@
+//! Filters of a gateway, as scenarios name them. [`http`] is their configuration in Envoy, [`wasm`] the WebAssembly module,
+//! [`probe`] what shows that they refuse. Istio's objects for them are in [`crate::istio::objects::filters`].
+
+mod http;
+pub mod probe;
+pub mod wasm;
+
+pub use http::{SERVICE_TIMEOUT, service_limits};
+
+use experiment::environment::Scenario;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::PathBuf;
+
+/// Domain of the limits at the rate limit service.
+pub const LIMIT_DOMAIN: &str = "meshmeter";
+/// Key of the rate limit service's descriptor for requests that probe a limit.
+pub const PROBE_DESCRIPTOR: &str = "probe";
+/// Credential of requests that the authorization service allows.
+pub const CREDENTIAL_HEADER: &str = "x-api-key";
+/// Limits of all requests: far above any load.
+pub const LIMIT_PER_SECOND: u32 = 1_000_000_000;
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Filter {
+    Jwt,
+    ExtAuthzGrpc,
+    ExtAuthzHttp,
+    Wasm,
+    Waf,
+    LocalRateLimit,
+    GlobalRateLimit,
+}
+
+/// The service that a filter asks about each request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FilterService {
+    /// Name of its pod and component.
+    pub name: &'static str,
+    pub port: u16,
+    pub speaks_grpc: bool,
+}
+
+impl Filter {
+    /// The filters of a scenario, in the order in which requests pass them.
+    pub fn of(scenario: Scenario) -> &'static [Self] {
+        match scenario {
+            Scenario::ExtAuthzGrpc => &[Self::ExtAuthzGrpc],
+            Scenario::ExtAuthzHttp => &[Self::ExtAuthzHttp],
+            Scenario::Jwt => &[Self::Jwt],
+            Scenario::Wasm => &[Self::Wasm],
+            Scenario::Waf => &[Self::Waf],
+            Scenario::LocalRateLimit => &[Self::LocalRateLimit],
+            Scenario::GlobalRateLimit => &[Self::GlobalRateLimit],
+            Scenario::AllFilters => &[
+                Self::Jwt,
+                Self::ExtAuthzGrpc,
+                Self::Wasm,
+                Self::Waf,
+                Self::LocalRateLimit,
+                Self::GlobalRateLimit,
+            ],
+            Scenario::Direct
+            | Scenario::NoFilters
+            | Scenario::Tls12
+            | Scenario::Rsa
+            | Scenario::MutualTls
+            | Scenario::Resumption
+            | Scenario::FullHandshakes => &[],
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Jwt => Scenario::Jwt,
+            Self::ExtAuthzGrpc => Scenario::ExtAuthzGrpc,
+            Self::ExtAuthzHttp => Scenario::ExtAuthzHttp,
+            Self::Wasm => Scenario::Wasm,
+            Self::Waf => Scenario::Waf,
+            Self::LocalRateLimit => Scenario::LocalRateLimit,
+            Self::GlobalRateLimit => Scenario::GlobalRateLimit,
+        }
+        .name()
+    }
+
+    pub fn service(self) -> Option<FilterService> {
+        let service = |name, port, speaks_grpc| Some(FilterService { name, port, speaks_grpc });
+        match self {
+            Self::ExtAuthzGrpc => service("ext-authz", 9000, true),
+            Self::ExtAuthzHttp => service("ext-authz", 9000, false),
+            Self::Waf => service("waf", 9001, true),
+            Self::GlobalRateLimit => service("rate-limit", 8081, true),
+            Self::Jwt | Self::Wasm | Self::LocalRateLimit => None,
+        }
+    }
+
+    /// The gateway's counter of requests that passed this filter; absent if its service counts them.
+    pub fn counter(self, connection_manager: &str) -> Option<String> {
+        match self {
+            Self::Jwt => Some(format!("http.{connection_manager}.jwt_authn.allowed")),
+            Self::Wasm => Some(format!("wasmcustom.{}", wasm::COUNTER)),
+            Self::LocalRateLimit => Some(format!("{}.http_local_rate_limit.ok", http::LOCAL_LIMIT_PREFIX)),
+            Self::ExtAuthzGrpc | Self::ExtAuthzHttp | Self::Waf | Self::GlobalRateLimit => None,
+        }
+    }
+}
+
+impl FilterService {
+    /// Name by which the gateway knows it.
+    pub fn host(self) -> String {
+        format!("{}.filters.example", self.name)
+    }
+
+    /// The gateway's cluster of it, named as by Istio.
+    pub fn cluster(self) -> String {
+        format!("outbound|{}||{}", self.port, self.host())
+    }
+}
+
+/// The filters of a gateway with all that their configuration needs.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct GatewayFilters {
+    /// In the order in which requests pass them.
+    pub filters: Vec<Filter>,
+    /// Addresses of the services behind them.
+    pub services: Vec<(FilterService, Ipv4Addr)>,
+    /// Keys (JWKS) by which tokens are verified: needed by [`Filter::Jwt`].
+    pub token_keys: String,
+    /// Needed by [`Filter::Wasm`].
+    pub wasm_module: PathBuf,
+}
+
+impl GatewayFilters {
+    pub fn has(&self, filter: Filter) -> bool {
+        self.filters.contains(&filter)
+    }
+
+    /// Clusters of the services with their endpoints.
+    pub fn endpoints(&self) -> impl Iterator<Item = (FilterService, SocketAddrV4)> + '_ {
+        self.services.iter().map(|(service, address)| (*service, SocketAddrV4::new(*address, service.port)))
+    }
+
+    /// Counters of the gateway by which its filters are proven.
+    pub fn counters(&self, connection_manager: &str) -> impl Iterator<Item = String> {
+        self.filters.iter().filter_map(move |filter| filter.counter(connection_manager))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn scenarios_of_one_filter_have_its_name() {
+        for scenario in Scenario::ALL {
+            let filters = Filter::of(scenario);
+            if let [filter] = filters {
+                assert_eq!(filter.name(), scenario.name());
+            }
+            let ports: BTreeSet<u16> =
+                filters.iter().filter_map(|filter| Some(filter.service()?.port)).collect();
+            let services = filters.iter().filter(|filter| filter.service().is_some());
+            assert_eq!(services.count(), ports.len(), "{}", scenario.name());
+        }
+        assert_eq!(Filter::of(Scenario::AllFilters).len(), 6);
+    }
+
+    #[test]
+    fn every_filter_is_counted_once() {
+        for filter in Filter::of(Scenario::AllFilters) {
+            assert_ne!(filter.counter("gateway").is_some(), filter.service().is_some(), "{filter:?}");
+        }
+    }
+}

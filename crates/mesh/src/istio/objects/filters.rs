@@ -1,0 +1,136 @@
+//! Filters of an ingress gateway, as Istio's users write them: authorization by a policy with action `CUSTOM` and the mesh's
+//! extension providers, tokens by `RequestAuthentication`, WebAssembly by `TrafficExtension`. Istio has no objects for
+//! rate limits and external processing: an `EnvoyFilter` adds these.
+
+use super::subject::object;
+use super::{ingress, policy};
+use crate::filters::{CREDENTIAL_HEADER, Filter, FilterService, GatewayFilters, SERVICE_TIMEOUT};
+use serde_json::{Value, json};
+use std::net::Ipv4Addr;
+
+const SECURITY_API: &str = "security.istio.io/v1";
+
+/// Providers that the mesh configuration must have. They name services that a deployment may lack.
+pub(super) fn extension_providers() -> Vec<Value> {
+    let provider = |filter: Filter, kind: &str, mut provider: Value| {
+        let service = filter.service().expect("an authorization service is asked");
+        provider["service"] = json!(service.host());
+        provider["port"] = json!(service.port);
+        provider["timeout"] = json!(SERVICE_TIMEOUT);
+        json!({"name": filter.name(), kind: provider})
+    };
+    vec![
+        provider(Filter::ExtAuthzGrpc, "envoyExtAuthzGrpc", json!({})),
+        provider(
+            Filter::ExtAuthzHttp,
+            "envoyExtAuthzHttp",
+            json!({"includeRequestHeadersInCheck": [CREDENTIAL_HEADER]}),
+        ),
+    ]
+}
+
+/// The objects of a gateway's filters and of the services behind them.
+pub fn objects(filters: &GatewayFilters, namespace: &str) -> Vec<Value> {
+    let services =
+        filters.services.iter().map(|(service, address)| service_entry(namespace, *service, *address));
+    let mut objects: Vec<Value> = services.collect();
+    let mut patches = Vec::new();
+    for &filter in &filters.filters {
+        match filter {
+            Filter::Jwt => {
+                let attach = |policy: &mut Value| policy["selector"] = selector();
+                objects.extend(policy::tokens((namespace, ingress::NAME), &filters.token_keys, attach));
+            }
+            Filter::ExtAuthzGrpc | Filter::ExtAuthzHttp => objects.push(ext_authz(namespace, filter)),
+            Filter::Wasm => objects.push(wasm(filters, namespace)),
+            Filter::Waf | Filter::LocalRateLimit | Filter::GlobalRateLimit => {
+                patches.push(before_router(&filters.http_filter(filter)));
+            }
+        }
+    }
+    if !patches.is_empty() {
+        let spec = json!({"workloadSelector": {"labels": {"app": ingress::NAME}}, "configPatches": patches});
+        objects.push(object("networking.istio.io/v1alpha3", "EnvoyFilter", (namespace, "filters"), &spec));
+    }
+    objects
+}
+
+fn selector() -> Value {
+    json!({"matchLabels": {"app": ingress::NAME}})
+}
+
+/// Outside the mesh: the gateway asks it in plain text.
+fn service_entry(namespace: &str, service: FilterService, address: Ipv4Addr) -> Value {
+    let protocol = if service.speaks_grpc { "GRPC" } else { "HTTP" };
+    let port = json!({"number": service.port, "name": protocol.to_lowercase(), "protocol": protocol});
+    let spec = json!({
+        "hosts": [service.host()],
+        "location": "MESH_EXTERNAL",
+        "resolution": "STATIC",
+        "ports": [port],
+        "endpoints": [{"address": address}],
+    });
+    object("networking.istio.io/v1", "ServiceEntry", (namespace, service.name), &spec)
+}
+
+fn ext_authz(namespace: &str, filter: Filter) -> Value {
+    let spec = json!({
+        "selector": selector(),
+        "action": "CUSTOM",
+        "provider": {"name": filter.name()},
+        "rules": [{"to": [{"operation": {"paths": ["*"]}}]}],
+    });
+    object(SECURITY_API, "AuthorizationPolicy", (namespace, filter.name()), &spec)
+}
+
+fn wasm(filters: &GatewayFilters, namespace: &str) -> Value {
+    let url = format!("file://{}", filters.wasm_module.display());
+    let spec = json!({"selector": selector(), "wasm": {"url": url, "failStrategy": "FAIL_CLOSE"}});
+    object("extensions.istio.io/v1alpha1", "TrafficExtension", (namespace, "gateway-wasm"), &spec)
+}
+
+/// Each is inserted behind those inserted before it.
+fn before_router(filter: &Value) -> Value {
+    json!({
+        "applyTo": "HTTP_FILTER",
+        "match": {"context": "GATEWAY", "listener": {"filterChain": {"filter": {
+            "name": "envoy.filters.network.http_connection_manager",
+            "subFilter": {"name": "envoy.filters.http.router"},
+        }}}},
+        "patch": {"operation": "INSERT_BEFORE", "value": filter},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::environment::Scenario;
+
+    #[test]
+    fn a_gateway_with_all_filters_has_their_objects() {
+        let filters = Filter::of(Scenario::AllFilters).to_vec();
+        let services = filters.iter().filter_map(|filter| Some((filter.service()?, Ipv4Addr::LOCALHOST)));
+        let filters = GatewayFilters { services: services.collect(), filters, ..GatewayFilters::default() };
+        let objects = objects(&filters, "mesh-1");
+        let kinds: Vec<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
+        let expected = [
+            "ServiceEntry",
+            "ServiceEntry",
+            "ServiceEntry",
+            "RequestAuthentication",
+            "AuthorizationPolicy",
+            "AuthorizationPolicy",
+            "TrafficExtension",
+            "EnvoyFilter",
+        ];
+        assert_eq!(kinds, expected);
+        let patches = objects.last().unwrap()["spec"]["configPatches"].as_array().unwrap();
+        let names = patches.iter().map(|patch| patch["patch"]["value"]["name"].as_str().unwrap());
+        let expected = [
+            "envoy.filters.http.ext_proc",
+            "envoy.filters.http.local_ratelimit",
+            "envoy.filters.http.ratelimit",
+        ];
+        assert_eq!(names.collect::<Vec<_>>(), expected);
+    }
+}
