@@ -11,7 +11,7 @@ slowest=10
 
 # Programs, as crate/target. Each row runs one after the other, beside the next row and all programs that are not named.
 waiting=(meshmeter/run_istio)
-components=(meshmeter/istio lab/istio meshmeter/lab_up meshmeter/run lab/arrangement lab/lab)
+components=(meshmeter/istio lab/istio meshmeter/lab_up meshmeter/run meshmeter/run_export lab/arrangement lab/lab)
 # Afterwards, for they measure how evenly requests are sent: little CPU, much time.
 measuring=(load/engine load/engine_on_epoll load/several_servers load/several_servers_on_epoll load/schedules)
 searching=(meshmeter/load_search meshmeter/load_schedules meshmeter/load_objective)

@@ -94,7 +94,7 @@ pub struct SecondFigures<'a> {
     /// What went wrong, by kind.
     pub errors: Vec<(&'a str, u64)>,
     /// Responses by status code.
-    pub statuses: Vec<(u16, u64)>,
+    pub statuses: Vec<(String, u64)>,
     /// Bytes of the requests sent.
     pub bytes_sent: u64,
     /// Bytes of the responses received whole.
@@ -148,7 +148,7 @@ impl LoadFigures {
             *counted.errors.entry((*kind).to_owned()).or_default() += count;
         }
         for (code, count) in &second.statuses {
-            *counted.statuses.entry(code.to_string()).or_default() += count;
+            *counted.statuses.entry(code.clone()).or_default() += count;
         }
         counted.bytes_sent += second.bytes_sent;
         counted.bytes_received += second.bytes_received;
@@ -356,7 +356,7 @@ mod tests {
             completed: 7,
             failed: 3,
             errors: vec![("timeout", 3)],
-            statuses: vec![(200, 7)],
+            statuses: vec![("200".to_owned(), 7)],
             due: Some(0.5),
             ..SecondFigures::default()
         });

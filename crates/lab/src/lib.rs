@@ -30,7 +30,7 @@ pub mod sandbox;
 
 pub use mesh::wait::{self, wait_for};
 pub use sandbox::container::{self, Container, ContainerSpec, ContainerUser, ErrorOutput, StandardInput};
-pub use sandbox::enter::{Entered, enter, enter_with_ports};
+pub use sandbox::enter::{Entered, enter, enter_after, enter_with_ports};
 pub use sandbox::interface::Interface;
 pub use sandbox::lab::{self, Lab};
 pub(crate) use sandbox::namespace;

@@ -1,9 +1,10 @@
 //! Progress of a load on standard error: a live line on a terminal, plain lines elsewhere, events for a program.
 
 use crate::cli::ProgressStyle;
-use experiment::schema::{LoadEvent, SeriesPoint};
+use experiment::schema::{LoadEvent, SecondDetail, SeriesPoint};
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
-use load::{LoadSpec, Observer, Progress, ScheduleSpec};
+use load::{LoadSpec, Observer, Progress, ScheduleSpec, Second};
+use statistics::LatencyHistogram;
 use std::io::{IsTerminal as _, Write as _};
 
 /// Plain lines come every second at first, then every so many.
@@ -15,6 +16,8 @@ pub struct LoadProgress {
     /// Absent where requests end the window, not the time.
     duration_s: Option<f64>,
     failed: u64,
+    /// A program is told everything of each second.
+    with_detail: bool,
 }
 
 enum Style {
@@ -37,7 +40,12 @@ impl LoadProgress {
             ProgressStyle::Json => Style::Json,
             ProgressStyle::Off => Style::Off,
         };
-        Self { style, duration_s, failed: 0 }
+        Self { style, duration_s, failed: 0, with_detail: false }
+    }
+
+    /// The same, with everything of each second for a program.
+    pub fn with_detail(self, with_detail: bool) -> Self {
+        Self { with_detail, ..self }
     }
 
     /// Takes the live line away.
@@ -77,7 +85,13 @@ impl LoadProgress {
 impl Observer for LoadProgress {
     fn progress(&mut self, progress: Progress<'_>) {
         if let Style::Json = self.style {
-            return line(&serde_json::to_string(&event(progress)).expect("events have string keys"));
+            tell_event(&event(progress));
+            if let Progress::Second(second) = progress
+                && self.with_detail
+            {
+                tell_event(&LoadEvent::SecondDetail(Box::new(detail(second))));
+            }
+            return;
         }
         match progress {
             Progress::Waiting => self.tell("waiting for the agreed start"),
@@ -88,6 +102,29 @@ impl Observer for LoadProgress {
             Progress::Second(second) => self.second(&second.point),
             Progress::WindowClosed => {}
         }
+    }
+}
+
+fn tell_event(event: &LoadEvent) {
+    line(&serde_json::to_string(event).expect("events have string keys"));
+}
+
+fn detail(second: &Second) -> SecondDetail {
+    let encoded =
+        |histogram: Option<&LatencyHistogram>| histogram.map(LatencyHistogram::encode).unwrap_or_default();
+    SecondDetail {
+        sent: second.point.sent,
+        completed: second.point.completed,
+        failed: second.point.failed,
+        due: second.due,
+        errors: second.errors.iter().map(|(kind, count)| (kind.name().to_owned(), *count)).collect(),
+        statuses: second.statuses.iter().map(|(code, count)| (code.to_string(), *count)).collect(),
+        bytes_sent: second.bytes_sent,
+        bytes_received: second.bytes_received,
+        connections_open: second.connections_open,
+        response_time_us: encoded(Some(&second.response_time)),
+        service_time_us: encoded(second.detail.as_ref().map(|detail| &detail.service_time)),
+        schedule_lag_us: encoded(second.detail.as_ref().map(|detail| &detail.schedule_lag)),
     }
 }
 

@@ -97,6 +97,7 @@ fn prose_keeps_to_its_width() {
         "result-files.md",
         "load.md",
         "size.md",
+        "export.md",
         "terminology.md",
         "studies.md",
         "topology.md",

@@ -1,6 +1,7 @@
 //! `host.json`: the machine and the versions behind a run.
 
 use super::calibration::Calibration;
+use super::export::ExportRecord;
 use super::load::Pacing;
 use super::pauses::Pauses;
 use crate::mode::Mode;
@@ -49,6 +50,9 @@ pub struct Host {
     /// Modes of the experiment that could not run here; nothing stood in for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused_modes: Vec<UnavailableMode>,
+    /// What became of the figures that were sent to other systems while the run went on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exports: Vec<ExportRecord>,
 }
 
 impl Host {

@@ -50,7 +50,7 @@ pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution}
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};
 pub use estimate::{AddedLatency, AddedVerdicts, CensoredPercentiles, Estimate, Percentiles};
-pub use event::LoadEvent;
+pub use event::{LoadEvent, SecondDetail};
 pub use export::ExportRecord;
 pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};

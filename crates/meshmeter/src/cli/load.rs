@@ -170,6 +170,10 @@ pub struct LoadArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub progress: ProgressStyle,
 
+    /// With --progress json, tell everything of each second, histograms included (`meshmeter run` asks for it)
+    #[arg(long, hide = true, requires = "progress")]
+    pub progress_detail: bool,
+
     /// What to load: `http://`, `https://`, `grpc://`, `grpcs://`, `tcp://` or `tls://` with a host, a port and a path
     ///
     /// The path of a gRPC URL is a method, /package.Service/Method; without one it is the health check,

@@ -1,6 +1,6 @@
 //! Options of `meshmeter run`.
 
-use super::OverrideArgs;
+use super::{ExportArgs, OverrideArgs};
 use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
@@ -88,6 +88,9 @@ pub struct RunArgs {
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub export: ExportArgs,
 
     /// Programs to run instead of the installed ones.
     #[command(flatten)]

@@ -51,7 +51,10 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     if let Start::OnSignal(signal) = &spec.start {
         start_signal::read_from_stdin(signal.clone(), Arc::clone(&stop))?;
     }
-    let mut watching = Watching { progress: LoadProgress::new(args.progress, &spec), outputs };
+    let mut watching = Watching {
+        progress: LoadProgress::new(args.progress, &spec).with_detail(args.progress_detail),
+        outputs,
+    };
     let mut result = load::run(&spec, &stop, &mut watching).map_err(|error| cannot_run(&error))?;
     watching.progress.finish();
     watching.outputs.finish_metrics(&mut result);
@@ -114,7 +117,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         timeout: args.timeout,
         tls,
         seed: args.schedule.seed,
-        whole_seconds: Outputs::need_whole_seconds(&args.output),
+        whole_seconds: args.progress_detail || Outputs::need_whole_seconds(&args.output),
         start: schedule::start(args)?,
         share,
         network: args.network.network.into(),

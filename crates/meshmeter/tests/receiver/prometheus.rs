@@ -30,13 +30,14 @@ impl Prometheus {
             .expect("prometheus is on the path (scripts/setup.sh test)");
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let mut seen = Vec::new();
-        let mut authority = None;
+        let (mut authority, mut is_ready) = (None, false);
         for line in lines.by_ref() {
             let listening = line.contains("Listening on").then(|| line.split("address=").nth(1)).flatten();
             authority = authority.or(listening.map(|address| address.trim().to_owned()));
-            let is_ready = line.contains("Server is ready to receive web requests");
+            is_ready |= line.contains("Server is ready to receive web requests");
             seen.push(line);
-            if is_ready {
+            // They come in either order.
+            if is_ready && authority.is_some() {
                 break;
             }
         }

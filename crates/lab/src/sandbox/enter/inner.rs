@@ -26,7 +26,7 @@ pub(super) const INSIDE_VARIABLE: &str = "MESHMETER_LAB_INSIDE";
 /// The inner process creates this file once it handles signals; until then it would ignore them, as first processes do.
 pub(super) const ARMED_FILE: &str = "armed";
 
-pub(super) fn enter(private_dir: PathBuf, ports: usize) -> Result<Lab> {
+pub(super) fn enter(private_dir: PathBuf, ports: usize, on_machine: impl FnOnce()) -> Result<Lab> {
     let operation = "enter the lab";
     if rustix::process::getpid().as_raw_nonzero().get() != 1 {
         return Err(EnvironmentError::new(
@@ -47,6 +47,8 @@ pub(super) fn enter(private_dir: PathBuf, ports: usize) -> Result<Lab> {
     let outer_proc = open_proc().context(operation)?;
     // Before we leave the machine's network: a socket stays in the one that it was made in.
     let ports = (0..ports).map(|_| port_forward::reserve()).collect::<Result<_, _>>()?;
+    // The same goes for a thread: the next call moves this one alone.
+    on_machine();
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWNET)
         .map_err(|error| refused("make the lab's network and mount namespaces", error))?;
     mount_proc()?;

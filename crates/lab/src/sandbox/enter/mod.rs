@@ -32,8 +32,18 @@ pub fn enter(purpose: &str) -> Result<Entered> {
 
 /// Like [`enter`], with `ports` of the machine's ports to forward: see [`Lab::forward_port`].
 pub fn enter_with_ports(purpose: &str, ports: usize) -> Result<Entered> {
+    enter_with(purpose, ports, || ())
+}
+
+/// Like [`enter`]. The inner process calls `on_machine` before it leaves the machine's network: threads that are started
+/// there stay in that network, and end with the process.
+pub fn enter_after(purpose: &str, on_machine: impl FnOnce()) -> Result<Entered> {
+    enter_with(purpose, 0, on_machine)
+}
+
+fn enter_with(purpose: &str, ports: usize, on_machine: impl FnOnce()) -> Result<Entered> {
     match std::env::var_os(INSIDE_VARIABLE) {
-        Some(directory) => inner::enter(directory.into(), ports).map(Entered::Inside),
+        Some(directory) => inner::enter(directory.into(), ports, on_machine).map(Entered::Inside),
         None => outer::enter(purpose).map(Entered::Outside),
     }
 }

@@ -134,7 +134,7 @@ fn second_figures(second: &Second) -> SecondFigures<'_> {
         completed: second.point.completed,
         failed: second.point.failed,
         errors: second.errors.iter().map(|(kind, count)| (kind.name(), *count)).collect(),
-        statuses: second.statuses.clone(),
+        statuses: second.statuses.iter().map(|(code, count)| (code.to_string(), *count)).collect(),
         bytes_sent: second.bytes_sent,
         bytes_received: second.bytes_received,
         connections_open: second.connections_open,

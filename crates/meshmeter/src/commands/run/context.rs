@@ -1,5 +1,6 @@
-//! Clock of a run, and whether it is to stop.
+//! Clock of a run, whether it is to stop, and who is told of it meanwhile.
 
+use super::live::LiveMetrics;
 use super::verdict::Ending;
 use experiment::environment::Clock;
 
@@ -8,6 +9,8 @@ pub(super) struct RunContext<'a> {
     /// Whether the user has stopped the run.
     pub stop: &'a dyn Fn() -> bool,
     pub clock: &'a dyn Clock,
+    /// Where its figures are sent meanwhile.
+    pub live: Option<&'a LiveMetrics>,
 }
 
 impl RunContext<'_> {

@@ -3,6 +3,7 @@
 
 use super::context::RunContext;
 use super::failures::Failures;
+use super::live::LiveMetrics;
 use super::progress::RunProgress;
 use super::trial::{self, Place, TrialRun};
 use crate::commands::report::folder_failure;
@@ -31,6 +32,7 @@ struct RunLog<'a> {
     progress: &'a mut RunProgress,
     failures: Failures,
     retakes: Retakes,
+    live: Option<&'a LiveMetrics>,
     /// Trials so far, reruns included.
     trials: usize,
 }
@@ -51,7 +53,9 @@ impl<'a> Coordinator<'a> {
         context: RunContext<'a>,
     ) -> Self {
         let retakes = Retakes::new(plan.retakes, plan.most_retakes());
-        let log = RunLog { folder, progress, failures: Failures::default(), retakes, trials: 0 };
+        let live = context.live;
+        let log = RunLog { folder, progress, failures: Failures::default(), retakes, live, trials: 0 };
+        log.planned(plan.trials.len());
         Self { plan, environment, context, log, deployments: 0 }
     }
 
@@ -82,6 +86,7 @@ impl<'a> Coordinator<'a> {
                 return Ok(());
             }
             self.log.progress.more_trials(due.len());
+            self.log.planned(due.len());
             let trial = |due: DueRetake| {
                 let planned = repeat.iter().find(|planned| planned.cell() == due.cell());
                 let planned = planned.expect("a trial that has run is in the plan");
@@ -118,7 +123,7 @@ impl<'a> Coordinator<'a> {
             true => RunFolder::deployment_label(used.number),
             false => log.next_label(),
         };
-        log.progress.trial_begins(first.planned, first.retake.as_ref());
+        log.trial_begins(&first);
         let mut started_at = jiff::Timestamp::now();
         let mut deployment = match environment.deploy(&first.planned.spec, &label) {
             Ok(deployment) => deployment,
@@ -135,7 +140,7 @@ impl<'a> Coordinator<'a> {
             }
             used.trial += 1;
             started_at = jiff::Timestamp::now();
-            log.progress.trial_begins(trial.planned, trial.retake.as_ref());
+            log.trial_begins(&trial);
         }
         finish(deployment, log.progress);
         Ok(())
@@ -159,6 +164,21 @@ impl RunLog<'_> {
         RunFolder::trial_label(self.trials)
     }
 
+    /// So many more trials are to run.
+    fn planned(&self, trials: usize) {
+        if let Some(live) = self.live {
+            live.planned(trials);
+        }
+    }
+
+    /// Tells that a trial begins.
+    fn trial_begins(&self, trial: &DueTrial<'_>) {
+        self.progress.trial_begins(trial.planned, trial.retake.as_ref());
+        if let Some(live) = self.live {
+            live.trial_begins(trial.planned, self.trials);
+        }
+    }
+
     /// Writes a trial to the disk.
     fn append(
         &mut self,
@@ -173,6 +193,9 @@ impl RunLog<'_> {
         self.folder.append_trial(&record).map_err(folder_failure)?;
         self.trials += 1;
         self.progress.trial_ended(planned, &record);
+        if let Some(live) = self.live {
+            live.trial_ended(&record);
+        }
         self.retakes.note(&record);
         self.failures.note(&record, failure)
     }

@@ -210,7 +210,11 @@ impl Follower<'_> {
 
     fn handle(&mut self, event: DriverEvent, progress: &RunProgress) {
         let DriverEvent { generator: name, kind } = event;
-        let Some(generator) = self.generators.iter_mut().find(|one| one.run.name == name) else { return };
+        let Some(place) = self.generators.iter().position(|one| one.run.name == name) else { return };
+        if let DriverEventKind::Load(event) = &kind {
+            self.tell_live(&self.generators[place], event);
+        }
+        let generator = &mut self.generators[place];
         match kind {
             DriverEventKind::Load(LoadEvent::Ready) => {
                 generator.is_ready = true;
@@ -227,13 +231,27 @@ impl Follower<'_> {
                 generator.last_second = point;
                 progress.second(self.generators.iter().map(|generator| &generator.last_second));
             }
-            DriverEventKind::Load(LoadEvent::Waiting | LoadEvent::Connecting | LoadEvent::WarmingUp) => {}
+            DriverEventKind::Load(
+                LoadEvent::Waiting
+                | LoadEvent::Connecting
+                | LoadEvent::WarmingUp
+                | LoadEvent::SecondDetail(_),
+            ) => {}
             DriverEventKind::Message(message) => generator.last_message = Some(message),
             DriverEventKind::Ended(end) => {
                 let reason = early_end(&end, self.planned, generator.last_message.as_deref());
                 generator.run.end = Some(*end);
                 self.note_end(&name, reason);
             }
+        }
+    }
+
+    fn tell_live(&self, generator: &FollowedGenerator, event: &LoadEvent) {
+        if let Some(live) = self.context.live {
+            let topology = &self.planned.spec.topology;
+            let driver = &topology.drivers[generator.driver];
+            let namespace = &topology.workloads[driver.at].namespace;
+            live.load(&generator.run.name, &driver.name, namespace, event);
         }
     }
 

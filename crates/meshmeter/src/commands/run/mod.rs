@@ -13,6 +13,7 @@ pub(super) mod drivers;
 mod failures;
 pub(super) mod files;
 mod follow;
+mod live;
 mod on_lab;
 mod pacing;
 pub(super) mod progress;
@@ -33,7 +34,9 @@ use experiment::environment::Scenario;
 use experiment::environment::deploy::Environment;
 use experiment::schema::{Calibration, Pauses, UnavailableMode};
 use experiment::{Experiment, Override, Plan};
+use export::Exporter;
 use files::FilesBeside;
+use live::LiveMetrics;
 use on_lab::OnLab;
 use progress::RunProgress;
 use report::RunData;
@@ -47,6 +50,7 @@ use std::process::ExitCode;
 /// Runs the command.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut experiment = read(args)?;
+    live::check(&args.export)?;
     let seed = args.seed.or(experiment.seed).unwrap_or_else(draw_seed);
     experiment.seed = Some(seed);
     let plan = Plan::new(&experiment, seed);
@@ -60,7 +64,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     let title = format!("run {}", experiment.name);
     let session = Session { args, yaml: experiment.to_yaml(), experiment, plan };
-    on_lab::enter(&title, &args.overrides, |lab| session.run(lab))
+    let name = session.experiment.name.clone();
+    let start_exporter = || live::start_exporter(&args.export, &name);
+    on_lab::enter_after(&title, &args.overrides, start_exporter, |lab, exporter| session.run(lab, exporter))
 }
 
 /// Reads the experiment, with the changes that the command line makes.
@@ -125,7 +131,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(mut self, lab: &mut OnLab) -> Result<ExitCode, Failure> {
+    fn run(mut self, lab: &mut OnLab, exporter: Option<Exporter>) -> Result<ExitCode, Failure> {
         let unavailable = self.leave_out_unavailable(lab.environment())?;
         self.check_scenarios(lab.environment())?;
         check_memory(&self.plan)?;
@@ -144,10 +150,17 @@ impl Session<'_> {
         host.set_noise_floor(floor);
         folder.write_host(&host).map_err(folder_failure)?;
         let stop = lab.stop_request();
-        let context = RunContext { stop: &stop, clock: &SystemClock::new() };
+        let live = exporter
+            .map(|exporter| LiveMetrics::start(exporter, self.args.export.export_interval))
+            .transpose()?;
+        let context = RunContext { stop: &stop, clock: &SystemClock::new(), live: live.as_ref() };
         let broken =
             Coordinator::new(&self.plan, lab.environment(), &mut folder, &mut progress, context).run();
         progress.finish();
+        if let Some(live) = live {
+            host.exports = live.finish();
+            folder.write_host(&host).map_err(folder_failure)?;
+        }
         // What was measured is reported whatever ended the run.
         let reported = self.report(folder.path());
         match broken {

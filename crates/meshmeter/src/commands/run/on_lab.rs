@@ -18,13 +18,25 @@ pub(super) fn enter(
     overrides: &OverrideArgs,
     session: impl FnOnce(&mut OnLab) -> Result<ExitCode, Failure>,
 ) -> Result<ExitCode, Failure> {
-    match lab::enter(title)? {
+    enter_after(title, overrides, || Ok(()), |lab, ()| session(lab))
+}
+
+/// The same. That process calls `on_machine` first, in the machine's network: threads that are started there stay in it.
+pub(super) fn enter_after<T>(
+    title: &str,
+    overrides: &OverrideArgs,
+    on_machine: impl FnOnce() -> Result<T, Failure>,
+    session: impl FnOnce(&mut OnLab, T) -> Result<ExitCode, Failure>,
+) -> Result<ExitCode, Failure> {
+    let mut started = None;
+    match lab::enter_after(title, || started = Some(on_machine()))? {
         Entered::Outside(status) => Ok(status),
         Entered::Inside(lab) => {
+            let started = started.expect("the process inside calls it")?;
             let programs = Programs { meshmeter: "/proc/self/exe".into(), overrides: overrides.into() };
             lab::components::check_options(&programs.overrides)?;
             let environment = LocalLab::new(lab.clone(), programs)?;
-            session(&mut OnLab { lab, environment })
+            session(&mut OnLab { lab, environment }, started)
         }
     }
 }

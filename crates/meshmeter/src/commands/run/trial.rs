@@ -8,7 +8,9 @@ use super::rates::Counted;
 use super::verdict::{self, Ending, Observed};
 use experiment::PlannedTrial;
 use experiment::dataplane::Entry;
-use experiment::environment::deploy::{Deployment, DriverLoad, ServiceCount, TrialEvidence};
+use experiment::environment::deploy::{
+    Argument, Deployment, DriverLoad, DriverStart, ServiceCount, TrialEvidence,
+};
 use experiment::environment::{EnvironmentError, LastLines, ServiceRate, WindowUsage, in_one_line};
 use experiment::schema::{
     ComponentUsage, DeploymentUse, DriverRecord, GatewayRecord, LoadResult, Retake, Role, SchedulingUsage,
@@ -89,7 +91,7 @@ pub(super) fn run(
     context: &RunContext<'_>,
     progress: &RunProgress,
 ) -> TrialRun {
-    let begun = deployment.begin_trial(label).and_then(|()| deployment.start(&drivers::starts(planned)));
+    let begun = deployment.begin_trial(label).and_then(|()| deployment.start(&starts(planned, context)));
     if let Err(error) = begun {
         // A component has failed since it came up: its last lines are kept.
         let evidence = deployment.end_trial(&[]);
@@ -102,6 +104,17 @@ pub(super) fn run(
     let mut run = TrialRun { ending, drivers, usage, evidence, failure: None };
     run.keep_last_lines();
     run.failed_by(error)
+}
+
+/// The generators' starts. For live metrics they tell more of each second.
+fn starts(planned: &PlannedTrial, context: &RunContext<'_>) -> Vec<DriverStart> {
+    let mut starts = drivers::starts(planned);
+    if context.live.is_some() {
+        for start in &mut starts {
+            start.arguments.push(Argument::Text("--progress-detail".to_owned()));
+        }
+    }
+    starts
 }
 
 /// The record of a trial, and the error of the environment that it tells of.

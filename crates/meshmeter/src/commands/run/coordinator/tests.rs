@@ -137,7 +137,7 @@ fn run_plan(plan: &Plan, script: impl IntoIterator<Item = ScriptedTrial>) -> Ran
     let mut environment = InMemory::new(script, good());
     let handle = environment.clone();
     let stop = || handle.stop_requested();
-    let context = RunContext { stop: &stop, clock: &handle };
+    let context = RunContext { stop: &stop, clock: &handle, live: None };
     let ended = Coordinator::new(plan, &mut environment, &mut folder, &mut progress, context).run();
     assert_eq!(handle.deployments(), 0, "all are taken down");
     let text = fs::read_to_string(scratch.path().join(TRIALS_FILE)).unwrap();

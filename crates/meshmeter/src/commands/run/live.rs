@@ -1,0 +1,290 @@
+//! Live metrics of a run: what its generators report each second, and what each trial showed at its end.
+//!
+//! The lab has no way to the user's network. The thread that sends is started before the lab leaves that network, and stays in
+//! it. A second thread collects what the run tells it, and hands over a snapshot each second: a run neither encodes nor waits.
+
+mod trial_figures;
+
+use crate::cli::ExportArgs;
+use crate::failure::Failure;
+use experiment::PlannedTrial;
+use experiment::schema::{ExportRecord, Factors, LoadEvent, LoadPoint, SecondDetail, TrialRecord};
+use export::{Exporter, Families, Labels, LoadFigures, LoadPhase, SecondFigures, Settings};
+use statistics::LatencyHistogram;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use trial_figures::trial_families;
+
+/// Labels that a run sets itself, beside those of its factors.
+const OWN_LABELS: [&str; 12] = [
+    "mode",
+    "load",
+    "trial",
+    "repeat",
+    "generator",
+    "driver",
+    "namespace",
+    "pod",
+    "service",
+    "gateway",
+    "observer",
+    "target",
+];
+
+/// Starts to send, from the network of the calling thread. None where nothing is asked for.
+pub(super) fn start_exporter(args: &ExportArgs, run: &str) -> Result<Option<Exporter>, Failure> {
+    if !args.is_asked_for() {
+        return Ok(None);
+    }
+    let destinations = args.destinations().map_err(Failure::wrong_use)?;
+    let own = [("job", "meshmeter".to_owned()), ("run", run.to_owned())];
+    let mut labels: Labels = own.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect();
+    labels.extend(args.label.iter().map(|(name, value)| (Cow::Owned(name.clone()), value.clone())));
+    Exporter::start(Settings { destinations, labels }, |text| anstream::eprintln!("{text}"))
+        .map(Some)
+        .map_err(|error| Failure::environment(&error).about("start to send metrics"))
+}
+
+/// Checks what can be checked before the lab is entered.
+pub(super) fn check(args: &ExportArgs) -> Result<(), Failure> {
+    args.destinations().map_err(Failure::wrong_use)?;
+    match args.label.iter().find(|(name, _)| OWN_LABELS.contains(&name.as_str())) {
+        Some((name, _)) => Err(Failure::wrong_use(format!("--label {name}: a run sets this label itself"))),
+        None => Ok(()),
+    }
+}
+
+/// Live metrics of a run.
+pub(super) struct LiveMetrics {
+    told: Sender<Told>,
+    collector: JoinHandle<Vec<ExportRecord>>,
+}
+
+/// What a run tells.
+enum Told {
+    Planned(usize),
+    Begins(Labels),
+    Load { generator: String, driver: String, namespace: String, event: LoadEvent },
+    Ended(Box<TrialRecord>),
+}
+
+impl LiveMetrics {
+    /// Collects for this exporter, with a snapshot in each interval.
+    pub(super) fn start(exporter: Exporter, interval: Duration) -> Result<Self, Failure> {
+        let (told, heard) = channel();
+        let collect = move || Collector::new(exporter, interval).collect(&heard);
+        let collector = thread::Builder::new()
+            .name("collect metrics".to_owned())
+            .spawn(collect)
+            .map_err(|error| Failure::environment(&error).about("start to collect metrics"))?;
+        Ok(Self { told, collector })
+    }
+
+    /// So many more trials are to run.
+    pub(super) fn planned(&self, trials: usize) {
+        self.tell(Told::Planned(trials));
+    }
+
+    /// A trial begins, as number `index` of the run.
+    pub(super) fn trial_begins(&self, planned: &PlannedTrial, index: usize) {
+        let mut labels = cell_labels(&planned.factors, &planned.load);
+        labels.insert(Cow::Borrowed("mode"), planned.mode.to_string());
+        labels.insert(Cow::Borrowed("repeat"), planned.repeat.to_string());
+        labels.insert(Cow::Borrowed("trial"), index.to_string());
+        self.tell(Told::Begins(labels));
+    }
+
+    /// A generator of a driver reports.
+    pub(super) fn load(&self, generator: &str, driver: &str, namespace: &str, event: &LoadEvent) {
+        // The detail has all that a second has.
+        if !matches!(event, LoadEvent::Second(_)) {
+            let [generator, driver, namespace] = [generator, driver, namespace].map(str::to_owned);
+            self.tell(Told::Load { generator, driver, namespace, event: event.clone() });
+        }
+    }
+
+    /// A trial has ended.
+    pub(super) fn trial_ended(&self, record: &TrialRecord) {
+        self.tell(Told::Ended(Box::new(record.clone())));
+    }
+
+    /// Ends all series, within a bound on time, and says what became of the snapshots.
+    pub(super) fn finish(self) -> Vec<ExportRecord> {
+        drop(self.told);
+        self.collector.join().unwrap_or_default()
+    }
+
+    fn tell(&self, told: Told) {
+        // The collector ends with us, or has panicked: then there are no metrics any more.
+        let _ = self.told.send(told);
+    }
+}
+
+/// Labels of a cell: the load in words and every factor, its key with `_` for what a label cannot hold.
+fn cell_labels(factors: &Factors, load: &LoadPoint) -> Labels {
+    let strength = match (load.rate, load.clients) {
+        (Some(rate), _) => format!("{rate}/s"),
+        (None, Some(clients)) => format!("{clients} clients"),
+        (None, None) => "none".to_owned(),
+    };
+    let is_allowed = |letter: char| letter.is_ascii_alphanumeric();
+    let factors = factors.iter().map(|(key, value)| {
+        let name = key.chars().map(|letter| if is_allowed(letter) { letter } else { '_' }).collect();
+        (Cow::Owned(name), value.to_string())
+    });
+    factors.chain([(Cow::Borrowed("load"), strength)]).collect()
+}
+
+/// Everything that is known so far.
+struct Collector {
+    exporter: Exporter,
+    interval: Duration,
+    published_at: Instant,
+    /// Of the trial under way.
+    labels: Labels,
+    /// Generators of the trial under way, with their labels.
+    generators: BTreeMap<String, (Labels, LoadFigures)>,
+    /// What the last trial showed.
+    last_trial: Families,
+    planned: usize,
+    ended: usize,
+}
+
+impl Collector {
+    fn new(exporter: Exporter, interval: Duration) -> Self {
+        Self {
+            exporter,
+            interval,
+            published_at: Instant::now(),
+            labels: Labels::new(),
+            generators: BTreeMap::new(),
+            last_trial: Families::default(),
+            planned: 0,
+            ended: 0,
+        }
+    }
+
+    /// Collects until nobody can tell any more.
+    fn collect(mut self, heard: &Receiver<Told>) -> Vec<ExportRecord> {
+        loop {
+            let due_in = self.interval.saturating_sub(self.published_at.elapsed());
+            match heard.recv_timeout(due_in) {
+                Ok(told) => self.hear(told),
+                Err(RecvTimeoutError::Timeout) => self.publish(),
+                Err(RecvTimeoutError::Disconnected) => return self.exporter.finish(),
+            }
+        }
+    }
+
+    fn hear(&mut self, told: Told) {
+        match told {
+            Told::Planned(trials) => self.planned += trials,
+            Told::Begins(labels) => {
+                self.labels = labels;
+                self.generators.clear();
+            }
+            Told::Load { generator, driver, namespace, event } => {
+                self.load(generator, [("driver", driver), ("namespace", namespace)], event);
+            }
+            Told::Ended(record) => {
+                self.ended += 1;
+                self.last_trial = trial_families(&record, &self.labels);
+                // The last state of its generators, before they are gone.
+                self.publish();
+                self.generators.clear();
+            }
+        }
+    }
+
+    fn load(&mut self, generator: String, place: [(&'static str, String); 2], event: LoadEvent) {
+        let (_, figures) = self.generators.entry(generator).or_insert_with_key(|generator| {
+            let mut labels = self.labels.clone();
+            labels.insert(Cow::Borrowed("generator"), generator.clone());
+            labels.extend(place.map(|(name, value)| (Cow::Borrowed(name), value)));
+            (labels, LoadFigures::starting_now())
+        });
+        match event {
+            LoadEvent::Waiting => figures.phase = LoadPhase::Waiting,
+            LoadEvent::Connecting => figures.phase = LoadPhase::Connecting,
+            LoadEvent::Ready => figures.phase = LoadPhase::Ready,
+            LoadEvent::WarmingUp => figures.phase = LoadPhase::WarmingUp,
+            LoadEvent::WindowOpened => figures.phase = LoadPhase::Measuring,
+            LoadEvent::WindowClosed => figures.phase = LoadPhase::Draining,
+            LoadEvent::SecondDetail(detail) => add(figures, &detail),
+            LoadEvent::Second(_) => {}
+        }
+    }
+
+    fn publish(&mut self) {
+        let mut families = Families::default();
+        for (state, trials) in [("planned", self.planned), ("ended", self.ended)] {
+            let labels = Labels::from([(Cow::Borrowed("state"), state.to_owned())]);
+            let help = "Trials of the run, reruns included.";
+            families.gauge("meshmeter_run_trials", help, labels, trials as f64);
+        }
+        for (labels, figures) in self.generators.values() {
+            figures.add_to(&mut families, labels);
+        }
+        families.append(self.last_trial.clone());
+        self.exporter.publish(families);
+        self.published_at = Instant::now();
+    }
+}
+
+fn add(figures: &mut LoadFigures, detail: &SecondDetail) {
+    // A histogram that cannot be read leaves the counts, which can.
+    let [response_time, service_time, schedule_lag] =
+        [&detail.response_time_us, &detail.service_time_us, &detail.schedule_lag_us]
+            .map(|text| LatencyHistogram::decode(text).ok());
+    figures.add(&SecondFigures {
+        sent: detail.sent,
+        completed: detail.completed,
+        failed: detail.failed,
+        errors: detail.errors.iter().map(|(kind, count)| (kind.as_str(), *count)).collect(),
+        statuses: detail.statuses.iter().map(|(code, count)| (code.clone(), *count)).collect(),
+        bytes_sent: detail.bytes_sent,
+        bytes_received: detail.bytes_received,
+        connections_open: detail.connections_open,
+        due: detail.due,
+        response_time: response_time.as_ref(),
+        service_time: service_time.as_ref(),
+        schedule_lag: schedule_lag.as_ref(),
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::schema::FactorValue;
+
+    #[test]
+    fn factors_are_labels() {
+        let factors = Factors::from([
+            ("ingress.domains".to_owned(), FactorValue::from_typed("20")),
+            ("gateway.cpu".to_owned(), FactorValue::from_typed("250m")),
+            ("load.body-size".to_owned(), FactorValue::from_typed("1KiB")),
+        ]);
+        let load = LoadPoint {
+            protocol: "http/1.1".to_owned(),
+            rate: None,
+            clients: Some(50),
+            connections: 50,
+            payload_bytes: 0,
+            arrival: "uniform".to_owned(),
+            surrounding_services: None,
+        };
+        let labels = cell_labels(&factors, &load);
+        let expected = [
+            ("gateway_cpu", "250m"),
+            ("ingress_domains", "20"),
+            ("load", "50 clients"),
+            ("load_body_size", "1KiB"),
+        ];
+        let labels: Vec<(&str, &str)> =
+            labels.iter().map(|(name, value)| (&**name, value.as_str())).collect();
+        assert_eq!(labels, expected);
+    }
+}
