@@ -61,7 +61,8 @@ impl Figures<'_> {
 
     fn component(&mut self, component: &ComponentUsage) {
         let pod = component.pod.as_deref().unwrap_or_default();
-        let labels = [("component", component.name.as_str()), ("role", role(component.role)), ("pod", pod)];
+        let role = role(component.role);
+        let labels = [("component", component.name.as_str()), ("role", role.as_str()), ("pod", pod)];
         self.gauge("meshmeter_component_cpu_cores", IN_WINDOW, &labels, component.cpu_cores());
         if let Some(bytes) = component.memory_bytes() {
             let help = "At the end of the trial's measured window.";
@@ -143,13 +144,7 @@ impl Figures<'_> {
 }
 
 /// As result files have it.
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::Proxy => "proxy",
-        Role::App => "app",
-        Role::Generator => "generator",
-        Role::ControlPlane => "control-plane",
-        Role::Kernel => "kernel",
-        Role::Observer => "observer",
-    }
+fn role(role: Role) -> String {
+    let value = serde_json::to_value(role).expect("a role is a word");
+    value.as_str().unwrap_or_default().to_owned()
 }
