@@ -210,9 +210,12 @@ fn a_dead_server_does_not_keep_a_roaming_connection() {
     let urls = [servers[0].url(), dead_url(), servers[1].url()];
     let result = run(&open_spec(&urls, 1, 300.0, SHORT * 3));
     // A third is for the dead server; what waits for the connection at the very end is given up with that.
-    assert!((120..=240).contains(&result.requests.completed), "{:?}", result.requests);
-    assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
-    assert!(result.requests.errors["connect-refused"] < 120, "{:?}", result.requests.errors);
+    let requests = &result.requests;
+    assert!((1..=240).contains(&requests.completed) && requests.failed == 0, "{requests:?}");
+    // A machine that hardly lets it run has fewer of both; a connection that stays with the dead server is refused again and
+    // again, and completes nothing.
+    let refused = requests.errors.get("connect-refused").copied().unwrap_or(0);
+    assert!(refused < 120 && refused <= requests.completed + 2, "{requests:?}");
 }
 
 #[test]
