@@ -45,15 +45,15 @@ impl Part for Waypoints<'_> {
 
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         self.ztunnels.start(rollout)?;
-        let mut agents = Vec::new();
-        for namespace in 0..rollout.mesh().namespaces.names().len() {
-            let pod = GatewayPod::create(rollout, (NAME, namespace), Membership::Waypoint, &PORTS)?;
-            let mesh = rollout.mesh_mut();
-            let mut objects = pod.service();
-            objects.push(gateway(&mesh.namespaces.names()[namespace]));
-            mesh.namespaces.objects.apply(&objects)?;
-            agents.push(pod.agent(rollout, NAME, ProxyKind::Waypoint, statistics(rollout, namespace)));
-        }
+        let namespaces: Vec<usize> = (0..rollout.mesh().namespaces.names().len()).collect();
+        let pods = GatewayPod::create_in(rollout, (NAME, &namespaces), Membership::Waypoint, &PORTS)?;
+        let names = rollout.mesh().namespaces.names().iter().map(|name| gateway(name));
+        let objects: Vec<_> = pods.iter().flat_map(GatewayPod::service).chain(names).collect();
+        rollout.mesh_mut().namespaces.objects.apply(&objects)?;
+        let agent = |(pod, namespace): (&GatewayPod, usize)| {
+            pod.agent(rollout, NAME, ProxyKind::Waypoint, statistics(rollout, namespace))
+        };
+        let agents = pods.iter().zip(namespaces).map(agent).collect();
         self.waypoints = rollout.start_agents(agents)?;
         Ok(())
     }

@@ -356,11 +356,19 @@ impl<'a> Rollout<'a> {
 
     /// Creates a pod for a proxy of its own, described to the API where it has a name there.
     pub fn create_proxy_pod(&mut self, name: &str, namespace: usize) -> Result<usize> {
-        let spec = PodSpec::new(lab_name(name));
-        let files = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(namespace));
-        let pod = self.context.lab.create_pod(&files.into_iter().fold(spec, PodSpec::with_names))?;
-        self.pods.infrastructure.push(pod);
-        Ok(self.pods.infrastructure.len() - 1)
+        Ok(self.create_proxy_pods(&[(name.to_owned(), namespace)])?[0])
+    }
+
+    /// Creates several side by side: their names, and positions of their namespaces.
+    pub fn create_proxy_pods(&mut self, names: &[(String, usize)]) -> Result<Vec<usize>> {
+        let spec = |(name, namespace): &(String, usize)| {
+            let files = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(*namespace));
+            files.into_iter().fold(PodSpec::new(lab_name(name)), PodSpec::with_names)
+        };
+        let pods = self.context.lab.create_pods(&names.iter().map(spec).collect::<Vec<_>>())?;
+        let first = self.pods.infrastructure.len();
+        self.pods.infrastructure.extend(pods);
+        Ok((first..self.pods.infrastructure.len()).collect())
     }
 
     pub fn start_agents(&mut self, agents: Vec<AgentStart>) -> Result<Vec<ProxyId>> {

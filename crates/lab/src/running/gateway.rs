@@ -24,12 +24,27 @@ impl GatewayPod {
         membership: Membership,
         ports: &[ServicePort],
     ) -> Result<Self> {
-        let pod = rollout.create_proxy_pod(&rollout.qualified(namespace, name), namespace)?;
-        let address = rollout.pods.infrastructure[pod].address();
-        let in_mesh = rollout.mesh().namespaces.names()[namespace].clone();
-        let workload = Workload::single(name, &in_mesh, address, membership);
-        rollout.describe(&[&workload])?;
-        Ok(Self { workload, ports: ports.to_vec(), namespace, pod })
+        Ok(Self::create_in(rollout, (name, &[namespace]), membership, ports)?.remove(0))
+    }
+
+    /// Creates one in each of these namespaces, side by side.
+    pub fn create_in(
+        rollout: &mut Rollout<'_>,
+        (name, namespaces): (&str, &[usize]),
+        membership: Membership,
+        ports: &[ServicePort],
+    ) -> Result<Vec<Self>> {
+        let names = namespaces.iter().map(|namespace| (rollout.qualified(*namespace, name), *namespace));
+        let pods = rollout.create_proxy_pods(&names.collect::<Vec<_>>())?;
+        let gateway = |(pod, namespace): (usize, &usize)| {
+            let address = rollout.pods.infrastructure[pod].address();
+            let in_mesh = &rollout.mesh().namespaces.names()[*namespace];
+            let workload = Workload::single(name, in_mesh, address, membership);
+            Self { workload, ports: ports.to_vec(), namespace: *namespace, pod }
+        };
+        let gateways: Vec<Self> = pods.into_iter().zip(namespaces).map(gateway).collect();
+        rollout.describe(&gateways.iter().map(|gateway| &gateway.workload).collect::<Vec<_>>())?;
+        Ok(gateways)
     }
 
     /// Its proxy, to be started under this name, with prefixes of the statistics that prove its path.
