@@ -5,14 +5,15 @@
 pub use crate::local_lab::{LocalLab, Programs};
 
 use crate::Result;
-use crate::components::Installed;
+use crate::components::{Installed, find_database};
 use crate::deployment::{LabDeployment, deploy};
 use crate::observe::host::{Sources, describe};
 use crate::{dataplane, entry, exit, redirect};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::{DeploymentSpec, EnvironmentError, Scenario};
-use experiment::schema::Host;
+use experiment::schema::{ComponentVersion, Host};
+use experiment::topology::Runs;
 use experiment::{MeshKind, Mode};
 use mesh::filters::Filter;
 use std::path::Path;
@@ -58,6 +59,14 @@ impl Environment for LocalLab {
             host.versions.extend(filters.all().map(Installed::recorded));
         }
         host
+    }
+
+    fn versions_for(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
+        let has_database =
+            spec.topology.workloads.iter().any(|workload| matches!(workload.runs, Runs::Database));
+        // A database that is missing fails its deployments, which say so.
+        let database = has_database.then(|| find_database(self.overrides()).ok()).flatten();
+        database.iter().map(Installed::recorded).collect()
     }
 
     fn check_mode(&self, mesh: MeshKind, mode: Mode) -> Result<()> {

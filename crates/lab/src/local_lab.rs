@@ -114,6 +114,10 @@ impl LocalLab {
         once(&self.envoy, || find(Component::Envoy, &self.programs.overrides))
     }
 
+    pub(crate) fn overrides(&self) -> &Overrides {
+        &self.programs.overrides
+    }
+
     pub(crate) fn meshmeter(&self) -> &Path {
         &self.programs.meshmeter
     }

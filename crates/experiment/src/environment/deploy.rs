@@ -21,7 +21,7 @@ use crate::schema::edge::EdgeRecord;
 use crate::schema::event::LoadEvent;
 use crate::schema::gateway::GatewayCounts;
 use crate::schema::holdings::ProxyHoldings;
-use crate::schema::host::Host;
+use crate::schema::host::{ComponentVersion, Host};
 use crate::schema::load::LoadResult;
 use crate::schema::path::PathProof;
 use crate::settings::ingress::Scenario;
@@ -32,6 +32,11 @@ use std::time::{Duration, SystemTime};
 pub trait Environment {
     /// The machine and the versions of the components.
     fn host(&self) -> Host;
+
+    /// Versions of the components that this deployment needs besides.
+    fn versions_for(&self, _spec: &DeploymentSpec) -> Vec<ComponentVersion> {
+        Vec::new()
+    }
 
     /// Checks that this mode can run here. The error says what is missing and how to get it: nothing stands in for a mode.
     ///

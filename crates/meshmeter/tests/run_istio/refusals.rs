@@ -2,6 +2,7 @@
 //! left.
 
 use crate::run::{Ended, Scene};
+use experiment::schema::Host;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -92,6 +93,10 @@ pub fn a_database_that_does_not_come_up_is_named() {
     let reason = &trials[0].verdict.reasons[0];
     assert!(reason.starts_with("failed: ") && reason.contains("db has died"), "{reason}");
     assert!(reason.contains(words) || ended.text().contains(words), "{}", ended.text());
+    let host = fs::read(ended.folder.join("host.json")).expect("a run that began has one");
+    let host: Host = serde_json::from_slice(&host).expect("facts of the machine");
+    let database = host.versions.iter().find(|version| version.name == "mongod").expect("it is listed");
+    assert_eq!((database.version.as_str(), database.named_by.as_deref()), ("7.0.5", Some("option")));
 }
 
 pub fn a_program_that_hangs_is_named() {

@@ -30,9 +30,9 @@ use crate::studies;
 use clock::SystemClock;
 use context::RunContext;
 use coordinator::Coordinator;
-use experiment::environment::Scenario;
 use experiment::environment::deploy::Environment;
-use experiment::schema::{Calibration, Pauses, UnavailableMode};
+use experiment::environment::{DeploymentSpec, Scenario};
+use experiment::schema::{Calibration, ComponentVersion, Pauses, UnavailableMode};
 use experiment::{Experiment, Override, Plan};
 use export::Exporter;
 use files::FilesBeside;
@@ -140,6 +140,7 @@ impl Session<'_> {
         let calibration = self.calibration(lab, floor.pauses.as_ref())?;
         lab.keep_logs_in(&folder);
         let mut host = lab.environment().host();
+        host.versions.extend(self.further_versions(lab.environment()));
         host.refused_modes = unavailable;
         host.calibration = calibration;
         let mut progress = RunProgress::new(&self.plan, folder.path());
@@ -167,6 +168,23 @@ impl Session<'_> {
             Ok(()) => reported,
             Err(failure) => Err(failure),
         }
+    }
+
+    /// Versions of what some deployments need besides.
+    fn further_versions(&self, environment: &dyn Environment) -> Vec<ComponentVersion> {
+        let mut specs: Vec<&DeploymentSpec> = Vec::new();
+        for trial in &self.plan.trials {
+            if !specs.contains(&&trial.spec) {
+                specs.push(&trial.spec);
+            }
+        }
+        let mut versions: Vec<ComponentVersion> = Vec::new();
+        for version in specs.into_iter().flat_map(|spec| environment.versions_for(spec)) {
+            if !versions.contains(&version) {
+                versions.push(version);
+            }
+        }
+        versions
     }
 
     /// The calibration of this machine, which is made now if the user asks for it. Says which differences that the run asks for
