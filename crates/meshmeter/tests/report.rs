@@ -101,6 +101,23 @@ fn drivers_and_services_are_tables_for_other_programs() {
 }
 
 #[test]
+fn calls_between_services_are_a_table_for_other_programs() {
+    let root = tempfile::tempdir().unwrap();
+    let (folder, file) = (root.path().join("run"), root.path().join("edges.csv"));
+    folder_of(&folder, &fixture::run(fixture::tiered::tiered_trials(2)));
+    let output = run(&["report", text(&folder), "--edges-csv", text(&file)]);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
+    let table = fs::read_to_string(&file).unwrap();
+    let mut lines = table.lines();
+    let heading = lines.next().unwrap();
+    assert!(heading.contains(",from,to,proven,errors,requests_per_s,"), "{heading}");
+    let summary: Summary = serde_json::from_slice(&fs::read(folder.join("summary.json")).unwrap()).unwrap();
+    let edges: usize = summary.cells.iter().map(|cell| cell.edges.len()).sum();
+    assert_eq!((lines.count(), edges % 4), (edges, 0), "four calls per namespace and cell");
+    assert!(edges > 0 && table.contains(",tiered-2/a,tiered-2/b1,true,"), "{table}");
+}
+
+#[test]
 fn a_run_that_was_killed_has_a_report() {
     let root = tempfile::tempdir().unwrap();
     run_folder(root.path());

@@ -37,7 +37,10 @@ fn resolution(calibration: &Calibration, mode: &ModeCalibration) -> Option<Strin
     };
     let median = spread_of(mode, CalibratedFigure::P50Us)?;
     let more = match repeats_for(median, calibration.window_s, STATED_DIFFERENCE_US, STATED_WINDOW_S) {
-        Some(repeats) => format!("{STATED_DIFFERENCE_US:.0} µs in the median takes {repeats} repeats"),
+        Some(repeats) => format!(
+            "{STATED_DIFFERENCE_US:.0} µs in the median takes {repeats} repeats, {} of load for two modes",
+            load_time(repeats)
+        ),
         None => format!("{STATED_DIFFERENCE_US:.0} µs in the median is out of reach"),
     };
     Some(format!(
@@ -46,6 +49,16 @@ fn resolution(calibration: &Calibration, mode: &ModeCalibration) -> Option<Strin
         time(shown(CalibratedFigure::P50Us)?),
         time(shown(CalibratedFigure::P99Us)?),
     ))
+}
+
+/// Windows of two modes, such as `5 minutes`.
+fn load_time(repeats: usize) -> String {
+    let minutes = 2.0 * repeats as f64 * STATED_WINDOW_S / 60.0;
+    match minutes {
+        _ if minutes >= 90.0 => format!("{:.0} hours", minutes / 60.0),
+        _ if minutes >= 1.5 => format!("{minutes:.0} minutes"),
+        _ => "a minute".to_owned(),
+    }
 }
 
 fn against_itself(calibration: &Calibration) -> Option<String> {
@@ -192,7 +205,7 @@ mod tests {
     #[test]
     fn a_calibration_says_what_the_machine_resolves_and_what_was_found_again() {
         insta::assert_snapshot!(sentences(&calibration()).join("\n"), @r"
-        sidecar: differences of 20 µs in the median and 917 µs at p99 with 5 repeats of 10 s; 10 µs in the median takes 14 repeats.
+        sidecar: differences of 20 µs in the median and 917 µs at p99 with 5 repeats of 10 s; 10 µs in the median takes 14 repeats, 5 minutes of load for two modes.
         The same mode against itself: 1 of 2 comparisons show a difference, and none is there.
         sidecar: a server slower by 20 µs at 22 ± 6, 100 µs at 98 ± 5 in the median; 0.200 cores at 0.203 ± 0.004.
         ");

@@ -4,11 +4,12 @@ use crate::graph::{
     LOOPBACK, PATIENCE, Running, call, get, service, settings, start, topology, with_endpoints,
 };
 use experiment::protocol::Protocol;
-use experiment::topology::Topology;
 use experiment::topology::distribution::Distribution;
-use experiment::topology::script::{CallStep, Endpoint, Step};
+use experiment::topology::script::{CallStep, Endpoint, QueryOperation, QueryStep, Step};
+use experiment::topology::{Runs, Topology, Workload};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::mpsc;
 use std::thread::spawn;
 use std::time::{Duration, Instant};
@@ -49,13 +50,53 @@ fn counts(node: &Running) -> [u64; 6] {
     ["sent", "answered", "failed", "retries", "resent", "unsent"].map(|count| node.calls("cart", count))
 }
 
-#[test]
-fn callee_that_is_down_makes_the_caller_answer_bad_gateway() {
-    // A port that nobody else can take, and that refuses connections: bound, and not listening.
+/// A port that nobody else can take, and that refuses connections: bound, and not listening.
+fn refusing() -> (OwnedFd, SocketAddr) {
     let socket =
         rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
     rustix::net::bind(&socket, &LOOPBACK).unwrap();
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+    (socket, address)
+}
+
+#[test]
+fn database_that_refuses_connections_is_named_and_keeps_its_callers_from_being_ready() {
+    let (_socket, address) = refusing();
+    let query = QueryStep {
+        to: 1,
+        operation: QueryOperation::Find,
+        collection: "flights".to_owned(),
+        documents: 1,
+        document_bytes: 100,
+        probability: 1.0,
+        timeout: PATIENCE,
+    };
+    let web = service("web", Protocol::Http1, vec![Step::Query(query)]);
+    let database = Workload { runs: Runs::Database, ..service("db", Protocol::Tcp, Vec::new()) };
+    let mut settings = settings(&topology(vec![web, database]), 0);
+    settings.connect.insert(1, address.to_string());
+    let web = Running::start(&settings);
+    let named = format!("database db at {address}: find flights: Connection refused");
+    let (status, body) = get(web.address, "/");
+    assert!(status == 502 && body.starts_with(&named), "{status}: {body}");
+    // What the request waited for has ended the first attempt to fill the collection too, or will soon.
+    let not_ready = loop {
+        let (status, body) = get(web.admin, "/health/ready");
+        assert_eq!(status, 503, "{body}");
+        if !body.contains("are being filled") {
+            break body;
+        }
+        std::thread::yield_now();
+    };
+    assert!(not_ready.contains(&format!("database db at {address}: ")), "{not_ready}");
+    assert!(not_ready.contains("Connection refused"), "{not_ready}");
+    assert_eq!(["sent", "answered", "unsent"].map(|count| web.calls("db", count)), [0, 0, 1]);
+    assert_eq!(web.end().errors, 0);
+}
+
+#[test]
+fn callee_that_is_down_makes_the_caller_answer_bad_gateway() {
+    let (_socket, address) = refusing();
     for protocol in Protocol::ALL {
         let web = caller(protocol, CallStep { retries: 2, ..CallStep::new(1) }, address);
         let (status, body) = get(web.address, "/");
