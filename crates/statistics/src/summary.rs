@@ -2,7 +2,8 @@
 //!
 //! Each figure is estimated over the trials in which it is usable; every trial enters the counts and the errors. Read [`estimates`] first; [`components`],
 //! [`holdings`] and [`totals`] are usage, [`drivers`], [`services`], [`gateways`] and [`edges`] are each driver, service, gateway and
-//! call between services, [`comparison`] is mode against mode, and [`factors`] is figures against a factor.
+//! call between services, [`comparison`] is mode against mode, [`factors`] is figures against a factor
+//! whose values are numbers, and [`word_factors`] values of a factor against each other.
 
 mod comparison;
 mod components;
@@ -20,6 +21,7 @@ mod spoiled;
 mod tables;
 mod totals;
 mod verdicts;
+mod word_factors;
 
 pub use estimates::VALID;
 pub(crate) use estimates::resolution_us;
@@ -62,13 +64,19 @@ pub fn summarize(
     let (mut comparisons, mut tested) = comparison::comparisons(&conditions, &modes, &tables);
     let (mut factor_effects, slopes) = factors::effects(experiment, &conditions, &modes, trials.all());
     tested.extend(slopes);
+    let (mut factor_differences, between_values) = word_factors::differences(experiment, &keys, &tables);
+    tested.extend(between_values);
     let mut greatest = findings::graph::greatest(&keys, trials);
     tested.extend(greatest.iter().enumerate().map(|(index, greatest)| Tested {
         statement: Statement::Greatest(index),
         difference: greatest.difference,
     }));
-    let mut subjects =
-        Subjects { comparisons: &mut comparisons, effects: &mut factor_effects, greatest: &mut greatest };
+    let mut subjects = Subjects {
+        comparisons: &mut comparisons,
+        effects: &mut factor_effects,
+        values: &mut factor_differences,
+        greatest: &mut greatest,
+    };
     verdicts::judge(&tested, &mut subjects);
     let cells = keys.iter().map(|key| cell(key, experiment, trials, &tables, &comparisons)).collect();
     let mut summary = Summary {
@@ -87,6 +95,7 @@ pub fn summarize(
         comparisons,
         size_effects: factors::size_effects(&factor_effects),
         factor_effects,
+        factor_differences,
         scaling: scaling::scaling(experiment, &keys, trials),
     };
     summary.published = published::figures(experiment, &summary);

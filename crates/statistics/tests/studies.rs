@@ -4,7 +4,10 @@
 #[path = "studies/simulator.rs"]
 mod simulator;
 
-use experiment::schema::{Cell, DriverObjective, Estimate, FindingVerdict, Host, SizedFigure, Summary};
+use experiment::schema::{
+    Cell, ComparedFigure, DriverObjective, Estimate, FactorDifference, Finding, FindingKind, FindingVerdict,
+    Host, SizedFigure, Summary,
+};
 use experiment::{Experiment, TimeFigure};
 use simulator::Design;
 use statistics::{objective_met, summarize};
@@ -177,6 +180,80 @@ fn intervals_contain_the_truth_where_noise_is_unequal() {
     }
 }
 
+/// Coverage of differences between values of a factor.
+fn coverage_of_words(design: &Design) -> BTreeMap<String, Share> {
+    let mut shares: BTreeMap<String, Share> = BTreeMap::new();
+    for (study, (experiment, summary)) in summaries(design).enumerate() {
+        for FactorDifference { figure, mode, load, from, to, estimate, relative, .. } in
+            &summary.factor_differences
+        {
+            let place = experiment.modes.iter().position(|known| known == mode).expect("a known mode");
+            let (from, to) = (design.of_word(from), design.of_word(to));
+            let covered = if let Some(index) = TIMES.into_iter().position(|time| time == *figure) {
+                covers(estimate, design.truth(place, load)[index] * (to - from))
+            } else if *figure == ComparedFigure::RateCompleted {
+                covers(&relative.expect("there are responses"), from / to - 1.0)
+            } else {
+                continue;
+            };
+            let share = shares.entry(format!("{figure:?} of {mode}")).or_default();
+            share.add(study as u64, covered.expect("several repeats"));
+        }
+    }
+    shares
+}
+
+const TIMES: [ComparedFigure; 3] =
+    [ComparedFigure::ResponseTimeP50Us, ComparedFigure::ResponseTimeP90Us, ComparedFigure::ResponseTimeP99Us];
+
+/// Runs that compare values of a factor: in an open loop and in a closed one.
+fn with_words(effect_of_word: f64) -> [Design; 3] {
+    let base = Design {
+        modes: "sidecar",
+        load: "rate: 1000",
+        words: "off, text, json",
+        effect_of_word,
+        more_by_mode: 0.0,
+        ..Design::default()
+    };
+    [
+        base.clone(),
+        Design { words: "off, text", load: "rate: [500, 1000]", repeat: 0.1, ..base.clone() },
+        Design { load: "clients: [5, 20]", modes: "none, sidecar", ..base },
+    ]
+}
+
+#[test]
+fn differences_between_values_contain_the_truth_in_93_of_100() {
+    for design in with_words(0.2) {
+        for repeats in [3, 5] {
+            let design = Design { repeats, ..design.clone() };
+            for (subject, share) in coverage_of_words(&design) {
+                println!("{:.3} {subject} in {design:?}", share.of());
+                share.assert_at_least(0.93, &format!("{subject} in {design:?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_value_that_adds_a_fifth_is_found() {
+    for design in with_words(0.2) {
+        let mut found = Share::default();
+        for (study, (_, summary)) in summaries(&design).enumerate() {
+            let differences = summary.factor_differences.iter();
+            for median in
+                differences.filter(|difference| difference.figure == ComparedFigure::ResponseTimeP50Us)
+            {
+                found.add(study as u64, median.verdict == FindingVerdict::Shown);
+            }
+            let is_of_words = |finding: &&Finding| finding.kind == FindingKind::FactorDifference;
+            assert!(summary.findings.iter().filter(is_of_words).count() > 0);
+        }
+        found.assert_at_least(0.85, &format!("found in {design:?}"));
+    }
+}
+
 /// Everything that a run says is shown.
 fn shown(summary: &Summary) -> usize {
     let comparisons = summary.comparisons.iter().flat_map(|comparison| {
@@ -184,7 +261,8 @@ fn shown(summary: &Summary) -> usize {
         times.into_iter().chain([comparison.judged_throughput(), comparison.judged_proxy_cpu()]).flatten()
     });
     let effects = summary.factor_effects.iter().map(|effect| effect.judged());
-    let verdicts = comparisons.map(|(_, verdict)| verdict).chain(effects);
+    let values = summary.factor_differences.iter().map(|difference| difference.verdict);
+    let verdicts = comparisons.map(|(_, verdict)| verdict).chain(effects).chain(values);
     verdicts.filter(|verdict| *verdict == FindingVerdict::Shown).count()
 }
 
@@ -201,7 +279,8 @@ fn without_any_effect_at_most_5_of_100_runs_show_something() {
     ];
     let bring_ups = shapes().into_iter().map(|shape| Design { repeats: 3, mode_repeat: 0.1, ..alike(shape) });
     let shapes = shapes().into_iter().skip(1).map(|shape| Design { repeats: 3, ..alike(shape) });
-    for design in designs.into_iter().chain(shapes).chain(bring_ups) {
+    let words = with_words(0.0).into_iter().map(|design| Design { repeats: 3, ..alike(design) });
+    for design in designs.into_iter().chain(shapes).chain(bring_ups).chain(words) {
         let mut right = Share::default();
         for (study, (_, summary)) in summaries(&design).enumerate() {
             right.add(study as u64, shown(&summary) == 0);

@@ -37,9 +37,14 @@ impl FactorValue {
     }
 
     /// The value as a number in the unit of its key: cores (`….cpu`), bytes (`load.payload`), seconds (`….delay`,
-    /// `….cpu-time`, `….timeout`), a fraction (`….error-rate`, `….tracing`, `….density`), else a plain number. Absent for words.
+    /// `….cpu-time`, `….timeout`), a fraction (`….error-rate`, `….tracing`, `….density`), else a plain number. Absent for words, and
+    /// for versions (`components.…`).
     #[must_use]
     pub fn quantity(&self, key: &str) -> Option<f64> {
+        // A version such as 1.30 is a name.
+        if key.starts_with("components.") {
+            return None;
+        }
         let text = match self {
             Self::Number(number) => return number.as_f64(),
             Self::Text(text) => text,

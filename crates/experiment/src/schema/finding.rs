@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::estimate::Estimate;
-use super::factor::{CellKey, Conditions, Factors};
+use super::factor::{CellKey, Conditions, FactorValue, Factors};
 use super::load_point::LoadPoint;
 use crate::mode::Mode;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -25,6 +25,8 @@ pub mod figures {
     pub const COMPLETED: &str = "rate_completed";
     /// Change of the responses per second, a fraction.
     pub const COMPLETED_CHANGE: &str = "rate_completed_change";
+    /// Change of the CPU of all proxies per request, a fraction.
+    pub const CPU_PER_REQUEST_CHANGE: &str = "cpu_per_request_change";
     /// CPU.
     pub const CPU: &str = "cpu_cores";
     /// CPU per 1000 requests/s: that many milliseconds per request.
@@ -76,6 +78,9 @@ pub struct Finding {
     /// Values of the factors; empty in an experiment without any.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
+    /// The value of the factor `subject` that another one is compared with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<FactorValue>,
     /// The load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadPoint>,
@@ -220,6 +225,8 @@ pub enum FindingKind {
     FactorEffect,
     /// Throughput against a factor (`subject`) by a scaling law; shown unless the law does not describe what was measured.
     Scaling,
+    /// A value of a factor, `subject`, whose values are words, against the first one, `from`; `factors` has the value.
+    FactorDifference,
     /// Order of the modes: first the best, then each mode against the nearest better one that it differs from; then the
     /// same pairs under the other loads.
     Order,

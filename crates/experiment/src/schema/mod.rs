@@ -12,6 +12,7 @@ mod estimate;
 pub(crate) mod event;
 mod export;
 pub(crate) mod factor;
+mod factor_difference;
 mod factor_effect;
 pub(crate) mod figure;
 pub mod finding;
@@ -53,6 +54,7 @@ pub use estimate::{AddedLatency, AddedVerdicts, CensoredPercentiles, Estimate, P
 pub use event::{LoadEvent, SecondDetail};
 pub use export::ExportRecord;
 pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
+pub use factor_difference::{ComparedFigure, FactorDifference};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
 pub use figure::{Figure, Figures};
 pub use finding::{Finding, FindingKind, FindingVerdict};

@@ -3,6 +3,7 @@
 use super::cell::Cell;
 use super::estimate::{AddedLatency, Estimate};
 use super::factor::{Conditions, Factors};
+use super::factor_difference::FactorDifference;
 use super::factor_effect::{FactorEffect, SizeEffect};
 use super::finding::{self, Finding, FindingVerdict};
 use super::host::Host;
@@ -45,6 +46,9 @@ pub struct Summary {
     /// load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factor_effects: Vec<FactorEffect>,
+    /// Values of each factor whose values are words, the first against each other one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factor_differences: Vec<FactorDifference>,
     /// Again, those of `istio.surroundings.services`: the size of the mesh.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size_effects: Vec<SizeEffect>,

@@ -15,6 +15,7 @@ mod sizes;
 mod throughput;
 mod trials;
 mod validity;
+mod word_factors;
 
 pub use select::{about, opening, others};
 
@@ -68,9 +69,9 @@ impl<'a> Context<'a> {
 /// Whether one sentence states both.
 fn are_together(run: &Context<'_>, one: &Finding, next: &Finding) -> bool {
     use FindingKind::{
-        AddedLatency, ControlPlane, CpuPerRequest, CpuScaling, ExcludedTrials, FactorEffect, Footprint,
-        FullMachine, Headline, HiddenWaiting, MachinePauses, MeshSize, Objective, Order, ProxyUsage,
-        Published, Reruns, Reservation, SingleTrial, UnavailableMode,
+        AddedLatency, ControlPlane, CpuPerRequest, CpuScaling, ExcludedTrials, FactorDifference,
+        FactorEffect, Footprint, FullMachine, Headline, HiddenWaiting, MachinePauses, MeshSize, Objective,
+        Order, ProxyUsage, Published, Reruns, Reservation, SingleTrial, UnavailableMode,
     };
     let same_mode = one.mode == next.mode;
     one.kind == next.kind
@@ -81,6 +82,7 @@ fn are_together(run: &Context<'_>, one: &Finding, next: &Finding) -> bool {
             AddedLatency | ProxyUsage | CpuScaling | Footprint => same_mode,
             MeshSize => same_mode && sizes::part(one) == sizes::part(next),
             FactorEffect => same_mode && one.subject == next.subject,
+            FactorDifference => one.cell_key() == next.cell_key() && one.subject == next.subject,
             Order => order::baseline(one) == order::baseline(next),
             HiddenWaiting => one.cell_key() == next.cell_key(),
             UnavailableMode => {
@@ -98,6 +100,7 @@ fn sentence(run: &Context<'_>, group: &[&Finding]) -> String {
         FindingKind::MeshSize => sizes::mesh_size(run, group),
         FindingKind::FactorEffect => sizes::factor_effect(run, group),
         FindingKind::Scaling => scaling::scaling(run, first),
+        FindingKind::FactorDifference => word_factors::difference(group),
         FindingKind::Order => order::order(group),
         FindingKind::FullMachine => throughput::full_machine(group),
         FindingKind::CpuPerRequest => throughput::cpu_per_request(group),

@@ -13,6 +13,7 @@ const BESIDE_HEADLINE: [FindingKind; 17] = [
     FindingKind::NoisyMachine,
     FindingKind::LateGenerator,
     FindingKind::UnavailableMode,
+    FindingKind::FactorDifference,
     FindingKind::Order,
     FindingKind::MeshSize,
     FindingKind::FactorEffect,

@@ -5,8 +5,8 @@
 //!
 //! Read [`findings`] for the order. [`latency`] is what the modes add, [`order`] their order, [`throughput`] closed loops,
 //! [`resources`] what proxies use, [`graph`] drivers, calls and services, [`footprint`] memory and configuration of proxies
-//! before the load, [`pauses`] percentiles that the machine can make, [`sizes`] the size of the mesh, [`factors`] the other
-//! factors, [`scaling`] scaling laws, [`validity`] what may be trusted and which
+//! before the load, [`pauses`] percentiles that the machine can make, [`sizes`] the size of the mesh, [`factors`] other factors
+//! with numbers, [`word_factors`] those with words, [`scaling`] scaling laws, [`validity`] what may be trusted and which
 //! trials are excluded, [`retakes`] reruns.
 
 mod factors;
@@ -23,6 +23,7 @@ mod scaling;
 mod sizes;
 mod throughput;
 mod validity;
+mod word_factors;
 
 pub use run::distance_from_reference;
 
@@ -45,6 +46,7 @@ pub(crate) fn findings(
     let mut findings = headline.unwrap_or_else(|| latency::headline(&run));
     debug_assert!(findings.iter().all(|finding| finding.kind == FindingKind::Headline));
     findings.extend(sizes::sizes(&run));
+    findings.extend(word_factors::differences(&run));
     findings.extend(factors::factors(&run));
     findings.extend(scaling::scaling(&run));
     findings.extend(order::order(&run));

@@ -98,14 +98,14 @@ pub(super) fn size_effects(effects: &[FactorEffect]) -> Vec<SizeEffect> {
 }
 
 /// The values of a factor as numbers, ascending; absent where one is a word.
-fn quantities(factor: &Factor) -> Option<Vec<f64>> {
+pub(super) fn quantities(factor: &Factor) -> Option<Vec<f64>> {
     let values = factor.values.iter().map(|value| value.quantity(&factor.key));
     let mut values = values.collect::<Option<Vec<f64>>>()?;
     values.sort_by(f64::total_cmp);
     Some(values)
 }
 
-fn without(factors: &Factors, key: &str) -> Factors {
+pub(super) fn without(factors: &Factors, key: &str) -> Factors {
     factors
         .iter()
         .filter(|(other, _)| *other != key)
@@ -287,7 +287,7 @@ impl Group<'_> {
 type Points = BTreeMap<usize, BTreeMap<usize, f64>>;
 
 /// Whether two loads are one level, whatever a factor sets in them.
-fn is_level(one: &LoadPoint, other: &LoadPoint) -> bool {
+pub(super) fn is_level(one: &LoadPoint, other: &LoadPoint) -> bool {
     (one.rate, one.clients) == (other.rate, other.clients)
 }
 

@@ -8,7 +8,8 @@ use crate::trials::{TrialsByCell, usable};
 use experiment::TimeFigure;
 use experiment::plan::PlannedCell;
 use experiment::schema::{
-    CellKey, Conditions, Estimate, Figure, HistogramSummary, LoadResult, Percentiles, Role, TrialRecord,
+    CellKey, ComparedFigure, Conditions, Estimate, Figure, HistogramSummary, LoadResult, Percentiles, Role,
+    TrialRecord,
 };
 use std::collections::HashMap;
 
@@ -25,6 +26,8 @@ pub(super) struct Tables<'a> {
     throughput: FigureTable,
     /// CPU of all components of a role, and the same per 1000 requests/s.
     cpu: [(Role, FigureTable, FigureTable); SUMMED_ROLES.len()],
+    /// Of all proxies.
+    memory: FigureTable,
 }
 
 /// Roles whose components are summed.
@@ -53,6 +56,7 @@ impl<'a> Tables<'a> {
             service: Vec::new(),
             throughput: FigureTable::default(),
             cpu: SUMMED_ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
+            memory: FigureTable::default(),
         };
         tables.response = TimeFigure::ALL.into_iter().map(|figure| tables.times(RESPONSE, figure)).collect();
         tables.service = TimeFigure::ALL.into_iter().map(|figure| tables.times(SERVICE, figure)).collect();
@@ -63,6 +67,7 @@ impl<'a> Tables<'a> {
             let per_request = |trial: &TrialRecord| Sum::of(role, trial)?.cpu_cores_per_1000_rps();
             (role, cores, tables.table(Figure::Cpu, per_request))
         });
+        tables.memory = tables.table(Figure::Memory, |trial| Sum::of(Role::Proxy, trial)?.memory_bytes);
         tables
     }
 
@@ -163,5 +168,50 @@ impl<'a> Tables<'a> {
     pub(super) fn proxy_cpu_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
         let (.., per_request) = self.cpu.iter().find(|(role, ..)| *role == Role::Proxy)?;
         per_request.change(self.position(with)?, self.position(without)?)
+    }
+
+    /// A figure of a cell less that of another.
+    pub(super) fn difference(
+        &self,
+        figure: ComparedFigure,
+        with: CellKey<'_>,
+        without: CellKey<'_>,
+    ) -> Option<Difference> {
+        if let Some(figure) = time(figure) {
+            return self.added(with, without, figure);
+        }
+        self.compared(figure).difference(self.position(with)?, self.position(without)?, 0.0)
+    }
+
+    /// Change of a figure against another cell, as a fraction.
+    pub(super) fn change(
+        &self,
+        figure: ComparedFigure,
+        with: CellKey<'_>,
+        without: CellKey<'_>,
+    ) -> Option<Difference> {
+        self.compared(figure).change(self.position(with)?, self.position(without)?)
+    }
+
+    fn compared(&self, figure: ComparedFigure) -> &FigureTable {
+        if let Some(figure) = time(figure) {
+            let position = TimeFigure::ALL.iter().position(|known| *known == figure);
+            return &self.response[position.expect("it is one of all")];
+        }
+        match figure {
+            ComparedFigure::RateCompleted => &self.throughput,
+            ComparedFigure::ProxiesMemoryBytes => &self.memory,
+            // Of `SUMMED_ROLES`, the proxies are first.
+            _ => &self.cpu[0].2,
+        }
+    }
+}
+
+fn time(figure: ComparedFigure) -> Option<TimeFigure> {
+    match figure {
+        ComparedFigure::ResponseTimeP50Us => Some(TimeFigure::P50),
+        ComparedFigure::ResponseTimeP90Us => Some(TimeFigure::P90),
+        ComparedFigure::ResponseTimeP99Us => Some(TimeFigure::P99),
+        _ => None,
     }
 }

@@ -6,7 +6,7 @@
 use crate::family::{Test, shown};
 use crate::figure_table::Difference;
 use crate::findings::graph::Greatest;
-use experiment::schema::{FactorEffect, FindingVerdict, ModeComparison};
+use experiment::schema::{ComparedFigure, FactorDifference, FactorEffect, FindingVerdict, ModeComparison};
 
 /// A difference that a run tests, by its place among the comparisons, the effects of factors, or the greatest of several.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ pub(super) enum Statement {
     ProxyCpu(usize),
     Effect(usize),
     Greatest(usize),
+    /// Between values of a factor.
+    Values(ComparedFigure, usize),
 }
 
 impl Statement {
@@ -28,6 +30,22 @@ impl Statement {
             Self::Throughput(_) => 0.7,
             Self::P99(_) => 0.08,
             Self::P90(_) | Self::ProxyCpu(_) | Self::Effect(_) | Self::Greatest(_) => 0.04,
+            Self::Values(figure, _) => match figure {
+                ComparedFigure::ResponseTimeP50Us => 0.8,
+                ComparedFigure::RateCompleted => 0.7,
+                ComparedFigure::ResponseTimeP99Us => 0.08,
+                ComparedFigure::ResponseTimeP90Us
+                | ComparedFigure::ProxiesCpuCoresPer1000Rps
+                | ComparedFigure::ProxiesMemoryBytes => 0.04,
+            },
+        }
+    }
+
+    /// Whether both are differences of the same figure.
+    fn is_alike(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Values(one, _), Self::Values(other, _)) => one == other,
+            _ => std::mem::discriminant(&self) == std::mem::discriminant(&other),
         }
     }
 }
@@ -43,14 +61,13 @@ pub(super) struct Tested {
 pub(super) struct Subjects<'a> {
     pub comparisons: &'a mut [ModeComparison],
     pub effects: &'a mut [FactorEffect],
+    pub values: &'a mut [FactorDifference],
     pub greatest: &'a mut [Greatest],
 }
 
 /// Writes into the subjects whether each of their differences is shown.
 pub(super) fn judge(tested: &[Tested], subjects: &mut Subjects<'_>) {
-    let same = |one: &Tested, other: &Tested| {
-        std::mem::discriminant(&one.statement) == std::mem::discriminant(&other.statement)
-    };
+    let same = |one: &Tested, other: &Tested| one.statement.is_alike(other.statement);
     let told: Vec<&Tested> = tested.iter().filter(|tested| tested.difference.chance.is_some()).collect();
     let tests: Vec<Test> = told
         .iter()
@@ -83,6 +100,10 @@ impl Subjects<'_> {
             Statement::Throughput(index) => &mut self.comparisons[index].throughput_verdict,
             Statement::ProxyCpu(index) => &mut self.comparisons[index].proxy_cpu_verdict,
             Statement::Effect(index) => &mut self.effects[index].verdict,
+            Statement::Values(_, index) => {
+                self.values[index].verdict = verdict;
+                return;
+            }
             Statement::Greatest(index) => {
                 self.greatest[index].verdict = verdict;
                 return;

@@ -3,7 +3,7 @@
 //! Percentiles are drawn as order statistics of a log-normal distribution, so that a trial costs no thousands of requests.
 
 use experiment::schema::{
-    ComponentUsage, Figure, Figures, HistogramSummary, LoadPoint, LoadResult, PathProof, Rates,
+    ComponentUsage, FactorValue, Figure, Figures, HistogramSummary, LoadPoint, LoadResult, PathProof, Rates,
     RequestCounts, Role, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Plan, PlannedTrial};
@@ -42,7 +42,13 @@ pub struct Design {
     /// Shares of trials that are saturated, and with errors.
     pub saturated: f64,
     pub erroring: f64,
+    /// Values of [`WORDS`]; empty: it is no factor. And what each further value adds to the one before, as a fraction.
+    pub words: &'static str,
+    pub effect_of_word: f64,
 }
+
+/// A factor whose values are words.
+const WORDS: &str = "proxy.access-log";
 
 impl Default for Design {
     fn default() -> Self {
@@ -65,6 +71,8 @@ impl Default for Design {
             censored: 0.0,
             saturated: 0.0,
             erroring: 0.0,
+            words: "",
+            effect_of_word: 0.0,
         }
     }
 }
@@ -79,10 +87,27 @@ const QUANTILES: [(f64, f64); 3] = [(0.5, 0.0), (0.9, 1.281_552), (0.99, 2.326_3
 impl Design {
     pub fn experiment(&self) -> Experiment {
         let text = format!(
-            "{{name: t, mesh: istio, modes: [{}], load: {{{}, duration: 10s}}, repeats: {}, objective: {{p99: 20ms}}}}",
-            self.modes, self.load, self.repeats
+            "{{name: t, mesh: istio, modes: [{}], load: {{{}, duration: 10s}}, repeats: {}, objective: {{p99: 20ms}}{}}}",
+            self.modes,
+            self.load,
+            self.repeats,
+            self.proxy()
         );
         Experiment::parse(&text, "test").expect("a good experiment")
+    }
+
+    fn proxy(&self) -> String {
+        if self.words.is_empty() {
+            String::new()
+        } else {
+            format!(", proxy: {{access-log: [{}]}}", self.words)
+        }
+    }
+
+    /// What a value of the factor truly multiplies all times by.
+    pub fn of_word(&self, value: &FactorValue) -> f64 {
+        let position = self.words.split(", ").position(|word| word == value.to_string());
+        (1.0 + self.effect_of_word).powi(position.expect("a value of the experiment") as i32)
     }
 
     /// The true median of a mode, microseconds: its mean over trials.
@@ -147,7 +172,9 @@ impl Design {
         deviation: f64,
     ) -> TrialRecord {
         let noise = common + deviation * normal(random) - deviation * deviation / 2.0;
-        let median = self.median(mode, &planned.load) * noise.exp();
+        let of_word = planned.factors.get(WORDS).map_or(1.0, |value| self.of_word(value));
+        let true_median = self.median(mode, &planned.load) * of_word;
+        let median = true_median * noise.exp();
         let stall = if random.random::<f64>() < self.stalls { STALL_LIFTS_P99 } else { 1.0 };
         let [p50, p90, p99] = QUANTILES.map(|(quantile, z)| {
             // Of an order statistic: the density at its place.
@@ -176,8 +203,7 @@ impl Design {
             ..HistogramSummary::default()
         };
         let cores = if mode == 0 { 0.0 } else { 0.1 * (1.0 + self.effect).powi(mode as i32) };
-        let in_closed_loop =
-            |clients: usize| clients as f64 * 1e6 / (self.median(mode, &planned.load) * noise.exp());
+        let in_closed_loop = |clients: usize| clients as f64 * 1e6 / (true_median * noise.exp());
         let rate = planned.load.rate.unwrap_or_else(|| in_closed_loop(planned.load.clients.expect("a load")));
         let proxy_cores = cores * rate / 1000.0 * (common + deviation * normal(random)).exp();
         record(planned, verdict, times, rate, proxy_cores)

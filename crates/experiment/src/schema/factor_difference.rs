@@ -1,0 +1,84 @@
+//! Values of a factor against each other, where they are words: paths, switches, scenarios.
+
+use super::estimate::Estimate;
+use super::factor::{FactorValue, Factors};
+use super::finding::FindingVerdict;
+use super::load_point::LoadPoint;
+use crate::mode::Mode;
+use serde::{Deserialize, Serialize};
+
+/// A figure that values of a factor are compared by; its unit is at the end of its name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ComparedFigure {
+    /// Median response time, microseconds.
+    #[serde(rename = "response_time_p50_us")]
+    ResponseTimeP50Us,
+    /// 90th percentile of the response time, microseconds.
+    #[serde(rename = "response_time_p90_us")]
+    ResponseTimeP90Us,
+    /// 99th percentile of the response time, microseconds.
+    #[serde(rename = "response_time_p99_us")]
+    ResponseTimeP99Us,
+    /// Responses per second, in closed loops.
+    RateCompleted,
+    /// CPU of all proxies per 1000 requests/s, cores: that many milliseconds per request.
+    #[serde(rename = "proxies_cpu_cores_per_1000_rps")]
+    ProxiesCpuCoresPer1000Rps,
+    /// Memory of all proxies under load, bytes.
+    ProxiesMemoryBytes,
+}
+
+impl ComparedFigure {
+    /// All figures, in the order in which they are listed.
+    pub const ALL: [Self; 6] = [
+        Self::ResponseTimeP50Us,
+        Self::ResponseTimeP90Us,
+        Self::ResponseTimeP99Us,
+        Self::RateCompleted,
+        Self::ProxiesCpuCoresPer1000Rps,
+        Self::ProxiesMemoryBytes,
+    ];
+
+    /// Whether it is a response time.
+    #[must_use]
+    pub fn is_time(self) -> bool {
+        matches!(self, Self::ResponseTimeP50Us | Self::ResponseTimeP90Us | Self::ResponseTimeP99Us)
+    }
+}
+
+/// One value of a factor against its first one, all else held, repeat by repeat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FactorDifference {
+    /// The factor's dotted key.
+    pub factor: String,
+    /// The mode.
+    pub mode: Mode,
+    /// The other factors' values; empty where there is one factor.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
+    /// The load. What the factor sets in it is that of `from`.
+    pub load: LoadPoint,
+    /// The first value in the experiment.
+    pub from: FactorValue,
+    /// The other value.
+    pub to: FactorValue,
+    /// The figure.
+    pub figure: ComparedFigure,
+    /// The figure with `to` less that with `from`, in its unit.
+    pub estimate: Estimate,
+    /// The same as a fraction of the figure with `from`; absent where a value is zero.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative: Option<Estimate>,
+    /// Whether it is shown, among all that the run tests.
+    pub verdict: FindingVerdict,
+}
+
+impl FactorDifference {
+    /// Whether both are about the same cells.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        (&self.factor, self.mode, &self.factors, &self.load, &self.to)
+            == (&other.factor, other.mode, &other.factors, &other.load, &other.to)
+    }
+}

@@ -1,0 +1,54 @@
+//! Factors whose values are words: what each other value changes against the first one.
+
+use super::run::{Run, distance_from_reference};
+use experiment::schema::finding::figures;
+use experiment::schema::{ComparedFigure, FactorDifference, Finding, FindingKind};
+
+/// Per factor, mode and value under the reference load, with the first values of the other factors: the median, in a closed loop
+/// the throughput, and CPU per request.
+pub(super) fn differences(run: &Run<'_>) -> Vec<Finding> {
+    let all = &run.summary.factor_differences;
+    let mut findings = Vec::new();
+    for first in medians_under_reference_load(all) {
+        let beside = all.iter().filter(|difference| difference.is_beside(first));
+        findings.extend(beside.filter_map(finding));
+    }
+    findings
+}
+
+/// One per factor, mode and value: of those nearest to the reference load the first.
+fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifference> {
+    let mut nearest: Vec<&FactorDifference> = Vec::new();
+    for median in all.iter().filter(|difference| difference.figure == ComparedFigure::ResponseTimeP50Us) {
+        let known = nearest.iter_mut().find(|known| {
+            (&known.factor, known.mode, &known.to) == (&median.factor, median.mode, &median.to)
+        });
+        match known {
+            None => nearest.push(median),
+            Some(known) if distance_from_reference(&median.load) < distance_from_reference(&known.load) => {
+                *known = median;
+            }
+            Some(_) => {}
+        }
+    }
+    nearest
+}
+
+fn finding(difference: &FactorDifference) -> Option<Finding> {
+    let (figure, estimate) = match difference.figure {
+        ComparedFigure::ResponseTimeP50Us => (figures::P50, difference.estimate),
+        ComparedFigure::RateCompleted => (figures::COMPLETED_CHANGE, difference.relative?),
+        ComparedFigure::ProxiesCpuCoresPer1000Rps => (figures::CPU_PER_REQUEST_CHANGE, difference.relative?),
+        _ => return None,
+    };
+    let mut factors = difference.factors.clone();
+    factors.insert(difference.factor.clone(), difference.to.clone());
+    Some(Finding {
+        mode: Some(difference.mode),
+        factors,
+        from: Some(difference.from.clone()),
+        load: Some(difference.load.clone()),
+        verdict: Some(difference.verdict),
+        ..Finding::new(FindingKind::FactorDifference).about(&difference.factor).with_figure(figure, &estimate)
+    })
+}

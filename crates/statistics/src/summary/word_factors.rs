@@ -1,0 +1,78 @@
+//! Factors whose values are words: the first value against each other one, with all else held, as modes are compared.
+
+use super::factors::{is_level, quantities, without};
+use super::tables::Tables;
+use super::verdicts::{Statement, Tested};
+use experiment::Experiment;
+use experiment::plan::PlannedCell;
+use experiment::schema::{ComparedFigure, FactorDifference, FindingVerdict};
+
+/// Differences between the values of every such factor, and what each tests.
+pub(super) fn differences(
+    experiment: &Experiment,
+    cells: &[PlannedCell],
+    tables: &Tables<'_>,
+) -> (Vec<FactorDifference>, Vec<Tested>) {
+    let (mut differences, mut tested) = (Vec::new(), Vec::new());
+    let factors = experiment.factors.iter().filter(|factor| quantities(factor).is_none());
+    for (from, to) in factors.flat_map(|factor| pairs(&factor.key, &factor.values, cells)) {
+        let factor = from.factor;
+        for figure in ComparedFigure::ALL {
+            let is_fixed = figure == ComparedFigure::RateCompleted && from.cell.load.rate.is_some();
+            let (with, base) = (to.cell.key(), from.cell.key());
+            let Some(difference) = tables.difference(figure, with, base).filter(|_| !is_fixed) else {
+                continue;
+            };
+            let change = tables.change(figure, with, base);
+            // Without proxies there is no figure of theirs to compare.
+            if change.is_none() && !figure.is_time() {
+                continue;
+            }
+            tested.push(Tested { statement: Statement::Values(figure, differences.len()), difference });
+            differences.push(FactorDifference {
+                factor: factor.to_owned(),
+                mode: from.cell.mode,
+                factors: without(&from.cell.factors, factor),
+                load: from.cell.load.clone(),
+                from: from.cell.factors[factor].clone(),
+                to: to.cell.factors[factor].clone(),
+                figure,
+                estimate: difference.estimate,
+                relative: change.map(|change| change.estimate),
+                verdict: FindingVerdict::CannotTell,
+            });
+        }
+    }
+    (differences, tested)
+}
+
+/// A cell as one of a factor's values.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    factor: &'a str,
+    cell: &'a PlannedCell,
+}
+
+/// Every cell with the first value, with each that has another one and is alike in all else.
+fn pairs<'a>(
+    factor: &'a str,
+    values: &'a [experiment::schema::FactorValue],
+    cells: &'a [PlannedCell],
+) -> Vec<(Side<'a>, Side<'a>)> {
+    let Some((first, others)) = values.split_first() else { return Vec::new() };
+    let of = |value| cells.iter().filter(move |cell| cell.factors.get(factor) == Some(value));
+    let mut pairs = Vec::new();
+    for from in of(first) {
+        let rest = without(&from.factors, factor);
+        for value in others {
+            let is_alike = |cell: &&PlannedCell| {
+                cell.mode == from.mode
+                    && is_level(&cell.load, &from.load)
+                    && without(&cell.factors, factor) == rest
+            };
+            let to = of(value).find(is_alike);
+            pairs.extend(to.map(|to| (Side { factor, cell: from }, Side { factor, cell: to })));
+        }
+    }
+    pairs
+}
