@@ -17,6 +17,7 @@ pub mod edges;
 pub mod folder;
 pub mod format;
 pub mod fortio;
+pub mod gateways;
 pub mod graph;
 pub mod hdr;
 pub mod holdings;

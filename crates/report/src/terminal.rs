@@ -3,6 +3,7 @@
 
 mod clocks;
 mod drivers;
+mod gateways;
 mod holdings;
 mod load;
 mod reservations;
@@ -22,6 +23,7 @@ use crate::conditions::ConditionLabels;
 use crate::drivers::DriverTable;
 use crate::edges::EdgeTable;
 use crate::format;
+use crate::gateways::GatewayTable;
 use crate::holdings::HoldingsTable;
 use crate::marks;
 use crate::reservations::ReservationTable;
@@ -58,6 +60,9 @@ pub fn render(summary: &Summary, options: Options) -> String {
         let _ = writeln!(text, "{line}");
     }
     for line in ReservationTable::new(summary).iter().flat_map(|table| reservations::lines(table, options)) {
+        let _ = writeln!(text, "{line}");
+    }
+    for line in GatewayTable::new(summary).iter().flat_map(|table| gateways::lines(table, options)) {
         let _ = writeln!(text, "{line}");
     }
     if let Some(held) = HoldingsTable::new(summary) {

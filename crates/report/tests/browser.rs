@@ -39,6 +39,8 @@ fn reports_are_whole_on_a_phone_and_on_a_wide_screen() {
         ("forty cells", fixture::many_trials()),
         ("five drivers", fixture::tenant_trials(5)),
         ("calls of five namespaces", fixture::tiered::tiered_trials(5)),
+        ("a gateway at two limits", fixture::gateway_trials()),
+        ("values of a factor", fixture::factor_trials(&[("proxy.access-log", &["off", "text", "json"])])),
         ("nothing valid", fixture::invalid_trials()),
         ("no trials", vec![]),
     ]

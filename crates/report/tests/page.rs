@@ -164,6 +164,25 @@ fn a_swept_cpu_limit_has_its_scaling_law_with_what_is_extrapolated() {
 }
 
 #[test]
+fn a_gateway_has_a_section_with_three_observers_and_its_own_figures() {
+    let page = page(&fixture::run(fixture::gateway_trials()));
+    let gateways = section(&page, "gateways");
+    assert_eq!(gateways.matches("<figure>").count(), 1, "requests per second by phase");
+    insta::assert_snapshot!(words_of(gateways));
+    assert!(!has_section(&render(&fixture::run(fixture::usual_trials())), "gateways"));
+}
+
+#[test]
+fn values_of_a_factor_that_are_words_are_compared() {
+    let trials = fixture::factor_trials(&[("proxy.access-log", &["off", "text", "json"])]);
+    let page = page(&fixture::run(trials));
+    let differences = section(&page, "differences");
+    assert_eq!(differences.matches("<figure>").count(), 3, "median, p99 and CPU");
+    insta::assert_snapshot!(words_of(differences));
+    assert!(!has_section(&page, "factors"), "no factor has numbers");
+}
+
+#[test]
 fn two_factors_make_small_multiples() {
     let factors: [(&str, &[&str]); 2] =
         [("load.connections", &["2", "16"]), ("proxy.cpu", &["250m", "500m", "1"])];

@@ -42,6 +42,18 @@ fn factors_are_columns() {
 }
 
 #[test]
+fn gateways_have_a_line_each() {
+    let summary = summary(fixture::gateway_trials());
+    text(&summary, 60);
+    for width in [80, 120] {
+        let text = text(&summary, width);
+        let section = text.split("Gateways").nth(1).expect("a section");
+        let section = section.split("Proxy configuration").next().unwrap_or_default();
+        insta::assert_snapshot!(format!("gateways_at_{width}_columns"), section);
+    }
+}
+
+#[test]
 fn forty_cells_keep_to_the_width() {
     for width in [60, 80, 100, 160] {
         text(&summary(fixture::many_trials()), width);

@@ -47,6 +47,8 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "percentiles.html",
     "added.html",
     "resources.html",
+    "gateways.html",
+    "differences.html",
     "factors.html",
     "scaling.html",
     "sizes.html",

@@ -4,11 +4,13 @@ mod against;
 mod asked;
 mod context;
 mod corrected;
+mod differences;
 mod edges;
 mod evidence;
 mod factors;
 mod filters;
 mod findings;
+mod gateways;
 mod graph;
 mod holdings;
 mod latency;
@@ -48,6 +50,8 @@ pub struct Page {
     throughput: Option<Vec<Figure>>,
     added: Option<Vec<Figure>>,
     resources: Option<resources::ResourceSection>,
+    gateways: Option<gateways::GatewaySection>,
+    differences: Option<differences::DifferenceSection>,
     holdings: Option<holdings::HoldingsSection>,
     factors: Option<factors::FactorSection>,
     scaling: Option<scaling::ScalingSection>,
@@ -83,6 +87,8 @@ impl Page {
             throughput: throughput::throughput(&context),
             added: latency::added(&context),
             resources: resources::resources(&context),
+            gateways: gateways::gateways(&context),
+            differences: differences::differences(&context),
             holdings: holdings::holdings(&context),
             factors: factors::factors(&context),
             scaling: scaling::scaling(&context),

@@ -1,0 +1,189 @@
+//! Gateways by their own counters, and the load as generator, gateway and destination each counted it: the same figures for the
+//! terminal and for HTML.
+
+use crate::conditions::ConditionLabels;
+use crate::drivers::interval;
+use crate::format::{self, Interval, SizeUnit};
+use experiment::Mode;
+use experiment::schema::{
+    Cell, CellRates, ComponentSummary, Estimate, GatewayPercentiles, GatewaySummary, Summary,
+};
+use serde::Serialize;
+
+/// Observers that differ by less agree.
+const AGREES: f64 = 0.01;
+const MILLISECOND_US: f64 = 1000.0;
+
+/// Every cell with a gateway.
+#[derive(Clone, Debug, Serialize)]
+pub struct GatewayTable {
+    /// Unit of memory.
+    pub memory_unit: &'static str,
+    /// Some gateway has a CPU limit.
+    pub has_limit: bool,
+    /// By condition and mode.
+    pub cells: Vec<GatewayCell>,
+}
+
+/// A cell with its gateways.
+#[derive(Clone, Debug, Serialize)]
+pub struct GatewayCell {
+    /// Such as `50 clients, gateway.cpu 200m`.
+    pub load: String,
+    /// The mode.
+    pub mode: Mode,
+    /// Requests in all windows together.
+    pub requests: String,
+    /// Responses per second that the generators received.
+    pub generator: Interval,
+    /// Requests per second that the gateways received.
+    pub gateway: Interval,
+    /// Requests per second that the destinations received.
+    pub destination: Interval,
+    /// Whether the observers agree, or by how much they differ.
+    pub agreement: String,
+    /// Each gateway.
+    pub gateways: Vec<GatewayRow>,
+}
+
+/// A gateway of a cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct GatewayRow {
+    /// The proxy.
+    pub name: String,
+    /// CPU, cores.
+    pub cpu: Interval,
+    /// Fraction of the periods of its limit in which it was throttled.
+    pub throttled: String,
+    /// Memory in the table's unit.
+    pub memory: Interval,
+    /// Durations towards clients, ms: p50, p90 and p99.
+    pub downstream: [String; 3],
+    /// Durations towards destinations, ms.
+    pub upstream: [String; 3],
+    /// Bytes per second from clients, and to them.
+    pub received: String,
+    /// See `received`.
+    pub sent: String,
+    /// Responses per second by class.
+    pub responses: String,
+    /// Size of its configuration.
+    pub configuration: String,
+}
+
+impl GatewayTable {
+    /// Absent in a run without gateways.
+    #[must_use]
+    pub fn new(summary: &Summary) -> Option<Self> {
+        let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
+        let with_gateways = || summary.cells.iter().filter(|cell| !cell.gateways.is_empty());
+        let components = with_gateways()
+            .flat_map(|cell| cell.gateways.iter().filter_map(|gateway| component(cell, gateway)));
+        let unit = SizeUnit::for_sizes(components.filter_map(|usage| Some(usage.memory_bytes?.estimate)));
+        let cells: Vec<GatewayCell> = with_gateways()
+            .filter_map(|cell| Some(row(cell, cell.rates.as_ref()?, labels.label(cell.conditions()), unit)))
+            .collect();
+        let has_limit =
+            with_gateways().flat_map(|cell| &cell.gateways).any(|gateway| gateway.throttled.is_some());
+        (!cells.is_empty()).then(|| Self { memory_unit: unit.symbol(), has_limit, cells })
+    }
+}
+
+fn component<'a>(cell: &'a Cell, gateway: &GatewaySummary) -> Option<&'a ComponentSummary> {
+    cell.components.iter().find(|usage| usage.name == gateway.name)
+}
+
+fn row(cell: &Cell, rates: &CellRates, load: String, unit: SizeUnit) -> GatewayCell {
+    let per_second = |estimate: Option<Estimate>| interval(estimate, Interval::new);
+    GatewayCell {
+        load,
+        mode: cell.mode,
+        requests: format::count(cell.gateways.iter().map(|gateway| gateway.requests).sum()),
+        generator: per_second(Some(rates.generator)),
+        gateway: per_second(rates.gateway),
+        destination: per_second(rates.destination),
+        agreement: agreement(rates),
+        gateways: cell.gateways.iter().map(|gateway| gateway_row(cell, gateway, unit)).collect(),
+    }
+}
+
+/// Such as `agree`, or `differ by 10 %`.
+fn agreement(rates: &CellRates) -> String {
+    let known = [Some(rates.generator), rates.gateway, rates.destination].into_iter().flatten();
+    let known: Vec<f64> = known.map(|rate| rate.estimate).collect();
+    let (least, greatest) = known
+        .iter()
+        .fold((f64::INFINITY, 0.0_f64), |(least, greatest), rate| (least.min(*rate), greatest.max(*rate)));
+    let apart = if greatest > 0.0 { 1.0 - least / greatest } else { 0.0 };
+    if apart <= AGREES { "agree".to_owned() } else { format!("differ by {}", format::percent(apart)) }
+}
+
+fn gateway_row(cell: &Cell, gateway: &GatewaySummary, unit: SizeUnit) -> GatewayRow {
+    let usage = component(cell, gateway);
+    let rate_of = |estimate: Option<Estimate>| {
+        estimate
+            .map_or_else(|| format::ABSENT.to_owned(), |bytes| format!("{}/s", format::size(bytes.estimate)))
+    };
+    let classes = gateway.responses_per_s.iter();
+    let responses: Vec<String> =
+        classes.map(|(class, rate)| format!("{class} {}", format::rate(rate.estimate))).collect();
+    let configuration = usage.and_then(|usage| usage.configuration.as_ref());
+    GatewayRow {
+        name: gateway.name.clone(),
+        cpu: interval(usage.map(|usage| usage.cpu_cores), format::cores_interval),
+        throttled: gateway
+            .throttled
+            .map_or_else(|| "no limit".to_owned(), |share| format::percent(share.estimate)),
+        memory: interval(usage.and_then(|usage| usage.memory_bytes), |bytes| {
+            Interval::scaled(bytes, 1.0 / unit.bytes())
+        }),
+        downstream: durations(gateway.duration_downstream_us),
+        upstream: durations(gateway.duration_upstream_us),
+        received: rate_of(gateway.bytes_received_s),
+        sent: rate_of(gateway.bytes_sent_s),
+        responses: if responses.is_empty() { format::ABSENT.to_owned() } else { responses.join(", ") },
+        configuration: configuration
+            .map_or_else(|| format::ABSENT.to_owned(), |read| format::size(read.size_bytes.estimate)),
+    }
+}
+
+fn durations(percentiles: Option<GatewayPercentiles>) -> [String; 3] {
+    let Some(GatewayPercentiles { p50, p90, p99, .. }) = percentiles else {
+        return [format::ABSENT; 3].map(str::to_owned);
+    };
+    [p50, p90, p99].map(|duration| milliseconds(duration.estimate))
+}
+
+/// Envoy measures in whole milliseconds: less than one is all that is known.
+fn milliseconds(duration_us: f64) -> String {
+    if duration_us < MILLISECOND_US {
+        "< 1".to_owned()
+    } else {
+        let decimals = usize::from(duration_us < 100.0 * MILLISECOND_US);
+        format!("{:.decimals$}", duration_us / MILLISECOND_US)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_no_finer_than_envoy_measures() {
+        assert_eq!([515.0, 1000.0, 2499.0, 123_456.0].map(milliseconds), ["< 1", "1.0", "2.5", "123"]);
+    }
+
+    #[test]
+    fn observers_agree_within_one_percent() {
+        let rates = |generator, gateway, destination| {
+            let rate = |rate: f64| Estimate::single(rate);
+            agreement(&CellRates {
+                generator: rate(generator),
+                gateway: Some(rate(gateway)),
+                destination: Some(rate(destination)),
+            })
+        };
+        assert_eq!(rates(1000.0, 1002.0, 998.0), "agree");
+        assert_eq!(rates(1000.0, 1000.0, 900.0), "differ by 10\u{a0}%");
+    }
+}

@@ -1,0 +1,169 @@
+//! Values of a factor whose values are words against its first one: charts and a table.
+
+use super::context::{Context, Figure};
+use crate::format::{Interval, SizeUnit, TimeUnit};
+use crate::html::charts::rows::{Line, Mark, Row, RowChart};
+use crate::html::style::ModeStyle;
+use crate::table::Difference;
+use experiment::schema::{ComparedFigure, Conditions, Estimate, FactorDifference};
+use serde::Serialize;
+
+/// Each factor by itself.
+#[derive(Debug, Serialize)]
+pub struct DifferenceSection {
+    charts: Vec<Figure>,
+    /// Unit of times, and of memory.
+    time_unit: &'static str,
+    memory_unit: &'static str,
+    groups: Vec<Group>,
+}
+
+/// Values of a factor in one mode under one load.
+#[derive(Debug, Serialize)]
+struct Group {
+    /// Such as `ingress.scenario against no-filters: ingress at 50 clients`.
+    name: String,
+    rows: Vec<ValueRow>,
+}
+
+#[derive(Debug, Serialize)]
+struct ValueRow {
+    value: String,
+    /// p50, p90, p99, throughput, CPU, memory; empty where there is no such figure.
+    cells: Vec<String>,
+}
+
+/// A figure with its caption and the axis of its chart; absent axes: no chart.
+const CHARTS: [(ComparedFigure, &str, &str); 4] = [
+    (ComparedFigure::ResponseTimeP50Us, "Added to the median", "p50"),
+    (ComparedFigure::ResponseTimeP99Us, "Added to the 99th percentile", "p99"),
+    (ComparedFigure::RateCompleted, "Throughput", "throughput"),
+    (ComparedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request", "cpu"),
+];
+
+/// Absent where no factor has words for values.
+pub fn differences(context: &Context) -> Option<DifferenceSection> {
+    let all = &context.run.summary.factor_differences;
+    let of = |is: fn(ComparedFigure) -> bool| {
+        all.iter().filter(move |one| is(one.figure)).map(|one| one.estimate.estimate)
+    };
+    let time_unit = TimeUnit::for_times(of(ComparedFigure::is_time));
+    let memory_unit = SizeUnit::for_sizes(of(|figure| figure == ComparedFigure::ProxiesMemoryBytes));
+    let mut groups: Vec<(String, Vec<&FactorDifference>)> = Vec::new();
+    for difference in all {
+        let name = group_name(context, difference);
+        match groups.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, of_group)) => of_group.push(difference),
+            None => groups.push((name, vec![difference])),
+        }
+    }
+    let charts = CHARTS.into_iter().filter_map(|(figure, caption, id)| {
+        let chart = chart(&groups, figure, time_unit)?;
+        Some(Figure { svg: chart.draw(&format!("differences-{id}"), caption), caption: caption.to_owned() })
+    });
+    let charts = charts.collect();
+    let groups = groups.into_iter().map(|(name, of_group)| {
+        let rows = values(&of_group).into_iter().map(|to| ValueRow {
+            value: to.to.to_string(),
+            cells: ComparedFigure::ALL
+                .into_iter()
+                .map(|figure| {
+                    let of_value = of_group.iter().find(|one| one.figure == figure && one.to == to.to);
+                    of_value.map_or_else(String::new, |one| text(one, time_unit, memory_unit))
+                })
+                .collect(),
+        });
+        Group { name, rows: rows.collect() }
+    });
+    (!all.is_empty()).then(|| DifferenceSection {
+        charts,
+        time_unit: time_unit.symbol(),
+        memory_unit: memory_unit.symbol(),
+        groups: groups.collect(),
+    })
+}
+
+fn group_name(context: &Context, difference: &FactorDifference) -> String {
+    let FactorDifference { factor, mode, factors, load, from, .. } = difference;
+    let mut with_value = factors.clone();
+    with_value.insert(factor.clone(), from.clone());
+    let at = context.conditions.label_without(Conditions { factors: &with_value, load }, factor);
+    format!("{factor} against {from}, {mode} at {at}")
+}
+
+/// One difference per value.
+fn values<'a>(of_group: &[&'a FactorDifference]) -> Vec<&'a FactorDifference> {
+    let mut values: Vec<&FactorDifference> = Vec::new();
+    for difference in of_group {
+        if !values.iter().any(|known| known.to == difference.to) {
+            values.push(difference);
+        }
+    }
+    values
+}
+
+fn chart(
+    groups: &[(String, Vec<&FactorDifference>)],
+    figure: ComparedFigure,
+    time_unit: TimeUnit,
+) -> Option<RowChart> {
+    let mut lines = Vec::new();
+    for (name, of_group) in groups {
+        let of_figure = of_group.iter().filter(|difference| difference.figure == figure);
+        let rows: Vec<Line> =
+            of_figure.filter_map(|difference| row(difference, time_unit)).map(Line::Row).collect();
+        if !rows.is_empty() {
+            lines.push(Line::Heading(name.clone()));
+            lines.extend(rows);
+        }
+    }
+    let axis = if figure.is_time() { time_unit.symbol() } else { "percent" };
+    let axis = axis.to_owned();
+    (!lines.is_empty()).then(|| RowChart { axis, lines, shared: Vec::new(), may_be_logarithmic: false })
+}
+
+fn row(difference: &FactorDifference, unit: TimeUnit) -> Option<Row> {
+    let style = ModeStyle::of(difference.mode);
+    let (drawn, text) = if difference.figure.is_time() {
+        let text = Difference::new((&difference.estimate, difference.verdict), unit);
+        (difference.estimate.map(|us| us / unit.us()), shown(&text, unit.symbol()))
+    } else {
+        let relative = difference.relative?;
+        let text = Difference::percent((&relative, difference.verdict));
+        (relative.map(|fraction| fraction * 100.0), shown(&text, "%"))
+    };
+    let Estimate { estimate, low, high, .. } = drawn;
+    Some(Row {
+        label: difference.to.to_string(),
+        symbol: Some((style.marker, style.class)),
+        value: text,
+        mark: Mark::Whisker { estimate, interval: low.zip(high), marker: style.marker, class: style.class },
+    })
+}
+
+/// Such as `+0.21 ms (0.18–0.24)`, or `none shown (−0.02 to 0.03 ms)`.
+fn shown(difference: &Difference, unit: &str) -> String {
+    match (&difference.interval.range, difference.shown) {
+        (_, true) => difference.interval.text_with_unit(unit),
+        (Some(range), false) => format!("none shown ({range} {unit})"),
+        (None, false) => format!("{}, no interval", difference.interval.text_with_unit(unit)),
+    }
+}
+
+fn text(difference: &FactorDifference, time_unit: TimeUnit, memory_unit: SizeUnit) -> String {
+    let FactorDifference { figure, estimate, relative, verdict, .. } = difference;
+    match (figure, relative) {
+        (figure, _) if figure.is_time() => Difference::new((estimate, *verdict), time_unit).text(),
+        (ComparedFigure::ProxiesMemoryBytes, _) => {
+            let interval = Interval::scaled(estimate, 1.0 / memory_unit.bytes()).signed();
+            if *verdict == experiment::schema::FindingVerdict::Shown {
+                interval.text()
+            } else {
+                let range = interval.range.as_deref().unwrap_or("no interval");
+                format!("none shown ({range})")
+            }
+        }
+        (_, Some(relative)) => shown(&Difference::percent((relative, *verdict)), "%"),
+        (_, None) => String::new(),
+    }
+}
