@@ -32,6 +32,8 @@ pub struct ReferenceFigure {
     pub rate: Option<f64>,
     /// In a closed loop the number of clients with which it was measured; absent: whatever the lowest of the run is.
     pub clients: Option<usize>,
+    /// The gateway's CPU limit with which it was measured, cores; absent: whatever the lowest of the run is.
+    pub gateway_cpu_cores: Option<f64>,
     /// Of the resources of one component; absent: of each proxy.
     pub component: Option<String>,
     /// What was measured, with its value.
@@ -43,6 +45,10 @@ pub struct ReferenceFigure {
 pub enum ReferenceValue {
     /// CPU for every 1000 requests a second, cores.
     Cpu(f64),
+    /// Responses a second in a closed loop.
+    Throughput(f64),
+    /// The same for each core that a component uses.
+    ThroughputPerCpu(f64),
     /// Memory, bytes.
     Memory(MemoryKind, u64),
     /// A figure of the response time or of the service time.
@@ -201,7 +207,8 @@ impl ReferenceValue {
             Self::ReservedCpu(_) => "reserved-cpu".to_owned(),
             Self::ReservedMemory(_) => "reserved-memory".to_owned(),
             Self::Added(percentile, _) => format!("added-{}", percentile.name()),
-            Self::Relative(RelativeQuantity::Throughput, ..) => "throughput".to_owned(),
+            Self::Throughput(_) | Self::Relative(RelativeQuantity::Throughput, ..) => "throughput".to_owned(),
+            Self::ThroughputPerCpu(_) => "throughput-per-cpu".to_owned(),
             Self::Relative(RelativeQuantity::Cpu, ..) => "cpu".to_owned(),
         }
     }
@@ -215,6 +222,6 @@ impl ReferenceValue {
     /// Whether it is of a component rather than of requests.
     #[must_use]
     pub fn is_resource(self) -> bool {
-        matches!(self, Self::Cpu(_) | Self::Memory(..)) || self.is_reserved()
+        matches!(self, Self::Cpu(_) | Self::Memory(..) | Self::ThroughputPerCpu(_)) || self.is_reserved()
     }
 }

@@ -9,6 +9,7 @@ use experiment::schema::{
     AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, PublishedFigure, Role, Summary,
 };
 use experiment::{Experiment, Mode, TimeFigure};
+use std::ops::Deref;
 
 /// Every published figure of a mode that the run has or was to have, with what the run measured for it.
 pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<PublishedFigure> {
@@ -20,7 +21,7 @@ pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<Publish
     sources
         .flat_map(|source| {
             source.figures.iter().filter(is_of_the_run).map(|figure| {
-                let measured = measured(figure, summary);
+                let measured = measured(figure, experiment, summary);
                 let margin = margin(figure.value, source.margin);
                 PublishedFigure {
                     source: source.source.clone(),
@@ -45,13 +46,14 @@ pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<Publish
 /// What a run has for a figure.
 struct Measured {
     text: String,
-    /// Cores, bytes, microseconds or a fraction.
+    /// Cores, requests a second, bytes, microseconds or a fraction.
     mean: f64,
     /// The same with its interval; absent where it is of several components.
     estimate: Option<Estimate>,
 }
 
-fn measured(figure: &ReferenceFigure, summary: &Summary) -> Option<Measured> {
+fn measured(figure: &ReferenceFigure, experiment: &Experiment, summary: &Summary) -> Option<Measured> {
+    let figure = &Wanted { figure, experiment };
     if let ReferenceValue::Relative(quantity, to, _) = figure.value {
         return relative(figure, quantity, to, summary);
     }
@@ -60,6 +62,11 @@ fn measured(figure: &ReferenceFigure, summary: &Summary) -> Option<Measured> {
     }
     let cell = cell(figure, summary)?;
     match figure.value {
+        ReferenceValue::Throughput(_) => cell.rate_completed.map(|rate| throughput(&rate)),
+        ReferenceValue::ThroughputPerCpu(_) => {
+            let read = |component: &ComponentSummary| Some(per_core(&component.cpu_cores_per_1000_rps));
+            resource(figure, cell, ", ", read, |_, rate| words::rate_interval(rate))
+        }
         ReferenceValue::Cpu(_) => {
             let read = |component: &ComponentSummary| Some(component.cpu_cores_per_1000_rps);
             resource(figure, cell, ", ", read, |_, cores| words::cores(cores))
@@ -73,9 +80,46 @@ fn measured(figure: &ReferenceFigure, summary: &Summary) -> Option<Measured> {
     }
 }
 
+/// A figure, and the experiment whose cells it is looked for in.
+struct Wanted<'a> {
+    figure: &'a ReferenceFigure,
+    experiment: &'a Experiment,
+}
+
+impl Deref for Wanted<'_> {
+    type Target = ReferenceFigure;
+
+    fn deref(&self) -> &ReferenceFigure {
+        self.figure
+    }
+}
+
+impl Wanted<'_> {
+    /// Whether it was measured under a cell's conditions.
+    fn is_of(&self, cell: &Cell) -> bool {
+        let limit = || {
+            let factor = cell.factors.get(GATEWAY_CPU).and_then(|value| value.quantity(GATEWAY_CPU));
+            factor.or(self.experiment.gateway.cpu_limit_cores)
+        };
+        let has_limit = self.gateway_cpu_cores.is_none_or(|cores| limit() == Some(cores));
+        cell.mode == self.mode && is_load_of(self, &cell.load) && has_limit
+    }
+}
+
+const GATEWAY_CPU: &str = "gateway.cpu";
+
+fn throughput(rate: &Estimate) -> Measured {
+    Measured { text: words::rate_interval(rate), mean: rate.estimate, estimate: Some(*rate) }
+}
+
+/// Requests a second for each core, from cores for every 1000 requests a second.
+fn per_core(cores_per_1000_rps: &Estimate) -> Estimate {
+    cores_per_1000_rps.map_reversed(|cores| 1000.0 / cores)
+}
+
 /// A figure of the response or service time. A saturated cell has those of its distribution: the corrected one over the
 /// answered requests, as others publish it, and over all.
-fn time(figure: &ReferenceFigure, clock: Clock, of_times: TimeFigure, summary: &Summary) -> Option<Measured> {
+fn time(figure: &Wanted<'_>, clock: Clock, of_times: TimeFigure, summary: &Summary) -> Option<Measured> {
     if let Some(cell) = cell(figure, summary) {
         let times = match clock {
             Clock::Response => cell.response_time_us,
@@ -83,8 +127,8 @@ fn time(figure: &ReferenceFigure, clock: Clock, of_times: TimeFigure, summary: &
         };
         return Some(latency(&times?.figure(of_times)?));
     }
-    let is_meant = |cell: &&Cell| cell.mode == figure.mode && is_load_of(figure, &cell.load);
-    let saturated = summary.cells.iter().filter(is_meant).find_map(|cell| cell.distribution.as_ref())?;
+    let saturated =
+        summary.cells.iter().filter(|cell| figure.is_of(cell)).find_map(|cell| cell.distribution.as_ref())?;
     let percentile = if of_times == TimeFigure::Max { 100.0 } else { of_times.percentile()? };
     let point = saturated.at(percentile)?;
     let value = match clock {
@@ -121,9 +165,8 @@ fn reserved(figure: &ReferenceFigure, cell: &Cell) -> Option<Measured> {
 }
 
 /// The cell under the figure's load, or under the lowest where it names none.
-fn cell<'a>(figure: &ReferenceFigure, summary: &'a Summary) -> Option<&'a Cell> {
-    let fits = |cell: &&Cell| cell.mode == figure.mode && cell.valid > 0 && is_load_of(figure, &cell.load);
-    summary.cells.iter().find(fits)
+fn cell<'a>(figure: &Wanted<'_>, summary: &'a Summary) -> Option<&'a Cell> {
+    summary.cells.iter().find(|cell| cell.valid > 0 && figure.is_of(cell))
 }
 
 fn is_load_of(figure: &ReferenceFigure, load: &LoadPoint) -> bool {
@@ -287,6 +330,8 @@ fn what(figure: &ReferenceFigure) -> String {
     let of_whom = figure.component.as_deref().unwrap_or("each proxy");
     let what = match figure.value {
         ReferenceValue::Cpu(_) => format!("CPU of {of_whom} for every 1000 requests/s"),
+        ReferenceValue::Throughput(_) => "requests per second".to_owned(),
+        ReferenceValue::ThroughputPerCpu(_) => format!("requests per second for each core of {of_whom}"),
         ReferenceValue::Memory(kind, _) => format!("memory ({}) of {of_whom}", memory_in_words(kind)),
         ReferenceValue::Time(Clock::Response, figure, _) => format!("{} of the response time", figure.name()),
         ReferenceValue::Time(Clock::Service, figure, _) => {
@@ -302,13 +347,16 @@ fn what(figure: &ReferenceFigure) -> String {
     };
     let rate = figure.rate.map(|rate| format!(" at {}", words::rate(rate))).unwrap_or_default();
     let clients = figure.clients.map(|clients| format!(" with {}", words::clients(clients)));
-    format!("{}: {what}{rate}{}", figure.mode, clients.unwrap_or_default())
+    let limit =
+        figure.gateway_cpu_cores.map(|cores| format!(", gateway limited to {}", words::cores_value(cores)));
+    format!("{}: {what}{rate}{}{}", figure.mode, clients.unwrap_or_default(), limit.unwrap_or_default())
 }
 
 /// The published value with its unit.
 fn value(value: ReferenceValue) -> String {
     match value {
         ReferenceValue::Cpu(cores) => words::cores_value(cores),
+        ReferenceValue::Throughput(rate) | ReferenceValue::ThroughputPerCpu(rate) => words::rate(rate),
         ReferenceValue::Memory(_, bytes) => words::memory_value(bytes as f64),
         ReferenceValue::ReservedCpu(cores) => words::cores_value(cores),
         ReferenceValue::ReservedMemory(bytes) => words::memory_value(bytes as f64),
@@ -323,10 +371,11 @@ fn value(value: ReferenceValue) -> String {
     }
 }
 
-/// Cores, bytes or microseconds; absent of what is relative already.
+/// Cores, requests a second, bytes or microseconds; absent of what is relative already.
 fn in_base_units(value: ReferenceValue) -> Option<f64> {
     match value {
         ReferenceValue::Cpu(cores) => Some(cores),
+        ReferenceValue::Throughput(rate) | ReferenceValue::ThroughputPerCpu(rate) => Some(rate),
         ReferenceValue::Memory(_, bytes) => Some(bytes as f64),
         ReferenceValue::ReservedCpu(cores) => Some(cores),
         ReferenceValue::ReservedMemory(bytes) => Some(bytes as f64),
@@ -422,8 +471,14 @@ mod tests {
         ];
         for (memory, kind, expected) in cases {
             let value = ReferenceValue::Memory(kind, 60_000_000);
-            let figure =
-                ReferenceFigure { mode: Mode::Sidecar, rate: None, clients: None, component: None, value };
+            let figure = ReferenceFigure {
+                mode: Mode::Sidecar,
+                rate: None,
+                clients: None,
+                component: None,
+                gateway_cpu_cores: None,
+                value,
+            };
             let measured = super::memory(&figure, &cell(memory), kind).map(|measured| measured.text);
             assert_eq!(measured.as_deref(), expected, "{kind:?} of {memory}");
         }

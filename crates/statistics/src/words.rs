@@ -122,6 +122,11 @@ pub fn rate(rate: f64) -> String {
     format!("{} requests/s", number(rate, usize::from(rate < 10.0)))
 }
 
+/// The same with its interval: `3980 requests/s (3900–4060)`.
+pub fn rate_interval(rate: &Estimate) -> String {
+    with_interval(rate, 1.0, usize::from(rate.estimate < 10.0), "requests/s")
+}
+
 /// A cell such as `sidecar at 1000 requests/s`.
 pub fn cell(cell: &Cell) -> String {
     place(cell.key())

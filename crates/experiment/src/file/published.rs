@@ -30,11 +30,12 @@ enum Figure {
     Time(Clock, TimeFigure),
     Added(PublishedPercentile),
     Throughput,
+    ThroughputPerCpu,
     ReservedCpu,
     ReservedMemory,
 }
 
-const FIGURES: [(&str, Figure); 28] = [
+const FIGURES: [(&str, Figure); 29] = [
     ("cpu", Figure::Cpu),
     ("memory", Figure::Memory(MemoryKind::WorkingSet)),
     ("memory-resident", Figure::Memory(MemoryKind::Resident)),
@@ -61,6 +62,7 @@ const FIGURES: [(&str, Figure); 28] = [
     ("added-p90", Figure::Added(P90)),
     ("added-p99", Figure::Added(P99)),
     ("throughput", Figure::Throughput),
+    ("throughput-per-cpu", Figure::ThroughputPerCpu),
     ("reserved-cpu", Figure::ReservedCpu),
     ("reserved-memory", Figure::ReservedMemory),
 ];
@@ -113,7 +115,7 @@ fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
     if let Some(field) = component.as_ref().filter(|_| !value.is_resource()) {
         return Err(field.key_place.error(
             format!("`{}` here is of no component", value.name()),
-            "expected with CPU and memory alone, and without `to`",
+            "expected with CPU, memory and `throughput-per-cpu` alone, and without `to`",
         ));
     }
     if value.is_reserved() {
@@ -125,6 +127,10 @@ fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
     Ok(ReferenceFigure {
         mode,
         rate: section.field("rate")?.map(|field| field.quantity(parse_rate)).transpose()?,
+        gateway_cpu_cores: section
+            .field("gateway-cpu")?
+            .map(|field| field.quantity(parse_cores))
+            .transpose()?,
         clients: section.field("clients")?.map(|field| field.whole(1..=MOST_CLIENTS)).transpose()?,
         component: component.map(|field| text(&field)).transpose()?,
         value,
@@ -132,8 +138,7 @@ fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
 }
 
 fn value(section: &Section<'_>, mode: Mode) -> Result<ReferenceValue> {
-    let kind_field = section.required("figure", "figure: cpu")?;
-    let kind = kind_field.choice(&FIGURES)?;
+    let kind = section.required("figure", "figure: cpu")?.choice(&FIGURES)?;
     let value = section.required("value", "value: 0.2")?;
     if let Some(to) = section.field("to")? {
         let quantity = match kind {
@@ -154,12 +159,8 @@ fn value(section: &Section<'_>, mode: Mode) -> Result<ReferenceValue> {
         Figure::ReservedCpu => ReferenceValue::ReservedCpu(value.quantity(parse_cores)?),
         Figure::ReservedMemory => ReferenceValue::ReservedMemory(value.quantity(parse_size)?),
         Figure::Added(percentile) => ReferenceValue::Added(percentile, value.quantity(parse_duration)?),
-        Figure::Throughput => {
-            return Err(kind_field.place().error(
-                "throughput is told relative to a mode",
-                "expected a key such as `to: none` beside it",
-            ));
-        }
+        Figure::Throughput => ReferenceValue::Throughput(value.quantity(parse_rate)?),
+        Figure::ThroughputPerCpu => ReferenceValue::ThroughputPerCpu(value.quantity(parse_rate)?),
     })
 }
 

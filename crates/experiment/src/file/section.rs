@@ -89,7 +89,10 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 16]> = LazyLock::new(|| {
         ("server", &["delay", "cpu-time", "error-rate", "cpu"]),
         ("client", &["cpu"]),
         ("published", &["source", "differs", "margin", "figures"]),
-        ("published.figures", &["figure", "mode", "to", "component", "rate", "clients", "value"]),
+        (
+            "published.figures",
+            &["figure", "mode", "to", "component", "rate", "clients", "gateway-cpu", "value"],
+        ),
     ]
 });
 

@@ -582,7 +582,7 @@ fn published_figures_may_be_relative_to_another_mode() {
         assert_eq!(again.published, experiment.published);
     }
     for (figure, said) in [
-        ("{figure: throughput, mode: egress-sni, value: -24%}", "throughput is told relative to a mode"),
+        ("{figure: throughput, mode: egress-sni, value: -24%}", "`-24%` is not a rate"),
         (
             "{figure: throughput, mode: egress-sni, to: none, value: -24%}",
             "`egress-sni` is not compared with `none`",

@@ -246,6 +246,8 @@ struct FigureView<'a> {
     rate: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
     clients: Option<usize>,
+    #[serde(rename = "gateway-cpu", skip_serializing_if = "Option::is_none")]
+    gateway_cpu: Option<CpuCores>,
     value: ValueView,
 }
 
@@ -255,6 +257,7 @@ enum ValueView {
     Cores(CpuCores),
     Size(ByteSize),
     Time(TimeSpan),
+    Rate(Number),
     Text(String),
 }
 
@@ -471,8 +474,12 @@ fn published(source: &PublishedSource) -> PublishedView<'_> {
         component: figure.component.as_deref(),
         rate: figure.rate.map(Number::of),
         clients: figure.clients,
+        gateway_cpu: figure.gateway_cpu_cores.map(CpuCores),
         value: match figure.value {
             ReferenceValue::Cpu(cores) => ValueView::Cores(CpuCores(cores)),
+            ReferenceValue::Throughput(rate) | ReferenceValue::ThroughputPerCpu(rate) => {
+                ValueView::Rate(Number::of(rate))
+            }
             ReferenceValue::Memory(_, bytes) => ValueView::Size(ByteSize(bytes)),
             ReferenceValue::ReservedCpu(cores) => ValueView::Cores(CpuCores(cores)),
             ReferenceValue::ReservedMemory(bytes) => ValueView::Size(ByteSize(bytes)),

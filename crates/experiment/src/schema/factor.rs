@@ -51,7 +51,7 @@ impl FactorValue {
         };
         match key.rsplit('.').next()? {
             "cpu" => parse_cores(text).ok(),
-            "payload" => parse_size(text).ok().map(|bytes| bytes as f64),
+            "payload" | "memory" => parse_size(text).ok().map(|bytes| bytes as f64),
             "delay" | "cpu-time" | "timeout" => parse_duration(text).ok().map(|time| time.as_secs_f64()),
             "error-rate" | "tracing" | "density" => parse_fraction(text).ok(),
             _ => None,
@@ -114,6 +114,7 @@ mod tests {
         assert_eq!(quantity("proxy.cpu", "250m"), Some(0.25));
         assert_eq!(quantity("proxy.cpu", "1"), Some(1.0));
         assert_eq!(quantity("load.payload", "1KiB"), Some(1024.0));
+        assert_eq!(quantity("gateway.memory", "1GiB"), Some(1_073_741_824.0));
         assert_eq!(quantity("server.delay", "5m"), Some(300.0));
         assert_eq!(quantity("istio.tracing", "1%"), Some(0.01));
         assert_eq!(quantity("proxy.mtls", "strict"), None);

@@ -28,7 +28,7 @@ Examples:
   meshmeter run my-experiment.yaml --dry-run")]
 pub struct RunArgs {
     /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, emojivoto, tiered-50, egress,
-    /// egress-direct, ingress-scenarios]
+    /// egress-direct, ingress-capacity, ingress-scenarios]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
     pub experiment: String,
 
