@@ -41,7 +41,7 @@ fn fields(cell: &Cell, component: &ComponentSummary) -> Vec<(String, String)> {
     fields
 }
 
-fn estimates(component: &ComponentSummary) -> [(&'static str, Option<Estimate>); 19] {
+fn estimates(component: &ComponentSummary) -> [(&'static str, Option<Estimate>); 20] {
     let (before, after) = (component.heap_before_load, component.heap_after_load);
     let configuration = component.configuration;
     [
@@ -64,6 +64,7 @@ fn estimates(component: &ComponentSummary) -> [(&'static str, Option<Estimate>);
         ("configuration_size_bytes", configuration.map(|held| held.size_bytes)),
         ("configuration_dump_bytes", configuration.map(|held| held.dump_bytes)),
         ("configured_in_s", component.configured_in_s),
+        ("further_domain_in_s", component.further_domain_in_s),
     ]
 }
 

@@ -63,6 +63,8 @@ pub struct HoldingsRow {
     pub after: MemoryAt,
     /// From an object written to the configuration in force.
     pub configured_in: Option<Interval>,
+    /// The same of a further domain of a gateway.
+    pub further_domain_in: Option<Interval>,
 }
 
 /// Memory at one moment.
@@ -161,7 +163,7 @@ impl HoldingsTable {
             let counts = || configurations.clone().filter_map(|configuration| count(configuration, kind));
             Some(counts().min()?..=counts().max()?)
         };
-        let configured_in_s = each(&|component| component.configured_in_s);
+        let time = |time_s: Option<Estimate>| time_s.map(|time| self.time_unit.interval(&in_us(&time)));
         HoldingsRow {
             mode: cell.mode,
             load: labels.label(cell.conditions()),
@@ -175,7 +177,8 @@ impl HoldingsTable {
             before: memory_at(0),
             under: memory_at(1),
             after: memory_at(2),
-            configured_in: configured_in_s.map(|time| self.time_unit.interval(&in_us(&time))),
+            configured_in: time(each(&|component| component.configured_in_s)),
+            further_domain_in: time(each(&|component| component.further_domain_in_s)),
         }
     }
 }

@@ -35,7 +35,7 @@ const LISTS: [&str; 8] = [
 ];
 
 /// Keys that hold for the whole run, a section's with a point at its end, and why they are not factors.
-const SINGLE: [(&str, &str); 21] = [
+const SINGLE: [(&str, &str); 20] = [
     ("name", "an experiment has one name"),
     ("question", "an experiment asks one question"),
     ("mesh", "runs of different meshes are compared by `meshmeter compare`"),
@@ -51,7 +51,6 @@ const SINGLE: [(&str, &str); 21] = [
     ("load.pacing", "all trials are measured by the same generator"),
     ("istio.wasm", "it names a file: runs with different files are compared by `meshmeter compare`"),
     ("istio.extra", "it names a file: runs with different files are compared by `meshmeter compare`"),
-    ("ingress.credentials", "all estates of a run share certificates alike"),
     ("topology", "`topology.shape` takes a list"),
     ("topology.file", "it names a file: runs with different files are compared by `meshmeter compare`"),
     ("topology.name", "a topology has one name"),

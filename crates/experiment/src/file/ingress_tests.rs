@@ -89,7 +89,6 @@ fn estates_that_cannot_be_are_refused_at_their_place() {
         (with("ingress: {domains: 1000, paths: 500}"), "1000 domains of 500 paths are 500000 routes"),
         (with("ingress: {domains: 0}"), "expected a whole number from 1 to 10000"),
         (with("ingress: {scenario: wfa}"), "did you mean `waf`?"),
-        (with("ingress: {credentials: [1, 2]}"), "`ingress.credentials` takes one value"),
         (with("ingress: {tls: simple}"), "`tls` belongs under `istio.ingress`"),
         (with("gateway: {memory: 1MiB}"), "expected at least 32MiB"),
         (with("gateway: {cpu: 0}"), "`gateway.cpu`: `0` is not a number of CPU cores"),

@@ -13,7 +13,7 @@ pub(crate) fn change_cost(key: &str) -> u8 {
         // Objects are written and removed, which takes seconds.
         _ if key.starts_with("istio.surroundings.") => MAX_CHANGE_COST,
         _ if key.starts_with("topology.") => 1,
-        "ingress.domains" | "ingress.paths" => 1,
+        "ingress.domains" | "ingress.paths" | "ingress.credentials" => 1,
         _ => 0,
     }
 }

@@ -73,6 +73,9 @@ pub struct ComponentSummary {
     /// seconds; absent where nothing configures the proxy while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured_in_s: Option<Estimate>,
+    /// Of a gateway that serves domains: the same of one further domain, written after the load, seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub further_domain_in_s: Option<Estimate>,
     /// Why something that a proxy holds could not be read, each reason once; empty where nothing was wrong.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,

@@ -36,7 +36,7 @@ impl FactorValue {
         decimal.map_or_else(|| Self::Text(text.to_owned()), Self::Number)
     }
 
-    /// The value as a number in the unit of its key: cores (`….cpu`), bytes (`load.payload`), seconds (`….delay`,
+    /// The value as a number in the unit of its key: cores (`….cpu`), bytes (`….payload`, `….memory`), seconds (`….delay`,
     /// `….cpu-time`, `….timeout`), a fraction (`….error-rate`, `….tracing`, `….density`), else a plain number. Absent for words, and
     /// for versions (`components.…`).
     #[must_use]

@@ -21,6 +21,8 @@ pub enum SizedFigure {
     ConfigurationSizeBytes,
     /// From an object written to its configuration in force at a proxy, seconds.
     ConfiguredInS,
+    /// The same of a further domain at a gateway, seconds.
+    FurtherDomainInS,
     /// Median response time, microseconds.
     #[serde(rename = "response_time_p50_us")]
     ResponseTimeP50Us,

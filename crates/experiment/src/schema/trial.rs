@@ -108,6 +108,12 @@ impl TrialRecord {
         Conditions { factors: &self.factors, load: &self.load }
     }
 
+    /// Time until a further domain was in force at this gateway, seconds.
+    #[must_use]
+    pub fn further_domain_in_s(&self, gateway: &str) -> Option<f64> {
+        self.further_domain.as_ref().filter(|domain| domain.gateway == gateway)?.in_force_s
+    }
+
     /// Adds the factor that results of earlier versions have in their load alone: the number of background services.
     #[must_use]
     pub fn with_factors_of_load(mut self) -> Self {

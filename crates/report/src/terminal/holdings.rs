@@ -68,6 +68,10 @@ fn facts(table: &HoldingsTable, row: &HoldingsRow) -> Vec<String> {
     if let Some(time) = &row.configured_in {
         facts.push(format!("in force after {}", time.text_with_unit(table.time_unit.symbol())));
     }
+    if let Some(time) = &row.further_domain_in {
+        let time = time.text_with_unit(table.time_unit.symbol());
+        facts.push(format!("a further domain in force after {time}"));
+    }
     facts
 }
 

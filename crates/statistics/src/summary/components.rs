@@ -76,6 +76,7 @@ fn component(name: &str, role: Role, all: &Usages<'_>, usable: &Usable) -> Optio
         configured_in_s: estimate(
             read().filter_map(|(trial, ..)| trial.push.as_ref()?.in_force_s.get(name).copied()),
         ),
+        further_domain_in_s: estimate(read().filter_map(|(trial, ..)| trial.further_domain_in_s(name))),
         unread: holdings::unread(&held),
         network_bytes_received_s: each(&usable.network, &|usage, _| {
             a_second(usage, usage.network?.received_bytes)

@@ -143,7 +143,7 @@ impl Group<'_> {
 
     /// What each proxy holds before the load.
     fn held(&self, usable: &[&TrialRecord]) -> Vec<Slope> {
-        let figures: [(SizedFigure, OfComponent); 5] = [
+        let figures: [(SizedFigure, OfComponent); 6] = [
             (SizedFigure::HeapAllocatedBeforeLoadBytes, |_, usage| {
                 let heap = |held: &ProxyHoldings| held.heap_before_load;
                 Some(usage.holdings.as_ref().and_then(heap)?.allocated_bytes as f64)
@@ -161,6 +161,7 @@ impl Group<'_> {
             (SizedFigure::ConfiguredInS, |trial, usage| {
                 trial.push.as_ref()?.in_force_s.get(&usage.name).copied()
             }),
+            (SizedFigure::FurtherDomainInS, |trial, usage| trial.further_domain_in_s(&usage.name)),
         ];
         let mut names: Vec<&str> = Vec::new();
         for usage in usable.iter().flat_map(|trial| &trial.components) {

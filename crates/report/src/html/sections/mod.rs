@@ -5,6 +5,7 @@ mod asked;
 mod context;
 mod corrected;
 mod differences;
+mod domains;
 mod edges;
 mod evidence;
 mod factors;
@@ -56,6 +57,7 @@ pub struct Page {
     factors: Option<factors::FactorSection>,
     scaling: Option<scaling::ScalingSection>,
     sizes: Option<sizes::SizeSection>,
+    domains: Option<domains::DomainSection>,
     graph: Option<graph::GraphSection>,
     drivers: Option<DriverTable>,
     services: Option<ServiceTable>,
@@ -93,6 +95,7 @@ impl Page {
             factors: factors::factors(&context),
             scaling: scaling::scaling(&context),
             sizes: sizes::sizes(&context),
+            domains: domains::domains(&context),
             graph: graph::graph(&context),
             drivers: DriverTable::new(&run.summary),
             services: ServiceTable::new(&run.summary),

@@ -1,0 +1,139 @@
+//! Domains of a gateway: the time until a further one is in force, and what a thousand domains, routes and certificates cost.
+
+use super::context::Context;
+use crate::format::{Interval, TimeUnit};
+use crate::holdings::in_us;
+use crate::html::style::ModeStyle;
+use experiment::schema::{Estimate, FactorEffect, Factors, SizedFigure};
+use serde::Serialize;
+
+/// Factors of the section, and what one of each is called.
+const FACTORS: [(&str, &str); 3] = [
+    ("ingress.domains", "domains"),
+    ("ingress.paths", "paths of each domain"),
+    ("ingress.credentials", "certificates"),
+];
+
+/// What a thousand hold at a gateway, in MB: bytes for each one are kB for each thousand.
+const HELD: [(SizedFigure, &str); 4] = [
+    (SizedFigure::HeapAllocatedBeforeLoadBytes, "heap in use, MB"),
+    (SizedFigure::MemoryAnonymousBeforeLoadBytes, "anonymous memory, MB"),
+    (SizedFigure::MemoryBeforeLoadBytes, "memory, MB"),
+    (SizedFigure::ConfigurationSizeBytes, "configuration, MB"),
+];
+
+const THOUSAND: f64 = 1e3;
+const MEGABYTE: f64 = 1e6;
+
+/// Both tables; either may be empty.
+#[derive(Debug, Serialize)]
+pub struct DomainSection {
+    further_columns: Vec<String>,
+    further: Vec<Row>,
+    cost_columns: Vec<String>,
+    costs: Vec<Row>,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    /// Class of the mode's colour.
+    class: &'static str,
+    name: String,
+    /// One per column; empty where there is no such figure.
+    values: Vec<String>,
+}
+
+/// Absent where no gateway served domains, or none is told of.
+pub fn domains(context: &Context) -> Option<DomainSection> {
+    let cells = &context.run.summary.cells;
+    let components = || cells.iter().flat_map(|cell| &cell.components);
+    let times = components().filter_map(|component| Some(component.further_domain_in_s?.estimate * 1e6));
+    let further_unit = TimeUnit::for_times(times);
+    let (further, costs) = (further(context, further_unit), costs(context));
+    let has_any = !further.is_empty() || !costs.is_empty();
+    has_any.then(|| DomainSection {
+        further_columns: vec![format!("in force after, {}", further_unit.symbol())],
+        further,
+        cost_columns: HELD
+            .iter()
+            .map(|(_, name)| *name)
+            .chain(["in force later, s", "further domain later, s", "CPU of all proxies per request, µs"])
+            .map(str::to_owned)
+            .collect(),
+        costs,
+    })
+}
+
+/// A row per gateway and cell.
+fn further(context: &Context, unit: TimeUnit) -> Vec<Row> {
+    let cells = context.conditions.all().flat_map(|at| context.cells_of(at));
+    cells
+        .flat_map(|cell| {
+            cell.components.iter().filter_map(|gateway| {
+                let time = gateway.further_domain_in_s?;
+                Some(Row {
+                    class: ModeStyle::of(cell.mode).class,
+                    name: format!("{}, {}", gateway.name, context.conditions.label(cell.conditions())),
+                    values: vec![unit.interval(&in_us(&time)).text()],
+                })
+            })
+        })
+        .collect()
+}
+
+/// A row per gateway and factor, with the other factors held.
+fn costs(context: &Context) -> Vec<Row> {
+    let all = &context.run.summary.factor_effects;
+    let mut rows = Vec::new();
+    for (key, noun) in FACTORS {
+        let of_factor = || all.iter().filter(move |effect| effect.factor == key);
+        let held = of_factor().filter(|effect| effect.figure == SizedFigure::ConfigurationSizeBytes);
+        // What the service's own proxy holds does not follow the domains.
+        let gateways = held.filter(|effect| effect.component.as_deref().is_some_and(is_gateway));
+        for gateway in gateways {
+            let find = |figure: SizedFigure| of_factor().find(|effect| is_same(effect, gateway, figure));
+            let scaled = |figure: SizedFigure, factor: f64| {
+                find(figure).map_or_else(String::new, |effect| text(effect, factor))
+            };
+            let cpu = of_factor().find(|effect| {
+                effect.figure == SizedFigure::ProxiesCpuCoresPer1000Rps
+                    && (effect.mode, &effect.factors) == (gateway.mode, &gateway.factors)
+            });
+            let held = HELD.iter().map(|(figure, _)| scaled(*figure, THOUSAND / MEGABYTE));
+            let later = [SizedFigure::ConfiguredInS, SizedFigure::FurtherDomainInS];
+            let later = later.map(|figure| scaled(figure, THOUSAND));
+            // Cores per 1000 requests/s are milliseconds per request.
+            let cpu = cpu.map_or_else(String::new, |effect| text(effect, THOUSAND * 1e3));
+            rows.push(Row {
+                class: ModeStyle::of(gateway.mode).class,
+                name: name(gateway, noun),
+                values: held.chain(later).chain([cpu]).collect(),
+            });
+        }
+    }
+    rows
+}
+
+fn is_gateway(component: &str) -> bool {
+    component.contains("gateway")
+}
+
+fn is_same(effect: &FactorEffect, gateway: &FactorEffect, figure: SizedFigure) -> bool {
+    effect.figure == figure
+        && (effect.mode, &effect.factors, &effect.component)
+            == (gateway.mode, &gateway.factors, &gateway.component)
+}
+
+fn text(effect: &FactorEffect, factor: f64) -> String {
+    let slope: Estimate = effect.per_unit;
+    Interval::scaled(&slope, factor).text()
+}
+
+/// Such as `1000 domains, ingress-gateway, ingress.paths 10`.
+fn name(gateway: &FactorEffect, noun: &str) -> String {
+    let component = gateway.component.as_deref().unwrap_or_default();
+    let factors: &Factors = &gateway.factors;
+    factors
+        .iter()
+        .fold(format!("1000 {noun}, {component}"), |name, (key, value)| format!("{name}, {key} {value}"))
+}
