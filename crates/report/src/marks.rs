@@ -3,14 +3,14 @@
 use crate::conditions::ConditionLabels;
 use crate::format;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{Cell, Figure, SpoiledTrials, Summary};
+use experiment::schema::{Cell, Figure, Figures, SpoiledTrials, Summary};
 
 /// Why a figure of a cell is marked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
     /// Trials that the figure is of.
     pub trials: usize,
-    /// Shown beside the figure: `of 3 trials`, `spoiled`, `4 events`.
+    /// Shown beside the figure: `of 3 trials`, `spoiled: steal`, `4 events`.
     pub short: String,
     /// In a sentence: `Spoiled in 2 of 5 trials: schedule-lag.`
     pub reason: String,
@@ -27,7 +27,7 @@ pub fn mark(cell: &Cell, figure: Figure, n: usize) -> Option<Mark> {
     match (spoiled, events) {
         (Some(spoiled), _) => Some(Mark {
             trials: n,
-            short: if n > 0 { of_trials(n) } else { "spoiled".to_owned() },
+            short: if n > 0 { of_trials(n) } else { format!("spoiled: {}", kinds(spoiled)) },
             reason: spoiled_in(spoiled, cell),
             spoiled_values: spoiled.least.zip(spoiled.greatest).filter(|_| n == 0),
         }),
@@ -69,6 +69,10 @@ fn spoiled_in(spoiled: &SpoiledTrials, cell: &Cell) -> String {
     format!("Spoiled in {} of {} trials: {}.", spoiled.trials, cell.places(), reasons(spoiled))
 }
 
+fn kinds(spoiled: &SpoiledTrials) -> String {
+    spoiled.reasons.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
 fn reasons(spoiled: &SpoiledTrials) -> String {
     let reason = |(reason, trials): (&String, &usize)| match *trials == spoiled.trials {
         true => reason.clone(),
@@ -81,9 +85,9 @@ fn reasons(spoiled: &SpoiledTrials) -> String {
 #[must_use]
 pub(crate) fn spoiled(cell: &Cell) -> String {
     let texts = cell.spoiled.chunk_by(is_alike).map(|alike| {
-        let names: Vec<&str> = alike.iter().map(|spoiled| spoiled.figure.name()).collect();
+        let figures: Vec<Figure> = alike.iter().map(|spoiled| spoiled.figure).collect();
         let trials = format::counted(alike[0].trials as u64, "trial", "trials");
-        format!("{} in {trials}: {}", named(&names), reasons(&alike[0]))
+        format!("{} in {trials}: {}", named(&figures), reasons(&alike[0]))
     });
     texts.collect::<Vec<_>>().join("; ")
 }
@@ -92,17 +96,23 @@ fn is_alike(one: &SpoiledTrials, next: &SpoiledTrials) -> bool {
     (one.trials, &one.reasons) == (next.trials, &next.reasons)
 }
 
-/// Names of figures that follow each other, shortened: `all figures`, `p99 and beyond`.
-pub(crate) fn named(names: &[&str]) -> String {
-    let all = Figure::ALL.map(Figure::name);
-    let beyond = all[..=Figure::Max as usize].iter().position(|name| names.first() == Some(name));
-    match (names.len() == all.len(), beyond) {
-        (true, _) => "all figures".to_owned(),
-        (false, Some(from)) if from > 0 && names == &all[from..=Figure::Max as usize] && names.len() > 1 => {
-            format!("{} and beyond", names[0])
-        }
-        _ => names.join(", "),
+/// Names of figures in their order, shortened: `all figures`, `all response times, throughput`, `mean, p99 and beyond`.
+pub(crate) fn named(figures: &[Figure]) -> String {
+    if figures.len() == Figure::ALL.len() {
+        return "all figures".to_owned();
     }
+    let percentiles: Vec<Figure> =
+        figures.iter().copied().filter(|figure| figure.quantile().is_some()).collect();
+    let first = percentiles.first().copied().unwrap_or(Figure::Max);
+    let is_beyond =
+        percentiles.len() > 1 && percentiles.iter().copied().eq(Figures::times_from(first).iter());
+    let are_all_times = is_beyond && first == Figure::P50 && figures.contains(&Figure::Mean);
+    let name = |figure: &Figure| match figure {
+        Figure::Mean if are_all_times => Some("all response times".to_owned()),
+        _ if figure.quantile().is_none() || !is_beyond => Some(figure.name().to_owned()),
+        _ => (*figure == first && !are_all_times).then(|| format!("{} and beyond", figure.name())),
+    };
+    figures.iter().filter_map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// What the marks of a table mean, a line per cell with spoiled figures: `sidecar at 1000/s: p99 and beyond in 2 trials:
@@ -158,9 +168,19 @@ mod tests {
             some.reason
         );
         let none = mark(&cell, Figure::P99, 0).unwrap();
-        assert_eq!((none.short.as_str(), none.spoiled_values), ("spoiled", Some((2_100.0, 4_300.0))));
+        assert_eq!(none.short, "spoiled: schedule-lag");
+        assert_eq!(none.spoiled_values, Some((2_100.0, 4_300.0)));
         assert_eq!(mark(&cell, Figure::P50, cell.places()), None);
         assert_eq!(spoiled(&cell), "p99 and beyond in 2 trials: schedule-lag; cpu in 1 trial: not-observed");
+    }
+
+    #[test]
+    fn figures_that_belong_together_have_one_name() {
+        let figures = |names: Figures| named(&names.iter().collect::<Vec<_>>());
+        assert_eq!(figures(Figures::all()), "all figures");
+        assert_eq!(figures(Figures::times().with(Figure::Throughput)), "all response times, throughput");
+        assert_eq!(figures(Figures::times_from(Figure::P90).with(Figure::Mean)), "mean, p90 and beyond");
+        assert_eq!(figures(Figures::none().with(Figure::P90).with(Figure::Cpu)), "p90, cpu");
     }
 
     #[test]

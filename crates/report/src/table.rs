@@ -60,6 +60,8 @@ pub struct CellRow {
     pub percentiles: Option<[Interval; 4]>,
     /// Why each of these is marked.
     pub marks: [Option<Mark>; 4],
+    /// What was measured of figures that no trial has usable.
+    pub spoiled: SpoiledValues,
     /// What is added to the median.
     pub added: Option<Difference>,
     /// What is added to the 99th percentile.
@@ -82,6 +84,42 @@ pub struct CellRow {
     pub proxies: usize,
     /// Failed requests and error statuses, as a percentage.
     pub errors: String,
+}
+
+/// Ranges over the trials of figures that every trial has spoiled; absent where there are estimates.
+#[derive(Clone, Debug, Default)]
+pub struct SpoiledValues {
+    /// Response time at the 50th, 90th, 99th and 99.9th percentile.
+    pub percentiles: [Option<(Interval, Mark)>; 4],
+    /// CPU of all proxies together, cores.
+    pub cores: Option<(Interval, Mark)>,
+    /// Memory of all proxies together, in the table's unit.
+    pub memory: Option<(Interval, Mark)>,
+}
+
+impl SpoiledValues {
+    fn new(cell: &Cell, unit: TimeUnit, memory_unit: SizeUnit) -> Self {
+        let of = |figure: Figure, text: &dyn Fn(f64) -> String| {
+            let mark = mark(cell, figure, 0)?;
+            let (least, greatest) = mark.spoiled_values?;
+            let range =
+                if least < greatest { format!("{}–{}", text(least), text(greatest)) } else { text(least) };
+            Some((Interval { estimate: range, range: None }, mark))
+        };
+        let times = cell.response_time_us.as_ref();
+        let has_time = |figure| unit.percentile(times, figure) != Interval::absent();
+        let total = cell.totals.iter().find(|total| total.role == Role::Proxy);
+        let has_memory = total.is_some_and(|total| total.memory_bytes.is_some());
+        let memory = |bytes: f64| format::digits(bytes / memory_unit.bytes());
+        Self {
+            percentiles: SHOWN.map(|figure| {
+                let spoiled = of(figure.figure(), &|us| unit.number(us));
+                spoiled.filter(|_| !has_time(figure))
+            }),
+            cores: of(Figure::Cpu, &format::cores_number).filter(|_| total.is_none()),
+            memory: of(Figure::Memory, &memory).filter(|_| !has_memory),
+        }
+    }
 }
 
 /// A difference to the mode's floor.
@@ -216,7 +254,7 @@ impl CellRow {
             trials: cell.places(),
             retakes: cell.retakes,
             no_figures: percentiles.is_none().then(|| cell.verdict.clone()),
-            percentiles: percentiles.map(|_| SHOWN.map(|figure| time(cell, figure, unit))),
+            percentiles: percentiles.map(|all| SHOWN.map(|figure| unit.percentile(Some(all), figure))),
             marks: SHOWN.map(|figure| {
                 let estimate = percentiles.and_then(|all| all.figure(figure));
                 let is_censored = percentiles.is_some_and(|all| all.censored(figure).is_some());
@@ -224,6 +262,7 @@ impl CellRow {
             }),
             added: added(TimeFigure::P50, percentiles.and_then(|all| all.p50)),
             added_p99: added(TimeFigure::P99, percentiles.and_then(|all| all.p99)),
+            spoiled: SpoiledValues::new(cell, unit, memory_unit),
             completed: cell.rate_completed.as_ref().map(Interval::new),
             completed_mark: mark_of(cell, Figure::Throughput, cell.rate_completed),
             cores_mark: total.and_then(|total| mark_of(cell, Figure::Cpu, Some(total.cpu_cores))),
@@ -240,21 +279,6 @@ impl CellRow {
 
 /// Percentiles of a row.
 const SHOWN: [TimeFigure; 4] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99, TimeFigure::P99_9];
-
-/// A percentile of a cell; where every trial has it spoiled, the range of what was measured.
-fn time(cell: &Cell, figure: TimeFigure, unit: TimeUnit) -> Interval {
-    let times = cell.response_time_us.as_ref();
-    let shown = unit.percentile(times, figure);
-    let spoiled = if shown == Interval::absent() { mark(cell, figure.figure(), 0) } else { None };
-    match spoiled.and_then(|mark| mark.spoiled_values) {
-        Some((least, greatest)) if least < greatest => {
-            let range = format!("{}–{}", unit.number(least), unit.number(greatest));
-            Interval { estimate: range, range: None }
-        }
-        Some((only, _)) => Interval { estimate: unit.number(only), range: None },
-        None => shown,
-    }
-}
 
 /// Why a figure is marked; results of earlier versions do not count its trials.
 fn mark_of(cell: &Cell, figure: Figure, estimate: Option<Estimate>) -> Option<Mark> {

@@ -75,7 +75,7 @@ fn a_spoiled_figure_is_shown_with_its_reason_and_in_no_estimate() {
         page.contains("title=\"Spoiled in 2 of 5 trials: schedule-lag.\">of 3 trials<"),
         "p99 of some trials"
     );
-    assert!(page.contains("title=\"Spoiled in 5 of 5 trials: steal.\">spoiled<"), "p99 of no trial");
+    assert!(page.contains("title=\"Spoiled in 5 of 5 trials: steal.\">spoiled: steal<"), "p99 of no trial");
     assert_eq!(
         page.matches(", spoiled: schedule-lag: 1.2 ms at p99</title>").count(),
         2,

@@ -43,6 +43,13 @@ pub fn merged(
     Ok(whole)
 }
 
+/// Requests without a response in the trials of [`merged`]: they rank above all in its histogram.
+#[must_use]
+pub fn censored(trials: &TrialsByCell<'_>, cell: CellKey<'_>) -> u64 {
+    let sound = with_sound_tail(trials.of(cell)).into_iter();
+    sound.filter_map(|trial| Some(trial.result.as_ref()?.response_time_us.censored)).sum()
+}
+
 /// A point of a percentile curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurvePoint {

@@ -115,7 +115,9 @@ pub fn time_or_above(time_us: Option<f64>, above_us: Option<f64>) -> String {
 /// `> 10 s`: the time of a request without a response; `no response` if nothing is known of its length.
 #[must_use]
 pub fn above(above_us: Option<f64>) -> String {
-    above_us.map_or_else(|| "no response".to_owned(), |above_us| format!(">\u{a0}{}", time(above_us)))
+    let Some(above_us) = above_us else { return "no response".to_owned() };
+    let unit = TimeUnit::for_times([above_us]);
+    format!(">\u{a0}{}", with_unit(&tick(above_us / unit.us()), unit.symbol()))
 }
 
 /// Seconds as people write a duration: `20 s`, `2 min 30 s`.

@@ -35,7 +35,11 @@ impl Curve {
         let merged = |distribution| statistics::merged(trials, cell, distribution);
         let Some(response) = merged(Distribution::ResponseTime)? else { return Ok(None) };
         let service = merged(Distribution::ServiceTime)?.unwrap_or_default();
-        let points = statistics::percentile_curve(&response, POINTS_A_DECADE);
+        // Requests without a response rank above all others: the curve ends where they begin.
+        let censored = statistics::censored(trials, cell) as f64;
+        let answered = response.count() as f64 / (response.count() as f64 + censored);
+        let mut points = statistics::percentile_curve(&response, POINTS_A_DECADE);
+        points.iter_mut().for_each(|point| point.percentile *= answered);
         if points.len() < 2 {
             return Ok(None);
         }
@@ -43,7 +47,7 @@ impl Curve {
             mode: cell.mode,
             factors: cell.conditions.factors.clone(),
             load: cell.conditions.load.clone(),
-            marks: marks(&response, &points),
+            marks: marks(&response, &points, answered),
             response: points,
             service: statistics::percentile_curve(&service, POINTS_A_DECADE),
         }))
@@ -63,11 +67,12 @@ impl Curve {
     }
 }
 
-fn marks(histogram: &LatencyHistogram, points: &[CurvePoint]) -> Vec<CurvePoint> {
+/// `answered`: share of the requests that have a response.
+fn marks(histogram: &LatencyHistogram, points: &[CurvePoint], answered: f64) -> Vec<CurvePoint> {
     let last = points.last().map_or(0.0, |point| point.percentile);
     MARKED
         .into_iter()
         .filter(|percentile| *percentile <= last + 1e-9)
-        .map(|percentile| CurvePoint { percentile, value_us: histogram.percentile_us(percentile) })
+        .map(|percentile| CurvePoint { percentile, value_us: histogram.percentile_us(percentile / answered) })
         .collect()
 }

@@ -68,7 +68,10 @@ fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options
     }
     match &row.percentiles {
         Some(percentiles) => {
-            let marked = percentiles.iter().zip(&row.marks).take(3);
+            let spoiled =
+                row.spoiled.percentiles.iter().map(|spoiled| spoiled.as_ref().map(|(range, _)| range));
+            let shown = percentiles.iter().zip(spoiled).map(|(known, spoiled)| spoiled.unwrap_or(known));
+            let marked = shown.zip(&row.marks).take(3);
             cells
                 .extend(marked.map(|(interval, mark)| {
                     Cell::new(stacked(&starred(interval, mark, row.valid), options))

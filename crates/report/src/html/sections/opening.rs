@@ -178,8 +178,12 @@ impl Value {
             range: interval.range.clone(),
             mark: mark.map(|mark| mark.short.clone()),
             reason: mark.map(|mark| mark.reason.clone()),
-            spoiled: mark.is_some_and(|mark| mark.spoiled_values.is_some()),
+            spoiled: false,
         }
+    }
+
+    fn spoiled((range, mark): &(Interval, Mark)) -> Self {
+        Self { spoiled: true, ..Self::new(range, Some(mark)) }
     }
 }
 
@@ -227,10 +231,14 @@ impl Glance {
 impl GlanceRow {
     fn new(row: &CellRow) -> Self {
         let percentile = |index: usize| {
+            if let Some(spoiled) = &row.spoiled.percentiles[index] {
+                return Value::spoiled(spoiled);
+            }
             let mark = row.marks[index].as_ref();
             let value = row.percentiles.as_ref().map(|percentiles| Value::new(&percentiles[index], mark));
             value.unwrap_or_default()
         };
+        let spoiled = |spoiled: &Option<(Interval, Mark)>| spoiled.as_ref().map(Value::spoiled);
         let value = |interval: &Option<Interval>, mark: &Option<Mark>| {
             interval.as_ref().map(|interval| Value::new(interval, mark.as_ref()))
         };
@@ -240,16 +248,16 @@ impl GlanceRow {
             class: crate::html::style::ModeStyle::of(row.mode).class,
             valid: valid_trials(row.valid, row.trials, row.retakes),
             all_valid: row.valid == row.trials,
-            no_figures: row.no_figures.clone(),
+            no_figures: row.no_figures.clone().filter(|_| row.spoiled.percentiles[0].is_none()),
             p50: percentile(0),
             p99: percentile(2),
             added: row.added.as_ref().map(AddedValue::new),
             added_p99: row.added_p99.as_ref().map(AddedValue::new),
             completed: value(&row.completed, &row.completed_mark).unwrap_or_default(),
             change: row.completed_change.as_ref().map(AddedValue::new),
-            cores: value(&row.proxy_cores, &row.cores_mark),
+            cores: spoiled(&row.spoiled.cores).or_else(|| value(&row.proxy_cores, &row.cores_mark)),
             proxies: row.proxies,
-            memory: value(&row.proxy_memory, &row.memory_mark),
+            memory: spoiled(&row.spoiled.memory).or_else(|| value(&row.proxy_memory, &row.memory_mark)),
         }
     }
 }

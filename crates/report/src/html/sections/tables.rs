@@ -301,8 +301,8 @@ fn trial_row(context: &Context, trial: &TrialRecord, table: &ResultTable) -> Tri
 
 /// `p99 and beyond`; empty where every figure may be used.
 pub(super) fn spoiled_figures(trial: &TrialRecord) -> String {
-    let names: Vec<&str> = trial.verdict.spoiled_figures().iter().map(Figure::name).collect();
-    if names.is_empty() { String::new() } else { marks::named(&names) }
+    let figures: Vec<Figure> = trial.verdict.spoiled_figures().iter().collect();
+    if figures.is_empty() { String::new() } else { marks::named(&figures) }
 }
 
 /// Why a figure of a trial may not be used; absent where it may.
