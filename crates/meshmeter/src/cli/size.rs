@@ -34,7 +34,8 @@ pub struct SizeArgs {
     #[arg(long, value_name = "RUN", required = true, num_args = 1.., value_hint = ValueHint::DirPath)]
     pub from: Vec<PathBuf>,
 
-    /// What must hold at the target, such as p99=20ms,errors=0.1% [default: the objective of the first run, if it has one]
+    /// What must hold at the target, such as p99=20ms,errors=0.1%, or none [default: the objective of the first run, if it has
+    /// one]
     #[arg(long, value_name = "FIGURE=BOUND,…", value_parser = parse_objective)]
     pub objective: Option<Objective>,
 
@@ -74,6 +75,9 @@ pub struct SizeArgs {
 }
 
 fn parse_objective(text: &str) -> Result<Objective, String> {
+    if text == "none" {
+        return Ok(Objective::default());
+    }
     let objective: Objective =
         text.parse().map_err(|error: experiment::objective::ObjectiveError| error.to_string())?;
     match (objective.rate, objective.achieved) {
