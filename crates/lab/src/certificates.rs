@@ -29,6 +29,28 @@ pub(crate) const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Clocks may differ; Istio backdates its certificates as much.
 const BACKDATED: Duration = Duration::from_secs(120);
 
+/// The key of servers in scenario `rsa`. No library here makes RSA keys, and this one protects nothing: a lab's network ends
+/// in the lab. Every certificate with it is the run's own.
+const RSA_KEY_PEM: &str = include_str!("certificates/rsa_2048.pem");
+
+/// Algorithm of a server's key.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum KeyAlgorithm {
+    /// As proxies have in a mesh.
+    #[default]
+    EcdsaP256,
+    Rsa2048,
+}
+
+impl KeyAlgorithm {
+    fn key(self) -> Result<KeyPair, rcgen::Error> {
+        match self {
+            Self::EcdsaP256 => KeyPair::generate(),
+            Self::Rsa2048 => KeyPair::from_pem(RSA_KEY_PEM),
+        }
+    }
+}
+
 pub fn spiffe_identity(namespace: &str, service_account: &str) -> String {
     format!("spiffe://{TRUST_DOMAIN}/ns/{namespace}/sa/{service_account}")
 }
@@ -55,10 +77,19 @@ impl RunAuthority {
         parameters.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
         let name = Ia5String::try_from(identity).context(operation_for(identity))?;
         parameters.subject_alt_names = vec![SanType::URI(name)];
-        self.sign(identity, &parameters)
+        self.sign(identity, &parameters, KeyAlgorithm::default())
     }
 
     pub fn issue_server(&self, names: &[&str], addresses: &[IpAddr]) -> Result<Credentials> {
+        self.issue_server_with(names, addresses, KeyAlgorithm::default())
+    }
+
+    pub fn issue_server_with(
+        &self,
+        names: &[&str],
+        addresses: &[IpAddr],
+        algorithm: KeyAlgorithm,
+    ) -> Result<Credentials> {
         let subject = names.first().copied().unwrap_or("a server");
         let names = names.iter().map(|name| Ia5String::try_from(*name).map(SanType::DnsName));
         let addresses = addresses.iter().map(|address| Ok(SanType::IpAddress(*address)));
@@ -67,18 +98,23 @@ impl RunAuthority {
         let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ServerAuth);
         parameters.distinguished_name.push(DnType::CommonName, subject);
         parameters.subject_alt_names = alternatives;
-        self.sign(subject, &parameters)
+        self.sign(subject, &parameters, algorithm)
     }
 
     pub fn issue_client(&self, name: &str, group: &str) -> Result<Credentials> {
         let mut parameters = leaf_parameters(ExtendedKeyUsagePurpose::ClientAuth);
         parameters.distinguished_name.push(DnType::OrganizationName, group);
         parameters.distinguished_name.push(DnType::CommonName, name);
-        self.sign(name, &parameters)
+        self.sign(name, &parameters, KeyAlgorithm::default())
     }
 
-    fn sign(&self, identity: &str, parameters: &CertificateParams) -> Result<Credentials> {
-        let key = KeyPair::generate().context(operation_for(identity))?;
+    fn sign(
+        &self,
+        identity: &str,
+        parameters: &CertificateParams,
+        algorithm: KeyAlgorithm,
+    ) -> Result<Credentials> {
+        let key = algorithm.key().context(operation_for(identity))?;
         let certificate = parameters.signed_by(&key, &self.issuer).context(operation_for(identity))?;
         Ok(Credentials {
             certificate_pem: certificate.pem(),
@@ -189,6 +225,18 @@ mod tests {
             Command::new("openssl").args(arguments).output().expect("openssl is needed by this test");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    #[test]
+    fn servers_may_have_rsa_keys() {
+        let folder = tempfile::tempdir().unwrap();
+        let authority = RunAuthority::create().unwrap();
+        let issued = authority.issue_server_with(&["*.shop.example"], &[], KeyAlgorithm::Rsa2048).unwrap();
+        let files = issued.write(folder.path(), None).unwrap();
+        let (certificate, trusted) = (files.certificate.to_str().unwrap(), files.authority.to_str().unwrap());
+        let text = openssl(&["x509", "-in", certificate, "-noout", "-text"]);
+        assert!(text.contains("rsaEncryption") && text.contains("(2048 bit)"), "{text}");
+        assert!(openssl(&["verify", "-CAfile", trusted, certificate]).contains("OK"));
     }
 
     #[test]

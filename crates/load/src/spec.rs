@@ -12,6 +12,9 @@ use experiment::schema::{Pacing, SpokenProtocol};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
+/// Time that opening a connection may take beside others, a handshake included.
+const OPENING_TIME: Duration = Duration::from_millis(10);
+
 /// One run of the generator. With a [`GeneratorShare`], rates, clients, connections and requests are those of all generators
 /// together.
 #[derive(Clone, Debug)]
@@ -57,10 +60,13 @@ pub struct LoadSpec {
 }
 
 impl LoadSpec {
-    /// How long opening the connections before the start may take: every address of a server may be dead but the last.
+    /// How long opening the connections before the start may take: every address of a server may be dead but the last, and
+    /// thousands of handshakes take their time on a busy machine.
     pub(crate) fn connecting(&self) -> Duration {
         let addresses = self.targets.servers.iter().map(|server| server.addresses.len()).max();
-        self.timeout.saturating_mul(u32::try_from(addresses.unwrap_or(1)).unwrap_or(u32::MAX))
+        let bounded = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let of_addresses = self.timeout.saturating_mul(bounded(addresses.unwrap_or(1)));
+        of_addresses.saturating_add(OPENING_TIME.saturating_mul(bounded(self.own_connections())))
     }
 
     /// What is spoken, as results name it.

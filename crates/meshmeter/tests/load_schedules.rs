@@ -2,9 +2,11 @@
 
 mod command;
 
-use command::{Serving, run, stderr, stdout};
+use command::{Serving, meshmeter, run, said, start, stderr, stdout};
 use experiment::schema::LoadResult;
 use jiff::Timestamp;
+use std::io::Write as _;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 fn result_of(arguments: &[&str]) -> LoadResult {
@@ -63,6 +65,51 @@ fn several_generators_begin_to_measure_at_the_same_instant() {
     }
 }
 
+/// A generator that waits for its start.
+fn start_held(share: &str, url: &str) -> Child {
+    let options = ["load", "--rate", "101", "--duration", "1s", "--connections", "5", "--threads", "1"];
+    let options = [&options[..], &["--start-at", "-", "--progress", "json", "--json", "-", "--share", share]];
+    start(meshmeter().args(options.concat()).arg(url).stdin(Stdio::piped()))
+}
+
+#[test]
+fn generators_connect_first_and_start_when_they_are_told() {
+    let server = Serving::start(&[]);
+    let mut generators = ["1/2", "2/2"].map(|share| start_held(share, &server.url()));
+    for generator in &mut generators {
+        assert!(said(generator).any(|line| line.contains("\"ready\"")), "its connections are open");
+    }
+    assert_eq!(server.requests(), 0);
+    let start = Timestamp::now() + Duration::from_secs(1);
+    for generator in &mut generators {
+        writeln!(generator.stdin.take().expect("piped"), "{start}").expect("it listens");
+    }
+    let results = generators.map(|generator| {
+        let output = generator.wait_with_output().expect("it ends");
+        serde_json::from_slice::<LoadResult>(&output.stdout).expect("a result")
+    });
+    assert_eq!(results.each_ref().map(|result| result.requests.scheduled), [51, 50]);
+    assert_eq!(results.each_ref().map(|result| result.connections), [3, 2]);
+    assert_eq!(server.requests(), results.iter().map(|result| result.requests.sent).sum::<u64>());
+    for result in results {
+        let away = result.started_at.parse::<Timestamp>().expect("RFC 3339").duration_since(start);
+        assert!(away.unsigned_abs() < Duration::from_millis(2), "{away:?} away");
+        assert!(result.start_delay_us.is_some());
+    }
+}
+
+#[test]
+fn a_generator_that_is_not_told_an_instant_sends_nothing() {
+    let server = Serving::start(&[]);
+    for (line, expected) in [("", "ended without an instant"), ("noon\n", "`noon` on standard input")] {
+        let mut generator = start_held("1/2", &server.url());
+        generator.stdin.take().expect("piped").write_all(line.as_bytes()).expect("it listens");
+        let output = generator.wait_with_output().expect("it ends");
+        assert!(!output.status.success() && stderr(&output).contains(expected), "{}", stderr(&output));
+    }
+    assert_eq!(server.requests(), 0);
+}
+
 #[test]
 fn the_result_says_how_much_lag_was_tolerated() {
     let server = Serving::start(&[]);
@@ -91,6 +138,9 @@ fn wrong_use_of_schedules_is_refused_with_what_was_expected() {
         (&["--rate", "100", "--start-at", "2020-01-01T00:00:00Z", url], "is past"),
         (&["--rate", "100", "--start-at", "+1s", "--warmup", "2s", url], "warm-up"),
         (&["--rate", "100", "--requests", "0", url], "--requests"),
+        (&["--rate", "100", "--share", "3/2", url], "such as 3/18"),
+        (&["--clients", "2", "--connections", "9", "--share", "1/3", url], "2 clients cannot be divided"),
+        (&["--rate", "100", "--connections", "2", "--share", "1/3", url], "2 connections cannot be divided"),
     ] {
         let output = run(&[&["load"], arguments].concat());
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));

@@ -4,7 +4,7 @@ mod command;
 
 use command::{meshmeter, run, said, start, stderr, stdout};
 use experiment::Mode;
-use experiment::schema::{Host, Pacing, Retake, Role, Summary, TrialOutcome, TrialRecord};
+use experiment::schema::{Figure, Host, Pacing, Retake, Role, Summary, TrialOutcome, TrialRecord};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -161,9 +161,14 @@ fn an_interrupt_keeps_the_trials_so_far() {
 
 /// Two trials of mode `none`.
 fn start_two_trials(folder: &Path) -> Child {
+    start_two_trials_with(1, folder)
+}
+
+/// The same, with that number of generators.
+fn start_two_trials_with(generators: usize, folder: &Path) -> Child {
     meshmeter()
         .args(["run", "sidecar-cost", "--duration", "4s", "--repeats", "2", "--retakes", "0"])
-        .args(["--set", "load.rate=[100]"])
+        .args(["--set", "load.rate=[100]", "--set", &format!("load.generators={generators}")])
         .args(["--set", "modes=[none]", "--set", "load.timeout=1s", "--out"])
         .arg(folder)
         .stdout(Stdio::null())
@@ -208,6 +213,33 @@ fn a_server_that_dies_fails_its_trial_alone_and_its_log_is_named() {
     assert!(trials[0].verdict.reasons[0].starts_with("failed: "), "{:?}", trials[0].verdict);
     assert!(trials[0].log_tails.contains_key("server"), "{:?}", trials[0].log_tails);
     assert_eq!(trials[1].outcome, TrialOutcome::Finished, "{:?}", trials[1].verdict);
+}
+
+#[test]
+fn generators_share_a_load_and_one_that_dies_spoils_its_trial_alone() {
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path().join("run");
+    let mut child = start_two_trials_with(3, &folder);
+    kill_process(process_of(&mut child, "load"), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    let trials = trials(&folder);
+    let [lost, whole] = &trials[..] else { panic!("{} trials", trials.len()) };
+    assert_eq!(lost.outcome, TrialOutcome::Failed, "{:?}", lost.verdict);
+    let reason = &lost.verdict.reasons[0];
+    assert!(reason.starts_with("generator-lost: generator-") && reason.contains("signal"), "{reason}");
+    assert!(!lost.verdict.valid && Figure::ALL.into_iter().all(|figure| !lost.verdict.is_usable(figure)));
+
+    assert_eq!(whole.outcome, TrialOutcome::Finished, "{:?}", whole.verdict);
+    let result = whole.result.as_ref().expect("a result");
+    assert_eq!((result.requests.scheduled, result.rate.offered, result.connections), (400, Some(100.0), 4));
+    assert_eq!(result.response_time_us.count, result.requests.completed);
+    let parts = &result.merged.as_ref().expect("it is a sum").parts;
+    assert_eq!(parts.iter().map(|part| part.requests).sum::<u64>(), result.requests.sent);
+    assert!(parts.iter().all(|part| part.start_offset_us.is_some() && part.result.is_none()), "{parts:?}");
+    let generators = whole.components.iter().filter(|component| component.role == Role::Generator);
+    let names: Vec<&str> = generators.map(|component| component.name.as_str()).collect();
+    assert_eq!(names, ["generator-1", "generator-2", "generator-3"]);
+    assert_eq!(whole.services[0].requests, Some(result.requests.sent + result.warmup.sent));
 }
 
 #[test]

@@ -36,14 +36,7 @@ pub(super) fn estate(section: &Section<'_>) -> Result<Estate> {
 }
 
 fn scenario(field: &Field<'_>) -> Result<Scenario> {
-    let scenario = field.choice(&Scenario::ALL.map(|scenario| (scenario.name(), scenario)))?;
-    match scenario.missing_part() {
-        None => Ok(scenario),
-        Some(part) => Err(field.place().error(
-            format!("scenario `{}` cannot be measured by this version", scenario.name()),
-            format!("it lacks {part}"),
-        )),
-    }
+    field.choice(&Scenario::ALL.map(|scenario| (scenario.name(), scenario)))
 }
 
 /// Reads the section `gateway`.

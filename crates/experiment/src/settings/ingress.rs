@@ -172,16 +172,6 @@ impl Scenario {
     pub fn is_about_tls(self) -> bool {
         matches!(self, Self::Tls12 | Self::Rsa | Self::MutualTls | Self::Resumption | Self::FullHandshakes)
     }
-
-    /// The part that this version lacks for it; absent where it can be measured. An experiment that asks for a scenario
-    /// without its part is refused: it would be measured as if it had no filter.
-    #[must_use]
-    pub fn missing_part(self) -> Option<&'static str> {
-        match self {
-            Self::Rsa => Some("RSA keys"),
-            _ => None,
-        }
-    }
 }
 
 /// The section `gateway` of an experiment: resources of the ingress gateway, or of the gateway with static files.

@@ -2,7 +2,7 @@
 
 use super::further_domain::FurtherDomain;
 use crate::Result;
-use crate::certificates::{CredentialFiles, Credentials};
+use crate::certificates::{CredentialFiles, Credentials, KeyAlgorithm};
 use crate::component_name::lab_name;
 use crate::container::ContainerUser;
 use crate::deployment::rollout::Rollout;
@@ -73,7 +73,11 @@ fn rewrite(rollout: &Rollout<'_>, target: WorkloadId) -> Result<String> {
 pub(crate) fn certificates(rollout: &Rollout<'_>, public_name: &str) -> Result<Vec<Credentials>> {
     let (estate, authority) = (&rollout.context.spec.ingress, rollout.context.authority);
     let wildcard = format!("*.{public_name}");
-    let issued = (0..estate.credentials()).map(|_| authority.issue_server(&[&wildcard], &[]));
+    let algorithm = match estate.scenario {
+        Scenario::Rsa => KeyAlgorithm::Rsa2048,
+        _ => KeyAlgorithm::EcdsaP256,
+    };
+    let issued = (0..estate.credentials()).map(|_| authority.issue_server_with(&[&wildcard], &[], algorithm));
     issued.collect::<Result<_>>().context(OPERATION)
 }
 
@@ -97,9 +101,10 @@ pub(crate) fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
 }
 
 /// The evidence with TLS between clients and gateway as configured; with `mutual`, every client has a certificate.
-pub(crate) fn with_client_tls(evidence: Evidence, tls: IngressTls) -> Evidence {
+pub(crate) fn with_client_tls(evidence: Evidence, tls: IngressTls, scenario: Scenario) -> Evidence {
     let listener = listener_statistics(PORT);
-    let mut demands = vec![Demand {
+    let mut demands = scenario_demands(scenario, &listener);
+    demands.push(Demand {
         counter: format!("{listener}.ssl.handshake"),
         rises: tls != IngressTls::Off,
         otherwise: if tls == IngressTls::Off {
@@ -107,7 +112,7 @@ pub(crate) fn with_client_tls(evidence: Evidence, tls: IngressTls) -> Evidence {
         } else {
             "completed no TLS handshake with the client"
         },
-    }];
+    });
     if tls == IngressTls::Mutual {
         demands.push(Demand {
             counter: format!("{listener}.ssl.no_certificate"),
@@ -116,6 +121,24 @@ pub(crate) fn with_client_tls(evidence: Evidence, tls: IngressTls) -> Evidence {
         });
     }
     Evidence { demands, ..evidence }
+}
+
+/// What the gateway counts of handshakes where the scenario is about them.
+fn scenario_demands(scenario: Scenario, listener: &str) -> Vec<Demand> {
+    let demand = |counter: &str, rises: bool, otherwise: &'static str| Demand {
+        counter: format!("{listener}.ssl.{counter}"),
+        rises,
+        otherwise,
+    };
+    match scenario {
+        Scenario::Tls12 => vec![
+            demand("versions.TLSv1.2", true, "completed no handshake with TLS 1.2"),
+            demand("versions.TLSv1.3", false, "completed handshakes with TLS 1.3"),
+        ],
+        Scenario::Resumption => vec![demand("session_reused", true, "resumed no TLS session")],
+        Scenario::FullHandshakes => vec![demand("session_reused", false, "resumed TLS sessions")],
+        _ => Vec::new(),
+    }
 }
 
 impl Domains {

@@ -62,7 +62,11 @@ impl<'a> StaticGateway<'a> {
             let client = domains::client_files(rollout, name)?;
             let in_pod = &rollout.pods.infrastructure[pod];
             let served = Domains::new(rollout, target, (name, in_pod), Some(client))?;
-            evidence = with_client_tls(evidence, rollout.context.spec.ingress_tls());
+            evidence = with_client_tls(
+                evidence,
+                rollout.context.spec.ingress_tls(),
+                rollout.context.spec.ingress.scenario,
+            );
             let position = self.position(rollout, name, callee, &served)?;
             domains = Some(served);
             position

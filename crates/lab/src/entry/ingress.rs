@@ -126,7 +126,7 @@ impl Part for Ingress {
         let spec = rollout.context.spec;
         let station = |gateway: &Gateway| {
             let (hop, mtls) = (hop(rollout, gateway.target), spec.proxy.mtls.is_spoken());
-            let evidence = with_client_tls(hop.evidence(mtls), spec.ingress_tls());
+            let evidence = with_client_tls(hop.evidence(mtls), spec.ingress_tls(), spec.ingress.scenario);
             Station::of_one(&rollout.proxies, gateway.proxy, evidence)
         };
         let gateway = self.before(call.to).filter(|_| !rollout.drivers_of(call).is_empty());

@@ -51,6 +51,9 @@ const KEPT: &str = "downstream_cx_total downstream_rq_total downstream_rq_http1_
     upstream_cx_total grpc.total upstream_cx_connect_fail upstream_cx_http1_total upstream_cx_http2_total \
     upstream_cx_http3_total upstream_rq_total upstream_rq_retry";
 
+/// Counters of a gateway's listener that prove which TLS its clients spoke.
+const OF_CLIENT_TLS: [&str; 4] = ["no_certificate", "session_reused", "versions.TLSv1.2", "versions.TLSv1.3"];
+
 /// Istio excludes nearly all of Envoy's own statistics, since each costs memory and time. Tags are never read.
 fn statistics(position: &Position) -> Value {
     let hops = position.hops().into_iter();
@@ -61,11 +64,13 @@ fn statistics(position: &Position) -> Value {
     let exact =
         names.iter().flat_map(|name| KEPT.split(' ').map(move |statistic| format!("{name}.{statistic}")));
     let mut exact: Vec<String> = exact.collect();
-    let no_certificate =
-        domains::statistics(position).map(|listener| format!("{listener}.ssl.no_certificate"));
+    let of_clients = domains::statistics(position);
+    let of_clients = of_clients
+        .iter()
+        .flat_map(|listener| OF_CLIENT_TLS.map(|statistic| format!("{listener}.ssl.{statistic}")));
     let further: Vec<String> = of_gateway(position)
         .into_iter()
-        .chain(no_certificate)
+        .chain(of_clients)
         .chain(position.filter_counters())
         .filter(|name| !exact.contains(name))
         .collect();

@@ -87,7 +87,9 @@ fn check_what_is_served(place: &LocalLab, spec: &DeploymentSpec) -> Trial {
 }
 
 pub fn tls_is_what_the_scenario_says(place: &LocalLab) {
-    for spec in [Scenario::Tls12, Scenario::MutualTls, Scenario::FullHandshakes, Scenario::Resumption]
+    let scenarios =
+        [Scenario::Tls12, Scenario::Rsa, Scenario::MutualTls, Scenario::FullHandshakes, Scenario::Resumption];
+    for spec in scenarios
         .into_iter()
         .flat_map(|scenario| [domains(IngressApi::Istio, scenario), static_domains(scenario)])
     {
@@ -101,8 +103,25 @@ pub fn tls_is_what_the_scenario_says(place: &LocalLab) {
         // The last connections may be opened for requests that are not due any more.
         let least = if per_request { REQUESTS } else { CONNECTIONS };
         assert!((least..=least + CONNECTIONS).contains(&rose("handshake")), "{what}: {}", rose("handshake"));
-        if scenario == Scenario::MutualTls {
-            assert_eq!(rose("no_certificate"), 0, "{what}");
+        let result = trial.result();
+        let sessions = |of: &str| -> u64 {
+            let found = result.tls_sessions.iter().filter(|(name, _)| name.contains(of));
+            found.map(|(_, count)| count).sum()
+        };
+        let (all, resumed) = (sessions(""), sessions("resumed"));
+        let version = if scenario == Scenario::Tls12 { "TLSv1_2" } else { "TLSv1_3" };
+        assert_eq!(sessions(version), all, "{what}: {:?}", result.tls_sessions);
+        let key = if scenario == Scenario::Rsa { "RSA 2048" } else { "ECDSA P-256" };
+        assert_eq!(result.tls_server_keys, [(key.to_owned(), all)].into(), "{what}");
+        match scenario {
+            Scenario::MutualTls => assert_eq!(rose("no_certificate"), 0, "{what}"),
+            Scenario::Resumption => {
+                assert!(
+                    resumed >= all - CONNECTIONS && rose("session_reused") >= resumed,
+                    "{what}: {resumed}"
+                );
+            }
+            _ => assert_eq!(resumed, 0, "{what}"),
         }
     }
 }
