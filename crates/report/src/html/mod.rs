@@ -52,6 +52,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "factors.html",
     "scaling.html",
     "sizes.html",
+    "domains.html",
     "holdings.html",
     "trials.html",
     "corrected.html",
