@@ -99,7 +99,7 @@ impl Gateway {
         let counters = self.traffic.read_counters(admin).ok()?;
         // A proxy that is out of CPU responds as soon as it runs again, and counts nothing before.
         let at = observe::now();
-        let durations = self.traffic.read_durations(admin).ok();
+        let durations = self.traffic.read_durations(admin, &counters).ok().flatten();
         let (downstream, upstream) = durations.map(|read| (read.downstream, read.upstream)).unzip();
         let TrafficCounters {
             counts,

@@ -2,8 +2,7 @@
 //! connections, and how long requests took on both sides.
 //!
 //! Envoy is queried with a filter: a gateway with many routes has very many statistics. Histograms of its workers are merged
-//! when they are flushed. [`BOOTSTRAP_FLUSH`] lets each query flush, so that a query of histograms that follows one of
-//! counters returns what had been recorded by then; a timer would leave them up to five seconds old.
+//! when they are flushed. [`BOOTSTRAP_FLUSH`] lets each query flush; a timer would leave them up to five seconds old.
 
 use super::hop::{Hop, Layer};
 use crate::admin::{Admin, AdminError};
@@ -12,6 +11,8 @@ use experiment::schema::GatewayCounts;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Key and value of a bootstrap: queries flush, and no timer does.
 pub const BOOTSTRAP_FLUSH: (&str, bool) = ("stats_flush_on_admin", true);
@@ -35,6 +36,9 @@ pub(super) const UPSTREAM: [&str; 4] =
     ["upstream_rq_total", "upstream_rq_retry", "upstream_rq_time", "upstream_cx_total"];
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+/// A proxy at its CPU limit may need several enforcement periods of a tenth of a second each.
+const MERGE_TIMEOUT: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MICROSECONDS_PER_MILLISECOND: f64 = 1000.0;
 
 /// The statistics of connection managers and of the clusters behind them.
@@ -88,14 +92,31 @@ impl Traffic {
         Ok(self.counted(&plain))
     }
 
-    /// Reads the histograms as they were flushed last.
-    pub fn read_durations(&self, admin: &Admin) -> Result<TrafficDurations, AdminError> {
+    /// Reads the histograms once they hold all responses that these counters have. Each query flushes, and the workers merge
+    /// theirs as soon as they run: where the proxy is out of CPU, after the query. Absent if that takes too long.
+    pub fn read_durations(
+        &self,
+        admin: &Admin,
+        counted: &TrafficCounters,
+    ) -> Result<Option<TrafficDurations>, AdminError> {
         let path = format!(
             "/stats?format=json&type=Histograms&histogram_buckets=detailed&usedonly&filter={}",
             self.filter()
         );
-        let statistics: Statistics = admin.ask_json(&path)?;
-        Ok(self.timed(statistics))
+        // Informational responses are no ends of requests.
+        let responses = counted.counts.responses.iter().filter(|(class, _)| *class != CLASSES[0]);
+        let ended: u64 = responses.map(|(_, count)| count).sum();
+        let deadline = Instant::now() + MERGE_TIMEOUT;
+        loop {
+            let durations = self.timed(admin.ask_json(&path)?);
+            if durations.downstream.count() >= ended {
+                return Ok(Some(durations));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
     }
 
     /// What counters of the proxy, whole or filtered, say of it.

@@ -158,6 +158,12 @@ impl Buckets {
         Self(added.collect())
     }
 
+    /// Durations in all buckets.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.0.values().map(|bucket| bucket.count).sum()
+    }
+
     /// Both together.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
@@ -171,15 +177,14 @@ impl Buckets {
     /// Percentiles; absent without any duration.
     #[must_use]
     pub fn duration(&self) -> Option<GatewayDuration> {
-        let count: u64 = self.0.values().map(|bucket| bucket.count).sum();
+        let count = self.count();
         let (p50, p90, p99) = (self.percentile(0.5)?, self.percentile(0.9)?, self.percentile(0.99)?);
         Some(GatewayDuration { count, p50: p50.0, p90: p90.0, p99: p99.0, resolution_us: p99.1 as f64 })
     }
 
     /// A percentile, evenly between the ends of its bucket, and the width of that, microseconds.
     fn percentile(&self, fraction: f64) -> Option<(f64, u64)> {
-        let count: u64 = self.0.values().map(|bucket| bucket.count).sum();
-        let rank = (count as f64 * fraction).ceil().max(1.0);
+        let rank = (self.count() as f64 * fraction).ceil().max(1.0);
         let mut below = 0;
         for (lower_us, bucket) in &self.0 {
             if (below + bucket.count) as f64 >= rank {
