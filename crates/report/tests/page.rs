@@ -3,7 +3,10 @@
 mod fixture;
 
 use experiment::Mode;
-use experiment::schema::{Estimate, LoadPoint, Rates, SeriesPoint, TracedProxy, TracingProof, TrialRecord};
+use experiment::schema::{
+    Estimate, FactorValue, Factors, FurtherDomain, LoadPoint, ProxyConfiguration, ProxyHoldings, Rates, Role,
+    SeriesPoint, TracedProxy, TracingProof, TrialRecord,
+};
 use report::RunData;
 use report::html::render;
 use report::svg::escape;
@@ -161,6 +164,32 @@ fn a_swept_cpu_limit_has_its_scaling_law_with_what_is_extrapolated() {
     let text = report::terminal::render(&run.summary, Options { width: 120, colours: false });
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("by the Universal Scalability Law"), "{text}");
+}
+
+/// 1000 domains hold 126 MB in this run, each 126 kB, and make a further one 3 s later.
+#[test]
+fn domains_of_a_gateway_have_their_cost_and_the_time_of_a_further_one() {
+    let mut trials = fixture::gateway_trials();
+    for trial in &mut trials {
+        let domains = if trial.factors["gateway.cpu"].to_string() == "100m" { 100_u64 } else { 1100 };
+        trial.factors = Factors::from([("ingress.domains".to_owned(), FactorValue::Number(domains.into()))]);
+        for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
+            let configuration = ProxyConfiguration { size_bytes: 126_000 * domains, ..Default::default() };
+            usage.holdings =
+                Some(ProxyHoldings { configuration: Some(configuration), ..ProxyHoldings::default() });
+        }
+        trial.further_domain = Some(FurtherDomain {
+            gateway: "gateway".to_owned(),
+            in_force_s: Some(0.2 + 0.003 * domains as f64),
+            ..FurtherDomain::default()
+        });
+    }
+    let page = page(&fixture::run(trials));
+    let words = words_of(section(&page, "domains"));
+    assert!(words.contains("1000 domains, gateway"), "{words}");
+    assert!(words.contains("126"), "MB of configuration for each thousand: {words}");
+    assert!(words.contains("Time until a further domain is in force"), "{words}");
+    assert!(!has_section(&render(&fixture::run(fixture::usual_trials())), "domains"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use experiment::published::{
 use experiment::schema::{
     AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, PublishedFigure, Role, Summary,
 };
+use experiment::units::format_cores;
 use experiment::{Experiment, Mode, TimeFigure};
 use std::ops::Deref;
 
@@ -347,8 +348,7 @@ fn what(figure: &ReferenceFigure) -> String {
     };
     let rate = figure.rate.map(|rate| format!(" at {}", words::rate(rate))).unwrap_or_default();
     let clients = figure.clients.map(|clients| format!(" with {}", words::clients(clients)));
-    let limit =
-        figure.gateway_cpu_cores.map(|cores| format!(", gateway limited to {}", words::cores_value(cores)));
+    let limit = figure.gateway_cpu_cores.map(|cores| format!(", {GATEWAY_CPU} {}", format_cores(cores)));
     format!("{}: {what}{rate}{}{}", figure.mode, clients.unwrap_or_default(), limit.unwrap_or_default())
 }
 
@@ -390,6 +390,7 @@ fn in_base_units(value: ReferenceValue) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::schema::FactorValue;
     use serde_json::{Value, json};
     use std::time::Duration;
 
@@ -482,5 +483,43 @@ mod tests {
             let measured = super::memory(&figure, &cell(memory), kind).map(|measured| measured.text);
             assert_eq!(measured.as_deref(), expected, "{kind:?} of {memory}");
         }
+    }
+
+    #[test]
+    fn throughput_is_that_of_the_cell_with_the_limit_and_per_core_that_the_gateway_used() {
+        let text = "{name: x, mesh: istio, modes: ingress, load: {clients: 50}, gateway: {cpu: [500m, 1]}}";
+        let experiment = Experiment::parse(text, "test").unwrap();
+        let cells = [("500m", 2000.0), ("1", 3900.0)];
+        let cells: Vec<Cell> = cells
+            .iter()
+            .map(|(limit, rate)| {
+                let mut cell = cell(&json!({}));
+                cell.mode = Mode::Ingress;
+                cell.load.clients = Some(50);
+                cell.factors.insert(GATEWAY_CPU.to_owned(), FactorValue::from_typed(limit));
+                cell.rate_completed = Some(Estimate::single(*rate));
+                cell.components[0].cpu_cores_per_1000_rps = Estimate::single(0.25);
+                cell
+            })
+            .collect();
+        let figure = |value, gateway_cpu_cores| ReferenceFigure {
+            mode: Mode::Ingress,
+            rate: None,
+            clients: None,
+            gateway_cpu_cores,
+            component: None,
+            value,
+        };
+        let is_of = |figure: &ReferenceFigure| {
+            let wanted = Wanted { figure, experiment: &experiment };
+            cells.iter().map(|cell| wanted.is_of(cell)).collect::<Vec<_>>()
+        };
+        let throughput = |cores| figure(ReferenceValue::Throughput(4000.0), cores);
+        assert_eq!(is_of(&throughput(Some(1.0))), [false, true]);
+        assert_eq!(is_of(&throughput(Some(8.0))), [false, false]);
+        assert_eq!(is_of(&throughput(None)), [true, true]);
+        assert_eq!(per_core(&cells[0].components[0].cpu_cores_per_1000_rps).estimate, 4000.0);
+        let what = what(&figure(ReferenceValue::ThroughputPerCpu(4000.0), Some(1.0)));
+        assert_eq!(what, "ingress: requests per second for each core of each proxy, gateway.cpu 1");
     }
 }

@@ -51,6 +51,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "differences.html",
     "factors.html",
     "scaling.html",
+    "domains.html",
     "sizes.html",
     "domains.html",
     "holdings.html",
