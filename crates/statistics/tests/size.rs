@@ -165,12 +165,15 @@ fn what_runs_do_not_support_is_refused() {
     assert_eq!(refused(&asked, "p99=10us", &[closed.run(1)]), SizeNoteKind::ObjectiveNeverMet);
     let open = OpenLoop::default();
     assert_eq!(refused(&asked, "p99=10us", &[open.run(1)]), SizeNoteKind::ObjectiveNeverMet);
-    let single = OpenLoop { repeats: 1, ..open.clone() };
+    let single = OpenLoop { repeats: 1, ..open };
     assert_eq!(refused(&asked, "p99=20ms", &[single.run(1)]), SizeNoteKind::ObjectiveNotShown);
-    let spoiled = ClosedLoop { spoiled: Some("other-processes: others took 1.20 cores"), ..closed.clone() };
+    let spoiled =
+        ClosedLoop { spoiled: Some("other-processes: others took 1.20 cores"), ..ClosedLoop::default() };
     assert_eq!(refused(&asked, "", &[spoiled.run(1)]), SizeNoteKind::NoValidTrial);
-    let full =
-        ClosedLoop { spoiled: Some("generator-full: the generator's busiest thread"), ..closed.clone() };
+    let full = ClosedLoop {
+        spoiled: Some("generator-full: the generator's busiest thread"),
+        ..ClosedLoop::default()
+    };
     assert_eq!(refused(&asked, "", &[full.run(1)]), SizeNoteKind::NoValidTrial);
     assert_eq!(refused(&asked, "", &[run_of(&closed.experiment(), Vec::new())]), SizeNoteKind::NoValidTrial);
     let change: [fn(&mut MeasuredRun); 3] = [

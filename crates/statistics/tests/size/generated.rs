@@ -117,7 +117,7 @@ impl ClosedLoop {
         if let Some(reason) = self.spoiled {
             verdict.spoil(reason, Figures::times().with(Figure::Throughput));
         }
-        record(planned, verdict, times, Rates { offered: None, sent: rate, completed: rate }, proxies)
+        record(planned, &verdict, times, Rates { offered: None, sent: rate, completed: rate }, proxies)
     }
 }
 
@@ -220,7 +220,7 @@ impl OpenLoop {
         }
         let at = Self::percentiles_us(if saturated { SATURATES * 0.99 } else { rate });
         let times = times(at.map(|us| us * (noise + self.within * normal(random)).exp()), completed * 10.0);
-        record(planned, verdict, times, Rates { offered: Some(rate), sent: completed, completed }, proxies)
+        record(planned, &verdict, times, Rates { offered: Some(rate), sent: completed, completed }, proxies)
     }
 }
 
@@ -247,7 +247,7 @@ fn proxy(name: &str, cores: f64) -> ComponentUsage {
 
 fn record(
     planned: &PlannedTrial,
-    verdict: Verdict,
+    verdict: &Verdict,
     times: HistogramSummary,
     rate: Rates,
     components: Vec<ComponentUsage>,
