@@ -16,7 +16,7 @@ name: live
 topology: pair
 mesh: envoy
 modes: [none, gateway]
-load: {protocol: http/1.1, payload: 1KiB, connections: 2, rate: [100], warmup: 500ms, duration: 3s}
+load: {protocol: http/1.1, payload: 1KiB, connections: 2, generators: 2, rate: [100], warmup: 500ms, duration: 3s}
 proxy: {workers: [1, 2]}
 repeats: 1
 retakes: 0
@@ -73,7 +73,7 @@ fn the_dashboard_shows_a_run_out_of_a_real_prometheus() {
     assert_eq!(measured.trials.len(), 4, "{said}");
 
     let last = |metric: &str, labels: &str| {
-        prometheus.value(&format!(r#"last_over_time({metric}{{run="live",team="mesh",{labels}}}[5m])"#))
+        prometheus.value(&format!(r#"sum(last_over_time({metric}{{run="live",team="mesh",{labels}}}[5m]))"#))
     };
     for trial in &measured.trials {
         let result = trial.result.as_ref().expect("a result");
@@ -83,6 +83,14 @@ fn the_dashboard_shows_a_run_out_of_a_real_prometheus() {
         );
         let completed = last("meshmeter_requests_completed_total", &labels);
         assert_eq!(completed, result.requests.completed as f64, "{labels}");
+        let merged = result.merged.as_ref().expect("the parts of two generators");
+        let generators: Vec<&str> = merged.parts.iter().map(|part| part.name.as_str()).collect();
+        assert_eq!(generators.len(), 2, "{generators:?}");
+        for generator in generators {
+            let driver = &trial.drivers[0].name;
+            let labels = format!(r#"{labels},generator="{generator}",driver="{driver}""#);
+            assert!(last("meshmeter_requests_completed_total", &labels) > 0.0, "{labels}");
+        }
         let infinite = format!(r#"{labels},le="+Inf""#);
         assert_eq!(last("meshmeter_response_time_seconds_bucket", &infinite), completed, "{labels}");
         for component in &trial.components {
