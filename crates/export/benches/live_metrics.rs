@@ -8,6 +8,7 @@ use statistics::LatencyHistogram;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -44,7 +45,6 @@ fn measure(protocol: Protocol, snapshots: u32) {
         Exporter::start(settings, |text| panic!("the receiver takes everything: {text}")).expect("a thread");
     let mut figures = LoadFigures::starting_now();
     let (mut publishing, mut bytes) = (Duration::ZERO, 0);
-    let before = cpu_of("export");
     for number in 0..snapshots {
         let times = second(u64::from(number));
         let begun = Instant::now();
@@ -61,7 +61,7 @@ fn measure(protocol: Protocol, snapshots: u32) {
         publishing += begun.elapsed();
         bytes += next(&sizes);
     }
-    let sending = cpu_of("export") - before;
+    let sending = cpu_of_newest("export");
     let records = exporter.finish();
     assert_eq!(records[0].dropped(), 0, "{records:?}");
     println!(
@@ -90,13 +90,14 @@ fn next(sizes: &Receiver<usize>) -> usize {
     sizes.recv_timeout(Duration::from_secs(10)).expect("each snapshot is sent")
 }
 
-/// CPU of the thread of this name until now, as the scheduler has it.
-fn cpu_of(name: &str) -> Duration {
+/// CPU of the newest thread of this name until now, as the scheduler has it: one before it may be ending.
+fn cpu_of_newest(name: &str) -> Duration {
     let tasks = fs::read_dir("/proc/self/task").expect("the threads of this process").flatten();
-    let mut named = tasks
+    let named = tasks
         .map(|task| task.path())
         .filter(|task| fs::read_to_string(task.join("comm")).is_ok_and(|known| known.trim_end() == name));
-    let Some(task) = named.next() else { return Duration::ZERO };
+    let number = |task: &Path| task.file_name()?.to_str()?.parse::<u32>().ok();
+    let Some(task) = named.max_by_key(|task| number(task)) else { return Duration::ZERO };
     let schedstat = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
     Duration::from_nanos(schedstat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
