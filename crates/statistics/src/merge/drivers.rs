@@ -32,8 +32,8 @@ pub fn merge_generators(parts: Vec<MergeInput>) -> Result<Option<LoadResult>, Me
     }
     let mut result = merge(parts)?;
     let parts = result.merged.as_ref().map(|merged| merged.parts.as_slice()).unwrap_or_default();
-    result.verdict = with_reasons_by_kind(result.verdict, parts);
-    note_late_starts(&result.merged, &mut result.verdict);
+    result.verdict = with_reasons_by_kind(&result.verdict, parts);
+    note_late_starts(result.merged.as_ref(), &mut result.verdict);
     result.series_histograms = Vec::new();
     for part in result.merged.iter_mut().flat_map(|merged| &mut merged.parts) {
         part.result = None;
@@ -41,8 +41,8 @@ pub fn merge_generators(parts: Vec<MergeInput>) -> Result<Option<LoadResult>, Me
     Ok(Some(result))
 }
 
-fn note_late_starts(merged: &Option<MergedResults>, verdict: &mut Verdict) {
-    let parts = merged.iter().flat_map(|merged| &merged.parts);
+fn note_late_starts(merged: Option<&MergedResults>, verdict: &mut Verdict) {
+    let parts = merged.into_iter().flat_map(|merged| &merged.parts);
     let late = parts.filter_map(|part| Some((&part.name, part.start_offset_us? / 1000.0)));
     let latest =
         late.filter(|(_, ms)| *ms > MAX_START_SPREAD_MS).max_by(|one, other| one.1.total_cmp(&other.1));
@@ -54,9 +54,8 @@ fn note_late_starts(merged: &Option<MergedResults>, verdict: &mut Verdict) {
 }
 
 /// What several generators say in the same words but for figures is said once: by the first of them, with the number of others.
-fn with_reasons_by_kind(verdict: Verdict, parts: &[MergedPart]) -> Verdict {
-    let mut together =
-        Verdict { reasons: Vec::new(), spoiled: Vec::new(), notes: Vec::new(), ..verdict.clone() };
+fn with_reasons_by_kind(verdict: &Verdict, parts: &[MergedPart]) -> Verdict {
+    let mut together = Verdict { valid: verdict.valid, saturated: verdict.saturated, ..Verdict::default() };
     let mut kinds: Vec<(&str, &str, _, usize)> = Vec::new();
     for (reason, figures) in verdict.reasons_with_figures() {
         let kind = kind_of(reason);

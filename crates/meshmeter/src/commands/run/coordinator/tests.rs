@@ -517,20 +517,20 @@ fn option(driver: &DriverStart, name: &str) -> Option<String> {
 
 /// The generators of the first trial, as they were started.
 fn started(ran: &Ran) -> &[DriverStart] {
-    let start = |request| match request {
-        &Request::Start(ref generators) => Some(generators.as_slice()),
+    let mut starts = ran.requests.iter().filter_map(|request| match request {
+        Request::Start(generators) => Some(generators.as_slice()),
         _ => None,
-    };
-    ran.requests.iter().find_map(start).expect("generators are started")
+    });
+    starts.next().expect("generators are started")
 }
 
 /// Generators with the instants at which they were told to open their windows.
 fn released(ran: &Ran) -> Vec<(&str, Timestamp)> {
-    let release = |request| match request {
-        &Request::Release(ref name, at) => Some((name.as_str(), at.try_into().expect("a time of our days"))),
+    let releases = ran.requests.iter().filter_map(|request| match request {
+        Request::Release(name, at) => Some((name.as_str(), (*at).try_into().expect("a time of our days"))),
         _ => None,
-    };
-    ran.requests.iter().filter_map(release).collect()
+    });
+    releases.collect()
 }
 
 mod several_generators {
