@@ -51,7 +51,6 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "differences.html",
     "factors.html",
     "scaling.html",
-    "domains.html",
     "sizes.html",
     "domains.html",
     "holdings.html",
