@@ -68,7 +68,7 @@ fn slowest_driver(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Great
         of_repeats.into_iter().filter_map(|(repeat, all)| Some((repeat, Spread::new(all)?.median))).collect();
     let figure = if resolves { figures::P99 } else { figures::MEAN };
     let told = Told { cell, kind: FindingKind::SlowestDriver, against: None, figure };
-    Greatest::new(told, &figures, |_| Some(&medians), resolution_us)
+    Greatest::new(&told, &figures, |_| Some(&medians), resolution_us)
 }
 
 fn added_time(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
@@ -77,7 +77,7 @@ fn added_time(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest>
     let (with, without) = (figures(cell.mode), figures(against));
     let told =
         Told { cell, kind: FindingKind::GreatestAddedTime, against: Some(against), figure: figures::P50 };
-    Greatest::new(told, &with, |name| without.get(name), |us| 2.0 * resolution_us(us))
+    Greatest::new(&told, &with, |name| without.get(name), |us| 2.0 * resolution_us(us))
 }
 
 fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
@@ -90,7 +90,7 @@ fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> 
     }
     let told =
         Told { cell, kind: FindingKind::GreatestAddedCpu, against: Some(against), figure: figures::CPU };
-    Greatest::new(told, &with, |name| without.get(name), |_| 0.0)
+    Greatest::new(&told, &with, |name| without.get(name), |_| 0.0)
 }
 
 fn valid_trials<'a>(trials: &TrialsByCell<'a>, cell: &PlannedCell, mode: Mode) -> Vec<&'a TrialRecord> {
@@ -173,7 +173,7 @@ pub(crate) struct Greatest {
 impl Greatest {
     /// By the difference to `reference` in the same repeats.
     fn new<'a>(
-        told: Told<'_>,
+        told: &Told<'_>,
         figures: &Figures,
         reference: impl Fn(&str) -> Option<&'a BTreeMap<usize, f64>>,
         resolution: impl Fn(f64) -> f64,

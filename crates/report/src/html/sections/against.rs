@@ -6,12 +6,15 @@ use crate::html::charts::lines::{Axes, Point, Series, chart};
 use experiment::TimeFigure;
 use experiment::schema::{Cell, Conditions, Estimate, Role};
 
+/// Reads a figure of a cell.
+type Read<'a> = Box<dyn Fn(&Cell) -> Option<Value> + 'a>;
+
 /// A figure of cells.
 pub(super) struct Drawn<'a> {
     pub(super) id: &'static str,
     pub(super) caption: &'static str,
     pub(super) unit: &'static str,
-    read: Box<dyn Fn(&Cell) -> Option<Value> + 'a>,
+    read: Read<'a>,
 }
 
 /// A figure of a cell.
