@@ -12,7 +12,9 @@ pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 #[must_use]
 pub fn text(families: &Families) -> String {
     let families: Vec<MetricFamily> = families.iter().map(family).collect();
-    TextEncoder::new().encode_to_string(&families).expect("every family has a name and a metric")
+    let text = TextEncoder::new().encode_to_string(&families).expect("every family has a name and a metric");
+    // The library writes an infinite gauge as Rust does.
+    text.replace(" inf\n", " +Inf\n")
 }
 
 fn family(family: &Family) -> MetricFamily {

@@ -43,6 +43,8 @@ pub fn opening(summary: &Summary) -> (Option<&str>, Vec<&str>) {
 pub fn others(summary: &Summary) -> Vec<&str> {
     let (headline, chosen) = select(summary);
     let rest = sentences(summary).into_iter().filter(|sentence| !chosen.contains(sentence));
+    // The lines above the tables of drivers say it.
+    let rest = rest.filter(|(kind, _)| *kind != FindingKind::DriverObjective);
     rest.map(|(_, text)| text).filter(|text| Some(*text) != headline).collect()
 }
 
