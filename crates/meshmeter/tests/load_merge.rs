@@ -49,10 +49,9 @@ fn two_generators_add_up_to_what_the_server_saw() {
     assert_eq!(merged.response_time_us.count, merged.requests.completed);
     assert_eq!(merged.verdict.valid, output.status.success());
     let [a, b] = ["a.json", "b.json"].map(|name| result(folder, name));
-    assert_eq!(
-        merged.response_time_us.max.unwrap(),
-        a.response_time_us.max.unwrap().max(b.response_time_us.max.unwrap())
-    );
+    // No number where a busy machine left requests unsent.
+    let greatest = a.response_time_us.max.zip(b.response_time_us.max).map(|(a, b)| a.max(b));
+    assert_eq!(merged.response_time_us.max, greatest);
     assert!(fs::read_to_string(folder.join("c.csv")).unwrap().starts_with("t_s,"));
     assert!(fs::read_to_string(folder.join("c.hlog")).unwrap().contains("StartTime"));
     assert!(fs::read_to_string(folder.join("c.fortio")).unwrap().contains("\"RequestedQPS\": \"300\""));

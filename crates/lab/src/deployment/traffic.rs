@@ -130,7 +130,7 @@ fn read_service(workload: &Workload, pod: &RunningPod, service: &RunningService)
     if service.container.failed().is_some() {
         return None;
     }
-    let reading = service.counters.read().ok()?;
+    let reading = service.counters.read_in_window().ok()?;
     Some(ServiceSnapshot {
         name: workload.name.clone(),
         namespace: workload.namespace.clone(),

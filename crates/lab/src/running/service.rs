@@ -204,6 +204,8 @@ const COUNTERS_PATH: &str = "/meshmeter/counters";
 
 const READY_PATH: &str = "/health/ready";
 
+const IN_WINDOW_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// A service's own counters, of all its protocols together.
 #[derive(Debug)]
 pub(crate) struct ServiceCounters {
@@ -227,15 +229,24 @@ impl ServiceCounters {
     }
 
     pub fn read(&self) -> Result<ServiceReading, AdminError> {
+        self.read_from(&self.admin)
+    }
+
+    /// While load runs: one that does not respond soon must not hold up the watch over the others.
+    pub fn read_in_window(&self) -> Result<ServiceReading, AdminError> {
+        self.read_from(&self.admin.within(IN_WINDOW_TIMEOUT))
+    }
+
+    fn read_from(&self, admin: &Admin) -> Result<ServiceReading, AdminError> {
         match &self.counts {
             Counts::OfFerretDb => {
-                let counters = database::read(&self.admin)?;
+                let counters = database::read(admin)?;
                 return Ok(ServiceReading { counters, ..ServiceReading::default() });
             }
             Counts::Nothing => return Ok(ServiceReading::default()),
             Counts::WithQuestions(_) | Counts::OfNode => {}
         }
-        let counted: Counted = self.admin.ask_json(COUNTERS_PATH)?;
+        let counted: Counted = admin.ask_json(COUNTERS_PATH)?;
         let asked = match &self.counts {
             Counts::WithQuestions(asked) => asked.fetch_add(1, Ordering::Relaxed) + 1,
             _ => 0,

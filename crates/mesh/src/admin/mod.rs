@@ -44,6 +44,12 @@ impl Admin {
         Self { component: component.into(), dial: Arc::new(dial), timeout: RESPONSE_TIMEOUT }
     }
 
+    /// The same, waiting at most this long for a response.
+    #[must_use]
+    pub fn within(&self, timeout: Duration) -> Self {
+        Self { timeout, ..self.clone() }
+    }
+
     pub fn curl_arguments(&self, path: &str) -> Vec<String> {
         self.dial.curl_arguments(path)
     }
