@@ -9,7 +9,7 @@ use experiment::environment::{GatewaySnapshot, ServiceSnapshot};
 use experiment::schema::GatewayCounts;
 use experiment::topology::{Topology, Workload};
 use mesh::concurrent::side_by_side;
-use mesh::envoy::traffic::{Traffic, TrafficCounters};
+use mesh::envoy::traffic::Traffic;
 use mesh::proof::edge::Replica;
 use mesh::proof::{CountedService, Seen};
 use std::collections::{BTreeMap, BTreeSet};
@@ -101,25 +101,12 @@ impl Gateway {
         let at = observe::now();
         let durations = self.traffic.read_durations(admin, &counters).ok().flatten();
         let (downstream, upstream) = durations.map(|read| (read.downstream, read.upstream)).unzip();
-        let TrafficCounters {
-            counts,
-            bytes_received,
-            bytes_sent,
-            connections,
-            tls_connections,
-            upstream_connections,
-        } = counters;
         Some(GatewaySnapshot {
             name: proxy.name.clone(),
             namespace: self.namespace.clone(),
             targets: self.targets.clone(),
             at,
-            counts,
-            bytes_received,
-            bytes_sent,
-            connections,
-            tls_connections,
-            upstream_connections,
+            counters,
             downstream,
             upstream,
         })

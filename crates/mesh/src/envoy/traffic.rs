@@ -6,7 +6,7 @@
 
 use super::hop::{Hop, Layer};
 use crate::admin::{Admin, AdminError};
-use experiment::environment::{Bucket, Buckets};
+use experiment::environment::{Bucket, Buckets, GatewayCounters};
 use experiment::schema::GatewayCounts;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,17 +48,6 @@ pub struct Traffic {
     clusters: BTreeSet<String>,
 }
 
-/// Counters of [`Traffic`] since the proxy started.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct TrafficCounters {
-    pub counts: GatewayCounts,
-    pub bytes_received: u64,
-    pub bytes_sent: u64,
-    pub connections: u64,
-    pub tls_connections: u64,
-    pub upstream_connections: u64,
-}
-
 /// Histograms of [`Traffic`] since the proxy started.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TrafficDurations {
@@ -85,7 +74,7 @@ impl Traffic {
     }
 
     /// Reads the counters and flushes the histograms.
-    pub fn read_counters(&self, admin: &Admin) -> Result<TrafficCounters, AdminError> {
+    pub fn read_counters(&self, admin: &Admin) -> Result<GatewayCounters, AdminError> {
         let counters =
             admin.counters_at(&format!("/stats?format=json&type=Counters&filter={}", self.filter()))?;
         let plain = counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect();
@@ -97,7 +86,7 @@ impl Traffic {
     pub fn read_durations(
         &self,
         admin: &Admin,
-        counted: &TrafficCounters,
+        counted: &GatewayCounters,
     ) -> Result<Option<TrafficDurations>, AdminError> {
         let path = format!(
             "/stats?format=json&type=Histograms&histogram_buckets=detailed&usedonly&filter={}",
@@ -120,13 +109,13 @@ impl Traffic {
     }
 
     /// What counters of the proxy, whole or filtered, say of it.
-    pub fn counted(&self, counters: &BTreeMap<String, u64>) -> TrafficCounters {
+    pub fn counted(&self, counters: &BTreeMap<String, u64>) -> GatewayCounters {
         let sum = |names: Vec<String>| names.iter().filter_map(|name| counters.get(name)).sum::<u64>();
         let downstream = |name: &str| sum(self.downstream(name));
         let upstream = |name: &str| sum(self.upstream(name));
         let responses =
             CLASSES.iter().map(|class| ((*class).to_owned(), downstream(&format!("downstream_rq_{class}"))));
-        TrafficCounters {
+        GatewayCounters {
             counts: GatewayCounts {
                 requests: downstream("downstream_rq_total"),
                 forwarded: upstream("upstream_rq_total"),
@@ -290,7 +279,7 @@ mod tests {
             ("cluster.outbound|8080||server.mesh-1.svc.cluster.local;.upstream_rq_retry", 2),
         ];
         let plain = counters.iter().map(|(name, count)| (plain_name(name), *count)).collect();
-        let TrafficCounters { counts, .. } = traffic().counted(&plain);
+        let GatewayCounters { counts, .. } = traffic().counted(&plain);
         assert_eq!((counts.requests, counts.forwarded, counts.retries), (100, 92, 2));
         assert_eq!(counts.not_forwarded(), 10);
         assert_eq!(counts.responses, BTreeMap::from([("2xx".to_owned(), 90), ("4xx".to_owned(), 10)]));

@@ -2,7 +2,7 @@
 
 use crate::environment::deploy::{ComponentFailure, DriverEnd, DriverEventKind, TrialEvidence};
 use crate::environment::error::{EnvironmentError, LastLines};
-use crate::environment::snapshot::GatewaySnapshot;
+use crate::environment::snapshot::{GatewayCounters, GatewaySnapshot};
 use crate::schema::component::Role;
 use crate::schema::event::LoadEvent;
 use crate::schema::gateway::GatewayCounts;
@@ -89,7 +89,10 @@ impl ScriptedGateway {
             name: self.name.clone(),
             targets: self.targets.clone(),
             at: elapsed,
-            counts: GatewayCounts { requests, forwarded: requests, ..GatewayCounts::default() },
+            counters: GatewayCounters {
+                counts: GatewayCounts { requests, forwarded: requests, ..GatewayCounts::default() },
+                ..GatewayCounters::default()
+            },
             ..GatewaySnapshot::default()
         }
     }

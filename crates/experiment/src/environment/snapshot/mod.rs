@@ -9,7 +9,7 @@ mod tests;
 mod traffic;
 
 pub use machine::{MachineSnapshot, OtherProcess, ProcessId};
-pub use traffic::{Bucket, Buckets, GatewaySnapshot, ServiceRate, ServiceSnapshot};
+pub use traffic::{Bucket, Buckets, GatewayCounters, GatewaySnapshot, ServiceRate, ServiceSnapshot};
 
 use crate::schema::component::{
     ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling,

@@ -15,6 +15,17 @@ pub struct GatewaySnapshot {
     pub targets: Vec<String>,
     /// When the counters arrived, since any fixed moment.
     pub at: Duration,
+    /// Counters since it started.
+    pub counters: GatewayCounters,
+    /// Durations towards clients; absent where they were not read.
+    pub downstream: Option<Buckets>,
+    /// Durations towards destinations; absent where they were not read.
+    pub upstream: Option<Buckets>,
+}
+
+/// Counters of a gateway.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct GatewayCounters {
     /// Requests and responses.
     pub counts: GatewayCounts,
     /// Bytes received from clients.
@@ -27,10 +38,6 @@ pub struct GatewaySnapshot {
     pub tls_connections: u64,
     /// Connections opened to destinations.
     pub upstream_connections: u64,
-    /// Durations towards clients; absent where they were not read.
-    pub downstream: Option<Buckets>,
-    /// Durations towards destinations; absent where they were not read.
-    pub upstream: Option<Buckets>,
 }
 
 /// Requests that a pod of a service received, at one moment.
@@ -77,8 +84,9 @@ impl GatewaySnapshot {
     #[must_use]
     pub fn since(&self, open: &Self) -> GatewayRecord {
         let window_s = self.at.saturating_sub(open.at).as_secs_f64();
-        let counts = self.counts.since(&open.counts);
-        let rise = |read: fn(&Self) -> u64| read(self).saturating_sub(read(open));
+        let counts = self.counters.counts.since(&open.counters.counts);
+        let rise =
+            |read: fn(&GatewayCounters) -> u64| read(&self.counters).saturating_sub(read(&open.counters));
         let duration = |close: &Option<Buckets>, open: &Option<Buckets>| {
             close.as_ref().zip(open.as_ref()).and_then(|(close, open)| close.since(open).duration())
         };
@@ -94,11 +102,11 @@ impl GatewaySnapshot {
             responses: counts.responses,
             duration_downstream_us: duration(&self.downstream, &open.downstream),
             duration_upstream_us: duration(&self.upstream, &open.upstream),
-            bytes_received: rise(|gateway| gateway.bytes_received),
-            bytes_sent: rise(|gateway| gateway.bytes_sent),
-            connections: rise(|gateway| gateway.connections),
-            tls_connections: rise(|gateway| gateway.tls_connections),
-            upstream_connections: rise(|gateway| gateway.upstream_connections),
+            bytes_received: rise(|counters| counters.bytes_received),
+            bytes_sent: rise(|counters| counters.bytes_sent),
+            connections: rise(|counters| counters.connections),
+            tls_connections: rise(|counters| counters.tls_connections),
+            upstream_connections: rise(|counters| counters.upstream_connections),
             whole_trial: None,
         }
     }
@@ -225,11 +233,14 @@ mod tests {
     fn each_gateway_has_a_window_of_its_own() {
         let at = |ms, requests, responses: &[(&str, u64)]| GatewaySnapshot {
             at: Duration::from_millis(ms),
-            counts: GatewayCounts {
-                requests,
-                forwarded: requests,
-                retries: 0,
-                responses: responses.iter().map(|(class, count)| ((*class).to_owned(), *count)).collect(),
+            counters: GatewayCounters {
+                counts: GatewayCounts {
+                    requests,
+                    forwarded: requests,
+                    retries: 0,
+                    responses: responses.iter().map(|(class, count)| ((*class).to_owned(), *count)).collect(),
+                },
+                ..GatewayCounters::default()
             },
             ..GatewaySnapshot::default()
         };
