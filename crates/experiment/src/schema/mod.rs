@@ -16,6 +16,7 @@ mod factor_difference;
 mod factor_effect;
 pub(crate) mod figure;
 pub mod finding;
+mod fleet;
 pub(crate) mod gateway;
 mod grpc;
 pub(crate) mod histogram;
@@ -58,6 +59,10 @@ pub use factor_difference::{ComparedFigure, FactorDifference};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
 pub use figure::{Figure, Figures};
 pub use finding::{Finding, FindingKind, FindingVerdict};
+pub use fleet::{
+    ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOutage, FleetProxies,
+    FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, ReportedHistogram,
+};
 pub use gateway::{
     CellRates, GatewayCounts, GatewayDuration, GatewayPercentiles, GatewayRecord, GatewaySummary, TrialRates,
 };

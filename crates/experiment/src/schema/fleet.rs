@@ -1,0 +1,259 @@
+//! `meshmeter.fleet/1`: what a fleet of simulated proxies saw of a control plane.
+
+use super::histogram::HistogramSummary;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The value of [`FleetResult::schema`].
+pub const FLEET_SCHEMA: &str = "meshmeter.fleet/1";
+
+/// Result of `meshmeter fleet`; in an experiment, of a driver that is a fleet. Times are microseconds unless the name says
+/// otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetResult {
+    /// Always [`FLEET_SCHEMA`].
+    pub schema: String,
+    /// RFC 3339.
+    pub started_at: String,
+    /// From the first connection to the end, seconds.
+    pub duration_s: f64,
+    /// Address of the control plane, `host:port`; with several, in the order of the command line.
+    pub istiod: Vec<String>,
+    /// `delta` or `state-of-the-world`.
+    pub xds: String,
+    /// `plaintext`, `token` or `mutual-tls`.
+    pub security: String,
+    /// Proxies at the end.
+    pub proxies: FleetProxies,
+    /// Kinds and numbers of proxies: `sidecar`, `gateway`, `waypoint`, `ztunnel`.
+    pub kinds: BTreeMap<String, usize>,
+    /// Objects of the mesh that the fleet wrote, by kind, and the time it took; absent where it wrote none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mesh: Option<FleetMesh>,
+    /// From the start of connecting to an open stream, per connection.
+    pub connect_us: HistogramSummary,
+    /// From the start of connecting to the first complete configuration, per connection.
+    pub first_configuration_us: HistogramSummary,
+    /// From the acknowledgement of a change's last write to the arrival of its mark: all changes and proxies. Proxies never
+    /// reached rank above all values.
+    pub convergence_us: HistogramSummary,
+    /// Changes, in the order of their writes.
+    pub changes: Vec<FleetChange>,
+    /// Bytes received: bodies of gRPC messages.
+    pub bytes_received: u64,
+    /// Responses (pushes) received, by short type: `cds`, `eds`, `lds`, `rds`, `nds`, `sds`, `ecds`, `addresses`,
+    /// `authorizations`.
+    pub pushes: BTreeMap<String, FleetPushes>,
+    /// Responses that the fleet rejected (NACK).
+    pub rejections: u64,
+    /// Responses that the fleet acknowledged.
+    pub acknowledgements: u64,
+    /// Violations of the protocol and broken streams, by kind.
+    pub violations: BTreeMap<String, u64>,
+    /// Proxies that were cut off and what became of them; empty where none was.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cut_off: Vec<FleetOutage>,
+    /// What happened when, for a timeline; seconds from the start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<FleetEvent>,
+    /// Once per second: connected proxies, pushes and bytes.
+    pub series: Vec<FleetSecond>,
+    /// The control plane's own figures; one entry per istiod.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub control_plane: Vec<ControlPlaneFigures>,
+    /// The fleet itself, so that it cannot be blamed unseen.
+    pub fleet: FleetUsage,
+    /// Whether the figures may be used, and why not.
+    pub verdict: FleetVerdict,
+}
+
+/// Proxies of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetProxies {
+    /// That the fleet was to have.
+    pub wanted: u64,
+    /// Connected at the end.
+    pub connected: u64,
+    /// With a complete configuration and every change that was expected of them.
+    pub converged: u64,
+    /// That missed a configuration or a change for good.
+    pub never: u64,
+    /// Names of the first twenty of those.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub never_names: Vec<String>,
+}
+
+/// Objects that a fleet wrote before it connected.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetMesh {
+    /// Objects by kind, such as `Service`.
+    pub objects: BTreeMap<String, usize>,
+    /// From the first write to the API's answer for the last, seconds.
+    pub written_s: f64,
+    /// Until all were removed; absent where they were kept, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed_s: Option<f64>,
+}
+
+/// A change of the mesh and how it reached the proxies.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetChange {
+    /// Such as `endpoint-added`, `virtual-service`, `service-entry`, `connect-storm`.
+    pub kind: String,
+    /// When its last write was acknowledged, seconds from the start.
+    pub at: f64,
+    /// Objects written.
+    pub objects: usize,
+    /// From sending the first write to the acknowledgement of the last, seconds.
+    pub written_s: f64,
+    /// Proxies that must have it.
+    pub expected: u64,
+    /// Proxies that it reached.
+    pub reached: u64,
+    /// From the acknowledgement to the arrival, per proxy; proxies not reached rank above all values.
+    pub convergence_us: HistogramSummary,
+    /// Which istiod the proxies are connected to, where there are several: index in [`FleetResult::istiod`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub istiod: Option<usize>,
+    /// Why the change could not be made or followed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// Responses of one type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetPushes {
+    /// Responses.
+    pub count: u64,
+    /// Bytes of their bodies.
+    pub bytes: u64,
+    /// Resources in them.
+    pub resources: u64,
+    /// Resources named as removed.
+    pub removed: u64,
+    /// Responses between the first write of a change and the next change, by kind of the change; `connect` before the first.
+    pub by_trigger: BTreeMap<String, u64>,
+}
+
+/// Proxies that lost their connection, by the same cause at the same time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetOutage {
+    /// Such as `link-down`, `istiod-killed`.
+    pub cause: String,
+    /// When the first was cut off, seconds from the start.
+    pub at: f64,
+    /// How many.
+    pub proxies: u64,
+    /// Names of the first twenty.
+    pub names: Vec<String>,
+    /// From being cut off to complete again, per proxy; those that never were rank above all values.
+    pub recovery_us: HistogramSummary,
+}
+
+/// An event of the timeline.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetEvent {
+    /// Seconds from the start.
+    pub at: f64,
+    /// Such as `change`, `istiod-killed`, `istiod-ready`, `all-connected`, `all-converged`.
+    pub kind: String,
+    /// In words for people; may be empty.
+    pub detail: String,
+}
+
+/// One second of a fleet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetSecond {
+    /// Start of the second, seconds from the start.
+    pub t_s: f64,
+    /// Connected proxies at its end.
+    pub connected: u64,
+    /// Proxies with a complete configuration at its end.
+    pub complete: u64,
+    /// Responses received.
+    pub pushes: u64,
+    /// Bytes received.
+    pub bytes: u64,
+}
+
+/// What an istiod and its neighbours reported of themselves between the start and the end of the measurement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ControlPlaneFigures {
+    /// Such as `istiod`, `kube-apiserver`, `etcd`.
+    pub name: String,
+    /// Version, where it says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// CPU time used, seconds.
+    pub cpu_s: Option<f64>,
+    /// Resident memory at the end, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Greatest resident memory that was read, bytes.
+    pub memory_peak_bytes: Option<u64>,
+    /// Goroutines at the end.
+    pub goroutines: Option<u64>,
+    /// Greatest number of proxies that waited for a push, where it is told.
+    pub push_queue_peak: Option<u64>,
+    /// istiod's own chain of histograms in the window: `debounce`, `push_context`, `queue`, `push`, `convergence`; seconds.
+    pub chain: BTreeMap<String, ReportedHistogram>,
+    /// Pushes by the type that istiod counts.
+    pub pushes: BTreeMap<String, u64>,
+    /// Triggers of pushes as istiod names them.
+    pub triggers: BTreeMap<String, u64>,
+    /// Rejected configuration that it counted.
+    pub rejections: u64,
+    /// Why figures are absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// A Prometheus histogram in a window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReportedHistogram {
+    /// Observations.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+    /// Upper bounds of buckets with the cumulative number of observations; the last bound is infinite and left out.
+    pub buckets: Vec<(f64, u64)>,
+}
+
+/// What the fleet itself used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetUsage {
+    /// CPU time, seconds.
+    pub cpu_s: f64,
+    /// Greatest resident memory, bytes.
+    pub memory_peak_bytes: u64,
+    /// Resident memory once all proxies had settled, bytes.
+    pub memory_settled_bytes: Option<u64>,
+    /// From the kernel's receipt of a response's last bytes to their reading: how late the fleet was.
+    pub lag_us: HistogramSummary,
+    /// Where times of arrival come from: `kernel` (receive timestamps) or `reading`.
+    pub clock: String,
+    /// Error of a time of arrival, p99, microseconds: 0.1 or so by the kernel's clock, the lag where reading stamps.
+    pub timestamp_error_p99_us: Option<f64>,
+    /// Threads.
+    pub threads: usize,
+}
+
+/// Whether a fleet's figures may be used.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetVerdict {
+    /// No reason against it.
+    pub valid: bool,
+    /// Such as `not-converged: 3 proxies …`, `fleet-late: …`, `interrupted`.
+    pub reasons: Vec<String>,
+}
