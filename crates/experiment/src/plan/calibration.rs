@@ -13,9 +13,10 @@ use std::time::Duration;
 /// The factor that tells the arms apart.
 const ARM: &str = "arm";
 
-/// CPU per response of the server that known effects are compared with. Without any, CPUs on the request's path stay awake
-/// between its hops; the first microseconds that a server adds would bring the time that they take to wake.
-const REFERENCE: Duration = Duration::from_micros(50);
+/// CPU per response of the server that known effects are compared with. During a shorter one, the idle CPUs on the request's
+/// path stay awake (a guest's kernel polls for up to 200 µs before it halts a CPU); a slower server would also add the time
+/// in which they wake.
+const REFERENCE: Duration = Duration::from_micros(200);
 
 /// Role of a trial in a calibration.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
