@@ -5,7 +5,8 @@
 //! several, [`release`](Deployment::release) of each once all are ready →
 //! [`next_event`](Deployment::next_event) until every driver has ended, with a [`snapshot`](Deployment::snapshot) at both
 //! ends of the measured window → [`end_trial`](Deployment::end_trial). Then [`finish`](Deployment::finish); dropping a
-//! deployment takes it down too.
+//! deployment takes it down too. A driver is a load or a fleet ([`DriverVerb`]); what a fleet asks for is done by
+//! [`act`](Deployment::act).
 //!
 //! Input files go in as bytes and results come out as values: no process handles and no host paths, so that a cluster can
 //! stand behind it.
@@ -19,6 +20,8 @@ use crate::schema::component::ComponentUsage;
 use crate::schema::configuration::{ConfigurationPush, FurtherDomain};
 use crate::schema::edge::EdgeRecord;
 use crate::schema::event::LoadEvent;
+use crate::schema::fleet::FleetResult;
+use crate::schema::fleet_progress::{FleetAsk, FleetProgress};
 use crate::schema::gateway::GatewayCounts;
 use crate::schema::holdings::ProxyHoldings;
 use crate::schema::host::{ComponentVersion, Host};
@@ -81,12 +84,16 @@ pub trait Deployment {
     /// [`end_trial`](Self::end_trial), which may follow.
     fn start(&mut self, generators: &[DriverStart]) -> Result<(), EnvironmentError>;
 
-    /// Tells a generator that was started as [`held`](DriverStart::held) and is [`Ready`](LoadEvent::Ready) when its window
+    /// Tells a generator that was started as [`held`](DriverVerb::Load::held) and is [`Ready`](LoadEvent::Ready) when its window
     /// opens, by the wall clock. Its warm-up runs before.
     ///
     /// # Errors
     /// The generator cannot be told. One that has ended since is no error: its end is an event.
     fn release(&mut self, generator: &str, window_opens_at: SystemTime) -> Result<(), EnvironmentError>;
+
+    /// Does what a fleet has asked for ([`FleetProgress::Ask`]) and answers on its standard input, also where that fails.
+    /// May take as long as an istiod takes to start.
+    fn act(&mut self, fleet: &str, ask: &FleetAsk);
 
     /// Waits at most `timeout` for the next event of any generator. Each that was started sends
     /// [`DriverEventKind::Ended`] once, as its last event.
@@ -138,22 +145,48 @@ pub struct ComponentFailure {
     pub how: String,
 }
 
-/// A generator of a driver to start.
+/// A process of a driver to start: a load generator, or a fleet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DriverStart {
     /// The driver's name in the topology.
     pub driver: String,
-    /// The generator's own name, unique in the trial: the driver's where it has a single one.
+    /// The process's own name, unique in the trial: the driver's where it has a single one.
     pub generator: String,
     /// Which pod of the driver's workload it runs in, from 0.
     pub pod: usize,
-    /// It opens its connections, reports [`LoadEvent::Ready`] and waits for [`Deployment::release`].
-    pub held: bool,
-    /// Arguments of `meshmeter load`, without what the deployment knows itself: the URL, certificates, where results and
-    /// events go, how it is held.
+    /// What it is.
+    pub verb: DriverVerb,
+    /// Arguments of the verb, without what the deployment knows itself: where the URL or the istiods are, certificates and
+    /// kubeconfig, where results and events go, how it is held.
     pub arguments: Vec<Argument>,
-    /// Query of the URL; empty: none.
-    pub query: String,
+}
+
+/// What a driver's process does.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum DriverVerb {
+    /// `meshmeter load`.
+    Load {
+        /// It opens its connections, reports [`LoadEvent::Ready`] and waits for [`Deployment::release`].
+        held: bool,
+        /// Query of the URL; empty: none.
+        query: String,
+    },
+    /// `meshmeter fleet`.
+    Fleet,
+}
+
+impl Default for DriverVerb {
+    fn default() -> Self {
+        Self::Load { held: false, query: String::new() }
+    }
+}
+
+impl DriverVerb {
+    /// Whether it waits to be released.
+    #[must_use]
+    pub fn is_held(&self) -> bool {
+        matches!(self, Self::Load { held: true, .. })
+    }
 }
 
 /// An argument of a driver.
@@ -184,6 +217,8 @@ pub struct DriverEvent {
 pub enum DriverEventKind {
     /// Progress of a load generator.
     Load(LoadEvent),
+    /// Progress of a fleet.
+    Fleet(FleetProgress),
     /// A line for people.
     Message(String),
     /// The generator has ended: its last event.
@@ -196,9 +231,56 @@ pub struct DriverEnd {
     /// Exit code; absent where a signal ended it.
     pub exit_code: Option<i32>,
     /// Its result, or why there is none.
-    pub result: Result<LoadResult, String>,
+    pub result: Result<DriverResult, String>,
     /// The last lines that it wrote.
     pub last_lines: Vec<String>,
+}
+
+/// Result of a driver.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DriverResult {
+    /// Of `meshmeter load`.
+    Load(Box<LoadResult>),
+    /// Of `meshmeter fleet`.
+    Fleet(Box<FleetResult>),
+}
+
+impl DriverResult {
+    /// Result of a load.
+    #[must_use]
+    pub fn load(&self) -> Option<&LoadResult> {
+        match self {
+            Self::Load(result) => Some(result),
+            Self::Fleet(_) => None,
+        }
+    }
+
+    /// Result of a fleet.
+    #[must_use]
+    pub fn fleet(&self) -> Option<&FleetResult> {
+        match self {
+            Self::Load(_) => None,
+            Self::Fleet(result) => Some(result),
+        }
+    }
+}
+
+impl From<LoadResult> for DriverResult {
+    fn from(result: LoadResult) -> Self {
+        Self::Load(Box::new(result))
+    }
+}
+
+impl From<FleetResult> for DriverResult {
+    fn from(result: FleetResult) -> Self {
+        Self::Fleet(Box::new(result))
+    }
+}
+
+impl Default for DriverResult {
+    fn default() -> Self {
+        LoadResult::default().into()
+    }
 }
 
 /// Requests that a driver sent over a whole trial, warm-up included: what the counters on the path are held against.

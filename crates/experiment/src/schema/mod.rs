@@ -16,7 +16,8 @@ mod factor_difference;
 mod factor_effect;
 pub(crate) mod figure;
 pub mod finding;
-mod fleet;
+pub(crate) mod fleet;
+pub(crate) mod fleet_progress;
 pub(crate) mod gateway;
 mod grpc;
 pub(crate) mod histogram;
@@ -63,6 +64,7 @@ pub use fleet::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOutage, FleetProxies,
     FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, ReportedHistogram,
 };
+pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
 pub use gateway::{
     CellRates, GatewayCounts, GatewayDuration, GatewayPercentiles, GatewayRecord, GatewaySummary, TrialRates,
 };

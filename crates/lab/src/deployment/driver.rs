@@ -1,16 +1,16 @@
-//! Drivers: load generators as processes in pods, their events and their results.
+//! Drivers: load generators and fleets as processes in pods, their events and their results.
 
 use crate::Result;
 use crate::container::Container;
 use crate::private_dir::PrivateDir;
-use experiment::environment::deploy::{DriverEnd, DriverEvent, DriverEventKind};
+use experiment::environment::deploy::{DriverEnd, DriverEvent, DriverEventKind, DriverResult, DriverVerb};
 use experiment::environment::{EnvironmentError, ErrorContext};
-use experiment::schema::LoadResult;
+use experiment::schema::{FleetAnswer, FleetResult, LoadResult};
 use jiff::Timestamp;
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{ChildStderr, ChildStdin};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -33,7 +33,7 @@ struct RunningDriver {
     name: String,
     pod: String,
     container: Container,
-    /// Present until it is released, where it is held.
+    /// Of a generator that is held until its release, and of a fleet.
     input: Option<ChildStdin>,
     _files: PrivateDir,
 }
@@ -58,6 +58,7 @@ impl Drivers {
     pub fn follow(
         &mut self,
         (name, pod): (&str, &str),
+        verb: &DriverVerb,
         container: Container,
         files: PrivateDir,
         result: PathBuf,
@@ -73,7 +74,24 @@ impl Drivers {
         });
         let events =
             events.ok_or_else(|| EnvironmentError::new(&operation, "its standard error is no pipe"))?;
-        let followed = Followed { driver: name.to_owned(), container, result, events: self.sender.clone() };
+        let (read_event, read_result): (ReadEvent, ReadResult) = match verb {
+            DriverVerb::Load { .. } => (
+                |line| Ok(DriverEventKind::Load(serde_json::from_str(line)?)),
+                |text| Ok(serde_json::from_slice::<LoadResult>(text)?.into()),
+            ),
+            DriverVerb::Fleet => (
+                |line| Ok(DriverEventKind::Fleet(serde_json::from_str(line)?)),
+                |text| Ok(serde_json::from_slice::<FleetResult>(text)?.into()),
+            ),
+        };
+        let followed = Followed {
+            driver: name.to_owned(),
+            container,
+            result,
+            read_event,
+            read_result,
+            events: self.sender.clone(),
+        };
         thread::Builder::new()
             .name(format!("follow {name}"))
             .spawn(move || followed.follow(events))
@@ -92,6 +110,16 @@ impl Drivers {
                 Err(EnvironmentError::new(format!("start the load of {generator}"), error))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Answers a fleet. One that has ended is not there to read it: its end is an event.
+    pub fn answer(&mut self, fleet: &str, answer: &FleetAnswer) {
+        let running = self.running.iter_mut().find(|driver| driver.name == fleet);
+        if let (Some(input), Ok(line)) =
+            (running.and_then(|driver| driver.input.as_mut()), serde_json::to_string(answer))
+        {
+            let _ = writeln!(input, "{line}");
         }
     }
 
@@ -117,11 +145,16 @@ impl Drivers {
     }
 }
 
+type ReadEvent = fn(&str) -> serde_json::Result<DriverEventKind>;
+type ReadResult = fn(&[u8]) -> serde_json::Result<DriverResult>;
+
 /// A driver whose standard error is read, on a thread that ends with it.
 struct Followed {
     driver: String,
     container: Container,
     result: PathBuf,
+    read_event: ReadEvent,
+    read_result: ReadResult,
     events: Sender<DriverEvent>,
 }
 
@@ -129,10 +162,8 @@ impl Followed {
     fn follow(self, stderr: ChildStderr) {
         let mut last_lines = VecDeque::with_capacity(LAST_LINES);
         for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            let kind = match serde_json::from_str(&line) {
-                Ok(event) => DriverEventKind::Load(event),
-                Err(_) => DriverEventKind::Message(line.clone()),
-            };
+            let kind = (self.read_event)(&line);
+            let kind = kind.unwrap_or_else(|_| DriverEventKind::Message(line.clone()));
             if last_lines.len() == LAST_LINES {
                 last_lines.pop_front();
             }
@@ -144,11 +175,8 @@ impl Followed {
                 break status;
             }
         };
-        let end = DriverEnd {
-            exit_code: status.code(),
-            result: read_result(&self.result),
-            last_lines: last_lines.into(),
-        };
+        let end =
+            DriverEnd { exit_code: status.code(), result: self.read_result(), last_lines: last_lines.into() };
         self.send(DriverEventKind::Ended(Box::new(end)));
     }
 
@@ -156,9 +184,10 @@ impl Followed {
         // Nobody listens any longer once the trial has ended.
         let _ = self.events.send(DriverEvent { generator: self.driver.clone(), kind });
     }
-}
 
-fn read_result(path: &Path) -> Result<LoadResult, String> {
-    let text = fs::read(path).map_err(|error| format!("read its result: {error}"))?;
-    serde_json::from_slice(&text).map_err(|error| format!("read its result: {error}"))
+    fn read_result(&self) -> Result<DriverResult, String> {
+        let failed = |error: &dyn std::error::Error| format!("read its result: {error}");
+        let text = fs::read(&self.result).map_err(|error| failed(&error))?;
+        (self.read_result)(&text).map_err(|error| failed(&error))
+    }
 }

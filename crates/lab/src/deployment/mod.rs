@@ -1,12 +1,13 @@
 //! Running workloads and proxies on one machine: `experiment`'s `Deployment`.
 //! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads. `trial.rs` starts a
 //! trial's drivers and reads what it leaves as evidence, `counts.rs` what services counted, `traffic.rs` requests at gateways and
-//! services at both ends of the window, `driver.rs` follows drivers,
-//! `health.rs` finds components that have failed.
+//! services at both ends of the window, `driver.rs` follows drivers, `fleet.rs` does what a
+//! fleet asks for, `health.rs` finds components that have failed.
 
 mod counts;
 mod deploy;
 mod driver;
+mod fleet;
 mod footprint;
 mod health;
 mod kept_configuration;
@@ -40,7 +41,7 @@ use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
 };
 use experiment::environment::{DeploymentSpec, ErrorContext as _, Snapshot};
-use experiment::schema::{ConfigurationPush, Role};
+use experiment::schema::{ConfigurationPush, FleetAsk, Role};
 use experiment::topology::Call;
 use jiff::Timestamp;
 use mesh::admin::Admin;
@@ -259,6 +260,10 @@ impl Deployment for LabDeployment<'_> {
         let instant = Timestamp::try_from(window_opens_at);
         let instant = instant.context(format!("start the load of {generator}"))?;
         self.drivers.release(generator, instant)
+    }
+
+    fn act(&mut self, fleet: &str, ask: &FleetAsk) {
+        self.carry_out(fleet, ask);
     }
 
     fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent> {

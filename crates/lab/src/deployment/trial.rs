@@ -11,7 +11,7 @@ use crate::container::{ContainerSpec, ContainerUser, ErrorOutput, StandardInput}
 use crate::filters::proof::received;
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Proxy;
-use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, TrialEvidence};
+use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, DriverVerb, TrialEvidence};
 use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::{FurtherDomain, PathProof};
 use mesh::concurrent::side_by_side;
@@ -25,7 +25,6 @@ use std::time::{Duration, Instant};
 /// How long proxies may take, after the drivers' end, to read what had been sent to them.
 const SETTLED_TIMEOUT: Duration = Duration::from_millis(500);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
-const RESULT_FILE: &str = "load.json";
 
 impl LabDeployment<'_> {
     pub(super) fn begin(&mut self, log_dir: &Path) -> Result<()> {
@@ -81,34 +80,32 @@ impl LabDeployment<'_> {
     }
 
     fn start_driver(&mut self, driver: &DriverStart, destination: Option<Destination>) -> Result<()> {
-        let DriverStart { driver: placement, generator: name, held, .. } = driver;
+        let DriverStart { driver: placement, generator: name, verb, .. } = driver;
         let placements = &self.spec.topology.drivers;
         let index = placements.iter().position(|one| one.name == *placement);
         let unknown =
             || EnvironmentError::new(format!("start driver {placement}"), "the topology has no such driver");
         let index = index.ok_or_else(unknown)?;
-        let Destination { mut url, arguments: client_arguments } =
-            destination.unwrap_or_else(|| self.parts.destinations[index].clone());
-        if !driver.query.is_empty() {
-            url = format!("{url}?{}", driver.query);
-        }
         let at = placements[index].at;
+        let (mut arguments, own_arguments) = match verb {
+            DriverVerb::Load { held, query } => {
+                load_arguments(destination.as_ref().unwrap_or(&self.parts.destinations[index]), query, *held)
+            }
+            DriverVerb::Fleet => (vec!["fleet".to_owned()], self.fleet_arguments(name)?),
+        };
         let directory = lab_name(&format!("{name}-files-{}", self.trial.number));
         let directory = PrivateDir(self.lab.lab.create_private_dir(&directory, ContainerUser::Lab)?);
-        let pods = &mut self.parts.pods.workloads[at].pods;
-        let result = self.trial.log_dir.join(match (placements.len(), pods.len()) {
-            (1, 1) => RESULT_FILE.to_owned(),
-            _ => format!("{}.{RESULT_FILE}", file_name(name)),
-        });
-        let mut arguments = vec!["load".to_owned(), url];
         for argument in &driver.arguments {
             arguments.push(materialise(argument, directory.path())?);
         }
+        let pods = &mut self.parts.pods.workloads[at].pods;
+        let result_file = format!("{}.json", arguments[0]);
+        let result = self.trial.log_dir.join(match (placements.len(), pods.len()) {
+            (1, 1) => result_file,
+            _ => format!("{}.{result_file}", file_name(name)),
+        });
         arguments.extend(["--progress=json".to_owned(), format!("--json={}", result.display())]);
-        arguments.extend(client_arguments);
-        if *held {
-            arguments.push("--start-at=-".to_owned());
-        }
+        arguments.extend(own_arguments);
         let missing = || {
             EnvironmentError::new(
                 format!("start {name}"),
@@ -116,6 +113,7 @@ impl LabDeployment<'_> {
             )
         };
         let pod = &mut pods.get_mut(driver.pod).ok_or_else(missing)?.pod;
+        let has_input = verb.is_held() || *verb == DriverVerb::Fleet;
         let container = pod.start(&ContainerSpec {
             name: lab_name(name),
             program: self.lab.meshmeter().to_path_buf(),
@@ -126,9 +124,9 @@ impl LabDeployment<'_> {
             working_directory: None,
             output_log: self.trial.log_dir.join(format!("{}.log", file_name(name))),
             error_output: ErrorOutput::Piped,
-            input: if *held { StandardInput::Piped } else { StandardInput::Null },
+            input: if has_input { StandardInput::Piped } else { StandardInput::Null },
         })?;
-        self.drivers.follow((name, pod.name()), container, directory, result)
+        self.drivers.follow((name, pod.name()), verb, container, directory, result)
     }
 
     pub(super) fn end(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
@@ -264,6 +262,14 @@ fn takes_plain_text(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) 
         reasons.push(format!("{} {manner}, against what `proxy.mtls` says", proxy.name));
     }
     takes
+}
+
+/// What comes before a generator's arguments, and what comes after them.
+fn load_arguments(destination: &Destination, query: &str, held: bool) -> (Vec<String>, Vec<String>) {
+    let Destination { url, arguments } = destination;
+    let url = if query.is_empty() { url.clone() } else { format!("{url}?{query}") };
+    let start = held.then(|| "--start-at=-".to_owned());
+    (vec!["load".to_owned(), url], arguments.iter().cloned().chain(start).collect())
 }
 
 /// An argument as it is on the command line. Its file is written to `directory`.

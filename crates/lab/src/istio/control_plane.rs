@@ -33,7 +33,7 @@ use mesh::istio::{istiod, validation};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::{namespace, node};
-use mesh::names::{ISTIOD, ISTIOD_HTTP_PORT, SYSTEM_NAMESPACE};
+use mesh::names::{DISCOVERY_PORT, ISTIOD, ISTIOD_HTTP_PORT, SYSTEM_NAMESPACE};
 use prepared::PreparedObjects;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -150,6 +150,11 @@ impl ControlPlane {
 
     pub fn address(&self) -> Ipv4Addr {
         self.pod.address()
+    }
+
+    /// Where proxies reach the istiods, `host:port`.
+    pub(crate) fn discovery_addresses(&self) -> Vec<String> {
+        vec![format!("{}:{DISCOVERY_PORT}", self.address())]
     }
 
     /// The certificate of the mesh's authority, PEM: what proxies trust.

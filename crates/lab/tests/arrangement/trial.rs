@@ -79,7 +79,9 @@ pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path) -> Trial {
                 "window-closed" => snapshot(&mut arrangement),
                 other => panic!("the generator said {other}"),
             },
-            DriverEventKind::Load(event) => panic!("the generator reported {event:?}"),
+            event @ (DriverEventKind::Load(_) | DriverEventKind::Fleet(_)) => {
+                panic!("the generator reported {event:?}")
+            }
             DriverEventKind::Ended(end) => break end,
         }
     };

@@ -236,13 +236,14 @@ fn load_for(
                 snapshots.push(arrangement.snapshot().expect("every component is there"));
             }
             // What else it says is for people.
-            DriverEventKind::Load(_) | DriverEventKind::Message(_) => {}
+            DriverEventKind::Load(_) | DriverEventKind::Fleet(_) | DriverEventKind::Message(_) => {}
             DriverEventKind::Ended(end) => {
                 let usage = match &snapshots[..] {
                     [open, close] => Some(close.usage_since(open)),
                     _ => None,
                 };
-                return Load { result: end.result.ok(), usage };
+                let result = end.result.ok().and_then(|result| result.load().cloned());
+                return Load { result, usage };
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::environment::snapshot::machine::{MachineSnapshot, OtherProcess, Proce
 use crate::environment::snapshot::{ComponentSnapshot, CpuTimes, Snapshot};
 use crate::environment::spec::DeploymentSpec;
 use crate::schema::component::{Role, Throttling};
+use crate::schema::fleet_progress::FleetAsk;
 use crate::topology::Topology;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -160,13 +161,13 @@ impl Deployment for InMemoryDeployment<'_> {
             return Err(error.raise());
         }
         self.started_at = self.world.borrow().now;
-        for DriverStart { driver, generator, pod, held, .. } in generators {
+        for DriverStart { driver, generator, pod, verb, .. } in generators {
             let placement = self.topology.driver(driver);
             if placement.is_none_or(|placement| *pod >= self.topology.workloads[placement.at].replicas) {
                 return Err(EnvironmentError::new(format!("start {generator}"), "there is no such place"));
             }
             let script = self.trial.generator(generator, driver).clone();
-            let events = if *held { &script.before_release } else { &script.events };
+            let events = if verb.is_held() { &script.before_release } else { &script.events };
             let pending = events.clone().into();
             self.drivers.push(RunningDriver { name: generator.clone(), script, pending, ended: false });
         }
@@ -182,6 +183,11 @@ impl Deployment for InMemoryDeployment<'_> {
             driver.pending.extend(events.map(|(at, event)| (elapsed + at, event)));
         }
         Ok(())
+    }
+
+    /// Fleets go on by their script.
+    fn act(&mut self, fleet: &str, ask: &FleetAsk) {
+        self.note(Request::Act(fleet.to_owned(), ask.clone()));
     }
 
     fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent> {

@@ -1,10 +1,12 @@
 //! What happens in an environment in memory, trial by trial.
 
-use crate::environment::deploy::{ComponentFailure, DriverEnd, DriverEventKind, TrialEvidence};
+use crate::environment::deploy::{ComponentFailure, DriverEnd, DriverEventKind, DriverResult, TrialEvidence};
 use crate::environment::error::{EnvironmentError, LastLines};
 use crate::environment::snapshot::{GatewayCounters, GatewaySnapshot};
 use crate::schema::component::Role;
 use crate::schema::event::LoadEvent;
+use crate::schema::fleet::{FleetResult, FleetSecond};
+use crate::schema::fleet_progress::FleetProgress;
 use crate::schema::gateway::GatewayCounts;
 use crate::schema::load::{LoadResult, SeriesPoint};
 use crate::schema::path::PathProof;
@@ -113,7 +115,7 @@ pub struct ScriptedFailure {
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedDriver {
     /// Its result where nothing ends it early.
-    pub result: LoadResult,
+    pub result: DriverResult,
     /// Where it is held: events until it is released, in order of time.
     pub before_release: Vec<(Duration, DriverEventKind)>,
     /// Events in order of time, from its release on where it is held.
@@ -175,11 +177,41 @@ impl ScriptedDriver {
         }
         events.push((warmup + duration, load(LoadEvent::WindowClosed)));
         let result = LoadResult { duration_s: duration.as_secs_f64(), ..result };
-        let end = DriverEnd { exit_code: Some(0), result: Ok(result.clone()), last_lines: Vec::new() };
-        events.push((warmup + duration + DRAIN, DriverEventKind::Ended(Box::new(end))));
+        events.push((warmup + duration + DRAIN, ended_well(result.clone().into())));
         let before_release =
             vec![(Duration::ZERO, load(LoadEvent::Connecting)), (Duration::ZERO, load(LoadEvent::Ready))];
-        Self { result, before_release, events, ignores_interrupt: false, survives_kill: false }
+        Self { result: result.into(), before_release, events, ..Self::default() }
+    }
+
+    /// A fleet that reports every second of its window, and ends.
+    #[must_use]
+    pub fn fleet_completes(result: FleetResult, duration: Duration) -> Self {
+        let fleet = DriverEventKind::Fleet;
+        let mut events = vec![(Duration::ZERO, fleet(FleetProgress::WindowOpened))];
+        for second in 1..=duration.as_secs() {
+            let connected = result.proxies.connected;
+            let point = FleetSecond { t_s: (second - 1) as f64, connected, ..FleetSecond::default() };
+            events.push((Duration::from_secs(second), fleet(FleetProgress::Second(point))));
+        }
+        events.push((duration, fleet(FleetProgress::WindowClosed)));
+        let result = FleetResult { duration_s: duration.as_secs_f64(), ..result };
+        events.push((duration + DRAIN, ended_well(result.clone().into())));
+        Self { result: result.into(), events, ..Self::default() }
+    }
+
+    /// Has another result of its load, at its end too.
+    #[must_use]
+    pub fn with_load(mut self, change: impl Fn(&mut LoadResult)) -> Self {
+        let ends = self.events.iter_mut().filter_map(|(_, event)| match event {
+            DriverEventKind::Ended(end) => end.result.as_mut().ok(),
+            _ => None,
+        });
+        for result in ends.chain([&mut self.result]) {
+            if let DriverResult::Load(load) = result {
+                change(load);
+            }
+        }
+        self
     }
 
     /// Is ready only at `at` where it is held.
@@ -243,11 +275,24 @@ impl ScriptedDriver {
     /// Its end where it is interrupted at `at`: with the part of the window that it has measured.
     pub(super) fn interrupted_end(&self, at: Duration) -> DriverEnd {
         let opened = |(_, event): &&(Duration, DriverEventKind)| {
-            *event == DriverEventKind::Load(LoadEvent::WindowOpened)
+            matches!(
+                event,
+                DriverEventKind::Load(LoadEvent::WindowOpened)
+                    | DriverEventKind::Fleet(FleetProgress::WindowOpened)
+            )
         };
         let opened = self.events.iter().find(opened).map_or(at, |(when, _)| *when);
-        let duration_s = at.saturating_sub(opened).as_secs_f64().min(self.result.duration_s);
-        let result = LoadResult { duration_s, ..self.result.clone() };
+        let measured_s = at.saturating_sub(opened).as_secs_f64();
+        let mut result = self.result.clone();
+        match &mut result {
+            DriverResult::Load(load) => load.duration_s = measured_s.min(load.duration_s),
+            DriverResult::Fleet(fleet) => fleet.duration_s = measured_s.min(fleet.duration_s),
+        }
         DriverEnd { exit_code: Some(0), result: Ok(result), last_lines: Vec::new() }
     }
+}
+
+fn ended_well(result: DriverResult) -> DriverEventKind {
+    let end = DriverEnd { exit_code: Some(0), result: Ok(result), last_lines: Vec::new() };
+    DriverEventKind::Ended(Box::new(end))
 }

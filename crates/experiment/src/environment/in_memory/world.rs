@@ -3,6 +3,7 @@
 use super::script::{ScriptedError, ScriptedTrial};
 use crate::environment::deploy::{DriverLoad, DriverStart};
 use crate::mode::Mode;
+use crate::schema::fleet_progress::FleetAsk;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
@@ -17,6 +18,8 @@ pub enum Request {
     Start(Vec<DriverStart>),
     /// The opening of this generator's window at this instant.
     Release(String, SystemTime),
+    /// What this fleet asked for.
+    Act(String, FleetAsk),
     /// The early end of this generator.
     Interrupt(String),
     /// Its forced end.

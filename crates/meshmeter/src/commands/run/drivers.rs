@@ -1,6 +1,8 @@
 //! Drivers of a trial and their generators: how each is started, when, and what its result says.
 
-use experiment::environment::deploy::{Argument, DriverEnd, DriverLoad, DriverStart};
+use experiment::environment::deploy::{
+    Argument, DriverEnd, DriverLoad, DriverResult, DriverStart, DriverVerb,
+};
 use experiment::environment::{SentLoad, TCP_REQUEST_BYTES, in_one_line};
 use experiment::schema::LoadResult;
 use experiment::topology::Workload;
@@ -32,7 +34,7 @@ pub(super) struct DriverRun {
     /// Its generators.
     pub generators: Vec<GeneratorRun>,
     /// The result of its generator, or of all that have one together; the error says why there is none.
-    pub result: Result<LoadResult, String>,
+    pub result: Result<DriverResult, String>,
 }
 
 impl DriverRun {
@@ -40,7 +42,7 @@ impl DriverRun {
     pub(super) fn new(name: String, generators: Vec<GeneratorRun>) -> Self {
         let result = match generators.as_slice() {
             [GeneratorRun { end: Some(end), .. }] => end.result.clone(),
-            several => together(several),
+            several => together(several).map(DriverResult::from),
         };
         Self { name, generators, result }
     }
@@ -50,9 +52,9 @@ impl DriverRun {
         Self::new(name.to_owned(), Vec::new())
     }
 
-    /// Its result.
+    /// Result of its load.
     pub(super) fn result(&self) -> Option<&LoadResult> {
-        self.result.as_ref().ok()
+        self.result.as_ref().ok()?.load()
     }
 
     /// Whether this component is one of its generators.
@@ -75,7 +77,7 @@ impl DriverRun {
 /// The result of those generators of a driver that have one.
 fn together(generators: &[GeneratorRun]) -> Result<LoadResult, String> {
     let part = |generator: &GeneratorRun| {
-        let result = generator.end.as_ref()?.result.clone().ok()?;
+        let result = generator.end.as_ref()?.result.as_ref().ok()?.load()?.clone();
         Some(MergeInput { name: generator.name.clone(), result })
     };
     let merged = merge_generators(generators.iter().filter_map(part).collect());
@@ -103,9 +105,8 @@ pub(super) fn starts(planned: &PlannedTrial) -> Vec<DriverStart> {
             driver: driver.name.clone(),
             generator,
             pod,
-            held,
+            verb: DriverVerb::Load { held, query: planned.query.clone() },
             arguments: arguments.iter().cloned().chain(share_arguments(pod, count)).collect(),
-            query: planned.query.clone(),
         }));
     }
     starts

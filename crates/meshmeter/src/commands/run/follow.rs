@@ -6,10 +6,10 @@ use super::progress::RunProgress;
 use super::verdict::Ending;
 use experiment::PlannedTrial;
 use experiment::environment::deploy::{
-    ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, HealthProbe,
+    ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverResult, HealthProbe,
 };
 use experiment::environment::{EnvironmentError, Snapshot, WindowUsage};
-use experiment::schema::{LoadEvent, SeriesPoint};
+use experiment::schema::{FleetProgress, LoadEvent, SeriesPoint};
 use experiment::units::format_duration;
 use jiff::Timestamp;
 use std::time::Duration;
@@ -220,11 +220,14 @@ impl Follower<'_> {
                 generator.is_ready = true;
                 self.release_when_ready();
             }
-            DriverEventKind::Load(LoadEvent::WindowOpened) => {
+            DriverEventKind::Load(LoadEvent::WindowOpened)
+            | DriverEventKind::Fleet(FleetProgress::WindowOpened) => {
                 generator.window_opened = true;
                 self.open_window();
             }
-            DriverEventKind::Load(LoadEvent::WindowClosed) => self.close_window(),
+            DriverEventKind::Load(LoadEvent::WindowClosed)
+            | DriverEventKind::Fleet(FleetProgress::WindowClosed) => self.close_window(),
+            DriverEventKind::Fleet(FleetProgress::Ask(ask)) => self.deployment.act(&name, &ask),
             DriverEventKind::Load(LoadEvent::Second(point)) => {
                 generator.unanswered_seconds =
                     if point.completed == 0 { generator.unanswered_seconds + 1 } else { 0 };
@@ -236,7 +239,8 @@ impl Follower<'_> {
                 | LoadEvent::Connecting
                 | LoadEvent::WarmingUp
                 | LoadEvent::SecondDetail(_),
-            ) => {}
+            )
+            | DriverEventKind::Fleet(_) => {}
             DriverEventKind::Message(message) => generator.last_message = Some(message),
             DriverEventKind::Ended(end) => {
                 let reason = early_end(&end, self.planned, generator.last_message.as_deref());
@@ -401,7 +405,9 @@ fn component_failed(failure: &ComponentFailure) -> Ending {
 fn early_end(end: &DriverEnd, planned: &PlannedTrial, last_message: Option<&str>) -> Option<String> {
     match (&end.result, end.exit_code) {
         // Somebody else interrupted it: its result is whole, but of less than the window.
-        (Ok(result), _) if result.duration_s < MIN_WINDOW_FRACTION * planned.duration.as_secs_f64() => {
+        (Ok(DriverResult::Load(result)), _)
+            if result.duration_s < MIN_WINDOW_FRACTION * planned.duration.as_secs_f64() =>
+        {
             let window = format_duration(planned.duration);
             Some(format!("ended after {:.1} s of its window of {window}", result.duration_s))
         }

@@ -9,12 +9,12 @@ use super::verdict::{self, Ending, Observed};
 use experiment::PlannedTrial;
 use experiment::dataplane::Entry;
 use experiment::environment::deploy::{
-    Argument, Deployment, DriverLoad, DriverStart, ServiceCount, TrialEvidence,
+    Argument, Deployment, DriverLoad, DriverResult, DriverStart, ServiceCount, TrialEvidence,
 };
 use experiment::environment::{EnvironmentError, LastLines, ServiceRate, WindowUsage, in_one_line};
 use experiment::schema::{
-    ComponentUsage, DeploymentUse, DriverRecord, GatewayRecord, LoadResult, Retake, Role, SchedulingUsage,
-    ServiceRecord, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    ComponentUsage, DeploymentUse, DriverRecord, GatewayRecord, Retake, Role, SchedulingUsage, ServiceRecord,
+    TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 
 /// Which trial of the run it is.
@@ -215,7 +215,7 @@ fn driver_records(
             target: placement
                 .map(|placement| topology.workloads[placement.target].qualified_name())
                 .unwrap_or_default(),
-            result: driver.result.ok().filter(|_| !is_single),
+            result: driver.result().filter(|_| !is_single).cloned(),
             name: driver.name,
             verdict,
         }
@@ -242,11 +242,11 @@ fn add_own_switches(component: &mut ComponentUsage, drivers: &[DriverRun]) {
     let mut generators = drivers.iter().flat_map(|driver| &driver.generators);
     let end = generators.find(|generator| generator.name == component.name).and_then(|one| one.end.as_ref());
     if component.role == Role::Generator
-        && let Some(Ok(LoadResult { generator, .. })) = end.map(|end| &end.result)
+        && let Some(Ok(DriverResult::Load(result))) = end.map(|end| &end.result)
     {
         component.scheduling.get_or_insert(SchedulingUsage {
-            voluntary_switches: generator.voluntary_switches,
-            involuntary_switches: generator.involuntary_switches,
+            voluntary_switches: result.generator.voluntary_switches,
+            involuntary_switches: result.generator.involuntary_switches,
         });
     }
 }

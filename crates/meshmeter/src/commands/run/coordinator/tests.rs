@@ -533,25 +533,15 @@ fn released(ran: &Ran) -> Vec<(&str, Timestamp)> {
     releases.collect()
 }
 
+/// A result of its own: the same measurement would not count twice.
+fn told_apart(driver: ScriptedDriver, name: &str) -> ScriptedDriver {
+    driver.with_load(|result| result.urls = vec![name.to_owned()])
+}
+
 mod several_generators {
     use super::*;
-    use experiment::environment::deploy::DriverEventKind;
-
     const SHARED: &str = "{name: t, modes: [gateway], repeats: 1, retakes: 0, \
                           load: {rate: 200, duration: 5s, warmup: 1s, timeout: 2s, generators: 3}}";
-
-    /// Results of their own: the same measurement would not count twice.
-    fn told_apart(mut driver: ScriptedDriver, name: &str) -> ScriptedDriver {
-        driver.result.urls = vec![name.to_owned()];
-        for (_, event) in &mut driver.events {
-            if let DriverEventKind::Ended(end) = event
-                && let Ok(result) = &mut end.result
-            {
-                result.urls = vec![name.to_owned()];
-            }
-        }
-        driver
-    }
 
     /// Three generators of one driver, of which the second is another.
     fn run_three(second: ScriptedDriver) -> Ran {
@@ -572,7 +562,7 @@ mod several_generators {
         let shares: Vec<_> = generators.iter().map(|one| option(one, "--share").unwrap()).collect();
         assert_eq!(shares, ["1/3", "2/3", "3/3"]);
         assert_eq!(generators.iter().map(|one| one.pod).collect::<Vec<_>>(), [0, 1, 2]);
-        assert!(generators.iter().all(|one| one.held && one.driver == "generator"));
+        assert!(generators.iter().all(|one| one.verb.is_held() && one.driver == "generator"));
         assert!(generators.iter().all(|one| option(one, "--rate").unwrap() == "200"), "the rate of all");
         let seeds = |one: &DriverStart| option(one, "--seed");
         assert_eq!(seeds(&generators[0]), seeds(&generators[2]));
@@ -661,20 +651,7 @@ mod several_drivers {
 
     fn run_three_of(second: ScriptedDriver, mut script: ScriptedTrial) -> Ran {
         for (name, driver) in [NAMES[0], NAMES[1], NAMES[2]].into_iter().zip([driver(), second, driver()]) {
-            // The same measurement would not count twice.
-            let of_its_own = |mut driver: ScriptedDriver| {
-                use experiment::environment::deploy::DriverEventKind;
-                driver.result.urls = vec![name.to_owned()];
-                for (_, event) in &mut driver.events {
-                    if let DriverEventKind::Ended(end) = event
-                        && let Ok(result) = &mut end.result
-                    {
-                        result.urls = vec![name.to_owned()];
-                    }
-                }
-                driver
-            };
-            script.drivers.insert(name.to_owned(), of_its_own(driver));
+            script.drivers.insert(name.to_owned(), told_apart(driver, name));
         }
         run_plan(&with_drivers(3, plan(ONE_TRIAL)), [script])
     }
@@ -700,7 +677,7 @@ mod several_drivers {
         assert_eq!(trial.services[2].components, ["pair-3/server-1", "pair-3/server-2"]);
 
         let drivers = started(&ran);
-        assert!(drivers.iter().all(|driver| driver.held), "they connect first");
+        assert!(drivers.iter().all(|driver| driver.verb.is_held()), "they connect first");
         let starts: Vec<Timestamp> = released(&ran).into_iter().map(|(_, start)| start).collect();
         // Evenly spread over the 5 ms between two requests of one driver: they never send at the same instant.
         let steps: Vec<i128> =
@@ -719,9 +696,8 @@ mod several_drivers {
 
     #[test]
     fn a_late_driver_spoils_its_own_figures_and_is_named() {
-        let mut late = driver();
         let verdict = Verdict { reasons: vec!["schedule-lag: it was late".into()], ..Verdict::default() };
-        late = ScriptedDriver::completes(LoadResult { verdict, ..late.result }, SECOND, 5 * SECOND);
+        let late = driver().with_load(|result| result.verdict = verdict.clone());
         let ran = run_three(late);
         assert_eq!(ran.trials[0].verdict.reasons, ["schedule-lag: pair-2/generator: it was late"]);
         let valid: Vec<bool> = ran.trials[0].drivers.iter().map(|driver| driver.verdict.valid).collect();

@@ -16,7 +16,7 @@ fn driver(refused: u64, failed: u64) -> DriverRun {
         .filter(|(_, count)| *count > 0)
         .map(|(status, count)| (status.to_owned(), count))
         .collect();
-    let end = DriverEnd { exit_code: Some(0), result: Ok(result), last_lines: Vec::new() };
+    let end = DriverEnd { exit_code: Some(0), result: Ok(result.into()), last_lines: Vec::new() };
     let generator = super::super::drivers::GeneratorRun { name: "generator".to_owned(), end: Some(end) };
     DriverRun::new("generator".to_owned(), vec![generator])
 }

@@ -36,7 +36,7 @@ fn result() -> LoadResult {
 }
 
 fn driver(name: &str, result: LoadResult) -> DriverRun {
-    let end = DriverEnd { exit_code: Some(0), result: Ok(result), last_lines: Vec::new() };
+    let end = DriverEnd { exit_code: Some(0), result: Ok(result.into()), last_lines: Vec::new() };
     DriverRun::new(name.to_owned(), vec![GeneratorRun { name: name.to_owned(), end: Some(end) }])
 }
 

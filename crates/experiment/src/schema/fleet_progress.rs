@@ -1,0 +1,145 @@
+//! What `meshmeter fleet --progress json` reports while it runs, one JSON object per line on standard error, and the
+//! environment's answers on its standard input.
+
+use super::fleet::{FleetEvent, FleetSecond};
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+
+/// Progress of a fleet.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum FleetProgress {
+    /// The mesh is being written.
+    Writing {
+        /// Objects written.
+        written: usize,
+        /// Objects of the mesh.
+        of: usize,
+    },
+    /// The measurement has just begun; no proxy has connected yet.
+    WindowOpened,
+    /// Proxies are connecting.
+    Connecting {
+        /// Connected proxies.
+        connected: u64,
+        /// Proxies with a complete configuration.
+        complete: u64,
+        /// Proxies of the fleet.
+        of: u64,
+    },
+    /// A change has been written, or more proxies have received it.
+    Change {
+        /// Such as `endpoint-added`.
+        kind: String,
+        /// Place among the changes, from 1.
+        number: usize,
+        /// Proxies that it has reached.
+        reached: u64,
+        /// Proxies that must have it.
+        expected: u64,
+    },
+    /// A second is over.
+    Second(FleetSecond),
+    /// Asks the environment for something that only it can do, and waits for a [`FleetAnswer`].
+    Ask(FleetAsk),
+    /// The measurement is over.
+    WindowClosed,
+    /// The mesh is being removed.
+    Removing,
+}
+
+/// A request of a fleet to its environment.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "ask", rename_all = "kebab-case")]
+pub enum FleetAsk {
+    /// Kills every istiod and starts it again.
+    IstiodRestart,
+    /// Starts another istiod.
+    IstiodAdded,
+    /// Ends the istiod that was started last.
+    IstiodRemoved,
+    /// Drops all packets to and from these addresses of the fleet's pod.
+    LinkDown {
+        /// Source addresses of the proxies that are cut off.
+        addresses: Vec<Ipv4Addr>,
+    },
+    /// Stops dropping them.
+    LinkUp {
+        /// Source addresses of proxies that were cut off.
+        addresses: Vec<Ipv4Addr>,
+    },
+}
+
+/// The environment's answer to a [`FleetAsk`]: one JSON object on a line of the fleet's standard input, once it is done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetAnswer {
+    /// What happened and when, in order.
+    pub happened: Vec<Happening>,
+    /// Addresses of the istiods from now on, `host:port`, in the order of their start.
+    pub istiods: Vec<String>,
+    /// Why it could not be done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// Something that the environment did or saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Happening {
+    /// By the wall clock: seconds since 1970.
+    pub at_unix_s: f64,
+    /// Such as `istiod-killed`, `istiod-ready`, `link-down`.
+    pub kind: String,
+    /// Such as the istiod's name; may be empty.
+    pub detail: String,
+}
+
+impl Happening {
+    /// As an event of a fleet that started at this time.
+    #[must_use]
+    pub fn since(self, started_at_unix_s: f64) -> FleetEvent {
+        FleetEvent { at: self.at_unix_s - started_at_unix_s, kind: self.kind, detail: self.detail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_and_answers_are_lines_of_json() {
+        let asks = [
+            (FleetAsk::IstiodRestart, r#"{"event":"ask","ask":"istiod-restart"}"#),
+            (
+                FleetAsk::LinkDown { addresses: vec![Ipv4Addr::new(10, 77, 0, 9)] },
+                r#"{"event":"ask","ask":"link-down","addresses":["10.77.0.9"]}"#,
+            ),
+        ];
+        for (ask, line) in asks {
+            let event = FleetProgress::Ask(ask);
+            assert_eq!(serde_json::to_string(&event).unwrap(), line);
+            assert_eq!(serde_json::from_str::<FleetProgress>(line).unwrap(), event);
+        }
+        let answer = FleetAnswer {
+            happened: vec![Happening {
+                at_unix_s: 12.5,
+                kind: "istiod-ready".to_owned(),
+                detail: "istiod".to_owned(),
+            }],
+            istiods: vec!["10.77.0.2:15012".to_owned()],
+            failure: None,
+        };
+        let line = serde_json::to_string(&answer).unwrap();
+        assert!(!line.contains('\n') && !line.contains("failure"), "{line}");
+        assert_eq!(serde_json::from_str::<FleetAnswer>(&line).unwrap(), answer);
+        assert_eq!(answer.happened[0].clone().since(10.0).at, 2.5);
+    }
+
+    #[test]
+    fn seconds_are_read_as_they_were_written() {
+        let event = FleetProgress::Second(FleetSecond { connected: 3, ..FleetSecond::default() });
+        let line = serde_json::to_string(&event).unwrap();
+        assert_eq!(serde_json::from_str::<FleetProgress>(&line).unwrap(), event, "{line}");
+    }
+}
