@@ -9,6 +9,7 @@ pub mod admin;
 pub mod concurrent;
 pub mod config_dump;
 pub mod envoy;
+pub mod exposition;
 pub mod filters;
 pub mod gateway_probe;
 pub mod istio;

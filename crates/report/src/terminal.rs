@@ -3,6 +3,7 @@
 
 mod clocks;
 mod drivers;
+mod fleet;
 mod gateways;
 mod holdings;
 mod load;
@@ -12,6 +13,7 @@ mod search;
 mod size;
 mod style;
 
+pub use fleet::fleet_text;
 pub use load::load_text;
 pub use search::search_text;
 pub use size::size_text;

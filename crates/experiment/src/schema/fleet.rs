@@ -59,13 +59,36 @@ pub struct FleetResult {
     pub events: Vec<FleetEvent>,
     /// Once per second: connected proxies, pushes and bytes.
     pub series: Vec<FleetSecond>,
-    /// The control plane's own figures; one entry per istiod.
+    /// The same figures per istiod, where each of several had a whole fleet, in the order of [`Self::istiod`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub by_istiod: Vec<FleetOfIstiod>,
+    /// The control plane's own figures: an entry per istiod, in the order of [`Self::istiod`], then the API server and etcd.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub control_plane: Vec<ControlPlaneFigures>,
     /// The fleet itself, so that it cannot be blamed unseen.
     pub fleet: FleetUsage,
     /// Whether the figures may be used, and why not.
     pub verdict: FleetVerdict,
+}
+
+/// The fleet of one of several istiods.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetOfIstiod {
+    /// Address of the istiod, `host:port`.
+    pub istiod: String,
+    /// As [`FleetResult::proxies`].
+    pub proxies: FleetProxies,
+    /// As [`FleetResult::first_configuration_us`].
+    pub first_configuration_us: HistogramSummary,
+    /// As [`FleetResult::convergence_us`].
+    pub convergence_us: HistogramSummary,
+    /// As [`FleetResult::bytes_received`].
+    pub bytes_received: u64,
+    /// As [`FleetResult::pushes`].
+    pub pushes: BTreeMap<String, FleetPushes>,
+    /// As [`FleetResult::rejections`].
+    pub rejections: u64,
 }
 
 /// Proxies of a fleet.
@@ -89,11 +112,13 @@ pub struct FleetProxies {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetMesh {
+    /// Value of the label `meshmeter.io/fleet` of every object that the fleet wrote.
+    pub run_id: String,
     /// Objects by kind, such as `Service`.
     pub objects: BTreeMap<String, usize>,
     /// From the first write to the API's answer for the last, seconds.
     pub written_s: f64,
-    /// Until all were removed; absent where they were kept, seconds.
+    /// Time to remove all of them, seconds; absent where they were kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed_s: Option<f64>,
 }
@@ -106,6 +131,9 @@ pub struct FleetChange {
     pub kind: String,
     /// When its last write was acknowledged, seconds from the start.
     pub at: f64,
+    /// Changes that this entry stands for: more than one where churn made them; 0 reads as 1.
+    #[serde(skip_serializing_if = "is_at_most_one")]
+    pub made: u64,
     /// Objects written.
     pub objects: usize,
     /// From sending the first write to the acknowledgement of the last, seconds.
@@ -199,11 +227,21 @@ pub struct ControlPlaneFigures {
     pub memory_bytes: Option<u64>,
     /// Greatest resident memory that was read, bytes.
     pub memory_peak_bytes: Option<u64>,
+    /// CPU time of [`Self::cpu_s`] until every proxy had its first complete configuration, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_connecting_s: Option<f64>,
+    /// CPU time of [`Self::cpu_s`] while changes were made and followed, seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_changing_s: Option<f64>,
     /// Goroutines at the end.
     pub goroutines: Option<u64>,
+    /// Greatest number of goroutines that was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goroutines_peak: Option<u64>,
     /// Greatest number of proxies that waited for a push, where it is told.
     pub push_queue_peak: Option<u64>,
-    /// istiod's own chain of histograms in the window: `debounce`, `push_context`, `queue`, `push`, `convergence`; seconds.
+    /// istiod's own chain of histograms while changes were made (the whole window where none was): `debounce` (which contains
+    /// the next), `push_context`, `queue` (per proxy), `push` (per proxy and type), `convergence`; seconds.
     pub chain: BTreeMap<String, ReportedHistogram>,
     /// Pushes by the type that istiod counts.
     pub pushes: BTreeMap<String, u64>,
@@ -211,6 +249,9 @@ pub struct ControlPlaneFigures {
     pub triggers: BTreeMap<String, u64>,
     /// Rejected configuration that it counted.
     pub rejections: u64,
+    /// Restarts that were seen.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub restarts: u64,
     /// Why figures are absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
@@ -226,6 +267,49 @@ pub struct ReportedHistogram {
     pub sum: f64,
     /// Upper bounds of buckets with the cumulative number of observations; the last bound is infinite and left out.
     pub buckets: Vec<(f64, u64)>,
+}
+
+impl ReportedHistogram {
+    /// Mean; absent without observations.
+    #[must_use]
+    pub fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum / self.count as f64)
+    }
+
+    /// Adds the observations of another histogram with the same buckets.
+    pub fn add(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        for (bound, count) in &other.buckets {
+            match self.buckets.iter_mut().find(|(known, _)| known == bound) {
+                Some((_, known)) => *known += count,
+                None => self.buckets.push((*bound, *count)),
+            }
+        }
+    }
+
+    /// Observations since an earlier state of this histogram.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let counted = |bound: f64| {
+            let bucket = earlier.buckets.iter().find(|(known, _)| *known == bound);
+            bucket.map_or(0, |(_, count)| *count)
+        };
+        let bucket = |(bound, count): &(f64, u64)| (*bound, count.saturating_sub(counted(*bound)));
+        Self {
+            count: self.count.saturating_sub(earlier.count),
+            sum: (self.sum - earlier.sum).max(0.0),
+            buckets: self.buckets.iter().map(bucket).collect(),
+        }
+    }
+}
+
+fn is_at_most_one(count: &u64) -> bool {
+    *count <= 1
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What the fleet itself used.

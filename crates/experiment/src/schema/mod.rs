@@ -61,8 +61,8 @@ pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
 pub use figure::{Figure, Figures};
 pub use finding::{Finding, FindingKind, FindingVerdict};
 pub use fleet::{
-    ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOutage, FleetProxies,
-    FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, ReportedHistogram,
+    ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOfIstiod, FleetOutage,
+    FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, ReportedHistogram,
 };
 pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
 pub use gateway::{

@@ -5,6 +5,7 @@ use crate::certificates::{CredentialFiles, write_private};
 use crate::components::{Component, Installed};
 use experiment::environment::ErrorContext;
 use mesh::admin::{Admin, AdminError};
+use mesh::exposition::{Sample, samples};
 use mesh::proof::CountedService;
 use std::collections::BTreeMap;
 use std::fs;
@@ -65,26 +66,22 @@ pub(super) fn read(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     let metrics = String::from_utf8_lossy(&metrics);
     let counters = [
         (CountedService::REQUESTS, operations(&metrics)),
-        (
-            CountedService::CONNECTIONS,
-            sum(&metrics, |name| name.starts_with("ferretdb_client_accepts_total")),
-        ),
+        (CountedService::CONNECTIONS, sum(&metrics, |sample| sample.name == "ferretdb_client_accepts_total")),
     ];
     Ok(counters.map(|(name, count)| (name.to_owned(), count)).into())
 }
 
 /// Those that scripts have.
 fn operations(metrics: &str) -> u64 {
-    let commands = ["find", "insert", "update"].map(|command| format!("command=\"{command}\""));
-    sum(metrics, |name| {
-        name.starts_with("ferretdb_client_requests_total{") && commands.iter().any(|part| name.contains(part))
+    let is_command = |command: &str| ["find", "insert", "update"].contains(&command);
+    sum(metrics, |sample| {
+        sample.name == "ferretdb_client_requests_total"
+            && sample.label("command").as_deref().is_some_and(is_command)
     })
 }
 
-fn sum(metrics: &str, is_counted: impl Fn(&str) -> bool) -> u64 {
-    let samples = metrics.lines().filter_map(|line| line.rsplit_once(' '));
-    let counted = samples.filter(|(name, _)| is_counted(name));
-    counted.filter_map(|(_, value)| value.parse::<f64>().ok()).sum::<f64>() as u64
+fn sum(metrics: &str, is_counted: impl Fn(&Sample<'_>) -> bool) -> u64 {
+    samples(metrics).filter(is_counted).map(|sample| sample.value).sum::<f64>() as u64
 }
 
 #[cfg(test)]
@@ -99,6 +96,6 @@ mod tests {
             ferretdb_client_requests_total{command=\"isMaster\",opcode=\"OP_MSG\"} 9\n\
             ferretdb_client_responses_total{argument=\"unknown\",command=\"find\",opcode=\"OP_MSG\",result=\"ok\"} 557\n";
         assert_eq!(operations(metrics), 1_500_557);
-        assert_eq!(sum(metrics, |name| name.starts_with("ferretdb_client_accepts_total")), 9);
+        assert_eq!(sum(metrics, |sample| sample.name == "ferretdb_client_accepts_total"), 9);
     }
 }

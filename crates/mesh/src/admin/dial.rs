@@ -4,7 +4,7 @@ use super::error::AdminCause;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use std::fmt;
 use std::io;
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,6 +20,30 @@ pub trait Dial: fmt::Debug + Send + Sync {
 pub enum Connection {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+/// A port that can be reached by its host, by name or address.
+#[derive(Clone, Debug)]
+pub struct TcpPort {
+    /// `host:port`.
+    pub authority: String,
+}
+
+impl Dial for TcpPort {
+    fn dial(&self, timeout: Duration) -> Result<Connection, AdminCause> {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+        for address in self.authority.to_socket_addrs().map_err(AdminCause::Connect)? {
+            match TcpStream::connect_timeout(&address, timeout) {
+                Ok(stream) => return Ok(Connection::Tcp(stream)),
+                Err(error) => last = error,
+            }
+        }
+        Err(AdminCause::Connect(last))
+    }
+
+    fn curl_arguments(&self, path: &str) -> Vec<String> {
+        vec![format!("http://{}{path}", self.authority)]
+    }
 }
 
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@
 
 use super::objects::background::{NAMESPACE, object_refs, services};
 use crate::Result;
+use crate::exposition::samples;
 use crate::kubernetes::client::ApiClient;
 use crate::kubernetes::workloads::namespace;
 use crate::wait::{Progress, wait_with_progress, with_last_look};
@@ -107,19 +108,13 @@ impl Processed {
     /// Reads istiod's metrics, such as `pilot_k8s_reg_events{event="add",type="Services"} 12`; absent without them.
     fn read(metrics: &str) -> Option<Self> {
         let mut found = None;
-        for line in metrics.lines() {
-            let Some((labels, count)) =
-                line.strip_prefix("pilot_k8s_reg_events{").and_then(|line| line.split_once("} "))
-            else {
-                continue;
-            };
+        for sample in samples(metrics).filter(|sample| sample.name == "pilot_k8s_reg_events") {
             let processed: &mut Self = found.get_or_insert_default();
-            let of = |kind: &str| labels.contains(&format!("type=\"{kind}\""));
-            let count = count.trim().parse::<f64>().unwrap_or(0.0) as u64;
-            if of("Services") {
-                processed.services += count;
-            } else if of("EndpointSlice") {
-                processed.endpoints += count;
+            let count = sample.value as u64;
+            match sample.label("type").as_deref() {
+                Some("Services") => processed.services += count,
+                Some("EndpointSlice") => processed.endpoints += count,
+                _ => {}
             }
         }
         found

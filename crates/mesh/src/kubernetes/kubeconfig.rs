@@ -1,6 +1,35 @@
 //! Kubeconfigs.
 
+use crate::Result;
+use experiment::environment::{EnvironmentError, ErrorContext};
+use kube::config::{Kubeconfig, KubeconfigError};
 use serde_json::{Value, json};
+use std::path::Path;
+
+const HINT: &str = "name one with --kubeconfig FILE, or in KUBECONFIG";
+
+/// Reads a kubeconfig: the given file, else those of `KUBECONFIG`, else `~/.kube/config`.
+pub fn read(path: Option<&Path>) -> Result<Value> {
+    let (operation, kubeconfig) = match path {
+        Some(path) => (format!("read the kubeconfig {}", path.display()), Kubeconfig::read_from(path)),
+        None => ("read the default kubeconfig".to_owned(), Kubeconfig::read()),
+    };
+    let kubeconfig = kubeconfig.map_err(|error| {
+        // The library's text has the path again, and lacks it where there is no home directory.
+        let cause = match error {
+            KubeconfigError::ReadConfig(cause, path) if operation.contains("default") => {
+                format!("{}: {cause}", path.display())
+            }
+            KubeconfigError::ReadConfig(cause, _) => cause.to_string(),
+            error => error.to_string(),
+        };
+        EnvironmentError::new(operation.clone(), cause).with_hint(HINT)
+    })?;
+    if kubeconfig.clusters.is_empty() {
+        return Err(EnvironmentError::new(operation, "it names no cluster").with_hint(HINT));
+    }
+    serde_json::to_value(kubeconfig).context(operation)
+}
 
 /// A kubeconfig of one cluster, one user and one context, all with the same name so that it can be merged with others
 /// (`KUBECONFIG=a:b`). `authority_data` is the certificate authority of the API server in base64.
@@ -26,4 +55,35 @@ pub fn kubeconfig(
         "contexts": [{"name": name, "context": context}],
         "current-context": name,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::environment::in_one_line;
+
+    #[test]
+    fn read_names_the_file_and_what_is_wrong_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        let failure = || in_one_line(&read(Some(&path)).unwrap_err());
+        let operation = format!("read the kubeconfig {}: ", path.display());
+        assert_eq!(failure(), format!("{operation}No such file or directory (os error 2)"));
+        std::fs::write(&path, "clusters: [").unwrap();
+        assert!(failure().starts_with(&operation));
+        std::fs::write(&path, "apiVersion: v1\nkind: Config\n").unwrap();
+        assert_eq!(failure(), format!("{operation}it names no cluster"));
+    }
+
+    #[test]
+    fn read_returns_what_was_written() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("config");
+        let user = json!({"token": "secret"});
+        let written = kubeconfig("lab", "https://127.0.0.1:6443", None, "YQ==", &user);
+        std::fs::write(&path, written.to_string()).unwrap();
+        let read = read(Some(&path)).unwrap();
+        assert_eq!(read["clusters"][0]["cluster"]["server"], "https://127.0.0.1:6443");
+        assert_eq!(read["users"][0]["user"]["token"], "secret");
+    }
 }

@@ -2,6 +2,7 @@
 //! Read [`object_set`] first (what a deployment writes, and that exactly this is removed again), then [`client`] and `operations.rs`. Only
 //! this folder knows the `kube` crate; objects are [`serde_json::Value`]s everywhere else.
 
+pub mod access;
 pub mod admission;
 pub mod client;
 mod documents;

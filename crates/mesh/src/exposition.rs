@@ -1,0 +1,241 @@
+//! Prometheus' text format, as components of a mesh expose it: `name{label="value",…} number [timestamp]`, one sample a line.
+//! [`samples`] reads line by line, [`Exposition`] a whole page strictly. Comments (HELP, TYPE) are skipped: callers know the
+//! types of what they ask for.
+
+use experiment::schema::ReportedHistogram;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Shown of a line that is not a sample.
+const MAX_SHOWN_CHARACTERS: usize = 80;
+const BUCKET_BOUND: &str = "le";
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample<'a> {
+    pub name: &'a str,
+    /// Between the braces.
+    labels: &'a str,
+    pub value: f64,
+}
+
+#[derive(Debug, thiserror::Error, Eq, PartialEq)]
+#[error("line {line} is not a sample of Prometheus' text format: `{text}`")]
+pub struct ExpositionError {
+    pub line: usize,
+    pub text: String,
+}
+
+impl<'a> Sample<'a> {
+    /// The value of a label; absent if the sample has no such label.
+    pub fn label(&self, name: &str) -> Option<Cow<'a, str>> {
+        Labels(self.labels).find(|(known, _)| *known == name).map(|(_, value)| unescape(value))
+    }
+
+    fn read(line: &'a str) -> Option<Self> {
+        let name_length = line.find(['{', ' ', '\t'])?;
+        let (name, rest) = line.split_at(name_length);
+        let (labels, rest) = match rest.strip_prefix('{') {
+            Some(rest) => rest.split_at_checked(labels_length(rest)?)?,
+            None => ("", rest),
+        };
+        let mut numbers = rest.strip_prefix('}').unwrap_or(rest).split_ascii_whitespace();
+        let value = numbers.next()?.parse().ok()?;
+        let has_rest = numbers.next().is_some_and(|timestamp| timestamp.parse::<f64>().is_err());
+        (is_name(name) && !has_rest && numbers.next().is_none()).then_some(Self { name, labels, value })
+    }
+}
+
+/// Samples of a page; lines that are none are skipped.
+pub fn samples(text: &str) -> impl Iterator<Item = Sample<'_>> {
+    sample_lines(text).filter_map(|(_, line)| Sample::read(line))
+}
+
+/// Lines that are to be samples, with their numbers.
+fn sample_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+    lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// A whole page.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Exposition<'a>(Vec<Sample<'a>>);
+
+impl<'a> Exposition<'a> {
+    pub fn parse(text: &'a str) -> Result<Self, ExpositionError> {
+        let sample = |(line, text): (usize, &'a str)| {
+            Sample::read(text).ok_or_else(|| ExpositionError {
+                line,
+                text: text.chars().take(MAX_SHOWN_CHARACTERS).collect(),
+            })
+        };
+        sample_lines(text).map(sample).collect::<Result<_, _>>().map(Self)
+    }
+
+    pub fn named(&self, name: &str) -> impl Iterator<Item = &Sample<'a>> {
+        self.0.iter().filter(move |sample| sample.name == name)
+    }
+
+    /// Sum over all label sets; absent without a sample.
+    pub fn sum(&self, name: &str) -> Option<f64> {
+        self.named(name).map(|sample| sample.value).fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
+    }
+
+    /// Counts by the value of a label.
+    pub fn counts_by(&self, name: &str, label: &str) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for sample in self.named(name) {
+            let value = sample.label(label).unwrap_or_default().into_owned();
+            *counts.entry(value).or_default() += sample.value as u64;
+        }
+        counts
+    }
+
+    /// A histogram, its label sets added up, which have the same buckets; absent without a sample.
+    pub fn histogram(&self, name: &str) -> Option<ReportedHistogram> {
+        let count = self.sum(&format!("{name}_count"))? as u64;
+        let sum = self.sum(&format!("{name}_sum")).unwrap_or_default();
+        let mut buckets: Vec<(f64, u64)> = Vec::new();
+        for sample in self.named(&format!("{name}_bucket")) {
+            let bound = sample.label(BUCKET_BOUND).and_then(|bound| bound.parse::<f64>().ok());
+            let Some(bound) = bound.filter(|bound| bound.is_finite()) else { continue };
+            match buckets.iter_mut().find(|(known, _)| *known == bound) {
+                Some((_, count)) => *count += sample.value as u64,
+                None => buckets.push((bound, sample.value as u64)),
+            }
+        }
+        buckets.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        Some(ReportedHistogram { count, sum, buckets })
+    }
+}
+
+/// Names and values of labels, the values as they are escaped.
+struct Labels<'a>(&'a str);
+
+impl<'a> Iterator for Labels<'a> {
+    type Item = (&'a str, &'a str);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (name, rest) = self.0.split_once("=\"")?;
+        let end = value_length(rest)?;
+        self.0 = rest[end + 1..].trim_start_matches([',', ' ']);
+        Some((name.trim(), &rest[..end]))
+    }
+}
+
+/// Bytes up to the closing brace, if what stands before it are labels.
+fn labels_length(text: &str) -> Option<usize> {
+    let mut rest = text.trim_start();
+    while !rest.starts_with('}') {
+        let (name, value) = rest.split_once("=\"")?;
+        if !is_name(name.trim()) {
+            return None;
+        }
+        rest = value[value_length(value)? + 1..].trim_start();
+        rest = match rest.strip_prefix(',') {
+            Some(rest) => rest.trim_start(),
+            None if rest.starts_with('}') => rest,
+            None => return None,
+        };
+    }
+    Some(text.len() - rest.len())
+}
+
+/// Bytes up to the closing quotation mark.
+fn value_length(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.bytes().position(|byte| {
+        let ends = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        ends
+    })
+}
+
+fn unescape(value: &str) -> Cow<'_, str> {
+    if !value.contains('\\') {
+        return Cow::Borrowed(value);
+    }
+    let mut text = String::with_capacity(value.len());
+    let mut characters = value.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => text.extend(characters.next().map(|escaped| if escaped == 'n' { '\n' } else { escaped })),
+            _ => text.push(character),
+        }
+    }
+    Cow::Owned(text)
+}
+
+fn is_name(text: &str) -> bool {
+    let is_part = |character: char| character.is_ascii_alphanumeric() || "_:.".contains(character);
+    !text.is_empty() && text.chars().all(is_part) && !text.starts_with(|first: char| first.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of a real istiod.
+    const PAGE: &str = r#"# HELP pilot_debounce_time Delay in seconds.
+# TYPE pilot_debounce_time histogram
+pilot_debounce_time_bucket{le="0.01"} 2
+pilot_debounce_time_bucket{le="0.1"} 5
+pilot_debounce_time_bucket{le="+Inf"} 7
+pilot_debounce_time_sum 1.25
+pilot_debounce_time_count 7
+pilot_xds_push_time_bucket{type="cds",le="0.01"} 3
+pilot_xds_push_time_bucket{type="eds",le="0.01"} 4
+pilot_xds_push_time_sum{type="cds"} 0.5
+pilot_xds_push_time_sum{type="eds"} 0.25
+pilot_xds_push_time_count{type="cds"} 3
+pilot_xds_push_time_count{type="eds"} 5
+process_resident_memory_bytes 1.24821504e+08
+go_info{version="go1.26",note="a \"quoted\" \\ and } and \n"} 1 1700000000000
+
+pilot_xds{version="1.31.1", } NaN
+"#;
+
+    #[test]
+    fn page_is_read_whole() {
+        let page = Exposition::parse(PAGE).unwrap();
+        assert_eq!(page.sum("process_resident_memory_bytes"), Some(124_821_504.0));
+        assert_eq!(page.sum("absent"), None);
+        assert!(page.sum("pilot_xds").unwrap().is_nan());
+        let info = page.named("go_info").next().unwrap();
+        assert_eq!(info.label("note").as_deref(), Some("a \"quoted\" \\ and } and \n"));
+        assert_eq!(info.label("version").as_deref(), Some("go1.26"));
+        assert_eq!(info.label("ersion"), None);
+        let by_type = page.counts_by("pilot_xds_push_time_count", "type");
+        assert_eq!(by_type, BTreeMap::from([("cds".to_owned(), 3), ("eds".to_owned(), 5)]));
+    }
+
+    #[test]
+    fn histogram_adds_up_its_label_sets() {
+        let page = Exposition::parse(PAGE).unwrap();
+        let expected = ReportedHistogram { count: 7, sum: 1.25, buckets: vec![(0.01, 2), (0.1, 5)] };
+        assert_eq!(page.histogram("pilot_debounce_time"), Some(expected));
+        let expected = ReportedHistogram { count: 8, sum: 0.75, buckets: vec![(0.01, 7)] };
+        assert_eq!(page.histogram("pilot_xds_push_time"), Some(expected));
+        assert_eq!(page.histogram("absent"), None);
+    }
+
+    #[test]
+    fn line_that_is_no_sample_is_named_or_skipped() {
+        for line in [
+            "<html>",
+            "404 page not found",
+            "name",
+            "name{a=\"b\" 1",
+            "name{a=b} 1",
+            "name{a=\"b\"c=\"d\"} 1",
+            "name one",
+            "name 1 2 3",
+            "name 1 later",
+        ] {
+            let text = format!("ok 1\n{line}\nok 2\n");
+            let error = Exposition::parse(&text).unwrap_err();
+            assert_eq!(error, ExpositionError { line: 2, text: line.to_owned() });
+            assert_eq!(samples(&text).count(), 2, "{line}");
+        }
+        assert_eq!(Exposition::parse("").unwrap(), Exposition::default());
+    }
+}

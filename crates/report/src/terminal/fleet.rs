@@ -1,0 +1,254 @@
+//! The result of `meshmeter fleet` on a terminal.
+//!
+//! Read [`fleet_text`] for the order. `changes.rs` has the table of changes, `control_plane.rs` what istiod and its neighbours
+//! report of themselves and where the time went, `compared.rs` several istiods side by side.
+
+mod changes;
+mod compared;
+mod control_plane;
+
+use super::drivers::drawn_table;
+use super::style::{Options, bold, plain, wrap};
+use crate::format::{self, SizeUnit, TimeUnit};
+use experiment::schema::{FleetOutage, FleetPushes, FleetResult, HistogramSummary};
+use std::fmt::Write as _;
+
+/// Shown where a percentile falls among proxies that were never reached.
+const NEVER: &str = "never";
+
+/// The result as text, ending with a line break.
+#[must_use]
+pub fn fleet_text(result: &FleetResult, options: Options) -> String {
+    let mut lines = verdict(result, options);
+    lines.extend(facts(result, options));
+    for section in [
+        changes::lines(result, options),
+        pushes(result, options),
+        control_plane::lines(result, options),
+        compared::lines(result, options),
+        shortfalls(result, options),
+    ] {
+        if !section.is_empty() {
+            lines.push(String::new());
+            lines.extend(section);
+        }
+    }
+    lines.iter().fold(String::new(), |mut text, line| {
+        let _ = writeln!(text, "{}", line.trim_end());
+        text
+    })
+}
+
+fn wrapped(text: &str, options: Options) -> Vec<String> {
+    wrap(&format::unbroken(&plain(text)), options.width)
+}
+
+fn verdict(result: &FleetResult, options: Options) -> Vec<String> {
+    let proxies = &result.proxies;
+    let made = result.changes.iter().filter(|change| change.failure.is_none());
+    let count: u64 = made.map(|change| change.made.max(1)).sum();
+    let changes = match count {
+        0 => String::new(),
+        1 => " and the change".to_owned(),
+        _ => format!(" and all {} changes", format::count(count)),
+    };
+    let all = proxies.converged == proxies.wanted && proxies.never == 0;
+    let opening = if all {
+        let proxies = format::counted(proxies.wanted, "proxy", "proxies");
+        format!("All {proxies} got their configuration{changes}.")
+    } else {
+        let missing = proxies.wanted.saturating_sub(proxies.converged).max(proxies.never);
+        format!(
+            "NOT CONVERGED: {} of {} missed their configuration or a change.",
+            format::count(missing),
+            format::counted(proxies.wanted, "proxy", "proxies")
+        )
+    };
+    let mut lines = vec![bold(&opening, options)];
+    for reason in &result.verdict.reasons {
+        lines.extend(wrapped(&format!("NOT VALID: {reason}"), options));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// `name  value`, the further lines indented.
+fn fact(name: &str, value: &str, options: Options) -> Vec<String> {
+    const INDENT: usize = 22;
+    let lines = wrap(&format::unbroken(&plain(value)), options.width.saturating_sub(INDENT).max(30));
+    let name = |index: usize| if index == 0 { name } else { "" };
+    lines.iter().enumerate().map(|(index, line)| format!("{:<INDENT$}{line}", name(index))).collect()
+}
+
+fn facts(result: &FleetResult, options: Options) -> Vec<String> {
+    let kinds =
+        result.kinds.iter().map(|(kind, count)| format::counted(*count as u64, kind, &format!("{kind}s")));
+    let kinds: Vec<String> = kinds.collect();
+    let variant = if result.xds == "delta" { "delta xDS" } else { "state-of-the-world xDS" };
+    let identity = match result.security.as_str() {
+        "mutual-tls" => "certificates of istiod's CA",
+        "token" => "tokens",
+        _ => "plaintext, no identity",
+    };
+    let istiods = result.istiod.join(" and ");
+    let mut lines =
+        fact("fleet", &format!("{}: {variant}, {identity}, at {istiods}", kinds.join(", ")), options);
+    if let Some(mesh) = &result.mesh {
+        let objects =
+            mesh.objects.iter().map(|(kind, count)| format!("{kind} {}", format::count(*count as u64)));
+        let removed = match mesh.removed_s {
+            Some(removed_s) => format!("removed in {}", format::duration(removed_s)),
+            None => "kept".to_owned(),
+        };
+        let text = format!(
+            "{}; written in {}, {removed} (run {})",
+            objects.collect::<Vec<_>>().join(", "),
+            format::duration(mesh.written_s),
+            mesh.run_id
+        );
+        lines.extend(fact("mesh", &text, options));
+    }
+    for (name, times) in
+        [("connected", &result.connect_us), ("first configuration", &result.first_configuration_us)]
+    {
+        if times.requests() > 0 {
+            lines.extend(fact(name, &times_text(times), options));
+        }
+    }
+    lines.extend(fleet_itself(result, options));
+    lines
+}
+
+/// `p50 1.2 ms, p90 …, last …`, with the number that never came.
+fn times_text(times: &HistogramSummary) -> String {
+    let unit = TimeUnit::for_times([times.p50, times.p99, times.max].into_iter().flatten());
+    let shown = |time: Option<f64>| time.map_or_else(|| NEVER.to_owned(), |time| unit.time(time));
+    let last = match times.censored {
+        0 => shown(times.max),
+        never => format!("{NEVER} for {}", format::count(never)),
+    };
+    format!("p50 {}, p90 {}, p99 {}, last {last}", shown(times.p50), shown(times.p90), shown(times.p99))
+}
+
+/// CPU, memory and lateness of the fleet, so that it is not blamed unseen.
+fn fleet_itself(result: &FleetResult, options: Options) -> Vec<String> {
+    let usage = &result.fleet;
+    let mut parts = Vec::new();
+    if result.duration_s > 0.0 {
+        parts.push(format!(
+            "{} in {}",
+            format::cores(usage.cpu_s / result.duration_s),
+            format::counted(usage.threads as u64, "thread", "threads")
+        ));
+    }
+    let proxies = result.proxies.wanted.max(1) as f64;
+    let settled = usage.memory_settled_bytes.unwrap_or(usage.memory_peak_bytes) as f64;
+    parts.push(format!(
+        "{} memory ({} per proxy)",
+        format::size(usage.memory_peak_bytes as f64),
+        format::size(settled / proxies)
+    ));
+    if usage.lag_us.count > 0 {
+        let from = if usage.clock == "kernel" {
+            "times of arrival are the kernel's"
+        } else {
+            "times of arrival are those of reading"
+        };
+        parts.push(format!(
+            "read {} after receipt at p99; {from}",
+            format::time_or_above(usage.lag_us.p99, None)
+        ));
+    }
+    fact("the fleet itself", &parts.join(", "), options)
+}
+
+/// Responses received, by type.
+fn pushes(result: &FleetResult, options: Options) -> Vec<String> {
+    if result.pushes.is_empty() {
+        return Vec::new();
+    }
+    let unit = SizeUnit::for_sizes(result.pushes.values().map(|pushes| pushes.bytes as f64));
+    let header =
+        ["Received", "responses", "resources", "removed", &format!("bytes, {}", unit.symbol()), "mostly for"];
+    let row = |(kind, pushes): (&String, &FleetPushes)| {
+        vec![
+            kind.clone(),
+            format::count(pushes.count),
+            format::count(pushes.resources),
+            format::count(pushes.removed),
+            format::tick(pushes.bytes as f64 / unit.bytes()),
+            triggers(pushes),
+        ]
+    };
+    let mut lines = drawn_table(&header.map(str::to_owned), result.pushes.iter().map(row), options);
+    let per_proxy = result.bytes_received as f64 / result.proxies.wanted.max(1) as f64;
+    let counts = format!(
+        "{} in all, {} per proxy; {} acknowledged, {} rejected.",
+        format::size(result.bytes_received as f64),
+        format::size(per_proxy),
+        format::count(result.acknowledgements),
+        format::count(result.rejections)
+    );
+    lines.extend(wrapped(&counts, options));
+    lines
+}
+
+/// The commonest triggers of a type: `connect 200, endpoint-added 40`.
+fn triggers(pushes: &FleetPushes) -> String {
+    const SHOWN: usize = 2;
+    let mut triggers: Vec<(&String, &u64)> = pushes.by_trigger.iter().collect();
+    triggers.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let shown =
+        triggers.iter().take(SHOWN).map(|(trigger, count)| format!("{trigger} {}", format::count(**count)));
+    plain(&shown.collect::<Vec<_>>().join(", "))
+}
+
+/// Plain sentences: who is missing, what failed, what was cut off, what broke the protocol.
+fn shortfalls(result: &FleetResult, options: Options) -> Vec<String> {
+    let mut sentences = Vec::new();
+    if !result.proxies.never_names.is_empty() {
+        sentences
+            .push(format!("Not converged: {}.", named(&result.proxies.never_names, result.proxies.never)));
+    }
+    for change in result.changes.iter() {
+        if let Some(failure) = &change.failure {
+            sentences.push(format!("{} at {} failed: {failure}", change.kind, format::duration(change.at)));
+        }
+    }
+    sentences.extend(result.cut_off.iter().map(outage));
+    for (kind, count) in &result.violations {
+        sentences.push(format!(
+            "{} by istiod or the network: {kind}.",
+            format::counted(*count, "violation", "violations")
+        ));
+    }
+    sentences.iter().flat_map(|sentence| wrapped(sentence, options)).collect()
+}
+
+fn outage(outage: &FleetOutage) -> String {
+    let recovered = match (outage.recovery_us.count, outage.recovery_us.censored) {
+        (0, _) => "none of them recovered".to_owned(),
+        (_, 0) => format!(
+            "all were complete again after {} at the latest",
+            format::time_or_above(outage.recovery_us.max, None)
+        ),
+        (count, _) => format!("{} of them were complete again", format::count(count)),
+    };
+    format!(
+        "{} at {}: {} lost their connection ({}); {recovered}.",
+        outage.cause,
+        format::duration(outage.at),
+        format::counted(outage.proxies, "proxy", "proxies"),
+        named(&outage.names, outage.proxies)
+    )
+}
+
+/// The first names, and how many more there are.
+fn named(names: &[String], of: u64) -> String {
+    let more = of.saturating_sub(names.len() as u64);
+    let more = if more > 0 { format!(" and {} more", format::count(more)) } else { String::new() };
+    format!("{}{more}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests;
