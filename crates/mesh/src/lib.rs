@@ -15,6 +15,7 @@ pub mod gateway_probe;
 pub mod istio;
 pub mod kubernetes;
 pub mod names;
+pub mod population;
 pub mod proof;
 pub mod proxy;
 pub mod spans;

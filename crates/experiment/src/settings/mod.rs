@@ -1,5 +1,6 @@
 //! Switches of the proxies, the synthetic service, gateways and Istio, with their defaults.
 
+pub mod fleet;
 pub mod ingress;
 pub mod istio;
 pub mod proxy;

@@ -1,0 +1,282 @@
+//! The mesh that a control plane has to hold: namespaces, services with their pods, and Istio's configuration for them, from
+//! numbers or from a topology. Pure: [`Population::new`] decides names and addresses, [`Population::namespaces`] and
+//! [`Population::stages`] are the objects. Read `services.rs` first, then `configuration.rs`.
+//!
+//! Every object has the label [`FLEET_LABEL`] with the id of its run: the mark by which it is updated and removed.
+
+mod configuration;
+mod proxies;
+mod services;
+
+pub use proxies::Proxy;
+pub use services::HeldService;
+
+use crate::Result;
+use crate::istio::objects::{ingress, waypoint};
+use crate::kubernetes::workloads::{Membership, Replica, ServicePort, namespace, service_account};
+use experiment::environment::EnvironmentError;
+use experiment::settings::fleet::{FleetSettings, ProxyKind};
+use experiment::topology::Topology;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+/// Its value is the id of the run that wrote the object.
+pub const FLEET_LABEL: &str = "meshmeter.io/fleet";
+/// The port of every service.
+pub const PORT: ServicePort = ServicePort { name: "http", port: 8080 };
+/// Namespaces of services have this prefix and a number from 1.
+pub const NAMESPACE_PREFIX: &str = "fleet-";
+/// Namespace of gateways and ztunnels.
+pub const PROXY_NAMESPACE: &str = "fleet-proxies";
+/// Pods have the addresses that are reserved for benchmarks (RFC 2544).
+const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+pub(crate) const LAST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
+/// Of 131 072 addresses; the others are for pods that take the place of these.
+const MAX_PODS: usize = 100_000;
+/// One service in this number is headless.
+const HEADLESS_EVERY: usize = 20;
+const GATEWAY_PORTS: [ServicePort; 1] = [ServicePort { name: "https", port: ingress::PORT }];
+const WAYPOINT_PORTS: [ServicePort; 1] = [ServicePort { name: "mesh", port: crate::names::HBONE_PORT }];
+
+/// What the objects of a population depend on besides the settings.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Placement {
+    /// A label's value: letters, digits, `-`, `_` and `.`.
+    pub run_id: String,
+    /// The API has Kubernetes' controllers: Services have no selector, since a controller would replace their endpoints.
+    pub has_controllers: bool,
+    /// Pods are written although the API has Kubernetes' controllers. Without, endpoints are addresses alone.
+    pub simulate_pods: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Population {
+    settings: FleetSettings,
+    placement: Placement,
+    services: Vec<HeldService>,
+    gateways: HeldService,
+    /// One per namespace that has waypoints.
+    waypoints: Vec<HeldService>,
+    proxies: Vec<Proxy>,
+}
+
+/// Addresses of pods, each once.
+struct Addresses(u32);
+
+impl Addresses {
+    fn replicas(&mut self, name: &str, count: usize) -> Vec<Replica> {
+        let replica = |number| {
+            self.0 += 1;
+            Replica { pod: format!("{name}-{number}"), address: Ipv4Addr::from(self.0 - 1) }
+        };
+        (1..=count).map(replica).collect()
+    }
+}
+
+impl Population {
+    /// A mesh of the numbers in `settings`: services and pods are spread over the namespaces evenly.
+    pub fn new(settings: &FleetSettings, placement: &Placement) -> Result<Self> {
+        let services = (0..settings.services).map(|number| {
+            let namespace = number % settings.namespaces.max(1) + 1;
+            let pods =
+                settings.pods / settings.services + usize::from(number < settings.pods % settings.services);
+            services::Shape {
+                name: format!("service-{}", number + 1),
+                namespace: format!("{NAMESPACE_PREFIX}{namespace}"),
+                pods,
+                is_headless: number % HEADLESS_EVERY == HEADLESS_EVERY - 1,
+                serves: true,
+            }
+        });
+        Self::with_services(settings, placement, services.collect())
+    }
+
+    /// The same with the services and pods of a topology's members instead of numbers.
+    pub fn for_topology(
+        settings: &FleetSettings,
+        topology: &Topology,
+        placement: &Placement,
+    ) -> Result<Self> {
+        let members =
+            topology.workloads.iter().filter(|workload| workload.in_mesh && !workload.is_external());
+        let shapes = members.map(|workload| services::Shape {
+            name: workload.name.clone(),
+            namespace: format!(
+                "{NAMESPACE_PREFIX}{}",
+                if workload.namespace.is_empty() { "1" } else { &workload.namespace }
+            ),
+            pods: workload.replicas,
+            is_headless: false,
+            serves: workload.serves(),
+        });
+        Self::with_services(settings, placement, shapes.collect())
+    }
+
+    fn with_services(
+        settings: &FleetSettings,
+        placement: &Placement,
+        shapes: Vec<services::Shape>,
+    ) -> Result<Self> {
+        check(settings, &shapes)?;
+        let mut addresses = Addresses(FIRST_ADDRESS.into());
+        let count = |kind| settings.count_of(kind);
+        let is_ambient = count(ProxyKind::Ztunnel) + count(ProxyKind::Waypoint) > 0;
+        let membership = if is_ambient && count(ProxyKind::Sidecar) == 0 {
+            Membership::Ambient
+        } else {
+            Membership::Sidecar
+        };
+        let services: Vec<HeldService> = shapes
+            .into_iter()
+            .map(|shape| {
+                let replicas = addresses.replicas(&shape.name, shape.pods);
+                HeldService::new(&shape, replicas, membership, placement)
+            })
+            .collect();
+        let mut infrastructure = |name: &str, namespace: &str, pods, membership| {
+            let shape = services::Shape {
+                name: name.to_owned(),
+                namespace: namespace.to_owned(),
+                pods,
+                is_headless: false,
+                serves: true,
+            };
+            HeldService::new(&shape, addresses.replicas(name, pods), membership, placement)
+        };
+        let gateways =
+            infrastructure(ingress::NAME, PROXY_NAMESPACE, count(ProxyKind::Gateway), Membership::Outside);
+        let namespaces: BTreeSet<&str> = services.iter().map(|service| service.namespace()).collect();
+        let waypoints = count(ProxyKind::Waypoint);
+        let waypoints = namespaces.iter().enumerate().map_while(|(number, namespace)| {
+            let pods = waypoints / namespaces.len() + usize::from(number < waypoints % namespaces.len());
+            (pods > 0).then(|| infrastructure(waypoint::NAME, namespace, pods, Membership::Waypoint))
+        });
+        let waypoints: Vec<HeldService> = waypoints.collect();
+        let mut population = Self {
+            settings: settings.clone(),
+            placement: placement.clone(),
+            services,
+            gateways,
+            waypoints,
+            proxies: Vec::new(),
+        };
+        population.proxies = population.place_proxies();
+        Ok(population)
+    }
+
+    pub fn settings(&self) -> &FleetSettings {
+        &self.settings
+    }
+
+    pub fn run_id(&self) -> &str {
+        &self.placement.run_id
+    }
+
+    /// The services of the mesh, those of gateways and waypoints not among them.
+    pub fn services(&self) -> &[HeldService] {
+        &self.services
+    }
+
+    /// Identities for simulated proxies: those of pods, except for ztunnels, which have an account and an address alone.
+    /// In the order of kinds that the settings have.
+    pub fn proxies(&self) -> &[Proxy] {
+        &self.proxies
+    }
+
+    /// Names of namespaces, in their order.
+    pub fn namespace_names(&self) -> Vec<&str> {
+        let names: BTreeSet<&str> = self.services.iter().map(|service| service.namespace()).collect();
+        names.into_iter().chain(self.has_proxy_namespace().then_some(PROXY_NAMESPACE)).collect()
+    }
+
+    fn has_proxy_namespace(&self) -> bool {
+        self.has_gateways() || self.settings.count_of(ProxyKind::Ztunnel) > 0
+    }
+
+    fn has_gateways(&self) -> bool {
+        self.settings.gateways > 0 || !self.gateways.replicas().is_empty()
+    }
+
+    fn is_ambient(&self) -> bool {
+        !self.waypoints.is_empty() || self.settings.count_of(ProxyKind::Ztunnel) > 0
+    }
+
+    pub fn namespaces(&self) -> Vec<Value> {
+        let object = |name: &str| {
+            let is_of_services = name != PROXY_NAMESPACE;
+            let has_waypoint = self.waypoints.iter().any(|waypoint| waypoint.namespace() == name);
+            let labels = [
+                (is_of_services && self.is_ambient()).then_some(waypoint::AMBIENT_LABEL),
+                has_waypoint.then_some(waypoint::USE_WAYPOINT_LABEL),
+                Some((FLEET_LABEL, self.run_id())),
+            ];
+            namespace(name, &labels.into_iter().flatten().collect::<Vec<_>>())
+        };
+        self.namespace_names().into_iter().map(object).collect()
+    }
+
+    /// All objects but the namespaces, in the order of their writing.
+    pub fn objects(&self) -> Vec<Value> {
+        let mut objects: Vec<Value> = self.held().flat_map(HeldService::objects).collect();
+        if self.settings.count_of(ProxyKind::Ztunnel) > 0 {
+            objects.push(service_account(proxies::ZTUNNEL, PROXY_NAMESPACE));
+        }
+        objects.extend(self.waypoints.iter().map(|waypoint| waypoint::gateway(waypoint.namespace())));
+        objects.extend(self.configuration());
+        objects.extend(self.held().flat_map(HeldService::endpoint_slices));
+        for object in &mut objects {
+            self.label(object);
+        }
+        objects
+    }
+
+    /// Values with the `status` of each pod.
+    pub fn statuses(&self) -> Vec<Value> {
+        self.held().flat_map(HeldService::pod_statuses).collect()
+    }
+
+    fn held(&self) -> impl Iterator<Item = &HeldService> {
+        let gateways = self.has_gateways().then_some(&self.gateways);
+        self.services.iter().chain(gateways).chain(&self.waypoints)
+    }
+
+    pub(crate) fn label(&self, object: &mut Value) {
+        object["metadata"]["labels"][FLEET_LABEL] = json!(self.run_id());
+    }
+}
+
+fn check(settings: &FleetSettings, shapes: &[services::Shape]) -> Result<()> {
+    let pods: usize = shapes.iter().map(|shape| shape.pods).sum();
+    let services = shapes.iter().filter(|shape| shape.serves).count();
+    let sidecars = settings.count_of(ProxyKind::Sidecar);
+    let all = pods + settings.count_of(ProxyKind::Gateway) + settings.count_of(ProxyKind::Waypoint);
+    let refused = |reason: String, hint: &str| {
+        Err(EnvironmentError::new("lay out the mesh of the fleet", reason).with_hint(hint))
+    };
+    if shapes.is_empty() {
+        return refused("it has no services".to_owned(), "a mesh to hold has at least one service");
+    }
+    if sidecars > pods {
+        let reason = format!("{sidecars} sidecars are more than its {pods} pods");
+        return refused(reason, "each sidecar takes the identity of a pod: more pods, or fewer proxies");
+    }
+    if all + settings.count_of(ProxyKind::Ztunnel) > MAX_PODS {
+        let reason = format!(
+            "its {all} pods and its ztunnels are more than the {MAX_PODS} addresses that it may have"
+        );
+        return refused(reason, "pods have addresses of 198.18.0.0/15");
+    }
+    for (what, count) in
+        [("VirtualServices", settings.virtual_services), ("DestinationRules", settings.destination_rules)]
+    {
+        if count > services {
+            let reason = format!("{count} {what} are more than its {services} services");
+            return refused(reason, "each is of another service");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! A service of the mesh with its pods, their account and their endpoints.
+
+use super::{FLEET_LABEL, GATEWAY_PORTS, PORT, Placement, WAYPOINT_PORTS};
+use crate::istio::objects::{ingress, waypoint};
+use crate::kubernetes::workloads::{Membership, Replica, ServicePort, Workload, service_account};
+use crate::names::service_host;
+use serde_json::{Value, json};
+
+/// No scheduler has this name, so that none gives a simulated pod a node.
+const NO_SCHEDULER: &str = "meshmeter";
+const VERSION_LABEL: (&str, &str) = ("version", "v1");
+
+/// A service before its pods have addresses.
+pub(super) struct Shape {
+    pub name: String,
+    pub namespace: String,
+    pub pods: usize,
+    pub is_headless: bool,
+    /// Whether anything calls it; else it has pods and no Service.
+    pub serves: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct HeldService {
+    workload: Workload,
+    is_headless: bool,
+    serves: bool,
+    has_controllers: bool,
+    has_pods: bool,
+}
+
+impl HeldService {
+    pub(super) fn new(
+        shape: &Shape,
+        replicas: Vec<Replica>,
+        membership: Membership,
+        placement: &Placement,
+    ) -> Self {
+        let mut workload = Workload::new(&shape.name, &shape.namespace, replicas, membership);
+        let labels = [VERSION_LABEL, (FLEET_LABEL, &placement.run_id)];
+        workload.labels.extend(labels.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        Self {
+            workload,
+            is_headless: shape.is_headless,
+            serves: shape.serves,
+            has_controllers: placement.has_controllers,
+            has_pods: !placement.has_controllers || placement.simulate_pods,
+        }
+    }
+
+    pub fn name(&self) -> &str {
+        &self.workload.name
+    }
+
+    pub fn namespace(&self) -> &str {
+        &self.workload.namespace
+    }
+
+    pub fn host(&self) -> String {
+        service_host(self.name(), self.namespace())
+    }
+
+    pub fn is_headless(&self) -> bool {
+        self.is_headless
+    }
+
+    pub fn serves(&self) -> bool {
+        self.serves
+    }
+
+    pub fn replicas(&self) -> &[Replica] {
+        &self.workload.replicas
+    }
+
+    pub(crate) fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    fn ports(&self) -> &'static [ServicePort] {
+        match self.name() {
+            ingress::NAME => &GATEWAY_PORTS,
+            waypoint::NAME => &WAYPOINT_PORTS,
+            _ => std::slice::from_ref(&PORT),
+        }
+    }
+
+    /// Its account, its Service and its pods.
+    pub(super) fn objects(&self) -> Vec<Value> {
+        let account = service_account(self.name(), self.namespace());
+        let service = self.serves.then(|| self.service());
+        std::iter::once(account).chain(service).chain(self.pods()).collect()
+    }
+
+    pub(crate) fn service(&self) -> Value {
+        let mut service = self.workload.service(self.ports());
+        let spec = service["spec"].as_object_mut().expect("a Service has one");
+        if self.is_headless {
+            spec.insert("clusterIP".to_owned(), json!("None"));
+        }
+        if self.has_controllers {
+            spec.remove("selector");
+        }
+        service
+    }
+
+    pub(crate) fn pods(&self) -> Vec<Value> {
+        if !self.has_pods {
+            return Vec::new();
+        }
+        let mut pods = self.workload.objects().split_off(1);
+        if self.has_controllers {
+            for pod in &mut pods {
+                let spec = pod["spec"].as_object_mut().expect("a pod has one");
+                spec.remove("nodeName");
+                spec.insert("schedulerName".to_owned(), json!(NO_SCHEDULER));
+            }
+        }
+        pods
+    }
+
+    pub(crate) fn pod_statuses(&self) -> Vec<Value> {
+        if self.has_pods { self.workload.pod_statuses() } else { Vec::new() }
+    }
+
+    pub(crate) fn endpoint_slices(&self) -> Vec<Value> {
+        if !self.serves {
+            return Vec::new();
+        }
+        let mut slices = self.workload.endpoint_slices(self.ports());
+        if !self.has_pods {
+            for endpoint in slices.iter_mut().flat_map(|slice| slice["endpoints"].as_array_mut()).flatten() {
+                let endpoint = endpoint.as_object_mut().expect("an endpoint is an object");
+                endpoint.retain(|key, _| key == "addresses" || key == "conditions");
+            }
+        }
+        slices
+    }
+}
