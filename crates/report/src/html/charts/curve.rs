@@ -1,16 +1,10 @@
 //! A chart of measured points with a fitted curve: solid where it was measured, dashed where it is extrapolated.
 
 use super::WIDTH;
-use crate::format;
+use super::axes::{ACROSS, Axes, HEIGHT, UPWARDS};
 use crate::html::style::ModeStyle;
+use crate::svg::Drawing;
 use crate::svg::scale::Scale;
-use crate::svg::{Anchor, Drawing};
-
-const HEIGHT: f64 = 236.0;
-const LEFT: f64 = 46.0;
-const RIGHT: f64 = WIDTH - 14.0;
-const TOP: f64 = 26.0;
-const BOTTOM: f64 = HEIGHT - 40.0;
 
 /// Points and a curve, in the units of the axes.
 #[derive(Debug)]
@@ -60,30 +54,22 @@ impl CurveChart {
             .iter()
             .flat_map(|point| point.interval.map_or([point.value; 2], |(low, high)| [low, high]));
         let curves = || self.curve.iter().chain(&self.beyond.before).chain(&self.beyond.after);
-        let across = Scale::linear(curves().map(|(at, _)| *at), (LEFT + 6.0, RIGHT));
-        let upwards = Scale::linear(curves().map(|(_, value)| *value).chain(ends), (BOTTOM, TOP));
-        for tick in upwards.ticks(6) {
-            let y = upwards.place(tick);
-            drawing.line((LEFT, y), (RIGHT, y), "grid");
-            drawing.text((LEFT - 6.0, y + 3.5), Anchor::End, "tick", &format::tick(tick));
-        }
-        for tick in across.ticks(7) {
-            let x = across.place(tick);
-            drawing.line((x, BOTTOM), (x, BOTTOM + 4.0), "axis");
-            drawing.text((x.min(RIGHT - 8.0), BOTTOM + 16.0), Anchor::Middle, "tick", &format::tick(tick));
-        }
-        drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
-        drawing.text((LEFT - 6.0, 12.0), Anchor::End, "tick unit", self.unit);
-        drawing.text(((LEFT + RIGHT) / 2.0, HEIGHT - 6.0), Anchor::Middle, "tick", &self.against);
+        let axes = Axes {
+            across: Scale::linear(curves().map(|(at, _)| *at), ACROSS),
+            upwards: Scale::linear(curves().map(|(_, value)| *value).chain(ends), UPWARDS),
+            against: self.against.clone(),
+            unit: self.unit.to_owned(),
+        };
+        axes.draw(&mut drawing);
         let class = self.style.class;
         let placed = |curve: &[(f64, f64)]| -> Vec<(f64, f64)> {
-            curve.iter().map(|(at, value)| (across.place(*at), upwards.place(*value))).collect()
+            curve.iter().map(|(at, value)| axes.place(*at, *value)).collect()
         };
         drawing.polyline(&placed(&self.beyond.before), &format!("curve dashed {class}"));
         drawing.polyline(&placed(&self.beyond.after), &format!("curve dashed {class}"));
         drawing.polyline(&placed(&self.curve), &format!("curve {class}"));
         for point in &self.points {
-            let place = |value: f64| (across.place(point.at), upwards.place(value));
+            let place = |value: f64| axes.place(point.at, value);
             if let Some((low, high)) = point.interval {
                 drawing.line(place(low), place(high), &format!("whisker {class}"));
             }

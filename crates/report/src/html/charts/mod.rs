@@ -2,6 +2,7 @@
 //!
 //! Every chart is 360 units wide, a phone's width; the page puts as many side by side as fit.
 
+mod axes;
 pub mod curve;
 pub mod lines;
 pub mod percentiles;
