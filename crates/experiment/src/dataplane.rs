@@ -67,7 +67,7 @@ impl Mode {
         let direct = |data_plane| ModeParts { data_plane, entry: Entry::Direct, exit: Exit::None };
         let exit = |exit| ModeParts { exit, ..direct(sidecar) };
         match self {
-            Self::None => direct(DataPlane::None),
+            Self::None | Self::ControlPlane => direct(DataPlane::None),
             Self::Gateway => ModeParts { entry: Entry::Gateway, ..direct(DataPlane::None) },
             Self::Sidecar => direct(sidecar),
             Self::Ambient => direct(DataPlane::Ztunnel),

@@ -8,6 +8,7 @@ use crate::protocol::Protocol;
 use crate::published::PublishedSource;
 use crate::schema::Pacing;
 use crate::schema::factor::{FactorValue, Factors};
+use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings};
 use crate::settings::istio::MeshSettings;
 use crate::settings::proxy::ProxySettings;
@@ -30,8 +31,10 @@ pub struct Experiment {
     pub mesh: MeshKind,
     /// The modes to compare, in the order of the file, each once.
     pub modes: Vec<Mode>,
-    /// Load of the generator.
+    /// Load of the generator; of a fleet [`LoadSettings::of_fleet`].
     pub load: LoadSettings,
+    /// Simulated proxies, in place of a load.
+    pub fleet: Option<Arc<FleetSettings>>,
     /// Trials per cell.
     pub repeats: usize,
     /// Maximum number of reruns of each trial that the machine disturbed.
@@ -139,6 +142,24 @@ pub struct LoadSettings {
     pub pacing: Option<Pacing>,
 }
 
+impl LoadSettings {
+    /// No requests: the measured window is that of the fleet.
+    #[must_use]
+    pub fn of_fleet(fleet: &FleetSettings) -> Self {
+        Self {
+            protocol: Protocol::default(),
+            connections: None,
+            levels: LoadLevels::Fleet,
+            warmup: Duration::ZERO,
+            duration: fleet.window(),
+            timeout: Duration::ZERO,
+            threads: 1,
+            generators: 1,
+            pacing: None,
+        }
+    }
+}
+
 /// The smallest differences between modes that a run is to show. Absent: it is measured as well as it goes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Resolve {
@@ -163,6 +184,8 @@ pub enum LoadLevels {
         /// Clients, each level once.
         clients: Vec<usize>,
     },
+    /// A fleet of simulated proxies: no requests.
+    Fleet,
 }
 
 impl LoadLevels {
@@ -172,6 +195,7 @@ impl LoadLevels {
         match self {
             Self::Open { rates, .. } => rates.len(),
             Self::Closed { clients } => clients.len(),
+            Self::Fleet => 1,
         }
     }
 }

@@ -39,6 +39,8 @@ pub enum Mode {
     EgressGatewayMtls,
     /// The same with an SNI proxy behind the gateway.
     EgressSni,
+    /// The control plane with a fleet of simulated proxies: no requests.
+    ControlPlane,
 }
 
 impl MeshKind {
@@ -67,6 +69,7 @@ impl MeshKind {
                 Mode::EgressGateway,
                 Mode::EgressGatewayMtls,
                 Mode::EgressSni,
+                Mode::ControlPlane,
             ],
         }
     }
@@ -80,7 +83,7 @@ impl fmt::Display for MeshKind {
 
 impl Mode {
     /// Every mode, in the order in which reports show them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::None,
         Self::Gateway,
         Self::Sidecar,
@@ -92,7 +95,14 @@ impl Mode {
         Self::EgressGateway,
         Self::EgressGatewayMtls,
         Self::EgressSni,
+        Self::ControlPlane,
     ];
+
+    /// Whether drivers send requests in it.
+    #[must_use]
+    pub fn has_requests(self) -> bool {
+        self != Self::ControlPlane
+    }
 
     /// Whether requests go through ztunnel, the node proxy of the ambient modes.
     #[must_use]
@@ -103,7 +113,7 @@ impl Mode {
     /// Whether a pod has a proxy of its own beside it, under a control plane.
     #[must_use]
     pub fn has_sidecars(self) -> bool {
-        !matches!(self, Self::None | Self::Gateway) && !self.is_ambient()
+        !matches!(self, Self::None | Self::Gateway | Self::ControlPlane) && !self.is_ambient()
     }
 
     /// Whether requests leave the mesh for a server outside it.
@@ -137,7 +147,7 @@ impl Mode {
     #[must_use]
     pub fn floor(self) -> Option<Self> {
         match self {
-            Self::None | Self::EgressBypass => None,
+            Self::None | Self::EgressBypass | Self::ControlPlane => None,
             mode if mode.is_egress() => Some(Self::EgressBypass),
             _ => Some(Self::None),
         }
@@ -164,6 +174,7 @@ impl Mode {
             Self::EgressGateway => "egress-gateway",
             Self::EgressGatewayMtls => "egress-gateway-mtls",
             Self::EgressSni => "egress-sni",
+            Self::ControlPlane => "control-plane",
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::{IngressTls, MeshSettings};
 use crate::settings::proxy::ProxySettings;
 use crate::settings::service::ServerSettings;
-use crate::topology::{Topology, pair};
+use crate::topology::Topology;
+use crate::topology::settings::TopologySettings;
 use std::sync::Arc;
 
 /// Workloads, proxies and settings of a deployment.
@@ -30,20 +31,15 @@ pub struct DeploymentSpec {
 }
 
 impl DeploymentSpec {
-    /// A deployment of a single pair with every default.
+    /// A deployment of a single pair, or of a fleet, with every default.
     #[must_use]
     pub fn new(mesh: MeshKind, mode: Mode) -> Self {
+        let server = ServerSettings::default();
+        let topology = TopologySettings::default().topology(mode, Protocol::default(), &server, None);
         Self {
             mesh,
             mode,
-            topology: Arc::new(pair(
-                1,
-                1,
-                Protocol::default(),
-                &ServerSettings::default(),
-                mode.is_egress(),
-                None,
-            )),
+            topology: Arc::new(topology.expect("a pair is small")),
             proxy: ProxySettings::default(),
             istio: Arc::default(),
             ingress: Arc::default(),

@@ -79,7 +79,7 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let fewest = match (&load.levels, load.connections) {
         (_, Some(connections)) => connections,
         (LoadLevels::Closed { clients }, None) => clients.iter().copied().min().unwrap_or(1),
-        (LoadLevels::Open { .. }, None) => return Ok(()),
+        (LoadLevels::Open { .. } | LoadLevels::Fleet, None) => return Ok(()),
     };
     let connections = format!("{fewest} connection{}", if fewest == 1 { "" } else { "s" });
     if let Some(field) = given.load.field("threads")?.filter(|_| load.threads > fewest) {

@@ -4,6 +4,7 @@
 //! by the [`reader`]. So every combination passes the same checks, and an error points at the element.
 
 use super::document::{Entry, Node, Value};
+use super::fleet;
 use super::named_files::Files;
 use super::overrides::Scale;
 use super::reader::{self, MAX_LEVELS};
@@ -23,10 +24,11 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_CELLS: usize = 10_000;
 
 /// Keys whose value is a list: the modes and loads of the cells, and what stands beside them.
-const LISTS: [&str; 8] = [
+const LISTS: [&str; 9] = [
     "modes",
     "load.rate",
     "load.clients",
+    "fleet.changes",
     "published",
     "published.figures",
     "topology.databases",
@@ -35,7 +37,7 @@ const LISTS: [&str; 8] = [
 ];
 
 /// Keys that hold for the whole run, a section's with a point at its end, and why they are not factors.
-const SINGLE: [(&str, &str); 20] = [
+const SINGLE: [(&str, &str); 24] = [
     ("name", "an experiment has one name"),
     ("question", "an experiment asks one question"),
     ("mesh", "runs of different meshes are compared by `meshmeter compare`"),
@@ -49,6 +51,10 @@ const SINGLE: [(&str, &str); 20] = [
     ("load.threads", "all trials are measured by the same generator"),
     ("load.generators", "all trials are measured by the same generators"),
     ("load.pacing", "all trials are measured by the same generator"),
+    ("fleet.between", "all trials are measured alike"),
+    ("fleet.duration", "all trials are measured alike"),
+    ("fleet.settle", "all trials are measured alike"),
+    ("fleet.threads", "all trials are measured by the same fleet"),
     ("istio.wasm", "it names a file: runs with different files are compared by `meshmeter compare`"),
     ("istio.extra", "it names a file: runs with different files are compared by `meshmeter compare`"),
     ("topology", "`topology.shape` takes a list"),
@@ -159,6 +165,9 @@ fn found<'a>(key: String, entry: &'a Entry, items: &'a [Node]) -> Result<FoundFa
         };
         (FactorValue::from_typed(text), item)
     });
+    if key == "fleet.churn" {
+        fleet::check_churn_factor(items)?;
+    }
     Ok(FoundFactor { key_place: &entry.key_place, elements: elements.collect(), key })
 }
 

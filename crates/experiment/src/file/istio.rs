@@ -5,10 +5,10 @@ use super::named_files::Files;
 use super::section::{Field, Section};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::settings::istio::{
-    AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, LuaScript, MeshSettings,
-    Surroundings, ZtunnelPlacement,
+    AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, IstiodSettings, LuaScript,
+    MeshSettings, Surroundings, ZtunnelPlacement,
 };
-use crate::units::parse_fraction;
+use crate::units::{format_duration, parse_cores, parse_fraction, parse_size};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true), ("off", false)];
+pub(super) const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true), ("off", false)];
 /// Envoy draws one of ten thousand.
 const SHARE_STEPS: f64 = 10_000.0;
 const MAX_RULES: usize = 10_000;
@@ -26,6 +26,14 @@ const MAX_SERVICES: usize = 10_000;
 const MAX_ENDPOINTS: usize = 1_000;
 /// Services times their endpoints: an API server on one machine takes minutes to be told of more.
 const MAX_ENDPOINTS_IN_ALL: usize = 100_000;
+/// istiods of one mesh.
+const MAX_ISTIODS: usize = 16;
+/// Less memory holds no istiod.
+const MIN_ISTIOD_BYTES: u64 = 128 << 20;
+/// Istio's own `PILOT_DEBOUNCE_AFTER`.
+const DEBOUNCE_AFTER: Duration = Duration::from_millis(100);
+/// Istio's own `PILOT_DEBOUNCE_MAX`.
+const DEBOUNCE_MAX: Duration = Duration::from_secs(10);
 /// The largest script, bytes, by the schema of its kind.
 const MAX_SCRIPT_BYTES: usize = 1 << 16;
 /// The largest text of objects, bytes: an API server takes no larger object.
@@ -49,6 +57,7 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
         ztunnel: section.field("ztunnel")?.map_or(Ok(ZtunnelPlacement::default()), |field| {
             field.choice(&[("shared", ZtunnelPlacement::Shared), ("per-pod", ZtunnelPlacement::PerPod)])
         })?,
+        istiod: istiod(&section.section("istiod")?)?,
         extra: section.field("extra")?.map(|field| extra(&field, files)).transpose()?,
     })
 }
@@ -123,6 +132,44 @@ fn ingress(section: &Section<'_>) -> Result<IngressSettings> {
             field.choice(&[("istio", IngressApi::Istio), ("kubernetes", IngressApi::Kubernetes)])
         })?,
     })
+}
+
+fn istiod(section: &Section<'_>) -> Result<IstiodSettings> {
+    let defaults = IstiodSettings::default();
+    let debounce = |key| section.field(key)?.map(|field| whole_milliseconds(&field)).transpose();
+    let settings = IstiodSettings {
+        replicas: section
+            .field("replicas")?
+            .map_or(Ok(defaults.replicas), |field| field.whole(1..=MAX_ISTIODS))?,
+        cpu_limit_cores: section.field("cpu")?.map(|field| field.quantity(parse_cores)).transpose()?,
+        memory_limit_bytes: section.field("memory")?.map(|field| istiod_memory(&field)).transpose()?,
+        debounce_after: debounce("debounce-after")?,
+        debounce_max: debounce("debounce-max")?,
+    };
+    let after = settings.debounce_after.unwrap_or(DEBOUNCE_AFTER);
+    let longest = settings.debounce_max.unwrap_or(DEBOUNCE_MAX);
+    let field = section.field("debounce-max")?.or(section.field("debounce-after")?);
+    match field.filter(|_| longest < after) {
+        Some(field) => Err(field.place().error(
+            format!(
+                "changes would be pushed after {} at the latest and never before {}",
+                format_duration(longest),
+                format_duration(after)
+            ),
+            "expected `debounce-max` of at least `debounce-after` (Istio's own: 10s and 100ms)",
+        )),
+        None => Ok(settings),
+    }
+}
+
+fn istiod_memory(field: &Field<'_>) -> Result<u64> {
+    let bytes = field.quantity(parse_size)?;
+    if bytes < MIN_ISTIOD_BYTES {
+        return Err(field
+            .place()
+            .error(format!("`{}` is too small for istiod", field.path), "expected at least 128MiB"));
+    }
+    Ok(bytes)
 }
 
 /// A script, or whether Meshmeter's own runs.

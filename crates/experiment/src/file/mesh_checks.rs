@@ -24,6 +24,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
             gateways(experiment, given)?;
             ztunnels(experiment, given)?;
             scope_and_surroundings(experiment, given)?;
+            istiod(given)?;
             timeout(experiment, given)
         }
     }
@@ -198,6 +199,17 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
             "expected with `istio.surroundings.services`",
         )),
         _ => Ok(()),
+    }
+}
+
+/// The control plane of requests is shared by a whole run.
+fn istiod(given: &Given<'_>) -> Result<()> {
+    match given.istio.section("istiod")?.first_key() {
+        Some((path, place)) => Err(place.error(
+            format!("`{path}` says nothing without a fleet"),
+            "expected with `fleet` in mode `control-plane`",
+        )),
+        None => Ok(()),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Text becomes a tree of nodes with their places ([`document`], the one module that knows the YAML library). Overrides of
 //! the command line change the tree ([`overrides`]). Lists that are factors become one tree per combination ([`factors`]).
-//! Each tree is read key by key ([`section`], [`reader`], [`istio`], [`ingress`], [`published`]) and checked for contradictions
+//! Each tree is read key by key ([`section`], [`reader`], [`istio`], [`ingress`], [`fleet`], [`published`]) and checked for contradictions
 //! ([`checks`], [`mesh_checks`]). The first error ends it, with its place. [`writer`] writes an experiment with every
 //! default visible.
 //!
@@ -12,6 +12,7 @@
 mod checks;
 pub(crate) mod document;
 mod factors;
+mod fleet;
 mod given;
 mod ingress;
 mod istio;
@@ -25,6 +26,8 @@ pub(crate) mod suggestion;
 mod topology;
 mod writer;
 
+#[cfg(test)]
+mod fleet_tests;
 #[cfg(test)]
 mod ingress_tests;
 #[cfg(test)]

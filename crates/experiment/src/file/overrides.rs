@@ -21,6 +21,8 @@ enum Change {
     Assignment,
     /// The value is for this key.
     Key(&'static str),
+    /// The value is the measured window.
+    Duration,
     /// The value multiplies the load.
     Scale,
 }
@@ -48,7 +50,7 @@ impl Override {
     /// `--duration`: the measured window of each trial.
     #[must_use]
     pub fn duration(value: impl Into<String>) -> Self {
-        Self { option: "--duration".into(), value: value.into(), change: Change::Key("load.duration") }
+        Self { option: "--duration".into(), value: value.into(), change: Change::Duration }
     }
 
     /// `--pacing`: how the generators wait in every trial.
@@ -57,8 +59,8 @@ impl Override {
         Self { option: "--pacing".into(), value: value.into(), change: Change::Key("load.pacing") }
     }
 
-    /// `--scale`: multiplies every rate, or every number of clients (rounded, at least 1). Nothing else is scaled:
-    /// not connections, durations, payload or repeats.
+    /// `--scale`: multiplies every rate, or every number of clients (rounded, at least 1); of a fleet the proxies and the
+    /// objects of its mesh. Nothing else is scaled: not connections, durations, payload or repeats.
     #[must_use]
     pub fn scale(value: impl Into<String>) -> Self {
         Self { option: "--scale".into(), value: value.into(), change: Change::Scale }
@@ -87,6 +89,11 @@ pub(super) fn apply(root: &mut Node, overrides: &[Override]) -> Result<Scale, Bo
             Change::Key(key) => {
                 let node = document::read(&source)?;
                 set(root, key, &whole, node)?;
+            }
+            Change::Duration => {
+                let has_fleet = root.entries().iter().any(|entry| entry.key == "fleet");
+                let node = document::read(&source)?;
+                set(root, if has_fleet { "fleet.duration" } else { "load.duration" }, &whole, node)?;
             }
             Change::Scale => {
                 scale = Scale { factor: scale.factor * factor(&source.text, &whole)?, place: Some(whole) };

@@ -2,6 +2,7 @@
 
 use super::checks;
 use super::document::Node;
+use super::fleet;
 use super::given::Given;
 use super::ingress;
 use super::istio;
@@ -54,8 +55,12 @@ pub(super) fn experiment(
     let entry = topology::entry(&root, &topology)?;
     let mesh = root.field("mesh")?.map_or(Ok(MeshKind::Envoy), |field| mesh(&field))?;
     let modes = modes(&root.required("modes", "modes: [none, sidecar]")?, mesh)?;
+    let fleet = fleet::settings(&root, &modes, scale)?;
     let load_section = root.section("load")?;
-    let load = load(&load_section, entry.as_ref(), scale)?;
+    let load = match &fleet {
+        Some(fleet) => LoadSettings::of_fleet(fleet),
+        None => load(&load_section, entry.as_ref(), scale)?,
+    };
     let payload_bytes = topology::payload(load_section.field("payload")?, entry.as_ref(), payload)?;
     let objective_section = root.section("objective")?;
     let server_section = root.section("server")?;
@@ -69,6 +74,7 @@ pub(super) fn experiment(
         topology,
         mesh,
         modes,
+        fleet: fleet.map(Arc::new),
         repeats: root.field("repeats")?.map_or(Ok(DEFAULT_REPEATS), |field| field.whole(1..=1000))?,
         retakes: root.field("retakes")?.map_or(Ok(0), |field| field.whole(0..=10))?,
         seed: root.field("seed")?.map(|field| seed(&field)).transpose()?,
@@ -101,7 +107,10 @@ pub(super) fn experiment(
         varied,
         scale,
     };
-    checks::contradictions(&experiment, &given)?;
+    match &experiment.fleet {
+        Some(settings) => fleet::contradictions(settings, &experiment, &given)?,
+        None => checks::contradictions(&experiment, &given)?,
+    }
     Ok(experiment)
 }
 
@@ -181,7 +190,7 @@ fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<L
     let connections = match (section.field("connections")?, &levels) {
         (Some(field), _) => Some(field.whole(1..=MAX_CONNECTIONS)?),
         (None, LoadLevels::Open { .. }) => Some(DEFAULT_CONNECTIONS),
-        (None, LoadLevels::Closed { .. }) => None,
+        (None, LoadLevels::Closed { .. } | LoadLevels::Fleet) => None,
     };
     let span = |key, default| section.field(key)?.map_or(Ok(default), |field| field.positive_duration());
     Ok(LoadSettings {

@@ -15,7 +15,7 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Every section of the file with its keys.
-pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 16]> = LazyLock::new(|| {
+pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 18]> = LazyLock::new(|| {
     [
         (
             "",
@@ -26,6 +26,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 16]> = LazyLock::new(|| {
                 "mesh",
                 "modes",
                 "load",
+                "fleet",
                 "repeats",
                 "retakes",
                 "seed",
@@ -59,6 +60,31 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 16]> = LazyLock::new(|| {
                 "pacing",
             ],
         ),
+        (
+            "fleet",
+            &[
+                "proxies",
+                "kind",
+                "xds",
+                "security",
+                "services",
+                "pods",
+                "namespaces",
+                "virtual-services",
+                "destination-rules",
+                "gateways",
+                "policies",
+                "scope",
+                "on-demand",
+                "churn",
+                "changes",
+                "between",
+                "duration",
+                "settle",
+                "connect-rate",
+                "threads",
+            ],
+        ),
         ("objective", &["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors"]),
         ("resolve", &["p50", "p99"]),
         ("proxy", &["workers", "mtls", "access-log", "cpu"]),
@@ -78,12 +104,14 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 16]> = LazyLock::new(|| {
                 "surroundings",
                 "ingress",
                 "ztunnel",
+                "istiod",
                 "extra",
             ],
         ),
         ("istio.authorization", &["paths", "identities", "jwt"]),
         ("istio.surroundings", &["services", "endpoints"]),
         ("istio.ingress", &["tls", "api"]),
+        ("istio.istiod", &["replicas", "cpu", "memory", "debounce-after", "debounce-max"]),
         ("ingress", &["domains", "paths", "credentials", "requested-paths", "requested-domains", "scenario"]),
         ("gateway", &["cpu", "memory", "workers"]),
         ("server", &["delay", "cpu-time", "error-rate", "cpu"]),
@@ -158,6 +186,11 @@ impl<'a> Section<'a> {
             Some(entry) => Self::of(&entry.node, path, keys_of(path), entry.key_place.clone()),
             None => Ok(Self { path: path.to_owned(), place: self.place.clone(), entries: &[] }),
         }
+    }
+
+    /// The key that the map belongs to; where it is absent, the one around it.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// The first key that is given, dotted, and its place.

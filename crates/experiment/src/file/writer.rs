@@ -9,8 +9,11 @@ use crate::objective::TimeFigure;
 use crate::published::{PublishedSource, ReferenceValue};
 use crate::schema::Pacing;
 use crate::schema::factor::FactorValue;
+use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
-use crate::settings::istio::{IngressApi, IngressTls, LuaScript, MeshSettings, ZtunnelPlacement};
+use crate::settings::istio::{
+    IngressApi, IngressTls, IstiodSettings, LuaScript, MeshSettings, ZtunnelPlacement,
+};
 use crate::settings::proxy::{AccessLog, MutualTls};
 use crate::topology::file::{Yaml, view};
 use crate::topology::settings::TopologySource;
@@ -26,10 +29,14 @@ use std::time::Duration;
 struct FileView<'a> {
     name: &'a str,
     question: &'a str,
-    topology: Yaml,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    topology: Option<Yaml>,
     mesh: MeshKind,
     modes: &'a [Mode],
-    load: LoadView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<LoadView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fleet: Option<FleetView>,
     repeats: usize,
     retakes: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,14 +45,16 @@ struct FileView<'a> {
     objective: Option<ObjectiveView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     resolve: Option<ResolveView>,
-    proxy: ProxyView,
     #[serde(skip_serializing_if = "Option::is_none")]
-    istio: Option<IstioView<'a>>,
+    proxy: Option<ProxyView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    istio: Option<IstioSection<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ingress: Option<EstateView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     gateway: Option<GatewayView>,
-    server: ServerView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<ServerView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     client: Option<ClientView>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,6 +84,96 @@ struct LoadView {
     generators: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pacing: Option<Pacing>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct FleetView {
+    proxies: usize,
+    kind: String,
+    xds: &'static str,
+    security: &'static str,
+    services: usize,
+    pods: usize,
+    namespaces: usize,
+    virtual_services: usize,
+    destination_rules: usize,
+    gateways: usize,
+    policies: usize,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    scope: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    on_demand: bool,
+    churn: String,
+    changes: Vec<String>,
+    between: TimeSpan,
+    duration: TimeSpan,
+    settle: TimeSpan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connect_rate: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<usize>,
+}
+
+impl FleetView {
+    fn new(fleet: &FleetSettings) -> Self {
+        Self {
+            proxies: fleet.proxies,
+            kind: fleet.kinds.to_string(),
+            xds: fleet.xds.name(),
+            security: fleet.security.name(),
+            services: fleet.services,
+            pods: fleet.pods,
+            namespaces: fleet.namespaces,
+            virtual_services: fleet.virtual_services,
+            destination_rules: fleet.destination_rules,
+            gateways: fleet.gateways,
+            policies: fleet.policies,
+            scope: fleet.scope,
+            on_demand: fleet.on_demand,
+            churn: fleet.churn.to_string(),
+            changes: fleet.changes.iter().map(ToString::to_string).collect(),
+            between: TimeSpan(fleet.between),
+            duration: TimeSpan(fleet.duration),
+            settle: TimeSpan(fleet.settle),
+            connect_rate: fleet.connect_rate.map(Number::of),
+            threads: fleet.threads,
+        }
+    }
+}
+
+/// What a mesh is asked for; with a fleet, of the control plane alone.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum IstioSection<'a> {
+    Mesh(Box<IstioView<'a>>),
+    ControlPlane { istiod: IstiodView },
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct IstiodView {
+    replicas: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu: Option<CpuCores>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<ByteSize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    debounce_after: Option<TimeSpan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    debounce_max: Option<TimeSpan>,
+}
+
+impl IstiodView {
+    fn new(istiod: &IstiodSettings) -> Self {
+        Self {
+            replicas: istiod.replicas,
+            cpu: istiod.cpu_limit_cores.map(CpuCores),
+            memory: istiod.memory_limit_bytes.map(ByteSize),
+            debounce_after: istiod.debounce_after.map(TimeSpan),
+            debounce_max: istiod.debounce_max.map(TimeSpan),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -277,36 +376,17 @@ impl Number {
 
 /// Writes the file.
 pub(super) fn experiment(experiment: &Experiment) -> String {
-    let load = &experiment.load;
-    let (rate, clients, arrival) = match &load.levels {
-        LoadLevels::Open { rates, arrival } => {
-            (Some(rates.iter().map(|rate| Number::of(*rate)).collect()), None, Some(arrival.name()))
-        }
-        LoadLevels::Closed { clients } => (None, Some(clients.clone()), None),
-    };
     let objective = &experiment.objective;
+    // With a fleet there are no requests, and nothing is said of what carries them.
+    let has_requests = experiment.fleet.is_none();
     let view = FileView {
         name: &experiment.name,
         question: &experiment.question,
-        topology: topology(experiment),
+        topology: has_requests.then(|| topology(experiment)),
         mesh: experiment.mesh,
         modes: &experiment.modes,
-        load: LoadView {
-            protocol: is_common(experiment, "load.protocol", |one| one.load.protocol)
-                .then(|| load.protocol.to_string()),
-            payload: is_common(experiment, "load.payload", |one| one.server.payload_bytes)
-                .then_some(ByteSize(experiment.server.payload_bytes)),
-            connections: load.connections,
-            rate,
-            clients,
-            arrival,
-            warmup: TimeSpan(load.warmup),
-            duration: TimeSpan(load.duration),
-            timeout: TimeSpan(load.timeout),
-            threads: load.threads,
-            generators: load.generators,
-            pacing: load.pacing,
-        },
+        load: has_requests.then(|| load(experiment)),
+        fleet: experiment.fleet.as_deref().map(FleetView::new),
         repeats: experiment.repeats,
         retakes: experiment.retakes,
         seed: experiment.seed,
@@ -318,27 +398,60 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             p50: experiment.resolve.p50.map(TimeSpan),
             p99: experiment.resolve.p99.map(TimeSpan),
         }),
-        proxy: ProxyView {
+        proxy: has_requests.then(|| ProxyView {
             workers: experiment.proxy.workers,
             mtls: experiment.proxy.mtls,
             access_log: experiment.proxy.access_log,
             cpu: experiment.proxy.cpu_limit_cores.map(CpuCores),
+        }),
+        istio: match (experiment.mesh, has_requests) {
+            (MeshKind::Envoy, _) => None,
+            (MeshKind::Istio, true) => Some(IstioSection::Mesh(Box::new(istio(experiment)))),
+            (MeshKind::Istio, false) => {
+                Some(IstioSection::ControlPlane { istiod: IstiodView::new(&experiment.istio.istiod) })
+            }
         },
-        istio: (experiment.mesh == MeshKind::Istio).then(|| istio(experiment)),
         ingress: experiment.ingress.declared.then(|| EstateView::new(&experiment.ingress)),
         gateway: (experiment.gateway != GatewaySettings::default())
             .then(|| GatewayView::new(&experiment.gateway)),
-        server: ServerView {
+        server: has_requests.then(|| ServerView {
             delay: TimeSpan(experiment.server.delay),
             cpu_time: Some(experiment.server.cpu_time).filter(|time| !time.is_zero()).map(TimeSpan),
             error_rate: Fraction(experiment.server.error_fraction),
             cpu: experiment.server.cpu_limit_cores.map(CpuCores),
-        },
+        }),
         fresh: experiment.fresh.map(Fresh::name),
         published: experiment.published.iter().map(published).collect(),
         client: experiment.client_cpu_limit_cores.map(|cores| ClientView { cpu: CpuCores(cores) }),
     };
     with_factors(document::write(&view), &experiment.factors)
+}
+
+fn load(experiment: &Experiment) -> LoadView {
+    let load = &experiment.load;
+    let (rate, clients, arrival) = match &load.levels {
+        LoadLevels::Open { rates, arrival } => {
+            (Some(rates.iter().map(|rate| Number::of(*rate)).collect()), None, Some(arrival.name()))
+        }
+        LoadLevels::Closed { clients } => (None, Some(clients.clone()), None),
+        LoadLevels::Fleet => (None, None, None),
+    };
+    LoadView {
+        protocol: is_common(experiment, "load.protocol", |one| one.load.protocol)
+            .then(|| load.protocol.to_string()),
+        payload: is_common(experiment, "load.payload", |one| one.server.payload_bytes)
+            .then_some(ByteSize(experiment.server.payload_bytes)),
+        connections: load.connections,
+        rate,
+        clients,
+        arrival,
+        warmup: TimeSpan(load.warmup),
+        duration: TimeSpan(load.duration),
+        timeout: TimeSpan(load.timeout),
+        threads: load.threads,
+        generators: load.generators,
+        pacing: load.pacing,
+    }
 }
 
 /// Whether a value is the experiment's to say. Where it differs and the key is not a factor, topologies with a value of

@@ -64,5 +64,6 @@ pub(super) fn level_points(combination: &Experiment, whole: &Experiment) -> Vec<
         LoadLevels::Closed { clients } => {
             clients.iter().map(|clients| point(None, Some(*clients), Arrival::Uniform)).collect()
         }
+        LoadLevels::Fleet => vec![LoadPoint::of_fleet()],
     }
 }

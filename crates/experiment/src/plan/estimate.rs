@@ -5,6 +5,7 @@ use super::trial::PlannedTrial;
 use crate::dataplane::Entry;
 use crate::environment::spec::DeploymentSpec;
 use crate::mode::{MeshKind, Mode};
+use crate::settings::fleet::FleetSettings;
 use std::time::Duration;
 
 /// What a trial takes beside its load: starting pods and proxies, reading counters, taking all down. Measured in the lab
@@ -50,6 +51,8 @@ fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
     match (spec.mesh, spec.mode) {
         (MeshKind::Envoy, _) => Duration::from_millis(800),
         (MeshKind::Istio, Mode::None) => Duration::from_secs(1),
+        // A control plane of its own.
+        (MeshKind::Istio, Mode::ControlPlane) => CONTROL_PLANE_START,
         // Besides, the last spans come five seconds late.
         (MeshKind::Istio, _) if spec.istio.tracing_fraction.is_some_and(|share| share > 0.0) => {
             Duration::from_secs(9)
@@ -65,14 +68,17 @@ const OF_A_SERVICE: Duration = Duration::from_millis(6);
 /// Each of them in every trial: the proxies are told of it, and tell of it when they are asked what they hold.
 const OF_A_SERVICE_TOLD: Duration = Duration::from_millis(2);
 
-/// A control plane starts once in a run.
+/// A control plane starts once in a run; with a fleet, once per deployment.
 const CONTROL_PLANE_START: Duration = Duration::from_secs(12);
 
 impl Plan {
     /// How long the run will take, about, where no trial is taken again.
     #[must_use]
     pub fn estimated_time(&self) -> Duration {
-        let needs_control_plane = self.trials.iter().any(|trial| trial.spec.mesh == MeshKind::Istio);
+        let shares = |trial: &PlannedTrial| {
+            trial.spec.mesh == MeshKind::Istio && trial.spec.mode != Mode::ControlPlane
+        };
+        let needs_control_plane = self.trials.iter().any(shares);
         let once = if needs_control_plane { CONTROL_PLANE_START } else { Duration::ZERO };
         let trials = self.trials.iter().map(PlannedTrial::load_time).sum::<Duration>();
         let deployments = self.trials.chunk_by(|one, next| one.deployment == next.deployment);
@@ -98,9 +104,37 @@ impl Plan {
     }
 }
 
+/// Writing and removing a fleet's mesh, and the first configuration of all its proxies.
+fn preparation(fleet: &FleetSettings) -> Duration {
+    let [objects, proxies, changes, visible] = [
+        fleet.objects(),
+        fleet.proxies,
+        fleet.number_of_changes(),
+        // Each is told of every service and pod, or with a scope of its own namespace.
+        (fleet.services + fleet.pods) / if fleet.scope { fleet.namespaces } else { 1 },
+    ]
+    .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    OF_AN_OBJECT.saturating_mul(objects)
+        + OF_A_PROXY.saturating_mul(proxies)
+        + OF_A_PROXY_AND_OBJECT.saturating_mul(proxies.saturating_mul(visible))
+        + OF_A_CHANGE.saturating_mul(changes)
+}
+
+/// Written and removed.
+const OF_AN_OBJECT: Duration = Duration::from_millis(12);
+
+/// Its certificate, connection and subscriptions.
+const OF_A_PROXY: Duration = Duration::from_millis(5);
+
+/// Configuration for a service or pod that a proxy is told of.
+const OF_A_PROXY_AND_OBJECT: Duration = Duration::from_nanos(4_000);
+
+/// A change until it has arrived everywhere, beside the time between changes.
+const OF_A_CHANGE: Duration = Duration::from_millis(500);
+
 impl PlannedTrial {
     fn load_time(&self) -> Duration {
-        self.warmup + self.duration
+        self.warmup + self.duration + self.fleet.as_deref().map_or(Duration::ZERO, preparation)
     }
 
     /// Estimate for a trial with a deployment of its own.

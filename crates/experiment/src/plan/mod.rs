@@ -71,6 +71,7 @@ impl Plan {
                     mode: experiment.modes[position.mode],
                     factors: factors.clone(),
                     load: loads[position.combination][position.level].clone(),
+                    fleet: one.fleet.clone(),
                     spec: specs[position.combination][position.mode].clone(),
                     deployment: 0,
                     warmup: one.load.warmup,

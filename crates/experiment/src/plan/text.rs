@@ -3,6 +3,7 @@
 use super::Plan;
 use crate::schema::factor::{BACKGROUND_SERVICES, Conditions};
 use crate::schema::load_point::LoadPoint;
+use crate::settings::fleet::FleetSettings;
 use crate::topology::Topology;
 use crate::units::{format_duration, format_rate};
 use std::collections::BTreeSet;
@@ -26,7 +27,7 @@ impl fmt::Display for Plan {
             rounded(self.estimated_time()),
             self.seed
         )?;
-        if let Some(trial) = self.trials.first() {
+        if let Some(trial) = self.trials.first().filter(|trial| trial.fleet.is_none()) {
             writeln!(
                 f,
                 "each: {} warm-up, {} measured, {} of {} bytes on {} connections, {} arrivals",
@@ -38,7 +39,11 @@ impl fmt::Display for Plan {
                 self.any_of(|load| load.arrival.clone())
             )?;
         }
-        self.write_topologies(f)?;
+        if self.trials.iter().any(|trial| trial.fleet.is_some()) {
+            self.write_fleets(f)?;
+        } else {
+            self.write_topologies(f)?;
+        }
         if self.retakes > 0 {
             writeln!(
                 f,
@@ -56,12 +61,47 @@ impl fmt::Display for Plan {
 impl Plan {
     /// Every distinct value of a load, ascending: `4`, or `2, 4 or 8`.
     fn any_of<T: Ord + fmt::Display>(&self, value: impl Fn(&LoadPoint) -> T) -> String {
-        let distinct: BTreeSet<T> = self.trials.iter().map(|trial| value(&trial.load)).collect();
-        let texts: Vec<String> = distinct.iter().map(ToString::to_string).collect();
-        match texts.split_last() {
-            Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-            _ => texts.concat(),
-        }
+        listed(&self.trials.iter().map(|trial| value(&trial.load)).collect())
+    }
+
+    /// What every trial's fleet has in common with the others, and what differs.
+    fn write_fleets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fleets: Vec<&FleetSettings> =
+            self.trials.iter().filter_map(|trial| trial.fleet.as_deref()).collect();
+        let number = |value: &dyn Fn(&FleetSettings) -> usize| {
+            listed(&fleets.iter().map(|fleet| value(fleet)).collect())
+        };
+        let word = |value: &dyn Fn(&FleetSettings) -> String| {
+            listed(&fleets.iter().map(|fleet| value(fleet)).collect())
+        };
+        writeln!(
+            f,
+            "fleet: {} proxies ({}) by {} xDS, {}",
+            number(&|fleet| fleet.proxies),
+            word(&|fleet| fleet.kinds.to_string()),
+            word(&|fleet| fleet.xds.name().to_owned()),
+            word(&|fleet| fleet.security.name().to_owned())
+        )?;
+        writeln!(
+            f,
+            "mesh: {} services, {} pods, {} objects in {} namespaces{}",
+            number(&|fleet| fleet.services),
+            number(&|fleet| fleet.pods),
+            number(&FleetSettings::objects),
+            number(&|fleet| fleet.namespaces),
+            if fleets.iter().all(|fleet| fleet.scope) { ", scoped" } else { "" }
+        )?;
+        let changes = |fleet: &FleetSettings| {
+            fleet.changes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+        };
+        let window = fleets.iter().map(|fleet| fleet.window()).max().unwrap_or_default();
+        writeln!(
+            f,
+            "changes: {}; churn {}; for {} at least",
+            word(&changes),
+            word(&|fleet| fleet.churn.to_string()),
+            format_duration(window)
+        )
     }
 
     /// A line per topology with its size.
@@ -124,6 +164,15 @@ impl Plan {
     }
 }
 
+/// Distinct values: `4`, or `2, 4 or 8`.
+fn listed<T: fmt::Display>(distinct: &BTreeSet<T>) -> String {
+    let texts: Vec<String> = distinct.iter().map(ToString::to_string).collect();
+    match texts.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        _ => texts.concat(),
+    }
+}
+
 /// A load in words, such as `1000 requests/s` or `8 clients`; where sizes of the mesh are compared, such as
 /// `1000 requests/s among 200 other services`.
 #[must_use]
@@ -150,6 +199,7 @@ fn strength(load: &LoadPoint) -> String {
         (Some(rate), _) => format!("{} requests/s", format_rate(rate)),
         (None, Some(1)) => "1 client".into(),
         (None, Some(clients)) => format!("{clients} clients"),
+        (None, None) if load.is_fleet() => "a fleet".into(),
         (None, None) => "no load".into(),
     }
 }

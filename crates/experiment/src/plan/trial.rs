@@ -5,6 +5,8 @@ use crate::mode::Mode;
 use crate::schema::Pacing;
 use crate::schema::factor::{CellKey, Conditions, Factors};
 use crate::schema::load_point::LoadPoint;
+use crate::settings::fleet::FleetSettings;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One trial to run: one cell, once.
@@ -20,6 +22,8 @@ pub struct PlannedTrial {
     pub factors: Factors,
     /// The load to offer.
     pub load: LoadPoint,
+    /// Simulated proxies in place of a load.
+    pub fleet: Option<Arc<FleetSettings>>,
     /// What the environment must prepare.
     pub spec: DeploymentSpec,
     /// Number of the deployment that it runs in, from 0. Trials that share one stand next to each other.

@@ -2,7 +2,8 @@
 
 use super::load_point::LoadPoint;
 use crate::mode::Mode;
-use crate::units::{parse_cores, parse_duration, parse_fraction, parse_size};
+use crate::settings::fleet::Churn;
+use crate::units::{parse_cores, parse_duration, parse_fraction, parse_rate, parse_size};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,8 +38,9 @@ impl FactorValue {
     }
 
     /// The value as a number in the unit of its key: cores (`….cpu`), bytes (`….payload`, `….memory`), seconds (`….delay`,
-    /// `….cpu-time`, `….timeout`), a fraction (`….error-rate`, `….tracing`, `….density`), else a plain number. Absent for words, and
-    /// for versions (`components.…`).
+    /// `….cpu-time`, `….timeout`, `….debounce-after`, `….debounce-max`), a fraction (`….error-rate`, `….tracing`, `….density`; of the
+    /// pods per minute: `….churn`), per second (`….connect-rate`, `….churn` of pods), else a plain number. Absent for words, and for
+    /// versions (`components.…`).
     #[must_use]
     pub fn quantity(&self, key: &str) -> Option<f64> {
         // A version such as 1.30 is a name.
@@ -52,7 +54,11 @@ impl FactorValue {
         match key.rsplit('.').next()? {
             "cpu" => parse_cores(text).ok(),
             "payload" | "memory" => parse_size(text).ok().map(|bytes| bytes as f64),
-            "delay" | "cpu-time" | "timeout" => parse_duration(text).ok().map(|time| time.as_secs_f64()),
+            "delay" | "cpu-time" | "timeout" | "debounce-after" | "debounce-max" => {
+                parse_duration(text).ok().map(|time| time.as_secs_f64())
+            }
+            "churn" => text.parse::<Churn>().ok().map(Churn::amount),
+            "connect-rate" => parse_rate(text).ok(),
             "error-rate" | "tracing" | "density" => parse_fraction(text).ok(),
             _ => None,
         }
@@ -117,6 +123,10 @@ mod tests {
         assert_eq!(quantity("gateway.memory", "1GiB"), Some(1_073_741_824.0));
         assert_eq!(quantity("server.delay", "5m"), Some(300.0));
         assert_eq!(quantity("istio.tracing", "1%"), Some(0.01));
+        assert_eq!(quantity("fleet.churn", "25%/m"), Some(0.25));
+        assert_eq!(quantity("fleet.churn", "0"), Some(0.0));
+        assert_eq!(quantity("fleet.churn", "10/s"), Some(10.0));
+        assert_eq!(quantity("istio.istiod.debounce-after", "50ms"), Some(0.05));
         assert_eq!(quantity("proxy.mtls", "strict"), None);
     }
 }

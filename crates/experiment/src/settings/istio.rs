@@ -37,6 +37,8 @@ pub struct MeshSettings {
     pub ingress: IngressSettings,
     /// How many ztunnels the ambient modes have.
     pub ztunnel: ZtunnelPlacement,
+    /// The control plane itself, in mode `control-plane`.
+    pub istiod: IstiodSettings,
     /// Objects that the experiment brings along.
     pub extra: Option<ExtraObjects>,
 }
@@ -126,6 +128,33 @@ pub enum ZtunnelPlacement {
     Shared,
     /// One in each pod.
     PerPod,
+}
+
+/// istiod: how many there are, what they may use, and how long they collect changes before they push.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IstiodSettings {
+    /// Replicas, which share the proxies.
+    pub replicas: usize,
+    /// CPU limit of each, cores; absent: none.
+    pub cpu_limit_cores: Option<f64>,
+    /// Memory limit of each, bytes; absent: none.
+    pub memory_limit_bytes: Option<u64>,
+    /// A push follows the last change after this (`PILOT_DEBOUNCE_AFTER`); absent: Istio's own 100 ms.
+    pub debounce_after: Option<Duration>,
+    /// A push follows the first change after this at the latest (`PILOT_DEBOUNCE_MAX`); absent: Istio's own 10 s.
+    pub debounce_max: Option<Duration>,
+}
+
+impl Default for IstiodSettings {
+    fn default() -> Self {
+        Self {
+            replicas: 1,
+            cpu_limit_cores: None,
+            memory_limit_bytes: None,
+            debounce_after: None,
+            debounce_max: None,
+        }
+    }
 }
 
 /// Objects that an experiment brings along, beside those that its other keys ask for.

@@ -1,4 +1,4 @@
-//! Switches of the proxies, the synthetic service, gateways and Istio, with their defaults.
+//! Switches of the proxies, the synthetic service, gateways, Istio and fleets, with their defaults.
 
 pub mod fleet;
 pub mod ingress;

@@ -8,12 +8,14 @@ mod arrange;
 pub mod distribution;
 pub mod expected;
 pub mod file;
+mod fleet;
 pub mod needs;
 pub(crate) mod pair;
 pub mod script;
 pub mod settings;
 pub mod shapes;
 
+pub use fleet::{FLEET, fleet};
 pub use pair::{PAIR_CLIENT, PAIR_DRIVER, PAIR_SERVER, pair};
 
 use crate::protocol::Protocol;

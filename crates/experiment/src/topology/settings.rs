@@ -1,8 +1,8 @@
 //! The topology of an experiment: a built-in one or a graph of its own, and how often it stands.
 
-use super::Topology;
 use super::pair::PAIR;
 use super::shapes::{Parameters, Shape, ShapeSettings};
+use super::{Topology, fleet};
 use crate::mode::Mode;
 use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
@@ -67,7 +67,8 @@ impl TopologySettings {
         matches!(&self.source, TopologySource::Shape { shape, .. } if **shape == PAIR)
     }
 
-    /// The topology of a mode. The servers of a pair stand outside the mesh in an egress mode.
+    /// The topology of a mode. The servers of a pair stand outside the mesh in an egress mode; with a control plane alone there is
+    /// the fleet.
     ///
     /// # Errors
     /// The parameters together make something that is too large. The error is a sentence.
@@ -78,6 +79,9 @@ impl TopologySettings {
         server: &ServerSettings,
         client_cpu_limit_cores: Option<f64>,
     ) -> Result<Topology, String> {
+        if mode == Mode::ControlPlane {
+            return Ok(fleet());
+        }
         match &self.source {
             TopologySource::Shape { shape, parameters, replicas } => {
                 let settings = ShapeSettings {

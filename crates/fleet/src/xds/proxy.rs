@@ -3,55 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// What a proxy subscribes to.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
-pub enum ProxyKind {
-    /// An Envoy beside an application.
-    Sidecar,
-    /// An Envoy at the edge of the mesh.
-    Gateway,
-    /// An Envoy for the services of a namespace in ambient mode.
-    Waypoint,
-    /// The node proxy of ambient mode.
-    Ztunnel,
-}
-
-impl ProxyKind {
-    /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Sidecar, Self::Gateway, Self::Waypoint, Self::Ztunnel];
-
-    /// The word that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sidecar => "sidecar",
-            Self::Gateway => "gateway",
-            Self::Waypoint => "waypoint",
-            Self::Ztunnel => "ztunnel",
-        }
-    }
-}
-
-/// Variant of the aggregated discovery service.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Hash)]
-pub enum XdsVariant {
-    /// `DeltaAggregatedResources`: what changed. istiod's default.
-    #[default]
-    Delta,
-    /// `StreamAggregatedResources`: all resources of a type at once.
-    StateOfTheWorld,
-}
-
-impl XdsVariant {
-    /// The word that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Delta => "delta",
-            Self::StateOfTheWorld => "state-of-the-world",
-        }
-    }
-}
+pub use experiment::settings::fleet::{ProxyKind, XdsVariant};
 
 /// A proxy's identity, as it tells the control plane.
 #[derive(Clone, Debug, PartialEq)]

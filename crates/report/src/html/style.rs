@@ -28,6 +28,7 @@ impl ModeStyle {
             Mode::EgressGateway => ("blue", Marker::Diamond),
             Mode::EgressGatewayMtls => ("purple", Marker::Triangle),
             Mode::EgressSni => ("green", Marker::TriangleDown),
+            Mode::ControlPlane => ("blue", Marker::Circle),
         };
         Self { class, marker }
     }

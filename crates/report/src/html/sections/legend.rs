@@ -27,6 +27,7 @@ impl LegendEntry {
             Mode::EgressGateway => "out of the mesh through an egress gateway",
             Mode::EgressGatewayMtls => "through an egress gateway, mutual TLS up to it",
             Mode::EgressSni => "through an egress gateway with an SNI proxy",
+            Mode::ControlPlane => "the control plane with a fleet of simulated proxies",
         };
         let style = ModeStyle::of(mode);
         let mut drawing = Drawing::new(28.0, 12.0);

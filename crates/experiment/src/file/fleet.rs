@@ -1,0 +1,331 @@
+//! The section `fleet`: simulated proxies in place of a load.
+
+use super::document::{Node, Value};
+use super::given::Given;
+use super::overrides::Scale;
+use super::section::{Field, Item, Section, alternatives, listed};
+use super::suggestion::nearest;
+use crate::definition::Experiment;
+use crate::diagnostic::ExperimentError;
+use crate::mode::Mode;
+use crate::settings::fleet::{
+    ChangeKind, Churn, FleetSecurity, FleetSettings, ProxyKind, RepeatedChange, XdsVariant,
+};
+use crate::units::{parse_duration, parse_rate};
+use std::time::Duration;
+
+type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+const MAX_PROXIES: usize = 100_000;
+const MAX_OBJECTS: usize = 100_000;
+const MAX_CHANGES: usize = 1_000;
+const MAX_THREADS: usize = 256;
+/// A lab's API takes no more.
+const MAX_CHURN_PODS_PER_S: f64 = 1_000.0;
+const MAX_SETTLE: Duration = Duration::from_secs(3600);
+const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
+const MIN_DURATION_OF_CHURN: Duration = Duration::from_secs(1);
+
+/// Sections and keys that say something of requests and the proxies that carry them.
+const OF_REQUESTS: [&str; 9] =
+    ["load", "topology", "objective", "resolve", "proxy", "ingress", "gateway", "server", "client"];
+
+/// Keys of the section that `--scale` multiplies.
+const SCALED: [&str; 7] =
+    ["proxies", "services", "pods", "virtual-services", "destination-rules", "gateways", "policies"];
+
+/// Reads the section. Mode and section need each other.
+pub(super) fn settings(root: &Section<'_>, modes: &[Mode], scale: &Scale) -> Result<Option<FleetSettings>> {
+    let has_mode = modes.contains(&Mode::ControlPlane);
+    let section = root.section("fleet")?;
+    let Some(field) = root.field("fleet")? else {
+        let modes = root.field("modes")?.filter(|_| has_mode);
+        return modes.map_or(Ok(None), |modes| {
+            Err(modes.key_place.error("mode `control-plane` has no fleet", "expected with the section `fleet`").with_hint(
+                "`fleet: {proxies: 100, services: 100, pods: 200}` holds 100 simulated sidecars against istiod",
+            ))
+        });
+    };
+    if let Some(load) = root.field("load")? {
+        return Err(load
+            .key_place
+            .error("`load` and `fleet` contradict each other", "expected one of the two")
+            .with_hint("`load` sends requests, `fleet` holds simulated proxies against the control plane"));
+    }
+    if !has_mode || modes.len() > 1 {
+        let place = root.field("modes")?.map_or(field.key_place, |modes| modes.key_place);
+        return Err(place.error(
+            "a fleet is measured in mode `control-plane` alone",
+            "expected `modes: [control-plane]` with `mesh: istio`",
+        ));
+    }
+    read(&section, scale).map(Some)
+}
+
+fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
+    let defaults = FleetSettings::default();
+    let number =
+        |key: &'static str, default: usize, least: usize, most: usize| {
+            let given = section.field(key)?.map_or(Ok(default), |field| field.whole(least..=most))?;
+            let factor = if SCALED.contains(&key) { scale.factor } else { 1.0 };
+            let scaled = (given as f64 * factor).round() as usize;
+            match &scale.place {
+                Some(place) if scaled > most => Err(place
+                    .error(format!("`fleet.{key}` would be {scaled}"), format!("expected at most {most}"))),
+                _ => Ok(scaled.max(given.min(1))),
+            }
+        };
+    let switch = |key| section.field(key)?.map_or(Ok(false), |field| field.choice(&super::istio::SWITCH));
+    let defaults_of = FleetSettings::default;
+    Ok(FleetSettings {
+        proxies: number("proxies", defaults.proxies, 1, MAX_PROXIES)?,
+        kinds: section.field("kind")?.map_or(Ok(defaults_of().kinds), |field| field.quantity(str::parse))?,
+        xds: section.field("xds")?.map_or(Ok(defaults.xds), |field| {
+            field.choice(&XdsVariant::ALL.map(|variant| (variant.name(), variant)))
+        })?,
+        security: section.field("security")?.map_or(Ok(defaults.security), |field| {
+            field.choice(&FleetSecurity::ALL.map(|security| (security.name(), security)))
+        })?,
+        services: number("services", defaults.services, 1, MAX_OBJECTS)?,
+        pods: number("pods", defaults.pods, 1, MAX_OBJECTS)?,
+        namespaces: number("namespaces", defaults.namespaces, 1, MAX_OBJECTS)?,
+        virtual_services: number("virtual-services", defaults.virtual_services, 0, MAX_OBJECTS)?,
+        destination_rules: number("destination-rules", defaults.destination_rules, 0, MAX_OBJECTS)?,
+        gateways: number("gateways", defaults.gateways, 0, MAX_OBJECTS)?,
+        policies: number("policies", defaults.policies, 0, MAX_OBJECTS)?,
+        scope: switch("scope")?,
+        on_demand: switch("on-demand")?,
+        churn: section.field("churn")?.map_or(Ok(Churn::None), |field| churn(&field))?,
+        changes: section.field("changes")?.map_or(Ok(defaults_of().changes), |field| changes(&field))?,
+        between: span(section, "between", defaults.between, MAX_SETTLE)?,
+        duration: span(section, "duration", defaults.duration, MAX_DURATION)?,
+        settle: span(section, "settle", defaults.settle, MAX_SETTLE)?,
+        connect_rate: section.field("connect-rate")?.map(|field| field.quantity(parse_rate)).transpose()?,
+        threads: section.field("threads")?.map(|field| field.whole(1..=MAX_THREADS)).transpose()?,
+    })
+}
+
+/// A duration that may be 0.
+fn span(section: &Section<'_>, key: &'static str, default: Duration, most: Duration) -> Result<Duration> {
+    let Some(field) = section.field(key)? else { return Ok(default) };
+    let duration = field.quantity(parse_duration)?;
+    if duration > most {
+        let most = crate::units::format_duration(most);
+        return Err(field
+            .place()
+            .error(format!("`{}` is too long", field.path), format!("expected at most {most}")));
+    }
+    Ok(duration)
+}
+
+fn churn(field: &Field<'_>) -> Result<Churn> {
+    field.quantity(str::parse)
+}
+
+/// Values of a factor have one unit.
+pub(super) fn check_churn_factor(items: &[Node]) -> Result<()> {
+    let churn = |item: &Node| match &item.value {
+        Value::Scalar(text) => text.parse::<Churn>().ok(),
+        _ => None,
+    };
+    let is_share = |item: &&Node| matches!(churn(item), Some(Churn::FractionPerMinute(_)));
+    let pods = items.iter().find(|item| matches!(churn(item), Some(Churn::PodsPerSecond(_))));
+    match pods.filter(|_| items.iter().any(|item| is_share(&item))) {
+        Some(pods) => Err(pods.place.error(
+            "`fleet.churn` has percentages and numbers of pods",
+            "expected one of the two: `[0, 25%/m, 50%/m]` or `[0, 5/s, 10/s]`",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A change, or several; none of an empty list.
+fn changes(field: &Field<'_>) -> Result<Vec<RepeatedChange>> {
+    if matches!(&field.node.value, Value::List(items) if items.is_empty()) {
+        return Ok(Vec::new());
+    }
+    field.one_or_list()?.iter().map(|item| change(field, item)).collect()
+}
+
+fn change(field: &Field<'_>, item: &Item<'_>) -> Result<RepeatedChange> {
+    let word = item.text.split('=').next().unwrap_or_default().trim();
+    let names = ChangeKind::ALL.map(ChangeKind::name);
+    if names.contains(&word) {
+        return item.quantity(&field.path, str::parse);
+    }
+    let error = item.place.error(
+        format!("`{}`: `{}` is not a kind of change", field.path, crate::units::shortened(word)),
+        format!("expected {}", alternatives(&names)),
+    );
+    Err(match nearest(word, names) {
+        Some(name) => error.with_hint(format!("did you mean `{name}`?")),
+        None => error,
+    })
+}
+
+/// Every check in turn.
+pub(super) fn contradictions(
+    fleet: &FleetSettings,
+    experiment: &Experiment,
+    given: &Given<'_>,
+) -> Result<()> {
+    of_requests(given)?;
+    scale(given)?;
+    let section = given.root.section("fleet")?;
+    kinds(fleet, &section)?;
+    sizes(fleet, &section)?;
+    changes_reach_proxies(fleet, experiment, &section)?;
+    course(fleet, &section)
+}
+
+/// What is asked of requests and their proxies is not measured here.
+fn of_requests(given: &Given<'_>) -> Result<()> {
+    for key in OF_REQUESTS {
+        if let Some(field) = given.root.field(key)? {
+            return Err(field.key_place.error(
+                format!("`{key}` says nothing with a fleet"),
+                "a control plane is measured without requests",
+            ));
+        }
+    }
+    let Some(istio) = given.root.field("istio")? else { return Ok(()) };
+    match istio.node.entries().iter().find(|entry| entry.key != "istiod") {
+        Some(entry) => Err(entry
+            .key_place
+            .error(format!("`istio.{}` says nothing with a fleet", entry.key), "expected `istiod` alone")
+            .with_hint("the mesh that a fleet holds is described by the keys of `fleet`")),
+        None => Ok(()),
+    }
+}
+
+/// A factor's values are what tables and charts show: they are not multiplied.
+fn scale(given: &Given<'_>) -> Result<()> {
+    let scaled = |key: &&str| key.strip_prefix("fleet.").is_some_and(|key| SCALED.contains(&key));
+    match (&given.scale.place, given.varied.iter().find(|key| scaled(key))) {
+        (Some(place), Some(key)) => Err(place.error(
+            format!("a scale does not multiply the values of the factor `{key}`"),
+            "expected a list with other values instead",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn kinds(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
+    if let (Some(field), Err(reason)) = (section.field("kind")?, fleet.kinds.of(fleet.proxies)) {
+        let expected =
+            format!("expected numbers for {} proxies, or one kind without a number", fleet.proxies);
+        return Err(field.place().error(reason, expected));
+    }
+    let has = |kind| fleet.kinds.contains(kind);
+    if has(ProxyKind::Ztunnel) && fleet.xds == XdsVariant::StateOfTheWorld {
+        let place = section.field("xds")?.map_or(section.place().clone(), |field| field.place().clone());
+        return Err(place.error("ztunnels do not speak state-of-the-world", "expected `delta`").with_hint(
+            "workloads are subscribed to by delta alone; compare the variants with `kind: sidecar`",
+        ));
+    }
+    let on_demand = section.field("on-demand")?.filter(|_| fleet.on_demand);
+    if let Some(field) = on_demand.filter(|_| !has(ProxyKind::Ztunnel)) {
+        return Err(field.key_place.error(
+            format!("`{}` says nothing without ztunnels", field.path),
+            "expected with `kind: ztunnel`",
+        ));
+    }
+    match section.field("scope")?.filter(|_| fleet.scope) {
+        Some(field) if !has(ProxyKind::Sidecar) => Err(field.key_place.error(
+            format!("`{}` says nothing without sidecars", field.path),
+            "expected with `kind: sidecar`: it scopes what sidecars are told",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Sidecars stand in pods of the mesh, and objects of Istio each belong to another service.
+fn sizes(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
+    let sidecars = fleet.count_of(ProxyKind::Sidecar);
+    let at_most = |key: &str, count: usize, what: &str, most: usize, of: &str| {
+        if count <= most {
+            return Ok(());
+        }
+        let field = match section.field(key)? {
+            Some(field) => Some(field),
+            None => section.field(of)?,
+        };
+        let place = field.map_or(section.place().clone(), |field| field.place().clone());
+        let counted = if most == 1 { of.trim_end_matches('s') } else { of };
+        Err(place.error(
+            format!("{count} {what} in a mesh of {most} {counted}"),
+            format!("expected at most {most}, or more {}", listed(&[&format!("fleet.{of}")])),
+        ))
+    };
+    at_most("proxies", sidecars, "sidecars", fleet.pods, "pods")?;
+    at_most("namespaces", fleet.namespaces, "namespaces", fleet.services, "services")?;
+    at_most("virtual-services", fleet.virtual_services, "VirtualServices", fleet.services, "services")?;
+    at_most("destination-rules", fleet.destination_rules, "DestinationRules", fleet.services, "services")
+}
+
+/// A change that no proxy is told of would never arrive.
+fn changes_reach_proxies(
+    fleet: &FleetSettings,
+    experiment: &Experiment,
+    section: &Section<'_>,
+) -> Result<()> {
+    let Some(field) = section.field("changes")? else { return Ok(()) };
+    let items = field.one_or_list().unwrap_or_default();
+    let mut istiods = experiment.istio.istiod.replicas;
+    let mut number = 0;
+    for (change, item) in fleet.changes.iter().zip(items) {
+        let kind = change.kind;
+        let told = |proxy: &ProxyKind| fleet.count_of(*proxy) > 0 && kind.reaches(*proxy);
+        if !ProxyKind::ALL.iter().any(told) {
+            return Err(item.place.error(
+                format!("`{}` reaches no proxy of `fleet.kind: {}`", kind.name(), fleet.kinds),
+                "expected a change that ztunnels are told of, such as `endpoint-added`",
+            ));
+        }
+        match kind {
+            ChangeKind::IstiodAdded => istiods += change.count,
+            ChangeKind::IstiodRemoved if istiods <= change.count => {
+                return Err(item.place.error(
+                    format!("{} of {istiods} istiods would be taken away", change.count),
+                    "expected one to be left: more `istio.istiod.replicas`, or `istiod-added` before",
+                ));
+            }
+            ChangeKind::IstiodRemoved => istiods -= change.count,
+            _ => {}
+        }
+        number += change.count;
+        if number > MAX_CHANGES {
+            return Err(item
+                .place
+                .error("too many changes", format!("expected at most {MAX_CHANGES} in a trial")));
+        }
+    }
+    Ok(())
+}
+
+fn course(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
+    let pods_per_s = fleet.churn.pods_per_s(fleet.pods);
+    if let Some(field) = section.field("churn")?.filter(|_| pods_per_s > 0.0) {
+        if pods_per_s > MAX_CHURN_PODS_PER_S {
+            return Err(field.place().error(
+                format!("{pods_per_s:.0} pods per second are more than an API server takes"),
+                format!("expected at most {MAX_CHURN_PODS_PER_S}/s"),
+            ));
+        }
+        if fleet.window() < MIN_DURATION_OF_CHURN {
+            return Err(field.key_place.error(
+                "there is no time for churn",
+                "expected with `fleet.duration`, such as `duration: 30s`",
+            ));
+        }
+    }
+    if let Some(field) = section.field("changes")?.filter(|_| fleet.changes.is_empty() && pods_per_s == 0.0) {
+        return Err(field.key_place.error("nothing would change", "expected a change, or `fleet.churn`"));
+    }
+    match section.field("settle")? {
+        Some(field) if fleet.settle.is_zero() => {
+            Err(field.place().error("a change would have no time to arrive", "expected more than 0s"))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,172 @@
+//! The section `fleet` and what it contradicts.
+
+use super::*;
+use crate::plan::Plan;
+use crate::settings::fleet::{ChangeKind, FleetSecurity, ProxyKind, XdsVariant};
+use std::time::Duration;
+
+fn text(rest: &str) -> String {
+    format!("{{name: f, mesh: istio, modes: [control-plane], {rest}}}")
+}
+
+fn read(rest: &str) -> Experiment {
+    Experiment::parse(&text(rest), "f.yaml").unwrap()
+}
+
+/// The message, and what is at fault.
+fn refused(rest: &str) -> (String, String) {
+    let text = text(rest);
+    let error = Experiment::parse(&text, "f.yaml").expect_err(rest);
+    (error.message.clone(), text[error.span.clone()].to_owned())
+}
+
+#[test]
+fn every_key_is_read_and_written_back() {
+    let text = "name: full
+mesh: istio
+modes: [control-plane]
+fleet:
+  proxies: [50, 100]
+  kind: [sidecar, 'ztunnel=5,sidecar']
+  security: token
+  services: 100
+  pods: 150
+  namespaces: 5
+  virtual-services: 20
+  destination-rules: 10
+  gateways: 2
+  policies: 3
+  scope: on
+  churn: [0, 25%/m]
+  changes: [endpoint-added=5, service-entry, istiod-added, istiod-removed]
+  between: 500ms
+  duration: 30s
+  settle: 20s
+  connect-rate: 200
+  threads: 2
+istio: {istiod: {replicas: 2, cpu: [500m, 1], memory: 1GiB, debounce-after: 50ms, debounce-max: 1s}}
+repeats: 2
+";
+    let experiment = Experiment::parse(text, "full.yaml").unwrap();
+    let fleet = experiment.fleet.as_deref().unwrap();
+    assert_eq!((fleet.proxies, fleet.count_of(ProxyKind::Sidecar)), (50, 50));
+    assert_eq!((fleet.security, fleet.xds), (FleetSecurity::Token, XdsVariant::Delta));
+    assert_eq!((fleet.changes.len(), fleet.changes[0].kind), (4, ChangeKind::EndpointAdded));
+    assert_eq!((fleet.number_of_changes(), fleet.window()), (8, Duration::from_secs(30)));
+    assert_eq!(experiment.istio.istiod.debounce_after, Some(Duration::from_millis(50)));
+    assert_eq!(experiment.combinations.len(), 16);
+    let last = &experiment.combinations[15].experiment;
+    let counts =
+        [ProxyKind::Ztunnel, ProxyKind::Sidecar].map(|kind| last.fleet.as_ref().unwrap().count_of(kind));
+    assert_eq!(counts, [5, 95]);
+    assert_eq!(last.istio.istiod.cpu_limit_cores, Some(1.0));
+    assert_eq!(Experiment::parse(&experiment.to_yaml(), "again").unwrap(), experiment);
+}
+
+#[test]
+fn defaults_are_written_out() {
+    let experiment = read("fleet: {}");
+    insta::assert_snapshot!(experiment.to_yaml());
+    assert_eq!(Experiment::parse(&experiment.to_yaml(), "again").unwrap(), experiment);
+}
+
+#[test]
+fn dry_run_describes_fleet_mesh_and_changes() {
+    let rest =
+        "fleet: {proxies: [500, 1000], services: 1000, pods: 2000, churn: 25%/m, duration: 30s}, repeats: 1";
+    insta::assert_snapshot!(Plan::new(&read(rest), 7).to_string());
+}
+
+#[test]
+fn trials_have_their_fleet_in_place_of_requests() {
+    let plan = Plan::new(&read("fleet: {proxies: [10, 20]}, repeats: 1"), 1);
+    assert_eq!(plan.trials.len(), 2);
+    for trial in &plan.trials {
+        let fleet = trial.fleet.as_deref().unwrap();
+        assert_eq!(fleet.proxies.to_string(), trial.factors["fleet.proxies"].to_string());
+        assert!(trial.load.is_fleet());
+        assert_eq!(trial.spec.topology.drivers[0].name, "fleet");
+    }
+    assert_ne!(plan.trials[0].deployment, plan.trials[1].deployment, "each has a control plane of its own");
+}
+
+#[test]
+fn contradictions_point_at_their_value() {
+    let fault = |rest: &str, message: &str, at: &str| {
+        assert_eq!(refused(rest), (message.to_owned(), at.to_owned()), "{rest}");
+    };
+    fault("fleet: {}, load: {rate: 1}", "`load` and `fleet` contradict each other", "load");
+    fault("repeats: 1", "mode `control-plane` has no fleet", "modes");
+    fault("fleet: {}, topology: pair", "`topology` says nothing with a fleet", "topology");
+    fault("fleet: {}, istio: {lua: on}", "`istio.lua` says nothing with a fleet", "lua");
+    fault("fleet: {proxies: 300}", "300 sidecars in a mesh of 200 pods", "300");
+    fault("fleet: {pods: 50}", "100 sidecars in a mesh of 50 pods", "50");
+    fault("fleet: {services: 5}", "10 namespaces in a mesh of 5 services", "5");
+    fault(
+        "fleet: {kind: ztunnel, xds: state-of-the-world}",
+        "ztunnels do not speak state-of-the-world",
+        "state-of-the-world",
+    );
+    fault("fleet: {on-demand: on}", "`fleet.on-demand` says nothing without ztunnels", "on-demand");
+    fault("fleet: {kind: gateway, scope: on}", "`fleet.scope` says nothing without sidecars", "scope");
+    fault("fleet: {kind: 'gateway=7'}", "`gateway=7` are 7 proxies of 100", "'gateway=7'");
+    fault("fleet: {changes: [endpoint]}", "`fleet.changes`: `endpoint` is not a kind of change", "endpoint");
+    fault(
+        "fleet: {kind: ztunnel, changes: [endpoint-added, virtual-service]}",
+        "`virtual-service` reaches no proxy of `fleet.kind: ztunnel`",
+        "virtual-service",
+    );
+    fault("fleet: {changes: [istiod-removed]}", "1 of 1 istiods would be taken away", "istiod-removed");
+    fault("fleet: {changes: []}", "nothing would change", "changes");
+    fault("fleet: {changes: [], churn: 1%/m}", "there is no time for churn", "churn");
+    fault("fleet: {churn: 9000/s}", "9000 pods per second are more than an API server takes", "9000/s");
+    fault("fleet: {settle: 0s}", "a change would have no time to arrive", "0s");
+    fault(
+        "fleet: {}, istio: {istiod: {debounce-max: 50ms}}",
+        "changes would be pushed after 50ms at the latest and never before 100ms",
+        "50ms",
+    );
+    fault(
+        "fleet: {}, istio: {istiod: {memory: 1MiB}}",
+        "`istio.istiod.memory` is too small for istiod",
+        "1MiB",
+    );
+    fault(
+        "fleet: {churn: [25%/m, 1/s], duration: 9s}",
+        "`fleet.churn` has percentages and numbers of pods",
+        "1/s",
+    );
+    fault("fleet: {settle: [1s, 2s]}", "`fleet.settle` takes one value", "[");
+}
+
+#[test]
+fn fleets_need_their_mode_and_requests_take_no_istiod() {
+    let read = |text: &str| Experiment::parse(text, "f.yaml").unwrap_err().message.clone();
+    assert_eq!(
+        read("{name: f, mesh: istio, modes: [sidecar], fleet: {}}"),
+        "a fleet is measured in mode `control-plane` alone"
+    );
+    assert_eq!(
+        read("{name: f, mesh: istio, modes: [none], load: {rate: 10}, istio: {istiod: {replicas: 2}}}"),
+        "`istio.istiod.replicas` says nothing without a fleet"
+    );
+    assert_eq!(
+        read("{name: f, modes: [control-plane], fleet: {}}"),
+        "mesh envoy has no mode `control-plane`"
+    );
+}
+
+#[test]
+fn scale_multiplies_fleet_and_mesh_and_duration_is_the_fleets() {
+    let text =
+        "{name: f, mesh: istio, modes: [control-plane], fleet: {proxies: 100, services: 100, pods: 200}}";
+    let overrides = [Override::scale("0.1"), Override::duration("20s")];
+    let experiment = Experiment::parse_with(text, "f.yaml", &overrides, &NoFiles).unwrap();
+    let fleet = experiment.fleet.unwrap();
+    assert_eq!((fleet.proxies, fleet.services, fleet.pods, fleet.namespaces), (10, 10, 20, 10));
+    assert_eq!((fleet.virtual_services, fleet.duration), (0, Duration::from_secs(20)));
+    let factor = text.replace("100,", "[100, 200],").replacen("[100, 200], pods", "100, pods", 1);
+    let error = Experiment::parse_with(&factor, "f.yaml", &overrides, &NoFiles).unwrap_err();
+    assert_eq!(error.message, "a scale does not multiply the values of the factor `fleet.proxies`");
+    assert_eq!(error.source_name, "--scale");
+}
