@@ -13,6 +13,7 @@ pub mod episodes;
 mod family;
 mod figure_table;
 pub mod findings;
+mod fleet;
 pub mod histogram;
 pub mod interval;
 pub mod merge;

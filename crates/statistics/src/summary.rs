@@ -12,6 +12,7 @@ mod drivers;
 mod edges;
 mod estimates;
 mod factors;
+mod fleet;
 mod gateways;
 mod holdings;
 mod readings;
@@ -167,6 +168,7 @@ fn cell(
         edges: edges::edges(all),
         gateways: gateways::gateways(all),
         rates: gateways::rates(all),
+        fleet: fleet::fleet(key.key(), all, tables),
         components: components(all),
         totals: totals::totals(key.key(), tables),
         reserved: topology_of(experiment, key).and_then(|topology| reservation::reservation(&topology, all)),

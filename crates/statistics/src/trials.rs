@@ -101,8 +101,12 @@ pub(crate) fn first_takes<'a>(
 
 /// Whether a trial's figure may enter estimates: no reason spoils it and there are responses.
 pub(crate) fn is_usable(trial: &TrialRecord, figure: Figure) -> bool {
-    trial.verdict.is_usable(figure)
-        && trial.result.as_ref().is_some_and(|result| result.response_time_us.count > 0)
+    trial.verdict.is_usable(figure) && has_figures(trial)
+}
+
+/// Whether requests were answered, or a fleet measured.
+fn has_figures(trial: &TrialRecord) -> bool {
+    trial.result.as_ref().is_some_and(|result| result.response_time_us.count > 0) || trial.fleet().is_some()
 }
 
 /// Whether a figure may be used where the CPU limit of components of a role is what is studied: being throttled by it is then no
@@ -149,7 +153,7 @@ pub(crate) fn kind_of(reason: &str) -> &str {
 pub(crate) fn reason_kind(trial: &TrialRecord) -> &str {
     match trial.verdict.reasons.first() {
         Some(reason) => kind_of(reason),
-        None if trial.result.is_none() => "no result",
+        None if trial.result.is_none() && trial.fleet().is_none() => "no result",
         None => "no responses",
     }
 }

@@ -7,6 +7,7 @@ use super::edge::EdgeSummary;
 use super::estimate::{AddedLatency, Estimate, Percentiles};
 use super::factor::{CellKey, Conditions, Factors};
 use super::figure::Figure;
+use super::fleet_summary::FleetSummary;
 use super::gateway::{CellRates, GatewaySummary};
 use super::load_point::LoadPoint;
 use super::path::CellPath;
@@ -86,6 +87,9 @@ pub struct Cell {
     /// The load as generators, gateways and destinations each counted it, per second; absent in results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<CellRates>,
+    /// Figures of the fleet; absent where drivers send requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetSummary>,
     /// What each component used.
     pub components: Vec<ComponentSummary>,
     /// What all components of a role used together: of the proxies and of the control plane.

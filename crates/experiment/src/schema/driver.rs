@@ -2,6 +2,7 @@
 
 use super::estimate::{Estimate, Percentiles};
 use super::figure::Figure;
+use super::fleet::FleetResult;
 use super::load::LoadResult;
 use super::verdict::Verdict;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ pub struct DriverRecord {
     /// Its result. Absent where it has none, and of a single driver: that one's result is the trial's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<LoadResult>,
+    /// Its result if it is a fleet of simulated proxies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<FleetResult>,
     /// Whether its figures may enter estimates: its own reasons, and those of the environment that spoil its figures too.
     /// Reasons that concern other drivers alone are not in it. That of a single driver is the trial's.
     pub verdict: Verdict,

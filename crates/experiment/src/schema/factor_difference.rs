@@ -27,18 +27,55 @@ pub enum ComparedFigure {
     ProxiesCpuCoresPer1000Rps,
     /// Memory of all proxies under load, bytes.
     ProxiesMemoryBytes,
+    /// From a change's acknowledgement to its arrival at a fleet's proxies, median, microseconds.
+    ConvergenceP50Us,
+    /// 90th percentile of the same, microseconds.
+    ConvergenceP90Us,
+    /// 99th percentile of the same, microseconds.
+    ConvergenceP99Us,
+    /// Until the last proxy had a change, mean over changes, microseconds.
+    ConvergenceLastUs,
+    /// From the start of connecting until the last proxy had its first configuration, microseconds.
+    FirstConfigurationLastUs,
+    /// CPU of all istiods during a fleet's measurement, seconds.
+    IstiodCpuS,
+    /// Greatest resident memory of all istiods, bytes.
+    IstiodMemoryBytes,
+    /// Bytes that a fleet's proxies received, per proxy.
+    BytesPerProxy,
 }
 
 impl ComparedFigure {
     /// All figures, in the order in which they are listed.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 14] = [
         Self::ResponseTimeP50Us,
         Self::ResponseTimeP90Us,
         Self::ResponseTimeP99Us,
         Self::RateCompleted,
         Self::ProxiesCpuCoresPer1000Rps,
         Self::ProxiesMemoryBytes,
+        Self::ConvergenceP50Us,
+        Self::ConvergenceP90Us,
+        Self::ConvergenceP99Us,
+        Self::ConvergenceLastUs,
+        Self::FirstConfigurationLastUs,
+        Self::IstiodCpuS,
+        Self::IstiodMemoryBytes,
+        Self::BytesPerProxy,
     ];
+
+    /// Whether it is a time of a fleet.
+    #[must_use]
+    pub fn is_fleet_time(self) -> bool {
+        matches!(
+            self,
+            Self::ConvergenceP50Us
+                | Self::ConvergenceP90Us
+                | Self::ConvergenceP99Us
+                | Self::ConvergenceLastUs
+                | Self::FirstConfigurationLastUs
+        )
+    }
 
     /// Whether it is a response time.
     #[must_use]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A figure of a trial.
+/// A figure of a trial. Of a fleet, times are those until changes arrive at its proxies.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Figure {

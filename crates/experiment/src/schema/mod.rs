@@ -18,6 +18,7 @@ pub(crate) mod figure;
 pub mod finding;
 pub(crate) mod fleet;
 pub(crate) mod fleet_progress;
+mod fleet_summary;
 pub(crate) mod gateway;
 mod grpc;
 pub(crate) mod histogram;
@@ -65,6 +66,7 @@ pub use fleet::{
     FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, ReportedHistogram,
 };
 pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
+pub use fleet_summary::{FleetChangeSummary, FleetOutageSummary, FleetPushSummary, FleetSummary, FleetTimes};
 pub use gateway::{
     CellRates, GatewayCounts, GatewayDuration, GatewayPercentiles, GatewayRecord, GatewaySummary, TrialRates,
 };

@@ -5,6 +5,7 @@ use super::configuration::{ConfigurationPush, FurtherDomain};
 use super::driver::{DriverRecord, DriverView};
 use super::edge::EdgeRecord;
 use super::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
+use super::fleet::FleetResult;
 use super::gateway::{GatewayRecord, TrialRates};
 use super::load::LoadResult;
 use super::load_point::LoadPoint;
@@ -146,6 +147,12 @@ impl TrialRecord {
             }
         };
         self.drivers.iter().map(view).collect()
+    }
+
+    /// Result of the driver that is a fleet; absent where none is.
+    #[must_use]
+    pub fn fleet(&self) -> Option<&FleetResult> {
+        self.drivers.iter().find_map(|driver| driver.fleet.as_ref())
     }
 
     /// Every workload that serves requests. Trials of earlier versions have one: the server of the pair, whose requests are

@@ -44,6 +44,7 @@ pub(super) fn result(rate: f64, median_us: f64) -> LoadResult {
 
 fn driver(tenant: usize, median_us: f64) -> DriverRecord {
     DriverRecord {
+        fleet: None,
         name: format!("tenant-{tenant}/generator"),
         namespace: format!("tenant-{tenant}"),
         target: format!("tenant-{tenant}/a"),

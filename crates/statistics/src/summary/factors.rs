@@ -8,6 +8,7 @@ use super::estimates::resolution_us;
 use super::totals::Sum;
 use super::verdicts::{Statement, Tested};
 use crate::figure_table::Difference;
+use crate::fleet::FleetFigure;
 use crate::interval;
 use crate::trials::usable;
 use experiment::definition::Factor;
@@ -202,7 +203,13 @@ impl Group<'_> {
         };
         let observed = usable(&trials, Figure::Cpu);
         let cpu = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
-        let effects = [
+        let of_fleet = |figure: FleetFigure| {
+            let usable = usable(&trials, figure.figure());
+            let read = |trial: &TrialRecord| figure.of(trial.fleet()?);
+            let resolution = |greatest| if figure.is_time() { resolution_us(greatest) * 2.0 } else { 0.0 };
+            self.effect(&self.points(&usable, read), figure.sized(), resolution)
+        };
+        let of_requests = [
             time(SizedFigure::ResponseTimeP50Us, TimeFigure::P50),
             time(SizedFigure::ResponseTimeP99Us, TimeFigure::P99),
             self.effect(&self.points(&observed, cpu), SizedFigure::ProxiesCpuCoresPer1000Rps, |_| 0.0),
@@ -211,7 +218,8 @@ impl Group<'_> {
             effect: FactorEffect { load: load.clone(), ..slope.effect },
             chance: slope.chance,
         };
-        effects.into_iter().flatten().map(under_load).collect()
+        let of_fleets = FleetFigure::ALL.into_iter().map(of_fleet);
+        of_requests.into_iter().chain(of_fleets).flatten().map(under_load).collect()
     }
 
     /// Position of a trial's value among the values.

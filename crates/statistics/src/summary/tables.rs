@@ -3,6 +3,7 @@
 use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored};
 use super::totals::Sum;
 use crate::figure_table::{Difference, FigureTable};
+use crate::fleet::FleetFigure;
 use crate::noise::{Place, Values};
 use crate::trials::{TrialsByCell, usable};
 use experiment::TimeFigure;
@@ -28,6 +29,8 @@ pub(super) struct Tables<'a> {
     cpu: [(Role, FigureTable, FigureTable); SUMMED_ROLES.len()],
     /// Of all proxies.
     memory: FigureTable,
+    /// By [`FleetFigure::ALL`]; empty where no driver is a fleet.
+    fleet: Vec<FigureTable>,
 }
 
 /// Roles whose components are summed.
@@ -57,6 +60,7 @@ impl<'a> Tables<'a> {
             throughput: FigureTable::default(),
             cpu: SUMMED_ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
             memory: FigureTable::default(),
+            fleet: Vec::new(),
         };
         tables.response = TimeFigure::ALL.into_iter().map(|figure| tables.times(RESPONSE, figure)).collect();
         tables.service = TimeFigure::ALL.into_iter().map(|figure| tables.times(SERVICE, figure)).collect();
@@ -68,6 +72,9 @@ impl<'a> Tables<'a> {
             (role, cores, tables.table(Figure::Cpu, per_request))
         });
         tables.memory = tables.table(Figure::Memory, |trial| Sum::of(Role::Proxy, trial)?.memory_bytes);
+        if trials.all().iter().any(|trial| trial.fleet().is_some()) {
+            tables.fleet = FleetFigure::ALL.into_iter().map(|figure| tables.fleet_table(figure)).collect();
+        }
         tables
     }
 
@@ -88,6 +95,24 @@ impl<'a> Tables<'a> {
             trials.map(value).collect::<Option<Values>>().unwrap_or_default()
         };
         FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
+    }
+
+    /// As [`Self::times`]: a cell in one of whose trials the figure lies among proxies never reached has no values.
+    fn fleet_table(&self, figure: FleetFigure) -> FigureTable {
+        let values = |cell: &CellKey<'_>| -> Values {
+            let trials = usable(self.trials.of(*cell), figure.figure()).into_iter();
+            let measured = trials.filter(|trial| figure.was_measured(trial));
+            let value = |trial: &TrialRecord| Some((trial.repeat, figure.of(trial.fleet()?)?));
+            measured.map(value).collect::<Option<Values>>().unwrap_or_default()
+        };
+        FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
+    }
+
+    /// A figure of the fleet of a cell.
+    pub(super) fn of_fleet(&self, figure: FleetFigure, cell: CellKey<'_>) -> Option<Estimate> {
+        let table = self.fleet.get(FleetFigure::ALL.iter().position(|known| *known == figure)?)?;
+        let position = self.position(cell)?;
+        table.mean(position, resolution(figure, table.values(position).values())).map(not_below_zero)
     }
 
     /// The trials of a cell whose figure is usable.
@@ -180,7 +205,12 @@ impl<'a> Tables<'a> {
         if let Some(figure) = time(figure) {
             return self.added(with, without, figure);
         }
-        self.compared(figure).difference(self.position(with)?, self.position(without)?, 0.0)
+        let (with, without) = (self.position(with)?, self.position(without)?);
+        if let Some((figure, table)) = self.of_fleets(figure) {
+            let values = table.values(with).values().chain(table.values(without).values());
+            return table.difference(with, without, resolution(figure, values) * 2.0);
+        }
+        self.compared(figure)?.difference(with, without, 0.0)
     }
 
     /// Change of a figure against another cell, as a fraction.
@@ -190,21 +220,32 @@ impl<'a> Tables<'a> {
         with: CellKey<'_>,
         without: CellKey<'_>,
     ) -> Option<Difference> {
-        self.compared(figure).change(self.position(with)?, self.position(without)?)
+        self.compared(figure)?.change(self.position(with)?, self.position(without)?)
     }
 
-    fn compared(&self, figure: ComparedFigure) -> &FigureTable {
+    /// Absent for a figure of fleets where there are none.
+    fn compared(&self, figure: ComparedFigure) -> Option<&FigureTable> {
         if let Some(figure) = time(figure) {
-            let position = TimeFigure::ALL.iter().position(|known| *known == figure);
-            return &self.response[position.expect("it is one of all")];
+            return self.response.get(TimeFigure::ALL.iter().position(|known| *known == figure)?);
         }
         match figure {
-            ComparedFigure::RateCompleted => &self.throughput,
-            ComparedFigure::ProxiesMemoryBytes => &self.memory,
+            ComparedFigure::RateCompleted => Some(&self.throughput),
+            ComparedFigure::ProxiesMemoryBytes => Some(&self.memory),
             // Of `SUMMED_ROLES`, the proxies are first.
-            _ => &self.cpu[0].2,
+            ComparedFigure::ProxiesCpuCoresPer1000Rps => Some(&self.cpu[0].2),
+            figure => self.of_fleets(figure).map(|(_, table)| table),
         }
     }
+
+    fn of_fleets(&self, figure: ComparedFigure) -> Option<(FleetFigure, &FigureTable)> {
+        let position = FleetFigure::ALL.iter().position(|known| known.compared() == figure)?;
+        Some((FleetFigure::ALL[position], self.fleet.get(position)?))
+    }
+}
+
+/// The least difference that can be measured among these values.
+fn resolution<'a>(figure: FleetFigure, values: impl Iterator<Item = &'a f64>) -> f64 {
+    if figure.is_time() { resolution_of(&values.copied().collect::<Vec<_>>()) } else { 0.0 }
 }
 
 fn time(figure: ComparedFigure) -> Option<TimeFigure> {

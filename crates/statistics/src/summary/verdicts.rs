@@ -23,7 +23,8 @@ pub(super) enum Statement {
 }
 
 impl Statement {
-    /// Share of its figure: the median of an open loop, and the throughput of a closed one, are what most runs are for.
+    /// Share of its figure: the median of an open loop, the throughput of a closed one, and the 99th percentile of a fleet's
+    /// convergence are what most runs are for.
     fn share(self) -> f64 {
         match self {
             Self::P50(_) => 0.8,
@@ -31,12 +32,18 @@ impl Statement {
             Self::P99(_) => 0.08,
             Self::P90(_) | Self::ProxyCpu(_) | Self::Effect(_) | Self::Greatest(_) => 0.04,
             Self::Values(figure, _) => match figure {
-                ComparedFigure::ResponseTimeP50Us => 0.8,
+                ComparedFigure::ResponseTimeP50Us | ComparedFigure::ConvergenceP99Us => 0.8,
                 ComparedFigure::RateCompleted => 0.7,
-                ComparedFigure::ResponseTimeP99Us => 0.08,
+                ComparedFigure::ResponseTimeP99Us | ComparedFigure::ConvergenceLastUs => 0.08,
                 ComparedFigure::ResponseTimeP90Us
                 | ComparedFigure::ProxiesCpuCoresPer1000Rps
-                | ComparedFigure::ProxiesMemoryBytes => 0.04,
+                | ComparedFigure::ProxiesMemoryBytes
+                | ComparedFigure::ConvergenceP50Us
+                | ComparedFigure::ConvergenceP90Us
+                | ComparedFigure::FirstConfigurationLastUs
+                | ComparedFigure::IstiodCpuS
+                | ComparedFigure::IstiodMemoryBytes
+                | ComparedFigure::BytesPerProxy => 0.04,
             },
         }
     }

@@ -216,6 +216,7 @@ fn driver_records(
                 .map(|placement| topology.workloads[placement.target].qualified_name())
                 .unwrap_or_default(),
             result: driver.result().filter(|_| !is_single).cloned(),
+            fleet: driver.result.as_ref().ok().and_then(DriverResult::fleet).cloned(),
             name: driver.name,
             verdict,
         }

@@ -1,0 +1,200 @@
+//! A fleet of simulated proxies over the trials of a cell.
+
+use super::estimates::{estimate, percentiles_alone};
+use super::tables::Tables;
+use crate::fleet::{self, FleetFigure, of_kind};
+use crate::trials::usable;
+use experiment::schema::{
+    CellKey, Estimate, Figure, FleetChangeSummary, FleetOutageSummary, FleetPushSummary, FleetPushes,
+    FleetResult, FleetSummary, FleetTimes, HistogramSummary, TrialRecord,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The fleet of a cell; absent where no trial has a result of one.
+pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<'_>) -> Option<FleetSummary> {
+    let all: Vec<&FleetResult> = trials.iter().filter_map(|trial| trial.fleet()).collect();
+    let proxies = all.iter().map(|fleet| fleet.proxies.wanted).max()?;
+    let of_trials = OfTrials { trials };
+    let value = |figure, read: &dyn Fn(&FleetResult) -> Option<f64>| of_trials.estimate(figure, read);
+    let table = |figure: FleetFigure| tables.of_fleet(figure, cell);
+    let per_proxy = |count: f64, fleet: &FleetResult| {
+        (fleet.proxies.wanted > 0).then(|| count / fleet.proxies.wanted as f64)
+    };
+    let mut convergence = of_trials.times(|fleet| Some(fleet.convergence_us.clone()));
+    convergence.p50 = table(FleetFigure::ConvergenceP50);
+    convergence.p90 = table(FleetFigure::ConvergenceP90);
+    convergence.p99 = table(FleetFigure::ConvergenceP99);
+    convergence.last = table(FleetFigure::ConvergenceLast);
+    let mut first_configuration = of_trials.times(|fleet| Some(fleet.first_configuration_us.clone()));
+    first_configuration.last = table(FleetFigure::FirstConfigurationLast);
+    Some(FleetSummary {
+        proxies,
+        converged: value(Figure::P50, &|fleet| Some(fleet.proxies.converged as f64)),
+        never: all.iter().map(|fleet| fleet.proxies.never).max().unwrap_or(0),
+        connect_us: of_trials.times(|fleet| Some(fleet.connect_us.clone())),
+        first_configuration_us: first_configuration,
+        convergence_us: convergence,
+        changes: of_trials.changes(),
+        outages: of_trials.outages(),
+        duration_s: value(Figure::Cpu, &|fleet| Some(fleet.duration_s)),
+        written_s: value(Figure::Cpu, &|fleet| Some(fleet.mesh.as_ref()?.written_s)),
+        bytes_received: value(Figure::Network, &|fleet| Some(fleet.bytes_received as f64)),
+        bytes_per_proxy: table(FleetFigure::BytesPerProxy),
+        pushes_per_proxy: value(Figure::Network, &|fleet| {
+            per_proxy(fleet.pushes.values().map(|pushes| pushes.count).sum::<u64>() as f64, fleet)
+        }),
+        pushes: of_trials.pushes(),
+        rejections: all.iter().map(|fleet| fleet.rejections).sum(),
+        violations: all.iter().flat_map(|fleet| &fleet.violations).fold(
+            BTreeMap::new(),
+            |mut sums, (kind, count)| {
+                *sums.entry(kind.clone()).or_default() += count;
+                sums
+            },
+        ),
+        istiod_cpu_s: table(FleetFigure::IstiodCpu),
+        istiod_cpu_cores: value(Figure::Cpu, &|fleet| {
+            let cpu_s = fleet.of_istiods(|istiod| istiod.cpu_s)?;
+            (fleet.duration_s > 0.0).then(|| cpu_s / fleet.duration_s)
+        }),
+        istiod_cpu_connecting_s: value(Figure::Cpu, &|fleet| {
+            fleet.of_istiods(|istiod| istiod.cpu_connecting_s)
+        }),
+        istiod_cpu_changing_s: value(Figure::Cpu, &|fleet| fleet.of_istiods(|istiod| istiod.cpu_changing_s)),
+        istiod_memory_bytes: table(FleetFigure::IstiodMemory),
+        api_cpu_s: value(Figure::Cpu, &|fleet| fleet.of_api(|one| one.cpu_s)),
+        istiod_chain_ms: of_trials.chain(),
+        fleet_cpu_cores: value(Figure::Cpu, &|fleet| {
+            (fleet.duration_s > 0.0).then(|| fleet.fleet.cpu_s / fleet.duration_s)
+        }),
+        fleet_memory_bytes: value(Figure::Memory, &|fleet| Some(fleet.fleet.memory_peak_bytes as f64)),
+        // Late or not, it says how late.
+        fleet_lag_p99_us: estimate(
+            all.iter().filter_map(|fleet| fleet::of_times(&fleet.fleet.lag_us, Figure::P99)),
+        ),
+    })
+}
+
+/// Trials of a cell.
+struct OfTrials<'a> {
+    trials: &'a [&'a TrialRecord],
+}
+
+impl OfTrials<'_> {
+    /// Results of the trials in which a figure is usable, one per repeat.
+    fn usable(&self, figure: Figure) -> Vec<&FleetResult> {
+        usable(self.trials, figure).into_iter().filter_map(TrialRecord::fleet).collect()
+    }
+
+    fn estimate(&self, figure: Figure, read: &dyn Fn(&FleetResult) -> Option<f64>) -> Option<Estimate> {
+        estimate(self.usable(figure).into_iter().filter_map(read))
+    }
+
+    /// A distribution over the trials. Its greatest value is the mean of the trials' greatest ones.
+    fn times(&self, read: impl Fn(&FleetResult) -> Option<HistogramSummary>) -> FleetTimes {
+        let of_figure = |figure: Figure| -> Vec<HistogramSummary> {
+            let all = self.usable(figure).into_iter().filter_map(&read);
+            all.filter(|times| times.requests() > 0).collect()
+        };
+        let by_figure = Figure::ALL.map(of_figure);
+        let times = |figure: Figure| by_figure[figure as usize].iter().collect::<Vec<&HistogramSummary>>();
+        let percentiles = percentiles_alone(times);
+        let greatest: Option<Vec<f64>> = times(Figure::Max).iter().map(|times| times.max).collect();
+        FleetTimes {
+            p50: percentiles.and_then(|all| all.p50),
+            p90: percentiles.and_then(|all| all.p90),
+            p99: percentiles.and_then(|all| all.p99),
+            last: greatest.and_then(|all| estimate(all.into_iter())),
+            count: times(Figure::P50).iter().map(|times| times.count).sum(),
+            never: times(Figure::P50).iter().map(|times| times.censored).sum(),
+        }
+    }
+
+    fn changes(&self) -> Vec<FleetChangeSummary> {
+        let all = || self.trials.iter().filter_map(|trial| trial.fleet()).flat_map(|fleet| &fleet.changes);
+        let mut kinds: Vec<&str> = Vec::new();
+        for change in all() {
+            if !kinds.contains(&change.kind.as_str()) {
+                kinds.push(&change.kind);
+            }
+        }
+        let of_kind = |kind: &str| {
+            let own = || all().filter(|change| change.kind == kind);
+            let mut times = self.times(|fleet| of_kind(fleet, kind));
+            let last = |fleet: &FleetResult| fleet::last(fleet, |other| other == kind);
+            times.last = times.last.and_then(|_| self.estimate(Figure::Max, &last));
+            FleetChangeSummary {
+                kind: kind.to_owned(),
+                changes: own().count(),
+                expected: own().map(|change| change.expected).max().unwrap_or(0),
+                failed: own().filter(|change| change.failure.is_some()).count(),
+                convergence_us: times,
+            }
+        };
+        kinds.into_iter().map(of_kind).collect()
+    }
+
+    fn outages(&self) -> Vec<FleetOutageSummary> {
+        let all = || self.trials.iter().filter_map(|trial| trial.fleet()).flat_map(|fleet| &fleet.cut_off);
+        let mut causes: Vec<&str> = Vec::new();
+        for outage in all() {
+            if !causes.contains(&outage.cause.as_str()) {
+                causes.push(&outage.cause);
+            }
+        }
+        let of_cause = |cause: &str| {
+            let own = |fleet: &FleetResult| {
+                let parts = fleet.cut_off.iter().filter(|outage| outage.cause == cause);
+                fleet::merged(parts.map(|outage| &outage.recovery_us))
+            };
+            FleetOutageSummary {
+                cause: cause.to_owned(),
+                proxies: all()
+                    .filter(|outage| outage.cause == cause)
+                    .map(|outage| outage.proxies)
+                    .max()
+                    .unwrap_or(0),
+                recovery_us: self.times(own),
+            }
+        };
+        causes.into_iter().map(of_cause).collect()
+    }
+
+    fn pushes(&self) -> BTreeMap<String, FleetPushSummary> {
+        let fleets = self.usable(Figure::Network);
+        let kinds: BTreeSet<&String> = fleets.iter().flat_map(|fleet| fleet.pushes.keys()).collect();
+        let of_kind = |kind: &String| {
+            let count = |read: fn(&FleetPushes) -> u64| {
+                estimate(fleets.iter().map(|fleet| fleet.pushes.get(kind).map_or(0, read) as f64))
+            };
+            let summary = FleetPushSummary {
+                count: count(|pushes| pushes.count),
+                bytes: count(|pushes| pushes.bytes),
+                resources: count(|pushes| pushes.resources),
+            };
+            (kind.clone(), summary)
+        };
+        kinds.into_iter().map(of_kind).collect()
+    }
+
+    /// Mean of each stage over all istiods.
+    fn chain(&self) -> BTreeMap<String, Estimate> {
+        let fleets = self.usable(Figure::P50);
+        let stages: BTreeSet<&String> = fleets
+            .iter()
+            .flat_map(|fleet| &fleet.control_plane)
+            .flat_map(|figures| figures.chain.keys())
+            .collect();
+        let mean_ms = |fleet: &FleetResult, stage: &String| {
+            let parts = fleet.control_plane.iter().filter_map(|figures| figures.chain.get(stage));
+            let (count, sum) =
+                parts.fold((0, 0.0), |(count, sum), part| (count + part.count, sum + part.sum));
+            (count > 0).then(|| sum / count as f64 * 1000.0)
+        };
+        let of_stage = |stage: &String| {
+            let values = fleets.iter().filter_map(|fleet| mean_ms(fleet, stage));
+            Some((stage.clone(), estimate(values)?))
+        };
+        stages.into_iter().filter_map(of_stage).collect()
+    }
+}
