@@ -30,4 +30,7 @@ pub struct ProxySpec {
     pub dns_capture: bool,
     /// Ztunnels: it asks for addresses only as it needs them.
     pub on_demand: bool,
+    /// Ztunnels on demand: the addresses that they ask for once connected, such as `network/10.0.0.1` or
+    /// `namespace/host.name`.
+    pub demands: Vec<String>,
 }

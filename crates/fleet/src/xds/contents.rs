@@ -1,0 +1,116 @@
+//! What a response brings, in names.
+
+use super::event::Violation;
+use super::holding::{Entry, Reference};
+use super::marks::{MarkId, Marks};
+use super::names::{NameId, Names};
+use super::resource_type::ResourceType;
+use super::scan::Scan;
+use super::subscription::Subscription;
+
+/// What a response brings.
+pub(super) struct Contents {
+    /// Length of its body.
+    pub(super) bytes: u64,
+    /// For [`Names::leave_reader`].
+    pub(super) epoch: u32,
+    /// Type URL of the response.
+    pub(super) type_url: Option<String>,
+    /// State of the world: its version.
+    pub(super) version: Box<str>,
+    pub(super) nonce: Box<str>,
+    pub(super) entries: Vec<Entry>,
+    pub(super) references: Vec<Reference>,
+    pub(super) removed: Vec<NameId>,
+    /// Number of resources.
+    pub(super) resources: u32,
+    /// Each kind once.
+    pub(super) violations: Vec<Violation>,
+    /// Search for marks; absent where none of the type is expected.
+    pub(super) scan: Option<Scan>,
+    /// Type of the resources, from the first of them.
+    pub(super) resource_type: Option<ResourceType>,
+}
+
+impl Contents {
+    pub(super) fn new(bytes: u64, epoch: u32) -> Self {
+        Self {
+            bytes,
+            epoch,
+            type_url: None,
+            version: Box::default(),
+            nonce: Box::default(),
+            entries: Vec::new(),
+            references: Vec::new(),
+            removed: Vec::new(),
+            resources: 0,
+            violations: Vec::new(),
+            scan: None,
+            resource_type: None,
+        }
+    }
+
+    /// Notes a violation.
+    pub(super) fn violate(&mut self, violation: Violation) {
+        if !self.violations.contains(&violation) {
+            self.violations.push(violation);
+        }
+    }
+
+    /// Sorts all, and notes resources that are there twice.
+    pub(super) fn settle(&mut self) {
+        self.entries.sort_unstable();
+        self.references.sort_unstable();
+        self.references.dedup();
+        self.removed.sort_unstable();
+        self.removed.dedup();
+        let is_twice = self.entries.windows(2).any(|pair| pair[0].name == pair[1].name);
+        let is_removed = self.entries.iter().any(|entry| self.removed.binary_search(&entry.name).is_ok());
+        if is_twice || is_removed {
+            self.violate(Violation::DuplicateResource);
+        }
+    }
+
+    /// Why a proxy would reject the response.
+    pub(super) fn rejection(&self) -> Option<&'static str> {
+        self.violations.iter().find_map(|violation| match violation {
+            Violation::UndecodableResource => Some("a resource cannot be decoded"),
+            Violation::MissingName => Some("a resource has no name"),
+            Violation::DuplicateResource => Some("a resource is there twice"),
+            Violation::MixedTypes => Some("a resource is not of the type of the response"),
+            _ => None,
+        })
+    }
+
+    /// Leaves out the resources that are not subscribed to. Those that were are on their way rightly.
+    pub(super) fn keep_subscribed(&mut self, subscription: &mut Subscription, names: &Names) {
+        let mut is_violated = false;
+        let subscribed = &subscription.names;
+        let mut position = 0;
+        self.entries.retain(|entry| {
+            position += subscribed[position..].partition_point(|name| *name < entry.name);
+            let is_subscribed = subscribed.get(position) == Some(&entry.name);
+            is_violated |= !is_subscribed && !subscription.was_dropped(names.text(entry.name));
+            is_subscribed
+        });
+        if is_violated {
+            self.violate(Violation::UnsubscribedResource);
+        }
+        let entries = &self.entries;
+        subscription.absent.retain(|name| entries.binary_search_by_key(name, |entry| entry.name).is_err());
+        let absent = self.removed.iter().filter(|name| subscription.names.binary_search(name).is_ok());
+        subscription.absent.extend(absent);
+        subscription.absent.sort_unstable();
+        subscription.absent.dedup();
+    }
+
+    /// The search for marks, also where the response has no resources.
+    pub(super) fn scan_of(
+        &mut self,
+        resource_type: ResourceType,
+        expected: &[MarkId],
+        marks: &Marks,
+    ) -> Option<Scan> {
+        self.scan.take().or_else(|| Scan::new(resource_type, expected, marks))
+    }
+}

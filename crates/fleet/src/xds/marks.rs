@@ -1,0 +1,122 @@
+//! Marks: bytes that say that a change has arrived.
+
+use super::resource_type::ResourceType;
+use aho_corasick::{AhoCorasick, MatchKind};
+use memchr::memmem::Finder;
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+/// Content by which the arrival of a change is known.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mark {
+    /// Type of the resources that are searched.
+    pub resource_type: ResourceType,
+    /// Whether the change brings the content or takes it away.
+    pub presence: Presence,
+    /// Only resources with this name or with a name that ends so. Absent: any.
+    pub resource: Option<String>,
+    /// Bytes in the resource. Empty: the resource itself is the content.
+    pub needle: Vec<u8>,
+}
+
+/// Whether content is to be there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Presence {
+    /// It arrives when a resource with the content does.
+    Present,
+    /// It arrives when the resource does without the content, or is removed. In the state-of-the-world variant a type of which
+    /// every response is whole has the mark also when no resource has the content. Without a name, removed resources are those
+    /// that have the content in their names.
+    Gone,
+}
+
+/// A mark in [`Marks`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
+pub struct MarkId(pub u32);
+
+/// The open marks, of which each session expects some. Cloning is cheap, so that threads can have a copy each.
+#[derive(Clone, Debug, Default)]
+pub struct Marks {
+    open: BTreeMap<MarkId, Arc<OpenMark>>,
+    next: u32,
+    searchers: [OnceLock<Arc<Searcher>>; ResourceType::ALL.len()],
+}
+
+impl Marks {
+    /// None open.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Opens a mark.
+    pub fn open(&mut self, mark: Mark) -> MarkId {
+        let id = MarkId(self.next);
+        self.next += 1;
+        self.searchers[mark.resource_type as usize] = OnceLock::new();
+        let finder = Finder::new(&mark.needle).into_owned();
+        self.open.insert(id, Arc::new(OpenMark { mark, finder }));
+        id
+    }
+
+    /// Closes a mark: no session finds it any longer.
+    pub fn close(&mut self, id: MarkId) {
+        if let Some(closed) = self.open.remove(&id) {
+            self.searchers[closed.mark.resource_type as usize] = OnceLock::new();
+        }
+    }
+
+    /// The mark, if it is open.
+    #[must_use]
+    pub fn get(&self, id: MarkId) -> Option<&Mark> {
+        self.open.get(&id).map(|open| &open.mark)
+    }
+
+    pub(super) fn find(&self, id: MarkId) -> Option<&Arc<OpenMark>> {
+        self.open.get(&id)
+    }
+
+    /// Searches for all open marks of a type at once.
+    pub(super) fn searcher(&self, resource_type: ResourceType) -> Arc<Searcher> {
+        let searcher = self.searchers[resource_type as usize].get_or_init(|| {
+            let of_type = self.open.iter().filter(|(_, open)| open.mark.resource_type == resource_type);
+            Arc::new(Searcher::new(of_type.map(|(id, open)| (*id, &open.mark.needle[..]))))
+        });
+        Arc::clone(searcher)
+    }
+}
+
+/// A mark that is being looked for.
+#[derive(Debug)]
+pub(super) struct OpenMark {
+    pub(super) mark: Mark,
+    pub(super) finder: Finder<'static>,
+}
+
+impl OpenMark {
+    /// The mark is about resources of this name.
+    pub(super) fn is_about(&self, name: &str) -> bool {
+        self.mark.resource.as_deref().is_none_or(|resource| name.ends_with(resource))
+    }
+}
+
+/// Finds many needles in one pass.
+#[derive(Debug)]
+pub(super) struct Searcher {
+    automaton: Option<AhoCorasick>,
+    ids: Vec<MarkId>,
+}
+
+impl Searcher {
+    fn new<'a>(needles: impl Iterator<Item = (MarkId, &'a [u8])>) -> Self {
+        let (ids, needles): (Vec<_>, Vec<_>) = needles.filter(|(_, needle)| !needle.is_empty()).unzip();
+        // It fails only where the needles together are too long for its tables: each is searched on its own then.
+        let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(needles).ok();
+        Self { automaton, ids }
+    }
+
+    /// The automaton, where there is one, and the marks of its patterns.
+    pub(super) fn parts(&self) -> Option<(&AhoCorasick, &[MarkId])> {
+        self.automaton.as_ref().map(|automaton| (automaton, &self.ids[..]))
+    }
+}

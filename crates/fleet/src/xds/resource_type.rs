@@ -1,0 +1,110 @@
+//! Types of resources that a proxy subscribes to.
+
+/// A type of resource.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
+#[repr(u8)]
+pub enum ResourceType {
+    /// CDS.
+    Clusters,
+    /// EDS.
+    Endpoints,
+    /// LDS.
+    Listeners,
+    /// RDS.
+    Routes,
+    /// SDS.
+    Secrets,
+    /// ECDS.
+    ExtensionConfigs,
+    /// NDS: the name table of a sidecar's agent.
+    NameTables,
+    /// Workloads as a waypoint reads them, for metadata of its peers.
+    Workloads,
+    /// Workloads and services as a ztunnel reads them.
+    Addresses,
+    /// Policies as a ztunnel reads them.
+    Authorizations,
+}
+
+impl ResourceType {
+    /// Every type.
+    pub const ALL: [Self; 10] = [
+        Self::Clusters,
+        Self::Endpoints,
+        Self::Listeners,
+        Self::Routes,
+        Self::Secrets,
+        Self::ExtensionConfigs,
+        Self::NameTables,
+        Self::Workloads,
+        Self::Addresses,
+        Self::Authorizations,
+    ];
+
+    /// Short name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clusters => "cds",
+            Self::Endpoints => "eds",
+            Self::Listeners => "lds",
+            Self::Routes => "rds",
+            Self::Secrets => "sds",
+            Self::ExtensionConfigs => "ecds",
+            Self::NameTables => "nds",
+            Self::Workloads => "workloads",
+            Self::Addresses => "addresses",
+            Self::Authorizations => "authorizations",
+        }
+    }
+
+    /// The type with a short name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|resource_type| resource_type.name() == name)
+    }
+
+    /// Type URL on the wire.
+    #[must_use]
+    pub fn url(self) -> &'static str {
+        match self {
+            Self::Clusters => "type.googleapis.com/envoy.config.cluster.v3.Cluster",
+            Self::Endpoints => "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment",
+            Self::Listeners => "type.googleapis.com/envoy.config.listener.v3.Listener",
+            Self::Routes => "type.googleapis.com/envoy.config.route.v3.RouteConfiguration",
+            Self::Secrets => "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret",
+            Self::ExtensionConfigs => "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig",
+            Self::NameTables => "type.googleapis.com/istio.networking.nds.v1.NameTable",
+            Self::Workloads => "type.googleapis.com/istio.workload.Workload",
+            Self::Addresses => "type.googleapis.com/istio.workload.Address",
+            Self::Authorizations => "type.googleapis.com/istio.security.Authorization",
+        }
+    }
+
+    /// The type with a type URL.
+    #[must_use]
+    pub fn from_url(url: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|resource_type| resource_type.url().as_bytes() == url)
+    }
+
+    /// Named by other resources: clusters or listeners. The rest are subscribed to as a whole.
+    #[must_use]
+    pub fn is_named(self) -> bool {
+        matches!(self, Self::Endpoints | Self::Routes | Self::Secrets | Self::ExtensionConfigs)
+    }
+
+    /// A response in the state-of-the-world variant has all resources of the type.
+    pub(super) fn is_whole_in_state_of_the_world(self) -> bool {
+        !self.is_named()
+    }
+
+    /// istiod answers every request for it. It answers none for secrets that it does not find or may not send.
+    pub(super) fn is_always_answered(self) -> bool {
+        !matches!(self, Self::Secrets | Self::ExtensionConfigs)
+    }
+
+    /// Resources have names. The one name table has none.
+    pub(super) fn has_names(self) -> bool {
+        self != Self::NameTables
+    }
+}
