@@ -18,6 +18,7 @@ mod many_objects;
 mod modes;
 #[path = "../arrangement/observation.rs"]
 mod observation;
+mod population;
 mod prepared;
 #[allow(dead_code, reason = "shared with the test of arrangements, which burns CPU too")]
 #[path = "../arrangement/programs.rs"]
@@ -49,6 +50,10 @@ const EVERYWHERE: &[(&str, Case)] = &[
     (
         "two_hundred_services_are_written_and_removed",
         many_objects::two_hundred_services_are_written_and_removed,
+    ),
+    (
+        "a_population_is_written_taken_over_and_removed",
+        population::a_population_is_written_taken_over_and_removed,
     ),
     ("keys_are_closed_to_others", remains::keys_are_closed_to_others),
     ("what_extra_makes_elsewhere_goes_with_its_trial", extra::what_extra_makes_elsewhere_goes_with_its_trial),

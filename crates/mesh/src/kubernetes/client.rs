@@ -144,6 +144,10 @@ impl ApiClient {
         self.mapper().collection(object)
     }
 
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     pub(super) fn mapper(&self) -> MutexGuard<'_, RestMapper> {
         self.mapper.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -162,7 +166,7 @@ impl ApiClient {
     }
 
     /// A failed stop check explains more than a connection that cannot be opened.
-    fn explain(&self, error: ApiError) -> ApiError {
+    pub(super) fn explain(&self, error: ApiError) -> ApiError {
         match (error.code, self.check_not_stopped()) {
             (None, Err(cause)) => ApiError { reason: in_one_line(&cause), ..error },
             _ => error,
@@ -226,7 +230,7 @@ impl ApiClient {
 
     /// Runs `work` on the client's thread and passes its items to `on_item`, until its end. Fails with `on_item`, with the
     /// stop check, or if the next item takes longer than `timeout`, and then cancels `work`.
-    fn wait<T: Send + 'static>(
+    pub(super) fn wait<T: Send + 'static>(
         &self,
         timeout: Duration,
         work: impl Stream<Item = T> + Send + 'static,

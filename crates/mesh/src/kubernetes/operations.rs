@@ -63,12 +63,9 @@ impl ApiClient {
     /// [`Self::apply`], which looks for existing objects. Returns them as the API has them, in the same order.
     /// `on_progress` gets the number written so far.
     pub fn create(&self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<Vec<Value>> {
-        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let requests = objects.iter().map(|object| {
-            let (reference, body) = (ObjectRef::from_object(object)?, object.to_string().into_bytes());
-            let request = Request::new(self.collection(&reference)).create(&params, body);
             let on_already_exists = Some(Box::new(self.apply_request(object, &apply_params())?));
-            Ok(ApiRequest { on_already_exists, ..ApiRequest::new(format!("create {reference}"), request)? })
+            Ok(ApiRequest { on_already_exists, ..self.create_request(object)? })
         });
         let responses = self.send_each(requests, OnError::Stop, on_progress)?;
         responses.iter().map(|response| parse(response)).collect()
@@ -76,15 +73,38 @@ impl ApiClient {
 
     /// Sets the `status` of existing objects: each value names its object and has a field `status`.
     pub fn apply_status(&self, objects: &[Value]) -> Result<()> {
-        let params = PatchParams::default();
-        let requests = objects.iter().map(|object| {
-            let reference = ObjectRef::from_object(object)?;
-            let patch = Patch::Merge(json!({"status": object["status"]}));
-            let resource = Request::new(self.collection(&reference));
-            let request = resource.patch_subresource("status", &reference.name, &params, &patch);
-            ApiRequest::new(format!("set the status of {reference}"), request)
-        });
-        self.send_all(requests).map(drop)
+        self.set_status(objects, &|_| ())
+    }
+
+    /// The same; `on_progress` gets the number written so far.
+    pub fn set_status(&self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<()> {
+        let requests = objects.iter().map(|object| self.status_request(object));
+        self.send_each(requests, OnError::Stop, on_progress).map(drop)
+    }
+
+    pub(super) fn status_request(&self, object: &Value) -> Result<ApiRequest> {
+        let reference = ObjectRef::from_object(object)?;
+        let patch = Patch::Merge(json!({"status": object["status"]}));
+        let resource = Request::new(self.collection(&reference));
+        let request = resource.patch_subresource("status", &reference.name, &PatchParams::default(), &patch);
+        ApiRequest::new(format!("set the status of {reference}"), request)
+    }
+
+    pub(super) fn create_request(&self, object: &Value) -> Result<ApiRequest> {
+        let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
+        let (reference, body) = (ObjectRef::from_object(object)?, object.to_string().into_bytes());
+        let request = Request::new(self.collection(&reference)).create(&params, body);
+        ApiRequest::new(format!("create {reference}"), request)
+    }
+
+    pub(super) fn delete_request(&self, object: &ObjectRef) -> Result<ApiRequest> {
+        let params = DeleteParams {
+            grace_period_seconds: Some(0),
+            propagation_policy: Some(PropagationPolicy::Background),
+            ..DeleteParams::default()
+        };
+        let request = Request::new(self.collection(object)).delete(&object.name, &params);
+        Ok(ApiRequest::new(format!("delete {object}"), request)?.ignoring_not_found())
     }
 
     pub fn get(&self, object: &ObjectRef) -> Result<Option<Value>> {
@@ -103,15 +123,7 @@ impl ApiClient {
 
     /// Deletes objects without grace period, ignoring absent ones. Returns the first error after deleting the others.
     pub fn delete(&self, objects: &[ObjectRef], on_progress: &dyn Fn(usize)) -> Result<()> {
-        let params = DeleteParams {
-            grace_period_seconds: Some(0),
-            propagation_policy: Some(PropagationPolicy::Background),
-            ..DeleteParams::default()
-        };
-        let requests = objects.iter().map(|object| {
-            let request = Request::new(self.collection(object)).delete(&object.name, &params);
-            Ok(ApiRequest::new(format!("delete {object}"), request)?.ignoring_not_found())
-        });
+        let requests = objects.iter().map(|object| self.delete_request(object));
         self.send_each(requests, OnError::Continue, on_progress).map(drop)
     }
 

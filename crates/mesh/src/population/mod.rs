@@ -6,13 +6,18 @@
 
 mod configuration;
 mod proxies;
+mod remove;
 mod services;
+mod write;
 
 pub use proxies::Proxy;
+pub use remove::{Removed, remove};
 pub use services::HeldService;
+pub use write::Written;
 
 use crate::Result;
 use crate::istio::objects::{ingress, waypoint};
+use crate::kubernetes::labelled::Kind;
 use crate::kubernetes::workloads::{Membership, Replica, ServicePort, namespace, service_account};
 use experiment::environment::EnvironmentError;
 use experiment::settings::fleet::{FleetSettings, ProxyKind};
@@ -36,6 +41,26 @@ pub(crate) const LAST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 const MAX_PODS: usize = 100_000;
 /// One service in this number is headless.
 const HEADLESS_EVERY: usize = 20;
+/// Namespaced kinds that a population and its changes consist of, in the order of their writing.
+const KINDS: [Kind; 15] = [
+    ("v1", "ServiceAccount"),
+    ("v1", "Secret"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("v1", "Service"),
+    ("v1", "Pod"),
+    ("discovery.k8s.io/v1", "EndpointSlice"),
+    ("gateway.networking.k8s.io/v1", "Gateway"),
+    ("networking.istio.io/v1", "DestinationRule"),
+    ("networking.istio.io/v1", "Gateway"),
+    ("networking.istio.io/v1", "ServiceEntry"),
+    ("networking.istio.io/v1", "Sidecar"),
+    ("networking.istio.io/v1", "VirtualService"),
+    ("security.istio.io/v1", "AuthorizationPolicy"),
+    ("security.istio.io/v1", "PeerAuthentication"),
+];
+/// Those that changes write, whether the population has any or not.
+const CHANGED_KINDS: [&str; 4] = ["DestinationRule", "ServiceEntry", "VirtualService", "AuthorizationPolicy"];
 const GATEWAY_PORTS: [ServicePort; 1] = [ServicePort { name: "https", port: ingress::PORT }];
 const WAYPOINT_PORTS: [ServicePort; 1] = [ServicePort { name: "mesh", port: crate::names::HBONE_PORT }];
 
