@@ -21,7 +21,7 @@ const WANTED: [Figure; 6] =
 fn is_disturbed(trial: &TrialRecord) -> bool {
     let spoiling = || trial.verdict.reasons_with_figures().filter(|(_, figures)| !figures.is_empty());
     let kinds = || spoiling().map(|(reason, _)| kind_of(reason));
-    let of_the_machine = |kind: &str| matches!(kind, OTHER_PROCESSES | SCHEDULE_LAG);
+    let of_the_machine = |kind: &str| matches!(kind, OTHER_PROCESSES | SCHEDULE_LAG | FLEET_LATE);
     let by_others = kinds().any(|kind| kind == OTHER_PROCESSES);
     trial.outcome == TrialOutcome::Finished
         && kinds().next().is_some()
@@ -31,6 +31,8 @@ fn is_disturbed(trial: &TrialRecord) -> bool {
 
 const OTHER_PROCESSES: &str = "other-processes";
 const SCHEDULE_LAG: &str = "schedule-lag";
+/// The same of a fleet.
+const FLEET_LATE: &str = "fleet-late";
 
 /// Share of the machine's CPUs: above it no CPU was left.
 pub(crate) const FULL_MACHINE: f64 = 0.9;
@@ -38,7 +40,8 @@ pub(crate) const FULL_MACHINE: f64 = 0.9;
 /// Whether the generator was late in a trial, for whatever reason but other processes.
 pub(crate) fn is_late(trial: &TrialRecord) -> bool {
     let reasons = || trial.verdict.reasons.iter().map(|reason| kind_of(reason));
-    reasons().any(|kind| kind == "schedule-lag") && reasons().all(|kind| kind != "other-processes")
+    reasons().any(|kind| matches!(kind, SCHEDULE_LAG | FLEET_LATE))
+        && reasons().all(|kind| kind != "other-processes")
 }
 
 /// Whether the experiment itself left no CPU to the generator.

@@ -70,6 +70,20 @@ pub enum FleetAsk {
     },
 }
 
+impl FleetAsk {
+    /// The change that it is a part of, such as `istiod-restart`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::IstiodRestart => "istiod-restart",
+            Self::IstiodAdded => "istiod-added",
+            Self::IstiodRemoved => "istiod-removed",
+            Self::LinkDown { .. } => "link-down",
+            Self::LinkUp { .. } => "link-up",
+        }
+    }
+}
+
 /// The environment's answer to a [`FleetAsk`]: one JSON object on a line of the fleet's standard input, once it is done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -1,11 +1,13 @@
 //! Drivers of a trial and their generators: how each is started, when, and what its result says.
 
+use super::fleet;
 use experiment::environment::deploy::{
     Argument, DriverEnd, DriverLoad, DriverResult, DriverStart, DriverVerb,
 };
 use experiment::environment::{SentLoad, TCP_REQUEST_BYTES, in_one_line};
-use experiment::schema::LoadResult;
-use experiment::topology::Workload;
+use experiment::schema::{FleetResult, LoadResult};
+use experiment::settings::fleet::FleetSettings;
+use experiment::topology::{DriverPlacement, Workload};
 use experiment::units::format_duration;
 use experiment::{PlannedTrial, Protocol};
 use jiff::Timestamp;
@@ -57,6 +59,11 @@ impl DriverRun {
         self.result.as_ref().ok()?.load()
     }
 
+    /// Result of its fleet.
+    pub(super) fn fleet(&self) -> Option<&FleetResult> {
+        self.result.as_ref().ok()?.fleet()
+    }
+
     /// Whether this component is one of its generators.
     pub(super) fn has_generator(&self, component: &str) -> bool {
         self.generators.iter().any(|generator| generator.name == component)
@@ -90,8 +97,11 @@ pub(super) fn generator_count(planned: &PlannedTrial) -> usize {
     topology.drivers.iter().map(|driver| topology.workloads[driver.at].replicas).sum()
 }
 
-/// Every generator of every driver. Several are held until all are ready.
+/// Every generator of every driver, or the fleet. Several are held until all are ready.
 pub(super) fn starts(planned: &PlannedTrial) -> Vec<DriverStart> {
+    if let Some(settings) = &planned.fleet {
+        return fleet_starts(planned, settings);
+    }
     let topology = &planned.spec.topology;
     let held = generator_count(planned) > 1;
     let mut starts = Vec::new();
@@ -110,6 +120,18 @@ pub(super) fn starts(planned: &PlannedTrial) -> Vec<DriverStart> {
         }));
     }
     starts
+}
+
+fn fleet_starts(planned: &PlannedTrial, settings: &FleetSettings) -> Vec<DriverStart> {
+    let drivers = planned.spec.topology.drivers.iter();
+    let start = |driver: &DriverPlacement| DriverStart {
+        driver: driver.name.clone(),
+        generator: driver.name.clone(),
+        pod: 0,
+        verb: DriverVerb::Fleet,
+        arguments: fleet::arguments(settings),
+    };
+    drivers.map(start).collect()
 }
 
 /// What a generator takes of its driver's load. Seconds are merged exactly.

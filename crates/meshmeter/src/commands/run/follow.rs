@@ -2,6 +2,7 @@
 
 use super::context::RunContext;
 use super::drivers::{self, DriverRun, GeneratorRun};
+use super::fleet;
 use super::progress::RunProgress;
 use super::verdict::Ending;
 use experiment::PlannedTrial;
@@ -185,21 +186,29 @@ impl Follower<'_> {
 
     /// What is still waited for though its time is over, as words that end the trial.
     fn overdue(&self, now: Duration, started_at: Duration) -> Option<Ending> {
-        let PlannedTrial { warmup, duration, timeout, .. } = *self.planned;
         let since = |start: Duration| now.saturating_sub(start);
         if self.is_held() {
             let waited = since(started_at);
             let generator = self.generators.iter().find(|generator| !generator.is_ready)?;
-            let is_late = waited > timeout + READY_TIMEOUT;
+            let is_late = waited > self.planned.timeout + READY_TIMEOUT;
             return is_late.then(|| {
                 self.lost(generator, &format!("was not ready after {:.0} s", waited.as_secs_f64()))
             });
         }
-        let lead = self.released_at.map_or(Duration::ZERO, |_| drivers::start_lead(self.planned));
-        let longest = lead + warmup + duration + 2 * timeout + DRIVER_EXIT_TIMEOUT;
+        let longest = self.longest();
         let generator = self.generators.iter().find(|generator| generator.is_running())?;
         let is_late = since(self.released_at.unwrap_or(started_at)) > longest;
         is_late.then(|| self.lost(generator, "did not end in time"))
+    }
+
+    /// Time from their start after which drivers are taken to hang.
+    fn longest(&self) -> Duration {
+        if let Some(settings) = &self.planned.fleet {
+            return fleet::longest(settings);
+        }
+        let PlannedTrial { warmup, duration, timeout, .. } = *self.planned;
+        let lead = self.released_at.map_or(Duration::ZERO, |_| drivers::start_lead(self.planned));
+        lead + warmup + duration + 2 * timeout + DRIVER_EXIT_TIMEOUT
     }
 
     /// The end of a trial by a generator, `how` as words that continue after its name.
@@ -227,7 +236,11 @@ impl Follower<'_> {
             }
             DriverEventKind::Load(LoadEvent::WindowClosed)
             | DriverEventKind::Fleet(FleetProgress::WindowClosed) => self.close_window(),
-            DriverEventKind::Fleet(FleetProgress::Ask(ask)) => self.deployment.act(&name, &ask),
+            DriverEventKind::Fleet(FleetProgress::Ask(ask)) => {
+                progress.fleet(&FleetProgress::Ask(ask.clone()));
+                self.deployment.act(&name, &ask);
+            }
+            DriverEventKind::Fleet(event) => progress.fleet(&event),
             DriverEventKind::Load(LoadEvent::Second(point)) => {
                 generator.unanswered_seconds =
                     if point.completed == 0 { generator.unanswered_seconds + 1 } else { 0 };
@@ -239,8 +252,7 @@ impl Follower<'_> {
                 | LoadEvent::Connecting
                 | LoadEvent::WarmingUp
                 | LoadEvent::SecondDetail(_),
-            )
-            | DriverEventKind::Fleet(_) => {}
+            ) => {}
             DriverEventKind::Message(message) => generator.last_message = Some(message),
             DriverEventKind::Ended(end) => {
                 let reason = early_end(&end, self.planned, generator.last_message.as_deref());
@@ -346,7 +358,8 @@ impl Follower<'_> {
             return now.saturating_sub(killed_at) > KILL_TIMEOUT;
         }
         let waited = now.saturating_sub(self.interrupted_at.unwrap_or(now));
-        if waited <= self.planned.timeout + DRIVER_EXIT_TIMEOUT {
+        let of_its_own = self.planned.fleet.as_deref().map_or(self.planned.timeout, fleet::exit_timeout);
+        if waited <= of_its_own + DRIVER_EXIT_TIMEOUT {
             return false;
         }
         self.killed_at = Some(now);

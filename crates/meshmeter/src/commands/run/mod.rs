@@ -2,7 +2,7 @@
 //!
 //! Experiment → plan → a lab of its own → trial after trial, each on the disk as it ends → summary → report.
 //! `coordinator.rs` goes from one trial to the next, `trial.rs` runs one on a deployment, `follow.rs` follows its drivers,
-//! `verdict.rs` decides whether its figures may be used. All of them know environments as an interface; only `on_lab.rs`
+//! `fleet.rs` is what differs for a fleet, `verdict.rs` decides whether its figures may be used. All of them know environments as an interface; only `on_lab.rs`
 //! knows the lab. `pacing.rs` chooses how the generators wait, `calibrate.rs` measures what the machine resolves.
 
 pub(super) mod calibrate;
@@ -12,6 +12,7 @@ mod coordinator;
 pub(super) mod drivers;
 mod failures;
 pub(super) mod files;
+mod fleet;
 mod follow;
 mod live;
 mod on_lab;

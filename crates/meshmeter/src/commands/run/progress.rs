@@ -1,7 +1,7 @@
 //! Progress of a run on standard error: a live line on a terminal, a line for each trial elsewhere.
 
 use experiment::environment::ProgressSink;
-use experiment::schema::{Retake, SeriesPoint, TrialRecord};
+use experiment::schema::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord};
 use experiment::units::format_duration;
 use experiment::{Plan, PlannedTrial};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -96,6 +96,24 @@ impl RunProgress {
         self.bar.set_message(format!("{what}  {completed}/s  p50 {}", time(p50_us)));
     }
 
+    /// Shows what a fleet does.
+    pub(super) fn fleet(&self, event: &FleetProgress) {
+        let doing = match event {
+            FleetProgress::Writing { written, of } => format!("writes the mesh: {written} of {of} objects"),
+            FleetProgress::Connecting { connected, complete, of } => {
+                format!("{connected} of {of} proxies connected, {complete} complete")
+            }
+            FleetProgress::Change { kind, number, reached, expected } => {
+                format!("change {number}, {kind}: {reached} of {expected} proxies reached")
+            }
+            FleetProgress::Ask(ask) => format!("waits for {}", ask.name()),
+            FleetProgress::Removing => "removes the mesh".to_owned(),
+            FleetProgress::WindowOpened | FleetProgress::WindowClosed | FleetProgress::Second(_) => return,
+        };
+        let message = self.bar.message();
+        self.bar.set_message(format!("{}  {doing}", first_part(&message)));
+    }
+
     pub(super) fn trial_ended(&mut self, planned: &PlannedTrial, record: &TrialRecord) {
         self.bar.inc(1);
         let verdict = &record.verdict;
@@ -106,7 +124,7 @@ impl RunProgress {
                 let but = reason.map_or_else(String::new, |reason| format!("  ({reason})"));
                 format!("p50 {}  p99 {}{but}", time(times.p50), time(times.p99))
             }
-            (None, _) => "no result".to_owned(),
+            (None, _) => record.fleet().map_or_else(|| "no result".to_owned(), of_fleet),
         };
         if self.live && record.verdict.valid {
             return;
@@ -150,6 +168,17 @@ pub(crate) fn in_lines() -> ProgressSink {
     })
 }
 
+/// `p99 212.000 ms  last 260.000 ms, 98 of 100 proxies converged`.
+fn of_fleet(fleet: &FleetResult) -> String {
+    let (proxies, times) = (&fleet.proxies, &fleet.convergence_us);
+    let times = if times.requests() == 0 {
+        String::new()
+    } else {
+        format!("p50 {}  p99 {}  last {}, ", time(times.p50), time(times.p99), time(times.max))
+    };
+    format!("{times}{} of {} proxies converged", proxies.converged, proxies.wanted)
+}
+
 /// What is being done, without how far it is.
 fn first_part(message: &str) -> &str {
     message.split("  ").next().unwrap_or_default()
@@ -163,12 +192,14 @@ fn shortened(line: &str) -> String {
 /// `sidecar at 1000/s, repeat 2`, or `sidecar at 1000/s, repeat 2, trial 3 again`.
 fn describe(planned: &PlannedTrial, retake: Option<&Retake>) -> String {
     let again = retake.map(|retake| format!(", trial {} again", retake.of + 1)).unwrap_or_default();
-    format!("{} at {}, repeat {}{again}", planned.mode, conditions(planned), planned.repeat + 1)
+    let preposition = if planned.load.is_fleet() { "with" } else { "at" };
+    format!("{} {preposition} {}, repeat {}{again}", planned.mode, conditions(planned), planned.repeat + 1)
 }
 
-/// `1000/s`, or with factors `1000/s, proxy.workers 2`.
+/// `1000/s`, `a fleet`, or with factors `1000/s, proxy.workers 2`.
 fn conditions(planned: &PlannedTrial) -> String {
     let strength = match (planned.load.rate, planned.load.clients) {
+        _ if planned.load.is_fleet() => experiment::plan::offered(&planned.load),
         (Some(rate), _) => format!("{rate}/s"),
         (None, Some(clients)) => format!("{clients} clients"),
         (None, None) => "no load".to_owned(),

@@ -151,7 +151,8 @@ pub(super) fn record(
     let gateways = usage.as_mut().map(|usage| std::mem::take(&mut usage.gateways)).unwrap_or_default();
     let counted = Counted::new(&drivers, &gateways, &services, &planned.spec.topology);
     let merged = drivers::merged_result(&drivers);
-    let limited = limited_gateways(planned, &gateways);
+    let mut limited = limited_gateways(planned, &gateways);
+    limited.extend(limited_istiods(planned, usage.as_ref()));
     let has_gateway = planned.spec.parts().entry != Entry::Direct;
     let scenario = has_gateway.then_some(planned.spec.ingress.scenario);
     let observed =
@@ -216,7 +217,7 @@ fn driver_records(
                 .map(|placement| topology.workloads[placement.target].qualified_name())
                 .unwrap_or_default(),
             result: driver.result().filter(|_| !is_single).cloned(),
-            fleet: driver.result.as_ref().ok().and_then(DriverResult::fleet).cloned(),
+            fleet: driver.fleet().cloned(),
             name: driver.name,
             verdict,
         }
@@ -229,6 +230,14 @@ fn limited_gateways(planned: &PlannedTrial, gateways: &[GatewayRecord]) -> Vec<S
     let spec = &planned.spec;
     let is_limited = spec.gateway.cpu_limit_cores.is_some() && spec.parts().entry != Entry::Direct;
     gateways.iter().filter(|_| is_limited).map(|gateway| gateway.name.clone()).collect()
+}
+
+/// istiods whose CPU limit the experiment sets.
+fn limited_istiods(planned: &PlannedTrial, usage: Option<&WindowUsage>) -> Vec<String> {
+    let is_limited = planned.spec.istio.istiod.cpu_limit_cores.is_some();
+    let components = usage.into_iter().flat_map(|usage| &usage.components).filter(|_| is_limited);
+    let istiods = components.filter(|component| component.name.starts_with("istiod"));
+    istiods.map(|component| component.name.clone()).collect()
 }
 
 fn service_record(count: ServiceCount, in_window: &[ServiceRate]) -> ServiceRecord {

@@ -4,6 +4,7 @@
 mod scenario;
 
 use super::drivers::DriverRun;
+use super::fleet;
 use experiment::environment::{Scenario, WindowUsage, in_one_line};
 use experiment::schema::{Figure, Figures, LoadResult, MachineUsage, PathProof, Role, Verdict};
 use statistics::merge::MergeError;
@@ -39,7 +40,7 @@ pub(super) struct Observed<'a> {
     pub scenario: Option<Scenario>,
     /// Usage in the window; absent where it was not read at both ends.
     pub usage: Option<&'a WindowUsage>,
-    /// Gateways with a CPU limit of their own: to reach it is what such a run is for.
+    /// Gateways and istiods with a CPU limit of their own: to reach it is what such a run is for.
     pub limited: &'a [String],
 }
 
@@ -49,8 +50,10 @@ pub(super) fn check_trial(
     drivers: &[DriverRun],
     merged: &Result<Option<LoadResult>, MergeError>,
 ) -> Verdict {
+    let fleet = drivers.iter().find_map(DriverRun::fleet);
     let mut verdict = match merged {
-        Ok(result) => result.as_ref().map(|result| result.verdict.clone()).unwrap_or_default(),
+        Ok(None) => fleet.map(fleet::verdict).unwrap_or_default(),
+        Ok(Some(result)) => result.verdict.clone(),
         Err(error) => {
             let mut verdict = Verdict::usable();
             verdict.spoil(format!("not-merged: {}", in_one_line(error)), Figures::all());
@@ -61,7 +64,7 @@ pub(super) fn check_trial(
         // Drivers differ by design, and their seconds are stored.
         verdict.notes.retain(|note| !note.starts_with("settings: ") && !note.starts_with("series: "));
     }
-    if drivers.iter().any(|driver| driver.result().is_some()) {
+    if drivers.iter().any(|driver| driver.result.is_ok()) {
         check_environment(observed, None, &mut verdict);
     }
     drivers.iter().for_each(|driver| check_scenario(observed, driver, &mut verdict));
@@ -82,7 +85,7 @@ pub(super) fn check_driver(observed: &Observed<'_>, driver: &DriverRun) -> Verdi
 
 /// Without the result of every driver, nothing is usable.
 fn require_results(drivers: &[DriverRun], mut verdict: Verdict) -> Verdict {
-    let without = drivers.iter().find(|driver| driver.result().is_none());
+    let without = drivers.iter().find(|driver| driver.result.is_err());
     if let Some(driver) = without.filter(|_| verdict.valid) {
         verdict.spoil(format!("failed: {} has no result", driver.name), Figures::all());
     }

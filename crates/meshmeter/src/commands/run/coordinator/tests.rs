@@ -148,6 +148,8 @@ fn run_plan(plan: &Plan, script: impl IntoIterator<Item = ScriptedTrial>) -> Ran
     Ran { planned, trials, requests: handle.requests(), elapsed, ended }
 }
 
+mod fleets;
+
 mod course {
     use super::*;
 

@@ -1,0 +1,139 @@
+//! A fleet as the driver of a trial: its arguments, how long it may take, and what its verdict spoils.
+
+use experiment::environment::deploy::Argument;
+use experiment::schema::{Figures, FleetResult, Verdict};
+use experiment::settings::fleet::FleetSettings;
+use experiment::units::{format_duration, format_rate};
+use std::time::Duration;
+
+/// Time to write a mesh, beside that of its objects.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Added per object: fifteen times what a quiet machine takes.
+const WRITE_TIMEOUT_PER_OBJECT: Duration = Duration::from_millis(100);
+/// Time to remove a mesh when the run is stopped, beside that of its objects.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Added per object.
+const EXIT_TIMEOUT_PER_OBJECT: Duration = Duration::from_millis(20);
+
+/// Arguments of `meshmeter fleet`, but for those that the deployment adds.
+pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
+    let mut options: Vec<(&str, String)> = vec![
+        ("--proxies", fleet.proxies.to_string()),
+        ("--kind", fleet.kinds.to_string()),
+        ("--xds", fleet.xds.name().to_owned()),
+        ("--security", fleet.security.name().to_owned()),
+        ("--services", fleet.services.to_string()),
+        ("--pods", fleet.pods.to_string()),
+        ("--namespaces", fleet.namespaces.to_string()),
+        ("--virtual-services", fleet.virtual_services.to_string()),
+        ("--destination-rules", fleet.destination_rules.to_string()),
+        ("--gateways", fleet.gateways.to_string()),
+        ("--policies", fleet.policies.to_string()),
+        ("--churn", fleet.churn.to_string()),
+        ("--between", format_duration(fleet.between)),
+        ("--settle", format_duration(fleet.settle)),
+    ];
+    options.extend(fleet.changes.iter().map(|change| ("--change", change.to_string())));
+    let has_duration = !fleet.duration.is_zero();
+    options.extend(has_duration.then(|| ("--duration", format_duration(fleet.duration))));
+    options.extend(fleet.connect_rate.map(|rate| ("--connect-rate", format_rate(rate))));
+    options.extend(fleet.threads.map(|threads| ("--threads", threads.to_string())));
+    let switches = [("--scope", fleet.scope), ("--on-demand", fleet.on_demand)];
+    let switches = switches.into_iter().filter_map(|(switch, is_on)| is_on.then(|| text(switch)));
+    let options = options.into_iter().flat_map(|(option, value)| [text(option), Argument::Text(value)]);
+    options.chain(switches).collect()
+}
+
+fn text(text: &str) -> Argument {
+    Argument::Text(text.to_owned())
+}
+
+/// Time from its start after which a fleet is taken to hang: every wait of its own ends before.
+pub(super) fn longest(fleet: &FleetSettings) -> Duration {
+    // The first configurations, each change, and churn have `settle` each to arrive.
+    let waits = u32::try_from(fleet.number_of_changes() + 2).unwrap_or(u32::MAX);
+    WRITE_TIMEOUT
+        + WRITE_TIMEOUT_PER_OBJECT.saturating_mul(objects(fleet))
+        + fleet.settle.saturating_mul(waits)
+        + fleet.window()
+        + exit_timeout(fleet)
+}
+
+/// Time from its interruption after which a fleet is killed.
+pub(super) fn exit_timeout(fleet: &FleetSettings) -> Duration {
+    EXIT_TIMEOUT + EXIT_TIMEOUT_PER_OBJECT.saturating_mul(objects(fleet))
+}
+
+fn objects(fleet: &FleetSettings) -> u32 {
+    u32::try_from(fleet.objects()).unwrap_or(u32::MAX)
+}
+
+/// The fleet's own verdict as that of a trial. Proxies that missed a change rank above all others, so they spoil nothing.
+pub(super) fn verdict(result: &FleetResult) -> Verdict {
+    let mut verdict = Verdict::usable();
+    for reason in &result.verdict.reasons {
+        let figures = match reason.split(':').next().unwrap_or_default() {
+            "not-converged" => Figures::none(),
+            // Times of arrival are the kernel's, so only readings that came very late are wrong by anything.
+            "fleet-late" => Figures::times(),
+            _ => Figures::all(),
+        };
+        verdict.spoil(reason.clone(), figures);
+    }
+    verdict
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::Experiment;
+    use experiment::schema::{Figure, FleetVerdict};
+
+    fn settings(rest: &str) -> FleetSettings {
+        let text = format!("{{name: f, mesh: istio, modes: [control-plane], fleet: {{{rest}}}}}");
+        let fleet = Experiment::parse(&text, "test").unwrap().fleet.unwrap();
+        FleetSettings::clone(&fleet)
+    }
+
+    #[test]
+    fn arguments_name_every_setting() {
+        let fleet = settings(
+            "proxies: 50, kind: 'ztunnel=10,sidecar', security: token, scope: on, on-demand: on, churn: 25%/m, \
+             changes: [endpoint-added=3, service-entry], between: 2s, duration: 30s, settle: 20s, connect-rate: 100, threads: 2",
+        );
+        let texts: Vec<String> = arguments(&fleet)
+            .into_iter()
+            .map(|argument| match argument {
+                Argument::Text(text) => text,
+                Argument::File { name, .. } => name,
+            })
+            .collect();
+        let joined = texts.join(" ");
+        assert_eq!(
+            joined,
+            "--proxies 50 --kind ztunnel=10,sidecar --xds delta --security token --services 100 --pods 200 --namespaces 10 \
+             --virtual-services 0 --destination-rules 0 --gateways 0 --policies 0 --churn 25%/m --between 2s --settle 20s \
+             --change endpoint-added=3 --change service-entry --duration 30s --connect-rate 100 --threads 2 --scope --on-demand"
+        );
+    }
+
+    #[test]
+    fn a_fleet_has_time_for_every_wait_of_its_own() {
+        let fleet = settings("changes: [endpoint-added=3], settle: 30s");
+        assert!(longest(&fleet) > Duration::from_secs(5 * 30));
+        assert!(exit_timeout(&fleet) < longest(&fleet));
+    }
+
+    #[test]
+    fn proxies_never_reached_spoil_nothing_and_a_late_fleet_its_times() {
+        let result = |reason: &str| FleetResult {
+            verdict: FleetVerdict { valid: false, reasons: vec![reason.to_owned()] },
+            ..FleetResult::default()
+        };
+        let never = verdict(&result("not-converged: 3 of 100 proxies"));
+        assert!(never.valid && never.is_usable(Figure::P99) && never.reasons.len() == 1);
+        let late = verdict(&result("fleet-late: responses were read 70 ms after their receipt at p99"));
+        assert!(!late.is_usable(Figure::P50) && late.is_usable(Figure::Cpu));
+        assert!(!verdict(&result("interrupted")).is_usable(Figure::Memory));
+    }
+}
