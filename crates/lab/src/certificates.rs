@@ -4,7 +4,8 @@
 //! names, which must be private to the lab; nothing here may be copied to a run's results.
 
 use crate::Result;
-use experiment::environment::ErrorContext as _;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
+use graviola::signing::rsa;
 use jiff::Timestamp;
 pub use mesh::envoy::credentials::CredentialFiles;
 use rcgen::string::Ia5String;
@@ -29,9 +30,8 @@ pub(crate) const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 /// Clocks may differ; Istio backdates its certificates as much.
 const BACKDATED: Duration = Duration::from_secs(120);
 
-/// The key of servers in scenario `rsa`. No library here makes RSA keys, and this one protects nothing: a lab's network ends
-/// in the lab. Every certificate with it is the run's own.
-const RSA_KEY_PEM: &str = include_str!("certificates/rsa_2048.pem");
+/// Longer than a private RSA key of 2048 bits in PKCS #8.
+const MAX_RSA_KEY_BYTES: usize = 2048;
 
 /// Algorithm of a server's key.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -43,12 +43,26 @@ pub enum KeyAlgorithm {
 }
 
 impl KeyAlgorithm {
-    fn key(self) -> Result<KeyPair, rcgen::Error> {
+    fn key(self, operation: String) -> Result<KeyPair> {
         match self {
-            Self::EcdsaP256 => KeyPair::generate(),
-            Self::Rsa2048 => KeyPair::from_pem(RSA_KEY_PEM),
+            Self::EcdsaP256 => KeyPair::generate().context(operation),
+            Self::Rsa2048 => rsa_key(operation),
         }
     }
+}
+
+/// ring, which signs here, makes no RSA keys.
+fn rsa_key(operation: String) -> Result<KeyPair> {
+    if !graviola::util::is_cpu_supported() {
+        let reason = "RSA keys are generated with instructions that this CPU does not have (x86-64: AVX2, ADX, BMI2, AES)";
+        return Err(EnvironmentError::new(operation, reason).with_hint("leave out the scenario `rsa`"));
+    }
+    let mut buffer = [0; MAX_RSA_KEY_BYTES];
+    let generated = rsa::SigningKey::generate(rsa::KeySize::Rsa2048)
+        .and_then(|key| key.to_pkcs8_der(&mut buffer).map(<[u8]>::to_vec));
+    let der = generated
+        .map_err(|error| EnvironmentError::new(operation.clone(), format!("an RSA key: {error:?}")))?;
+    KeyPair::try_from(der).context(operation)
 }
 
 pub fn spiffe_identity(namespace: &str, service_account: &str) -> String {
@@ -114,7 +128,7 @@ impl RunAuthority {
         parameters: &CertificateParams,
         algorithm: KeyAlgorithm,
     ) -> Result<Credentials> {
-        let key = algorithm.key().context(operation_for(identity))?;
+        let key = algorithm.key(operation_for(identity))?;
         let certificate = parameters.signed_by(&key, &self.issuer).context(operation_for(identity))?;
         Ok(Credentials {
             certificate_pem: certificate.pem(),
@@ -228,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_may_have_rsa_keys() {
+    fn servers_may_have_rsa_keys_of_their_own() {
         let folder = tempfile::tempdir().unwrap();
         let authority = RunAuthority::create().unwrap();
         let issued = authority.issue_server_with(&["*.shop.example"], &[], KeyAlgorithm::Rsa2048).unwrap();
@@ -237,6 +251,9 @@ mod tests {
         let text = openssl(&["x509", "-in", certificate, "-noout", "-text"]);
         assert!(text.contains("rsaEncryption") && text.contains("(2048 bit)"), "{text}");
         assert!(openssl(&["verify", "-CAfile", trusted, certificate]).contains("OK"));
+        let other = RunAuthority::create().unwrap();
+        let other = other.issue_server_with(&["*.shop.example"], &[], KeyAlgorithm::Rsa2048).unwrap();
+        assert!(issued.key_pem != other.key_pem, "two runs have one key");
     }
 
     #[test]
