@@ -1,6 +1,6 @@
 //! One POST, over HTTP or HTTPS, with bounds on its time and on what is read of the response.
 
-use crate::destination::Destination;
+use crate::destination::{Authorities, Destination};
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderMap, USER_AGENT};
 use http::{HeaderName, HeaderValue, Request, StatusCode};
@@ -46,7 +46,7 @@ impl Client {
         http.enforce_http(false);
         http.set_nodelay(true);
         let https = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(destination.uri.scheme() == Some(&http::uri::Scheme::HTTPS)))
+            .with_tls_config(tls(&destination))
             .https_or_http()
             .enable_http1()
             .wrap_connector(http);
@@ -90,15 +90,23 @@ fn cause(error: &HyperError) -> String {
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// TLS with the system's authorities, which are read only where they are needed.
-fn tls(is_needed: bool) -> rustls::ClientConfig {
-    let mut roots = rustls::RootCertStore::empty();
-    if is_needed {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    }
+/// TLS. The system's authorities are read only where they are needed.
+fn tls(destination: &Destination) -> rustls::ClientConfig {
+    let roots = match &destination.authorities {
+        Authorities::Private(roots) => Arc::clone(roots),
+        Authorities::System => Arc::new(system_roots(destination.is_https())),
+    };
     rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("the provider has the default versions")
         .with_root_certificates(roots)
         .with_no_client_auth()
+}
+
+fn system_roots(is_needed: bool) -> rustls::RootCertStore {
+    let mut roots = rustls::RootCertStore::empty();
+    if is_needed {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    }
+    roots
 }

@@ -5,6 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST, USER_AGENT};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderName, HeaderValue, Uri};
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use std::sync::Arc;
 
 /// Path of a Prometheus that receives remote writes, for URLs without one.
 const REMOTE_WRITE_PATH: &str = "/api/v1/write";
@@ -21,6 +25,52 @@ pub struct Destination {
     pub(crate) uri: Uri,
     pub(crate) protocol: Protocol,
     pub(crate) headers: HeaderMap,
+    pub(crate) authorities: Authorities,
+}
+
+/// Certificate authorities that a receiver's HTTPS is verified against.
+#[derive(Clone, Debug, Default)]
+pub enum Authorities {
+    /// Those of the system.
+    #[default]
+    System,
+    /// These alone.
+    Private(Arc<RootCertStore>),
+}
+
+/// A text without certificate authorities.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum AuthoritiesError {
+    /// No PEM block of a certificate.
+    #[error("no certificate in PEM")]
+    Empty,
+    /// A certificate that cannot be read.
+    #[error("certificate {number} cannot be read: {reason}")]
+    Certificate {
+        /// From 1.
+        number: usize,
+        /// Cause, in a few words.
+        reason: String,
+    },
+}
+
+impl Authorities {
+    /// Reads certificates in PEM.
+    ///
+    /// # Errors
+    /// There is none, or one cannot be read.
+    pub fn from_pem(text: &[u8]) -> Result<Self, AuthoritiesError> {
+        let mut roots = RootCertStore::empty();
+        for (index, certificate) in CertificateDer::pem_slice_iter(text).enumerate() {
+            let unreadable = |reason| AuthoritiesError::Certificate { number: index + 1, reason };
+            let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+            roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+        }
+        if roots.is_empty() {
+            return Err(AuthoritiesError::Empty);
+        }
+        Ok(Self::Private(Arc::new(roots)))
+    }
 }
 
 /// What a receiver speaks.
@@ -120,7 +170,19 @@ impl Destination {
             parts.path_and_query = Some(PathAndQuery::from_static(protocol.default_path()));
         }
         let uri = Uri::from_parts(parts).map_err(|error| DestinationError::Url(error.to_string()))?;
-        Ok(Self { uri, protocol, headers })
+        Ok(Self { uri, protocol, headers, authorities: Authorities::System })
+    }
+
+    /// The receiver, verified against these authorities where it speaks HTTPS.
+    #[must_use]
+    pub fn with_authorities(self, authorities: Authorities) -> Self {
+        Self { authorities, ..self }
+    }
+
+    /// Whether the URL is for HTTPS.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.uri.scheme() == Some(&Scheme::HTTPS)
     }
 
     /// The URL without credentials and query, which may hold a secret.
@@ -203,6 +265,23 @@ mod tests {
         // tom:a@b
         assert_eq!(destination.headers[AUTHORIZATION], "Basic dG9tOmFAYg==");
         assert!(!format!("{destination:?}").contains("dG9t"), "{destination:?}");
+    }
+
+    #[test]
+    fn authorities_without_a_certificate_are_an_error() {
+        let block =
+            |content: &str| format!("-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
+        for text in ["", "not PEM", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
+            assert_eq!(
+                Authorities::from_pem(text.as_bytes()).unwrap_err(),
+                AuthoritiesError::Empty,
+                "{text}"
+            );
+        }
+        for content in ["AAAA", "not base64"] {
+            let error = Authorities::from_pem(block(content).as_bytes()).unwrap_err();
+            assert!(matches!(error, AuthoritiesError::Certificate { number: 1, .. }), "{content}: {error}");
+        }
     }
 
     #[test]

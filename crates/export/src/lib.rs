@@ -19,7 +19,10 @@ mod queue;
 mod remote_write;
 mod retry;
 
-pub use destination::{Destination, DestinationError, HeaderError, HistogramForm, Protocol, parse_header};
+pub use destination::{
+    Authorities, AuthoritiesError, Destination, DestinationError, HeaderError, HistogramForm, Protocol,
+    parse_header,
+};
 pub use distribution::{Distribution, Exponential};
 pub use exporter::{Exporter, Settings};
 pub use load_figures::{LoadFigures, LoadPhase, ProcessFigures, SecondFigures};

@@ -236,6 +236,37 @@ fn receivers_of_version_1_that_are_sent_version_2_are_told_from_those_that_write
 }
 
 #[test]
+fn receivers_over_https_are_verified_against_the_authority_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (own, other) = (file("own.pem"), file("other.pem"));
+    let receiver = |authority: &str| {
+        Serving::start(&["--tls-listen", "127.0.0.1:0", "--tls-name", "127.0.0.1", "--tls-ca-out", authority])
+    };
+    let (receiver, _other) = (receiver(&own), receiver(&other));
+    let url = receiver.listeners().iter().find(|listener| listener.starts_with("https://")).unwrap();
+    std::thread::scope(|scope| {
+        for option in ["--remote-write", "--otlp"] {
+            for (authority, is_trusted) in [(&own, true), (&other, false)] {
+                scope.spawn(move || {
+                    let (output, result) = load(&[option, url, "--export-cacert", authority]);
+                    let export = only_export(&result);
+                    let what = format!("{option} {is_trusted}: {export:?}: {}", stderr(&output));
+                    assert!(export.snapshots >= 5, "{what}");
+                    if is_trusted {
+                        assert_eq!((export.dropped(), export.failed_requests), (0, 0), "{what}");
+                    } else {
+                        assert_eq!(export.delivered, 0, "{what}");
+                        assert!(stderr(&output).contains("certificate"), "{what}");
+                    }
+                });
+            }
+        }
+    });
+    assert!(receiver.requests() > 0);
+}
+
+#[test]
 fn an_interrupted_load_ends_its_series() {
     let server = Serving::start(&[]);
     let stub = Stub::taking(ALL_WRITTEN);
@@ -267,6 +298,9 @@ fn wrong_options_are_told_before_anything_is_sent() {
         ),
         (&["--remote-write", url, "--label", "le=1"], "have a label `le` of their own"),
         (&["--remote-write", url, "--export-interval", "500ms"], "whole seconds"),
+        (&["--remote-write", url, "--export-cacert", "/nowhere"], "with an https:// URL"),
+        (&["--otlp", "https://127.0.0.1:1/", "--export-cacert", "/nowhere"], "/nowhere: No such file"),
+        (&["--otlp", "https://127.0.0.1:1/", "--export-cacert", "/dev/null"], "no certificate in PEM"),
         (&["--remote-write", url, "--search", "--objective", "p99=1s"], "cannot be used with"),
     ] {
         let output = run(&[&["load", "--rate", "1", "--duration", "60s", url], arguments].concat());

@@ -2,8 +2,9 @@
 
 use clap::{Args, ValueEnum};
 use experiment::units::parse_duration;
-use export::{Destination, HeaderError, parse_header};
+use export::{Authorities, Destination, HeaderError, parse_header};
 use http::{HeaderName, HeaderValue};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Heading of these options.
@@ -44,6 +45,10 @@ pub struct ExportArgs {
     /// Add a header to OTLP requests; may be given several times
     #[arg(long, value_name = "K: V", requires = "otlp", value_parser = parse_export_header)]
     pub otlp_header: Vec<(HeaderName, HeaderValue)>,
+
+    /// Verify receivers that speak HTTPS against the authorities in this file, PEM [default: the system's]
+    #[arg(long, value_name = "FILE")]
+    pub export_cacert: Option<PathBuf>,
 
     /// Add a label to every series sent, such as team=mesh; may be given several times
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_label)]
@@ -109,8 +114,21 @@ impl ExportArgs {
             Destination::new(url, export::Protocol::Otlp, self.otlp_header.iter().cloned().collect())
                 .map_err(|error| format!("--otlp {url}: {error}"))
         });
-        remote_write.into_iter().chain(otlp).collect()
+        let destinations: Vec<Destination> =
+            remote_write.into_iter().chain(otlp).collect::<Result<_, String>>()?;
+        let Some(path) = &self.export_cacert else { return Ok(destinations) };
+        if !destinations.iter().any(Destination::is_https) {
+            return Err("--export-cacert is for receivers with an https:// URL, and there is none".to_owned());
+        }
+        let authorities =
+            read_authorities(path).map_err(|error| format!("--export-cacert {}: {error}", path.display()))?;
+        Ok(destinations.into_iter().map(|receiver| receiver.with_authorities(authorities.clone())).collect())
     }
+}
+
+fn read_authorities(path: &Path) -> Result<Authorities, String> {
+    let text = std::fs::read(path).map_err(|error| error.to_string())?;
+    Authorities::from_pem(&text).map_err(|error| error.to_string())
 }
 
 fn parse_export_header(text: &str) -> Result<(HeaderName, HeaderValue), HeaderError> {
