@@ -25,9 +25,8 @@ pub fn every_filter_acts_at_a_static_gateway(place: &LocalLab) {
     }
 }
 
-/// All filters at once have every part but authorization over HTTP.
 pub fn every_filter_acts_at_the_ingress_gateway(place: &LocalLab) {
-    for scenario in [Scenario::AllFilters, Scenario::ExtAuthzHttp] {
+    for scenario in FILTERS {
         check(place, MeshKind::Istio, Mode::Ingress, scenario);
     }
 }
