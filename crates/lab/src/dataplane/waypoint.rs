@@ -46,7 +46,8 @@ impl Part for Waypoints<'_> {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         self.ztunnels.start(rollout)?;
         let namespaces: Vec<usize> = (0..rollout.mesh().namespaces.names().len()).collect();
-        let pods = GatewayPod::create_in(rollout, (NAME, &namespaces), Membership::Waypoint, &PORTS)?;
+        let with_ports = namespaces.iter().map(|namespace| (*namespace, PORTS.to_vec())).collect();
+        let pods = GatewayPod::create_in(rollout, NAME, Membership::Waypoint, with_ports)?;
         let names = rollout.mesh().namespaces.names().iter().map(|name| gateway(name));
         let objects: Vec<_> = pods.iter().flat_map(GatewayPod::service).chain(names).collect();
         rollout.mesh_mut().namespaces.objects.apply(&objects)?;

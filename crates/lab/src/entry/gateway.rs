@@ -11,11 +11,12 @@ use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::filters::proof::FilteredGateway;
 use crate::private_dir::PrivateDir;
-use crate::running::StaticEnvoyFactory;
 use crate::running::service::SERVICE_PORT;
+use crate::running::{PodPlace, StaticEnvoyFactory};
 use experiment::environment::{Estate, Scenario};
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};
+use mesh::concurrent::try_side_by_side;
 use mesh::envoy::bootstrap::{Callee, Position};
 use mesh::envoy::domains::{DomainHost, Domains as StaticDomains};
 use mesh::envoy::hop::Hop;
@@ -50,9 +51,14 @@ impl<'a> StaticGateway<'a> {
         Self { envoy, gateways: BTreeMap::new() }
     }
 
-    fn start_gateway(&self, rollout: &mut Rollout<'_>, target: WorkloadId, name: &str) -> Result<Gateway> {
+    /// A gateway whose proxy is not started yet, and the configuration to start it with.
+    fn prepare(
+        &self,
+        rollout: &mut Rollout<'_>,
+        target: WorkloadId,
+        (name, pod): (&str, usize),
+    ) -> Result<(Gateway, Position)> {
         let callee = callee(rollout, target)?;
-        let pod = rollout.create_proxy_pod(name, rollout.namespace_index(target))?;
         let has_domains = rollout.context.spec.ingress.declared;
         let port = if has_domains { PORT } else { SERVICE_PORT };
         let hop = callee.hop_of_gateway(port);
@@ -73,10 +79,7 @@ impl<'a> StaticGateway<'a> {
         } else {
             Position::Gateway { port, callee, domains: None, filters: GatewayFilters::default() }
         };
-        let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
-        let started = factory.start(&mut rollout.pods.infrastructure[pod], name, position, None)?;
-        let proxy = rollout.add_proxies(vec![started])[0];
-        Ok(Gateway { hop, evidence, pod, proxy, port, domains })
+        Ok((Gateway { hop, evidence, pod, proxy: 0, port, domains }, position))
     }
 
     /// Writes the certificates of the domains, which go with the deployment.
@@ -114,20 +117,40 @@ impl<'a> StaticGateway<'a> {
     }
 }
 
+/// The workloads that drivers request, each with its gateway's name and the position of its namespace.
+fn names(rollout: &Rollout<'_>) -> Vec<(WorkloadId, (String, usize))> {
+    let mut names: Vec<(WorkloadId, (String, usize))> = Vec::new();
+    for target in rollout.topology().drivers.iter().map(|driver| driver.target) {
+        if names.iter().any(|(other, _)| *other == target) {
+            continue;
+        }
+        let namespace = rollout.namespace_index(target);
+        let is_first = !names.iter().any(|(_, (_, other))| *other == namespace);
+        let name =
+            if is_first { NAME.to_owned() } else { format!("{NAME}-{}", rollout.workload(target).name) };
+        names.push((target, (rollout.qualified(namespace, &name), namespace)));
+    }
+    names
+}
+
 impl Part for StaticGateway<'_> {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        for driver in &rollout.topology().drivers {
-            let target = driver.target;
-            if self.gateways.contains_key(&target) {
-                continue;
-            }
-            let namespace = rollout.namespace_index(target);
-            let is_first = !self.gateways.keys().any(|other| rollout.namespace_index(*other) == namespace);
-            let name =
-                if is_first { NAME.to_owned() } else { format!("{NAME}-{}", rollout.workload(target).name) };
-            let name = rollout.qualified(namespace, &name);
-            let gateway = self.start_gateway(rollout, target, &name)?;
-            self.gateways.insert(target, gateway);
+        let (targets, names): (Vec<WorkloadId>, Vec<(String, usize)>) = names(rollout).into_iter().unzip();
+        let pods = rollout.create_proxy_pods(&names)?;
+        let mut starts = Vec::new();
+        for ((target, (name, _)), pod) in targets.iter().zip(&names).zip(&pods) {
+            let (gateway, position) = self.prepare(rollout, *target, (name, *pod))?;
+            self.gateways.insert(*target, gateway);
+            starts.push((name, position));
+        }
+        let factory = StaticEnvoyFactory { context: &rollout.context, envoy: self.envoy };
+        let places: Vec<PodPlace> = pods.into_iter().map(PodPlace::Infrastructure).collect();
+        let started = try_side_by_side(
+            rollout.pods.select(&places).into_iter().zip(starts),
+            |(pod, (name, position))| factory.start(pod, name, position, None),
+        )?;
+        for (target, proxy) in targets.iter().zip(rollout.add_proxies(started)) {
+            self.gateways.get_mut(target).expect("it was prepared").proxy = proxy;
         }
         Ok(())
     }

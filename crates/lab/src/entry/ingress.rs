@@ -59,27 +59,30 @@ impl Ingress {
 
 impl Part for Ingress {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        let tls = rollout.context.spec.ingress_tls();
+        let (targets, tls) = (targets(rollout)?, rollout.context.spec.ingress_tls());
+        // Before a gateway asks: that its account may not read secrets istiod remembers for a minute.
+        let clients = give_certificates(rollout, &targets)?;
+        let namespaces = targets.iter().map(|target| {
+            let port = ingress::port_name(rollout.workload(*target).protocol, tls);
+            (rollout.namespace_index(*target), vec![ServicePort { name: port, port: PORT }])
+        });
+        // They stand at the edge of the mesh: what they speak with those who call them, their Gateways say.
+        let namespaces = namespaces.collect();
+        let pods = GatewayPod::create_in(rollout, ingress::NAME, Membership::Outside, namespaces)?;
         let mut agents = Vec::new();
-        for target in targets(rollout)? {
-            let (workload, namespace) = (rollout.workload(target), rollout.namespace_index(target));
-            let host = ingress::host(&workload.namespace);
-            // Before the gateway asks: that its account may not read secrets istiod remembers for a minute.
-            let client = give_certificates(rollout, namespace, &host)?;
-            let port = ServicePort { name: ingress::port_name(workload.protocol, tls), port: PORT };
-            // It stands at the edge of the mesh: what it speaks with those who call it, its Gateway says.
-            let pod = GatewayPod::create(rollout, (ingress::NAME, namespace), Membership::Outside, &[port])?;
+        for ((target, pod), client) in targets.into_iter().zip(pods).zip(clients) {
             let statistics = statistics(rollout, &hop(rollout, target));
             let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
             agents.push(AgentStart { resources: rollout.context.gateway_resources(), ..agent });
             let (mut served, mut client_files) = (None, None);
             if rollout.context.spec.ingress.declared {
-                let name = rollout.qualified(namespace, GATEWAY_PROXY);
+                let name = rollout.qualified(rollout.namespace_index(target), GATEWAY_PROXY);
                 let in_pod = &rollout.pods.infrastructure[pod.pod];
                 served = Some(Domains::new(rollout, target, (&name, in_pod), client)?);
             } else {
                 client_files = client.map(|(_, files)| files);
             }
+            let host = host(rollout, target);
             self.gateways.push(Gateway { pod, proxy: 0, target, host, client_files, domains: served });
         }
         for (gateway, proxy) in self.gateways.iter_mut().zip(rollout.start_agents(agents)?) {
@@ -147,6 +150,7 @@ impl Part for Ingress {
     }
 
     fn wait_until_serving(&self, rollout: &Rollout<'_>) -> Result<Vec<ProxyId>> {
+        // All have been told at once: while one is waited for, the others go on.
         let mut waited = Vec::new();
         for gateway in &self.gateways {
             let Some(domains) = &gateway.domains else { continue };
@@ -197,25 +201,43 @@ fn targets(rollout: &Rollout<'_>) -> Result<BTreeSet<WorkloadId>> {
     Ok(targets)
 }
 
-/// Makes the gateway's certificates known to the API, and writes what clients show and trust; nothing without TLS.
+/// Public name of a target.
+fn host(rollout: &Rollout<'_>, target: WorkloadId) -> String {
+    ingress::host(&rollout.workload(target).namespace)
+}
+
+/// Makes the gateways' certificates known to the API, and writes what clients show and trust; nothing without TLS.
 fn give_certificates(
     rollout: &mut Rollout<'_>,
-    namespace: usize,
-    host: &str,
-) -> Result<Option<(Credentials, PrivateDir)>> {
-    let spec = rollout.context.spec;
-    let tls = spec.ingress_tls();
+    targets: &BTreeSet<WorkloadId>,
+) -> Result<Vec<Option<(Credentials, PrivateDir)>>> {
+    let tls = rollout.context.spec.ingress_tls();
     if tls == IngressTls::Off {
-        return Ok(None);
+        return Ok(targets.iter().map(|_| None).collect());
     }
-    let issued = if spec.ingress.declared {
+    let (mut objects, mut clients) = (Vec::new(), Vec::new());
+    for target in targets {
+        let namespace = rollout.mesh_namespace(*target);
+        let issued = certificates(rollout, &host(rollout, *target))?;
+        objects.extend(credentials(tls, namespace, &issued));
+        clients.push(Some(domains::client_files(rollout, namespace)?));
+    }
+    rollout.mesh_mut().namespaces.objects.apply(&objects)?;
+    Ok(clients)
+}
+
+/// Certificates of a gateway, with the names of their Secrets.
+fn certificates(rollout: &Rollout<'_>, host: &str) -> Result<Vec<(Credentials, String)>> {
+    if rollout.context.spec.ingress.declared {
         let issued = domains::certificates(rollout, host)?;
-        issued.into_iter().zip((0..).map(estate::credential_name)).collect()
-    } else {
-        let operation = "make the certificates of the ingress gateway";
-        let issued = rollout.context.authority.issue_server(&[host], &[]).context(operation)?;
-        vec![(issued, ingress::CREDENTIAL.to_owned())]
-    };
+        return Ok(issued.into_iter().zip((0..).map(estate::credential_name)).collect());
+    }
+    let operation = "make the certificates of the ingress gateway";
+    let issued = rollout.context.authority.issue_server(&[host], &[]).context(operation)?;
+    Ok(vec![(issued, ingress::CREDENTIAL.to_owned())])
+}
+
+fn credentials(tls: IngressTls, namespace: &str, issued: &[(Credentials, String)]) -> Vec<Value> {
     let credentials: Vec<Credential<'_>> = issued
         .iter()
         .map(|(issued, name)| Credential {
@@ -225,10 +247,7 @@ fn give_certificates(
             client_authority: &issued.authority_pem,
         })
         .collect();
-    let mesh = rollout.mesh_mut();
-    let namespace = mesh.namespaces.names()[namespace].clone();
-    mesh.namespaces.objects.apply(&ingress::credentials(tls, &namespace, &credentials))?;
-    domains::client_files(rollout, &namespace).map(Some)
+    ingress::credentials(tls, namespace, &credentials)
 }
 
 /// What the gateway does with the load. It speaks mutual TLS with the sidecar behind it.

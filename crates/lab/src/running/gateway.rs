@@ -24,23 +24,23 @@ impl GatewayPod {
         membership: Membership,
         ports: &[ServicePort],
     ) -> Result<Self> {
-        Ok(Self::create_in(rollout, (name, &[namespace]), membership, ports)?.remove(0))
+        Ok(Self::create_in(rollout, name, membership, vec![(namespace, ports.to_vec())])?.remove(0))
     }
 
-    /// Creates one in each of these namespaces, side by side.
+    /// Creates one per namespace, with the ports of its Service, side by side.
     pub fn create_in(
         rollout: &mut Rollout<'_>,
-        (name, namespaces): (&str, &[usize]),
+        name: &str,
         membership: Membership,
-        ports: &[ServicePort],
+        namespaces: Vec<(usize, Vec<ServicePort>)>,
     ) -> Result<Vec<Self>> {
-        let names = namespaces.iter().map(|namespace| (rollout.qualified(*namespace, name), *namespace));
+        let names = namespaces.iter().map(|(namespace, _)| (rollout.qualified(*namespace, name), *namespace));
         let pods = rollout.create_proxy_pods(&names.collect::<Vec<_>>())?;
-        let gateway = |(pod, namespace): (usize, &usize)| {
+        let gateway = |(pod, (namespace, ports)): (usize, (usize, Vec<ServicePort>))| {
             let address = rollout.pods.infrastructure[pod].address();
-            let in_mesh = &rollout.mesh().namespaces.names()[*namespace];
+            let in_mesh = &rollout.mesh().namespaces.names()[namespace];
             let workload = Workload::single(name, in_mesh, address, membership);
-            Self { workload, ports: ports.to_vec(), namespace: *namespace, pod }
+            Self { workload, ports, namespace, pod }
         };
         let gateways: Vec<Self> = pods.into_iter().zip(namespaces).map(gateway).collect();
         rollout.describe(&gateways.iter().map(|gateway| &gateway.workload).collect::<Vec<_>>())?;
