@@ -2,13 +2,14 @@
 //! terminal and for HTML.
 
 use crate::conditions::ConditionLabels;
-use crate::drivers::interval;
+use crate::drivers::{MAX_UNFOLDED_ROWS, Rows, interval};
 use crate::format::{self, Interval, SizeUnit};
 use experiment::Mode;
 use experiment::schema::{
     Cell, CellRates, ComponentSummary, Estimate, GatewayPercentiles, GatewaySummary, Summary,
 };
 use serde::Serialize;
+use std::cmp::Ordering;
 
 /// Observers that differ by less agree.
 const AGREES: f64 = 0.01;
@@ -42,8 +43,12 @@ pub struct GatewayCell {
     pub destination: Interval,
     /// Whether the observers agree, or by how much they differ.
     pub agreement: String,
-    /// Each gateway.
+    /// Which gateways are in `gateways`, where not all are: such as `The 5 with most CPU`.
+    pub selection: Option<String>,
+    /// Each gateway, or the first of many.
     pub gateways: Vec<GatewayRow>,
+    /// Every gateway, where `gateways` are not.
+    pub all: Vec<GatewayRow>,
 }
 
 /// A gateway of a cell.
@@ -95,6 +100,7 @@ fn component<'a>(cell: &'a Cell, gateway: &GatewaySummary) -> Option<&'a Compone
 
 fn row(cell: &Cell, rates: &CellRates, load: String, unit: SizeUnit) -> GatewayCell {
     let per_second = |estimate: Option<Estimate>| interval(estimate, Interval::new);
+    let Rows { selection, rows: gateways, all, .. } = gateway_rows(cell, unit);
     GatewayCell {
         load,
         mode: cell.mode,
@@ -103,8 +109,21 @@ fn row(cell: &Cell, rates: &CellRates, load: String, unit: SizeUnit) -> GatewayC
         gateway: per_second(rates.gateway),
         destination: per_second(rates.destination),
         agreement: agreement(rates),
-        gateways: cell.gateways.iter().map(|gateway| gateway_row(cell, gateway, unit)).collect(),
+        selection,
+        gateways,
+        all,
     }
+}
+
+/// In the order of their names; of many, those with most CPU first.
+fn gateway_rows(cell: &Cell, unit: SizeUnit) -> Rows<GatewayRow> {
+    let mut gateways: Vec<&GatewaySummary> = cell.gateways.iter().collect();
+    if gateways.len() > MAX_UNFOLDED_ROWS {
+        let cores = |gateway: &GatewaySummary| component(cell, gateway).map(|usage| usage.cpu_cores.estimate);
+        gateways.sort_by(|one, other| cores(other).partial_cmp(&cores(one)).unwrap_or(Ordering::Equal));
+    }
+    let rows = gateways.into_iter().map(|gateway| gateway_row(cell, gateway, unit)).collect();
+    Rows::new(String::new(), rows, Vec::new(), "with most CPU")
 }
 
 /// Such as `agree`, or `differ by 10 %`.

@@ -4,8 +4,8 @@ mod fixture;
 
 use experiment::Mode;
 use experiment::schema::{
-    Estimate, FactorValue, Factors, FurtherDomain, LoadPoint, ProxyConfiguration, ProxyHoldings, Rates, Role,
-    SeriesPoint, TracedProxy, TracingProof, TrialRecord,
+    Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, ProxyConfiguration,
+    ProxyHoldings, Rates, Role, SeriesPoint, TracedProxy, TracingProof, TrialRecord,
 };
 use report::RunData;
 use report::html::render;
@@ -190,6 +190,27 @@ fn domains_of_a_gateway_have_their_cost_and_the_time_of_a_further_one() {
     assert!(words.contains("126"), "MB of configuration for each thousand: {words}");
     assert!(words.contains("Time until a further domain is in force"), "{words}");
     assert!(!has_section(&render(&fixture::run(fixture::usual_trials())), "domains"));
+}
+
+#[test]
+fn many_gateways_are_folded() {
+    let mut trials = fixture::gateway_trials();
+    for trial in &mut trials {
+        let gateway = trial.gateways[0].clone();
+        let named =
+            |number: usize| GatewayRecord { name: format!("tenant-{number}-gateway"), ..gateway.clone() };
+        trial.gateways = (1..=12).map(named).collect();
+    }
+    let run = fixture::run(trials);
+    let page = page(&run);
+    let gateways = section(&page, "gateways");
+    assert!(gateways.contains("All 12 gateways of gateway at"), "{gateways}");
+    let (shown, folded) = gateways.split_once("<details>").expect("a folded list");
+    let cells = run.summary.cells.len();
+    assert_eq!(shown.matches("-gateway</th>").count(), 5 * cells);
+    assert_eq!(folded.matches("-gateway</th>").count(), 12 * cells);
+    let text = report::terminal::render(&run.summary, Options { width: 120, colours: false });
+    assert!(text.contains("The 5 with most CPU of 12"), "{text}");
 }
 
 #[test]

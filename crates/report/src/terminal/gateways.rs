@@ -46,6 +46,8 @@ pub(super) fn lines(table: &GatewayTable, options: Options) -> Vec<String> {
         })
     });
     lines.extend(drawn_table(&header, rows, options));
+    let folded = table.cells.iter().find_map(|cell| Some((cell.selection.as_deref()?, cell.all.len())));
+    lines.extend(folded.map(|(selection, all)| format!("{selection} of {all}; report.html has all.")));
     lines.push(String::new());
     lines
 }
