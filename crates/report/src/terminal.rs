@@ -154,7 +154,7 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
         let place = if options.width >= WIDE { "beside" } else { "under" };
         lines.push(format!(
             "Response time from the intended start of each request; {place} each estimate its 95 % interval. \
-             CPU and memory are of all proxies together."
+             CPU and memory are of all proxies together, ± to the farther end of their interval."
         ));
     }
     if !table.not_measured.is_empty() {

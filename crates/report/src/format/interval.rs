@@ -71,6 +71,20 @@ impl Interval {
         }
     }
 
+    /// Such as `±0.04`: the farther end's distance from the estimate, rounded up to one digit.
+    #[must_use]
+    pub fn margin(&self) -> Option<String> {
+        let number = |text: &str| text.replace('\u{2212}', "-").parse::<f64>().ok();
+        let range = self.range.as_deref()?;
+        let (low, high) = range.split_once(" to ").or_else(|| range.split_once('–'))?;
+        let (estimate, low, high) = (number(&self.estimate)?, number(low)?, number(high)?);
+        let margin = (estimate - low).max(high - estimate);
+        let decimals = decimals_for(margin, 1).max(0);
+        let scale = 10_f64.powi(decimals);
+        // What was rounded for people is not rounded up once more for an error of binary fractions.
+        Some(format!("±{}", fixed((margin * scale - 1e-6).ceil() / scale, decimals)))
+    }
+
     /// The same for a difference: a plus sign where it is above zero.
     #[must_use]
     pub fn signed(mut self) -> Self {

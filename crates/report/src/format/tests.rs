@@ -28,6 +28,16 @@ fn three_digits_and_no_exponent() {
 }
 
 #[test]
+fn a_margin_reaches_to_the_farther_end() {
+    let margin = |middle, low, high| Interval::new(&estimate(middle, low, high)).margin();
+    assert_eq!(margin(0.4, 0.37, 0.42).as_deref(), Some("±0.03"));
+    assert_eq!(margin(1.0, -0.5, 1.5).as_deref(), Some("±2"));
+    assert_eq!(margin(80.3, 79.2, 81.0).as_deref(), Some("±2"));
+    assert_eq!(margin(0.401, 0.365, 0.41).as_deref(), Some("±0.04"));
+    assert_eq!(Interval::absent().margin(), None);
+}
+
+#[test]
 fn intervals_show_no_more_digits_than_they_know() {
     let text = |estimate: &Estimate| Interval::new(estimate).text();
     assert_eq!(text(&estimate(0.3812, 0.351, 0.4118)), "0.381 (0.351–0.412)");

@@ -87,7 +87,10 @@ fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options
         cells.push(row.added.as_ref().map_or_else(|| Cell::new(""), |added| difference_cell(added, options)));
     }
     for (usage, mark) in [(&row.proxy_cores, &row.cores_mark), (&row.proxy_memory, &row.memory_mark)] {
-        let usage = usage.as_ref().map(|usage| starred(usage, mark, row.valid).estimate);
+        let usage = usage.as_ref().map(|usage| {
+            let margin = usage.margin().filter(|_| options.width >= NAMES_WHOLE);
+            with_margin(&starred(usage, mark, row.valid).estimate, margin, options)
+        });
         cells.push(Cell::new(usage.unwrap_or_default()));
     }
     cells
@@ -109,6 +112,14 @@ fn difference_cell(added: &Difference, options: Options) -> Cell {
     };
     let cell = Cell::new(text);
     if options.colours && added.shown { cell.add_attribute(Attribute::Bold) } else { cell }
+}
+
+/// The margin beside the estimate where there is room, else under it: two columns of ranges would break the others.
+fn with_margin(estimate: &str, margin: Option<String>, options: Options) -> String {
+    match margin {
+        Some(margin) => format!("{estimate}{}{margin}", if options.width >= WIDE { " " } else { "\n" }),
+        None => estimate.to_owned(),
+    }
 }
 
 /// The interval beside the estimate where there is room, else under it.
