@@ -110,6 +110,29 @@ fn time(us: f64) -> String {
     }
 }
 
+/// The smallest differences between two modes that a run of so many repeats and such windows shows on its machine.
+#[must_use]
+pub fn run_resolution(calibration: &Calibration, repeats: usize, window: Duration) -> Option<String> {
+    let window_s = window.as_secs_f64();
+    let worst = |figure| {
+        let spreads = calibration
+            .modes
+            .iter()
+            .filter(|mode| mode.repeats > 0)
+            .filter_map(|mode| spread_of(mode, figure));
+        let shown = spreads.map(|spread| resolvable(spread, calibration.window_s, repeats, window_s));
+        shown.filter(|us| us.is_finite()).max_by(f64::total_cmp)
+    };
+    if repeats < 2 {
+        return Some("no difference between modes: a single repeat has no interval".to_owned());
+    }
+    Some(format!(
+        "differences between modes of {} in the median and {} at p99, with {repeats} repeats of {window_s} s",
+        time(worst(CalibratedFigure::P50Us)?),
+        time(worst(CalibratedFigure::P99Us)?),
+    ))
+}
+
 /// What a run asks for beyond what this machine resolves; nothing where it asks for nothing.
 #[must_use]
 pub fn shortfalls(
@@ -211,6 +234,15 @@ mod tests {
         ");
         let cut_short = Calibration { repeats_planned: 9, ..calibration() };
         assert!(sentences(&cut_short).last().unwrap().contains("5 of 9 repeats"));
+    }
+
+    #[test]
+    fn a_run_is_told_what_its_repeats_resolve() {
+        let said = |repeats| run_resolution(&calibration(), repeats, Duration::from_secs(10)).unwrap();
+        insta::assert_snapshot!(said(5), @"differences between modes of 20 µs in the median and 917 µs at p99, with 5 repeats of 10 s");
+        assert!(said(1).contains("a single repeat"));
+        let none = Calibration { modes: Vec::new(), ..calibration() };
+        assert_eq!(run_resolution(&none, 5, Duration::from_secs(10)), None);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use super::asked;
 use super::context::Context;
+use crate::calibration::{run_resolution, sentences};
 use crate::format::{self, TimeUnit};
 use experiment::Mode;
 use experiment::environment::AccessLog;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::{ComponentVersion, Floor, Host, LoadResult, Pauses, RetakeSummary};
+use experiment::schema::{ComponentVersion, Floor, LoadResult, Pauses, RetakeSummary};
 use serde::Serialize;
 
 /// The machine and the versions.
@@ -62,7 +63,7 @@ impl Machine {
         facts.extend(machine_in_trials(context));
         let versions =
             host.versions.iter().map(|version| Fact::new(&version.name, version_text(version))).collect();
-        Self { facts, versions, floor: floor_and_calibration(host) }
+        Self { facts, versions, floor: floor_and_calibration(context) }
     }
 }
 
@@ -108,11 +109,15 @@ fn machine_in_trials(context: &Context) -> Vec<Fact> {
     ]
 }
 
-fn floor_and_calibration(host: &Host) -> Vec<Fact> {
+fn floor_and_calibration(context: &Context) -> Vec<Fact> {
+    let host = &context.run.host;
     let mut facts = host.noise_floor().map(floor).unwrap_or_default();
     if let Some(calibration) = &host.calibration {
-        let sentences = crate::calibration::sentences(calibration);
+        let experiment = &context.run.experiment;
+        let sentences = sentences(calibration);
         facts.push(Fact::new("Calibrated", &calibration.made_at));
+        let resolved = run_resolution(calibration, experiment.repeats, experiment.load.duration);
+        facts.extend(resolved.map(|text| Fact::new("This run resolves", text)));
         facts.extend(sentences.iter().map(|sentence| Fact::new("Calibration", sentence)));
     }
     facts
