@@ -40,6 +40,10 @@ impl Workload {
         Self::new(name, namespace, vec![Replica { pod: name.to_owned(), address }], membership)
     }
 
+    pub fn membership(&self) -> Membership {
+        self.membership
+    }
+
     pub fn objects(&self) -> Vec<Value> {
         let pods = self.replicas.iter().map(|replica| self.pod(replica));
         std::iter::once(service_account(&self.name, &self.namespace)).chain(pods).collect()

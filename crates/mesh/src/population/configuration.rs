@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const DOMAINS_OF_CREDENTIAL: usize = 10;
 /// Mark of a configuration that no change has touched yet. Marks of changes are as long.
 pub(crate) const UNCHANGED: &str = "mark-000000";
-const POLICY_API: &str = "security.istio.io/v1";
+pub(crate) const POLICY_API: &str = "security.istio.io/v1";
 
 impl Population {
     pub(super) fn configuration(&self) -> Vec<Value> {
@@ -100,7 +100,7 @@ fn domain(number: usize) -> String {
     format!("domain-{number}.fleet.example")
 }
 
-fn gateway_name(number: usize) -> String {
+pub(crate) fn gateway_name(number: usize) -> String {
     format!("{}-{number}", ingress::NAME)
 }
 

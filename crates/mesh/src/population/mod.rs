@@ -4,7 +4,7 @@
 //!
 //! Every object has the label [`FLEET_LABEL`] with the id of its run: the mark by which it is updated and removed.
 
-mod configuration;
+pub(crate) mod configuration;
 mod proxies;
 mod remove;
 mod services;
@@ -35,7 +35,7 @@ pub const NAMESPACE_PREFIX: &str = "fleet-";
 /// Namespace of gateways and ztunnels.
 pub const PROXY_NAMESPACE: &str = "fleet-proxies";
 /// Pods have the addresses that are reserved for benchmarks (RFC 2544).
-const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+pub(crate) const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 pub(crate) const LAST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 /// Of 131 072 addresses; the others are for pods that take the place of these.
 const MAX_PODS: usize = 100_000;

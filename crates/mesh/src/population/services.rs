@@ -76,6 +76,25 @@ impl HeldService {
         &self.workload
     }
 
+    pub(crate) fn has_pods(&self) -> bool {
+        self.has_pods
+    }
+
+    pub(crate) fn is_ambient(&self) -> bool {
+        self.workload.membership() == Membership::Ambient
+    }
+
+    pub(crate) fn replicas_mut(&mut self) -> &mut Vec<Replica> {
+        &mut self.workload.replicas
+    }
+
+    /// The same service with these pods alone.
+    pub(crate) fn with_replicas(&self, replicas: Vec<Replica>) -> Self {
+        let mut service = self.clone();
+        service.workload.replicas = replicas;
+        service
+    }
+
     fn ports(&self) -> &'static [ServicePort] {
         match self.name() {
             ingress::NAME => &GATEWAY_PORTS,

@@ -1,0 +1,232 @@
+//! What proxies of each kind get for a change, as istiod sends it. Sidecars get what their scope shows them, gateways all
+//! services, waypoints those of their namespace, ztunnels addresses and policies of all.
+
+use super::Presence::{Gone, Present};
+use crate::istio::objects::ingress;
+use crate::names::SYSTEM_NAMESPACE;
+use crate::population::{HeldService, PORT, PROXY_NAMESPACE, Population};
+use experiment::settings::fleet::ProxyKind;
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+/// Content by which the arrival of a change is known.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MarkSpec {
+    /// Short name of the resources' type: `cds`, `eds`, `lds`, `rds`, `addresses` or `authorizations`.
+    pub type_name: &'static str,
+    pub presence: Presence,
+    /// Name of the resource that has it, or the end of its name.
+    pub resource: Option<String>,
+    /// Bytes of the encoded resource.
+    pub needle: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Presence {
+    Present,
+    Gone,
+}
+
+/// Marks that arrive at proxies of one kind.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Expected {
+    pub kind: ProxyKind,
+    /// Only at those in this namespace; absent: at all.
+    pub namespace: Option<String>,
+    pub marks: Vec<MarkSpec>,
+}
+
+/// Kinds of proxies that a fleet has, and what they are told of.
+#[derive(Clone, Debug)]
+pub(super) struct Audience {
+    kinds: BTreeSet<ProxyKind>,
+    is_scoped: bool,
+    is_on_demand: bool,
+}
+
+/// A change in words that are the same for all kinds of proxies.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Effect<'a> {
+    /// An endpoint with this address, of this pod.
+    Endpoint {
+        service: &'a HeldService,
+        pod: &'a str,
+        address: Ipv4Addr,
+    },
+    /// A host with this port, of a Service or a ServiceEntry.
+    Host {
+        namespace: &'a str,
+        host: &'a str,
+        port: u16,
+        is_http: bool,
+    },
+    Route {
+        namespace: &'a str,
+        mark: &'a str,
+    },
+    /// The route of a Gateway's domain.
+    GatewayRoute {
+        gateway: &'a str,
+        mark: &'a str,
+    },
+    /// A subset with the name of the mark.
+    Subset {
+        service: &'a HeldService,
+        mark: &'a str,
+    },
+    /// A policy of the root namespace with this name, in which the mark stands.
+    RootPolicy {
+        name: &'a str,
+        mark: &'a str,
+    },
+}
+
+impl Audience {
+    pub fn new(population: &Population) -> Self {
+        Self {
+            kinds: population.proxies().iter().map(|proxy| proxy.kind).collect(),
+            is_scoped: population.settings().scope,
+            is_on_demand: population.settings().on_demand,
+        }
+    }
+
+    pub fn has(&self, kind: ProxyKind) -> bool {
+        self.kinds.contains(&kind)
+    }
+
+    /// Marks of effects that all reach a proxy together, by kind of proxy.
+    pub fn expected(&self, effects: &[Effect<'_>], presence: Presence) -> Vec<Expected> {
+        let of_kind = |kind: &ProxyKind| {
+            let marks: Vec<(Option<&str>, MarkSpec)> =
+                effects.iter().filter_map(|effect| self.mark(*effect, *kind, presence)).collect();
+            let namespace = marks.first()?.0.map(ToOwned::to_owned);
+            Some(Expected {
+                kind: *kind,
+                namespace,
+                marks: marks.into_iter().map(|(_, mark)| mark).collect(),
+            })
+        };
+        self.kinds.iter().filter_map(of_kind).collect()
+    }
+
+    /// The mark of an effect and the only namespace whose proxies get it.
+    fn mark<'a>(
+        &self,
+        effect: Effect<'a>,
+        kind: ProxyKind,
+        presence: Presence,
+    ) -> Option<(Option<&'a str>, MarkSpec)> {
+        let (type_name, resource, needle) = match kind {
+            ProxyKind::Sidecar | ProxyKind::Gateway => of_envoy(effect, kind)?,
+            ProxyKind::Waypoint => of_waypoint(effect)?,
+            ProxyKind::Ztunnel if self.is_on_demand && !matches!(effect, Effect::RootPolicy { .. }) => {
+                return None;
+            }
+            ProxyKind::Ztunnel => of_ztunnel(effect)?,
+        };
+        let is_limited = kind == ProxyKind::Waypoint || kind == ProxyKind::Sidecar && self.is_scoped;
+        let namespace = effect.namespace().filter(|_| is_limited);
+        Some((namespace, MarkSpec { type_name, presence, resource: Some(resource), needle }))
+    }
+}
+
+impl<'a> Effect<'a> {
+    fn namespace(self) -> Option<&'a str> {
+        match self {
+            Self::Endpoint { service, .. } | Self::Subset { service, .. } => Some(service.namespace()),
+            Self::Host { namespace, .. } | Self::Route { namespace, .. } => Some(namespace),
+            Self::GatewayRoute { .. } | Self::RootPolicy { .. } => None,
+        }
+    }
+}
+
+type Content = (&'static str, String, Vec<u8>);
+
+fn of_envoy(effect: Effect<'_>, kind: ProxyKind) -> Option<Content> {
+    let is_gateway = kind == ProxyKind::Gateway;
+    let cluster = |port: u16, subset: &str, host: &str| format!("outbound|{port}|{subset}|{host}");
+    Some(match effect {
+        Effect::Endpoint { service, address, .. } => {
+            ("eds", cluster(PORT.port, "", &service.host()), socket_address(address))
+        }
+        Effect::Host { host, port, .. } => {
+            let name = cluster(port, "", host);
+            ("cds", name.clone(), name.into_bytes())
+        }
+        Effect::Subset { service, mark } => ("cds", cluster(PORT.port, mark, &service.host()), mark.into()),
+        // Services share a resource per port.
+        Effect::Route { mark, .. } if !is_gateway => ("rds", PORT.port.to_string(), mark.into()),
+        Effect::GatewayRoute { gateway, mark } if is_gateway => {
+            ("rds", format!("https.{}.https.{gateway}.{PROXY_NAMESPACE}", ingress::PORT), mark.into())
+        }
+        Effect::Route { .. } | Effect::GatewayRoute { .. } => return None,
+        Effect::RootPolicy { mark, .. } => {
+            let of_gateway = || format!("0.0.0.0_{}", ingress::PORT);
+            ("lds", if is_gateway { of_gateway() } else { "virtualInbound".to_owned() }, mark.into())
+        }
+    })
+}
+
+fn of_waypoint(effect: Effect<'_>) -> Option<Content> {
+    let cluster = |port: u16, subset: &str, host: &str| format!("inbound-vip|{port}|{subset}|{host}");
+    Some(match effect {
+        Effect::Endpoint { service, address, .. } => {
+            let needle =
+                if service.is_ambient() { tunnelled_address(address) } else { socket_address(address) };
+            ("eds", cluster(PORT.port, "http", &service.host()), needle)
+        }
+        Effect::Host { host, port, is_http, .. } => {
+            let name = cluster(port, if is_http { "http" } else { "tcp" }, host);
+            ("cds", name.clone(), name.into_bytes())
+        }
+        Effect::Subset { service, mark } => {
+            ("cds", cluster(PORT.port, &format!("http/{mark}"), &service.host()), mark.into())
+        }
+        Effect::Route { mark, .. } => ("lds", "main_internal".to_owned(), mark.into()),
+        Effect::RootPolicy { mark, .. } => ("lds", "connect_terminate".to_owned(), mark.into()),
+        Effect::GatewayRoute { .. } => return None,
+    })
+}
+
+fn of_ztunnel(effect: Effect<'_>) -> Option<Content> {
+    Some(match effect {
+        Effect::Endpoint { service, pod, address } => {
+            let (namespace, name) = (service.namespace(), service.name());
+            let resource = if service.has_pods() {
+                format!("//Pod/{namespace}/{pod}")
+            } else {
+                format!("/discovery.k8s.io/EndpointSlice/{namespace}/{name}/{address}")
+            };
+            ("addresses", resource, Vec::new())
+        }
+        Effect::Host { namespace, host, .. } => ("addresses", format!("{namespace}/{host}"), Vec::new()),
+        Effect::RootPolicy { name, mark } => {
+            ("authorizations", format!("{SYSTEM_NAMESPACE}/{name}"), mark.into())
+        }
+        Effect::Route { .. } | Effect::GatewayRoute { .. } | Effect::Subset { .. } => return None,
+    })
+}
+
+/// Field 2 of `envoy.config.core.v3.SocketAddress`, with the length that tells it from longer addresses.
+fn socket_address(address: Ipv4Addr) -> Vec<u8> {
+    length_delimited(&address.to_string())
+}
+
+/// Field 2 of `envoy.config.core.v3.EnvoyInternalAddress`.
+fn tunnelled_address(address: Ipv4Addr) -> Vec<u8> {
+    length_delimited(&format!("{address}:{}", PORT.port))
+}
+
+fn length_delimited(text: &str) -> Vec<u8> {
+    let length = u8::try_from(text.len()).expect("an address is short");
+    [&[0x12, length], text.as_bytes()].concat()
+}
+
+impl Presence {
+    pub(super) fn opposite(self) -> Self {
+        match self {
+            Present => Gone,
+            Gone => Present,
+        }
+    }
+}

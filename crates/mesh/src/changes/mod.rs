@@ -1,0 +1,61 @@
+//! Changes of a population: the writes that make them, and the marks by which their arrival at proxies is known.
+//! Pure up to [`Change::perform`]. [`Changes`] has the sequence, `marks.rs` what each kind of proxy gets, `schedule.rs` the
+//! moments of churn.
+
+mod kinds;
+mod marks;
+mod schedule;
+
+pub use kinds::Changes;
+pub use marks::{Expected, MarkSpec, Presence};
+pub use schedule::ChurnSchedule;
+
+use crate::Result;
+use crate::kubernetes::client::ApiClient;
+use crate::kubernetes::object_ref::ObjectRef;
+use crate::kubernetes::workloads::Replica;
+use crate::kubernetes::writes::{Performed, Write};
+use experiment::settings::fleet::ChangeKind;
+
+/// A change of the mesh.
+#[derive(Clone, Debug)]
+pub struct Change {
+    pub kind: ChangeKind,
+    /// In their order.
+    pub writes: Vec<Write>,
+    /// What reaches which proxies; those of other kinds and namespaces get nothing for it.
+    pub expected: Vec<Expected>,
+    /// Pods that are gone, each with the one in its place.
+    pub replaced: Vec<Replaced>,
+    undo: Option<Undo>,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Replaced {
+    pub namespace: String,
+    pub gone: Replica,
+    pub new: Replica,
+}
+
+/// What takes the mesh back to its size.
+#[derive(Clone, Debug)]
+enum Undo {
+    Delete(Vec<ObjectRef>),
+    RemoveEndpoint { service: usize, replica: Replica },
+    AddEndpoint { service: usize, replica: Replica },
+}
+
+impl Change {
+    /// Makes the writes, one after the other.
+    pub fn perform(&self, api: &ApiClient) -> Result<Performed> {
+        api.perform(&self.writes)
+    }
+
+    /// Whether the mesh has another size after it, so that [`Changes::undo`] has something to do.
+    pub fn changes_size(&self) -> bool {
+        self.undo.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;
