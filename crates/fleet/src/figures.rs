@@ -1,0 +1,151 @@
+//! Figures of one target, counted by one thread and added up at the end.
+
+use crate::transport::Stamp;
+use crate::xds::{ResourceType, Response};
+use experiment::schema::FleetPushes;
+use statistics::LatencyHistogram;
+use std::collections::BTreeMap;
+
+const TYPES: usize = ResourceType::ALL.len();
+/// What responses of a type that no proxy knows are counted as.
+const UNKNOWN_TYPE: &str = "unknown";
+
+/// Responses of one type.
+#[derive(Clone, Debug, Default)]
+struct Responses {
+    count: u64,
+    bytes: u64,
+    resources: u64,
+    removed: u64,
+    /// By place of the trigger in the fleet's list.
+    by_trigger: Vec<u64>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Figures {
+    pub(crate) connect: LatencyHistogram,
+    pub(crate) first_configuration: LatencyHistogram,
+    /// By type; unknown types last.
+    responses: [Responses; TYPES + 1],
+    pub(crate) rejections: u64,
+    pub(crate) acknowledgements: u64,
+    /// Violations and endings, by kind.
+    pub(crate) violations: BTreeMap<&'static str, u64>,
+    /// Connections that ended without a complete configuration.
+    pub(crate) incomplete_connections: u64,
+}
+
+impl Figures {
+    /// Counts a response.
+    pub(crate) fn responded(&mut self, response: &Response, trigger: usize) {
+        let place = response.resource_type.map_or(TYPES, |resource_type| resource_type as usize);
+        let responses = &mut self.responses[place];
+        responses.count += 1;
+        responses.bytes += response.bytes;
+        responses.resources += u64::from(response.resources);
+        responses.removed += u64::from(response.removed);
+        if responses.by_trigger.len() <= trigger {
+            responses.by_trigger.resize(trigger + 1, 0);
+        }
+        responses.by_trigger[trigger] += 1;
+        if response.accepted {
+            self.acknowledgements += 1;
+        } else {
+            self.rejections += 1;
+        }
+    }
+
+    pub(crate) fn violated(&mut self, kind: &'static str) {
+        *self.violations.entry(kind).or_default() += 1;
+    }
+
+    /// Adds those of another thread or target.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.connect.merge(&other.connect);
+        self.first_configuration.merge(&other.first_configuration);
+        for (sum, part) in self.responses.iter_mut().zip(&other.responses) {
+            sum.count += part.count;
+            sum.bytes += part.bytes;
+            sum.resources += part.resources;
+            sum.removed += part.removed;
+            if sum.by_trigger.len() < part.by_trigger.len() {
+                sum.by_trigger.resize(part.by_trigger.len(), 0);
+            }
+            sum.by_trigger.iter_mut().zip(&part.by_trigger).for_each(|(sum, part)| *sum += part);
+        }
+        self.rejections += other.rejections;
+        self.acknowledgements += other.acknowledgements;
+        self.incomplete_connections += other.incomplete_connections;
+        for (kind, count) in &other.violations {
+            *self.violations.entry(kind).or_default() += count;
+        }
+    }
+
+    /// As the result has them.
+    pub(crate) fn pushes(&self, triggers: &[String]) -> BTreeMap<String, FleetPushes> {
+        let names = ResourceType::ALL.iter().map(|resource_type| resource_type.name()).chain([UNKNOWN_TYPE]);
+        let seen = names.zip(&self.responses).filter(|(_, responses)| responses.count > 0);
+        seen.map(|(name, responses)| {
+            let by_trigger = triggers.iter().zip(&responses.by_trigger).filter(|(_, count)| **count > 0);
+            let pushes = FleetPushes {
+                count: responses.count,
+                bytes: responses.bytes,
+                resources: responses.resources,
+                removed: responses.removed,
+                by_trigger: by_trigger.map(|(trigger, count)| (trigger.clone(), *count)).collect(),
+            };
+            (name.to_owned(), pushes)
+        })
+        .collect()
+    }
+
+    /// Bodies of all responses.
+    pub(crate) fn bytes_received(&self) -> u64 {
+        self.responses.iter().map(|responses| responses.bytes).sum()
+    }
+
+    pub(crate) fn violations_by_name(&self) -> BTreeMap<String, u64> {
+        self.violations.iter().map(|(kind, count)| ((*kind).to_owned(), *count)).collect()
+    }
+}
+
+/// Lateness of a thread's reading.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Lateness {
+    /// From a response's receipt to its reading.
+    pub(crate) lag: LatencyHistogram,
+    /// Uncertainty of the kernel's times; its microseconds are nanoseconds.
+    uncertainty_ns: LatencyHistogram,
+    /// Responses without a time of the kernel.
+    unstamped: u64,
+}
+
+const NS_IN_US: u32 = 1000;
+
+impl Lateness {
+    /// Whether times of arrival are the kernel's: it may have stamped nothing for a moment after the first socket asked for it.
+    pub(crate) fn is_by_kernel(&self) -> bool {
+        self.uncertainty_ns.count() > 0 && self.unstamped * 100 <= self.lag.count()
+    }
+
+    /// Error of a time of arrival, p99. Unknown where the times of arrival are those of reading.
+    pub(crate) fn error_p99_us(&self) -> Option<f64> {
+        self.is_by_kernel().then(|| self.uncertainty_ns.percentile_us(99.0) / f64::from(NS_IN_US))
+    }
+
+    /// Counts a response by its last read.
+    pub(crate) fn record(&mut self, stamp: &Stamp) {
+        self.lag.record(stamp.read.saturating_duration_since(stamp.received));
+        match stamp.uncertainty {
+            Some(uncertainty) => self.uncertainty_ns.record(uncertainty * NS_IN_US),
+            None => self.unstamped += 1,
+        }
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.lag.merge(&other.lag);
+        self.uncertainty_ns.merge(&other.uncertainty_ns);
+        self.unstamped += other.unstamped;
+    }
+}

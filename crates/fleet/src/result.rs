@@ -1,0 +1,316 @@
+//! A fleet's result, from what its threads have to show.
+
+use crate::figures::{Figures, Lateness};
+use crate::fleet::{ChangeClass, ChangeRecord};
+use crate::outage::{MAX_NAMES, outages};
+use crate::sampler::Samples;
+use crate::shared::Shared;
+use crate::spec::Spread;
+use crate::target::ResolvedTarget;
+use crate::usage::memory_peak_bytes;
+use crate::worker::{FinalState, Outcome, WorkerResult};
+use crate::xds::ProxySpec;
+use experiment::schema::{
+    FLEET_SCHEMA, FleetChange, FleetOfIstiod, FleetOutage, FleetProxies, FleetResult, FleetUsage,
+    FleetVerdict, HistogramSummary,
+};
+use statistics::LatencyHistogram;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Outages that a result lists.
+const MAX_OUTAGES: usize = 100;
+/// Reading this late at p99 is no longer the control plane's time.
+const MAX_LAG_P99_US: f64 = 20_000.0;
+
+/// A fleet that has ended.
+pub(crate) struct Ending {
+    pub(crate) duration: Duration,
+    pub(crate) started_at: jiff::Timestamp,
+    pub(crate) xds: String,
+    pub(crate) spread: Spread,
+    pub(crate) proxies: Arc<[Arc<ProxySpec>]>,
+    pub(crate) targets: Vec<Arc<ResolvedTarget>>,
+    pub(crate) threads: Vec<WorkerResult>,
+    pub(crate) samples: Samples,
+    pub(crate) changes: Vec<ChangeRecord>,
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// Assembles it.
+pub(crate) fn assemble(mut ending: Ending) -> FleetResult {
+    let triggers = ending.shared.triggers();
+    let per_target = figures_per_target(&ending);
+    let mut all = Figures::default();
+    per_target.iter().for_each(|figures| all.merge(figures));
+    let outcomes = outcomes_by_change(&ending);
+    let (changes, convergence) = all_changes(&ending, &outcomes);
+    let proxies = proxies(&ending, None);
+    let usage = usage(&ending);
+    let verdict = verdict(&ending, &proxies, &usage);
+    FleetResult {
+        schema: FLEET_SCHEMA.to_owned(),
+        started_at: ending.started_at.to_string(),
+        duration_s: ending.duration.as_secs_f64(),
+        istiod: ending.targets.iter().map(|target| target.address.clone()).collect(),
+        xds: ending.xds.clone(),
+        security: ending.targets.first().map_or("", |target| target.security.name()).to_owned(),
+        kinds: kinds(&ending),
+        connect_us: all.connect.summary(),
+        first_configuration_us: first_configuration(&ending, None, &all),
+        convergence_us: convergence.iter().fold(Convergence::default(), Convergence::plus).summary(),
+        changes,
+        bytes_received: all.bytes_received(),
+        pushes: all.pushes(&triggers),
+        rejections: all.rejections,
+        acknowledgements: all.acknowledgements,
+        violations: all.violations_by_name(),
+        cut_off: all_outages(&mut ending, &outcomes),
+        by_istiod: by_istiod(&ending, &per_target, &convergence, &triggers),
+        events: ending.shared.events(),
+        series: std::mem::take(&mut ending.samples.series),
+        proxies,
+        fleet: usage,
+        verdict,
+        mesh: None,
+        control_plane: Vec::new(),
+    }
+}
+
+/// Times of arrival, and how many never arrived.
+#[derive(Clone, Debug, Default)]
+struct Convergence {
+    times: LatencyHistogram,
+    never: u64,
+}
+
+impl Convergence {
+    /// Outcomes of a change, `offset` after whose beginning it counts as written.
+    fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>, offset: Duration) -> Self {
+        let mut convergence = Self::default();
+        for outcome in outcomes {
+            match outcome.arrival {
+                Some(arrival) => convergence.times.record(arrival.saturating_sub(offset)),
+                None => convergence.never += 1,
+            }
+        }
+        convergence
+    }
+
+    fn plus(mut self, other: &Self) -> Self {
+        self.times.merge(&other.times);
+        self.never += other.never;
+        self
+    }
+
+    fn summary(&self) -> HistogramSummary {
+        self.times.summary_with(self.never)
+    }
+}
+
+fn figures_per_target(ending: &Ending) -> Vec<Figures> {
+    let copies = ending.threads.first().map_or(0, |thread| thread.core.figures.len());
+    let mut sums = vec![Figures::default(); copies];
+    for thread in &ending.threads {
+        sums.iter_mut().zip(&thread.core.figures).for_each(|(sum, figures)| sum.merge(figures));
+    }
+    sums
+}
+
+fn outcomes_by_change(ending: &Ending) -> BTreeMap<usize, Vec<Outcome>> {
+    let mut outcomes = BTreeMap::<_, Vec<_>>::new();
+    for (change, of_change) in ending.threads.iter().flat_map(|thread| &thread.outcomes) {
+        outcomes.entry(*change).or_default().extend_from_slice(of_change);
+    }
+    outcomes
+}
+
+/// A change as results have it: one entry, or one per target where each has the whole fleet.
+pub(crate) fn changes(
+    record: &ChangeRecord,
+    outcomes: &[Outcome],
+    copies: usize,
+    shared: &Shared,
+) -> Vec<FleetChange> {
+    let one = |target| entry(record, outcomes, target, shared).0;
+    if copies > 1 { (0..copies).map(|target| one(Some(target))).collect() } else { vec![one(None)] }
+}
+
+fn entry(
+    record: &ChangeRecord,
+    outcomes: &[Outcome],
+    target: Option<usize>,
+    shared: &Shared,
+) -> (FleetChange, Convergence) {
+    let acknowledged = record.written.map_or(record.begun, |written| written.acknowledged);
+    let offset = acknowledged.saturating_duration_since(record.begun);
+    let of_target = outcomes.iter().filter(|outcome| target.is_none_or(|target| target == outcome.target));
+    let convergence = Convergence::of(of_target, offset);
+    let reached = convergence.times.count();
+    let change = FleetChange {
+        kind: record.kind.clone(),
+        at: shared.seconds(acknowledged),
+        made: 1,
+        objects: record.objects,
+        written_s: record.written.map_or(0.0, |written| {
+            written.acknowledged.saturating_duration_since(written.first_sent).as_secs_f64()
+        }),
+        expected: reached + convergence.never,
+        reached,
+        convergence_us: convergence.summary(),
+        istiod: target,
+        failure: record.failure.clone(),
+    };
+    (change, convergence)
+}
+
+/// All changes, and per target the convergence over those of the mesh that were made.
+fn all_changes(
+    ending: &Ending,
+    outcomes: &BTreeMap<usize, Vec<Outcome>>,
+) -> (Vec<FleetChange>, Vec<Convergence>) {
+    let copies = ending.threads.first().map_or(1, |thread| thread.core.figures.len());
+    let mut convergence = vec![Convergence::default(); copies];
+    let mut changes = Vec::new();
+    for (change, record) in ending.changes.iter().enumerate() {
+        if record.what == ChangeClass::CutOff {
+            continue;
+        }
+        let outcomes = outcomes.get(&change).map_or(&[][..], Vec::as_slice);
+        for (target, sum) in convergence.iter_mut().enumerate() {
+            let (entry, of_change) = entry(record, outcomes, (copies > 1).then_some(target), &ending.shared);
+            if record.what == ChangeClass::Mesh && record.failure.is_none() {
+                *sum = std::mem::take(sum).plus(&of_change);
+            }
+            changes.push(entry);
+        }
+    }
+    (changes, convergence)
+}
+
+fn by_istiod(
+    ending: &Ending,
+    per_target: &[Figures],
+    convergence: &[Convergence],
+    triggers: &[String],
+) -> Vec<FleetOfIstiod> {
+    if per_target.len() < 2 {
+        return Vec::new();
+    }
+    let parts = per_target.iter().zip(convergence).enumerate();
+    let entries = parts.map(|(target, (figures, convergence))| FleetOfIstiod {
+        istiod: ending.targets[target].address.clone(),
+        proxies: proxies(ending, Some(target)),
+        first_configuration_us: first_configuration(ending, Some(target), figures),
+        convergence_us: convergence.summary(),
+        bytes_received: figures.bytes_received(),
+        pushes: figures.pushes(triggers),
+        rejections: figures.rejections,
+    });
+    entries.collect()
+}
+
+/// Connections at the end, of one target or of all.
+fn states(ending: &Ending, target: Option<usize>) -> impl Iterator<Item = &FinalState> {
+    let all = ending.threads.iter().flat_map(|thread| &thread.states);
+    all.filter(move |state| target.is_none_or(|target| target == state.link / ending.proxies.len()))
+}
+
+/// Connections that ended, or were open at the end, without a complete configuration rank above all times.
+fn first_configuration(ending: &Ending, target: Option<usize>, figures: &Figures) -> HistogramSummary {
+    let open = states(ending, target).filter(|state| state.connected && !state.complete).count();
+    figures.first_configuration.summary_with(figures.incomplete_connections + open as u64)
+}
+
+fn proxies(ending: &Ending, target: Option<usize>) -> FleetProxies {
+    let states: Vec<_> = states(ending, target).collect();
+    let mut never: Vec<_> =
+        states.iter().filter(|state| !state.has_converged()).map(|state| state.link).collect();
+    never.sort_unstable();
+    FleetProxies {
+        wanted: states.len() as u64,
+        connected: states.iter().filter(|state| state.connected).count() as u64,
+        converged: (states.len() - never.len()) as u64,
+        never: never.len() as u64,
+        never_names: never.iter().take(MAX_NAMES).map(|link| name(ending, *link)).collect(),
+    }
+}
+
+/// The name of a connection's proxy; with the control plane's address where each has the whole fleet.
+fn name(ending: &Ending, link: usize) -> String {
+    let (target, index) = (link / ending.proxies.len(), link % ending.proxies.len());
+    let proxy = &ending.proxies[index];
+    match ending.targets.get(target).filter(|_| ending.spread == Spread::Each && ending.targets.len() > 1) {
+        Some(target) => format!("{}.{} at {}", proxy.name, proxy.namespace, target.address),
+        None => format!("{}.{}", proxy.name, proxy.namespace),
+    }
+}
+
+fn kinds(ending: &Ending) -> BTreeMap<String, usize> {
+    let mut kinds = BTreeMap::new();
+    for proxy in ending.proxies.iter() {
+        *kinds.entry(proxy.kind.name().to_owned()).or_default() += 1;
+    }
+    kinds
+}
+
+/// Those that the fleet was told of, and those that came unasked, in the order of their times.
+fn all_outages(ending: &mut Ending, outcomes: &BTreeMap<usize, Vec<Outcome>>) -> Vec<FleetOutage> {
+    let mut losses = Vec::new();
+    for thread in &mut ending.threads {
+        losses.extend(std::mem::take(&mut thread.core.losses).into_all());
+    }
+    let ending = &*ending;
+    let mut all = outages(losses, |link| name(ending, link));
+    for (change, record) in ending.changes.iter().enumerate() {
+        if !matches!(record.what, ChangeClass::CutOff | ChangeClass::Restart) {
+            continue;
+        }
+        let outcomes = outcomes.get(&change).map_or(&[][..], Vec::as_slice);
+        let mut links: Vec<_> = outcomes.iter().map(|outcome| outcome.link).collect();
+        links.sort_unstable();
+        all.push(FleetOutage {
+            cause: record.kind.clone(),
+            at: ending.shared.seconds(record.begun),
+            proxies: links.len() as u64,
+            names: links.iter().take(MAX_NAMES).map(|link| name(ending, *link)).collect(),
+            recovery_us: Convergence::of(outcomes.iter(), Duration::ZERO).summary(),
+        });
+    }
+    all.sort_by(|one, other| one.at.total_cmp(&other.at));
+    all.truncate(MAX_OUTAGES);
+    all
+}
+
+fn usage(ending: &Ending) -> FleetUsage {
+    let mut lateness = Lateness::default();
+    ending.threads.iter().for_each(|thread| lateness.merge(&thread.core.lateness));
+    let cpu: Duration = ending.threads.iter().map(|thread| thread.cpu).sum();
+    FleetUsage {
+        cpu_s: (cpu + ending.samples.cpu).as_secs_f64(),
+        memory_peak_bytes: memory_peak_bytes(),
+        memory_settled_bytes: ending.samples.memory_settled_bytes,
+        lag_us: lateness.lag.summary(),
+        clock: if lateness.is_by_kernel() { "kernel" } else { "reading" }.to_owned(),
+        timestamp_error_p99_us: lateness.error_p99_us(),
+        threads: ending.threads.len(),
+    }
+}
+
+fn verdict(ending: &Ending, proxies: &FleetProxies, usage: &FleetUsage) -> FleetVerdict {
+    let mut reasons = Vec::new();
+    if proxies.never > 0 {
+        reasons.push(format!("not-converged: {} of {} proxies", proxies.never, proxies.wanted));
+    }
+    if let Some(lag) = usage.lag_us.p99.filter(|lag| *lag > MAX_LAG_P99_US) {
+        reasons.push(format!(
+            "fleet-late: responses were read {:.0} ms after their receipt at p99",
+            lag / 1000.0
+        ));
+    }
+    if ending.shared.is_interrupted() {
+        reasons.push("interrupted".to_owned());
+    }
+    FleetVerdict { valid: reasons.is_empty(), reasons }
+}

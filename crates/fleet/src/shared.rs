@@ -1,0 +1,151 @@
+//! What a fleet's threads share: counters, the timeline, and the bell that waits listen to.
+
+use experiment::schema::FleetEvent;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The timeline's events; more are left out, since a control plane that breaks each stream makes one per second.
+const MAX_EVENTS: usize = 2000;
+/// A wait looks at its condition at least this often, so that no missed signal can hold it up.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Numbers that all threads change.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub(crate) connected: AtomicU64,
+    pub(crate) complete: AtomicU64,
+    pub(crate) pushes: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) started: Instant,
+    pub(crate) counters: Counters,
+    /// Connections that there are to be.
+    pub(crate) wanted: u64,
+    /// Place in `triggers` of the change that responses are counted for.
+    pub(crate) trigger: AtomicUsize,
+    triggers: Mutex<Vec<String>>,
+    /// Per change: connections that are waited for.
+    waiting: Mutex<Vec<u64>>,
+    changed: Condvar,
+    interrupted: AtomicBool,
+    events: Mutex<Vec<FleetEvent>>,
+}
+
+impl Shared {
+    pub(crate) fn new(wanted: u64) -> Self {
+        Self {
+            started: Instant::now(),
+            counters: Counters::default(),
+            wanted,
+            trigger: AtomicUsize::new(0),
+            triggers: Mutex::new(vec!["connect".to_owned()]),
+            waiting: Mutex::new(Vec::new()),
+            changed: Condvar::new(),
+            interrupted: AtomicBool::new(false),
+            events: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Seconds from the start.
+    pub(crate) fn seconds(&self, at: Instant) -> f64 {
+        at.saturating_duration_since(self.started).as_secs_f64()
+    }
+
+    /// Responses are counted for changes of this kind from now on.
+    pub(crate) fn set_trigger(&self, kind: &str) {
+        let mut triggers = lock(&self.triggers);
+        let place = triggers.iter().position(|trigger| trigger == kind).unwrap_or_else(|| {
+            triggers.push(kind.to_owned());
+            triggers.len() - 1
+        });
+        self.trigger.store(place, Relaxed);
+    }
+
+    pub(crate) fn triggers(&self) -> Vec<String> {
+        lock(&self.triggers).clone()
+    }
+
+    /// A change is waited for by this number of connections more.
+    pub(crate) fn expect(&self, change: usize, connections: u64) {
+        let mut waiting = lock(&self.waiting);
+        if waiting.len() <= change {
+            waiting.resize(change + 1, 0);
+        }
+        waiting[change] += connections;
+    }
+
+    /// A change reached a connection.
+    pub(crate) fn reached(&self, change: usize) {
+        let mut waiting = lock(&self.waiting);
+        let Some(left) = waiting.get_mut(change) else { return };
+        *left = left.saturating_sub(1);
+        if *left == 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Connections that a change has not reached.
+    pub(crate) fn waiting(&self, change: usize) -> u64 {
+        lock(&self.waiting).get(change).copied().unwrap_or(0)
+    }
+
+    /// A proxy's state changed in a way that a wait may be for.
+    pub(crate) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    /// Waits for a condition. Returns whether it holds.
+    pub(crate) fn wait(&self, deadline: Instant, mut holds: impl FnMut() -> bool) -> bool {
+        loop {
+            if holds() {
+                return true;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.is_interrupted() {
+                return false;
+            }
+            let guard = lock(&self.waiting);
+            let waited = self.changed.wait_timeout(guard, left.min(POLL_INTERVAL));
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
+        }
+    }
+
+    /// Ends all waits, now and later.
+    pub(crate) fn interrupt(&self) {
+        self.interrupted.store(true, Relaxed);
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Relaxed)
+    }
+
+    /// Adds to the timeline.
+    pub(crate) fn event(&self, at: Instant, kind: &str, detail: String) {
+        self.add_event(FleetEvent { at: self.seconds(at), kind: kind.to_owned(), detail });
+    }
+
+    pub(crate) fn add_event(&self, event: FleetEvent) {
+        let mut events = lock(&self.events);
+        if events.len() < MAX_EVENTS {
+            events.push(event);
+        }
+    }
+
+    /// The timeline, in the order of times.
+    pub(crate) fn events(&self) -> Vec<FleetEvent> {
+        let mut events = lock(&self.events).clone();
+        events.sort_by(|one, other| one.at.total_cmp(&other.at));
+        events
+    }
+}
+
+/// A thread that panicked cannot have left a number half written.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

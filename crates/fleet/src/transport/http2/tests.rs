@@ -1,0 +1,144 @@
+//! The server's side written by hand, so that it can break the rules.
+
+use super::frame::{self, STREAM};
+use super::*;
+
+const HEAD: RequestHead<'_> =
+    RequestHead { scheme: "http", authority: "istiod", path: "/a/b", token: Some("t"), cluster_id: "" };
+
+fn opened() -> Http2 {
+    let mut http2 = Http2::new();
+    http2.open(&HEAD);
+    http2.take_output();
+    http2
+}
+
+fn wire(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame::write(kind, flags, stream, payload, &mut out);
+    out
+}
+
+fn head(fields: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    fields.iter().for_each(|(name, value)| hpack::encode(name, value, &mut block));
+    block
+}
+
+fn response() -> Vec<u8> {
+    wire(frame::HEADERS, frame::END_HEADERS, STREAM, &head(&[(":status", "200")]))
+}
+
+/// What comes of bytes in parts of `step`: events as text, and the end.
+fn outcome(http2: &mut Http2, bytes: &[u8], step: usize) -> (Vec<u8>, String, Option<Ending>) {
+    let (mut body, mut events) = (Vec::new(), String::new());
+    for part in bytes.chunks(step) {
+        let received = http2.receive(part, &mut |event| {
+            match event {
+                Event::Data(bytes) => body.extend_from_slice(bytes),
+                other => events.push_str(&format!("{other:?} ")),
+            }
+            Ok(())
+        });
+        if let Err(ending) = received {
+            return (body, events, Some(ending));
+        }
+    }
+    (body, events, None)
+}
+
+#[test]
+fn a_response_is_the_same_however_it_is_split() {
+    let trailers = head(&[("grpc-status", "7"), ("grpc-message", "no")]);
+    let (block, rest) = trailers.split_at(9);
+    let mut padded = vec![3];
+    padded.extend_from_slice(b"body\0\0\0");
+    let bytes = [
+        wire(frame::SETTINGS, 0, 0, &[0, 4, 0, 0, 1, 0]),
+        response(),
+        wire(frame::DATA, 0, STREAM, b"first "),
+        wire(frame::DATA, 0, STREAM, b""),
+        wire(frame::PING, 0, 0, b"12345678"),
+        wire(0xbb, 0, 0, b"an extension"),
+        wire(frame::DATA, frame::PADDED, STREAM, &padded),
+        wire(frame::HEADERS, frame::END_STREAM, STREAM, block),
+        wire(frame::CONTINUATION, frame::END_HEADERS, STREAM, rest),
+    ]
+    .concat();
+    for step in 1..40 {
+        let mut http2 = opened();
+        let (body, events, ending) = outcome(&mut http2, &bytes, step);
+        assert_eq!((body.as_slice(), events.as_str()), (&b"first body"[..], "Ready "), "step {step}");
+        assert_eq!(ending, Some(Ending::for_status(7, "no")));
+        let expected =
+            [wire(frame::SETTINGS, frame::ACK, 0, b""), wire(frame::PING, frame::ACK, 0, b"12345678")];
+        assert_eq!(http2.take_output(), expected.concat());
+    }
+}
+
+#[test]
+fn requests_wait_for_the_servers_window() {
+    let mut http2 = opened();
+    http2.send(&vec![1; 100_000]);
+    let sent = http2.take_output();
+    assert_eq!(sent.len(), 65_535 + 4 * 9, "as much as the window holds, in frames of at most 16 KiB");
+    let more = |stream| wire(frame::WINDOW_UPDATE, 0, stream, &100_000_u32.to_be_bytes());
+    assert_eq!(outcome(&mut http2, &more(0), 99).2, None);
+    assert!(!http2.has_output(), "the stream's own window is used up");
+    http2.finish();
+    outcome(&mut http2, &more(STREAM), 99);
+    let rest = http2.take_output();
+    assert_eq!(rest.len(), 100_000 - 65_535 + 3 * 9);
+    assert_eq!(rest[2 * (16_384 + 9) + 4], frame::END_STREAM);
+}
+
+#[test]
+fn windows_are_given_back() {
+    let mut http2 = opened();
+    outcome(&mut http2, &response(), 99);
+    let data = wire(frame::DATA, 0, STREAM, &[0; 16_384]);
+    for _ in 0..WINDOW_BYTES / 4 / 16_384 {
+        assert!(!http2.has_output());
+        outcome(&mut http2, &data, 5000);
+    }
+    let increment = (WINDOW_BYTES / 4).to_be_bytes();
+    let expected = [0, STREAM].map(|stream| wire(frame::WINDOW_UPDATE, 0, stream, &increment)).concat();
+    assert_eq!(http2.take_output(), expected);
+}
+
+#[test]
+fn a_goaway_explains_the_end_that_follows() {
+    let mut http2 = opened();
+    let goaway = [&0x7fff_ffff_u32.to_be_bytes()[..], &0_u32.to_be_bytes(), b"max_age"].concat();
+    assert_eq!(outcome(&mut http2, &wire(frame::GOAWAY, 0, 0, &goaway), 99).2, None);
+    let ending = http2.explain(Ending::new(EndingKind::Lost, "closed"));
+    assert_eq!(ending, Ending::new(EndingKind::GoAway, "GOAWAY with code 0 max_age"));
+    let refused = wire(frame::GOAWAY, 0, 0, &[0, 0, 0, 0, 0, 0, 0, 11]);
+    assert_eq!(outcome(&mut opened(), &refused, 99).2.unwrap().kind, EndingKind::GoAway);
+}
+
+#[test]
+fn endings_and_violations_have_their_kinds() {
+    let cases = [
+        (wire(frame::RST_STREAM, 0, STREAM, &[0, 0, 0, 2]), EndingKind::StreamReset),
+        (wire(frame::DATA, 0, STREAM, b"early"), EndingKind::Http2Violation),
+        (wire(frame::DATA, 0, 3, b"elsewhere"), EndingKind::Http2Violation),
+        (wire(frame::CONTINUATION, 0, STREAM, b""), EndingKind::Http2Violation),
+        (wire(frame::GOAWAY, 0, 0, b"short"), EndingKind::Http2Violation),
+        (wire(frame::SETTINGS, 0, 0, b"short"), EndingKind::Http2Violation),
+        (vec![0xff; 9], EndingKind::Http2Violation),
+        (
+            wire(frame::HEADERS, frame::END_HEADERS, STREAM, &head(&[(":status", "503")])),
+            EndingKind::HttpStatus,
+        ),
+        (
+            wire(frame::HEADERS, 5, STREAM, &head(&[(":status", "200"), ("grpc-status", "0")])),
+            EndingKind::StreamEnded,
+        ),
+        (wire(frame::HEADERS, 5, STREAM, &head(&[(":status", "200")])), EndingKind::GrpcViolation),
+    ];
+    for (bytes, kind) in cases {
+        let (_, _, ending) = outcome(&mut opened(), &bytes, 99);
+        assert_eq!(ending.map(|ending| ending.kind), Some(kind), "{bytes:x?}");
+    }
+}

@@ -1,0 +1,20 @@
+//! One connection to a control plane: TCP with receive timestamps, TLS, HTTP/2 with one stream, gRPC framing.
+//!
+//! Read [`link`] first: it moves bytes between a socket and the layers above, which do no I/O. Bytes are read into a buffer of
+//! the thread, decrypted in place and passed on in pieces: a settled connection holds no buffer.
+//!
+//! HTTP/2 is our own: the `h2` crate keeps some 40 KiB of buffers per connection (docs/decisions/0020).
+
+mod ending;
+mod grpc;
+mod http2;
+mod link;
+mod receive;
+mod tls;
+
+pub(crate) use ending::{Ending, EndingKind};
+pub(crate) use grpc::{Deframer, Piece, frame_message};
+pub(crate) use http2::{Event, RequestHead};
+pub(crate) use link::{Link, READ_BUFFER_BYTES, Route};
+pub(crate) use receive::Stamp;
+pub(crate) use tls::{client_config, client_config_with_identity};

@@ -1,0 +1,45 @@
+//! What the fleet itself uses.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
+use std::fs;
+use std::time::Duration;
+
+/// CPU time of the calling thread.
+pub(crate) fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
+}
+
+/// Resident memory of this process now; 0 where the kernel does not tell.
+pub(crate) fn memory_bytes() -> u64 {
+    status_bytes("VmRSS:")
+}
+
+/// Peak resident memory of this process; 0 where the kernel does not tell.
+pub(crate) fn memory_peak_bytes() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+fn status_bytes(name: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let kilobytes = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .and_then(|value| value.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+/// Raises the limit of open files to what is needed; returns the hard limit where that is less.
+pub(crate) fn allow_open_files(needed: u64) -> Result<(), u64> {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    if let Some(maximum) = limit.maximum.filter(|maximum| *maximum < needed) {
+        // The superuser may raise it.
+        let raised = Rlimit { current: Some(needed), maximum: Some(needed) };
+        return setrlimit(Resource::Nofile, raised).map_err(|_| maximum);
+    }
+    setrlimit(Resource::Nofile, Rlimit { current: Some(needed), ..limit }).map_err(|_| needed)
+}

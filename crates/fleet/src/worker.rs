@@ -1,0 +1,301 @@
+//! A thread of the fleet: its event loop, its proxies, and what they share.
+
+use crate::certificates::Certificates;
+use crate::core::Core;
+use crate::proxy::{Ended, Phase, Proxy, live};
+use crate::pursuit::{Aim, Pursuit};
+use crate::rotation::rotate;
+use crate::shared::Shared;
+use crate::spec::{BackoffSpec, CertificateSharing, Keepalive, Selection, Spread};
+use crate::target::ResolvedTarget;
+use crate::transport::READ_BUFFER_BYTES;
+use crate::usage::thread_cpu;
+use crate::xds::{Mark, ProxySpec, Session, XdsVariant};
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::LocalSet;
+
+/// What all threads go by.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) xds: XdsVariant,
+    pub(crate) spread: Spread,
+    pub(crate) certificates: CertificateSharing,
+    pub(crate) connect_rate: Option<f64>,
+    pub(crate) message_limit_bytes: usize,
+    pub(crate) keepalive: Keepalive,
+    pub(crate) backoff: BackoffSpec,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) seed: u64,
+}
+
+/// A connection that a thread is to keep.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkSpec {
+    /// Place among the fleet's connections.
+    pub(crate) link: usize,
+    /// Place of the proxy in the fleet's spec.
+    pub(crate) index: usize,
+    /// Target that its figures belong to.
+    pub(crate) target: usize,
+    pub(crate) proxy: Arc<ProxySpec>,
+    pub(crate) token: Option<Arc<str>>,
+    /// The local address that it connects from; absent: any.
+    pub(crate) source: Option<IpAddr>,
+}
+
+/// What a thread begins with.
+pub(crate) struct WorkerSpec {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) targets: Arc<[Arc<ResolvedTarget>]>,
+    pub(crate) links: Vec<LinkSpec>,
+    /// Connections of the whole fleet begin from here.
+    pub(crate) start: Instant,
+}
+
+/// What happens to the proxies of a selection.
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    /// They are expected to receive these.
+    ExpectMarks(Arc<[Mark]>),
+    /// They are expected to lose their connection and to return.
+    ExpectReturn,
+    /// They end their connection and return at once.
+    Reconnect,
+    /// They end their connection and stay away.
+    CutOff,
+    /// They request new certificates.
+    RotateCertificates,
+}
+
+/// What a thread is told.
+pub(crate) enum Command {
+    /// A change begins.
+    Begin {
+        change: usize,
+        action: Action,
+        selection: Arc<Selection>,
+        at: Instant,
+        /// Answered when the thread has taken it up: with the number of connections that are waited for.
+        done: mpsc::Sender<u64>,
+    },
+    /// Proxies that were cut off return.
+    Restore {
+        change: usize,
+    },
+    /// What became of a change so far is asked for.
+    Outcomes {
+        change: usize,
+        reply: mpsc::Sender<Vec<Outcome>>,
+    },
+    /// Replicas come and go.
+    Targets(Arc<[Arc<ResolvedTarget>]>),
+    Finish,
+}
+
+/// What became of a change on a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) link: usize,
+    pub(crate) target: usize,
+    /// From the change's beginning; absent: not reached.
+    pub(crate) arrival: Option<Duration>,
+}
+
+/// A proxy at the end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FinalState {
+    pub(crate) link: usize,
+    pub(crate) connected: bool,
+    pub(crate) complete: bool,
+    /// Every change that was expected of it has arrived.
+    pub(crate) reached: bool,
+}
+
+impl FinalState {
+    pub(crate) fn has_converged(&self) -> bool {
+        self.complete && self.reached
+    }
+}
+
+/// What a thread has to show at the end.
+pub(crate) struct WorkerResult {
+    pub(crate) core: Core,
+    /// Per change.
+    pub(crate) outcomes: Vec<(usize, Vec<Outcome>)>,
+    pub(crate) states: Vec<FinalState>,
+    pub(crate) cpu: Duration,
+}
+
+/// See the module.
+pub(crate) struct Worker {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) settings: Arc<Settings>,
+    targets: RefCell<Arc<[Arc<ResolvedTarget>]>>,
+    pub(crate) proxies: Vec<Proxy>,
+    pub(crate) certificates: Certificates,
+    /// For reading.
+    pub(crate) buffer: RefCell<Vec<u8>>,
+    pub(crate) core: RefCell<Core>,
+}
+
+/// Runs a thread until it is told to finish.
+pub(crate) fn run(spec: WorkerSpec, runtime: &Runtime, commands: UnboundedReceiver<Command>) -> WorkerResult {
+    let start = spec.start;
+    let worker = Rc::new(Worker::new(spec));
+    let tasks = LocalSet::new();
+    for place in 0..worker.proxies.len() {
+        let begin = start + worker.start_of(place);
+        tasks.spawn_local(live(Rc::clone(&worker), place, begin.into()));
+    }
+    runtime.block_on(tasks.run_until(serve(&worker, commands)));
+    let states = worker.proxies.iter().map(|proxy| worker.final_state(proxy)).collect();
+    let outcomes = worker.all_outcomes();
+    // Connections end here.
+    drop(tasks);
+    let core = worker.core.replace(Core::new(0, 0));
+    WorkerResult { core, outcomes, states, cpu: thread_cpu() }
+}
+
+async fn serve(worker: &Rc<Worker>, mut commands: UnboundedReceiver<Command>) {
+    while let Some(command) = commands.recv().await {
+        match command {
+            Command::Begin { change, action, selection, at, done } => {
+                let waiting = worker.begin(change, &action, &selection, at);
+                // Nobody waits where the fleet is being dropped.
+                let _ = done.send(waiting);
+            }
+            Command::Restore { change } => worker.restore(change),
+            Command::Outcomes { change, reply } => {
+                let _ = reply.send(worker.outcomes(change));
+            }
+            Command::Targets(targets) => *worker.targets.borrow_mut() = targets,
+            Command::Finish => return,
+        }
+    }
+}
+
+impl Worker {
+    fn new(spec: WorkerSpec) -> Self {
+        let WorkerSpec { shared, settings, targets, links, start: _ } = spec;
+        let figures = if settings.spread == Spread::Each { targets.len() } else { 1 };
+        let proxies = links.into_iter().enumerate().map(|(place, link)| {
+            let session = Session::new(Arc::clone(&link.proxy), settings.xds);
+            Proxy::new(link, place, session)
+        });
+        Self {
+            proxies: proxies.collect(),
+            certificates: Certificates::new(settings.certificates, settings.connect_timeout),
+            targets: RefCell::new(targets),
+            buffer: RefCell::new(vec![0; READ_BUFFER_BYTES]),
+            core: RefCell::new(Core::new(figures, settings.message_limit_bytes)),
+            shared,
+            settings,
+        }
+    }
+
+    /// When a proxy begins to connect, from the fleet's start.
+    fn start_of(&self, place: usize) -> Duration {
+        let rate = self.settings.connect_rate.filter(|rate| *rate > 0.0);
+        rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(self.proxies[place].link as f64 / rate))
+    }
+
+    /// Where a proxy connects to. Replicas are taken in turn at first and at random by those that return, as behind a Service.
+    pub(crate) fn target_for(&self, proxy: &Proxy, attempt: usize) -> Arc<ResolvedTarget> {
+        let targets = self.targets.borrow();
+        let place = match self.settings.spread {
+            Spread::Each => proxy.target,
+            Spread::Shared if attempt == 0 => proxy.index,
+            Spread::Shared => mixed(self.settings.seed, proxy.link as u64, attempt as u64) as usize,
+        };
+        Arc::clone(&targets[place % targets.len()])
+    }
+
+    /// A connection, or an attempt at one, has ended.
+    pub(crate) fn ended(&self, proxy: &Proxy, ended: &Ended) {
+        let phase = proxy.phase.replace(Phase::Down);
+        let now = Instant::now();
+        self.core.borrow_mut().ended(proxy, phase, ended, now, &self.shared);
+    }
+
+    /// Returns the number of connections that are waited for.
+    fn begin(self: &Rc<Self>, change: usize, action: &Action, selection: &Selection, at: Instant) -> u64 {
+        let pursuit = match action {
+            Action::ExpectMarks(marks) => {
+                self.core.borrow_mut().expect_marks(change, marks, &self.proxies, selection, at)
+            }
+            Action::RotateCertificates => self.expect(Aim::Certificate, selection, at),
+            Action::ExpectReturn | Action::Reconnect | Action::CutOff => {
+                self.expect(Aim::Return, selection, at)
+            }
+        };
+        let waiting = pursuit.waiting() as u64;
+        self.shared.expect(change, waiting);
+        self.core.borrow_mut().pursuits.insert(change, pursuit);
+        let selected = self.proxies.iter().filter(|proxy| selection.contains(proxy.index, &proxy.spec));
+        match action {
+            Action::ExpectMarks(_) | Action::ExpectReturn => {}
+            Action::Reconnect => selected.for_each(Proxy::order),
+            Action::CutOff => selected.for_each(|proxy| {
+                proxy.cut_off.set(true);
+                proxy.order();
+            }),
+            Action::RotateCertificates => rotate(self, change, selected),
+        }
+        waiting
+    }
+
+    fn expect(&self, aim: Aim, selection: &Selection, at: Instant) -> Pursuit {
+        let expected =
+            self.proxies.iter().map(|proxy| u16::from(selection.contains(proxy.index, &proxy.spec)));
+        Pursuit::new(aim, at, expected.collect())
+    }
+
+    fn restore(&self, change: usize) {
+        let core = self.core.borrow();
+        let Some(pursuit) = core.pursuits.get(&change) else { return };
+        for proxy in self.proxies.iter().filter(|proxy| pursuit.expects(proxy.place)) {
+            proxy.cut_off.set(false);
+            proxy.order();
+        }
+    }
+
+    fn outcomes(&self, change: usize) -> Vec<Outcome> {
+        let core = self.core.borrow();
+        let outcomes = core.pursuits.get(&change).into_iter().flat_map(Pursuit::outcomes);
+        let located = outcomes.map(|(place, arrival)| {
+            let proxy = &self.proxies[place];
+            Outcome { link: proxy.link, target: proxy.target, arrival }
+        });
+        located.collect()
+    }
+
+    fn all_outcomes(&self) -> Vec<(usize, Vec<Outcome>)> {
+        let changes: Vec<_> = self.core.borrow().pursuits.keys().copied().collect();
+        changes.into_iter().map(|change| (change, self.outcomes(change))).collect()
+    }
+
+    fn final_state(&self, proxy: &Proxy) -> FinalState {
+        let core = self.core.borrow();
+        let phase = proxy.phase.get();
+        FinalState {
+            link: proxy.link,
+            connected: phase != Phase::Down,
+            complete: phase == Phase::Complete,
+            reached: !core.pursuits.values().any(|pursuit| pursuit.misses(proxy.place)),
+        }
+    }
+}
+
+/// A number that looks random.
+fn mixed(seed: u64, link: u64, attempt: u64) -> u64 {
+    use rand::{RngExt as _, SeedableRng as _};
+    let seed = seed ^ link.rotate_left(20) ^ attempt.rotate_left(44);
+    rand::rngs::ChaCha8Rng::seed_from_u64(seed).random()
+}
