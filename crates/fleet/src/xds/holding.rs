@@ -44,11 +44,11 @@ impl Store {
         }
         let holding = Arc::new(update.apply(old, hash));
         self.holdings.insert(hash, Arc::downgrade(&holding));
-        self.sweep_if_grown();
         holding
     }
 
-    fn sweep_if_grown(&mut self) {
+    /// Forgets names and holdings that no session uses, once there are twice as many as after the last time.
+    pub(super) fn sweep_if_grown(&mut self) {
         let size = self.names.len() + self.holdings.len();
         if size < self.swept * 2 + MIN_SWEEP {
             return;

@@ -71,6 +71,20 @@ impl Subscription {
         self.first_missing().is_none()
     }
 
+    /// It has what it asked for.
+    pub(super) fn is_settled(&self) -> bool {
+        let is_optional = !self.resource_type.is_always_answered()
+            || (self.resource_type.is_named() && self.names.is_empty());
+        is_optional || (self.is_answered && self.unanswered_demands == 0 && self.holds_all())
+    }
+
+    /// Memory that it uses alone, roughly.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let withheld: usize = self.withheld.iter().map(|nonce| nonce.len() + 16).sum();
+        let names = (self.absent.capacity() + 2 * self.dropped.capacity()) * size_of::<NameId>();
+        size_of::<Self>() + self.version.len() + self.nonce.len() + withheld + names
+    }
+
     /// The first name that is subscribed to and neither held nor absent.
     pub(super) fn first_missing(&self) -> Option<NameId> {
         let mut held = self.holding.entries.iter().map(|entry| entry.name).peekable();

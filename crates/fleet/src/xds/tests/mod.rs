@@ -2,7 +2,9 @@
 
 mod gateway;
 mod marks;
+mod memory;
 mod messages;
+mod pieces;
 mod play;
 mod sidecar;
 mod violations;

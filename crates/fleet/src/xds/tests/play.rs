@@ -97,6 +97,26 @@ impl Play {
         self.session.message_end(at, &mut receiver, &mut self.out)
     }
 
+    /// Calls the session with a receiver; the stream goes on.
+    pub(super) fn with_receiver(
+        &mut self,
+        call: impl FnOnce(&mut Session, &mut Receiver<'_>, Instant) -> Result<(), StreamBroken>,
+    ) {
+        let mut receiver = Receiver {
+            store: &mut self.store,
+            marks: &self.marks,
+            events: &mut self.events,
+            message_limit_bytes: MESSAGE_LIMIT_BYTES,
+        };
+        call(&mut self.session, &mut receiver, Instant::now()).expect("a stream that goes on");
+    }
+
+    /// The message on its way is over.
+    pub(super) fn finish(&mut self) {
+        let mut out = std::mem::take(&mut self.out);
+        self.with_receiver(|session, receiver, at| session.message_end(at, receiver, &mut out));
+    }
+
     /// Requests since the last look.
     pub(super) fn sent(&mut self) -> Vec<String> {
         let show = match self.session.variant() {
@@ -171,7 +191,7 @@ fn show_state_of_the_world(body: &[u8]) -> String {
 }
 
 /// A resource with its name and version.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Item {
     pub(super) resource_type: ResourceType,
     pub(super) name: String,

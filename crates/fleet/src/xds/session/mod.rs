@@ -1,0 +1,259 @@
+//! One simulated proxy on its stream: which requests follow from which responses.
+//!
+//! The order is Envoy's. It subscribes to clusters, then to the endpoints that they name; when all endpoints are there it
+//! subscribes to listeners, and to the routes, secrets and extensions that those name. A response is acknowledged after the
+//! subscriptions that follow from it. Later, while a new cluster waits for its endpoints, the clusters' acknowledgement is
+//! withheld. An updated cluster uses the endpoints that are held. On a new stream all that was subscribed to before is
+//! subscribed to at once, with the versions that are held. A sidecar's agent asks for the name table behind the first request for
+//! listeners. A ztunnel asks for addresses and authorizations and nothing follows from them.
+
+mod response;
+mod subscribe;
+
+use super::event::{Event, Moment, StreamBroken, Violation};
+use super::holding::Store;
+use super::marks::{MarkId, Marks};
+use super::outbox::Outbox;
+use super::proxy::{ProxyKind, ProxySpec, XdsVariant};
+use super::reader::{Incoming, Reading};
+use super::resource_type::ResourceType;
+use super::subscription::Subscription;
+use std::sync::Arc;
+
+/// What the sessions of a thread share while one of them receives.
+pub struct Receiver<'a> {
+    /// Names and holdings.
+    pub store: &'a mut Store,
+    /// The open marks.
+    pub marks: &'a Marks,
+    /// Reports of the session are appended.
+    pub events: &'a mut Vec<Event>,
+    /// Messages above end the stream.
+    pub message_limit_bytes: u64,
+}
+
+/// A simulated proxy. It survives its streams, and what it holds is resumed.
+pub struct Session {
+    spec: Arc<ProxySpec>,
+    variant: XdsVariant,
+    subscriptions: Vec<Subscription>,
+    /// Clusters were warm once, so listeners are subscribed to.
+    has_warmed: bool,
+    /// [`Event::Complete`] was reported on this stream.
+    is_complete: bool,
+    is_connected: bool,
+    node_is_sent: bool,
+    /// Sorted.
+    expected: Vec<MarkId>,
+    /// Types whose next response is rejected.
+    rejected: Vec<ResourceType>,
+    incoming: Option<Box<Incoming>>,
+}
+
+impl Session {
+    /// A proxy that has not been connected yet. A ztunnel speaks the delta variant alone.
+    #[must_use]
+    pub fn new(spec: Arc<ProxySpec>, variant: XdsVariant) -> Self {
+        let variant = if spec.kind == ProxyKind::Ztunnel { XdsVariant::Delta } else { variant };
+        Self {
+            spec,
+            variant,
+            subscriptions: Vec::new(),
+            has_warmed: false,
+            is_complete: false,
+            is_connected: false,
+            node_is_sent: false,
+            expected: Vec::new(),
+            rejected: Vec::new(),
+            incoming: None,
+        }
+    }
+
+    /// Who it is.
+    #[must_use]
+    pub fn spec(&self) -> &Arc<ProxySpec> {
+        &self.spec
+    }
+
+    /// The method that its stream calls: `DeltaAggregatedResources` or `StreamAggregatedResources`.
+    #[must_use]
+    pub fn variant(&self) -> XdsVariant {
+        self.variant
+    }
+
+    /// Every type that it asked for on this stream was answered, and all that clusters and listeners name is held. Secrets and
+    /// extensions count when they are answered or not: istiod answers nothing for those that it does not find.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// What a session that is not complete waits for: a type and, of types with names, the first name.
+    #[must_use]
+    pub fn missing(&self, store: &Store) -> Option<(ResourceType, Option<String>)> {
+        let missing = self.subscriptions.iter().find(|subscription| !subscription.is_settled())?;
+        let name = missing.first_missing().map(|name| store.names.text(name).to_owned());
+        Some((missing.resource_type, name))
+    }
+
+    /// Number of resources of a type that it holds.
+    #[must_use]
+    pub fn held(&self, resource_type: ResourceType) -> usize {
+        self.subscription(resource_type).map_or(0, |subscription| subscription.holding.entries.len())
+    }
+
+    /// Memory that it uses beside the store, roughly.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let subscriptions: usize = self.subscriptions.iter().map(Subscription::memory_bytes).sum();
+        size_of::<Self>() + subscriptions + self.expected.capacity() * size_of::<MarkId>()
+    }
+
+    /// Looks for a mark from now on.
+    pub fn expect(&mut self, mark: MarkId) {
+        if let Err(position) = self.expected.binary_search(&mark) {
+            self.expected.insert(position, mark);
+        }
+    }
+
+    /// Looks for a mark no longer.
+    pub fn forget(&mut self, mark: MarkId) {
+        if let Ok(position) = self.expected.binary_search(&mark) {
+            self.expected.remove(position);
+        }
+    }
+
+    /// Rejects the next response of a type.
+    pub fn reject_next(&mut self, resource_type: ResourceType) {
+        self.rejected.push(resource_type);
+    }
+
+    /// A stream is open.
+    pub fn connected(&mut self, store: &Store, out: &mut Outbox) {
+        self.is_connected = true;
+        self.is_complete = false;
+        self.node_is_sent = false;
+        for resource_type in self.first_types() {
+            if self.subscription(resource_type).is_none() {
+                self.subscriptions.push(Subscription::new(resource_type));
+            }
+        }
+        let types: Vec<_> =
+            self.subscriptions.iter().map(|subscription| subscription.resource_type).collect();
+        for resource_type in types {
+            let is_unnamed = resource_type.is_named()
+                && self.subscription(resource_type).is_none_or(|subscription| subscription.names.is_empty());
+            if !is_unnamed {
+                self.request(resource_type, &store.names, out);
+            }
+        }
+    }
+
+    /// The stream is over.
+    pub fn disconnected(&mut self, store: &mut Store) {
+        self.is_connected = false;
+        self.is_complete = false;
+        if let Some(incoming) = self.incoming.take() {
+            store.names.leave_reader(incoming.contents.epoch);
+        }
+        for subscription in &mut self.subscriptions {
+            subscription.disconnected();
+        }
+    }
+
+    /// A message of a length begins.
+    ///
+    /// # Errors
+    /// It is longer than the limit.
+    pub fn message_start(&mut self, length: u64, receiver: &mut Receiver<'_>) -> Result<(), StreamBroken> {
+        if length > receiver.message_limit_bytes {
+            return Err(broken(receiver, Violation::MessageTooLarge));
+        }
+        let incoming = Box::new(Incoming::new(self.variant, length, &mut receiver.store.names));
+        if let Some(unfinished) = self.incoming.replace(incoming) {
+            receiver.store.names.leave_reader(unfinished.contents.epoch);
+        }
+        Ok(())
+    }
+
+    /// Bytes of the message.
+    ///
+    /// # Errors
+    /// They are more than were announced, or not those of a response.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        at: Moment,
+        receiver: &mut Receiver<'_>,
+    ) -> Result<(), StreamBroken> {
+        let Some(incoming) = &mut self.incoming else { return Err(broken(receiver, Violation::WrongLength)) };
+        if bytes.len() as u64 > incoming.remaining() {
+            return Err(broken(receiver, Violation::WrongLength));
+        }
+        let (expected, marks) = (&self.expected[..], receiver.marks);
+        let reading =
+            Reading { variant: self.variant, names: &mut receiver.store.names, marks, expected, at };
+        incoming.feed(bytes, reading).map_err(|_| broken(receiver, Violation::UndecodableMessage))
+    }
+
+    /// The message is over.
+    ///
+    /// # Errors
+    /// It is shorter than was announced, or not a response.
+    pub fn message_end(
+        &mut self,
+        at: Moment,
+        receiver: &mut Receiver<'_>,
+        out: &mut Outbox,
+    ) -> Result<(), StreamBroken> {
+        let Some(incoming) = self.incoming.take() else {
+            return Err(broken(receiver, Violation::WrongLength));
+        };
+        let epoch = incoming.contents.epoch;
+        let result = if incoming.remaining() > 0 {
+            Err(broken(receiver, Violation::WrongLength))
+        } else if incoming.finish().is_err() {
+            Err(broken(receiver, Violation::UndecodableMessage))
+        } else {
+            self.response(incoming.contents, at, receiver, out);
+            Ok(())
+        };
+        receiver.store.names.leave_reader(epoch);
+        // Not before: all sessions name only what they hold, or what a message on its way brings.
+        receiver.store.sweep_if_grown();
+        result
+    }
+
+    fn subscription(&self, resource_type: ResourceType) -> Option<&Subscription> {
+        self.subscriptions.iter().find(|subscription| subscription.resource_type == resource_type)
+    }
+
+    fn subscription_mut(&mut self, resource_type: ResourceType) -> &mut Subscription {
+        let found =
+            self.subscriptions.iter().position(|subscription| subscription.resource_type == resource_type);
+        let position = found.unwrap_or_else(|| {
+            self.subscriptions.push(Subscription::new(resource_type));
+            self.subscriptions.len() - 1
+        });
+        &mut self.subscriptions[position]
+    }
+
+    fn is_on_demand(&self, resource_type: ResourceType) -> bool {
+        resource_type == ResourceType::Addresses && self.spec.on_demand
+    }
+
+    /// Types that are subscribed to without having seen another. A waypoint's workload discovery needs the delta variant.
+    fn first_types(&self) -> impl Iterator<Item = ResourceType> + use<> {
+        let types: &[ResourceType] = match (self.spec.kind, self.variant) {
+            (ProxyKind::Ztunnel, _) => &[ResourceType::Addresses, ResourceType::Authorizations],
+            (ProxyKind::Waypoint, XdsVariant::Delta) => &[ResourceType::Clusters, ResourceType::Workloads],
+            _ => &[ResourceType::Clusters],
+        };
+        types.iter().copied()
+    }
+}
+
+fn broken(receiver: &mut Receiver<'_>, kind: Violation) -> StreamBroken {
+    receiver.events.push(Event::Violation { kind, resource_type: None });
+    StreamBroken
+}
