@@ -51,6 +51,7 @@ impl Environment for LocalLab {
         // Known once a mode of that mesh was asked for.
         if let Some(istio) = self.istio.get() {
             host.versions.extend(istio.control_plane_and_agent().map(Installed::recorded));
+            host.versions.extend(self.istiods_beside.iter().map(Installed::recorded));
         }
         if let Some(ambient) = self.ambient.get() {
             host.versions.push(ambient.ztunnel.recorded());

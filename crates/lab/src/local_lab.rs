@@ -5,6 +5,7 @@ use crate::certificates::RunAuthority;
 use crate::components::{Component, Installed, Overrides, find};
 use crate::context::DeploymentContext;
 use crate::filters::FilterPrograms;
+use crate::istio::control_plane::ControlPlanePlan;
 use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms};
 use crate::lab::Lab;
 use crate::observe::HostProc;
@@ -34,6 +35,8 @@ pub struct LocalLab {
     pub(crate) ambient: OnceCell<AmbientPrograms>,
     /// What scenarios with filters run.
     pub(crate) filters: OnceCell<FilterPrograms>,
+    /// Other istiods that stand beside the installed or named one, to be compared with it.
+    pub(crate) istiods_beside: Vec<Installed>,
     /// Deployments so far; keeps their private directories and namespaces apart.
     deployments: Cell<usize>,
     /// The control plane of `mesh: istio`, from its first trial on.
@@ -60,6 +63,7 @@ impl LocalLab {
             istio: OnceCell::new(),
             ambient: OnceCell::new(),
             filters: OnceCell::new(),
+            istiods_beside: Vec::new(),
             deployments: Cell::new(0),
             control_plane: RefCell::new(None),
             control_planes: Cell::new(0),
@@ -77,6 +81,13 @@ impl LocalLab {
     /// Each deployment and trial has its label's directory in there. For use before the first deployment.
     pub fn keep_logs_in(&mut self, directory: PathBuf) {
         self.logs = directory;
+    }
+
+    /// Lets another istiod stand beside that of each control plane that is studied. For use before the first deployment.
+    pub fn compare_with_istiod(&mut self, program: PathBuf) -> Result<()> {
+        let named = Overrides::from_iter([(Component::Istiod, program)]);
+        self.istiods_beside.push(find(Component::Istiod, &named)?);
+        Ok(())
     }
 
     pub(crate) fn log_dir(&self, label: &str) -> PathBuf {
@@ -134,21 +145,26 @@ impl LocalLab {
         once(&self.filters, || FilterPrograms::find(&self.programs.overrides))
     }
 
-    /// The control plane, started where there is none yet or where the last one has died, stands still or hangs.
-    pub(crate) fn control_plane(&self) -> Result<Rc<ControlPlane>> {
+    /// The control plane of a deployment, started if there is none yet, the last one was for another plan or has failed, or
+    /// it is studied itself.
+    pub(crate) fn control_plane(&self, spec: &DeploymentSpec) -> Result<Rc<ControlPlane>> {
+        let plan = ControlPlanePlan::of(spec);
         let mut control_plane = self.control_plane.borrow_mut();
-        if let Some(running) = control_plane.as_ref() {
+        let reusable = |running: &&Rc<ControlPlane>| !plan.is_studied && running.plan() == plan;
+        if let Some(running) = control_plane.as_ref().filter(reusable) {
             let answers = running.check_answers();
             self.lab.check_not_stopped()?;
             if answers.is_ok() {
                 return Ok(Rc::clone(running));
             }
         }
-        // A failed one goes first: its pod's name is needed again.
+        // The last one goes first: its pod's name is needed again.
         control_plane.take();
         let number = self.control_planes.replace(self.control_planes.get() + 1);
         let programs = self.istio_programs()?;
-        let started = Rc::new(ControlPlane::start(&self.lab, programs, number, &self.control_plane_logs)?);
+        let (beside, logs) = (&self.istiods_beside, &self.control_plane_logs);
+        let started = ControlPlane::start(&self.lab, programs, beside, plan, number, logs)?;
+        let started = Rc::new(started);
         Ok(Rc::clone(control_plane.insert(started)))
     }
 }

@@ -22,7 +22,7 @@ use mesh::concurrent::try_side_by_side;
 use mesh::istio::objects::{extra, policy, waypoint};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, Workload};
-use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
+use mesh::names::{SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
 use mesh::proof::{Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters};
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
@@ -77,7 +77,7 @@ impl<'a> Ztunnels<'a> {
     }
 
     fn start_per_pod(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
-        let control_plane = SocketAddrV4::new(rollout.mesh().control_plane.address(), DISCOVERY_PORT);
+        let control_plane = rollout.mesh().control_plane.discovery();
         self.redirect(rollout, Some(control_plane))?;
         let mesh = rollout.mesh.as_ref().expect("ztunnel is configured by a control plane");
         let api = mesh.control_plane.api();

@@ -1,32 +1,99 @@
-//! Fleets: where the control plane is, and what a fleet asks for.
+//! Fleets: where they find the control plane, and what they ask for.
 
 use super::LabDeployment;
 use crate::Result;
 use crate::istio::ControlPlane;
-use experiment::environment::EnvironmentError;
-use experiment::schema::{FleetAnswer, FleetAsk};
+use crate::istio::control_plane::{IstiodChange, happening};
+use crate::pod::Pod;
+use experiment::environment::{EnvironmentError, in_one_line};
+use experiment::schema::{FleetAnswer, FleetAsk, Happening};
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
 use std::rc::Rc;
+
+/// Addresses that a fleet's pod has besides its own: links that can go down by themselves.
+const SOURCE_ADDRESSES: usize = 4;
 
 impl LabDeployment<'_> {
     /// Arguments of `meshmeter fleet` that say where the control plane is.
-    pub(super) fn fleet_arguments(&self, fleet: &str) -> Result<Vec<String>> {
+    pub(super) fn fleet_arguments(&self, fleet: &str, pod: &Pod) -> Result<Vec<String>> {
         let control_plane = self.control_plane().ok_or_else(|| {
             EnvironmentError::new(format!("start {fleet}"), "this deployment has no control plane")
         })?;
-        let istiods = control_plane.discovery_addresses();
-        let istiods = istiods.into_iter().map(|address| format!("--istiod={address}"));
-        let kubeconfig = format!("--kubeconfig={}", control_plane.kubeconfig().display());
-        Ok(istiods.chain([kubeconfig]).collect())
+        let sources = (0..SOURCE_ADDRESSES).map(|_| pod.add_address());
+        let sources = sources.collect::<Result<Vec<Ipv4Addr>>>()?;
+        let istiods = control_plane.discoveries();
+        let spread = if self.lab.istiods_beside.is_empty() { "shared" } else { "each" };
+        let arguments = istiods.into_iter().map(|istiod| format!("--istiod={istiod}"));
+        let arguments = arguments.chain([
+            format!("--spread={spread}"),
+            format!("--kubeconfig={}", control_plane.kubeconfig().display()),
+            format!("--etcd-metrics=http://{}/metrics", control_plane.etcd_metrics()),
+            "--environment-answers".to_owned(),
+        ]);
+        let sources = sources.into_iter().map(|address| format!("--source-address={address}"));
+        Ok(arguments.chain(sources).collect())
     }
 
     /// Does what a fleet has asked for, and answers.
     pub(super) fn carry_out(&mut self, fleet: &str, ask: &FleetAsk) {
-        let failure = format!("{ask:?} is not possible in this deployment");
-        self.drivers.answer(fleet, &FleetAnswer { failure: Some(failure), ..FleetAnswer::default() });
+        let done = match ask {
+            FleetAsk::IstiodRestart => self.change_istiods(IstiodChange::Restart),
+            FleetAsk::IstiodAdded => self.change_istiods(IstiodChange::Add),
+            FleetAsk::IstiodRemoved => self.change_istiods(IstiodChange::Remove),
+            FleetAsk::LinkDown { addresses } => self.change_links(fleet, addresses, true),
+            FleetAsk::LinkUp { addresses } => self.change_links(fleet, addresses, false),
+        };
+        let istiods = self.control_plane().map(|control_plane| control_plane.discoveries());
+        let istiods = istiods.unwrap_or_default().iter().map(ToString::to_string).collect();
+        let answer = match done {
+            Ok(happened) => FleetAnswer { happened, istiods, failure: None },
+            Err(error) => {
+                FleetAnswer { istiods, failure: Some(in_one_line(&error)), ..FleetAnswer::default() }
+            }
+        };
+        self.drivers.answer(fleet, &answer);
+    }
+
+    fn change_istiods(&mut self, change: IstiodChange) -> Result<Vec<Happening>> {
+        let control_plane = self.control_plane();
+        let control_plane = control_plane
+            .ok_or_else(|| EnvironmentError::new("change the istiods", "there is no control plane"))?;
+        let changed = control_plane.change_istiods(change);
+        // Also after a failure: processes have changed.
+        self.parts.supporting = control_plane.supporting();
+        changed
+    }
+
+    /// Drops packets to and from these addresses of the fleet's pod, or no longer does.
+    fn change_links(&mut self, fleet: &str, addresses: &[Ipv4Addr], is_down: bool) -> Result<Vec<Happening>> {
+        for address in addresses {
+            if is_down {
+                self.trial.links_down.insert(*address);
+            } else {
+                self.trial.links_down.remove(address);
+            }
+        }
+        let pod = self.drivers.containers().find(|(name, ..)| *name == fleet).map(|(_, pod, _)| pod);
+        let pod = self.pods().into_iter().find(|other| pod == Some(other.name()));
+        let pod = pod.ok_or_else(|| {
+            EnvironmentError::new(format!("change the links of {fleet}"), "its pod is gone")
+        })?;
+        pod.load_rules(link_rules(&self.trial.links_down))?;
+        let kind = if is_down { "link-down" } else { "link-up" };
+        Ok(addresses.iter().map(|address| happening(kind, &address.to_string())).collect())
     }
 
     fn control_plane(&self) -> Option<Rc<ControlPlane>> {
         self.parts.namespaces.as_ref()?;
         self.lab.running_control_plane()
     }
+}
+
+/// Loading them replaces those that were loaded before.
+fn link_rules(down: &BTreeSet<Ipv4Addr>) -> String {
+    let rules = down
+        .iter()
+        .map(|address| format!("-A INPUT -d {address}/32 -j DROP\n-A OUTPUT -s {address}/32 -j DROP\n"));
+    format!("*filter\n{}COMMIT\n", rules.collect::<String>())
 }

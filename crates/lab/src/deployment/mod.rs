@@ -47,7 +47,8 @@ use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::proof::Seen;
 use mesh::spans::tracing::Tracing;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::net::Ipv4Addr;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -132,6 +133,8 @@ struct Trial {
     services_before: BTreeMap<String, ServiceReading>,
     before_load: BeforeLoad,
     filters_before_load: FiltersBeforeLoad,
+    /// Addresses of a fleet whose packets are dropped.
+    links_down: BTreeSet<Ipv4Addr>,
 }
 
 impl Trial {
@@ -144,6 +147,7 @@ impl Trial {
             services_before: BTreeMap::new(),
             before_load: BeforeLoad::default(),
             filters_before_load: FiltersBeforeLoad::default(),
+            links_down: BTreeSet::new(),
         }
     }
 }
@@ -205,7 +209,8 @@ impl<'lab> LabDeployment<'lab> {
         let proxies = self.proxies().map(|proxy| (proxy.name.as_str(), &proxy.container));
         let services = self.parts.pods.services();
         let services = services.map(|(running, service)| (running.name.as_str(), &service.container));
-        let supporting = self.parts.supporting.iter().map(|other| (other.name.as_str(), &other.container));
+        let supporting = self.parts.supporting.iter().filter(|other| other.is_running);
+        let supporting = supporting.map(|other| (other.name.as_str(), &other.container));
         proxies.chain(services).chain(supporting)
     }
 
@@ -228,10 +233,11 @@ impl<'lab> LabDeployment<'lab> {
         let services = self.parts.pods.services().map(|(running, service)| {
             application(&running.name, Role::App, running.pod.name(), &service.container)
         });
-        let supporting =
-            self.parts.supporting.iter().map(|other| {
-                watched(&other.name, other.role, &other.pod, &other.container, other.shows_network)
-            });
+        // One that has ended still shows what its control group counted.
+        let supporting = self.parts.supporting.iter();
+        let supporting = supporting.filter(|other| other.is_running || other.container.cgroup().is_some());
+        let supporting = supporting
+            .map(|other| watched(&other.name, other.role, &other.pod, &other.container, other.shows_network));
         drivers.chain(proxies).chain(services).chain(supporting).collect()
     }
 }

@@ -557,7 +557,13 @@ fn check_names(topology: &Topology) -> Result<()> {
     let pods = topology.workloads.iter().flat_map(Workload::pod_names);
     let mut all: Vec<String> =
         pods.flat_map(|pod| [format!("{pod}-proxy"), format!("{pod}-ztunnel"), pod]).collect();
-    all.extend(topology.drivers.iter().map(|driver| driver.name.clone()));
+    // A pod that runs nothing but a driver may have its name.
+    let is_its_pods = |driver: &&DriverPlacement| {
+        let at = &topology.workloads[driver.at];
+        matches!(at.runs, Runs::Drivers) && at.pod_names().any(|pod| pod == driver.name)
+    };
+    let drivers = topology.drivers.iter().filter(|driver| !is_its_pods(driver));
+    all.extend(drivers.map(|driver| driver.name.clone()));
     let clash = all.into_iter().find(|name| !names.insert(lab_name(name)));
     clash.map_or(Ok(()), |name| {
         let reason = format!("two of its pods, their proxies and its drivers would be called {name}");
@@ -568,7 +574,7 @@ fn check_names(topology: &Topology) -> Result<()> {
 fn open_mesh<'a>(lab: &'a LocalLab, context: &DeploymentContext<'a>) -> Result<MeshContext<'a>> {
     let settings = &context.spec.istio;
     let programs = lab.istio_programs()?;
-    let control_plane = lab.control_plane()?;
+    let control_plane = lab.control_plane(context.spec)?;
     control_plane.provide(context.lab, context.meshmeter, settings, &lab.progress)?;
     let wasm_module =
         settings.wasm.as_ref().map(|file| wasm_module::give_to_proxies(context.lab, file)).transpose()?;

@@ -76,10 +76,10 @@ impl LabDeployment<'_> {
 
     /// Starts a driver that requests this URL with these arguments, instead of what its place in the topology says.
     pub fn start_at(&mut self, driver: &DriverStart, url: String, arguments: Vec<String>) -> Result<()> {
-        self.start_driver(driver, Some(Destination { url, arguments }))
+        self.start_driver(driver, Some(&Destination { url, arguments }))
     }
 
-    fn start_driver(&mut self, driver: &DriverStart, destination: Option<Destination>) -> Result<()> {
+    fn start_driver(&mut self, driver: &DriverStart, destination: Option<&Destination>) -> Result<()> {
         let DriverStart { driver: placement, generator: name, verb, .. } = driver;
         let placements = &self.spec.topology.drivers;
         let index = placements.iter().position(|one| one.name == *placement);
@@ -87,11 +87,18 @@ impl LabDeployment<'_> {
             || EnvironmentError::new(format!("start driver {placement}"), "the topology has no such driver");
         let index = index.ok_or_else(unknown)?;
         let at = placements[index].at;
+        let missing = || {
+            EnvironmentError::new(
+                format!("start {name}"),
+                format!("there is no pod {} for it", driver.pod + 1),
+            )
+        };
+        let pod = &self.parts.pods.workloads[at].pods.get(driver.pod).ok_or_else(missing)?.pod;
         let (mut arguments, own_arguments) = match verb {
             DriverVerb::Load { held, query } => {
-                load_arguments(destination.as_ref().unwrap_or(&self.parts.destinations[index]), query, *held)
+                load_arguments(destination.unwrap_or(&self.parts.destinations[index]), query, *held)
             }
-            DriverVerb::Fleet => (vec!["fleet".to_owned()], self.fleet_arguments(name)?),
+            DriverVerb::Fleet => (vec!["fleet".to_owned()], self.fleet_arguments(name, pod)?),
         };
         let directory = lab_name(&format!("{name}-files-{}", self.trial.number));
         let directory = PrivateDir(self.lab.lab.create_private_dir(&directory, ContainerUser::Lab)?);
@@ -106,13 +113,7 @@ impl LabDeployment<'_> {
         });
         arguments.extend(["--progress=json".to_owned(), format!("--json={}", result.display())]);
         arguments.extend(own_arguments);
-        let missing = || {
-            EnvironmentError::new(
-                format!("start {name}"),
-                format!("there is no pod {} for it", driver.pod + 1),
-            )
-        };
-        let pod = &mut pods.get_mut(driver.pod).ok_or_else(missing)?.pod;
+        let pod = &mut pods[driver.pod].pod;
         let has_input = verb.is_held() || *verb == DriverVerb::Fleet;
         let container = pod.start(&ContainerSpec {
             name: lab_name(name),

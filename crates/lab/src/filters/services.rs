@@ -185,6 +185,7 @@ impl Filters {
             pod: pod.name().to_owned(),
             container,
             liveness,
+            is_running: true,
             shows_network: true,
         });
         Ok((pod.address(), admin))

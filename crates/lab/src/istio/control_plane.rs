@@ -8,37 +8,43 @@
 //! kube-proxy, so whoever makes a Service also writes its addresses, and pods are what we say they are; istiod is an
 //! administrator of the API. What differs from an Istio as it is installed stands in `mesh::istio::istiod`.
 
+mod istiods;
 mod prepared;
 mod shared;
 
+pub(crate) use self::istiods::happening;
+use self::istiods::{Istiod, Istiods, Starter};
 use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
 use crate::Result;
-use crate::certificates::write_private;
+use crate::components::Installed;
 use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::lab::Lab;
 use crate::life;
 use crate::pod::{Pod, PodSpec, check_name_places};
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Supporting;
+use crate::sandbox::port_forward::PortForward;
 use crate::wait::wait_for;
-use experiment::environment::{EnvironmentError, ErrorContext};
-use experiment::schema::Role;
+use experiment::Mode;
+use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
+use experiment::schema::{Happening, Role};
+use experiment::settings::istio::IstiodSettings;
 use mesh::admin::Admin;
 use mesh::admin::RESPONSE_TIMEOUT;
 use mesh::admin::liveness::LivenessProbe;
 use mesh::istio::background::BackgroundServices;
 use mesh::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
-use mesh::istio::{istiod, validation};
+use mesh::istio::validation;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::{namespace, node};
-use mesh::names::{DISCOVERY_PORT, ISTIOD, ISTIOD_HTTP_PORT, SYSTEM_NAMESPACE};
+use mesh::names::{DISCOVERY_PORT, ISTIOD, SYSTEM_NAMESPACE};
 use prepared::PreparedObjects;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::Ipv4Addr;
+use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,6 +58,8 @@ const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
 
 /// etcd's port, on the loopback of the pod.
 const ETCD_PORT: u16 = 2379;
+/// Metrics of etcd, for everyone in the lab.
+const ETCD_METRICS_PORT: u16 = 2381;
 
 /// For etcd and kube-apiserver, whose CPU time is no result: half as many garbage collections. istiod keeps Go's default.
 const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "200");
@@ -66,7 +74,10 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct ControlPlane {
     pod: Pod,
+    /// etcd and kube-apiserver.
     containers: Vec<Container>,
+    istiods: RefCell<Istiods>,
+    plan: ControlPlanePlan,
     api: Arc<ApiClient>,
     credentials: ApiCredentials,
     root_certificate: String,
@@ -74,6 +85,20 @@ pub struct ControlPlane {
     log_dir: PathBuf,
     shared: RefCell<Shared>,
     _folder: PrivateDir,
+}
+
+/// What distinguishes control planes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct ControlPlanePlan {
+    pub istiod: IstiodSettings,
+    /// Each istiod has a pod of its own, and the control plane serves a single deployment, which begins with an empty mesh.
+    pub is_studied: bool,
+}
+
+impl ControlPlanePlan {
+    pub fn of(spec: &DeploymentSpec) -> Self {
+        Self { istiod: spec.istio.istiod, is_studied: spec.mode == Mode::ControlPlane }
+    }
 }
 
 /// What the trials of a run share besides the control plane: background services, and where spans are sent.
@@ -91,7 +116,15 @@ impl Shared {
 
 impl ControlPlane {
     /// Starts everything and waits until istiod is ready. `number` distinguishes the directories of a lab's control planes.
-    pub fn start(lab: &Lab, programs: &IstioPrograms, number: usize, log_dir: &Path) -> Result<Self> {
+    /// `beside` are programs whose istiods stand beside that of `programs`, to be compared.
+    pub(crate) fn start(
+        lab: &Lab,
+        programs: &IstioPrograms,
+        beside: &[Installed],
+        plan: ControlPlanePlan,
+        number: usize,
+        log_dir: &Path,
+    ) -> Result<Self> {
         let started_at = Instant::now();
         check_name_places()?;
         create_log_dir(log_dir)?;
@@ -99,8 +132,15 @@ impl ControlPlane {
         let folder = PrivateDir(lab.create_private_dir(&name, ContainerUser::Lab)?);
         let pod = lab.create_pod(&PodSpec::new(POD))?;
         let credentials = ApiCredentials::create(folder.path(), pod.address())?;
-        let mut starting =
-            Starting { lab, programs, folder: folder.path(), log_dir, pod, containers: Vec::new() };
+        let mut starting = Starting {
+            lab,
+            programs,
+            folder: folder.path(),
+            log_dir,
+            pod,
+            containers: Vec::new(),
+            istiod: None,
+        };
         starting.etcd()?;
         let definitions = definitions(programs)?;
         let prepared = PreparedObjects::new(programs, &definitions);
@@ -114,22 +154,44 @@ impl ControlPlane {
         starting.wait_until("kube-apiserver takes requests", || api.is_alive())?;
         // istiod keeps its authority there, and waits longer and longer where it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
-        starting.istiod(&credentials)?;
+        let places = (folder.path(), log_dir);
+        let starter = Starter::new(lab, programs, &credentials.kubeconfig, places, plan.istiod)?;
+        let several = plan.istiod.replicas > 1 || !beside.is_empty();
+        let program = &programs.istiod.path;
+        let first = match plan.is_studied {
+            true => {
+                let name = if several { format!("{ISTIOD}-1") } else { ISTIOD.to_owned() };
+                Istiod::in_own_pod(&starter, &name, program)?
+            }
+            false => Istiod::beside_api_server(&starter, program, &mut starting.pod)?,
+        };
+        starting.istiod = Some(first.container.clone());
         let created = if objects.is_none() { Some(create_definitions(&api, &definitions)?) } else { None };
         starting.wait_until("kube-apiserver is ready", || api.is_ready())?;
-        starting.wait_until_istiod_is_ready()?;
+        starting.wait_until("istiod is ready", || first.http.ask("/ready").is_ok())?;
         let root_certificate = starting.root_certificate(&api)?;
-        api.apply(&[validation::webhook(&root_certificate)])?;
+        api.apply(&[validation::webhook(first.webhook_host(), &root_certificate)])?;
         starting.wait_until("istiod validates objects", || validation::is_active(&api))?;
         if let (Some(created), Some(prepared)) = (created, prepared) {
             // Without them the next start takes as long as this one.
             let _ = prepared.save_from(&etcd, created);
+        }
+        // After the first: it has made the authority that all share.
+        let mut istiods = Istiods::new(starter, first);
+        if plan.is_studied && several {
+            let others = match beside {
+                [] => vec![program.as_path(); plan.istiod.replicas - 1],
+                beside => beside.iter().map(|istiod| istiod.path.as_path()).collect(),
+            };
+            istiods.add(&others, &|what| starting.check_alive(what))?;
         }
         let Starting { pod, containers, .. } = starting;
         let started_in = started_at.elapsed();
         Ok(Self {
             pod,
             containers,
+            istiods: RefCell::new(istiods),
+            plan,
             api: Arc::new(api),
             credentials,
             root_certificate,
@@ -148,18 +210,48 @@ impl ControlPlane {
         &self.pod
     }
 
-    pub fn address(&self) -> Ipv4Addr {
-        self.pod.address()
+    pub(crate) fn plan(&self) -> ControlPlanePlan {
+        self.plan
     }
 
-    /// Where proxies reach the istiods, `host:port`.
-    pub(crate) fn discovery_addresses(&self) -> Vec<String> {
-        vec![format!("{}:{DISCOVERY_PORT}", self.address())]
+    /// Where proxies reach the first istiod.
+    pub(crate) fn discovery(&self) -> SocketAddrV4 {
+        self.istiods.borrow().first().discovery()
+    }
+
+    /// Where proxies reach each istiod that runs.
+    pub(crate) fn discoveries(&self) -> Vec<SocketAddrV4> {
+        self.istiods.borrow().running().map(Istiod::discovery).collect()
+    }
+
+    /// Forwards a port of the machine to where proxies reach istiod.
+    pub(super) fn forward_discovery(&self, lab: &Lab) -> Result<PortForward> {
+        let istiods = self.istiods.borrow();
+        lab.forward_port(istiods.first().own_pod().unwrap_or(&self.pod), DISCOVERY_PORT)
+    }
+
+    /// Starts one more istiod, ends the last, or kills all and starts them again.
+    pub(crate) fn change_istiods(&self, change: IstiodChange) -> Result<Vec<Happening>> {
+        let check = |operation: &str| {
+            self.api.check_not_stopped()?;
+            self.containers.iter().try_for_each(|container| container.check(operation))
+        };
+        let mut istiods = self.istiods.borrow_mut();
+        match change {
+            IstiodChange::Restart => istiods.restart(&check),
+            IstiodChange::Add => istiods.add_one(&check),
+            IstiodChange::Remove => istiods.remove_last(),
+        }
     }
 
     /// The certificate of the mesh's authority, PEM: what proxies trust.
     pub fn root_certificate(&self) -> &str {
         &self.root_certificate
+    }
+
+    /// Metrics of etcd.
+    pub(crate) fn etcd_metrics(&self) -> SocketAddrV4 {
+        SocketAddrV4::new(self.pod.address(), ETCD_METRICS_PORT)
     }
 
     /// A kubeconfig of the API's administrator, for programs in the lab's network.
@@ -178,12 +270,15 @@ impl ControlPlane {
     /// An error where a part of it has died or stands still, with its last words.
     pub fn check(&self, operation: &str) -> Result<()> {
         let shared = self.shared.borrow();
-        let mut all = self.containers.iter().chain(shared.collector().map(|(_, container)| container));
-        all.try_for_each(|container| container.check(operation))
+        let istiods = self.istiods.borrow();
+        let collector = shared.collector().map(|(_, container)| container);
+        let istiods = istiods.running().map(|istiod| &istiod.container);
+        self.containers.iter().chain(istiods).chain(collector).try_for_each(|one| one.check(operation))
     }
 
+    /// Debug pages and readiness of the first istiod.
     pub(crate) fn istiod(&self) -> Admin {
-        self.pod.admin(ISTIOD, ISTIOD_HTTP_PORT)
+        self.istiods.borrow().first().http.clone()
     }
 
     /// Marks kube-apiserver as failed where it gives no sign of life. Its port speaks TLS only.
@@ -225,38 +320,44 @@ impl ControlPlane {
         }
     }
 
-    fn liveness(&self, part: &Container) -> Option<LivenessProbe> {
-        let (port, path) = match part.name() {
-            ETCD => (ETCD_PORT, "/version"),
-            ISTIOD => (ISTIOD_HTTP_PORT, "/ready"),
-            _ => return None,
-        };
-        Some(LivenessProbe { process: None, admin: self.pod.admin(part.name(), port), path })
-    }
-
-    /// Its parts as components of a deployment. The pod's traffic is nearly all istiod's.
+    /// Its parts as components of a deployment. Traffic of a pod that istiod shares is nearly all istiod's.
     pub(crate) fn supporting(&self) -> Vec<Supporting> {
         let part = |container: &Container| Supporting {
             name: container.name().to_owned(),
             role: Role::ControlPlane,
             pod: self.pod.name().to_owned(),
             container: container.clone(),
-            liveness: self.liveness(container),
-            shows_network: container.name() == ISTIOD,
+            liveness: None,
+            is_running: true,
+            shows_network: false,
         };
+        let probe = |admin, path| Some(LivenessProbe { process: None, admin, path });
+        let parts = self.containers.iter().map(|container| match container.name() {
+            ETCD => {
+                Supporting { liveness: probe(self.pod.admin(ETCD, ETCD_PORT), "/version"), ..part(container) }
+            }
+            // Nobody else shows the traffic of a pod without an istiod.
+            API_SERVER => Supporting { shows_network: self.plan.is_studied, ..part(container) },
+            _ => part(container),
+        });
         let shared = self.shared.borrow();
         let collector = shared.collector().map(|(pod, container)| Supporting {
             pod: pod.name().to_owned(),
-            liveness: Some(LivenessProbe {
-                process: None,
-                admin: pod.admin(container.name(), TRACE_COLLECTOR_PORT),
-                path: "/counters",
-            }),
+            liveness: probe(pod.admin(container.name(), TRACE_COLLECTOR_PORT), "/counters"),
             shows_network: true,
             ..part(container)
         });
-        self.containers.iter().map(part).chain(collector).collect()
+        let istiods = self.istiods.borrow();
+        parts.chain(istiods.supporting()).chain(collector).collect()
     }
+}
+
+/// A change of the istiods themselves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum IstiodChange {
+    Restart,
+    Add,
+    Remove,
 }
 
 struct Starting<'a> {
@@ -266,6 +367,8 @@ struct Starting<'a> {
     log_dir: &'a Path,
     pod: Pod,
     containers: Vec<Container>,
+    /// The first, once it has been started.
+    istiod: Option<Container>,
 }
 
 impl Starting<'_> {
@@ -280,6 +383,7 @@ impl Starting<'_> {
             format!("--listen-peer-urls={peer}"),
             format!("--initial-advertise-peer-urls={peer}"),
             format!("--initial-cluster=default={peer}"),
+            format!("--listen-metrics-urls=http://0.0.0.0:{ETCD_METRICS_PORT}"),
             // Nothing of it outlives the lab.
             "--unsafe-no-fsync".to_owned(),
             // The only member waits up to so long before it elects itself.
@@ -314,20 +418,6 @@ impl Starting<'_> {
             "--profiling=false".to_owned(),
         ];
         self.start(API_SERVER, &self.programs.api_server.path, arguments, garbage_collection()).map(drop)
-    }
-
-    fn istiod(&mut self, credentials: &ApiCredentials) -> Result<()> {
-        let mesh = self.folder.join("mesh.json");
-        let config = istiod::mesh_config(self.programs.is_istios_envoy).to_string();
-        write_private(&mesh, config.as_bytes(), None)?;
-        let arguments = istiod::arguments(&credentials.kubeconfig, &mesh);
-        self.start(
-            ISTIOD,
-            &self.programs.istiod.path,
-            arguments,
-            istiod::environment(self.programs.is_istios_envoy),
-        )
-        .map(drop)
     }
 
     fn start(
@@ -365,15 +455,8 @@ impl Starting<'_> {
 
     fn check_alive(&self, what: &str) -> Result<()> {
         self.lab.check_not_stopped()?;
-        for container in &self.containers {
-            container.check(format!("wait until {what}"))?;
-        }
-        Ok(())
-    }
-
-    fn wait_until_istiod_is_ready(&self) -> Result<()> {
-        let istiod = self.pod.admin(ISTIOD, ISTIOD_HTTP_PORT);
-        self.wait_until("istiod is ready", || istiod.ask("/ready").is_ok())
+        let mut containers = self.containers.iter().chain(&self.istiod);
+        containers.try_for_each(|container| container.check(format!("wait until {what}")))
     }
 
     /// What istiod puts into every namespace for its pods to mount.

@@ -44,7 +44,7 @@ impl MeshNamespaces {
             if name.is_empty() { format!("mesh-{number}") } else { format!("mesh-{number}-{name}") }
         };
         let names: Vec<String> = in_topology.iter().map(name).collect();
-        let head = hosts_head(control_plane.address());
+        let head = hosts_head(*control_plane.discovery().ip());
         let mut directories = Vec::with_capacity(names.len());
         for name in &names {
             let directory = PrivateDir(lab.create_private_dir(&lab_name(name), ContainerUser::Lab)?);
@@ -97,8 +97,8 @@ impl MeshNamespaces {
     }
 }
 
-fn hosts_head(control_plane: Ipv4Addr) -> String {
-    format!("127.0.0.1\tlocalhost\n{control_plane}\t{DISCOVERY_NAME} {DISCOVERY_NAME}.cluster.local\n")
+fn hosts_head(istiod: Ipv4Addr) -> String {
+    format!("127.0.0.1\tlocalhost\n{istiod}\t{DISCOVERY_NAME} {DISCOVERY_NAME}.cluster.local\n")
 }
 
 /// Writes a file that every process of a pod may read.

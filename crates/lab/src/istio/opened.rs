@@ -9,7 +9,7 @@ use crate::certificates::write_private;
 use crate::lab::Lab;
 use crate::sandbox::port_forward::PortForward;
 use mesh::kubernetes::workloads::service_account;
-use mesh::names::{DISCOVERY_PORT, SYSTEM_NAMESPACE};
+use mesh::names::SYSTEM_NAMESPACE;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ impl OpenedControlPlane {
     /// Opens it, with a kubeconfig in the lab's folder whose default namespace is `namespace`.
     pub fn open(lab: &Lab, control_plane: &ControlPlane, namespace: &str) -> Result<Self> {
         let api = lab.forward_port(control_plane.pod(), API_PORT)?;
-        let discovery = lab.forward_port(control_plane.pod(), DISCOVERY_PORT)?;
+        let discovery = control_plane.forward_discovery(lab)?;
         // In a cluster a controller makes one in each namespace.
         let account = |namespace: &str| service_account(ISTIOCTL_ACCOUNT, namespace);
         control_plane.api().apply(&[account(SYSTEM_NAMESPACE), account(namespace)])?;

@@ -13,5 +13,7 @@ pub(crate) struct Supporting {
     pub container: Container,
     /// What it responds to as long as it does anything; absent where it is probed in another way.
     pub liveness: Option<LivenessProbe>,
+    /// It was not ended on purpose. One that was goes on counting what it has used.
+    pub is_running: bool,
     pub shows_network: bool,
 }

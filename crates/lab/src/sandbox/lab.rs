@@ -56,6 +56,16 @@ struct Changing {
     exposed: BTreeMap<PathBuf, PathBuf>,
 }
 
+impl Changing {
+    fn reserve_number(&mut self) -> Result<u16, &'static str> {
+        if self.next_pod == network::MAX_PODS {
+            return Err("the lab has used up its addresses");
+        }
+        self.next_pod += 1;
+        Ok(self.next_pod - 1)
+    }
+}
+
 impl Lab {
     pub(crate) fn open(
         record: Record,
@@ -184,11 +194,12 @@ impl Lab {
         if state.contents.pods.len() == network::MAX_PORTS {
             return Err("a bridge of Linux has 1023 ports, and each is taken by a pod");
         }
-        if state.next_pod == network::MAX_PODS {
-            return Err("the lab has used up its addresses");
-        }
-        state.next_pod += 1;
-        Ok(state.next_pod - 1)
+        state.reserve_number()
+    }
+
+    /// Reserves the address of a pod that there will not be.
+    pub(crate) fn reserve_address(&self) -> Result<u16, &'static str> {
+        self.state().reserve_number()
     }
 
     pub(crate) fn take_reserved_port(&self) -> Option<TcpListener> {

@@ -87,6 +87,16 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
     })
 }
 
+/// Gives a pod this number's address besides its own.
+pub(crate) fn add_pod_address(pod: &Namespace, number: u16) -> Result<()> {
+    in_namespace(pod, &format!("give a pod address {}", pod_address(number)), move || {
+        with_netlink(async |netlink| {
+            let (index, address) = (interface_index(POD_INTERFACE)?, pod_address(number).into());
+            netlink.address().add(index, address, PREFIX_LENGTH).execute().await.map_err(failed)
+        })
+    })
+}
+
 /// Deletes the veth pairs of pods; one that is gone already is fine. The kernel waits for all CPUs when it deletes
 /// links (some 50 ms): once per group of links.
 pub(crate) fn disconnect_pods(switch: &Namespace, numbers: Vec<u16>) -> Result<()> {

@@ -146,6 +146,14 @@ impl Pod {
         network::pod_address(self.number)
     }
 
+    /// One more address, for connections that come from another than its own.
+    pub(crate) fn add_address(&self) -> Result<Ipv4Addr> {
+        let number = self.lab.reserve_address();
+        let number = number.context(format!("give pod {} one more address", self.name))?;
+        network::add_pod_address(&self.namespace, number)?;
+        Ok(network::pod_address(number))
+    }
+
     pub fn containers(&self) -> &[Container] {
         &self.containers
     }

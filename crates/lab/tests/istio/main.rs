@@ -13,6 +13,7 @@ mod cases;
 mod death;
 mod deaths;
 mod extra;
+mod fleets;
 mod holdings;
 mod many_objects;
 mod modes;
@@ -40,6 +41,7 @@ type Case = fn(&Lab, &LocalLab);
 /// The longest first: it ends last.
 const EVERYWHERE: &[(&str, Case)] = &[
     ("a_dead_control_plane_is_named_and_replaced", deaths::a_dead_control_plane_is_named_and_replaced),
+    ("istiods_are_killed_added_and_removed", fleets::istiods_are_killed_added_and_removed),
     ("none_goes_by_the_address_of_the_service", modes::none_goes_by_the_address_of_the_service),
     ("sidecars_prove_mutual_tls", modes::sidecars_prove_mutual_tls),
     ("without_mutual_tls_there_are_no_handshakes", modes::without_mutual_tls_there_are_no_handshakes),
@@ -81,6 +83,7 @@ fn main() -> ExitCode {
     match arguments.get(1).map(String::as_str) {
         Some("serve") => return programs::serve(&arguments),
         Some("load") => return programs::load(&arguments),
+        Some("fleet") => return fleets::fleet(&arguments),
         _ => {}
     }
     let mut cases = Cases::of(EVERYWHERE);

@@ -3,15 +3,16 @@
 //! their cost. Sidecars are not injected but started with what an injected container gets.
 
 use super::objects::telemetry::extension_providers;
-use super::validation;
 use crate::names::{
     DISCOVERY_NAME, DISCOVERY_PORT, ISTIOD, ISTIOD_DEBUG_PORT, ISTIOD_HTTP_PORT, ISTIOD_WEBHOOK_PORT,
     SYSTEM_NAMESPACE, TRUST_DOMAIN,
 };
+use experiment::settings::istio::IstiodSettings;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 /// The mesh configuration. Metrics are those that Istio installs, or none if the proxies lack the filter; the objects of a
 /// deployment set logs and traces.
@@ -41,7 +42,20 @@ pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
     ]
 }
 
-pub fn environment(is_istios_envoy: bool) -> BTreeMap<String, OsString> {
+/// An istiod among those of a control plane.
+#[derive(Clone, Copy, Debug)]
+pub struct Identity<'a> {
+    /// Distinguishes it where they elect a leader.
+    pub pod: &'a str,
+    /// Host by which the API reaches its webhook, which its certificate is valid for.
+    pub webhook_host: &'a str,
+}
+
+pub fn environment(
+    is_istios_envoy: bool,
+    identity: &Identity<'_>,
+    settings: &IstiodSettings,
+) -> BTreeMap<String, OsString> {
     let filters_that_upstream_lacks = [
         ("MESHMETER_UPSTREAM_ENVOY", "true"),
         ("PILOT_ENABLE_METADATA_EXCHANGE", "false"),
@@ -50,15 +64,15 @@ pub fn environment(is_istios_envoy: bool) -> BTreeMap<String, OsString> {
     ];
     let left_out = filters_that_upstream_lacks.into_iter().filter(|_| !is_istios_envoy);
     let variables = [
-        ("POD_NAME", ISTIOD),
+        ("POD_NAME", identity.pod),
         ("POD_NAMESPACE", SYSTEM_NAMESPACE),
         ("SERVICE_ACCOUNT", ISTIOD),
         ("CLUSTER_ID", "Kubernetes"),
         ("PILOT_CERT_PROVIDER", "istiod"),
         // The lab starts sidecars.
         ("INJECT_ENABLED", "false"),
-        // The webhook is written by us (`validation.rs`); istiod's certificate must be valid for this host.
-        ("ISTIOD_CUSTOM_HOST", validation::HOST),
+        // The webhook is written by us (`validation.rs`).
+        ("ISTIOD_CUSTOM_HOST", identity.webhook_host),
         ("VALIDATION_WEBHOOK_CONFIG_NAME", ""),
         ("INJECTION_WEBHOOK_CONFIG_NAME", ""),
         // For ztunnel and waypoints; sidecars talk to each other as without them.
@@ -69,15 +83,55 @@ pub fn environment(is_istios_envoy: bool) -> BTreeMap<String, OsString> {
         // The lab starts gateways.
         ("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", "false"),
     ];
-    variables.into_iter().chain(left_out).map(|(name, value)| (name.to_owned(), value.into())).collect()
+    let variables = variables.into_iter().chain(left_out).map(|(name, value)| (name, value.to_owned()));
+    let variables = variables.chain(of_settings(settings));
+    variables.map(|(name, value)| (name.to_owned(), value.into())).collect()
+}
+
+/// As Istio's chart derives them from the values of `pilot` and the container's limits.
+fn of_settings(settings: &IstiodSettings) -> impl Iterator<Item = (&'static str, String)> {
+    let milliseconds = |duration: Duration| format!("{}ms", duration.as_millis());
+    let variables = [
+        ("PILOT_DEBOUNCE_AFTER", settings.debounce_after.map(milliseconds)),
+        ("PILOT_DEBOUNCE_MAX", settings.debounce_max.map(milliseconds)),
+        ("GOMAXPROCS", settings.cpu_limit_cores.map(|cores| cores.ceil().to_string())),
+        ("GOMEMLIMIT", settings.memory_limit_bytes.map(|bytes| bytes.to_string())),
+    ];
+    variables.into_iter().filter_map(|(name, value)| Some((name, value?)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const IDENTITY: Identity<'_> = Identity { pod: "istiod-2", webhook_host: "10.77.0.5" };
+
+    #[test]
+    fn settings_become_variables_as_in_the_chart() {
+        let settings = IstiodSettings {
+            cpu_limit_cores: Some(1.5),
+            memory_limit_bytes: Some(2 << 30),
+            debounce_after: Some(Duration::from_millis(250)),
+            debounce_max: Some(Duration::from_secs(3)),
+            ..IstiodSettings::default()
+        };
+        let set = environment(true, &IDENTITY, &settings);
+        for (name, value) in [
+            ("GOMAXPROCS", "2"),
+            ("GOMEMLIMIT", "2147483648"),
+            ("PILOT_DEBOUNCE_AFTER", "250ms"),
+            ("PILOT_DEBOUNCE_MAX", "3000ms"),
+            ("POD_NAME", "istiod-2"),
+        ] {
+            assert_eq!(set[name], value, "{name}");
+            let unset = environment(true, &IDENTITY, &IstiodSettings::default());
+            assert!(name == "POD_NAME" || !unset.contains_key(name), "{name}");
+        }
+    }
+
     #[test]
     fn environment_of_istios_envoy_leaves_nothing_out() {
+        let environment = |is_istios| environment(is_istios, &IDENTITY, &IstiodSettings::default());
         let upstream = environment(false);
         assert_eq!(upstream["PILOT_ENABLE_ALPN_FILTER"], "false");
         assert_eq!(upstream["MESHMETER_UPSTREAM_ENVOY"], "true");

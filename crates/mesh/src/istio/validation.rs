@@ -6,12 +6,10 @@ use crate::names::{ISTIOD_WEBHOOK_PORT, SYSTEM_NAMESPACE};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
+use std::net::Ipv4Addr;
 
-/// Host of the webhook, as the API reaches it: both run in one pod.
-pub const HOST: &str = "127.0.0.1";
-
-/// The webhook of Istio's chart, for objects of every revision.
-pub fn webhook(root_certificate: &str) -> Value {
+/// The webhook of Istio's chart, for objects of every revision. The API reaches istiod at `host`.
+pub fn webhook(host: Ipv4Addr, root_certificate: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -19,7 +17,7 @@ pub fn webhook(root_certificate: &str) -> Value {
         "webhooks": [{
             "name": "validation.istio.io",
             "clientConfig": {
-                "url": format!("https://{HOST}:{}/validate", ISTIOD_WEBHOOK_PORT),
+                "url": format!("https://{host}:{ISTIOD_WEBHOOK_PORT}/validate"),
                 "caBundle": BASE64_STANDARD.encode(root_certificate),
             },
             "rules": [{

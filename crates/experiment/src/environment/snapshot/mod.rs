@@ -120,8 +120,12 @@ impl Snapshot {
     pub fn usage_since(&self, open: &Self) -> WindowUsage {
         let opened: HashMap<&str, &ComponentSnapshot> =
             open.components.iter().map(|component| (component.name.as_str(), component)).collect();
-        let usage =
-            |close: &ComponentSnapshot| Some(close.usage_since(opened.get(close.name.as_str()).copied()?));
+        let opened_at = open.components.first().map(|component| component.at);
+        let usage = |close: &ComponentSnapshot| match (opened.get(close.name.as_str()), opened_at) {
+            (Some(open), _) => Some(close.usage_since(open)),
+            // Started within the window: all that it has used.
+            (None, at) => Some(close.usage_since(&ComponentSnapshot::new(&close.name, close.role, at?))),
+        };
         let mut components: Vec<ComponentUsage> = self.components.iter().filter_map(usage).collect();
         if let (Some(open), Some(close)) = (&open.observer, &self.observer) {
             // From before the first reading until after the last: both count as its own work.

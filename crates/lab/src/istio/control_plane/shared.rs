@@ -10,7 +10,7 @@ use experiment::environment::{ErrorContext, ProgressSink};
 use mesh::istio::background::METRICS_PATH;
 use mesh::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
-use mesh::names::{ISTIOD, ISTIOD_DEBUG_PORT, SYSTEM_NAMESPACE};
+use mesh::names::SYSTEM_NAMESPACE;
 use mesh::spans::TraceCollector;
 use std::path::Path;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl ControlPlane {
         progress: &ProgressSink,
     ) -> Result<()> {
         let mut shared = self.shared.borrow_mut();
-        let istiod = self.pod().admin(ISTIOD, ISTIOD_DEBUG_PORT);
+        let istiod = self.istiods.borrow().first().metrics.clone();
         let metrics = || istiod.ask_long(METRICS_PATH).context("look at what istiod has taken up");
         shared.background.change(self.api(), &metrics, settings.surroundings, progress)?;
         if settings.tracing_fraction.is_some() && shared.collector.is_none() {

@@ -125,6 +125,15 @@ impl Cgroup {
         memory.ok_or_else(|| malformed("memory"))
     }
 
+    /// How many processes of the group the kernel has killed since the group was out of memory.
+    pub(crate) fn oom_kills(&self) -> u64 {
+        let file = match self.version {
+            Version::V1 => "memory.oom_control",
+            Version::V2 => "memory.events",
+        };
+        self.read("memory", file).ok().and_then(|text| reading::oom_kills(&text)).unwrap_or(0)
+    }
+
     pub fn throttling(&self) -> io::Result<Throttling> {
         let stat = self.read("cpu", "cpu.stat")?;
         let throttling = match self.version {

@@ -89,9 +89,21 @@ fn throttling(stat: &str, time_ns: u64) -> Option<Throttling> {
     Some(Throttling { periods, throttled_periods, time_ns })
 }
 
+/// Version 1: `memory.oom_control`. Version 2: `memory.events`. Absent in kernels that do not count them.
+pub fn oom_kills(events: &str) -> Option<u64> {
+    field(events, "oom_kill")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kills_for_want_of_memory_are_counted_in_both() {
+        assert_eq!(oom_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"), Some(2));
+        assert_eq!(oom_kills("low 0\nhigh 0\nmax 31\noom 1\noom_kill 1\noom_group_kill 0\n"), Some(1));
+        assert_eq!(oom_kills("oom_kill_disable 0\nunder_oom 0\n"), None);
+    }
 
     const V1_MEMORY_STAT: &str = include_str!("../../../tests/fixtures/v1_memory.stat");
     const V2_CPU_STAT: &str = include_str!("../../../tests/fixtures/v2_cpu.stat");

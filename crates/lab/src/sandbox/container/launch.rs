@@ -38,6 +38,7 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
     let membership_files =
         launch.cgroup.as_ref().map(Cgroup::membership_files).transpose().map_err(failed)?.unwrap_or_default();
     in_child(&mut command, move || become_container(&membership_files, &rights));
+    let oom_kills_before = launch.cgroup.as_ref().map_or(0, Cgroup::oom_kills);
     let mut child = launch.namespace.run(move || command.spawn())?.map_err(failed)?;
     let pid = Pid::from_child(&child);
     let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())
@@ -50,6 +51,7 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
         file,
         state: Mutex::new(State { child, input, error_output, status: None }),
         cgroup: launch.cgroup,
+        oom_kills_before,
         interface: launch.namespace.interface().clone(),
         log: spec.output_log.clone(),
         indispensable: Mutex::default(),

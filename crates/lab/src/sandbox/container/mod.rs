@@ -103,6 +103,8 @@ struct Process {
     file: OwnedFd,
     state: Mutex<State>,
     cgroup: Option<Cgroup>,
+    /// In the control group, of processes before this one.
+    oom_kills_before: u64,
     interface: Interface,
     log: PathBuf,
     /// Child processes that it depends on, each with its name and a file like `file` above.
@@ -185,10 +187,17 @@ impl Container {
             (Some(status), Some(missing)) if status.success() => {
                 Some(format!("has died: {missing}, and itself thereafter with {status}"))
             }
+            (Some(status), _) if self.was_out_of_memory() => {
+                Some(format!("has died: it reached its memory limit, and the kernel killed it ({status})"))
+            }
             (Some(status), _) => Some(format!("has died: {status}")),
             (None, Some(missing)) => Some(format!("has died: {missing}")),
             (None, None) => self.stopped(),
         }
+    }
+
+    fn was_out_of_memory(&self) -> bool {
+        self.cgroup().is_some_and(|cgroup| cgroup.oom_kills() > self.0.oom_kills_before)
     }
 
     /// A process of the container that a signal has stopped, as a phrase after the container's name.
