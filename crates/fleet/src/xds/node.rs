@@ -2,9 +2,33 @@
 
 use super::proxy::{ProxyKind, ProxySpec, XdsVariant};
 use super::wire::{put_bytes, put_double, put_message, put_number, put_text};
+use std::sync::LazyLock;
 
 /// Version that a proxy claims of its Envoy.
 const ENVOY_VERSION: [u64; 3] = [1, 40, 0];
+
+/// Extensions that an Envoy of that version lists (`/server_info`): lines of a category and, indented, lines of a name and type
+/// URLs. istiod keeps them as long as the proxy is connected, so they count in its memory.
+const EXTENSIONS: &str = include_str!("envoy_extensions.txt");
+
+/// The extensions as fields of a node.
+static ENCODED_EXTENSIONS: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut out = Vec::new();
+    let mut category = "";
+    for line in EXTENSIONS.lines() {
+        let Some(extension) = line.strip_prefix("  ") else {
+            category = line;
+            continue;
+        };
+        put_message(&mut out, 9, |out| {
+            let mut words = extension.split(' ');
+            put_text(out, 1, words.next().unwrap_or_default());
+            put_text(out, 2, category);
+            words.for_each(|url| put_text(out, 6, url));
+        });
+    }
+    out
+});
 
 /// Features of an Envoy client.
 const CLIENT_FEATURES: [&str; 2] =
@@ -23,6 +47,7 @@ pub(super) fn encode(spec: &ProxySpec, variant: XdsVariant) -> Vec<u8> {
     put_bytes(&mut node, 4, b"");
     put_text(&mut node, 6, "envoy");
     put_message(&mut node, 8, put_build_version);
+    node.extend_from_slice(&ENCODED_EXTENSIONS);
     for feature in CLIENT_FEATURES {
         put_text(&mut node, 10, feature);
     }

@@ -21,8 +21,20 @@ pub(super) struct Node {
     pub(super) metadata: Option<Struct>,
     #[prost(string, tag = "6")]
     pub(super) user_agent_name: String,
+    #[prost(message, repeated, tag = "9")]
+    pub(super) extensions: Vec<Extension>,
     #[prost(string, repeated, tag = "10")]
     pub(super) client_features: Vec<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Extension {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) category: String,
+    #[prost(string, repeated, tag = "6")]
+    pub(super) type_urls: Vec<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]

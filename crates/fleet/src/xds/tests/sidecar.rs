@@ -190,6 +190,11 @@ fn node_has_the_metadata_of_pilot_agent() {
     let mut play = Play::new(ProxyKind::Sidecar, XdsVariant::Delta);
     let node = play.node();
     assert_eq!((&node.cluster[..], &node.user_agent_name[..]), ("web.shop", "envoy"));
+    assert_eq!(node.extensions.len(), 516, "as many as Envoy 1.40 has");
+    let router = node.extensions.iter().find(|extension| extension.name == "envoy.filters.http.router");
+    let router = router.expect("Envoy's router");
+    assert_eq!(router.category, "envoy.filters.http");
+    assert_eq!(router.type_urls, ["envoy.extensions.filters.http.router.v3.Router"]);
     let fields = node.metadata.expect("metadata").fields;
     let text = |name: &str| match &fields[name].kind {
         Some(ValueKind::Text(text)) => text.clone(),
