@@ -125,8 +125,8 @@ impl Core {
         session.message_end(stamp.received, &mut receiver, &mut self.outbox)
     }
 
-    /// Counts what a session reported; `began` is the start of its connecting.
-    pub(crate) fn take_events(&mut self, proxy: &Proxy, began: Instant, shared: &Shared) {
+    /// Counts what a session reported of the last read; `began` is the start of its connecting.
+    pub(crate) fn take_events(&mut self, proxy: &Proxy, began: Instant, read: Instant, shared: &Shared) {
         let mut events = std::mem::take(&mut self.events);
         for event in events.drain(..) {
             match event {
@@ -136,7 +136,10 @@ impl Core {
                     shared.counters.pushes.fetch_add(1, Relaxed);
                     shared.counters.bytes.fetch_add(response.bytes, Relaxed);
                 }
-                Event::Arrived { mark, at } => self.arrived(proxy, mark, at, shared),
+                Event::Arrived { mark, at } => {
+                    self.lateness.change_lag.record(read.saturating_duration_since(at));
+                    self.arrived(proxy, mark, at, shared);
+                }
                 Event::Complete { at } => self.completed(proxy, began, at, shared),
                 Event::Violation { kind, resource_type } => {
                     self.figures[proxy.target].violated(kind.name());

@@ -115,6 +115,8 @@ impl Figures {
 pub(crate) struct Lateness {
     /// From a response's receipt to its reading.
     pub(crate) lag: LatencyHistogram,
+    /// The same of responses that brought a change.
+    pub(crate) change_lag: LatencyHistogram,
     /// Uncertainty of the kernel's times; its microseconds are nanoseconds.
     uncertainty_ns: LatencyHistogram,
     /// Responses without a time of the kernel.
@@ -145,6 +147,7 @@ impl Lateness {
 
     pub(crate) fn merge(&mut self, other: &Self) {
         self.lag.merge(&other.lag);
+        self.change_lag.merge(&other.change_lag);
         self.uncertainty_ns.merge(&other.uncertainty_ns);
         self.unstamped += other.unstamped;
     }

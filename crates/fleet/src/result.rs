@@ -21,8 +21,8 @@ use std::time::Duration;
 
 /// Outages that a result lists.
 const MAX_OUTAGES: usize = 100;
-/// Reading this late at p99 is no longer the control plane's time.
-const MAX_LAG_P99_US: f64 = 20_000.0;
+/// Changes that are read this late at p99 may have waited for a full receive buffer, before the kernel stamped them.
+const MAX_LAG_P99_US: f64 = 1_000_000.0;
 
 /// A fleet that has ended.
 pub(crate) struct Ending {
@@ -47,8 +47,10 @@ pub(crate) fn assemble(mut ending: Ending) -> FleetResult {
     let outcomes = outcomes_by_change(&ending);
     let (changes, convergence) = all_changes(&ending, &outcomes);
     let proxies = proxies(&ending, None);
-    let usage = usage(&ending);
-    let verdict = verdict(&ending, &proxies, &usage);
+    let mut lateness = Lateness::default();
+    ending.threads.iter().for_each(|thread| lateness.merge(&thread.core.lateness));
+    let usage = usage(&ending, &lateness);
+    let verdict = verdict(&ending, &proxies, &lateness);
     FleetResult {
         schema: FLEET_SCHEMA.to_owned(),
         started_at: ending.started_at.to_string(),
@@ -283,9 +285,7 @@ fn all_outages(ending: &mut Ending, outcomes: &BTreeMap<usize, Vec<Outcome>>) ->
     all
 }
 
-fn usage(ending: &Ending) -> FleetUsage {
-    let mut lateness = Lateness::default();
-    ending.threads.iter().for_each(|thread| lateness.merge(&thread.core.lateness));
+fn usage(ending: &Ending, lateness: &Lateness) -> FleetUsage {
     let cpu: Duration = ending.threads.iter().map(|thread| thread.cpu).sum();
     FleetUsage {
         cpu_s: (cpu + ending.samples.cpu).as_secs_f64(),
@@ -298,16 +298,15 @@ fn usage(ending: &Ending) -> FleetUsage {
     }
 }
 
-fn verdict(ending: &Ending, proxies: &FleetProxies, usage: &FleetUsage) -> FleetVerdict {
+fn verdict(ending: &Ending, proxies: &FleetProxies, lateness: &Lateness) -> FleetVerdict {
     let mut reasons = Vec::new();
     if proxies.never > 0 {
         reasons.push(format!("not-converged: {} of {} proxies", proxies.never, proxies.wanted));
     }
-    if let Some(lag) = usage.lag_us.p99.filter(|lag| *lag > MAX_LAG_P99_US) {
-        reasons.push(format!(
-            "fleet-late: responses were read {:.0} ms after their receipt at p99",
-            lag / 1000.0
-        ));
+    let lag_us = lateness.change_lag.percentile_us(99.0);
+    if lag_us > MAX_LAG_P99_US {
+        reasons
+            .push(format!("fleet-late: changes were read {:.1} s after their receipt at p99", lag_us / 1e6));
     }
     if ending.shared.is_interrupted() {
         reasons.push("interrupted".to_owned());

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 
 /// Messages above this are refused unless the spec says otherwise.
 pub const DEFAULT_MESSAGE_LIMIT_BYTES: usize = 64 << 20;
+/// As gRPC's clients.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A fleet of simulated proxies.
 #[derive(Clone, Debug)]
@@ -56,7 +58,7 @@ impl FleetSpec {
             message_limit_bytes: DEFAULT_MESSAGE_LIMIT_BYTES,
             keepalive: Keepalive::default(),
             backoff: BackoffSpec::default(),
-            connect_timeout: Duration::from_secs(10),
+            connect_timeout: CONNECT_TIMEOUT,
             seed: 0,
         }
     }

@@ -117,7 +117,7 @@ impl<'a> Stream<'a> {
         if !core.events.is_empty() {
             self.backoff.reset();
         }
-        core.take_events(proxy, self.began, &self.worker.shared);
+        core.take_events(proxy, self.began, self.last_received, &self.worker.shared);
         // What came before an error counts.
         let sent = self.send_requests(core);
         Poll::Ready(received.and(sent))

@@ -3,7 +3,7 @@
 //! Read [`link`] first: it moves bytes between a socket and the layers above, which do no I/O. Bytes are read into a buffer of
 //! the thread, decrypted in place and passed on in pieces: a settled connection holds no buffer.
 //!
-//! HTTP/2 is our own: the `h2` crate keeps some 40 KiB of buffers per connection (docs/decisions/0020).
+//! HTTP/2 is our own: the `h2` crate keeps over 50 KiB per connection (docs/decisions/0018-connections-of-a-fleet.md).
 
 mod ending;
 mod grpc;
