@@ -23,7 +23,7 @@ type options struct {
 	clients int
 	// Connections begun per second.
 	connectRate float64
-	// From the last client's completion to the reading of memory.
+	// From the last client's completion to the reading of memory; CPU is read at the completion.
 	settle time.Duration
 	// After which the clients that are not complete are given up.
 	timeout time.Duration
@@ -77,6 +77,9 @@ func run(opts options) (result, error) {
 		}
 	}
 	measured.CompleteS = time.Since(started).Seconds()
+	if err := measured.readCPU(); err != nil {
+		return measured, err
+	}
 	// The runtime gives back what it does not need: the least that a Go client can do with.
 	debug.FreeOSMemory()
 	time.Sleep(opts.settle)
@@ -84,7 +87,7 @@ func run(opts options) (result, error) {
 		measured.Resources += c.resources.Load()
 		measured.ResourceBytes += c.resourceBytes.Load()
 	}
-	return measured, measured.readUsage()
+	return measured, measured.readMemory()
 }
 
 // Starts clients at the rate that is wanted; returns when the last has started.
@@ -100,12 +103,16 @@ func connect(ctx context.Context, opts options) []*client {
 	return clients
 }
 
-func (r *result) readUsage() error {
+func (r *result) readCPU() error {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
 		return fmt.Errorf("getrusage: %w", err)
 	}
 	r.CPUS = seconds(usage.Utime) + seconds(usage.Stime)
+	return nil
+}
+
+func (r *result) readMemory() error {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
 		return err

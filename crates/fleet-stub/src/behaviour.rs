@@ -23,6 +23,8 @@ pub enum Behaviour {
     UnrequestedResource,
     /// Messages are marked as compressed, on a stream without compression.
     CompressedFlag,
+    /// Clusters come with one more, of this many bytes: correct, but large.
+    LargeResource(u32),
     /// A message of this many zero bytes in place of each response.
     HugeMessage(u32),
     /// Streams end at once with this gRPC status.

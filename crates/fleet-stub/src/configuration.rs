@@ -47,11 +47,12 @@ impl Configuration {
         Self::new(resources::for_sidecars(resources::services_for_bytes(bytes)))
     }
 
-    /// What sidecars and ztunnels get in a mesh of this many services.
+    /// What proxies of every kind get in a mesh of this many services.
     #[must_use]
     pub fn for_services(services: usize) -> Self {
         let mut collections = resources::for_sidecars(services);
         collections.extend(resources::for_ztunnels(services));
+        collections.extend(resources::for_waypoints(services));
         Self::new(collections)
     }
 

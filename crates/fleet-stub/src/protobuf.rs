@@ -78,7 +78,7 @@ pub fn structure(fields: &[(&str, &str)]) -> Message {
     Message::default().messages(1, entries)
 }
 
-fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn write_varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;

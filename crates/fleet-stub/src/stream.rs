@@ -3,7 +3,7 @@
 use crate::behaviour::Behaviour;
 use crate::configuration::Configuration;
 use crate::discovery::{DELTA_METHOD, Request, STREAM_METHOD};
-use crate::protobuf::Message;
+use crate::protobuf::{Message, write_varint};
 use crate::resources::{CLUSTER, ENDPOINTS};
 use crate::state::State;
 use crate::subscriptions::{Reply, Subscriptions};
@@ -159,6 +159,9 @@ impl Stream {
                 let value = Message::default().text(1, name);
                 reply.resources = self.extended(&reply.resources, ENDPOINTS, name, value.encoded());
             }
+            Behaviour::LargeResource(bytes) if reply.type_url == CLUSTER => {
+                return self.send_large(&reply, bytes);
+            }
             _ => {}
         }
         let compressed = u8::from(self.behaviour == Behaviour::CompressedFlag);
@@ -179,6 +182,34 @@ impl Stream {
         }
         let copied = |message: &Message| Bytes::copy_from_slice(message.encoded());
         [copied(&version), reply.resources.clone(), copied(&end)]
+    }
+
+    /// A response with one more cluster, which zeros make large.
+    fn send_large(&mut self, reply: &Reply, bytes: u32) -> Result<(), h2::Error> {
+        const UNKNOWN_FIELD: u32 = 1000;
+        let bytes = bytes as usize;
+        let name = "outbound|1||large.svc.cluster.local";
+        let cluster = Message::default().text(1, name);
+        let zeros = header(UNKNOWN_FIELD, bytes);
+        let value_bytes = cluster.encoded().len() + zeros.len() + bytes;
+        let any = [Message::default().text(1, CLUSTER).encoded(), &header(2, value_bytes)].concat();
+        let any_bytes = any.len() + value_bytes;
+        let (named, resource) = if self.delta {
+            let named = Message::default().text(3, name).text(1, "1");
+            let resource = header(2, any_bytes);
+            ([named.encoded(), &resource].concat(), named.encoded().len() + resource.len() + any_bytes)
+        } else {
+            (Vec::new(), any_bytes)
+        };
+        let start = [&header(2, resource), &named[..], &any, cluster.encoded(), &zeros].concat();
+        let [version, resources, end] = self.body(reply);
+        let zeros = (0..bytes).step_by(ZEROS.len()).map(|from| &ZEROS[..ZEROS.len().min(bytes - from)]);
+        let parts: Vec<_> = [version, resources, start.into()]
+            .into_iter()
+            .chain(zeros.map(Bytes::from_static))
+            .chain([end])
+            .collect();
+        self.send_message(0, &parts)
     }
 
     /// Fields of resources, and one more.
@@ -234,6 +265,14 @@ impl Stream {
 
 /// A type that does not exist.
 const UNKNOWN_TYPE: &str = "type.googleapis.com/meshmeter.fleet.UnknownType";
+
+/// What comes before a field of this many bytes.
+fn header(field: u32, bytes: usize) -> Vec<u8> {
+    let mut header = Vec::new();
+    write_varint(&mut header, u64::from(field) << 3 | 2);
+    write_varint(&mut header, bytes as u64);
+    header
+}
 
 fn prefix(flag: u8, length: u32) -> [u8; PREFIX_BYTES] {
     let [a, b, c, d] = length.to_be_bytes();

@@ -6,6 +6,7 @@ use crate::sampler::Sampler;
 use crate::shared::Shared;
 use crate::spec::{ChangeId, ChangeMarks, FleetSpec, Security, Selection, Spread, Target, WrittenAt};
 use crate::target::ResolvedTarget;
+use crate::transport::Stamping;
 use crate::usage::{allow_open_files, memory_bytes};
 use crate::worker::{Action, Command, LinkSpec, Outcome, Settings, WorkerResult, WorkerSpec, run};
 use crate::xds::ProxySpec;
@@ -33,6 +34,8 @@ pub struct Fleet {
     sampler: Sampler,
     changes: Mutex<Vec<ChangeRecord>>,
     started_at: jiff::Timestamp,
+    /// Absent where there is no loopback: the kernel then stamps from a moment after the first connection on.
+    _stamping: Option<Stamping>,
 }
 
 #[derive(Debug)]
@@ -126,6 +129,7 @@ impl Fleet {
         let needed = wanted as u64 + SPARE_FILES;
         allow_open_files(needed).map_err(|limit| FleetError::OpenFiles { needed, limit })?;
         let threads = spec.threads.unwrap_or_else(default_threads).clamp(1, wanted);
+        let stamping = Stamping::start().ok();
         let shared = Arc::new(Shared::new(wanted as u64));
         let started_at = jiff::Timestamp::now();
         let settings = Arc::new(settings_of(&spec));
@@ -159,6 +163,7 @@ impl Fleet {
             targets: Mutex::new(targets),
             changes: Mutex::new(Vec::new()),
             started_at,
+            _stamping: stamping,
         })
     }
 

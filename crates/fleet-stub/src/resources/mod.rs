@@ -7,7 +7,7 @@ mod envoy;
 mod ztunnel;
 
 pub use envoy::{CLUSTER, ENDPOINTS, LISTENER, NAME_TABLE, ROUTES, endpoints};
-pub use ztunnel::{ADDRESS, AUTHORIZATION, workload};
+pub use ztunnel::{ADDRESS, AUTHORIZATION, WORKLOAD, workload_address};
 
 use crate::protobuf::{Message, any};
 use bytes::Bytes;
@@ -105,12 +105,20 @@ pub fn for_sidecars(services: usize) -> Vec<Collection> {
 #[must_use]
 pub fn for_ztunnels(services: usize) -> Vec<Collection> {
     let all = || (0..services).map(Service);
-    let pods = all().flat_map(|service| (0..2).map(move |replica| workload(service, replica, "")));
+    let pods = all().flat_map(|service| (0..2).map(move |replica| workload_address(service, replica, "")));
     let policies = all().filter(|service| service.0 % 20 == 0).map(ztunnel::authorization);
     vec![
         Collection { type_url: ADDRESS, resources: all().map(ztunnel::service).chain(pods).collect() },
         Collection { type_url: AUTHORIZATION, resources: policies.collect() },
     ]
+}
+
+/// What a waypoint gets besides what sidecars do, in a mesh of this many services with two pods each.
+#[must_use]
+pub fn for_waypoints(services: usize) -> Vec<Collection> {
+    let all = (0..services).map(Service);
+    let pods = all.flat_map(|service| (0..2).map(move |replica| ztunnel::workload(service, replica)));
+    vec![Collection { type_url: WORKLOAD, resources: pods.collect() }]
 }
 
 /// Services with which a sidecar gets about this many bytes when it does not ask for the name table.

@@ -8,13 +8,27 @@ pub const ADDRESS: &str = "type.googleapis.com/istio.workload.Address";
 /// `type.googleapis.com/` and the message's name.
 pub const AUTHORIZATION: &str = "type.googleapis.com/istio.security.Authorization";
 
+/// What waypoints read of their peers.
+pub const WORKLOAD: &str = "type.googleapis.com/istio.workload.Workload";
+
 /// Enumeration values.
 const HBONE: u64 = 1;
 const NAMESPACE_SCOPE: u64 = 1;
 
-/// A pod of a service; a suffix goes to its name.
+/// A pod of a service, as ztunnels get it; a suffix goes to its name.
 #[must_use]
-pub fn workload(service: Service, replica: usize, suffix: &str) -> Resource {
+pub fn workload_address(service: Service, replica: usize, suffix: &str) -> Resource {
+    let (id, value) = pod(service, replica, suffix);
+    Resource::new(id, ADDRESS, &Message::default().message(1, &value))
+}
+
+/// A pod of a service, as waypoints get it.
+pub fn workload(service: Service, replica: usize) -> Resource {
+    let (id, value) = pod(service, replica, "");
+    Resource::new(id, WORKLOAD, &value)
+}
+
+fn pod(service: Service, replica: usize, suffix: &str) -> (String, Message) {
     let (name, namespace) = (service.name(), service.namespace());
     let pod = format!("{name}-{replica}{suffix}");
     let id = format!("Kubernetes//Pod/{namespace}/{pod}");
@@ -33,7 +47,7 @@ pub fn workload(service: Service, replica: usize, suffix: &str) -> Resource {
         .text(18, "Kubernetes")
         .text(20, &id)
         .message(22, &entry(&format!("{namespace}/{}", service.host()), &ports));
-    Resource::new(id, ADDRESS, &Message::default().message(1, &value))
+    (id, value)
 }
 
 /// A service.

@@ -10,7 +10,15 @@ use nix::sys::time::TimeSpec;
 use rustix::fd::{AsFd, AsRawFd as _};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, IoSliceMut};
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, Instant};
+
+/// The kernel begins to stamp within milliseconds; a kernel that does not is not waited for.
+const STAMPING_TIMEOUT: Duration = Duration::from_secs(1);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1);
+/// Two clocks read one after the other are this close unless the thread lost the CPU.
+const MAX_UNCERTAINTY: Duration = Duration::from_micros(10);
+const MAX_CLOCK_READINGS: usize = 4;
 
 const CONTROL_BYTES: usize = cmsg_space::<TimeSpec>();
 
@@ -30,6 +38,33 @@ pub(crate) fn enable_timestamps(socket: &impl AsFd) -> io::Result<()> {
     setsockopt(socket, ReceiveTimestampns, &true).map_err(io::Error::from)
 }
 
+/// A socket that asks for stamps: while it is open, the kernel stamps what other sockets receive from their first byte.
+#[derive(Debug)]
+pub(crate) struct Stamping {
+    _socket: UdpSocket,
+}
+
+impl Stamping {
+    /// Returns when the kernel stamps: it begins some time after the first socket of the machine asks for it.
+    pub(crate) fn start() -> io::Result<Self> {
+        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+        enable_timestamps(&socket)?;
+        socket.connect(socket.local_addr()?)?;
+        socket.set_read_timeout(Some(ATTEMPT_TIMEOUT))?;
+        let begun = Instant::now();
+        let mut buffer = [0];
+        while begun.elapsed() < STAMPING_TIMEOUT {
+            socket.send(&buffer)?;
+            let received = receive(&socket, &mut buffer);
+            if received.is_ok_and(|(_, stamp)| stamp.uncertainty.is_some()) {
+                break;
+            }
+            std::thread::sleep(ATTEMPT_TIMEOUT);
+        }
+        Ok(Self { _socket: socket })
+    }
+}
+
 /// Reads once without waiting.
 pub(crate) fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Stamp)> {
     let mut control = [0; CONTROL_BYTES];
@@ -44,12 +79,28 @@ pub(crate) fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<(usiz
     let stamp = match stamped {
         None => Stamp { received: read, read, uncertainty: None },
         Some(stamped) => {
-            let age = wall_clock().saturating_sub(stamped);
-            let uncertainty = read.elapsed();
-            Stamp { received: read.checked_sub(age).unwrap_or(read), read, uncertainty: Some(uncertainty) }
+            let (monotonic, wall, uncertainty) = both_clocks(read);
+            let received = monotonic.checked_sub(wall.saturating_sub(stamped)).unwrap_or(read);
+            Stamp { received: received.min(read), read, uncertainty: Some(uncertainty) }
         }
     };
     Ok((message.bytes, stamp))
+}
+
+/// The monotonic clock, the wall clock and the uncertainty between them. A thread that lost the CPU in between reads again.
+fn both_clocks(now: Instant) -> (Instant, Duration, Duration) {
+    let read = |monotonic: Instant| (monotonic, wall_clock(), monotonic.elapsed());
+    let mut best = read(now);
+    for _ in 1..MAX_CLOCK_READINGS {
+        if best.2 <= MAX_UNCERTAINTY {
+            break;
+        }
+        let again = read(Instant::now());
+        if again.2 < best.2 {
+            best = again;
+        }
+    }
+    best
 }
 
 fn wall_clock() -> Duration {

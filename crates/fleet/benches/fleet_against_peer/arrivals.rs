@@ -1,0 +1,115 @@
+//! Times of arrival at a fleet under churn, against the moments at which the stub wrote: same machine, same clock.
+
+use crate::contest::Outcome;
+use crate::contest::process::{Place, pinned};
+use crate::fleet_process::{FleetOrder, FleetProcess};
+use crate::stub_process::{StubOrder, StubProcess, Write};
+use std::time::Instant;
+use std::{env, fmt};
+
+/// Proxies of which arrivals are looked at one by one.
+const SAMPLED: usize = 100;
+
+/// How much.
+#[derive(Clone, Debug)]
+pub struct Effort {
+    pub clients: usize,
+    pub bytes: usize,
+    pub connect_rate: f64,
+    /// Changes per second that all clients get.
+    pub churn_per_s: f64,
+    /// Changes that are looked at.
+    pub marks: u32,
+}
+
+/// Errors of times of arrival.
+pub struct Arrivals {
+    effort: Effort,
+    /// Ascending, microseconds: how far an arrival is from the time between the beginning and the end of its write.
+    errors_us: Vec<f64>,
+    /// How late the fleet read, p99, as it says itself.
+    lag_p99_us: f64,
+    /// The error that the fleet states.
+    stated_p99_us: f64,
+}
+
+impl Arrivals {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// A client that is not complete, or a mark that does not arrive.
+    pub fn run(effort: Effort) -> Outcome<Self> {
+        let order = StubOrder { bytes: effort.bytes, churn_per_s: effort.churn_per_s };
+        let mut stub = StubProcess::start(&order)?;
+        let order = FleetOrder {
+            address: stub.address.clone(),
+            proxies: effort.clients,
+            threads: 1,
+            connect_rate: effort.connect_rate,
+        };
+        let mut fleet = FleetProcess::start(pinned(Place::Generator, &env::current_exe()?)?, &order)?;
+        let completion = fleet.completion()?;
+        if completion.complete != effort.clients as u64 {
+            return Err(format!("{completion:?}").into());
+        }
+        let sampled = SAMPLED.min(effort.clients);
+        let mut errors_us = Vec::new();
+        for number in 1..=effort.marks {
+            fleet.expect(number, sampled)?;
+            let commanded = Instant::now();
+            stub.mark(number)?;
+            fleet.ask_for_arrivals(commanded)?;
+            let arrivals = fleet.arrivals()?;
+            errors_us.extend(errors(&arrivals, &stub.writes(number)?)?);
+        }
+        errors_us.sort_by(f64::total_cmp);
+        let result = fleet.finish()?;
+        let figure = |value: &serde_json::Value| value.as_f64().unwrap_or(f64::NAN);
+        Ok(Self {
+            effort,
+            errors_us,
+            lag_p99_us: figure(&result["fleet"]["lag_us"]["p99"]),
+            stated_p99_us: figure(&result["fleet"]["timestamp_error_p99_us"]),
+        })
+    }
+
+    /// At p99, microseconds.
+    pub fn error_p99_us(&self) -> f64 {
+        self.percentile_us(0.99)
+    }
+
+    fn percentile_us(&self, part: f64) -> f64 {
+        let rank = (self.errors_us.len() as f64 * part).ceil() as usize;
+        self.errors_us.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Microseconds, in the order of the proxies.
+fn errors(arrivals: &[u64], writes: &[Write]) -> Outcome<Vec<f64>> {
+    let errors = arrivals.iter().enumerate().map(|(proxy, arrival_ns)| {
+        let name = format!("~proxy-{proxy:05}.");
+        let write = writes.iter().find(|write| write.node.contains(&name));
+        let write = write.ok_or_else(|| format!("no write to proxy {proxy} was noted"))?;
+        let early_ns = write.before_ns.saturating_sub(*arrival_ns);
+        let late_ns = arrival_ns.saturating_sub(write.after_ns);
+        Ok(early_ns.max(late_ns) as f64 / 1e3)
+    });
+    errors.collect()
+}
+
+impl fmt::Display for Arrivals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Effort { clients, churn_per_s, marks, .. } = self.effort;
+        writeln!(
+            f,
+            "{clients} clients, {churn_per_s} changes/s to all of them, {marks} marks: times of arrival"
+        )?;
+        let [median, p99, max] = [0.5, 0.99, 1.0].map(|part| self.percentile_us(part));
+        writeln!(
+            f,
+            "error, us: p50 {median:.1}, p99 {p99:.1}, max {max:.1}; stated p99 {:.1}",
+            self.stated_p99_us
+        )?;
+        writeln!(f, "the fleet read {:.0} us after the arrival at p99", self.lag_p99_us)
+    }
+}

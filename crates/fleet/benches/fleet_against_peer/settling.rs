@@ -1,0 +1,180 @@
+//! Clients connect and settle, the fleet's and the Go client's in turn: CPU for each megabyte, memory of each client.
+
+use crate::contest::process::{Place, pinned};
+use crate::contest::{Outcome, median, turns};
+use crate::fleet_process::{FleetOrder, FleetProcess};
+use crate::peer::Peer;
+use crate::stub_process::{StubOrder, StubProcess};
+use std::time::Duration;
+use std::{env, fmt, fs, thread};
+
+/// From completion to the reading of memory; the Go client waits as long.
+const SETTLE: Duration = Duration::from_secs(2);
+/// Label of the fleet, which is the first contender.
+const FLEET_LABEL: &str = "meshmeter fleet";
+
+/// How much.
+#[derive(Clone, Debug)]
+pub struct Effort {
+    pub clients: usize,
+    /// That each client gets.
+    pub bytes: usize,
+    pub rounds: usize,
+    /// Connections begun per second.
+    pub connect_rate: f64,
+}
+
+/// What a contender needed once.
+#[derive(Clone, Copy, Debug)]
+pub struct Round {
+    pub cpu_ms_per_mb: f64,
+    pub memory_kib_per_client: f64,
+    pub complete_s: f64,
+}
+
+/// A contender's rounds.
+pub struct Contender {
+    label: &'static str,
+    rounds: Vec<Round>,
+}
+
+/// All contenders' rounds.
+pub struct Settling {
+    pub effort: Effort,
+    pub contenders: Vec<Contender>,
+}
+
+impl Settling {
+    /// Runs it; without a peer, the fleet alone.
+    ///
+    /// # Errors
+    /// A client that is not complete, or of which the stub complains.
+    pub fn run(effort: Effort, peer: Option<&Peer>) -> Outcome<Self> {
+        let labels = [Some(FLEET_LABEL), peer.map(|_| "Go client")].into_iter().flatten();
+        let mut contenders: Vec<_> = labels.map(|label| Contender { label, rounds: Vec::new() }).collect();
+        for round in 0..effort.rounds {
+            for index in turns(round, contenders.len()) {
+                let needed = match peer.filter(|_| index > 0) {
+                    Some(peer) => of_peer(peer, &effort)?,
+                    None => of_fleet(&effort)?,
+                };
+                contenders[index].rounds.push(needed);
+            }
+        }
+        Ok(Self { effort, contenders })
+    }
+
+    /// The fleet's CPU over the Go client's for the same bytes.
+    pub fn cpu_ratio(&self) -> Option<f64> {
+        let [fleet, peer] = &self.contenders[..] else { return None };
+        Some(fleet.median(|round| round.cpu_ms_per_mb) / peer.median(|round| round.cpu_ms_per_mb))
+    }
+
+    /// The fleet's memory for each client.
+    pub fn memory_kib_per_client(&self) -> f64 {
+        self.contenders[0].median(|round| round.memory_kib_per_client)
+    }
+}
+
+impl Contender {
+    fn median(&self, figure: impl Fn(&Round) -> f64) -> f64 {
+        median(self.rounds.iter().map(figure))
+    }
+}
+
+/// A stub of its own for each: what it sent is what one contender got.
+fn start_stub(effort: &Effort) -> Outcome<StubProcess> {
+    StubProcess::start(&StubOrder { bytes: effort.bytes, churn_per_s: 0.0 })
+}
+
+fn of_peer(peer: &Peer, effort: &Effort) -> Outcome<Round> {
+    let mut stub = start_stub(effort)?;
+    let result = peer.run(&stub.address, effort.clients, effort.connect_rate)?;
+    if result.complete != effort.clients as u64 {
+        return Err(
+            format!("{} Go clients are complete: {}", result.complete, result.errors.join("; ")).into()
+        );
+    }
+    Ok(Round {
+        cpu_ms_per_mb: result.cpu_s * 1e3 / megabytes(&mut stub)?,
+        memory_kib_per_client: per_client_kib(result.memory_settled_bytes, effort),
+        complete_s: result.complete_s,
+    })
+}
+
+fn of_fleet(effort: &Effort) -> Outcome<Round> {
+    let mut stub = start_stub(effort)?;
+    let order = FleetOrder {
+        address: stub.address.clone(),
+        proxies: effort.clients,
+        threads: 1,
+        connect_rate: effort.connect_rate,
+    };
+    let mut fleet = FleetProcess::start(pinned(Place::Generator, &env::current_exe()?)?, &order)?;
+    let completion = fleet.completion()?;
+    if completion.complete != effort.clients as u64 {
+        let result = fleet.finish()?;
+        return Err(format!("{completion:?} {}", result["violations"]).into());
+    }
+    let cpu_s = cpu_s(fleet.id())?;
+    thread::sleep(SETTLE);
+    let memory_bytes = memory_bytes(fleet.id())?;
+    Ok(Round {
+        cpu_ms_per_mb: cpu_s * 1e3 / megabytes(&mut stub)?,
+        memory_kib_per_client: per_client_kib(memory_bytes, effort),
+        complete_s: completion.complete_s,
+    })
+}
+
+/// That a stub sent, after a look at what it has against its clients.
+fn megabytes(stub: &mut StubProcess) -> Outcome<f64> {
+    let totals = stub.totals()?;
+    if !totals.complaints.is_empty() {
+        return Err(format!("the stub complains: {}", totals.complaints.join("; ")).into());
+    }
+    Ok(totals.body_bytes as f64 / 1e6)
+}
+
+fn per_client_kib(bytes: u64, effort: &Effort) -> f64 {
+    bytes as f64 / 1024.0 / effort.clients as f64
+}
+
+/// User and system time of a process, all threads, seconds.
+fn cpu_s(process: u32) -> Outcome<f64> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // Behind the name, which may hold anything, fields 14 and 15 are the 12th and 13th.
+    let (_, fields) = stat.rsplit_once(')').ok_or("stat has no name")?;
+    let ticks: Vec<u64> =
+        fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
+    Ok(ticks.iter().sum::<u64>() as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+fn memory_bytes(process: u32) -> Outcome<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = resident.and_then(|text| text.trim().strip_suffix(" kB")).ok_or("no VmRSS")?;
+    Ok(kib.parse::<u64>()? * 1024)
+}
+
+impl fmt::Display for Settling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Effort { clients, bytes, rounds, .. } = self.effort;
+        writeln!(f, "{clients} clients, {:.1} MB each, medians of {rounds} rounds", bytes as f64 / 1e6)?;
+        writeln!(f, "{:<18} {:>14} {:>18} {:>14}", "", "CPU, ms per MB", "memory, KiB each", "complete, s")?;
+        for contender in &self.contenders {
+            let median = |figure: fn(&Round) -> f64| contender.median(figure);
+            writeln!(
+                f,
+                "{:<18} {:>14.2} {:>18.1} {:>14.1}",
+                contender.label,
+                median(|round| round.cpu_ms_per_mb),
+                median(|round| round.memory_kib_per_client),
+                median(|round| round.complete_s),
+            )?;
+        }
+        match self.cpu_ratio() {
+            Some(ratio) => writeln!(f, "the fleet's CPU over the Go client's: {ratio:.3}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Fleets for stubs.
+
+use fleet::xds::{Mark, Presence, ProxyKind, ProxySpec, ResourceType};
+use fleet::{BackoffSpec, ChangeMarks, Credentials, FleetSpec, Security, Selection, Target};
+use fleet_stub::mark;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// A proxy of a fleet, by its number.
+fn proxy(kind: ProxyKind, number: usize) -> ProxySpec {
+    let [_, second, third, fourth] = (number as u32).to_be_bytes();
+    ProxySpec {
+        kind,
+        name: format!("proxy-{number:05}"),
+        namespace: "team-000".to_owned(),
+        address: Ipv4Addr::new(10, 128 + second, third, fourth),
+        service_account: "default".to_owned(),
+        labels: BTreeMap::from([("app".to_owned(), "service-00000".to_owned())]),
+        node: format!("node-{:03}", number % 100),
+        cluster_id: "Kubernetes".to_owned(),
+        istio_version: "1.31.0".to_owned(),
+        dns_capture: false,
+        on_demand: false,
+        demands: Vec::new(),
+    }
+}
+
+/// Proxies of a kind on a stub in plain text; they return soon after a loss.
+pub fn fleet_of(kind: ProxyKind, number: usize, address: &str) -> FleetSpec {
+    let proxies = (0..number).map(|number| (proxy(kind, number), Credentials::default())).collect();
+    let backoff = BackoffSpec { base: Duration::from_millis(10), max: Duration::from_millis(100) };
+    FleetSpec { backoff, threads: Some(1), ..FleetSpec::new(plaintext(address), proxies) }
+}
+
+/// A stub's address as a target.
+pub fn plaintext(address: &str) -> Target {
+    Target {
+        address: address.to_owned(),
+        server_name: "istiod.istio-system.svc".to_owned(),
+        security: Security::Plaintext,
+        roots: Vec::new().into(),
+    }
+}
+
+/// A mark in endpoints that one proxy is to receive.
+pub fn endpoints_change(number: u32, proxy: usize) -> ChangeMarks {
+    let mark = Mark {
+        resource_type: ResourceType::Endpoints,
+        presence: Presence::Present,
+        resource: None,
+        needle: mark(number).into_bytes(),
+    };
+    ChangeMarks {
+        kind: "endpoint-added".to_owned(),
+        marks: vec![mark],
+        expected: Selection::Proxies(BTreeSet::from([proxy])),
+        objects: 1,
+    }
+}

@@ -1,0 +1,272 @@
+//! Each violation of the protocol is reported by its kind, and the proxies of a correct control plane notice nothing.
+
+use crate::setup::{fleet_of, plaintext};
+use crate::{configuration, start, wait_until};
+use experiment::schema::FleetResult;
+use fleet::xds::ProxyKind;
+use fleet::{Fleet, FleetSpec, Security, Spread, Target};
+use fleet_stub::{Authority, Behaviour, Stub, StubSpec, Validity};
+use std::time::Duration;
+
+/// Proxies per control plane.
+const PROXIES: u64 = 4;
+/// Types that a sidecar without a name table subscribes to, each answered once.
+const TYPES: u64 = 4;
+const AGE: Duration = Duration::from_millis(50);
+const SERVER_NAME: &str = "istiod.istio-system.svc";
+
+/// A fleet on a control plane with a violation and on a correct one, side by side.
+struct Pair {
+    bad: Stub,
+    good: Stub,
+    fleet: Fleet,
+}
+
+impl Pair {
+    fn start(behaviour: Behaviour, change: impl FnOnce(&mut FleetSpec)) -> Self {
+        Self::with_bad(start(StubSpec::new(configuration()).with_behaviours(vec![behaviour])), change)
+    }
+
+    fn with_bad(bad: Stub, change: impl FnOnce(&mut FleetSpec)) -> Self {
+        let good = start(StubSpec::new(configuration()));
+        let mut spec = fleet_of(ProxyKind::Sidecar, PROXIES as usize, &bad.address().to_string());
+        spec.targets.push(plaintext(&good.address().to_string()));
+        spec.spread = Spread::Each;
+        change(&mut spec);
+        Self { bad, good, fleet: Fleet::start(spec).expect("a fleet") }
+    }
+
+    /// Ends the fleet when the correct control plane has sent all, and the other one enough.
+    #[track_caller]
+    fn finish_when(self, what: &str, enough: impl Fn(&Self) -> bool) -> FleetResult {
+        wait_until("the correct control plane's proxies", || {
+            self.good.totals().acknowledgements >= PROXIES * TYPES
+        });
+        wait_until(what, || enough(&self));
+        let good = self.good.totals();
+        assert_eq!((good.connections, good.complaints), (PROXIES, Vec::new()));
+        let result = self.fleet.finish();
+        let of_good = &result.by_istiod[1];
+        assert_eq!(of_good.proxies.converged, PROXIES, "{result:#?}");
+        result
+    }
+
+    /// Ends the fleet when every proxy of the bad control plane came back.
+    #[track_caller]
+    fn finish_when_returned(self) -> FleetResult {
+        self.finish_when("proxies that return", |pair| pair.bad.totals().connections >= 2 * PROXIES)
+    }
+
+    /// Ends the fleet when every proxy of the bad control plane has taken a response.
+    #[track_caller]
+    fn finish_when_answered(self) -> FleetResult {
+        self.finish_when("responses to all", |pair| {
+            pair.fleet.status().pushes >= pair.good.totals().responses + PROXIES
+        })
+    }
+}
+
+#[track_caller]
+fn assert_reported(result: &FleetResult, kind: &str) {
+    assert_eq!(result.violations.keys().collect::<Vec<_>>(), [kind], "{:?}", result.events);
+    assert!(result.events.iter().any(|event| event.kind == kind), "{:?}", result.events);
+}
+
+/// Connections end with it, and proxies come back.
+#[track_caller]
+fn ends_connections(behaviour: Behaviour, kind: &str) {
+    let result = Pair::start(behaviour, |_| {}).finish_when_returned();
+    assert_reported(&result, kind);
+    assert!(result.violations[kind] >= PROXIES, "{:?}", result.violations);
+}
+
+/// Connections outlive it.
+#[track_caller]
+fn is_outlived(behaviour: Behaviour, kind: &str) -> FleetResult {
+    let result = Pair::start(behaviour, |_| {}).finish_when_answered();
+    assert_reported(&result, kind);
+    result
+}
+
+#[test]
+fn empty_nonces_are_reported() {
+    is_outlived(Behaviour::EmptyNonce, "empty-nonce");
+}
+
+#[test]
+fn repeated_nonces_are_reported() {
+    let pair = Pair::start(Behaviour::RepeatedNonce, |_| {});
+    wait_until("complete proxies", || pair.fleet.status().complete == 2 * PROXIES);
+    // The second response of a type.
+    pair.bad.mark_endpoints(0, 1).expect("endpoints");
+    let result = pair.finish_when("endpoints that change", |pair| {
+        pair.fleet.status().pushes >= pair.good.totals().responses + PROXIES * (TYPES + 1)
+    });
+    assert_reported(&result, "repeated-nonce");
+}
+
+#[test]
+fn unknown_types_are_reported() {
+    let result = is_outlived(Behaviour::UnknownType, "unknown-type");
+    assert_eq!(result.proxies.connected, 2 * PROXIES);
+}
+
+#[test]
+fn undecodable_messages_are_reported() {
+    ends_connections(Behaviour::UndecodableBody, "undecodable-message");
+}
+
+#[test]
+fn undecodable_resources_are_reported_and_rejected() {
+    let pair = Pair::start(Behaviour::UndecodableResource, |_| {});
+    let result = pair.finish_when("rejections", |pair| pair.bad.totals().rejections >= PROXIES);
+    assert_reported(&result, "undecodable-resource");
+    assert!(result.rejections >= PROXIES, "{}", result.rejections);
+    assert_eq!(result.by_istiod[0].proxies.never, PROXIES);
+}
+
+#[test]
+fn resources_that_nobody_asked_for_are_reported() {
+    let pair = Pair::start(Behaviour::UnrequestedResource, |_| {});
+    let result = pair.finish_when("complete proxies", |pair| pair.fleet.status().complete == 2 * PROXIES);
+    assert_reported(&result, "unsubscribed-resource");
+}
+
+#[test]
+fn compressed_messages_are_reported() {
+    ends_connections(Behaviour::CompressedFlag, "grpc-violation");
+}
+
+#[test]
+fn huge_messages_are_reported() {
+    ends_connections(Behaviour::HugeMessage((64 << 20) + 1), "message-too-large");
+}
+
+#[test]
+fn statuses_are_reported_by_name() {
+    ends_connections(Behaviour::Status(14, "no endpoints"), "grpc-unavailable");
+    ends_connections(Behaviour::Status(16, "who are you"), "grpc-unauthenticated");
+    ends_connections(Behaviour::Status(8, "too many"), "grpc-resource-exhausted");
+}
+
+#[test]
+fn pages_are_reported() {
+    ends_connections(Behaviour::HttpStatus(503), "http-status");
+}
+
+#[test]
+fn reset_streams_are_reported() {
+    ends_connections(Behaviour::StreamReset(AGE), "stream-reset");
+}
+
+#[test]
+fn ended_streams_are_reported() {
+    ends_connections(Behaviour::StreamEnd(AGE), "stream-ended");
+}
+
+#[test]
+fn goaways_are_reported() {
+    ends_connections(Behaviour::GoAway(AGE), "goaway");
+}
+
+#[test]
+fn connections_closed_in_a_message_are_reported() {
+    ends_connections(Behaviour::CloseAfterBytes(10_000), "connection-lost");
+}
+
+#[test]
+fn connections_closed_at_once_are_reported() {
+    ends_connections(Behaviour::CloseAtOnce, "connection-lost");
+}
+
+#[test]
+fn servers_of_http1_are_reported() {
+    ends_connections(Behaviour::Http1, "http2-violation");
+}
+
+#[test]
+fn silent_servers_are_reported() {
+    let short = |spec: &mut FleetSpec| spec.connect_timeout = Duration::from_millis(500);
+    let result = Pair::start(Behaviour::SilentConnection, short).finish_when_returned();
+    assert!(result.violations["connect-timeout"] >= PROXIES, "{:?}", result.violations);
+}
+
+#[test]
+fn proxies_without_an_answer_are_named() {
+    let pair = Pair::start(Behaviour::SilentStream, |_| {});
+    let result = pair.finish_when("requests", |pair| pair.bad.totals().requests >= PROXIES);
+    assert_eq!(result.by_istiod[0].proxies.never, PROXIES);
+    assert_eq!(result.proxies.never_names.len() as u64, PROXIES, "{:?}", result.proxies.never_names);
+    assert!(!result.verdict.valid);
+}
+
+#[test]
+fn proxies_with_a_resource_missing_are_named() {
+    let pair = Pair::start(Behaviour::WithheldResource, |_| {});
+    // Of endpoints: what comes after them waits for all of them.
+    let result = pair.finish_when("acknowledgements", |pair| pair.bad.totals().acknowledgements >= PROXIES);
+    assert_eq!(result.by_istiod[0].proxies.never, PROXIES);
+    assert!(result.violations.is_empty(), "{:?}", result.violations);
+}
+
+/// A control plane whose certificate is no good, and who proxies trust.
+fn with_certificate(validity: Validity, trusted: &Authority, issuer: &Authority) -> (Stub, Target) {
+    let mut spec = StubSpec::new(configuration());
+    spec.tls = Some(issuer.server(SERVER_NAME, validity).expect("a certificate"));
+    let stub = start(spec);
+    let target = Target {
+        address: stub.address().to_string(),
+        server_name: SERVER_NAME.to_owned(),
+        security: Security::Token,
+        roots: trusted.certificate_pem().into_bytes().into(),
+    };
+    (stub, target)
+}
+
+#[track_caller]
+fn refuses_certificate(validity: Validity, trusted: &Authority, issuer: &Authority, kind: &str) {
+    let (bad, target) = with_certificate(validity, trusted, issuer);
+    let pair = Pair::with_bad(bad, |spec| {
+        spec.targets[0] = target;
+        spec.proxies.iter_mut().for_each(|(_, credentials)| credentials.token = Some("token".into()));
+    });
+    let result = pair.finish_when_returned();
+    assert_reported(&result, kind);
+    assert_eq!(result.by_istiod[0].proxies.never, PROXIES);
+}
+
+#[test]
+fn expired_certificates_are_reported() {
+    let authority = Authority::new("authority").expect("an authority");
+    refuses_certificate(Validity::Expired, &authority, &authority, "certificate-expired");
+}
+
+#[test]
+fn certificates_of_strangers_are_reported() {
+    let [ours, theirs] = ["ours", "theirs"].map(|name| Authority::new(name).expect("an authority"));
+    refuses_certificate(Validity::Valid, &ours, &theirs, "tls-failed");
+}
+
+/// Every violation in turn, for whoever connects: nothing hangs, and nobody else is harmed.
+#[test]
+fn violations_by_turns_end_nothing() {
+    let behaviours = vec![
+        Behaviour::EmptyNonce,
+        Behaviour::StreamReset(AGE),
+        Behaviour::UndecodableBody,
+        Behaviour::CompressedFlag,
+        Behaviour::Status(14, "no endpoints"),
+        Behaviour::CloseAfterBytes(1000),
+        Behaviour::HugeMessage((64 << 20) + 1),
+        Behaviour::GoAway(AGE),
+        Behaviour::HttpStatus(503),
+        Behaviour::CloseAtOnce,
+        Behaviour::Http1,
+        Behaviour::SilentConnection,
+    ];
+    let turns = behaviours.len() as u64;
+    let bad = start(StubSpec::new(configuration()).with_behaviours(behaviours));
+    let pair = Pair::with_bad(bad, |spec| spec.connect_timeout = Duration::from_millis(500));
+    let result = pair.finish_when("many turns", |pair| pair.bad.totals().connections >= 3 * turns);
+    assert!(result.violations.len() >= 6, "{:?}", result.violations);
+}
