@@ -158,12 +158,29 @@ impl Core {
             shared.reached(change);
         }
         if pursuit.waiting() == 0 {
-            let closed: Vec<_> =
-                self.changes.iter().filter(|(_, of)| **of == change).map(|(mark, _)| *mark).collect();
-            for mark in closed {
-                self.marks.close(mark);
-                self.changes.remove(&mark);
-            }
+            self.close_marks(change);
+        }
+    }
+
+    /// Nobody looks for a change's marks any longer; returns them.
+    fn close_marks(&mut self, change: usize) -> Vec<MarkId> {
+        let of_change = self.changes.iter().filter(|(_, of)| **of == change);
+        let closed: Vec<_> = of_change.map(|(mark, _)| *mark).collect();
+        for mark in &closed {
+            self.marks.close(*mark);
+            self.changes.remove(mark);
+        }
+        closed
+    }
+
+    /// A change is not expected any longer.
+    pub(crate) fn abandon(&mut self, change: usize, proxies: &[Proxy], shared: &Shared) {
+        let Some(pursuit) = self.pursuits.remove(&change) else { return };
+        (0..pursuit.waiting()).for_each(|_| shared.reached(change));
+        let closed = self.close_marks(change);
+        for proxy in proxies.iter().filter(|proxy| pursuit.waits_for(proxy.place)) {
+            let mut session = proxy.session.borrow_mut();
+            closed.iter().for_each(|mark| session.forget(*mark));
         }
     }
 

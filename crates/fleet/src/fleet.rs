@@ -214,10 +214,14 @@ impl Fleet {
         }
     }
 
-    /// A change could not be made, or not be followed.
+    /// A change could not be made, or not be followed: no proxy is expected to have it.
     pub fn failed(&self, change: ChangeId, failure: impl Into<String>) {
         if let Some(record) = lock(&self.changes).get_mut(change.0) {
             record.failure = Some(failure.into());
+            record.expected = 0;
+        }
+        for thread in &self.threads {
+            let _ = thread.commands.send(Command::Abandon { change: change.0 });
         }
     }
 

@@ -89,6 +89,10 @@ pub(crate) enum Command {
     Restore {
         change: usize,
     },
+    /// A change is not expected any longer.
+    Abandon {
+        change: usize,
+    },
     /// What became of a change so far is asked for.
     Outcomes {
         change: usize,
@@ -172,6 +176,9 @@ async fn serve(worker: &Rc<Worker>, mut commands: UnboundedReceiver<Command>) {
                 let _ = done.send(waiting);
             }
             Command::Restore { change } => worker.restore(change),
+            Command::Abandon { change } => {
+                worker.core.borrow_mut().abandon(change, &worker.proxies, &worker.shared);
+            }
             Command::Outcomes { change, reply } => {
                 let _ = reply.send(worker.outcomes(change));
             }
@@ -254,7 +261,11 @@ impl Worker {
     fn expect(&self, aim: Aim, selection: &Selection, at: Instant) -> Pursuit {
         let expected =
             self.proxies.iter().map(|proxy| u16::from(selection.contains(proxy.index, &proxy.spec)));
-        Pursuit::new(aim, at, expected.collect())
+        let mut pursuit = Pursuit::new(aim, at, expected.collect());
+        // Who has no connection cannot lose it before the return.
+        let down = self.proxies.iter().filter(|proxy| proxy.phase.get() == Phase::Down);
+        down.for_each(|proxy| pursuit.lost(proxy.place));
+        pursuit
     }
 
     fn restore(&self, change: usize) {

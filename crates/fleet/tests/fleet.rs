@@ -106,7 +106,39 @@ fn a_change_reaches_every_proxy_with_a_token() {
     let server = Server::start(Security::Token);
     let fleet = complete(spec(&server, 10));
     change(&fleet, &server, "second");
+    // Istio's agent has a certificate for the application's traffic, whatever it shows istiod.
+    let rotation = fleet.rotate_certificates(Selection::All).unwrap();
+    assert!(fleet.wait(rotation, deadline()).is_complete());
     check_converged(&fleet.finish(), 10);
+}
+
+#[test]
+fn a_change_that_could_not_be_made_is_expected_of_nobody() {
+    let server = Server::start(Security::Plaintext);
+    let fleet = complete(spec(&server, 3));
+    let failed = fleet.expect(endpoints_with("never", "endpoint-added"));
+    fleet.failed(failed, "no permission");
+    assert!(fleet.wait(failed, deadline()).is_complete());
+    change(&fleet, &server, "second");
+    let result = fleet.finish();
+    check_converged(&result, 3);
+    assert_eq!(result.changes[0].failure.as_deref(), Some("no permission"));
+    assert_eq!((result.changes[0].expected, result.convergence_us.count), (0, 3));
+}
+
+#[test]
+fn a_storm_counts_who_was_on_the_way_back() {
+    let server = Server::start(Security::Plaintext);
+    let port = Forward::reserve();
+    let mut spec = spec(&server, 3);
+    spec.targets[0].address = port.local_addr().unwrap().to_string();
+    let fleet = Fleet::start(spec).unwrap();
+    let refused = |fleet: &Fleet| fleet.events().iter().any(|event| event.kind == "connection-refused");
+    assert!(fleet.wait_until(deadline(), refused));
+    let _forward = Forward::listen(port, server.address);
+    let storm = fleet.reconnect("connect-storm", Selection::All);
+    let waited = fleet.wait(storm, deadline());
+    assert_eq!((waited.expected, waited.reached), (3, 3));
 }
 
 #[test]
