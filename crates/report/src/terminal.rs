@@ -2,6 +2,7 @@
 //! and what was left out.
 
 mod clocks;
+mod control_plane_size;
 mod drivers;
 mod fleet;
 mod gateways;
@@ -13,6 +14,7 @@ mod search;
 mod size;
 mod style;
 
+pub use control_plane_size::control_plane_size_text;
 pub use fleet::fleet_text;
 pub use load::load_text;
 pub use search::search_text;

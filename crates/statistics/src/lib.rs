@@ -7,6 +7,7 @@
 //! [`episodes`] for separate events of slow requests, [`copies`] for folding what namespaces have alike.
 
 pub mod calibration;
+pub mod control_plane;
 pub mod copies;
 pub mod curve;
 pub mod episodes;

@@ -28,7 +28,7 @@ pub use estimates::VALID;
 pub(crate) use estimates::resolution_us;
 
 use crate::trials::{TrialsByCell, is_valid, kind_of, reason_kind, usable};
-use crate::{findings, objective, published, retakes, scaling};
+use crate::{control_plane, findings, objective, published, retakes, scaling};
 use components::components;
 use estimates::{commonest_kind, error_fraction};
 use experiment::plan::{PlannedCell, cells, most_retakes, topology_of};
@@ -98,6 +98,7 @@ pub fn summarize(
         factor_effects,
         factor_differences,
         scaling: scaling::scaling(experiment, &keys, trials),
+        control_plane_model: control_plane::model(experiment, trials.all()),
     };
     summary.published = published::figures(experiment, &summary);
     summary.findings = findings::findings(experiment, &summary, trials, &greatest);

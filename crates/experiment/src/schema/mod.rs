@@ -5,6 +5,8 @@ mod cell;
 pub(crate) mod component;
 mod component_summary;
 pub(crate) mod configuration;
+mod control_plane_model;
+mod control_plane_size;
 mod distribution;
 mod driver;
 pub(crate) mod edge;
@@ -50,6 +52,11 @@ pub use cell::{Cell, SpoiledTrials};
 pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 pub use component_summary::{ComponentSummary, RoleTotal};
 pub use configuration::{ConfigurationPush, FurtherDomain};
+pub use control_plane_model::{ControlPlaneCosts, ControlPlaneModel, CostLaw, CostResidual, CostTerm};
+pub use control_plane_size::{
+    CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
+    ControlPlaneQuestion, ControlPlaneSize, IstiodCount,
+};
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
 pub use driver::{DriverObjective, DriverRecord, DriverSummary, DriverView};
 pub use edge::{EdgeRecord, EdgeSummary};

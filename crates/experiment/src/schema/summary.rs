@@ -1,6 +1,7 @@
 //! `meshmeter.summary/1`: what a run's trials say together.
 
 use super::cell::Cell;
+use super::control_plane_model::ControlPlaneModel;
 use super::estimate::{AddedLatency, Estimate};
 use super::factor::{Conditions, Factors};
 use super::factor_difference::FactorDifference;
@@ -56,6 +57,9 @@ pub struct Summary {
     /// values or more in a closed loop or under a saturating load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
+    /// What the control plane costs against the size of its mesh and its changes; absent where fleets did not vary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane_model: Option<ControlPlaneModel>,
     /// Findings, the headline first.
     #[serde(deserialize_with = "finding::read")]
     pub findings: Vec<Finding>,

@@ -1,12 +1,15 @@
 //! Options of `meshmeter size`.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use clap::{Args, ValueHint};
-use experiment::units::{parse_fraction, parse_rate, parse_size};
+use clap::{Args, ValueHint, value_parser};
+use experiment::settings::fleet::{Churn, ProxyKinds};
+use experiment::units::{UnitError, parse_cores, parse_fraction, parse_rate, parse_size};
 use experiment::{Mode, Objective};
 use std::path::PathBuf;
 
 /// Say how many replicas of a proxy a target takes, how big, and at what cost, by what runs measured
+///
+/// With --control-plane: the CPU and memory of istiod for a mesh of so many services and pods under so many changes.
 ///
 /// Gateways, sidecars, waypoints and ztunnels alike, from the directory of any run. Capacity is what one replica carried: in a
 /// closed loop its throughput (with --objective at the most clients that meet it), in an open loop the highest rate that meets
@@ -19,6 +22,7 @@ Examples:
   meshmeter size --target 345M/day --objective p99=20ms --headroom 30% --from runs/ingress-capacity
   meshmeter size --target 20k --cpu-hour 0.04 --gb-hour 0.005 --mode sidecar --from runs/sidecar-cost --json
   meshmeter size --target 50000rps --prices prices.yaml --from runs/small --from runs/large
+  meshmeter size --control-plane --services 3000 --pods 12000 --churn 5/min --istiod-cpu 4 --from runs/control-plane
 
 Prices file:
   cpu-hour: 0.04           # of a core
@@ -27,8 +31,8 @@ Prices file:
   currency: USD")]
 pub struct SizeArgs {
     /// Requests in all, such as 50000rps, 1.2Mrps, 345M/day
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
-    pub target: f64,
+    #[arg(long, value_name = "RATE", value_parser = parse_rate, required_unless_present = "control_plane")]
+    pub target: Option<f64>,
 
     /// Directories of runs; several must be of one machine
     #[arg(long, value_name = "RUN", required = true, num_args = 1.., value_hint = ValueHint::DirPath)]
@@ -69,9 +73,76 @@ pub struct SizeArgs {
     #[arg(long, value_name = "PRICE", value_parser = parse_price, requires = "cpu_hour", help_heading = "Prices")]
     pub gb_hour: Option<f64>,
 
+    #[command(flatten)]
+    pub mesh: MeshArgs,
+
     /// Print the answer as JSON, with every input and the formula
     #[arg(long)]
     pub json: bool,
+}
+
+/// The mesh that a control plane is to hold.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Control plane")]
+pub struct MeshArgs {
+    /// Say what istiod takes for a mesh, by runs of `meshmeter run control-plane` that swept its size and its changes
+    #[arg(long, conflicts_with_all = ["target", "objective", "mode", "component", "payload", "prices", "cpu_hour"],
+          requires = "services", requires = "pods")]
+    pub control_plane: bool,
+
+    /// Services of the mesh
+    #[arg(long, value_name = "N", requires = "control_plane", value_parser = value_parser!(u64).range(1..))]
+    pub services: Option<u64>,
+
+    /// Pods of the mesh
+    #[arg(long, value_name = "N", requires = "control_plane", value_parser = value_parser!(u64).range(1..))]
+    pub pods: Option<u64>,
+
+    /// Proxies that are connected [default: as many as pods]
+    #[arg(long, value_name = "N", requires = "control_plane", value_parser = value_parser!(u64).range(1..))]
+    pub proxies: Option<u64>,
+
+    /// Changes, such as 5/min, 2/s, or 25%/m of the pods
+    #[arg(long, value_name = "RATE", requires = "control_plane", value_parser = parse_changes)]
+    pub churn: Option<Churn>,
+
+    /// Only fleets of this kind, such as sidecar or ztunnel [default: every kind of the runs]
+    #[arg(long, value_name = "KIND", requires = "control_plane", value_parser = parse_kinds)]
+    pub kind: Option<ProxyKinds>,
+
+    /// Sidecars are told of their own namespace alone, of so many that share services and pods evenly
+    #[arg(long, value_name = "NAMESPACES", requires = "control_plane", value_parser = value_parser!(u64).range(1..))]
+    pub scope: Option<u64>,
+
+    /// CPU limit of an istiod, such as 2 or 500m: how many share the proxies
+    #[arg(long, value_name = "CORES", requires = "control_plane", value_parser = parse_istiod_cpu)]
+    pub istiod_cpu: Option<f64>,
+
+    /// Memory limit of an istiod, such as 4GiB: how many share the proxies
+    #[arg(long, value_name = "SIZE", requires = "control_plane", value_parser = parse_size)]
+    pub istiod_memory: Option<u64>,
+}
+
+/// A rate of pods, as experiments have it, or changes per minute.
+fn parse_changes(text: &str) -> Result<Churn, String> {
+    let per_minute =
+        text.strip_suffix("/min").or_else(|| text.strip_suffix("/m").filter(|rate| !rate.ends_with('%')));
+    if let Some(rate) = per_minute {
+        let rate = rate.trim().parse::<f64>().ok().filter(|rate| rate.is_finite() && *rate >= 0.0);
+        return rate
+            .map(|rate| Churn::PodsPerSecond(rate / 60.0))
+            .ok_or_else(|| "expected changes per minute, such as 5/min".to_owned());
+    }
+    text.parse().map_err(|error: UnitError| format!("{error}; or changes per minute, such as 5/min"))
+}
+
+fn parse_kinds(text: &str) -> Result<ProxyKinds, String> {
+    text.parse().map_err(|error: UnitError| error.to_string())
+}
+
+fn parse_istiod_cpu(text: &str) -> Result<f64, String> {
+    let cores = parse_cores(text).map_err(|error| error.to_string())?;
+    if cores > 0.0 { Ok(cores) } else { Err("expected more than no CPU".to_owned()) }
 }
 
 fn parse_objective(text: &str) -> Result<Objective, String> {

@@ -1,14 +1,17 @@
-//! `meshmeter size`: replicas, CPU, memory and cost for a target, from the directories of runs.
+//! `meshmeter size`: replicas, CPU, memory and cost for a target, or istiod's CPU and memory for a mesh, from the directories of
+//! runs.
 
 use super::report::{folder_failure, print_text, terminal_options};
 use crate::cli::SizeArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use experiment::environment::in_one_line;
-use experiment::schema::{Prices, SizeQuestion};
+use experiment::schema::{ControlPlaneQuestion, Prices, SizeQuestion};
 use report::RunData;
+use report::sentences::control_plane_size::fill_control_plane_size;
 use report::sentences::size::fill_size;
-use report::terminal::size_text;
+use report::terminal::{control_plane_size_text, size_text};
 use serde::Deserialize;
+use statistics::control_plane::size::size_control_plane;
 use statistics::size::{MeasuredRun, size};
 use std::fs;
 use std::path::Path;
@@ -16,8 +19,10 @@ use std::process::ExitCode;
 
 /// Runs the command.
 pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
+    let runs = || args.from.iter().map(|directory| measured(directory)).collect::<Result<Vec<_>, _>>();
+    let Some(target_rps) = args.target else { return control_plane(args, &runs()?) };
     let question = SizeQuestion {
-        target_rps: args.target,
+        target_rps,
         headroom: args.headroom,
         prices: prices(args)?,
         mode: args.mode,
@@ -25,8 +30,7 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
         payload_bytes: args.payload,
         ..SizeQuestion::default()
     };
-    let runs = args.from.iter().map(|directory| measured(directory)).collect::<Result<Vec<_>, _>>()?;
-    let mut result = size(&question, args.objective, &runs);
+    let mut result = size(&question, args.objective, &runs()?);
     fill_size(&mut result);
     let text = if args.json {
         serde_json::to_string_pretty(&result).map_err(|error| Failure::environment(&error))? + "\n"
@@ -35,6 +39,40 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     };
     print_text(&text)?;
     if result.is_answered() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    for refusal in &result.refusals {
+        anstream::eprintln!("not answered: {}", refusal.text);
+    }
+    Ok(ExitCode::from(MEASUREMENT_FAILED))
+}
+
+/// What istiod takes for the asked mesh.
+fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Failure> {
+    let mesh = &args.mesh;
+    // clap asks for both.
+    let (services, pods) = (mesh.services.unwrap_or_default(), mesh.pods.unwrap_or_default());
+    let question = ControlPlaneQuestion {
+        services,
+        pods,
+        proxies: mesh.proxies.unwrap_or(pods),
+        namespaces: mesh.scope.unwrap_or(1),
+        scope: mesh.scope.is_some(),
+        changes_per_s: mesh.churn.unwrap_or_default().pods_per_s(usize::try_from(pods).unwrap_or(usize::MAX)),
+        kind: mesh.kind.as_ref().map(ToString::to_string),
+        istiod_cpu_cores: mesh.istiod_cpu,
+        istiod_memory_bytes: mesh.istiod_memory.map(|bytes| bytes as f64),
+        headroom: args.headroom,
+    };
+    let mut result = size_control_plane(&question, runs);
+    fill_control_plane_size(&mut result);
+    let text = if args.json {
+        serde_json::to_string_pretty(&result).map_err(|error| Failure::environment(&error))? + "\n"
+    } else {
+        control_plane_size_text(&result, terminal_options())
+    };
+    print_text(&text)?;
+    if !result.answers.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
     for refusal in &result.refusals {

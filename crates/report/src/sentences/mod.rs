@@ -3,6 +3,7 @@
 //! Read [`fill`] for how findings become texts: findings that one sentence states together have the same text. [`opening`] and
 //! [`about`] select the sentences of a part of a report. What a sentence says of an interval it says of this run alone.
 
+pub mod control_plane_size;
 mod footprint;
 mod graph;
 mod latency;

@@ -138,7 +138,7 @@ fn without_own_throttling(trial: &TrialRecord) -> TrialRecord {
     sized
 }
 
-fn described(run: &MeasuredRun) -> SizeRun {
+pub(crate) fn described(run: &MeasuredRun) -> SizeRun {
     SizeRun { directory: run.directory.clone(), name: run.experiment.name.clone(), trials: run.trials.len() }
 }
 
@@ -153,7 +153,7 @@ fn machine(host: &Host) -> SizeMachine {
 }
 
 /// The machine of all runs, or what they differ in.
-fn one_machine(runs: &[MeasuredRun]) -> Result<Option<SizeMachine>, SizeNote> {
+pub(crate) fn one_machine(runs: &[MeasuredRun]) -> Result<Option<SizeMachine>, SizeNote> {
     let mut machines: Vec<(SizeMachine, &str)> = Vec::new();
     for run in runs {
         let machine = machine(&run.host);
@@ -172,7 +172,7 @@ fn one_machine(runs: &[MeasuredRun]) -> Result<Option<SizeMachine>, SizeNote> {
 }
 
 /// Components of which the runs have different versions.
-fn mixed_components(runs: &[MeasuredRun]) -> Option<SizeNote> {
+pub(crate) fn mixed_components(runs: &[MeasuredRun]) -> Option<SizeNote> {
     let versions = |name: &str| {
         let of_runs = runs.iter().flat_map(|run| &run.host.versions).filter(|version| version.name == name);
         let mut versions: Vec<&str> = of_runs.map(|version| version.version.as_str()).collect();

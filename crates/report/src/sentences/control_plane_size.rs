@@ -1,0 +1,143 @@
+//! The answer of `meshmeter size --control-plane` in words.
+
+use crate::format::{self, Interval, SizeUnit};
+use experiment::schema::{
+    ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind, ControlPlaneQuestion, ControlPlaneSize,
+    Estimate, IstiodCount,
+};
+
+/// The formula, a line per figure. The coefficients are in `summary.json` of a run: `control_plane_model`.
+const FORMULA: [&str; 5] = [
+    "configuration of a proxy = constant + per visible service + per visible pod; with scoping a namespace's share is visible",
+    "CPU = constant + per byte/s × changes/s × affected proxies × configuration of a proxy",
+    "memory = constant + per service × services + per byte × proxies × configuration of a proxy",
+    "CPU of first configurations = constant + per byte × proxies × configuration of a proxy",
+    "istiods = ⌈part that istiods share ÷ (size of an istiod × (1 − headroom) − part that each has)⌉, of CPU or memory the greater",
+];
+
+/// Figures that others publish of control planes.
+const PUBLISHED: [&str; 2] = [
+    "Istio 1.24 (reference): 1 vCPU and 1.5 GB for an istiod of 1000 services, 2000 pods and 70 000 requests/s in the mesh.",
+    "AKS (one istiod, 16 vCPU): 25 000 sidecars in 32 GB without churn, 15 000 in 22 to 25 GB with 25 and 50 % churn; CPU 15 to 16.",
+];
+
+/// Makes the texts of a result.
+pub fn fill_control_plane_size(result: &mut ControlPlaneSize) {
+    result.formula = FORMULA.map(str::to_owned).to_vec();
+    result.published = PUBLISHED.map(str::to_owned).to_vec();
+    let kind = result.asked.kind.clone();
+    let of_answers = result.answers.iter_mut().flat_map(|answer| &mut answer.notes);
+    for note in result.refusals.iter_mut().chain(of_answers) {
+        note.text = text(note, kind.as_deref());
+    }
+}
+
+fn text(note: &ControlPlaneNote, kind: Option<&str>) -> String {
+    let detail = note.detail.as_deref().unwrap_or_default();
+    match note.kind {
+        ControlPlaneNoteKind::MixedMachines => {
+            format!("The runs are of different machines, and costs hold on their own: {detail}.")
+        }
+        ControlPlaneNoteKind::NotMeasured => match kind.filter(|_| !detail.is_empty()) {
+            Some(kind) => format!("The runs have no fleet of {kind}; measured: {detail}."),
+            None => "The runs have no fleet: `meshmeter run control-plane` measures one.".to_owned(),
+        },
+        ControlPlaneNoteKind::NoValidTrial => "No trial of a fleet can be used.".to_owned(),
+        ControlPlaneNoteKind::Unresolved => format!("Not resolved: {detail}."),
+        ControlPlaneNoteKind::IstiodTooSmall => format!(
+            "An istiod of this size is too small, however many there are: each needs more {} than it has for what it does not share.",
+            if detail == "cpu" { "CPU" } else { detail }
+        ),
+        ControlPlaneNoteKind::Extrapolated => {
+            format!("Extrapolated: {detail}. The laws are measured inside these ranges alone.")
+        }
+        ControlPlaneNoteKind::NoInterval => "Fewer than two whole repeats: no intervals.".to_owned(),
+        ControlPlaneNoteKind::LackOfFit => {
+            format!("The laws miss what was measured: {detail}. Costs in between are uncertain by as much.")
+        }
+        ControlPlaneNoteKind::MixedComponents => {
+            format!("The runs have different versions of components: {detail}.")
+        }
+    }
+}
+
+/// What the answer is about, and where it holds.
+#[must_use]
+pub fn control_plane_opening(result: &ControlPlaneSize) -> String {
+    let asked = &result.asked;
+    let machine = result.machine.as_ref().map_or_else(String::new, |machine| {
+        let (model, cpus, kernel) = (&machine.cpu_model, machine.cpus, &machine.kernel);
+        format!(" Measured on {model}, {cpus} CPUs, Linux {kernel}.")
+    });
+    format!("{}.{machine}", mesh(asked))
+}
+
+fn mesh(asked: &ControlPlaneQuestion) -> String {
+    let scope = match asked.scope {
+        true => format!(", scoped to {}", format::counted(asked.namespaces, "namespace", "namespaces")),
+        false => String::new(),
+    };
+    let changes = match asked.changes_per_s {
+        0.0 => "no changes".to_owned(),
+        rate if rate < 1.0 => format!("{} changes per minute", format::digits(rate * 60.0)),
+        rate => format!("{} changes per second", format::digits(rate)),
+    };
+    format!(
+        "{}, {}, {}{scope}, {changes}",
+        format::counted(asked.services, "service", "services"),
+        format::counted(asked.pods, "pod", "pods"),
+        format::counted(asked.proxies, "proxy", "proxies"),
+    )
+}
+
+/// The kinds of an answer with the factors that hold for it.
+#[must_use]
+pub fn control_plane_place(answer: &ControlPlaneAnswer) -> String {
+    let factors = answer.factors.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
+    format!("Fleet of {}{factors}", answer.kinds)
+}
+
+/// The answer, a sentence per figure.
+#[must_use]
+pub fn control_plane_sentences(result: &ControlPlaneSize, answer: &ControlPlaneAnswer) -> Vec<String> {
+    let size = |estimate: &Estimate| {
+        let unit = SizeUnit::for_sizes([estimate.estimate]);
+        Interval::scaled(estimate, 1.0 / unit.bytes()).text_with_unit(unit.symbol())
+    };
+    let figures = [
+        answer.cpu_cores.map(|cores| ("CPU", Interval::new(&cores).text_with_unit("cores"))),
+        answer.memory_bytes.map(|bytes| ("memory", size(&bytes))),
+        answer.connecting_cpu_s.map(|cpu_s| {
+            (
+                "first configurations of all proxies",
+                format!("{} of CPU", Interval::new(&cpu_s).text_with_unit("s")),
+            )
+        }),
+        answer.configuration_bytes.map(|bytes| ("configuration of a proxy", size(&bytes))),
+    ];
+    let mut sentences: Vec<String> = figures
+        .into_iter()
+        .flatten()
+        .map(|(what, figure)| format!("One istiod for all, {what}: {figure}."))
+        .collect();
+    sentences.extend(answer.istiods.as_ref().map(|count| istiods(result, count)));
+    sentences
+}
+
+fn istiods(result: &ControlPlaneSize, count: &IstiodCount) -> String {
+    let asked = &result.asked;
+    let cpu = asked.istiod_cpu_cores.map(|cores| format!("{} of CPU", format::cores(cores)));
+    let memory = asked.istiod_memory_bytes.map(|bytes| format!("{} of memory", format::size(bytes)));
+    let size = [cpu, memory].into_iter().flatten().collect::<Vec<_>>().join(" and ");
+    let range = match (count.low, count.high) {
+        (Some(low), Some(high)) if low != high => format!(" ({low}–{high})"),
+        _ => String::new(),
+    };
+    let binds = if count.binds == "cpu" { "CPU" } else { &count.binds };
+    format!(
+        "With {size} each and a headroom of {}: {}{range} {}, by {binds}.",
+        format::percent(asked.headroom),
+        count.estimate,
+        if count.estimate == 1 { "istiod" } else { "istiods" },
+    )
+}

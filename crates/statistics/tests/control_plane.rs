@@ -1,0 +1,198 @@
+//! Costs of control planes from runs of which the truth is known: intervals contain it, and what runs do not tell is said.
+
+#[path = "size/generated_fleet.rs"]
+mod generated_fleet;
+
+use experiment::schema::{
+    ControlPlaneCosts, ControlPlaneNoteKind, ControlPlaneQuestion, ControlPlaneSize, CostLaw, Estimate,
+};
+use generated_fleet::{FleetSweep, configuration_bytes, connecting_cpu_s, cores, memory_bytes};
+use statistics::control_plane::model;
+use statistics::control_plane::size::size_control_plane;
+use statistics::size::MeasuredRun;
+use statistics::summary::summarize;
+
+const SEEDS: u64 = 150;
+
+fn costs(run: &MeasuredRun) -> ControlPlaneCosts {
+    model(&run.experiment, &run.trials).expect("a model").main
+}
+
+fn question() -> ControlPlaneQuestion {
+    ControlPlaneQuestion {
+        services: 300,
+        pods: 1000,
+        proxies: 400,
+        namespaces: 10,
+        changes_per_s: 4.0,
+        istiod_cpu_cores: Some(1.0),
+        istiod_memory_bytes: Some(1e9),
+        ..ControlPlaneQuestion::default()
+    }
+}
+
+fn holds(estimate: Estimate, truth: f64) -> bool {
+    estimate.low.is_some_and(|low| low <= truth) && estimate.high.is_some_and(|high| truth <= high)
+}
+
+fn near(estimate: Option<Estimate>, truth: f64) -> bool {
+    estimate.is_some_and(|estimate| (estimate.estimate / truth - 1.0).abs() < 1e-3)
+}
+
+fn kinds(result: &ControlPlaneSize) -> Vec<ControlPlaneNoteKind> {
+    let of_answers = result.answers.iter().flat_map(|answer| &answer.notes);
+    result.refusals.iter().chain(of_answers).map(|note| note.kind).collect()
+}
+
+fn quiet() -> FleetSweep {
+    FleetSweep { between: 0.0, repeat: 0.0, ..FleetSweep::default() }
+}
+
+#[test]
+fn laws_without_noise_are_found() {
+    let run = quiet().run(1);
+    let summary = summarize(&run.experiment, 1, run.trials.len(), &run.host, &run.trials);
+    let model = summary.control_plane_model.expect("a model");
+    let costs = &model.main;
+    assert_eq!((costs.kinds.as_str(), costs.istiods, model.others.len()), ("sidecar", 1, 0));
+    let coefficients =
+        |law: &CostLaw| -> Vec<f64> { law.terms.iter().map(|term| term.coefficient.estimate).collect() };
+    for (law, truth) in [
+        (&costs.configuration, &[20_000.0, 1500.0, 250.0][..]),
+        (&costs.connecting, &[0.8, 2e-8]),
+        (&costs.changing, &[0.06, 3e-9]),
+        (&costs.memory, &[120e6, 0.4, 90_000.0]),
+    ] {
+        let found = coefficients(law);
+        assert_eq!(found.len(), truth.len(), "{law:?}");
+        for (found, truth) in found.iter().zip(truth) {
+            assert!((found / truth - 1.0).abs() < 2e-3, "{law:?}");
+        }
+        assert!(law.greatest_residual().unwrap() < 1e-3, "{law:?}");
+    }
+    let services = costs.measured["services"];
+    assert_eq!((services.from, services.to), (100.0, 400.0));
+}
+
+#[test]
+fn intervals_contain_the_truth_in_93_of_100() {
+    let designs = [
+        FleetSweep::default(),
+        FleetSweep { repeats: 3, ..FleetSweep::default() },
+        FleetSweep { between: 0.1, repeat: 0.0, ..FleetSweep::default() },
+        FleetSweep { between: 0.03, repeat: 0.1, repeats: 6, ..FleetSweep::default() },
+    ];
+    let asked = question();
+    let bytes = configuration_bytes(300.0, 1000.0);
+    let truths = [
+        cores(asked.changes_per_s * 400.0 * bytes),
+        memory_bytes(400.0 * bytes, 300.0),
+        connecting_cpu_s(400.0 * bytes),
+    ];
+    for design in designs {
+        let mut covered = [0.0; 6];
+        for seed in 0..SEEDS {
+            let run = design.run(seed);
+            let answers = size_control_plane(&asked, std::slice::from_ref(&run)).answers;
+            let answer = &answers[0];
+            let predicted = [answer.cpu_cores, answer.memory_bytes, answer.connecting_cpu_s];
+            let model = costs(&run);
+            let slopes =
+                [&model.changing, &model.memory, &model.connecting].map(|law| law.terms[1].coefficient);
+            let all = predicted.map(|estimate| estimate.expect("an answer")).into_iter().chain(slopes);
+            let truths = truths.into_iter().chain([3e-9, 0.4, 2e-8]);
+            for ((estimate, truth), covered) in all.zip(truths).zip(&mut covered) {
+                *covered += f64::from(u8::from(holds(estimate, truth)));
+            }
+        }
+        let slack = 3.1 * (0.93 * 0.07 / SEEDS as f64).sqrt();
+        let names = ["cores", "memory", "connecting", "per byte/s", "per byte held", "per byte sent"];
+        for (name, covered) in names.into_iter().zip(covered) {
+            let share = covered / SEEDS as f64;
+            assert!(share >= 0.93 - slack, "{name}: {share:.3} in {design:?}");
+        }
+    }
+}
+
+#[test]
+fn istiods_of_a_size_share_proxies_and_not_services() {
+    let run = quiet().run(1);
+    let asked =
+        ControlPlaneQuestion { services: 400, pods: 1500, proxies: 600, changes_per_s: 6.0, ..question() };
+    let bytes = configuration_bytes(400.0, 1500.0);
+    let of = |question: ControlPlaneQuestion| {
+        let result = size_control_plane(&question, std::slice::from_ref(&run));
+        assert!(!kinds(&result).contains(&ControlPlaneNoteKind::Extrapolated), "{result:?}");
+        result.answers.into_iter().next().expect("an answer")
+    };
+    let answer = of(asked.clone());
+    assert!(near(answer.configuration_bytes, bytes));
+    assert!(near(answer.cpu_cores, cores(6.0 * 600.0 * bytes)), "{answer:?}");
+    let istiods = answer.istiods.expect("a size is asked");
+    // 10.6 cores in all, of which 0.06 are each istiod's own.
+    assert_eq!((istiods.estimate, istiods.binds.as_str()), (12, "cpu"));
+    let memory = ControlPlaneQuestion {
+        istiod_cpu_cores: None,
+        istiod_memory_bytes: Some(260e6),
+        headroom: 0.2,
+        changes_per_s: 0.0,
+        ..asked.clone()
+    };
+    let istiods = of(memory.clone()).istiods.expect("a size is asked");
+    // 208 MB with headroom, of which 156 MB are each istiod's own; 238.8 MB are shared.
+    assert_eq!((istiods.estimate, istiods.binds.as_str()), (5, "memory"));
+    let small = ControlPlaneQuestion { istiod_memory_bytes: Some(150e6), ..memory };
+    let refused = size_control_plane(&small, std::slice::from_ref(&run));
+    assert_eq!(kinds(&refused), [ControlPlaneNoteKind::IstiodTooSmall]);
+    let scoped = ControlPlaneQuestion { scope: true, ..asked };
+    let result = size_control_plane(&scoped, &[run]);
+    assert!(near(result.answers[0].configuration_bytes, configuration_bytes(40.0, 150.0)), "{result:?}");
+}
+
+#[test]
+fn what_runs_do_not_tell_is_said() {
+    let ask = |question: &ControlPlaneQuestion, runs: &[MeasuredRun]| size_control_plane(question, runs);
+    let good = quiet().run(1);
+    let greater = ControlPlaneQuestion { services: 3000, pods: 12_000, proxies: 12_000, ..question() };
+    let result = ask(&greater, std::slice::from_ref(&good));
+    assert_eq!(kinds(&result), [ControlPlaneNoteKind::Extrapolated]);
+    let detail = result.answers[0].notes[0].detail.as_deref().unwrap();
+    assert!(detail.contains("3000 services (measured: 100 to 400)"), "{detail}");
+
+    let mut other = good.clone();
+    other.host.kernel = "6.19".to_owned();
+    assert_eq!(kinds(&ask(&question(), &[good.clone(), other])), [ControlPlaneNoteKind::MixedMachines]);
+    let ztunnels = ControlPlaneQuestion { kind: Some("ztunnel".to_owned()), ..question() };
+    assert_eq!(kinds(&ask(&ztunnels, &[good])), [ControlPlaneNoteKind::NotMeasured]);
+    let spoiled = FleetSweep { spoiled: Some("other-processes: 3 cores"), ..quiet() }.run(1);
+    assert_eq!(kinds(&ask(&question(), &[spoiled])), [ControlPlaneNoteKind::NoValidTrial]);
+
+    // Pods grow with services: what each costs is not told apart, unless they are asked for in the same proportion.
+    let together = FleetSweep {
+        fleet: "proxies: [200, 600], services: [100, 400], pods: [600], churn: [0, 2/s]",
+        ..quiet()
+    };
+    let run = together.run(1);
+    let law = costs(&run).configuration;
+    assert_eq!(law.confounded, ["visible pods"]);
+    let result = ask(&question(), std::slice::from_ref(&run));
+    assert_eq!(kinds(&result), [ControlPlaneNoteKind::Unresolved]);
+    let as_measured = ControlPlaneQuestion { pods: 600, ..question() };
+    assert!(near(
+        ask(&as_measured, &[run]).answers[0].configuration_bytes,
+        configuration_bytes(300.0, 600.0)
+    ));
+
+    // No churn: what a change costs was not measured, memory was.
+    let still =
+        FleetSweep { fleet: "proxies: [200, 600], services: [100, 400], pods: [600, 1500]", ..quiet() };
+    let result = ask(&question(), &[still.run(1)]);
+    let answer = &result.answers[0];
+    assert!(answer.cpu_cores.is_none() && answer.memory_bytes.is_some(), "{answer:?}");
+    assert!(kinds(&result).contains(&ControlPlaneNoteKind::Unresolved));
+
+    let once = FleetSweep { repeats: 1, ..quiet() }.run(1);
+    let result = ask(&question(), &[once]);
+    assert!(result.answers[0].cpu_cores.unwrap().low.is_none());
+    assert!(kinds(&result).contains(&ControlPlaneNoteKind::NoInterval));
+}
