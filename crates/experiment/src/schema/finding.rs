@@ -242,6 +242,8 @@ pub enum FindingKind {
     CpuScaling,
     /// CPU and memory of the control plane.
     ControlPlane,
+    /// What a control plane costs by a law, `subject`: `changing`, `memory`, `configuration` or `connecting`.
+    ControlPlaneCost,
     /// Reserved (`value`) against used (`estimate`).
     Reservation,
     /// The driver with the longest response times, against the median of all drivers.

@@ -115,7 +115,7 @@ pub struct MeshArgs {
     pub scope: Option<u64>,
 
     /// CPU limit of an istiod, such as 2 or 500m: how many share the proxies
-    #[arg(long, value_name = "CORES", requires = "control_plane", value_parser = parse_istiod_cpu)]
+    #[arg(long, value_name = "CORES", requires = "control_plane", value_parser = parse_cores)]
     pub istiod_cpu: Option<f64>,
 
     /// Memory limit of an istiod, such as 4GiB: how many share the proxies
@@ -138,11 +138,6 @@ fn parse_changes(text: &str) -> Result<Churn, String> {
 
 fn parse_kinds(text: &str) -> Result<ProxyKinds, String> {
     text.parse().map_err(|error: UnitError| error.to_string())
-}
-
-fn parse_istiod_cpu(text: &str) -> Result<f64, String> {
-    let cores = parse_cores(text).map_err(|error| error.to_string())?;
-    if cores > 0.0 { Ok(cores) } else { Err("expected more than no CPU".to_owned()) }
 }
 
 fn parse_objective(text: &str) -> Result<Objective, String> {

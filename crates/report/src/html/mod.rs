@@ -51,6 +51,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "differences.html",
     "factors.html",
     "scaling.html",
+    "control-plane-model.html",
     "sizes.html",
     "domains.html",
     "holdings.html",

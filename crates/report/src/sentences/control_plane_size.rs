@@ -79,8 +79,8 @@ fn mesh(asked: &ControlPlaneQuestion) -> String {
     };
     let changes = match asked.changes_per_s {
         0.0 => "no changes".to_owned(),
-        rate if rate < 1.0 => format!("{} changes per minute", format::digits(rate * 60.0)),
-        rate => format!("{} changes per second", format::digits(rate)),
+        rate if rate < 1.0 => format!("{} changes per minute", format::tick(rate * 60.0)),
+        rate => format!("{} changes per second", format::tick(rate)),
     };
     format!(
         "{}, {}, {}{scope}, {changes}",

@@ -3,6 +3,7 @@
 //! Read [`fill`] for how findings become texts: findings that one sentence states together have the same text. [`opening`] and
 //! [`about`] select the sentences of a part of a report. What a sentence says of an interval it says of this run alone.
 
+pub(crate) mod control_plane_model;
 pub mod control_plane_size;
 mod footprint;
 mod graph;
@@ -101,6 +102,7 @@ fn sentence(run: &Context<'_>, group: &[&Finding]) -> String {
         FindingKind::MeshSize => sizes::mesh_size(run, group),
         FindingKind::FactorEffect => sizes::factor_effect(run, group),
         FindingKind::Scaling => scaling::scaling(run, first),
+        FindingKind::ControlPlaneCost => control_plane_model::cost(run, first),
         FindingKind::FactorDifference => word_factors::difference(group),
         FindingKind::Order => order::order(group),
         FindingKind::FullMachine => throughput::full_machine(group),

@@ -237,8 +237,15 @@ fn extrapolated(group: &Group, question: &ControlPlaneQuestion, bytes: f64) -> O
     let beyond = asked.iter().filter_map(|(name, value)| {
         let range = ranges.get(*name)?;
         let (from, to) = (range.from * (1.0 - RANGE_TOLERANCE), range.to * (1.0 + RANGE_TOLERANCE));
-        let name = name.replace('_', " ").replace("per s", "per second");
-        let digits = |value: f64| if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") };
+        let (name, unit) = match *name {
+            "changes_per_s" => ("changes/s", 1.0),
+            "configuration_bytes" => ("MB of configuration per proxy", 1e6),
+            other => (other, 1.0),
+        };
+        let digits = |value: f64| {
+            let value = value / unit;
+            if value < 10.0 && value.fract() != 0.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+        };
         (!(from..=to).contains(value)).then(|| {
             format!("{} {name} (measured: {} to {})", digits(*value), digits(range.from), digits(range.to))
         })

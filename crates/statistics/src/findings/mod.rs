@@ -6,9 +6,10 @@
 //! Read [`findings`] for the order. [`latency`] is what the modes add, [`order`] their order, [`throughput`] closed loops,
 //! [`resources`] what proxies use, [`graph`] drivers, calls and services, [`footprint`] memory and configuration of proxies
 //! before the load, [`pauses`] percentiles that the machine can make, [`sizes`] the size of the mesh, [`factors`] other factors
-//! with numbers, [`word_factors`] those with words, [`scaling`] scaling laws, [`validity`] what may be trusted and which
+//! with numbers, [`word_factors`] those with words, [`scaling`] scaling laws, [`control_plane_model`] costs of a control plane, [`validity`] what may be trusted and which
 //! trials are excluded, [`retakes`] reruns.
 
+mod control_plane_model;
 mod factors;
 mod footprint;
 pub(crate) mod graph;
@@ -49,6 +50,7 @@ pub(crate) fn findings(
     findings.extend(word_factors::differences(&run));
     findings.extend(factors::factors(&run));
     findings.extend(scaling::scaling(&run));
+    findings.extend(control_plane_model::costs(&run));
     findings.extend(order::order(&run));
     findings.extend(throughput::full_machine(&run));
     findings.extend(throughput::cpu_per_request(&run));

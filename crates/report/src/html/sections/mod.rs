@@ -3,6 +3,7 @@
 mod against;
 mod asked;
 mod context;
+mod control_plane_model;
 mod corrected;
 mod differences;
 mod domains;
@@ -56,6 +57,7 @@ pub struct Page {
     holdings: Option<holdings::HoldingsSection>,
     factors: Option<factors::FactorSection>,
     scaling: Option<scaling::ScalingSection>,
+    control_plane_model: Option<control_plane_model::ControlPlaneModelSection>,
     sizes: Option<sizes::SizeSection>,
     domains: Option<domains::DomainSection>,
     graph: Option<graph::GraphSection>,
@@ -94,6 +96,7 @@ impl Page {
             holdings: holdings::holdings(&context),
             factors: factors::factors(&context),
             scaling: scaling::scaling(&context),
+            control_plane_model: control_plane_model::control_plane_model(&context),
             sizes: sizes::sizes(&context),
             domains: domains::domains(&context),
             graph: graph::graph(&context),

@@ -1,0 +1,96 @@
+//! Costs of a control plane: the terms of its laws, and each cell beside them.
+
+use super::context::Context;
+use crate::format::{self, Interval};
+use crate::sentences::control_plane_model::bytes;
+use experiment::schema::{ControlPlaneCosts, CostLaw, CostResidual, CostTerm, Estimate};
+use serde::Serialize;
+
+/// Models, the main one first.
+#[derive(Debug, Serialize)]
+pub struct ControlPlaneModelSection {
+    models: Vec<Model>,
+}
+
+#[derive(Debug, Serialize)]
+struct Model {
+    /// Kinds of proxies, and the factors that hold.
+    name: String,
+    measured: String,
+    laws: Vec<Law>,
+}
+
+#[derive(Debug, Serialize)]
+struct Law {
+    name: &'static str,
+    unit: String,
+    refusal: Option<String>,
+    /// Variable and coefficient.
+    terms: Vec<(String, String)>,
+    /// Names of the variables of `cells`.
+    variables: Vec<String>,
+    cells: Vec<FittedCell>,
+}
+
+/// A cell and the law.
+#[derive(Debug, Serialize)]
+struct FittedCell {
+    at: Vec<String>,
+    measured: String,
+    fitted: String,
+    distance: String,
+}
+
+/// Absent where no fleet was swept.
+pub fn control_plane_model(context: &Context) -> Option<ControlPlaneModelSection> {
+    let model = context.run.summary.control_plane_model.as_ref()?;
+    Some(ControlPlaneModelSection { models: model.all().map(described).collect() })
+}
+
+fn described(costs: &ControlPlaneCosts) -> Model {
+    let factors = costs.factors.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
+    let range = |(name, range): (&String, &experiment::schema::MeasuredRange)| {
+        format!("{} {} to {}", name.replace('_', " "), format::digits(range.from), format::digits(range.to))
+    };
+    let laws = [
+        ("CPU under changes", &costs.changing),
+        ("CPU of first configurations", &costs.connecting),
+        ("Memory", &costs.memory),
+        ("Configuration of a proxy", &costs.configuration),
+    ];
+    Model {
+        name: format!("{}{factors}", costs.kinds),
+        measured: costs.measured.iter().map(range).collect::<Vec<_>>().join(", "),
+        laws: laws.into_iter().map(|(name, law)| fitted(name, law)).collect(),
+    }
+}
+
+fn fitted(name: &'static str, law: &CostLaw) -> Law {
+    let is_bytes = law.unit == "bytes";
+    let value = |value: f64| if is_bytes { bytes(&Estimate::single(value)) } else { format::digits(value) };
+    let cell = |residual: &CostResidual| FittedCell {
+        at: residual.at.iter().map(|value| format::digits(*value)).collect(),
+        measured: value(residual.measured),
+        fitted: value(residual.fitted),
+        distance: format::percent((residual.fitted / residual.measured - 1.0).abs()),
+    };
+    Law {
+        name,
+        unit: law.unit.clone(),
+        refusal: law.refusal.clone(),
+        terms: law.terms.iter().map(|term| (term_name(term), coefficient(term, is_bytes))).collect(),
+        variables: law.terms.iter().skip(1).map(|term| term.variable.clone()).collect(),
+        cells: law.residuals.iter().map(cell).collect(),
+    }
+}
+
+fn term_name(term: &CostTerm) -> String {
+    if term.variable == "1" { "constant".to_owned() } else { format!("per million of {}", term.variable) }
+}
+
+/// The constant, or what a million of a variable costs: one of them costs next to nothing.
+fn coefficient(term: &CostTerm, is_bytes: bool) -> String {
+    let factor = if term.variable == "1" { 1.0 } else { 1e6 };
+    let estimate = term.coefficient.map(|one| one * factor);
+    if is_bytes { bytes(&estimate) } else { Interval::new(&estimate).text() }
+}

@@ -1,0 +1,108 @@
+//! What a control plane costs, by its fitted laws.
+
+use super::Context;
+use crate::format::{self, Interval};
+use experiment::schema::{ControlPlaneCosts, CostLaw, Estimate, Finding};
+
+/// A law of the main model, as a sentence.
+pub(super) fn cost(run: &Context<'_>, finding: &Finding) -> String {
+    let Some(model) = &run.summary.control_plane_model else { return String::new() };
+    let costs = &model.main;
+    match finding.subject.as_deref() {
+        Some("configuration") => configuration(costs),
+        Some("connecting") => connecting(costs),
+        Some("changing") => changing(costs),
+        Some("memory") => memory(costs),
+        _ => String::new(),
+    }
+}
+
+fn changing(costs: &ControlPlaneCosts) -> String {
+    let law = &costs.changing;
+    let slope = law.terms.get(1).map(|term| scaled(&term.coefficient, 1e6, "cores")).unwrap_or_default();
+    format!(
+        "{} {} while nothing changes, and {slope} per MB/s of configuration that changes reach (changes/s × affected proxies × \
+         configuration of a proxy){}.",
+        istiods(costs, "uses", "use"),
+        constant(law, "cores"),
+        fit(law)
+    )
+}
+
+fn memory(costs: &ControlPlaneCosts) -> String {
+    let law = &costs.memory;
+    let parts = law.terms.iter().skip(1).map(|term| match term.variable.as_str() {
+        "services" => format!("{} per service", bytes(&term.coefficient)),
+        _ => format!(
+            "{} per MB of configuration held for proxies",
+            bytes(&term.coefficient.map(|one| one * 1e6))
+        ),
+    });
+    format!(
+        "{} {}{}{}.",
+        istiods(costs, "holds", "hold"),
+        law.terms.first().map(|term| bytes(&term.coefficient)).unwrap_or_default(),
+        parts.map(|part| format!(", and {part}")).collect::<String>(),
+        fit(law)
+    )
+}
+
+fn configuration(costs: &ControlPlaneCosts) -> String {
+    let law = &costs.configuration;
+    let parts = law.terms.iter().map(|term| match term.variable.as_str() {
+        "visible services" => format!("{} per service", bytes(&term.coefficient)),
+        "visible pods" => format!("{} per pod", bytes(&term.coefficient)),
+        _ => bytes(&term.coefficient),
+    });
+    let parts: Vec<String> = parts.collect();
+    let confounded = match law.confounded.as_slice() {
+        [] => String::new(),
+        others => format!("; {} changed in proportion and are not told apart", others.join(" and ")),
+    };
+    format!(
+        "A proxy ({}) is sent {} that it sees{confounded}{}.",
+        costs.kinds,
+        parts.join(", and "),
+        fit(law)
+    )
+}
+
+fn connecting(costs: &ControlPlaneCosts) -> String {
+    let law = &costs.connecting;
+    let slope = law.terms.get(1).map(|term| scaled(&term.coefficient, 1e6, "s")).unwrap_or_default();
+    format!("First configurations take {} of CPU, and {slope} per MB sent{}.", constant(law, "s"), fit(law))
+}
+
+fn istiods(costs: &ControlPlaneCosts, one: &str, many: &str) -> String {
+    if costs.istiods > 1 {
+        format!("{} istiods together {many}", costs.istiods)
+    } else {
+        format!("istiod {one}")
+    }
+}
+
+fn constant(law: &CostLaw, unit: &str) -> String {
+    law.terms.first().map(|term| scaled(&term.coefficient, 1.0, unit)).unwrap_or_default()
+}
+
+fn scaled(estimate: &Estimate, factor: f64, unit: &str) -> String {
+    Interval::scaled(estimate, factor).text_with_unit(unit)
+}
+
+/// Of costs in bytes the unit is that of the estimate.
+pub(crate) fn bytes(estimate: &Estimate) -> String {
+    let (unit, size) = match estimate.estimate.abs() {
+        1e9.. => ("GB", 1e9),
+        1e6.. => ("MB", 1e6),
+        1e3.. => ("kB", 1e3),
+        _ => ("bytes", 1.0),
+    };
+    scaled(estimate, 1.0 / size, unit)
+}
+
+/// How far cells lie from the law.
+fn fit(law: &CostLaw) -> String {
+    law.greatest_residual()
+        .map(|residual| format!("; cells lie within {} of the law", format::percent(residual)))
+        .unwrap_or_default()
+}
