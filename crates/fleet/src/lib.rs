@@ -13,6 +13,7 @@ mod error;
 mod figures;
 mod fleet;
 mod outage;
+mod probe;
 mod proxy;
 mod pursuit;
 mod result;
@@ -29,6 +30,7 @@ pub mod xds;
 
 pub use error::FleetError;
 pub use fleet::{Fleet, FleetStatus, Interrupter, Waited};
+pub use probe::{ProbeError, probe};
 pub use spec::{
     BackoffSpec, CertificateSharing, ChangeId, ChangeMarks, Credentials, DEFAULT_MESSAGE_LIMIT_BYTES,
     FleetSpec, Keepalive, Security, Selection, Spread, Target,

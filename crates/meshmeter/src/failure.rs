@@ -47,6 +47,13 @@ impl Failure {
         self
     }
 
+    /// This one, and another that came of it or with it.
+    pub fn and(mut self, other: Self) -> Self {
+        self.message = format!("{}; {}", self.message, other.message);
+        self.hint = self.hint.or(other.hint);
+        self
+    }
+
     /// Several at once: the first one's status and hint, all of their messages.
     pub fn all(failures: Vec<Self>) -> Result<(), Self> {
         let mut failures = failures.into_iter();

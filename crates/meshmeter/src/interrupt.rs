@@ -46,3 +46,25 @@ pub fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
     }
     Ok(stop)
 }
+
+/// A flag that is set by the first signal. A second signal ends the process, with these words if there are any.
+pub fn on_signals_with_last_words(
+    last_words: impl Fn() -> Option<String> + Send + 'static,
+) -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::environment(&error).about("listen for signals"))?;
+    let requested = Arc::clone(&stop);
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if requested.swap(true, Ordering::Relaxed) {
+                if let Some(words) = last_words() {
+                    // Nobody may be listening.
+                    let _ = writeln!(std::io::stderr(), "{words}");
+                }
+                signal_hook::low_level::exit(INTERRUPTED);
+            }
+        }
+    });
+    Ok(stop)
+}

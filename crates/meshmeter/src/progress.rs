@@ -158,6 +158,6 @@ fn bar(duration_s: Option<f64>) -> ProgressBar {
 }
 
 /// One line on standard error. Nobody may be listening, which is no reason to stop measuring.
-fn line(text: &str) {
+pub fn line(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -66,7 +66,7 @@ impl Exposed {
 /// One page: counters since the process started, and gauges.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricsReading {
-    version: Option<String>,
+    pub version: Option<String>,
     /// Tells processes apart.
     started_at: Option<f64>,
     pub memory_bytes: Option<u64>,

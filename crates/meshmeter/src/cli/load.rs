@@ -28,6 +28,7 @@ pub use objective::ObjectiveArgs;
 pub use output::{OutputArgs, ResultFileArgs};
 pub use pacing::PacingArgs;
 pub use raw::RawArgs;
+pub(in crate::cli) use schedule::parse_positive_rate;
 pub use schedule::{OfferedRate, ScheduleArgs, StartAt};
 pub use search::SearchArgs;
 pub use targets::{OrderName, ServerPerName, TargetArgs};

@@ -4,6 +4,7 @@ mod collect_spans;
 mod components;
 mod doctor;
 mod export;
+mod fleet;
 mod lab;
 mod load;
 mod report;
@@ -16,6 +17,7 @@ pub use collect_spans::CollectSpansArgs;
 pub use components::OverrideArgs;
 pub use doctor::DoctorArgs;
 pub use export::ExportArgs;
+pub use fleet::{ControlPlaneArgs, FleetArgs, MetricsUrl, SpreadName};
 pub use lab::{
     DownArgs, ExecArgs, ForwardArgs, InstallArgs, LabArgs, LabCommand, PodArgs, StatusArgs, UpArgs,
 };
@@ -54,6 +56,7 @@ pub enum Command {
     Report(ReportArgs),
     Size(Box<SizeArgs>),
     Topology(TopologyArgs),
+    Fleet(Box<FleetArgs>),
     Lab(LabArgs),
     Doctor(DoctorArgs),
     /// Count the spans that proxies send (labs run this)

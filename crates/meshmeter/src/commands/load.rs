@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 mod content_file;
-mod destination;
+pub(super) mod destination;
 mod failures;
 mod grpc;
 mod http_version;

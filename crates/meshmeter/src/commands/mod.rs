@@ -2,6 +2,7 @@
 
 mod collect_spans;
 mod doctor;
+mod fleet;
 mod lab;
 mod load;
 mod report;
@@ -24,6 +25,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Report(args) => report::run(&args),
         Command::Size(args) => size::run(&args),
         Command::Topology(args) => topology::run(&args),
+        Command::Fleet(args) => fleet::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::CollectSpans(args) => collect_spans::run(&args),

@@ -119,15 +119,16 @@ fn facts(result: &FleetResult, options: Options) -> Vec<String> {
     lines
 }
 
-/// `p50 1.2 ms, p90 …, last …`, with the number that never came.
+/// `p50 1.2 ms, p90 …, last …`, with the number of connections that ended before.
 fn times_text(times: &HistogramSummary) -> String {
     let unit = TimeUnit::for_times([times.p50, times.p99, times.max].into_iter().flatten());
-    let shown = |time: Option<f64>| time.map_or_else(|| NEVER.to_owned(), |time| unit.time(time));
-    let last = match times.censored {
-        0 => shown(times.max),
-        never => format!("{NEVER} for {}", format::count(never)),
-    };
-    format!("p50 {}, p90 {}, p99 {}, last {last}", shown(times.p50), shown(times.p90), shown(times.p99))
+    let figures = [("p50", times.p50), ("p90", times.p90), ("p99", times.p99), ("last", times.max)];
+    let shown = figures.into_iter().filter_map(|(name, time)| Some(format!("{name} {}", unit.time(time?))));
+    let mut parts: Vec<String> = shown.collect();
+    if times.censored > 0 {
+        parts.push(format!("{} ended before", format::counted(times.censored, "connection", "connections")));
+    }
+    parts.join(", ")
 }
 
 /// CPU, memory and lateness of the fleet, so that it is not blamed unseen.

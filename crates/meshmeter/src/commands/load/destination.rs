@@ -85,9 +85,7 @@ pub fn stdout_is_free(args: &ResultFileArgs) -> bool {
 pub fn check(args: &ResultFileArgs) -> Result<(), Failure> {
     let mut before: Vec<(&str, Destination)> = Vec::new();
     for (option, destination) in named(args) {
-        if let Destination::File(path) = &destination {
-            check_folder(option, path)?;
-        }
+        check_path(option, &destination)?;
         if let Some((other, _)) = before.iter().find(|(_, other)| are_one(other, &destination)) {
             let both = format!("{other} and {option} cannot both write to {}", destination.name());
             return Err(Failure::wrong_use(both).with_hint("name a file of its own for each"));
@@ -97,7 +95,9 @@ pub fn check(args: &ResultFileArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-fn check_folder(option: &str, path: &Path) -> Result<(), Failure> {
+/// A file that could not be written is told before the measurement.
+pub fn check_path(option: &str, destination: &Destination) -> Result<(), Failure> {
+    let Destination::File(path) = destination else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
         Some(folder) if !folder.is_dir() => {

@@ -98,7 +98,7 @@ pub(super) fn generator_count(planned: &PlannedTrial) -> usize {
 }
 
 /// Every generator of every driver, or the fleet. Several are held until all are ready.
-pub(super) fn starts(planned: &PlannedTrial) -> Vec<DriverStart> {
+pub(crate) fn starts(planned: &PlannedTrial) -> Vec<DriverStart> {
     if let Some(settings) = &planned.fleet {
         return fleet_starts(planned, settings);
     }

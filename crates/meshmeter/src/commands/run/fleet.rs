@@ -2,7 +2,7 @@
 
 use experiment::environment::deploy::Argument;
 use experiment::schema::{Figures, FleetResult, Verdict};
-use experiment::settings::fleet::FleetSettings;
+use experiment::settings::fleet::{Churn, FleetSettings};
 use experiment::units::{format_duration, format_rate};
 use std::time::Duration;
 
@@ -34,14 +34,15 @@ pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
         ("--settle", format_duration(fleet.settle)),
     ];
     options.extend(fleet.changes.iter().map(|change| ("--change", change.to_string())));
+    let no_change = (fleet.changes.is_empty() && fleet.churn == Churn::None).then(|| text("--no-change"));
     let has_duration = !fleet.duration.is_zero();
     options.extend(has_duration.then(|| ("--duration", format_duration(fleet.duration))));
     options.extend(fleet.connect_rate.map(|rate| ("--connect-rate", format_rate(rate))));
     options.extend(fleet.threads.map(|threads| ("--threads", threads.to_string())));
     let switches = [("--scope", fleet.scope), ("--on-demand", fleet.on_demand)];
-    let switches = switches.into_iter().filter_map(|(switch, is_on)| is_on.then(|| text(switch)));
+    let switches = switches.into_iter().filter(|(_, is_on)| *is_on).map(|(switch, _)| text(switch));
     let options = options.into_iter().flat_map(|(option, value)| [text(option), Argument::Text(value)]);
-    options.chain(switches).collect()
+    options.chain(switches).chain(no_change).collect()
 }
 
 fn text(text: &str) -> Argument {

@@ -1,0 +1,301 @@
+//! Changes, made one after the other and followed until they have reached every proxy that must have them.
+
+use super::churn;
+use super::course::{Course, LOOK_INTERVAL};
+use super::links;
+use experiment::environment::in_one_line;
+use experiment::schema::{FleetAsk, FleetChange, FleetProgress};
+use experiment::settings::fleet::{ChangeKind, Churn};
+use fleet::xds::{Mark, Presence, ResourceType};
+use fleet::{ChangeId, ChangeMarks, Fleet, Selection, Target, Waited};
+use mesh::changes::{Change, Changes, Expected, MarkSpec};
+use mesh::population::Population;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Of the choice of services.
+const SEED: u64 = 1;
+
+/// Makes the changes of a run.
+pub(super) struct Changing<'a> {
+    pub course: &'a Course<'a>,
+    pub fleet: &'a Fleet,
+    pub population: &'a Population,
+    /// Held until a change is written: the next one builds on it.
+    sequence: Mutex<Sequence>,
+    /// Changes that could not be made.
+    impossible: Mutex<Vec<FleetChange>>,
+}
+
+struct Sequence {
+    changes: Changes,
+    /// Written, and not everywhere yet.
+    pending: Vec<Pending>,
+}
+
+struct Pending {
+    ids: Vec<ChangeId>,
+    /// What is to arrive: bytes of resources, or their names.
+    contents: Vec<Vec<u8>>,
+}
+
+impl Pending {
+    /// Whether another change takes away what this one brings: where istiod pushes both together, it never arrives.
+    fn is_undone_by(&self, change: &Change) -> bool {
+        let gone = change.replaced.iter().flat_map(|replaced| {
+            [replaced.gone.address.to_string().into_bytes(), format!("/{}", replaced.gone.pod).into_bytes()]
+        });
+        let gone: Vec<Vec<u8>> = gone.chain(contents(change, mesh::changes::Presence::Gone)).collect();
+        self.contents.iter().any(|content| gone.iter().any(|gone| content.ends_with(gone)))
+    }
+}
+
+fn contents(change: &Change, presence: mesh::changes::Presence) -> impl Iterator<Item = Vec<u8>> {
+    let marks = change.expected.iter().flat_map(|expected| &expected.marks);
+    marks.filter(move |mark| mark.presence == presence).map(|mark| match &mark.resource {
+        Some(name) if mark.needle.is_empty() => name.clone().into_bytes(),
+        _ => mark.needle.clone(),
+    })
+}
+
+impl<'a> Changing<'a> {
+    pub fn new(course: &'a Course<'a>, fleet: &'a Fleet, population: &'a Population) -> Self {
+        let sequence = Sequence { changes: Changes::new(population, SEED), pending: Vec::new() };
+        Self { course, fleet, population, sequence: Mutex::new(sequence), impossible: Mutex::default() }
+    }
+
+    /// Makes every change of the settings, with churn beside them.
+    pub fn make_all(&self) {
+        let settings = self.course.settings;
+        std::thread::scope(|scope| {
+            let churn = (settings.churn != Churn::None).then(|| scope.spawn(|| churn::run(self)));
+            self.make_each();
+            while churn.as_ref().is_some_and(|churn| !churn.is_finished()) {
+                self.tick();
+                std::thread::sleep(LOOK_INTERVAL);
+            }
+        });
+    }
+
+    fn make_each(&self) {
+        let settings = self.course.settings;
+        let kinds = settings.changes.iter().flat_map(|change| std::iter::repeat_n(change.kind, change.count));
+        let mut next_at = Instant::now();
+        for (place, kind) in kinds.enumerate() {
+            self.rest_until(next_at);
+            if self.course.is_stopped() {
+                return;
+            }
+            next_at = Instant::now() + settings.between;
+            self.make(place + 1, kind);
+        }
+    }
+
+    /// Changes that could not be made.
+    pub fn finish(self) -> Vec<FleetChange> {
+        self.impossible.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn make(&self, number: usize, kind: ChangeKind) {
+        let made = match kind {
+            ChangeKind::ConnectStorm => Ok(vec![self.fleet.reconnect(kind.name(), Selection::All)]),
+            ChangeKind::CertificateRotation => {
+                let rotation = self.fleet.rotate_certificates(Selection::All);
+                rotation.map(|change| vec![change]).map_err(|error| in_one_line(&error))
+            }
+            ChangeKind::IstiodRestart => self.restart_istiod(),
+            ChangeKind::IstiodAdded => self.add_istiod(),
+            ChangeKind::IstiodRemoved => self.remove_istiod(),
+            ChangeKind::LinkDown => links::cut(self, number),
+            kind => self.write(kind, kind.name()),
+        };
+        match made {
+            Ok(changes) => self.follow(number, kind.name(), &changes),
+            Err(failure) => self.failed(kind.name(), failure),
+        }
+    }
+
+    /// Writes a change of the mesh, which the fleet expects under this name: once per kind of proxy, whose marks differ.
+    pub fn write(&self, kind: ChangeKind, name: &str) -> Result<Vec<ChangeId>, String> {
+        let mut sequence = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
+        let change = sequence.changes.next(kind).map_err(|error| in_one_line(&error))?;
+        self.wait_for_undone(&mut sequence.pending, &change);
+        let marks: Vec<Vec<Mark>> = change.expected.iter().map(marks).collect::<Result<_, _>>()?;
+        let expect = |(expected, marks): (&Expected, Vec<Mark>)| {
+            let expected = self.selection(expected);
+            self.fleet.expect(ChangeMarks {
+                kind: name.to_owned(),
+                marks,
+                expected,
+                objects: change.writes.len(),
+            })
+        };
+        let ids: Vec<ChangeId> = change.expected.iter().zip(marks).map(expect).collect();
+        match change.perform(&self.course.api.client) {
+            Ok(performed) => {
+                ids.iter()
+                    .for_each(|id| self.fleet.written(*id, performed.first_sent, performed.acknowledged));
+                let contents = contents(&change, mesh::changes::Presence::Present).collect();
+                sequence.pending.push(Pending { ids: ids.clone(), contents });
+                Ok(ids)
+            }
+            Err(error) => {
+                let failure = in_one_line(&error);
+                ids.iter().for_each(|id| self.fleet.failed(*id, failure.clone()));
+                if ids.is_empty() { Err(failure) } else { Ok(Vec::new()) }
+            }
+        }
+    }
+
+    /// Waits until what a change takes away has arrived, or as long as that may take.
+    fn wait_for_undone(&self, pending: &mut Vec<Pending>, change: &Change) {
+        pending.retain(|pending| !pending.ids.iter().all(|id| self.fleet.reached(*id).is_complete()));
+        let deadline = Instant::now() + self.course.settings.settle;
+        for id in
+            pending.iter().filter(|pending| pending.is_undone_by(change)).flat_map(|pending| &pending.ids)
+        {
+            while !self.course.is_stopped() && Instant::now() < deadline {
+                if self.fleet.wait(*id, deadline.min(Instant::now() + LOOK_INTERVAL)).is_complete() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn selection(&self, expected: &Expected) -> Selection {
+        let proxies = self.population.proxies();
+        let is_expected = |place: &usize| {
+            let proxy = &proxies[*place];
+            proxy.kind == expected.kind
+                && expected.namespace.as_ref().is_none_or(|namespace| *namespace == proxy.namespace)
+        };
+        Selection::Proxies((0..proxies.len()).filter(is_expected).collect())
+    }
+
+    /// Follows a change until it has reached all, its time is over, or the run is to end.
+    pub fn follow(&self, number: usize, kind: &str, changes: &[ChangeId]) {
+        let deadline = Instant::now() + self.course.settings.settle;
+        loop {
+            let look_at = deadline.min(Instant::now() + LOOK_INTERVAL);
+            let waited: Vec<Waited> =
+                changes.iter().map(|change| self.fleet.wait(*change, look_at)).collect();
+            let (reached, expected) = (
+                waited.iter().map(|waited| waited.reached).sum(),
+                waited.iter().map(|waited| waited.expected).sum(),
+            );
+            self.course.reporter.report(&FleetProgress::Change {
+                kind: kind.to_owned(),
+                number,
+                reached,
+                expected,
+            });
+            self.tick();
+            if reached >= expected || Instant::now() >= deadline || self.course.is_stopped() {
+                return;
+            }
+        }
+    }
+
+    fn restart_istiod(&self) -> Result<Vec<ChangeId>, String> {
+        let change = self.fleet.expect_return(ChangeKind::IstiodRestart.name(), Selection::All);
+        match self.ask(FleetAsk::IstiodRestart) {
+            Ok(_) => Ok(vec![change]),
+            Err(failure) => {
+                self.fleet.failed(change, failure);
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Proxies that are connected stay where they are, as in a cluster: whoever connects later may find the new one.
+    fn add_istiod(&self) -> Result<Vec<ChangeId>, String> {
+        let istiods = self.ask(FleetAsk::IstiodAdded)?;
+        let first = self.course.targets.first().ok_or("there is no istiod")?;
+        for address in istiods {
+            if self.course.targets.iter().all(|target| target.address != address) {
+                self.fleet
+                    .add_target(&Target { address, ..first.clone() })
+                    .map_err(|error| in_one_line(&error))?;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Its proxies find another one.
+    fn remove_istiod(&self) -> Result<Vec<ChangeId>, String> {
+        let before = self.course.targets.iter().map(|target| target.address.clone());
+        let change = self.fleet.expect_return(ChangeKind::IstiodRemoved.name(), Selection::All);
+        let left = match self.ask(FleetAsk::IstiodRemoved) {
+            Ok(left) => left,
+            Err(failure) => {
+                self.fleet.failed(change, failure);
+                return Ok(Vec::new());
+            }
+        };
+        before
+            .filter(|address| !left.contains(address))
+            .for_each(|address| self.fleet.remove_target(&address));
+        // Only proxies of that istiod return: the wait is for a fleet that is complete again.
+        let deadline = Instant::now() + self.course.settings.settle;
+        self.rest_until(Instant::now() + self.course.settings.between);
+        while !self.course.is_stopped() && Instant::now() < deadline {
+            self.tick();
+            if self.fleet.wait_complete(deadline.min(Instant::now() + LOOK_INTERVAL)).is_complete() {
+                break;
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// The istiods afterwards.
+    pub fn ask(&self, ask: FleetAsk) -> Result<Vec<String>, String> {
+        let answer = self.course.link.ask(ask, &self.course.reporter, &self.course.stop)?;
+        let started_at_unix_s = self.fleet.started_at_unix_s();
+        for happening in answer.happened {
+            self.fleet.event_at(happening.since(started_at_unix_s));
+        }
+        Ok(answer.istiods)
+    }
+
+    /// Notes a change that could not be made.
+    pub fn failed(&self, kind: &str, failure: String) {
+        let at = self.fleet.started().elapsed().as_secs_f64();
+        self.fleet.event("change-failed", format!("{kind}: {failure}"));
+        let change =
+            FleetChange { kind: kind.to_owned(), at, failure: Some(failure), ..FleetChange::default() };
+        self.impossible.lock().unwrap_or_else(PoisonError::into_inner).push(change);
+    }
+
+    pub fn rest_until(&self, until: Instant) {
+        while !self.course.is_stopped() {
+            self.tick();
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            std::thread::sleep(left.min(LOOK_INTERVAL));
+        }
+    }
+
+    fn tick(&self) {
+        self.course.tick(self.fleet);
+    }
+}
+
+fn marks(expected: &Expected) -> Result<Vec<Mark>, String> {
+    expected.marks.iter().map(mark).collect()
+}
+
+fn mark(spec: &MarkSpec) -> Result<Mark, String> {
+    let resource_type = ResourceType::from_name(spec.type_name)
+        .ok_or_else(|| format!("no proxy knows resources of type {}", spec.type_name))?;
+    Ok(Mark {
+        resource_type,
+        presence: match spec.presence {
+            mesh::changes::Presence::Present => Presence::Present,
+            mesh::changes::Presence::Gone => Presence::Gone,
+        },
+        resource: spec.resource.clone(),
+        needle: spec.needle.clone(),
+    })
+}

@@ -1,0 +1,220 @@
+//! The course of a run: the API and istiod are checked, the mesh is written, the fleet connects, changes are made and
+//! followed, and what was written is removed, whatever happened in between.
+
+use super::asks::EnvironmentLink;
+use super::changes::Changing;
+use super::conclude;
+use super::control_plane::{self, Api};
+use super::identities;
+use super::links;
+use super::metrics::{MetricsSampler, Phases};
+use super::progress::{FleetReporter, Seconds};
+use super::remove;
+use super::{show, write_json};
+use crate::cli::FleetArgs;
+use crate::failure::Failure;
+use crate::interrupt;
+use experiment::schema::{FleetMesh, FleetProgress, FleetResult};
+use experiment::settings::fleet::FleetSettings;
+use fleet::{Fleet, FleetSpec, Target};
+use mesh::population::{Placement, Population};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Time between two looks at the fleet.
+pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Time after which a fleet that has received nothing is given up.
+const NOTHING_RECEIVED_TIMEOUT: Duration = Duration::from_secs(30);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// What every step of a run needs.
+pub(super) struct Course<'a> {
+    pub args: &'a FleetArgs,
+    pub settings: &'a FleetSettings,
+    pub api: Api,
+    pub targets: Vec<Target>,
+    pub link: EnvironmentLink,
+    pub reporter: FleetReporter,
+    pub seconds: Mutex<Seconds>,
+    pub stop: Arc<AtomicBool>,
+    /// Something of the run may be in the API.
+    pub is_written: Arc<AtomicBool>,
+}
+
+pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> Result<ExitCode, Failure> {
+    let run_id = args.mesh.run_id.clone().map_or_else(made_up_id, Ok)?;
+    let removal = remove::command(&run_id, args.control_plane.kubeconfig.as_deref());
+    let is_written = Arc::new(AtomicBool::new(false));
+    let last_words = {
+        let (is_written, run_id, removal) = (Arc::clone(&is_written), run_id.clone(), removal.clone());
+        move || {
+            let is_written = is_written.load(Ordering::Relaxed);
+            is_written.then(|| format!("the mesh of run {run_id} is left behind; remove it with: {removal}"))
+        }
+    };
+    let stop = interrupt::on_signals_with_last_words(last_words)?;
+    let link = EnvironmentLink::open(args.environment_answers)?;
+    let api = Api::open(args.control_plane.kubeconfig.as_deref(), &stop)?;
+    let targets = control_plane::targets(args, addresses, &api.client)?;
+    for target in &targets {
+        control_plane::probe(target, PROBE_TIMEOUT)?;
+    }
+    let placement = Placement {
+        run_id,
+        has_controllers: api.client.has_controllers()?,
+        simulate_pods: args.mesh.simulate_pods,
+    };
+    let population = Population::new(settings, &placement)?;
+    let course = Course {
+        args,
+        settings,
+        api,
+        targets,
+        link,
+        reporter: FleetReporter::new(args.progress),
+        seconds: Mutex::new(Seconds::new()),
+        stop,
+        is_written,
+    };
+    let measured = course.measure(&population);
+    course.api.ignore_stop();
+    let removed = course.remove(&placement.run_id);
+    course.reporter.finish();
+    let removed =
+        removed.map_err(|failure| failure.with_hint(format!("remove what is left with: {removal}")));
+    let result = match (measured, removed) {
+        (Err(failure), Ok(_)) => return Err(failure),
+        (Err(failure), Err(removal)) => return Err(failure.and(removal)),
+        (Ok(result), Err(failure)) => {
+            write_json(args, &result)?;
+            return Err(failure);
+        }
+        (Ok(result), Ok(removed_s)) => conclude::with_removal(result, removed_s),
+    };
+    write_json(args, &result)?;
+    if let Some(failure) = conclude::nothing_received(&result) {
+        return Err(failure);
+    }
+    show(args, &result)
+}
+
+impl Course<'_> {
+    pub fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Reports the seconds that are over.
+    pub fn tick(&self, fleet: &Fleet) {
+        self.seconds.lock().unwrap_or_else(PoisonError::into_inner).report(fleet.status(), &self.reporter);
+    }
+
+    /// Writes the mesh and holds the fleet against it.
+    fn measure(&self, population: &Population) -> Result<FleetResult, Failure> {
+        let started_at = jiff::Timestamp::now();
+        let interrupted = |mesh| conclude::interrupted(self, &started_at.to_string(), mesh);
+        let begun = Instant::now();
+        let written = population.write(&self.api.client, &|written, of| {
+            if written > 0 {
+                self.is_written.store(true, Ordering::Relaxed);
+            }
+            self.reporter.report(&FleetProgress::Writing { written, of });
+        });
+        let mesh = match written {
+            Ok(written) => FleetMesh {
+                run_id: population.run_id().to_owned(),
+                objects: written.objects,
+                written_s: begun.elapsed().as_secs_f64(),
+                removed_s: None,
+            },
+            // What a request was about when it was given up says nothing.
+            Err(_) if self.is_stopped() => return Ok(interrupted(None)),
+            Err(error) => return Err(error.into()),
+        };
+        match self.hold(population) {
+            Ok(result) => Ok(FleetResult { mesh: Some(mesh), ..result }),
+            Err(_) if self.is_stopped() => Ok(interrupted(Some(mesh))),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Connects the fleet, makes the changes and reads what the control plane reports of itself.
+    fn hold(&self, population: &Population) -> Result<FleetResult, Failure> {
+        let tokens = identities::tokens(self.settings, population, &self.api.client)?;
+        let addresses: Vec<String> = self.targets.iter().map(|target| target.address.clone()).collect();
+        let pages = control_plane::metrics_pages(&self.args.control_plane, &addresses, &self.api.client);
+        let sampler = MetricsSampler::start(pages)?;
+        let version = sampler.istiod_version();
+        let identities = identities::Identities { population, tokens, args: self.args, version };
+        let first = self.targets.first().expect("an address was given").clone();
+        let spec = FleetSpec {
+            targets: self.targets.clone(),
+            spread: control_plane::spread(&self.args.control_plane),
+            xds: identities::variant(self.settings.xds),
+            threads: self.settings.threads,
+            connect_rate: self.settings.connect_rate,
+            source_addresses: links::source_addresses(self),
+            ..FleetSpec::new(first, identities.proxies())
+        };
+        self.reporter.report(&FleetProgress::WindowOpened);
+        let fleet =
+            Fleet::start(spec).map_err(|error| Failure::environment(&error).about("start the fleet"))?;
+        let mut phases = Phases::default();
+        let has_received = self.connect(&fleet);
+        phases.connected = Some(sampler.totals());
+        let changing = Changing::new(self, &fleet, population);
+        if has_received && !self.is_stopped() {
+            changing.make_all();
+            phases.changed = Some(sampler.totals());
+        }
+        if self.is_stopped() {
+            fleet.interrupter().interrupt();
+        }
+        self.reporter.report(&FleetProgress::WindowClosed);
+        let figures = sampler.finish(&phases);
+        let impossible = changing.finish();
+        Ok(conclude::measured(fleet.finish(), figures, impossible))
+    }
+
+    /// Waits until every proxy has its configuration, or as long as it may. Returns whether anything came.
+    fn connect(&self, fleet: &Fleet) -> bool {
+        let begun = Instant::now();
+        let deadline = begun + self.settings.settle;
+        loop {
+            let now = fleet.status();
+            let (connected, complete, of) = (now.connected, now.complete, now.wanted);
+            self.reporter.report(&FleetProgress::Connecting { connected, complete, of });
+            self.tick(fleet);
+            let is_hopeless = now.bytes == 0 && begun.elapsed() >= NOTHING_RECEIVED_TIMEOUT;
+            if complete >= of || is_hopeless || self.is_stopped() || Instant::now() >= deadline {
+                return now.bytes > 0;
+            }
+            fleet.wait_complete(deadline.min(Instant::now() + LOOK_INTERVAL));
+        }
+    }
+
+    /// Removes what was written. Returns how long that took, seconds; nothing if there was nothing, or it is to stay.
+    fn remove(&self, run_id: &str) -> Result<Option<f64>, Failure> {
+        if self.args.mesh.keep_mesh || !self.is_written.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        self.reporter.report(&FleetProgress::Removing);
+        let begun = Instant::now();
+        let removed = mesh::population::remove(&self.api.client, run_id, &|_| ())?;
+        self.is_written.store(false, Ordering::Relaxed);
+        for remains in &removed.remaining {
+            anstream::eprintln!("note: left: {remains}");
+        }
+        Ok(Some(begun.elapsed().as_secs_f64()))
+    }
+}
+
+/// Six letters and digits.
+fn made_up_id() -> Result<String, Failure> {
+    const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+    let mut random = [0_u8; 6];
+    rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| Failure::environment(&error).about("make up the run's name"))?;
+    Ok(random.iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)])).collect())
+}

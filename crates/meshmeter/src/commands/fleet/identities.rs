@@ -1,0 +1,118 @@
+//! The simulated proxies: identities of the population with tokens of their service accounts.
+
+use crate::cli::FleetArgs;
+use crate::failure::Failure;
+use experiment::settings::fleet::{FleetSecurity, FleetSettings, ProxyKind, XdsVariant};
+use fleet::Credentials;
+use fleet::xds::ProxySpec;
+use mesh::kubernetes::client::ApiClient;
+use mesh::names::TOKEN_AUDIENCE;
+use mesh::population::{HeldService, Population, Proxy};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What proxies claim where istiod does not say its own version.
+const DEFAULT_VERSION: &str = "1.31.1";
+/// Services that a ztunnel on demand asks for.
+const DEMANDED_SERVICES: usize = 10;
+const TOKEN_HINT: &str = "proxies show tokens of their service accounts: the kubeconfig's user must be allowed to create serviceaccounts/token";
+
+/// By namespace and service account.
+pub type Tokens = BTreeMap<(String, String), Arc<str>>;
+
+/// Tokens of every service account that a proxy has; none in plaintext.
+pub fn tokens(settings: &FleetSettings, population: &Population, api: &ApiClient) -> Result<Tokens, Failure> {
+    if settings.security == FleetSecurity::Plaintext {
+        return Ok(Tokens::new());
+    }
+    let accounts: BTreeSet<(&str, &str)> = population
+        .proxies()
+        .iter()
+        .map(|proxy| (proxy.namespace.as_str(), proxy.service_account.as_str()))
+        .collect();
+    let accounts: Vec<(&str, &str)> = accounts.into_iter().collect();
+    let tokens =
+        api.tokens(&accounts, TOKEN_AUDIENCE).map_err(|error| Failure::from(error).with_hint(TOKEN_HINT))?;
+    let owned = |(namespace, account): (&str, &str)| (namespace.to_owned(), account.to_owned());
+    Ok(accounts.into_iter().map(owned).zip(tokens.into_iter().map(Arc::from)).collect())
+}
+
+pub fn variant(xds: XdsVariant) -> fleet::xds::XdsVariant {
+    match xds {
+        XdsVariant::Delta => fleet::xds::XdsVariant::Delta,
+        XdsVariant::StateOfTheWorld => fleet::xds::XdsVariant::StateOfTheWorld,
+    }
+}
+
+pub fn kind(kind: ProxyKind) -> fleet::xds::ProxyKind {
+    match kind {
+        ProxyKind::Sidecar => fleet::xds::ProxyKind::Sidecar,
+        ProxyKind::Gateway => fleet::xds::ProxyKind::Gateway,
+        ProxyKind::Waypoint => fleet::xds::ProxyKind::Waypoint,
+        ProxyKind::Ztunnel => fleet::xds::ProxyKind::Ztunnel,
+    }
+}
+
+/// What identities are made of.
+pub struct Identities<'a> {
+    pub population: &'a Population,
+    pub tokens: Tokens,
+    pub args: &'a FleetArgs,
+    /// istiod's own version, if it says so.
+    pub version: Option<String>,
+}
+
+impl Identities<'_> {
+    pub fn proxies(&self) -> Vec<(ProxySpec, Credentials)> {
+        let proxies = self.population.proxies().iter().enumerate();
+        proxies.map(|(place, proxy)| (self.spec(place, proxy), self.credentials(proxy))).collect()
+    }
+
+    fn credentials(&self, proxy: &Proxy) -> Credentials {
+        let account = (proxy.namespace.clone(), proxy.service_account.clone());
+        Credentials { token: self.tokens.get(&account).cloned() }
+    }
+
+    fn spec(&self, place: usize, proxy: &Proxy) -> ProxySpec {
+        let is_on_demand = self.args.proxies.on_demand && proxy.kind == ProxyKind::Ztunnel;
+        ProxySpec {
+            kind: kind(proxy.kind),
+            name: proxy.name.clone(),
+            namespace: proxy.namespace.clone(),
+            address: proxy.address,
+            service_account: proxy.service_account.clone(),
+            labels: proxy.labels.clone(),
+            node: proxy.node.clone(),
+            cluster_id: self.args.control_plane.cluster_id.clone(),
+            istio_version: self.claimed_version(),
+            dns_capture: proxy.kind == ProxyKind::Sidecar,
+            on_demand: is_on_demand,
+            demands: if is_on_demand { self.demands(place) } else { Vec::new() },
+        }
+    }
+
+    /// As `major.minor.patch`, which istiod compares.
+    fn claimed_version(&self) -> String {
+        let version = self.version.as_deref().unwrap_or(DEFAULT_VERSION);
+        let numbers: Vec<&str> = version.split(['-', '+']).next().unwrap_or_default().split('.').collect();
+        let is_number = |part: &&str| part.parse::<u32>().is_ok();
+        match numbers.as_slice() {
+            [major, minor] if numbers.iter().all(is_number) => format!("{major}.{minor}.0"),
+            [major, minor, patch, ..] if numbers.iter().take(3).all(is_number) => {
+                format!("{major}.{minor}.{patch}")
+            }
+            _ => DEFAULT_VERSION.to_owned(),
+        }
+    }
+
+    /// Other services for each ztunnel, as its pods would call them.
+    fn demands(&self, place: usize) -> Vec<String> {
+        let services: Vec<&HeldService> =
+            self.population.services().iter().filter(|service| service.serves()).collect();
+        let count = services.len().min(DEMANDED_SERVICES);
+        let service = |number: usize| services[(place * DEMANDED_SERVICES + number) % services.len()];
+        (0..count)
+            .map(|number| format!("{}/{}", service(number).namespace(), service(number).host()))
+            .collect()
+    }
+}

@@ -1,0 +1,147 @@
+//! A fleet against the control plane of a lab that is made for it: the lab runs this command once more in the fleet's pod, and
+//! does what only a lab can.
+
+use super::progress::FleetReporter;
+use super::{show, write_json};
+use crate::cli::FleetArgs;
+use crate::commands::run::{drivers, progress};
+use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use experiment::environment::EnvironmentError;
+use experiment::environment::deploy::{
+    Argument, ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverResult,
+    DriverStart, Environment as _, HealthProbe,
+};
+use experiment::schema::FleetProgress;
+use experiment::settings::fleet::FleetSettings;
+use experiment::{Experiment, Plan, PlannedTrial};
+use lab::components::{Component, Overrides};
+use lab::environment::{LocalLab, Programs};
+use lab::{Entered, Lab};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LABEL: &str = "fleet";
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
+/// A fleet ends within this time after it was told to, or is killed: it removes its mesh first.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(180);
+
+pub fn run(args: &FleetArgs, settings: &FleetSettings, istiods: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let trial = planned(settings);
+    match lab::enter(LABEL)? {
+        Entered::Outside(status) => Ok(status),
+        Entered::Inside(lab) => match hold(args, &trial, istiods, &lab) {
+            Err(_) if lab.stop_requested() => {
+                Err(Failure::broken("interrupted before the fleet had a result"))
+            }
+            // Logs go with the lab, so nobody is told to read them.
+            Err(failure) => Err(failure.without_hint_of(&lab.private_dir().to_string_lossy())),
+            result => result,
+        },
+    }
+}
+
+/// The trial that a run of mode `control-plane` with these settings would have.
+fn planned(settings: &FleetSettings) -> PlannedTrial {
+    let text = "{name: fleet, mesh: istio, modes: [control-plane], fleet: {proxies: 1}}";
+    let experiment = Experiment::parse(text, LABEL).expect("the experiment is constant");
+    let trial = Plan::new(&experiment, 0).trials.into_iter().next().expect("it has a trial");
+    PlannedTrial { fleet: Some(Arc::new(settings.clone())), ..trial }
+}
+
+fn hold(args: &FleetArgs, trial: &PlannedTrial, istiods: &[PathBuf], lab: &Lab) -> Result<ExitCode, Failure> {
+    let mut place = place(istiods, lab)?;
+    place.report_progress_to(progress::in_lines());
+    let mut deployment = place.deploy(&trial.spec, LABEL)?;
+    deployment.begin_trial(LABEL)?;
+    let starts: Vec<DriverStart> =
+        drivers::starts(trial).into_iter().map(|start| with_run_id(start, args)).collect();
+    deployment.start(&starts)?;
+    let reporter = FleetReporter::new(args.progress);
+    let end = follow(deployment.as_mut(), lab, &reporter);
+    reporter.finish();
+    let evidence = deployment.end_trial(&[]);
+    let end = end?;
+    let finished = deployment.finish();
+    let DriverEnd { exit_code, result, last_lines } = end;
+    let result = match result {
+        Ok(DriverResult::Fleet(result)) => result,
+        Ok(DriverResult::Load(_)) => return Err(Failure::broken("the fleet's result is that of a load")),
+        Err(reason) => return Err(without_result(&reason, &last_lines, evidence.hints)),
+    };
+    write_json(args, &result)?;
+    let status = show(args, &result)?;
+    finished?;
+    Ok(if exit_code == Some(i32::from(ENVIRONMENT_FAILED)) {
+        ExitCode::from(ENVIRONMENT_FAILED)
+    } else {
+        status
+    })
+}
+
+fn place(istiods: &[PathBuf], lab: &Lab) -> Result<LocalLab, EnvironmentError> {
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let mut istiods = istiods.iter().map(absolute);
+    let overrides: Overrides = istiods.next().map(|path| (Component::Istiod, path)).into_iter().collect();
+    let mut place = LocalLab::new(
+        lab.clone(),
+        Programs { meshmeter: Path::new("/proc/self/exe").to_owned(), overrides },
+    )?;
+    istiods.try_for_each(|path| place.compare_with_istiod(path))?;
+    Ok(place)
+}
+
+fn with_run_id(start: DriverStart, args: &FleetArgs) -> DriverStart {
+    let run_id = args.mesh.run_id.iter().map(|run_id| Argument::Text(format!("--run-id={run_id}")));
+    DriverStart { arguments: start.arguments.iter().cloned().chain(run_id).collect(), ..start }
+}
+
+/// Follows the fleet until it has ended; told to stop, it keeps what it has.
+fn follow(
+    deployment: &mut dyn Deployment,
+    lab: &Lab,
+    reporter: &FleetReporter,
+) -> Result<DriverEnd, Failure> {
+    let mut stopped_at: Option<Instant> = None;
+    let mut looked_at = Instant::now();
+    loop {
+        if lab.stop_requested() && stopped_at.is_none() {
+            stopped_at = Some(Instant::now());
+            deployment.interrupt(LABEL);
+        }
+        if stopped_at.is_some_and(|at| at.elapsed() >= EXIT_TIMEOUT) {
+            deployment.kill(LABEL);
+        }
+        if let Some(DriverEvent { generator, kind }) = deployment.next_event(POLL_INTERVAL) {
+            match kind {
+                DriverEventKind::Fleet(FleetProgress::Ask(ask)) => {
+                    reporter.report(&FleetProgress::Ask(ask.clone()));
+                    deployment.act(&generator, &ask);
+                }
+                DriverEventKind::Fleet(event) => reporter.report(&event),
+                DriverEventKind::Ended(end) => return Ok(*end),
+                DriverEventKind::Message(_) | DriverEventKind::Load(_) => {}
+            }
+        }
+        if looked_at.elapsed() >= HEALTH_INTERVAL {
+            looked_at = Instant::now();
+            if let Some(ComponentFailure { component, how }) = deployment.health(HealthProbe::Processes)
+                && stopped_at.is_none()
+            {
+                return Err(Failure::broken(format!("keep {component} up: it {how}")));
+            }
+        }
+    }
+}
+
+/// What the fleet itself said of its failure, which is that of this command.
+fn without_result(reason: &str, last_lines: &[String], hints: Vec<String>) -> Failure {
+    let said = |prefix: &str| last_lines.iter().rev().find_map(|line| line.strip_prefix(prefix));
+    let failure = Failure::broken(said("error: ").unwrap_or(reason));
+    match said("hint: ").map(ToOwned::to_owned).or_else(|| hints.into_iter().next()) {
+        Some(hint) => failure.with_hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,67 @@
+//! Links that go down: every tenth proxy is cut off for a while, and a change is made meanwhile. Where the environment gave
+//! source addresses, it drops the packets of those proxies; elsewhere the fleet closes their connections.
+
+use super::changes::Changing;
+use super::course::Course;
+use experiment::schema::FleetAsk;
+use experiment::settings::fleet::ChangeKind;
+use fleet::{ChangeId, Selection};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+/// One proxy in this number is cut off.
+const CUT_OFF_EVERY: usize = 10;
+const DOWN_DURATION: Duration = Duration::from_secs(5);
+/// Of the timeline's event.
+const MAX_NAMES: usize = 20;
+
+fn places(course: &Course<'_>) -> impl Iterator<Item = usize> {
+    (0..course.settings.proxies).step_by(CUT_OFF_EVERY)
+}
+
+/// Addresses that the proxies connect from which can be cut off.
+pub(super) fn source_addresses(course: &Course<'_>) -> BTreeMap<usize, IpAddr> {
+    let addresses = course.args.proxies.source_address.iter().copied().map(IpAddr::V4).cycle();
+    places(course).zip(addresses).collect()
+}
+
+pub(super) fn cut(changing: &Changing<'_>, number: usize) -> Result<Vec<ChangeId>, String> {
+    let addresses = changing.course.args.proxies.source_address.clone();
+    let kind = ChangeKind::EndpointAdded;
+    let cut_off = if addresses.is_empty() {
+        let places = places(changing.course).collect();
+        Some(changing.fleet.cut_off(ChangeKind::LinkDown.name(), Selection::Proxies(places)))
+    } else {
+        changing.ask(FleetAsk::LinkDown { addresses: addresses.clone() })?;
+        None
+    };
+    let meanwhile = changing.write(kind, kind.name());
+    changing.rest_until(Instant::now() + DOWN_DURATION);
+    if let Ok(changes) = &meanwhile {
+        note_missing(changing, changes);
+    }
+    match cut_off {
+        Some(cut_off) => changing.fleet.restore(cut_off),
+        None => _ = changing.ask(FleetAsk::LinkUp { addresses })?,
+    }
+    match meanwhile {
+        Ok(changes) => changing.follow(number, kind.name(), &changes),
+        Err(failure) => changing.failed(kind.name(), failure),
+    }
+    Ok(cut_off.into_iter().collect())
+}
+
+/// Names the proxies that are cut off if the change has not reached all.
+fn note_missing(changing: &Changing<'_>, changes: &[ChangeId]) {
+    let reached = changes.iter().map(|change| changing.fleet.reached(*change));
+    let missing: u64 = reached.map(|waited| waited.expected - waited.reached).sum();
+    if missing == 0 {
+        return;
+    }
+    let proxies = changing.population.proxies();
+    let names = places(changing.course).take(MAX_NAMES).filter_map(|place| proxies.get(place));
+    let names: Vec<String> = names.map(|proxy| format!("{}.{}", proxy.name, proxy.namespace)).collect();
+    let detail = format!("{missing} proxies; cut off are {}", names.join(", "));
+    changing.fleet.event("not-converged", detail);
+}

@@ -1,0 +1,69 @@
+//! `meshmeter fleet`: simulated proxies against an istiod.
+//!
+//! Read `course.rs` first: the run from the API's check to the removal of the mesh. `settings.rs` makes sense of the options,
+//! `control_plane.rs` finds what the fleet connects to, `changes.rs` and `churn.rs` make changes, `metrics.rs` reads what istiod
+//! reports of itself, `identities.rs` has the proxies, `asks.rs` talks to the environment, `links.rs` cuts
+//! proxies off, `conclude.rs` makes the result.
+
+mod asks;
+mod changes;
+mod churn;
+mod conclude;
+mod control_plane;
+mod course;
+mod identities;
+mod in_lab;
+mod links;
+mod metrics;
+mod progress;
+mod remove;
+mod settings;
+
+use super::load::destination::{self, Destination};
+use crate::cli::FleetArgs;
+use crate::failure::{Failure, MEASUREMENT_FAILED};
+use crate::open_files;
+use experiment::schema::FleetResult;
+use settings::ControlPlane;
+use std::process::ExitCode;
+
+/// Runs the command.
+pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
+    if let Some(run_id) = &args.mesh.remove {
+        return remove::run(args, run_id);
+    }
+    if let Some(path) = &args.json {
+        destination::check_path("--json", &Destination::of(path))?;
+    }
+    let settings = settings::settings(args)?;
+    match settings::control_plane(args)? {
+        ControlPlane::Lab(istiods) => in_lab::run(args, &settings, &istiods),
+        ControlPlane::Elsewhere(addresses) => {
+            let copies = if control_plane::spread(&args.control_plane) == fleet::Spread::Each {
+                addresses.len()
+            } else {
+                1
+            };
+            open_files::allow(settings.proxies * copies)?;
+            course::run(args, &settings, &addresses)
+        }
+    }
+}
+
+/// Writes the JSON if it is asked for.
+fn write_json(args: &FleetArgs, result: &FleetResult) -> Result<(), Failure> {
+    let Some(path) = &args.json else { return Ok(()) };
+    let mut text = serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
+    text.push(b'\n');
+    Destination::of(path).write(&text)
+}
+
+/// Shows a result and gives the exit status.
+fn show(args: &FleetArgs, result: &FleetResult) -> Result<ExitCode, Failure> {
+    let stdout_is_free = args.json.as_deref().is_none_or(|path| Destination::of(path) != Destination::Stdout);
+    if stdout_is_free {
+        let text = report::terminal::fleet_text(result, super::report::terminal_options());
+        super::report::print_text(&text)?;
+    }
+    Ok(if result.verdict.valid { ExitCode::SUCCESS } else { ExitCode::from(MEASUREMENT_FAILED) })
+}

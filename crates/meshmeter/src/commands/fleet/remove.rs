@@ -1,0 +1,41 @@
+//! `meshmeter fleet --remove RUN-ID`: what an earlier run has left.
+
+use super::control_plane::Api;
+use super::progress::FleetReporter;
+use crate::cli::FleetArgs;
+use crate::commands::report::print_text;
+use crate::failure::Failure;
+use experiment::schema::FleetProgress;
+use mesh::population::remove;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub fn run(args: &FleetArgs, run_id: &str) -> Result<ExitCode, Failure> {
+    let never = Arc::new(AtomicBool::new(false));
+    let api = Api::open(args.control_plane.kubeconfig.as_deref(), &never)?;
+    let reporter = FleetReporter::new(args.progress);
+    reporter.report(&FleetProgress::Removing);
+    let removed = remove(&api.client, run_id, &|_| ());
+    reporter.finish();
+    let removed = removed?;
+    let mut text = match removed.objects {
+        0 => format!("There is nothing of run {run_id}.\n"),
+        count => format!(
+            "Removed {} of run {run_id}.\n",
+            report::format::counted(count as u64, "object", "objects")
+        ),
+    };
+    for remains in &removed.remaining {
+        text.push_str(&format!("Left: {remains}.\n"));
+    }
+    print_text(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The command that removes a run's mesh.
+pub fn command(run_id: &str, kubeconfig: Option<&Path>) -> String {
+    let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", path.display())).unwrap_or_default();
+    format!("meshmeter fleet --remove {run_id}{kubeconfig}")
+}

@@ -1,0 +1,231 @@
+//! What was typed, as settings of a fleet that make sense together.
+
+use crate::cli::FleetArgs;
+use crate::failure::Failure;
+use experiment::settings::fleet::{ChangeKind, Churn, FleetSecurity, FleetSettings, ProxyKind};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const PODS_PER_SERVICE: usize = 2;
+const DEFAULT_NAMESPACES: usize = 10;
+const DEFAULT_CHURN_DURATION: Duration = Duration::from_secs(60);
+
+/// Where the control plane runs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum ControlPlane {
+    /// In a lab that is made for the run; with these istiods, or the installed one.
+    Lab(Vec<PathBuf>),
+    /// At these addresses, `host:port`.
+    Elsewhere(Vec<String>),
+}
+
+pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
+    let (mesh, changes) = (&args.mesh, &args.changes);
+    let (services, proxies) = (mesh.services as usize, args.proxies.proxies as usize);
+    let kinds = args.proxies.kind.of(proxies).map_err(|error| {
+        Failure::wrong_use(format!("--kind: {error}"))
+            .with_hint("leave the number of one kind out: it has the rest")
+    })?;
+    let sidecars = kinds.iter().find_map(|(kind, count)| (*kind == ProxyKind::Sidecar).then_some(*count));
+    let sidecars = sidecars.unwrap_or(0);
+    let churn = changes.churn != Churn::None;
+    let settings = FleetSettings {
+        proxies,
+        kinds: args.proxies.kind.clone(),
+        xds: args.proxies.xds,
+        security: args.proxies.security,
+        services,
+        pods: mesh.pods.map_or((PODS_PER_SERVICE * services).max(sidecars), |pods| pods as usize),
+        namespaces: mesh
+            .namespaces
+            .map_or(DEFAULT_NAMESPACES.min(services), |namespaces| namespaces as usize),
+        virtual_services: mesh.virtual_services as usize,
+        destination_rules: mesh.destination_rules as usize,
+        gateways: mesh.gateways as usize,
+        policies: mesh.policies as usize,
+        scope: mesh.scope,
+        on_demand: args.proxies.on_demand,
+        churn: changes.churn,
+        changes: match (changes.change.as_slice(), changes.no_change || churn) {
+            ([], true) => Vec::new(),
+            ([], false) => FleetSettings::default().changes,
+            (given, _) => given.to_vec(),
+        },
+        between: changes.between,
+        duration: match changes.duration {
+            Some(duration) => duration,
+            None if churn => DEFAULT_CHURN_DURATION,
+            None => Duration::ZERO,
+        },
+        settle: changes.settle,
+        connect_rate: args.proxies.connect_rate,
+        threads: args.proxies.threads.map(|threads| threads as usize),
+    };
+    check(&settings, sidecars, args)?;
+    Ok(settings)
+}
+
+fn check(settings: &FleetSettings, sidecars: usize, args: &FleetArgs) -> Result<(), Failure> {
+    let wrong = |message: String, hint: &str| Err(Failure::wrong_use(message).with_hint(hint));
+    let FleetSettings { services, pods, namespaces, .. } = *settings;
+    if sidecars > pods {
+        let message =
+            format!("{sidecars} sidecars are more than the {pods} pods of --pods: each is of another pod");
+        return wrong(message, "raise --pods, or leave it out");
+    }
+    if namespaces > services {
+        let message = format!("--namespaces {namespaces} are more than --services {services}");
+        return wrong(message, "each namespace has a service at least");
+    }
+    let configured = [
+        ("--virtual-services", settings.virtual_services),
+        ("--destination-rules", settings.destination_rules),
+    ];
+    if let Some((option, count)) = configured.into_iter().find(|(_, count)| *count > services) {
+        return wrong(
+            format!("{option} {count} are more than --services {services}"),
+            "each is of another service",
+        );
+    }
+    if settings.on_demand && !settings.kinds.contains(ProxyKind::Ztunnel) {
+        return wrong("--on-demand is for ztunnels, and the fleet has none".to_owned(), "add --kind ztunnel");
+    }
+    if settings.churn == Churn::None && args.changes.duration.is_some() {
+        return wrong("--duration is the time under churn".to_owned(), "add --churn, such as --churn 25%/m");
+    }
+    check_changes(settings, args)
+}
+
+fn check_changes(settings: &FleetSettings, args: &FleetArgs) -> Result<(), Failure> {
+    let kinds = settings.kinds.of(settings.proxies).unwrap_or_default();
+    for change in &settings.changes {
+        let kind = change.kind;
+        if !kinds.iter().any(|(proxy, _)| kind.reaches(*proxy)) {
+            let message = format!(
+                "--change {}: istiod tells no proxy of `--kind {}` of it",
+                kind.name(),
+                settings.kinds
+            );
+            return Err(Failure::wrong_use(message).with_hint("choose another kind of change, or of proxy"));
+        }
+        if kind == ChangeKind::CertificateRotation && settings.security != FleetSecurity::MutualTls {
+            let message = format!("--change {} needs proxies with certificates", kind.name());
+            return Err(Failure::wrong_use(message).with_hint("leave --security out, or say mutual-tls"));
+        }
+        let is_elsewhere = matches!(control_plane(args)?, ControlPlane::Elsewhere(_));
+        if kind.is_of_environment()
+            && kind != ChangeKind::LinkDown
+            && is_elsewhere
+            && !args.environment_answers
+        {
+            let message =
+                format!("--change {} is made in a lab, and --istiod names an istiod elsewhere", kind.name());
+            return Err(Failure::wrong_use(message).with_hint("leave --istiod out, or leave the change out"));
+        }
+    }
+    Ok(())
+}
+
+/// Which istiods are meant, checked as far as that goes without asking them.
+pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
+    let given = &args.control_plane;
+    let (paths, addresses): (Vec<&String>, Vec<&String>) =
+        given.istiod.iter().partition(|istiod| is_path(istiod));
+    if addresses.is_empty() {
+        let lab_has_its_own = [
+            ("--kubeconfig", given.kubeconfig.is_some()),
+            ("--istiod-metrics", !given.istiod_metrics.is_empty()),
+            ("--etcd-metrics", given.etcd_metrics.is_some()),
+            ("--istiod-ca", given.istiod_ca.is_some()),
+            ("--istiod-name", given.istiod_name.is_some()),
+            ("--keep-mesh", args.mesh.keep_mesh),
+        ];
+        if let Some((option, _)) = lab_has_its_own.into_iter().find(|(_, given)| *given) {
+            let message =
+                format!("{option} is for an istiod elsewhere, and without its address there is a lab");
+            return Err(Failure::wrong_use(message).with_hint("add --istiod HOST:PORT"));
+        }
+        let program = |path: &&String| {
+            let path = PathBuf::from(path);
+            if path.is_file() { Ok(path) } else { Err(no_program(&path)) }
+        };
+        return Ok(ControlPlane::Lab(paths.iter().map(program).collect::<Result<_, _>>()?));
+    }
+    if let Some(path) = paths.first() {
+        let message = format!("--istiod names a program, {path}, and an address, {}", addresses[0]);
+        return Err(Failure::wrong_use(message).with_hint("compare programs in a lab, or istiods elsewhere"));
+    }
+    for address in &addresses {
+        check_address(address)?;
+    }
+    let pages = given.istiod_metrics.len();
+    if pages > 0 && pages != addresses.len() {
+        let message = format!("{pages} --istiod-metrics for {} --istiod", addresses.len());
+        return Err(Failure::wrong_use(message).with_hint("give one per istiod, in their order"));
+    }
+    Ok(ControlPlane::Elsewhere(addresses.into_iter().cloned().collect()))
+}
+
+fn is_path(istiod: &str) -> bool {
+    istiod.contains('/') || Path::new(istiod).is_file()
+}
+
+fn no_program(path: &Path) -> Failure {
+    Failure::wrong_use(format!("--istiod: there is no program {}", path.display()))
+        .with_hint("an istiod elsewhere is HOST:PORT, without http://")
+}
+
+fn check_address(address: &str) -> Result<(), Failure> {
+    match address.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(()),
+        _ => Err(Failure::wrong_use(format!("--istiod: `{address}` has no port"))
+            .with_hint("expected HOST:PORT, such as istiod.example:15012, or the path of a program")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser as _;
+
+    fn args(options: &[&str]) -> FleetArgs {
+        match Cli::try_parse_from(["meshmeter", "fleet"].iter().chain(options)).unwrap().command {
+            Command::Fleet(args) => *args,
+            _ => unreachable!("it is this command"),
+        }
+    }
+
+    #[test]
+    fn pods_default_to_two_per_service_and_one_per_sidecar() {
+        let pods = |options: &[&str]| settings(&args(options)).unwrap().pods;
+        assert_eq!(pods(&[]), 200);
+        assert_eq!(pods(&["--proxies", "500"]), 500);
+        assert_eq!(pods(&["--proxies", "500", "--kind", "ztunnel"]), 200);
+        assert_eq!(pods(&["--pods", "120"]), 120);
+    }
+
+    #[test]
+    fn churn_is_without_other_changes_unless_they_are_given() {
+        let changes = |options: &[&str]| {
+            let settings = settings(&args(options)).unwrap();
+            (settings.changes.len(), settings.duration.as_secs())
+        };
+        assert_eq!(changes(&[]), (3, 0));
+        assert_eq!(changes(&["--no-change"]), (0, 0));
+        assert_eq!(changes(&["--churn", "25%/m"]), (0, 60));
+        assert_eq!(changes(&["--churn", "2/s", "--duration", "5s", "--change", "service-entry"]), (1, 5));
+    }
+
+    #[test]
+    fn istiods_are_addresses_or_programs() {
+        let which = |options: &[&str]| control_plane(&args(options)).unwrap();
+        assert_eq!(which(&[]), ControlPlane::Lab(Vec::new()));
+        let both = ["--istiod", "a:15012", "--istiod", "[::1]:15012"];
+        assert_eq!(
+            which(&both),
+            ControlPlane::Elsewhere(vec!["a:15012".to_owned(), "[::1]:15012".to_owned()])
+        );
+        assert_eq!(which(&["--istiod", "/bin/sh"]), ControlPlane::Lab(vec!["/bin/sh".into()]));
+    }
+}
