@@ -39,12 +39,12 @@ impl Arrivals {
     /// # Errors
     /// A client that is not complete, or a mark that does not arrive.
     pub fn run(effort: Effort) -> Outcome<Self> {
-        let order = StubOrder { bytes: effort.bytes, churn_per_s: effort.churn_per_s };
+        let order = StubOrder { bytes: effort.bytes, churn_per_s: effort.churn_per_s, tls: false };
         let mut stub = StubProcess::start(&order)?;
         let order = FleetOrder {
-            address: stub.address.clone(),
+            address: stub.listening.address.clone(),
+            roots: None,
             proxies: effort.clients,
-            threads: 1,
             connect_rate: effort.connect_rate,
         };
         let mut fleet = FleetProcess::start(pinned(Place::Generator, &env::current_exe()?)?, &order)?;

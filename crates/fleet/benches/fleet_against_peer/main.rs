@@ -1,7 +1,7 @@
 //! `cargo bench -p meshmeter-fleet --bench fleet_against_peer`: a fleet and a Go client (grpc-go, go-control-plane's types, all
 //! decoded) in turn, pinned to CPU 1, against a stub of a control plane on CPU 0 that sends each client 2 MB; then ten thousand
-//! clients of the fleet alone; then times of arrival at two thousand under churn. Takes about five minutes and 2 GB; leave the
-//! machine alone meanwhile. Go must be there.
+//! clients of the fleet alone, in plain text and over TLS; then times of arrival at two thousand under churn. Takes about ten
+//! minutes and 1 GB; leave the machine alone meanwhile. Go must be there.
 //! Words after `--` choose parts: `peer`, `many`, `arrivals`; a number among them replaces the part's number of clients, and
 //! `--quick` gives a first look in half a minute.
 //! Ends with status 1 where a promise is not kept.
@@ -21,7 +21,7 @@ use arrivals::Arrivals;
 use contest::Outcome;
 use fleet_process::FLEET;
 use peer::Peer;
-use settling::{Effort, Settling};
+use settling::{Client, Effort, Settling};
 use std::env;
 use std::process::ExitCode;
 use stub_process::STUB;
@@ -75,7 +75,7 @@ fn contest(words: &[&str]) -> Outcome<bool> {
         let (usual, rounds) = if quick { (50, 1) } else { (1000, 3) };
         let effort =
             Effort { clients: clients.unwrap_or(usual), bytes: BYTES, rounds, connect_rate: CONNECT_RATE };
-        let result = Settling::run(effort, Some(&Peer::build()?))?;
+        let result = Settling::run(effort, vec![Client::Fleet, Client::Peer(Peer::build()?)])?;
         println!("{result}");
         promises.push(("CPU over the Go client's", result.cpu_ratio().unwrap_or(f64::NAN), CPU_RATIO_MAX));
     }
@@ -83,7 +83,7 @@ fn contest(words: &[&str]) -> Outcome<bool> {
         let usual = if quick { 1000 } else { 10_000 };
         let effort =
             Effort { clients: clients.unwrap_or(usual), bytes: BYTES, rounds: 1, connect_rate: CONNECT_RATE };
-        let result = Settling::run(effort, None)?;
+        let result = Settling::run(effort, vec![Client::Fleet, Client::FleetOverTls])?;
         println!("{result}");
         promises.push(("memory of a client, KiB", result.memory_kib_per_client(), MEMORY_MAX_KIB_PER_CLIENT));
     }

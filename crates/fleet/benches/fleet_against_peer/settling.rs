@@ -10,8 +10,6 @@ use std::{env, fmt, fs, thread};
 
 /// From completion to the reading of memory; the Go client waits as long.
 const SETTLE: Duration = Duration::from_secs(2);
-/// Label of the fleet, which is the first contender.
-const FLEET_LABEL: &str = "meshmeter fleet";
 
 /// How much.
 #[derive(Clone, Debug)]
@@ -32,9 +30,27 @@ pub struct Round {
     pub complete_s: f64,
 }
 
+/// Who connects.
+pub enum Client {
+    Fleet,
+    /// The fleet over TLS, with tokens.
+    FleetOverTls,
+    Peer(Peer),
+}
+
+impl Client {
+    fn label(&self) -> &'static str {
+        match self {
+            Self::Fleet => "meshmeter fleet",
+            Self::FleetOverTls => "same, TLS",
+            Self::Peer(_) => "Go client",
+        }
+    }
+}
+
 /// A contender's rounds.
 pub struct Contender {
-    label: &'static str,
+    client: Client,
     rounds: Vec<Round>,
 }
 
@@ -45,18 +61,19 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// Runs it; without a peer, the fleet alone.
+    /// Runs it.
     ///
     /// # Errors
     /// A client that is not complete, or of which the stub complains.
-    pub fn run(effort: Effort, peer: Option<&Peer>) -> Outcome<Self> {
-        let labels = [Some(FLEET_LABEL), peer.map(|_| "Go client")].into_iter().flatten();
-        let mut contenders: Vec<_> = labels.map(|label| Contender { label, rounds: Vec::new() }).collect();
+    pub fn run(effort: Effort, clients: Vec<Client>) -> Outcome<Self> {
+        let contenders = clients.into_iter().map(|client| Contender { client, rounds: Vec::new() });
+        let mut contenders: Vec<_> = contenders.collect();
         for round in 0..effort.rounds {
             for index in turns(round, contenders.len()) {
-                let needed = match peer.filter(|_| index > 0) {
-                    Some(peer) => of_peer(peer, &effort)?,
-                    None => of_fleet(&effort)?,
+                let needed = match &contenders[index].client {
+                    Client::Fleet => of_fleet(&effort, false)?,
+                    Client::FleetOverTls => of_fleet(&effort, true)?,
+                    Client::Peer(peer) => of_peer(peer, &effort)?,
                 };
                 contenders[index].rounds.push(needed);
             }
@@ -64,15 +81,19 @@ impl Settling {
         Ok(Self { effort, contenders })
     }
 
-    /// The fleet's CPU over the Go client's for the same bytes.
+    /// The first contender's CPU over the Go client's for the same bytes.
     pub fn cpu_ratio(&self) -> Option<f64> {
-        let [fleet, peer] = &self.contenders[..] else { return None };
-        Some(fleet.median(|round| round.cpu_ms_per_mb) / peer.median(|round| round.cpu_ms_per_mb))
+        let peer = self.contenders.iter().find(|contender| matches!(contender.client, Client::Peer(_)))?;
+        Some(
+            self.contenders[0].median(|round| round.cpu_ms_per_mb) / peer.median(|round| round.cpu_ms_per_mb),
+        )
     }
 
-    /// The fleet's memory for each client.
+    /// The most memory that any contender takes for a client.
     pub fn memory_kib_per_client(&self) -> f64 {
-        self.contenders[0].median(|round| round.memory_kib_per_client)
+        let medians =
+            self.contenders.iter().map(|contender| contender.median(|round| round.memory_kib_per_client));
+        medians.fold(0.0, f64::max)
     }
 }
 
@@ -83,13 +104,13 @@ impl Contender {
 }
 
 /// A stub of its own for each: what it sent is what one contender got.
-fn start_stub(effort: &Effort) -> Outcome<StubProcess> {
-    StubProcess::start(&StubOrder { bytes: effort.bytes, churn_per_s: 0.0 })
+fn start_stub(effort: &Effort, tls: bool) -> Outcome<StubProcess> {
+    StubProcess::start(&StubOrder { bytes: effort.bytes, churn_per_s: 0.0, tls })
 }
 
 fn of_peer(peer: &Peer, effort: &Effort) -> Outcome<Round> {
-    let mut stub = start_stub(effort)?;
-    let result = peer.run(&stub.address, effort.clients, effort.connect_rate)?;
+    let mut stub = start_stub(effort, false)?;
+    let result = peer.run(&stub.listening.address, effort.clients, effort.connect_rate)?;
     if result.complete != effort.clients as u64 {
         return Err(
             format!("{} Go clients are complete: {}", result.complete, result.errors.join("; ")).into()
@@ -102,12 +123,12 @@ fn of_peer(peer: &Peer, effort: &Effort) -> Outcome<Round> {
     })
 }
 
-fn of_fleet(effort: &Effort) -> Outcome<Round> {
-    let mut stub = start_stub(effort)?;
+fn of_fleet(effort: &Effort, tls: bool) -> Outcome<Round> {
+    let mut stub = start_stub(effort, tls)?;
     let order = FleetOrder {
-        address: stub.address.clone(),
+        address: stub.listening.address.clone(),
+        roots: stub.listening.roots.clone(),
         proxies: effort.clients,
-        threads: 1,
         connect_rate: effort.connect_rate,
     };
     let mut fleet = FleetProcess::start(pinned(Place::Generator, &env::current_exe()?)?, &order)?;
@@ -166,7 +187,7 @@ impl fmt::Display for Settling {
             writeln!(
                 f,
                 "{:<18} {:>14.2} {:>18.1} {:>14.1}",
-                contender.label,
+                contender.client.label(),
                 median(|round| round.cpu_ms_per_mb),
                 median(|round| round.memory_kib_per_client),
                 median(|round| round.complete_s),

@@ -5,7 +5,8 @@
 use crate::contest::Outcome;
 use crate::contest::process::{Place, pinned};
 use crate::fleet_process::monotonic_ns;
-use fleet_stub::{Configuration, Stub, StubSpec};
+use crate::setup::SERVER_NAME;
+use fleet_stub::{Authority, Configuration, Stub, StubSpec, Validity};
 use serde::{Deserialize, Serialize};
 use std::env;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -31,6 +32,17 @@ pub struct StubOrder {
     pub bytes: usize,
     /// Changes per second of endpoints that all clients have; none at 0. With them, writes are noted.
     pub churn_per_s: f64,
+    /// Over TLS.
+    pub tls: bool,
+}
+
+/// A stub that listens.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Listening {
+    /// `host:port`.
+    pub address: String,
+    /// Authorities for its certificate, PEM; absent in plain text.
+    pub roots: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,8 +75,7 @@ pub struct StubProcess {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
-    /// `host:port`.
-    pub address: String,
+    pub listening: Listening,
 }
 
 impl StubProcess {
@@ -75,8 +86,8 @@ impl StubProcess {
         let mut child = command.spawn().map_err(|error| format!("start {command:?}: {error}"))?;
         let input = child.stdin.take();
         let mut output = BufReader::new(child.stdout.take().ok_or("standard output was piped")?);
-        let address = read(&mut output)?;
-        Ok(Self { child, input, output, address })
+        let listening = read(&mut output)?;
+        Ok(Self { child, input, output, listening })
     }
 
     /// What it counted so far.
@@ -119,8 +130,13 @@ pub fn run(order: &str) -> Outcome<()> {
     let order: StubOrder = serde_json::from_str(order)?;
     let mut spec = StubSpec::new(Configuration::for_sidecars_of_bytes(order.bytes));
     spec.log_writes = order.churn_per_s > 0.0;
+    let authority =
+        if order.tls { Some(Authority::new("authority").map_err(|error| error.to_string())?) } else { None };
+    let tls = authority.as_ref().map(|authority| authority.server(SERVER_NAME, Validity::Valid));
+    spec.tls = tls.transpose().map_err(|error| error.to_string())?;
     let stub = Arc::new(Stub::start(spec)?);
-    answer(&stub.address().to_string())?;
+    let roots = authority.map(|authority| authority.certificate_pem());
+    answer(&Listening { address: stub.address().to_string(), roots })?;
     let churn = Churn::start(&stub, order.churn_per_s);
     for line in io::stdin().lock().lines() {
         match serde_json::from_str(&line?)? {

@@ -3,9 +3,9 @@
 //!
 //! A line in, a line of JSON out. The process ends when its input does, with the fleet's result as its last line.
 
-use crate::setup::{endpoints_change, fleet_of};
+use crate::setup::{endpoints_change, fleet_of, show_token};
 use fleet::xds::ProxyKind;
-use fleet::{ChangeId, Fleet, FleetSpec};
+use fleet::{ChangeId, Fleet};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
@@ -21,12 +21,13 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The fleet that a process is to be: sidecars in plain text.
+/// The fleet that a process is to be: sidecars on one thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FleetOrder {
     pub address: String,
+    /// Authorities for the stub's certificate, PEM; absent: plain text.
+    pub roots: Option<String>,
     pub proxies: usize,
-    pub threads: usize,
     /// Connections per second.
     pub connect_rate: f64,
 }
@@ -117,8 +118,11 @@ impl Drop for FleetProcess {
 /// Is a fleet until standard input ends.
 pub fn run(order: &str) -> Outcome<()> {
     let order: FleetOrder = serde_json::from_str(order)?;
-    let spec = fleet_of(ProxyKind::Sidecar, order.proxies, &order.address);
-    let spec = FleetSpec { threads: Some(order.threads), connect_rate: Some(order.connect_rate), ..spec };
+    let mut spec = fleet_of(ProxyKind::Sidecar, order.proxies, &order.address);
+    spec.connect_rate = Some(order.connect_rate);
+    if let Some(roots) = &order.roots {
+        show_token(&mut spec, "token", roots);
+    }
     let fleet = Fleet::start(spec)?;
     let waited = fleet.wait_complete(Instant::now() + TIMEOUT);
     answer(&Completion { complete: waited.reached, complete_s: fleet.started().elapsed().as_secs_f64() })?;

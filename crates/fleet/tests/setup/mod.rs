@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+/// Name in the certificates of stubs.
+pub const SERVER_NAME: &str = "istiod.istio-system.svc";
+
 /// A proxy of a fleet, by its number.
 fn proxy(kind: ProxyKind, number: usize) -> ProxySpec {
     let [_, second, third, fourth] = (number as u32).to_be_bytes();
@@ -37,10 +40,17 @@ pub fn fleet_of(kind: ProxyKind, number: usize, address: &str) -> FleetSpec {
 pub fn plaintext(address: &str) -> Target {
     Target {
         address: address.to_owned(),
-        server_name: "istiod.istio-system.svc".to_owned(),
+        server_name: SERVER_NAME.to_owned(),
         security: Security::Plaintext,
         roots: Vec::new().into(),
     }
+}
+
+/// Has the proxies of a fleet connect to its first target over TLS and show a token.
+pub fn show_token(spec: &mut FleetSpec, token: &str, roots: &str) {
+    spec.targets[0].security = Security::Token;
+    spec.targets[0].roots = roots.as_bytes().into();
+    spec.proxies.iter_mut().for_each(|(_, credentials)| credentials.token = Some(token.into()));
 }
 
 /// A mark in endpoints that one proxy is to receive.

@@ -48,7 +48,7 @@ fn passed(outcome: Outcome<()>) -> Result<(), Failed> {
 
 fn start_fleet(stub: &Stub) -> Outcome<FleetProcess> {
     let address = stub.address().to_string();
-    let order = FleetOrder { address, proxies: PROXIES, threads: 1, connect_rate: 1000.0 };
+    let order = FleetOrder { address, roots: None, proxies: PROXIES, connect_rate: 1000.0 };
     let mut fleet = FleetProcess::start(Command::new(env::current_exe()?), &order)?;
     let completion = fleet.completion()?;
     if completion.complete != PROXIES as u64 {

@@ -1,9 +1,9 @@
 //! Fleets get what the stub has, byte for byte, and acknowledge all of it.
 
-use crate::setup::fleet_of;
+use crate::setup::{SERVER_NAME, fleet_of, show_token};
 use crate::{configuration, deadline, start, wait_until};
 use fleet::xds::{ProxyKind, XdsVariant};
-use fleet::{Fleet, FleetSpec, Security, Selection};
+use fleet::{Fleet, FleetSpec, Selection};
 use fleet_stub::{Authority, Configuration, Stub, StubSpec, Validity};
 
 const MANY: usize = 300;
@@ -87,12 +87,10 @@ fn tokens_are_shown_over_tls() {
     let authority = Authority::new("authority").expect("an authority");
     let mut spec = StubSpec::new(configuration());
     spec.token = Some("a token".to_owned());
-    spec.tls = Some(authority.server("istiod.istio-system.svc", Validity::Valid).expect("a certificate"));
+    spec.tls = Some(authority.server(SERVER_NAME, Validity::Valid).expect("a certificate"));
     let stub = start(spec);
     let mut spec = fleet_of(ProxyKind::Sidecar, FEW, &stub.address().to_string());
-    spec.targets[0].security = Security::Token;
-    spec.targets[0].roots = authority.certificate_pem().into_bytes().into();
-    spec.proxies.iter_mut().for_each(|(_, credentials)| credentials.token = Some("a token".into()));
+    show_token(&mut spec, "a token", &authority.certificate_pem());
     let result = settle(&stub, spec).finish();
     assert_eq!(result.proxies.converged, FEW as u64);
 }

@@ -1,10 +1,10 @@
 //! Each violation of the protocol is reported by its kind, and the proxies of a correct control plane notice nothing.
 
-use crate::setup::{fleet_of, plaintext};
+use crate::setup::{SERVER_NAME, fleet_of, plaintext, show_token};
 use crate::{configuration, start, wait_until};
 use experiment::schema::FleetResult;
 use fleet::xds::ProxyKind;
-use fleet::{Fleet, FleetSpec, Security, Spread, Target};
+use fleet::{Fleet, FleetSpec, Spread};
 use fleet_stub::{Authority, Behaviour, Stub, StubSpec, Validity};
 use std::time::Duration;
 
@@ -13,13 +13,14 @@ const PROXIES: u64 = 4;
 /// Types that a sidecar without a name table subscribes to, each answered once.
 const TYPES: u64 = 4;
 const AGE: Duration = Duration::from_millis(50);
-const SERVER_NAME: &str = "istiod.istio-system.svc";
 
 /// A fleet on a control plane with a violation and on a correct one, side by side.
 struct Pair {
     bad: Stub,
     good: Stub,
     fleet: Fleet,
+    /// Proxies wait for answers for less than the usual time.
+    is_impatient: bool,
 }
 
 impl Pair {
@@ -32,8 +33,10 @@ impl Pair {
         let mut spec = fleet_of(ProxyKind::Sidecar, PROXIES as usize, &bad.address().to_string());
         spec.targets.push(plaintext(&good.address().to_string()));
         spec.spread = Spread::Each;
+        let usual = spec.connect_timeout;
         change(&mut spec);
-        Self { bad, good, fleet: Fleet::start(spec).expect("a fleet") }
+        let is_impatient = spec.connect_timeout < usual;
+        Self { bad, good, fleet: Fleet::start(spec).expect("a fleet"), is_impatient }
     }
 
     /// Ends the fleet when the correct control plane has sent all, and the other one enough.
@@ -44,7 +47,9 @@ impl Pair {
         });
         wait_until(what, || enough(&self));
         let good = self.good.totals();
-        assert_eq!((good.connections, good.complaints), (PROXIES, Vec::new()));
+        assert_eq!(good.complaints, Vec::<String>::new());
+        // On a busy machine a correct control plane may be slow to answer too, and proxies connect again.
+        assert!(self.is_impatient || good.connections == PROXIES, "{good:?}");
         let result = self.fleet.finish();
         let of_good = &result.by_istiod[1];
         assert_eq!(of_good.proxies.converged, PROXIES, "{result:#?}");
@@ -209,27 +214,12 @@ fn proxies_with_a_resource_missing_are_named() {
     assert!(result.violations.is_empty(), "{:?}", result.violations);
 }
 
-/// A control plane whose certificate is no good, and who proxies trust.
-fn with_certificate(validity: Validity, trusted: &Authority, issuer: &Authority) -> (Stub, Target) {
-    let mut spec = StubSpec::new(configuration());
-    spec.tls = Some(issuer.server(SERVER_NAME, validity).expect("a certificate"));
-    let stub = start(spec);
-    let target = Target {
-        address: stub.address().to_string(),
-        server_name: SERVER_NAME.to_owned(),
-        security: Security::Token,
-        roots: trusted.certificate_pem().into_bytes().into(),
-    };
-    (stub, target)
-}
-
+/// The proxies trust one authority, and another may have signed the bad control plane's certificate.
 #[track_caller]
 fn refuses_certificate(validity: Validity, trusted: &Authority, issuer: &Authority, kind: &str) {
-    let (bad, target) = with_certificate(validity, trusted, issuer);
-    let pair = Pair::with_bad(bad, |spec| {
-        spec.targets[0] = target;
-        spec.proxies.iter_mut().for_each(|(_, credentials)| credentials.token = Some("token".into()));
-    });
+    let mut spec = StubSpec::new(configuration());
+    spec.tls = Some(issuer.server(SERVER_NAME, validity).expect("a certificate"));
+    let pair = Pair::with_bad(start(spec), |spec| show_token(spec, "token", &trusted.certificate_pem()));
     let result = pair.finish_when_returned();
     assert_reported(&result, kind);
     assert_eq!(result.by_istiod[0].proxies.never, PROXIES);
