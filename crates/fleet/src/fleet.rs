@@ -357,8 +357,10 @@ impl Fleet {
         selection: Selection,
     ) -> ChangeId {
         let at = Instant::now();
-        let detail = if what == ChangeClass::Mesh { "change" } else { "action" };
-        self.shared.event(at, detail, kind.clone());
+        match what {
+            ChangeClass::Mesh => self.shared.change_event(at, &kind),
+            _ => self.shared.event(at, "action", kind.clone()),
+        }
         self.shared.set_trigger(&kind);
         let record =
             ChangeRecord { kind, what, objects, begun: at, written: None, failure: None, expected: 0 };

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 /// The timeline's events; more are left out, since a control plane that breaks each stream makes one per second.
 const MAX_EVENTS: usize = 2000;
+/// Kind of the event that is the beginning of a change of the mesh.
+const CHANGE: &str = "change";
 /// A wait looks at its condition at least this often, so that no missed signal can hold it up.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -130,6 +132,17 @@ impl Shared {
         self.add_event(FleetEvent { at: self.seconds(at), kind: kind.to_owned(), detail });
     }
 
+    /// Adds the beginning of a change to the timeline, once per second and kind: churn must not drive out what else happens.
+    pub(crate) fn change_event(&self, at: Instant, kind: &str) {
+        let mut events = lock(&self.events);
+        let at = self.seconds(at);
+        let is_known = |event: &FleetEvent| event.kind == CHANGE && event.detail == kind;
+        let is_recent = events.iter().rev().take_while(|event| at - event.at < 1.0).any(is_known);
+        if !is_recent && events.len() < MAX_EVENTS / 2 {
+            events.push(FleetEvent { at, kind: CHANGE.to_owned(), detail: kind.to_owned() });
+        }
+    }
+
     pub(crate) fn add_event(&self, event: FleetEvent) {
         let mut events = lock(&self.events);
         if events.len() < MAX_EVENTS {
@@ -148,4 +161,23 @@ impl Shared {
 /// A thread that panicked cannot have left a number half written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_leave_room_in_the_timeline() {
+        let shared = Shared::new(1);
+        let at = |ms| shared.started + Duration::from_millis(ms);
+        for ms in (0..4000).step_by(100) {
+            shared.change_event(at(ms), "churn");
+        }
+        shared.change_event(at(3950), "service-entry");
+        assert_eq!(shared.events().len(), 5);
+        (0..5000).for_each(|second| shared.change_event(at(second * 2000), "churn"));
+        shared.event(at(0), "all-connected", String::new());
+        assert_eq!(shared.events().len(), MAX_EVENTS / 2 + 1);
+    }
 }
