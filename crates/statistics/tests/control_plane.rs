@@ -183,6 +183,19 @@ fn what_runs_do_not_tell_is_said() {
         configuration_bytes(300.0, 600.0)
     ));
 
+    // A mesh of one size: it is answered for that size alone.
+    let fixed = FleetSweep {
+        fleet: "proxies: [200, 600], services: [300], pods: [1000], churn: [1/s, 6/s]",
+        ..quiet()
+    };
+    let run = fixed.run(1);
+    let answer = &ask(&question(), std::slice::from_ref(&run)).answers[0];
+    assert!(near(answer.cpu_cores, cores(4.0 * 400.0 * configuration_bytes(300.0, 1000.0))), "{answer:?}");
+    let result = ask(&ControlPlaneQuestion { services: 600, ..question() }, &[run]);
+    assert_eq!(kinds(&result), [ControlPlaneNoteKind::Unresolved]);
+    let detail = result.refusals[0].detail.as_deref().unwrap();
+    assert!(detail.contains("visible services did not vary: 300 in the trials, not 600"), "{detail}");
+
     // No churn: what a change costs was not measured, memory was.
     let still =
         FleetSweep { fleet: "proxies: [200, 600], services: [100, 400], pods: [600, 1500]", ..quiet() };

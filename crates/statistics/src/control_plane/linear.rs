@@ -32,6 +32,8 @@ pub(super) struct Observation {
 pub(super) struct Terms {
     pub unit: &'static str,
     pub variables: &'static [&'static str],
+    /// The constant alone is no law.
+    pub needs_slope: bool,
 }
 
 /// A fitted law.
@@ -59,7 +61,7 @@ impl FittedLaw {
         }
         let rows = weighted(observations);
         let (kept, confounded) = select(&rows, terms.variables.len() + 1);
-        if kept.len() < 2 {
+        if terms.needs_slope && kept.len() < 2 {
             let variables = terms.variables.join(" and ");
             return Err(format!("{variables} did not vary: a slope needs trials at two values"));
         }
@@ -104,6 +106,9 @@ impl FittedLaw {
                 let name = self.terms.variables[column - 1];
                 let others: Vec<&str> =
                     self.kept.iter().skip(1).map(|kept| self.terms.variables[kept - 1]).collect();
+                if others.is_empty() {
+                    return Err(format!("{name} did not vary: {dependent:.0} in the trials, not {asked:.0}"));
+                }
                 return Err(format!(
                     "the trials do not tell {name} from {}: in them it would be {dependent:.0} here, not {asked:.0}; vary it by itself",
                     others.join(" and ")

@@ -33,11 +33,17 @@ const VARIABLES: [&str; 9] = [
     "fleet.connect-rate",
 ];
 
-const CONFIGURATION: Terms = Terms { unit: "bytes", variables: &["visible services", "visible pods"] };
-const CONNECTING: Terms = Terms { unit: "CPU seconds", variables: &["bytes of first configurations"] };
-const CHANGING: Terms =
-    Terms { unit: "cores", variables: &["changes/s × affected proxies × configuration bytes"] };
-const MEMORY: Terms = Terms { unit: "bytes", variables: &["proxies × configuration bytes", "services"] };
+const CONFIGURATION: Terms =
+    Terms { unit: "bytes", variables: &["visible services", "visible pods"], needs_slope: false };
+const CONNECTING: Terms =
+    Terms { unit: "CPU seconds", variables: &["bytes of first configurations"], needs_slope: true };
+const CHANGING: Terms = Terms {
+    unit: "cores",
+    variables: &["changes/s × affected proxies × configuration bytes"],
+    needs_slope: true,
+};
+const MEMORY: Terms =
+    Terms { unit: "bytes", variables: &["proxies × configuration bytes", "services"], needs_slope: true };
 
 /// One trial, in the terms of the laws.
 #[derive(Clone, Debug)]
