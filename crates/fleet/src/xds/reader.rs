@@ -23,7 +23,6 @@ pub(super) struct Incoming {
 struct Resource {
     name: Option<NameId>,
     version: Option<NameId>,
-    inner_name: Option<NameId>,
     is_cluster_with_endpoints: bool,
     endpoints_name: Option<NameId>,
     endpoints_elsewhere: bool,
@@ -95,7 +94,7 @@ impl Visit<'_> {
         self.contents.resources = self.contents.resources.saturating_add(1);
         let resource = std::mem::take(self.resource);
         let has_names = self.contents.resource_type.is_none_or(ResourceType::has_names);
-        let name = resource.name.or(resource.inner_name).filter(|name| *name != EMPTY);
+        let name = resource.name.filter(|name| *name != EMPTY);
         if resource.is_broken {
             self.contents.violate(Violation::UndecodableResource);
         } else if name.is_none() && has_names {
@@ -177,7 +176,10 @@ impl Visitor for Visit<'_> {
             }
             Slot::WrapperName => self.resource.name = self.intern(text),
             Slot::WrapperVersion => self.resource.version = self.intern(text),
-            Slot::Name => self.resource.inner_name = self.intern(text),
+            // The delta variant has names around resources.
+            Slot::Name if self.reading.variant == XdsVariant::StateOfTheWorld => {
+                self.resource.name = self.intern(text);
+            }
             Slot::EndpointsName => self.resource.endpoints_name = self.intern(text),
             Slot::RoutesName | Slot::SecretName => self.resource.target = self.intern(text),
             Slot::FilterName => self.resource.filter_name = self.intern(text),
