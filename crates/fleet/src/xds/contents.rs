@@ -1,4 +1,4 @@
-//! What a response brings, in names.
+//! Names that a response brings.
 
 use super::event::Violation;
 use super::holding::{Entry, Reference};
@@ -8,7 +8,7 @@ use super::resource_type::ResourceType;
 use super::scan::Scan;
 use super::subscription::Subscription;
 
-/// What a response brings.
+/// Names and versions that a response brings, and its faults.
 pub(super) struct Contents {
     /// Length of its body.
     pub(super) bytes: u64,

@@ -1,4 +1,4 @@
-//! What a session reports.
+//! Reports of a session.
 
 use super::marks::MarkId;
 use super::resource_type::ResourceType;
@@ -26,7 +26,7 @@ pub enum Event {
     },
     /// The control plane violated the protocol.
     Violation {
-        /// How.
+        /// Kind of violation.
         kind: Violation,
         /// In which type, where it is known.
         resource_type: Option<ResourceType>,

@@ -1,4 +1,4 @@
-//! Which resources of a type a proxy holds, and what they name. Proxies that hold the same share one [`Holding`]: the
+//! Resources that a proxy holds of a type, and the names in them. Proxies that hold the same share one [`Holding`]: the
 //! sidecars of a namespace differ in few names.
 
 use super::names::{NameId, Names};
@@ -6,7 +6,7 @@ use super::resource_type::ResourceType;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 
-/// What sessions of one thread share: names, and what they hold.
+/// Names and holdings, shared by the sessions of a thread.
 #[derive(Debug, Default)]
 pub struct Store {
     pub(super) names: Names,
@@ -91,7 +91,7 @@ pub(super) struct Reference {
     pub(super) target: NameId,
 }
 
-/// What a response changes.
+/// Changes by a response.
 pub(super) struct Update<'a> {
     /// Added and changed, sorted by name, each once.
     pub(super) entries: &'a [Entry],

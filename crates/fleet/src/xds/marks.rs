@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Mark {
     /// Type of the resources that are searched.
     pub resource_type: ResourceType,
-    /// Whether the change brings the content or takes it away.
+    /// The change brings the content or takes it away.
     pub presence: Presence,
     /// Only resources with this name or with a name that ends so. Absent: any.
     pub resource: Option<String>,
@@ -19,7 +19,7 @@ pub struct Mark {
     pub needle: Vec<u8>,
 }
 
-/// Whether content is to be there.
+/// Expected state of the content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Presence {
     /// It arrives when a resource with the content does.

@@ -1,4 +1,4 @@
-//! What a simulated proxy is.
+//! Identity of a simulated proxy.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ pub use experiment::settings::fleet::{ProxyKind, XdsVariant};
 /// A proxy's identity, as it tells the control plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProxySpec {
-    /// What it subscribes to.
+    /// Kind of proxy, which decides the subscriptions.
     pub kind: ProxyKind,
     /// Name of its pod.
     pub name: String,

@@ -62,7 +62,7 @@ impl Incoming {
     }
 }
 
-/// What reading needs of its surroundings.
+/// Surroundings of a reader.
 pub(super) struct Reading<'a> {
     pub(super) variant: XdsVariant,
     pub(super) names: &'a mut Names,

@@ -11,7 +11,7 @@ const MAX_SEPARATE_SEARCHES: usize = 8;
 /// The marks of a type that a session expects, and where they were found.
 pub(super) struct Scan {
     wanted: Vec<Wanted>,
-    /// Where there are many.
+    /// Present if many marks are wanted.
     searcher: Option<Arc<Searcher>>,
     /// Length of the longest needle.
     longest: usize,

@@ -39,7 +39,7 @@ pub(super) static RESPONSE: Schema = Schema(&[
     (5, Step::Text(Nonce)),
 ]);
 
-/// What is read of a resource. Of most it is the name, which the state-of-the-world variant has nowhere else.
+/// Fields that are read of a resource. Of most it is the name, which the state-of-the-world variant has nowhere else.
 pub(super) fn of_resource(resource_type: ResourceType) -> &'static Schema {
     match resource_type {
         ResourceType::Clusters => &CLUSTER,

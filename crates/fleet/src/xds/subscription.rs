@@ -1,4 +1,4 @@
-//! What a session knows of one type of resource.
+//! State of a session for one type of resource.
 
 use super::holding::Holding;
 use super::names::NameId;

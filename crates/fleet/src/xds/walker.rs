@@ -7,7 +7,7 @@
 /// The fields of a message that are read, by number.
 pub(super) struct Schema(pub(super) &'static [(u32, Step)]);
 
-/// How a field is read.
+/// Treatment of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     /// A message with fields of interest.
@@ -24,7 +24,7 @@ pub(super) enum Step {
     Present(Slot),
 }
 
-/// What a field means to the visitor.
+/// Meaning of a field to the visitor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Slot {
     /// Version of a response.

@@ -20,7 +20,7 @@ use super::resource_type::ResourceType;
 use super::subscription::Subscription;
 use std::sync::Arc;
 
-/// What the sessions of a thread share while one of them receives.
+/// Shared state of a thread's sessions, lent to the one that receives.
 pub struct Receiver<'a> {
     /// Names and holdings.
     pub store: &'a mut Store,
@@ -69,7 +69,7 @@ impl Session {
         }
     }
 
-    /// Who it is.
+    /// The proxy's identity.
     #[must_use]
     pub fn spec(&self) -> &Arc<ProxySpec> {
         &self.spec
@@ -88,7 +88,7 @@ impl Session {
         self.is_complete
     }
 
-    /// What a session that is not complete waits for: a type and, of types with names, the first name.
+    /// The first thing that an incomplete session waits for: a type and, of types with names, the first name.
     #[must_use]
     pub fn missing(&self, store: &Store) -> Option<(ResourceType, Option<String>)> {
         let missing = self.subscriptions.iter().find(|subscription| !subscription.is_settled())?;

@@ -102,7 +102,7 @@ impl Session {
             && self.subscription(ResourceType::Endpoints).is_none_or(Subscription::holds_all)
     }
 
-    /// What waited for warm clusters: the subscription to listeners, and acknowledgements of clusters.
+    /// Sends all that waited for warm clusters: the subscription to listeners, and acknowledgements of clusters.
     fn warm(&mut self, store: &Store, out: &mut Outbox) {
         if !self.clusters_are_warm() {
             return;

@@ -1,4 +1,4 @@
-//! What gateways and waypoints read of listeners and clusters.
+//! Names that gateways and waypoints read in listeners and clusters.
 
 use super::messages::{
     Any, ApiListener, Cluster, CombinedValidationContext, CommonTlsContext, EdsClusterConfig,

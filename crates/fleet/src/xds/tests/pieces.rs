@@ -1,4 +1,4 @@
-//! How a message is cut into pieces changes nothing.
+//! Messages in pieces: the cut changes nothing.
 
 use super::messages::{FilterChain, Listener};
 use super::play::{

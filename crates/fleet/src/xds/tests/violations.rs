@@ -1,4 +1,4 @@
-//! What a control plane can do wrong.
+//! Violations by a control plane.
 
 use super::messages::{Any, DeltaDiscoveryResponse, Resource};
 use super::play::{
