@@ -33,6 +33,9 @@ const VARIABLES: [&str; 9] = [
     "fleet.connect-rate",
 ];
 
+/// The event of a fleet whose proxies all have their first configuration.
+const ALL_COMPLETE: &str = "all-complete";
+
 const CONFIGURATION: Terms =
     Terms { unit: "bytes", variables: &["visible services", "visible pods"], needs_slope: false };
 const CONNECTING: Terms =
@@ -213,7 +216,7 @@ fn measured(trial: &TrialRecord, settings: &FleetSettings, cell: usize) -> Optio
     let fleet = trial.fleet()?;
     let visible = visible_share(settings);
     // Where a proxy was never complete, the time after it is not known.
-    let rest_s = fleet.first_configuration_us.max.map_or(0.0, |last_us| fleet.duration_s - last_us / 1e6);
+    let rest_s = complete_s(fleet).map_or(0.0, |complete_s| fleet.duration_s - complete_s);
     let (cpu_s, connecting_cpu_s) =
         (fleet.of_istiods(|istiod| istiod.cpu_s), fleet.of_istiods(|istiod| istiod.cpu_connecting_s));
     let cores = cpu_s.zip(connecting_cpu_s).filter(|_| rest_s > 0.0 && has_changes_alone(fleet));
@@ -233,6 +236,13 @@ fn measured(trial: &TrialRecord, settings: &FleetSettings, cell: usize) -> Optio
         memory_bytes: fleet
             .of_istiods(|istiod| istiod.memory_peak_bytes.or(istiod.memory_bytes).map(|bytes| bytes as f64)),
     })
+}
+
+/// When every proxy had its first configuration, seconds from the start. Connections that istiod refused and that were made again
+/// never had one, so that the distribution over connections may have no greatest value.
+fn complete_s(fleet: &FleetResult) -> Option<f64> {
+    let event = fleet.events.iter().find(|event| event.kind == ALL_COMPLETE);
+    event.map(|event| event.at).or_else(|| Some(fleet.first_configuration_us.max? / 1e6))
 }
 
 /// The share of the mesh that a proxy is told of. Scoping is of sidecars alone.

@@ -1,8 +1,8 @@
 //! Runs of fleets whose control plane costs what known laws say, with noise.
 
 use experiment::schema::{
-    ComponentVersion, ControlPlaneFigures, DriverRecord, FleetChange, FleetProxies, FleetResult, FleetSecond,
-    HistogramSummary, Host, PathProof, TRIAL_SCHEMA, TrialRecord, Verdict,
+    ComponentVersion, ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetProxies, FleetResult,
+    FleetSecond, HistogramSummary, Host, PathProof, TRIAL_SCHEMA, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Plan, PlannedTrial};
 use rand::rngs::StdRng;
@@ -111,9 +111,14 @@ impl FleetSweep {
             },
             first_configuration_us: HistogramSummary {
                 count: fleet.proxies as u64,
-                max: Some(CONNECTING_S * 1e6),
+                censored: 3,
                 ..HistogramSummary::default()
             },
+            events: vec![FleetEvent {
+                at: CONNECTING_S,
+                kind: "all-complete".to_owned(),
+                ..FleetEvent::default()
+            }],
             changes: vec![FleetChange {
                 kind: "churn".to_owned(),
                 made: 10,
