@@ -22,6 +22,7 @@ use std::net::Ipv4Addr;
 /// Endpoints of one EndpointSlice.
 const MAX_ENDPOINTS: usize = 1000;
 const EXTERNAL_PORT: u16 = 443;
+const WAYPOINT_CLASS: &str = "istio-waypoint";
 
 /// An endless sequence of changes, the same for a seed. It follows the mesh as the changes make it: each is to be performed
 /// before the next. Marks have a number that no other change of the sequence has.
@@ -217,14 +218,23 @@ impl Changes {
         Ok(self.addition(ChangeKind::ServiceEntry, vec![entry], effect))
     }
 
-    /// Denies an account that nobody has.
+    /// Denies an account that nobody has. Policies without a target do not reach waypoints, which get one of their own.
     fn policy_added(&mut self, mark: &str) -> Change {
         let principal = format!("{TRUST_DOMAIN}/ns/{PROXY_NAMESPACE}/sa/{mark}");
         let rules = json!([{"from": [{"source": {"principals": [principal]}}]}]);
         let spec = json!({"action": "DENY", "rules": rules});
-        let mut policy = object(POLICY_API, "AuthorizationPolicy", (SYSTEM_NAMESPACE, mark), &spec);
-        self.population.label(&mut policy);
-        self.addition(ChangeKind::RootPolicy, vec![policy], Effect::RootPolicy { name: mark, mark })
+        let mut policies = vec![object(POLICY_API, "AuthorizationPolicy", (SYSTEM_NAMESPACE, mark), &spec)];
+        if self.audience.has(ProxyKind::Waypoint) {
+            let name = format!("{mark}-waypoints");
+            let class =
+                json!({"group": "gateway.networking.k8s.io", "kind": "GatewayClass", "name": WAYPOINT_CLASS});
+            let mut of_waypoints =
+                object(POLICY_API, "AuthorizationPolicy", (SYSTEM_NAMESPACE, &name), &spec);
+            of_waypoints["spec"]["targetRefs"] = json!([class]);
+            policies.push(of_waypoints);
+        }
+        policies.iter_mut().for_each(|policy| self.population.label(policy));
+        self.addition(ChangeKind::RootPolicy, policies, Effect::RootPolicy { name: mark, mark })
     }
 
     fn route_changed(&mut self, mark: &str) -> Result<Change> {

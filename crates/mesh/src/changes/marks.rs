@@ -182,8 +182,9 @@ fn of_waypoint(effect: Effect<'_>) -> Option<Content> {
         Effect::Subset { service, mark } => {
             ("cds", cluster(PORT.port, &format!("http/{mark}"), &service.host()), mark.into())
         }
-        Effect::Route { mark, .. } => ("lds", "main_internal".to_owned(), mark.into()),
-        Effect::RootPolicy { mark, .. } => ("lds", "connect_terminate".to_owned(), mark.into()),
+        Effect::Route { mark, .. } | Effect::RootPolicy { mark, .. } => {
+            ("lds", "main_internal".to_owned(), mark.into())
+        }
         Effect::GatewayRoute { .. } => return None,
     })
 }

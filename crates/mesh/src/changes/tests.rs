@@ -133,6 +133,18 @@ fn marks_are_what_istiod_sends() {
 }
 
 #[test]
+fn root_policy_has_a_second_object_for_waypoints() {
+    let policies = |kinds| {
+        let change = Changes::new(&population(kinds, |_| ()), 1).next(ChangeKind::RootPolicy).unwrap();
+        change.writes.iter().filter_map(written).cloned().collect::<Vec<Value>>()
+    };
+    assert!(matches!(&policies("sidecar")[..], [policy] if policy["spec"]["targetRefs"].is_null()));
+    let both = policies("waypoint=4,sidecar");
+    assert_eq!(both[1]["spec"]["targetRefs"][0]["kind"], "GatewayClass");
+    assert_eq!(both[0]["spec"]["rules"], both[1]["spec"]["rules"]);
+}
+
+#[test]
 fn scope_limits_changes_to_namespaces_that_have_proxies() {
     let population = population("sidecar", |settings| {
         settings.scope = true;

@@ -33,7 +33,7 @@ impl ApiClient {
         Ok(self.get(&map)?.is_some())
     }
 
-    /// Objects of a kind with this label in all namespaces; absent where the API has no such kind.
+    /// Objects of a kind with this label in all namespaces; absent where the API has no such kind, or does not show it.
     pub fn list_labelled(
         &self,
         (api_version, kind): Kind,
@@ -51,7 +51,7 @@ impl ApiClient {
             let request =
                 ApiRequest::new(format!("list objects of kind {kind} with the label {}", label.0), request)?;
             let response = match self.send_within(PAGE_TIMEOUT, request) {
-                Err(ApiError { code: Some(404), .. }) => return Ok(None),
+                Err(ApiError { code: Some(403 | 404), .. }) => return Ok(None),
                 response => response?,
             };
             let mut page: Value = parse(&response)?;
