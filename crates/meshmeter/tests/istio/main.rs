@@ -18,6 +18,7 @@ mod estate;
 mod exchange;
 mod extensions;
 mod extra;
+mod fleet_changes;
 mod graph;
 mod ingress;
 mod kept;
@@ -144,6 +145,10 @@ const EVERYWHERE: &[(&str, Case)] = &[
     ("every_filter_acts_at_a_static_gateway", scenarios::every_filter_acts_at_a_static_gateway),
     ("every_filter_acts_at_the_ingress_gateway", scenarios::every_filter_acts_at_the_ingress_gateway),
     ("filters_read_http2", scenarios::filters_read_http2),
+    (
+        "every_change_arrives_at_every_kind_of_proxy",
+        fleet_changes::every_change_arrives_at_every_kind_of_proxy,
+    ),
 ];
 
 const WITH_ZTUNNEL: &[(&str, Case)] = &[
