@@ -186,7 +186,8 @@ impl Core {
 
     fn completed(&mut self, proxy: &Proxy, began: Instant, at: Instant, shared: &Shared) {
         proxy.phase.set(Phase::Complete);
-        self.figures[proxy.target].first_configuration.record(at.saturating_duration_since(began));
+        let since = proxy.connecting_since.take().unwrap_or(began);
+        self.figures[proxy.target].first_configuration.record(at.saturating_duration_since(since));
         self.losses.recovered(proxy.place, at.saturating_duration_since(shared.started));
         if shared.counters.complete.fetch_add(1, Relaxed) + 1 == shared.wanted {
             shared.event(at, "all-complete", String::new());
@@ -218,8 +219,7 @@ impl Core {
         proxy.session.borrow_mut().disconnected(&mut self.store);
         match phase {
             Phase::Complete => _ = shared.counters.complete.fetch_sub(1, Relaxed),
-            Phase::Connected => self.figures[proxy.target].incomplete_connections += 1,
-            Phase::Down => {}
+            Phase::Connected | Phase::Down => {}
         }
         if phase != Phase::Down {
             shared.counters.connected.fetch_sub(1, Relaxed);

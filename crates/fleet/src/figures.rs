@@ -32,8 +32,6 @@ pub(crate) struct Figures {
     pub(crate) acknowledgements: u64,
     /// Violations and endings, by kind.
     pub(crate) violations: BTreeMap<&'static str, u64>,
-    /// Connections that ended without a complete configuration.
-    pub(crate) incomplete_connections: u64,
 }
 
 impl Figures {
@@ -76,7 +74,6 @@ impl Figures {
         }
         self.rejections += other.rejections;
         self.acknowledgements += other.acknowledgements;
-        self.incomplete_connections += other.incomplete_connections;
         for (kind, count) in &other.violations {
             *self.violations.entry(kind).or_default() += count;
         }

@@ -51,6 +51,8 @@ pub(crate) struct Proxy {
     source: Option<IpAddr>,
     pub(crate) session: RefCell<Session>,
     pub(crate) phase: Cell<Phase>,
+    /// Start of the first attempt since it last had a complete configuration; absent while it has one.
+    pub(crate) connecting_since: Cell<Option<std::time::Instant>>,
     /// It stays away until it is restored.
     pub(crate) cut_off: Cell<bool>,
     /// Its connection is to end.
@@ -70,6 +72,7 @@ impl Proxy {
             source: link.source,
             session: RefCell::new(session),
             phase: Cell::new(Phase::Down),
+            connecting_since: Cell::new(None),
             cut_off: Cell::new(false),
             ordered: Cell::new(false),
             waker: RefCell::new(None),
@@ -124,7 +127,9 @@ pub(crate) async fn live(worker: Rc<Worker>, place: usize, start: Instant) {
         }
         let ended = connection(&worker, proxy, attempt, &mut backoff).await;
         worker.ended(proxy, &ended);
-        if let Ended::By(_) = ended {
+        if let Ended::Ordered = ended {
+            proxy.connecting_since.set(None);
+        } else {
             let next = Instant::now() + backoff.next();
             proxy.unless_ordered(Box::pin(sleep_until(next))).await;
         }
@@ -134,6 +139,7 @@ pub(crate) async fn live(worker: Rc<Worker>, place: usize, start: Instant) {
 /// One connection, from its first packet to its end.
 async fn connection(worker: &Worker, proxy: &Proxy, attempt: usize, backoff: &mut Backoff) -> Ended {
     let began = std::time::Instant::now();
+    proxy.connecting_since.set(proxy.connecting_since.get().or(Some(began)));
     let target = worker.target_for(proxy, attempt);
     match proxy.unless_ordered(Box::pin(open_link(worker, proxy, &target))).await {
         None => Ended::Ordered,

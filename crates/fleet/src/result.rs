@@ -219,10 +219,10 @@ fn states(ending: &Ending, target: Option<usize>) -> impl Iterator<Item = &Final
     all.filter(move |state| target.is_none_or(|target| target == state.link / ending.proxies.len()))
 }
 
-/// Connections that ended, or were open at the end, without a complete configuration rank above all times.
+/// Attempts that fail count until one succeeds. Proxies without a complete configuration at the end rank above all times.
 fn first_configuration(ending: &Ending, target: Option<usize>, figures: &Figures) -> HistogramSummary {
-    let open = states(ending, target).filter(|state| state.connected && !state.complete).count();
-    figures.first_configuration.summary_with(figures.incomplete_connections + open as u64)
+    let incomplete = states(ending, target).filter(|state| !state.complete).count();
+    figures.first_configuration.summary_with(incomplete as u64)
 }
 
 fn proxies(ending: &Ending, target: Option<usize>) -> FleetProxies {
