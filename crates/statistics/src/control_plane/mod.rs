@@ -257,9 +257,12 @@ fn arrivals(fleet: &FleetResult) -> f64 {
     made.map(|change| change.expected as f64).sum()
 }
 
-/// Whether no proxy lost its connection: what it costs to connect again is in no term of the law.
+/// Whether no proxy lost its connection once all were complete: what it costs to connect again is in no term of the law.
+/// Connections that istiod refused before are part of the first configurations.
 fn has_changes_alone(fleet: &FleetResult) -> bool {
-    fleet.cut_off.is_empty() && fleet.control_plane.iter().all(|figures| figures.restarts == 0)
+    let complete_s = complete_s(fleet).unwrap_or(0.0);
+    let mut istiods = fleet.control_plane.iter().filter(|figures| figures.is_istiod());
+    fleet.cut_off.iter().all(|outage| outage.at <= complete_s) && istiods.all(|figures| figures.restarts == 0)
 }
 
 /// Bytes that a proxy received until all had their first configuration.

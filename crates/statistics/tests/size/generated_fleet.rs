@@ -1,8 +1,8 @@
 //! Runs of fleets whose control plane costs what known laws say, with noise.
 
 use experiment::schema::{
-    ComponentVersion, ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetProxies, FleetResult,
-    FleetSecond, HistogramSummary, Host, PathProof, TRIAL_SCHEMA, TrialRecord, Verdict,
+    ComponentVersion, ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetOutage, FleetProxies,
+    FleetResult, FleetSecond, HistogramSummary, Host, PathProof, TRIAL_SCHEMA, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Plan, PlannedTrial};
 use rand::rngs::StdRng;
@@ -126,6 +126,8 @@ impl FleetSweep {
                 reached: arrivals.round() as u64,
                 ..FleetChange::default()
             }],
+            // A connection that istiod refused at first.
+            cut_off: vec![FleetOutage { at: 1.0, proxies: 3, ..FleetOutage::default() }],
             series: vec![
                 second(0.0, 0.0, proxies * bytes / 2.0),
                 second(1.0, proxies, proxies * bytes / 2.0),
