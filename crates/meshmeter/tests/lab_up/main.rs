@@ -7,6 +7,7 @@
 
 #[path = "../command/mod.rs"]
 mod command;
+mod fleet;
 mod held;
 mod istio;
 #[path = "../../../lab/tests/arrangement/last_lines.rs"]

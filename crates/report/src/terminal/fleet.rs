@@ -15,6 +15,8 @@ use std::fmt::Write as _;
 
 /// Shown where a percentile falls among proxies that were never reached.
 const NEVER: &str = "never";
+/// Names of an outage; the result has more.
+const SHOWN_NAMES: usize = 3;
 
 /// The result as text, ending with a line break.
 #[must_use]
@@ -218,10 +220,8 @@ fn shortfalls(result: &FleetResult, options: Options) -> Vec<String> {
     }
     sentences.extend(result.cut_off.iter().map(outage));
     for (kind, count) in &result.violations {
-        sentences.push(format!(
-            "{} by istiod or the network: {kind}.",
-            format::counted(*count, "violation", "violations")
-        ));
+        let streams = format::counted(*count, "broken stream or violation", "broken streams or violations");
+        sentences.push(format!("{streams} of the protocol: {kind}."));
     }
     sentences.iter().flat_map(|sentence| wrapped(sentence, options)).collect()
 }
@@ -240,7 +240,7 @@ fn outage(outage: &FleetOutage) -> String {
         outage.cause,
         format::duration(outage.at),
         format::counted(outage.proxies, "proxy", "proxies"),
-        named(&outage.names, outage.proxies)
+        named(&outage.names[..outage.names.len().min(SHOWN_NAMES)], outage.proxies)
     )
 }
 

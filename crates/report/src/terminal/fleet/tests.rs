@@ -127,7 +127,7 @@ fn shortfalls_are_sentences_that_name_the_proxies() {
         "NOT VALID: not-converged: 2 proxies",
         "Not converged: service-1-1.fleet-1 and 1 more.",
         "istiod-restart at 7 s failed: only a lab can restart istiod",
-        "1 violation by istiod or the network: wrong nonce.",
+        "1 broken stream or violation of the protocol: wrong nonce.",
         "No figures of istiod: connection refused",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");
