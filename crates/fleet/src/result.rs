@@ -70,6 +70,7 @@ pub(crate) fn assemble(mut ending: Ending) -> FleetResult {
         violations: all.violations_by_name(),
         cut_off: all_outages(&mut ending, &outcomes),
         by_istiod: by_istiod(&ending, &per_target, &convergence, &triggers),
+        witnesses: Vec::new(),
         events: ending.shared.events(),
         series: std::mem::take(&mut ending.samples.series),
         proxies,

@@ -21,6 +21,8 @@ pub const TOKEN_AUDIENCE: &str = "istio-ca";
 pub const ADMIN_PORT: u16 = 15000;
 /// Status and merged metrics of pilot-agent, and metrics of ztunnel.
 pub const STATUS_PORT: u16 = 15020;
+/// Statistics of an Envoy, for Prometheus.
+pub const STATISTICS_PORT: u16 = 15090;
 pub const READINESS_PORT: u16 = 15021;
 /// HBONE: mutual TLS with HTTP/2 CONNECT inside, between ztunnels and waypoints.
 pub const HBONE_PORT: u16 = 15008;

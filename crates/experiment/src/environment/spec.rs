@@ -51,6 +51,11 @@ impl DeploymentSpec {
     #[must_use]
     pub fn parts(&self) -> ModeParts {
         let parts = self.mode.parts(self.mesh);
+        if self.mode == Mode::ControlPlane && self.topology.workloads.iter().any(|workload| workload.in_mesh)
+        {
+            // Witnesses.
+            return Mode::Sidecar.parts(self.mesh);
+        }
         let is_direct = self.ingress.scenario == Scenario::Direct && parts.entry != Entry::Direct;
         if is_direct { Mode::None.parts(self.mesh) } else { parts }
     }

@@ -37,7 +37,7 @@ const LISTS: [&str; 9] = [
 ];
 
 /// Keys that hold for the whole run, a section's with a point at its end, and why they are not factors.
-const SINGLE: [(&str, &str); 24] = [
+const SINGLE: [(&str, &str); 25] = [
     ("name", "an experiment has one name"),
     ("question", "an experiment asks one question"),
     ("mesh", "runs of different meshes are compared by `meshmeter compare`"),
@@ -54,6 +54,7 @@ const SINGLE: [(&str, &str); 24] = [
     ("fleet.between", "all trials are measured alike"),
     ("fleet.duration", "all trials are measured alike"),
     ("fleet.settle", "all trials are measured alike"),
+    ("fleet.witnesses", "all trials are measured alike"),
     ("fleet.threads", "all trials are measured by the same fleet"),
     ("istio.wasm", "it names a file: runs with different files are compared by `meshmeter compare`"),
     ("istio.extra", "it names a file: runs with different files are compared by `meshmeter compare`"),

@@ -20,6 +20,8 @@ const MAX_PROXIES: usize = 100_000;
 const MAX_OBJECTS: usize = 100_000;
 const MAX_CHANGES: usize = 1_000;
 const MAX_THREADS: usize = 256;
+/// Real sidecars, of some 50 MB each.
+const MAX_WITNESSES: usize = 20;
 /// A lab's API takes no more.
 const MAX_CHURN_PODS_PER_S: f64 = 1_000.0;
 const MAX_SETTLE: Duration = Duration::from_secs(3600);
@@ -95,6 +97,7 @@ fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
         policies: number("policies", defaults.policies, 0, MAX_OBJECTS)?,
         scope: switch("scope")?,
         on_demand: switch("on-demand")?,
+        witnesses: number("witnesses", 0, 0, MAX_WITNESSES)?,
         churn: section.field("churn")?.map_or(Ok(Churn::None), |field| churn(&field))?,
         changes: section.field("changes")?.map_or(Ok(defaults_of().changes), |field| changes(&field))?,
         between: span(section, "between", defaults.between, MAX_SETTLE)?,

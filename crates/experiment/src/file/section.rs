@@ -76,6 +76,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 18]> = LazyLock::new(|| {
                 "policies",
                 "scope",
                 "on-demand",
+                "witnesses",
                 "churn",
                 "changes",
                 "between",

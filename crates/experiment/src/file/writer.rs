@@ -104,6 +104,8 @@ struct FleetView {
     scope: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     on_demand: bool,
+    #[serde(skip_serializing_if = "is_zero")]
+    witnesses: usize,
     churn: String,
     changes: Vec<String>,
     between: TimeSpan,
@@ -113,6 +115,11 @@ struct FleetView {
     connect_rate: Option<Number>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<usize>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl FleetView {
@@ -131,6 +138,7 @@ impl FleetView {
             policies: fleet.policies,
             scope: fleet.scope,
             on_demand: fleet.on_demand,
+            witnesses: fleet.witnesses,
             churn: fleet.churn.to_string(),
             changes: fleet.changes.iter().map(ToString::to_string).collect(),
             between: TimeSpan(fleet.between),

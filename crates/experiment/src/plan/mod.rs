@@ -130,6 +130,9 @@ fn specs(experiment: &Experiment) -> Vec<DeploymentSpec> {
             experiment.client_cpu_limit_cores,
         );
         let mut made = made.expect("the reader of the experiment made this topology before");
+        if let Some(fleet) = experiment.fleet.as_ref().filter(|_| *mode == Mode::ControlPlane) {
+            made = crate::topology::fleet(fleet.witnesses);
+        }
         made.set_generators(experiment.load.generators);
         let topology = topologies.iter().find(|other| ***other == made).cloned().unwrap_or_else(|| {
             topologies.push(Arc::new(made));

@@ -54,6 +54,9 @@ pub struct FleetResult {
     /// Proxies that were cut off and what became of them; empty where none was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cut_off: Vec<FleetOutage>,
+    /// Changes as real Envoys beside the fleet saw them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub witnesses: Vec<FleetWitness>,
     /// What happened when, for a timeline; seconds from the start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<FleetEvent>,
@@ -182,6 +185,23 @@ pub struct FleetOutage {
     pub names: Vec<String>,
     /// From being cut off to complete again, per proxy; those that never were rank above all values.
     pub recovery_us: HistogramSummary,
+}
+
+/// A change as a real Envoy saw it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetWitness {
+    /// Address of the Envoy's statistics.
+    pub name: String,
+    /// Kind of the change.
+    pub kind: String,
+    /// [`FleetChange::at`] of the change.
+    pub at: f64,
+    /// From the acknowledgement of the change to the Envoy's own `update_time`, which has whole milliseconds; absent if it
+    /// shows none since the change.
+    pub updated_us: Option<f64>,
+    /// By how much that is later than the last proxy of the fleet, or (negative) earlier than the first; 0 between them.
+    pub difference_us: Option<f64>,
 }
 
 /// An event of the timeline.

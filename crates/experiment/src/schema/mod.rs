@@ -70,7 +70,8 @@ pub use figure::{Figure, Figures};
 pub use finding::{Finding, FindingKind, FindingVerdict};
 pub use fleet::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOfIstiod, FleetOutage,
-    FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, ReportedHistogram,
+    FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness,
+    ReportedHistogram,
 };
 pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
 pub use fleet_summary::{FleetChangeSummary, FleetOutageSummary, FleetPushSummary, FleetSummary, FleetTimes};

@@ -404,6 +404,8 @@ pub struct FleetSettings {
     pub scope: bool,
     /// Ztunnels ask for addresses only as they need them.
     pub on_demand: bool,
+    /// Real sidecars that stand beside the fleet, so that its times can be compared with theirs.
+    pub witnesses: usize,
     /// Pods that are replaced all the time.
     pub churn: Churn,
     /// Changes that are made and timed, in this order.
@@ -437,6 +439,7 @@ impl Default for FleetSettings {
             policies: 0,
             scope: false,
             on_demand: false,
+            witnesses: 0,
             churn: Churn::None,
             changes: vec![
                 change(ChangeKind::EndpointAdded, 5),

@@ -4,23 +4,27 @@
 use super::{DriverPlacement, Resources, Runs, Topology, Workload};
 use crate::protocol::Protocol;
 
+/// Name of the workload of real sidecars.
+pub const WITNESS: &str = "witness";
 /// Name of the fleet's pod and of its driver.
 pub const FLEET: &str = "fleet";
 
-/// A pod for the fleet, outside the mesh.
+/// A pod for the fleet, outside the mesh, and pods with real sidecars in it.
 #[must_use]
-pub fn fleet() -> Topology {
+pub fn fleet(witnesses: usize) -> Topology {
+    let workload = |name: &str, replicas: usize, in_mesh: bool| Workload {
+        name: name.to_owned(),
+        namespace: String::new(),
+        replicas,
+        protocol: Protocol::default(),
+        resources: Resources::default(),
+        runs: Runs::Drivers,
+        in_mesh,
+    };
+    let witnesses = (witnesses > 0).then(|| workload(WITNESS, witnesses, true));
     Topology {
         name: FLEET.to_owned(),
-        workloads: vec![Workload {
-            name: FLEET.to_owned(),
-            namespace: String::new(),
-            replicas: 1,
-            protocol: Protocol::default(),
-            resources: Resources::default(),
-            runs: Runs::Drivers,
-            in_mesh: false,
-        }],
+        workloads: [workload(FLEET, 1, false)].into_iter().chain(witnesses).collect(),
         calls: Vec::new(),
         // It connects to the control plane, which is no workload.
         drivers: vec![DriverPlacement { name: FLEET.to_owned(), at: 0, target: 0, endpoint: String::new() }],

@@ -80,7 +80,7 @@ impl TopologySettings {
         client_cpu_limit_cores: Option<f64>,
     ) -> Result<Topology, String> {
         if mode == Mode::ControlPlane {
-            return Ok(fleet());
+            return Ok(fleet(0));
         }
         match &self.source {
             TopologySource::Shape { shape, parameters, replicas } => {

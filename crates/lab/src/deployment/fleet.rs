@@ -7,6 +7,7 @@ use crate::istio::control_plane::{IstiodChange, happening};
 use crate::pod::Pod;
 use experiment::environment::{EnvironmentError, in_one_line};
 use experiment::schema::{FleetAnswer, FleetAsk, Happening};
+use mesh::names::STATISTICS_PORT;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
@@ -31,6 +32,12 @@ impl LabDeployment<'_> {
             format!("--etcd-metrics=http://{}/metrics", control_plane.etcd_metrics()),
             "--environment-answers".to_owned(),
         ]);
+        let members = self.spec.topology.workloads.iter().zip(&self.parts.pods.workloads);
+        let members = members.filter(|(workload, _)| workload.in_mesh);
+        let witnesses = members.flat_map(|(_, running)| &running.pods);
+        let witnesses =
+            witnesses.map(|running| format!("--witness={}:{STATISTICS_PORT}", running.pod.address()));
+        let arguments = arguments.chain(witnesses);
         let sources = sources.into_iter().map(|address| format!("--source-address={address}"));
         Ok(arguments.chain(sources).collect())
     }

@@ -13,6 +13,7 @@ use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
 use crate::running::{CounterSource, PodIdentity, Proxy};
+use experiment::Mode;
 use experiment::environment::ErrorContext;
 use experiment::schema::{ProxyConfiguration, ProxyHeap};
 use mesh::admin::liveness::LivenessProbe;
@@ -20,6 +21,7 @@ use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
 use mesh::envoy::plaintext;
 use mesh::envoy::traffic::{BOOTSTRAP_FLUSH, plain_name};
+use mesh::envoy::update_times::UPDATE_TIME;
 use mesh::names::{ADMIN_PORT, STATUS_PORT};
 use mesh::names::{CLUSTER_DOMAIN, DISCOVERY_NAME, DISCOVERY_PORT, NODE};
 use mesh::spans::SentSpans;
@@ -139,6 +141,9 @@ impl AgentFactory<'_> {
 
     /// A mesh's `defaultConfig`, with the statistics that prove the path: Istio enables few by default.
     fn proxy_config(&self, spec: &AgentSpec, envoy: &Path) -> Value {
+        // A witness of a fleet shows when it updated what.
+        let is_witness = self.context.spec.mode == Mode::ControlPlane;
+        let suffixes: &[&str] = if is_witness { &[UPDATE_TIME] } else { &[] };
         json!({
             "binaryPath": envoy,
             "configPath": "./etc/istio/proxy",
@@ -147,7 +152,7 @@ impl AgentFactory<'_> {
             "statusPort": STATUS_PORT,
             "concurrency": spec.resources.workers,
             "terminationDrainDuration": "0s",
-            "proxyStatsMatcher": {"inclusionPrefixes": spec.statistics},
+            "proxyStatsMatcher": {"inclusionPrefixes": spec.statistics, "inclusionSuffixes": suffixes},
         })
     }
 

@@ -13,3 +13,4 @@ mod listener;
 pub mod plaintext;
 mod spec;
 pub mod traffic;
+pub mod update_times;

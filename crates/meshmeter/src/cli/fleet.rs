@@ -138,6 +138,15 @@ pub struct ProxyArgs {
     #[arg(long, value_name = "R", value_parser = parse_positive_rate)]
     pub connect_rate: Option<f64>,
 
+    /// Real sidecars that a lab adds, whose own times of update are compared with the fleet's
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=20))]
+    pub witnesses: u64,
+
+    /// Statistics port of a real sidecar of the mesh (15090) whose own times of update are compared with the fleet's; its
+    /// proxyStatsMatcher must include the suffix update_time
+    #[arg(long, value_name = "HOST:PORT")]
+    pub witness: Vec<String>,
+
     /// Addresses that some proxies connect from, so that their links can be cut (labs give them)
     #[arg(long, hide = true, value_name = "ADDRESS")]
     pub source_address: Vec<Ipv4Addr>,

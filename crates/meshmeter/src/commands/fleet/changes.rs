@@ -3,8 +3,9 @@
 use super::churn;
 use super::course::{Course, LOOK_INTERVAL};
 use super::links;
+use super::witnesses::Witnesses;
 use experiment::environment::in_one_line;
-use experiment::schema::{FleetAsk, FleetChange, FleetProgress};
+use experiment::schema::{FleetAsk, FleetChange, FleetProgress, FleetWitness};
 use experiment::settings::fleet::{ChangeKind, Churn};
 use fleet::xds::{Mark, Presence, ResourceType};
 use fleet::{ChangeId, ChangeMarks, Fleet, Selection, Target, Waited};
@@ -25,6 +26,7 @@ pub(super) struct Changing<'a> {
     sequence: Mutex<Sequence>,
     /// Changes that could not be made.
     impossible: Mutex<Vec<FleetChange>>,
+    witnesses: Witnesses,
 }
 
 struct Sequence {
@@ -61,7 +63,14 @@ fn contents(change: &Change, presence: mesh::changes::Presence) -> impl Iterator
 impl<'a> Changing<'a> {
     pub fn new(course: &'a Course<'a>, fleet: &'a Fleet, population: &'a Population) -> Self {
         let sequence = Sequence { changes: Changes::new(population, SEED), pending: Vec::new() };
-        Self { course, fleet, population, sequence: Mutex::new(sequence), impossible: Mutex::default() }
+        Self {
+            course,
+            fleet,
+            population,
+            sequence: Mutex::new(sequence),
+            impossible: Mutex::default(),
+            witnesses: Witnesses::new(&course.args.proxies.witness),
+        }
     }
 
     /// Makes every change of the settings, with churn beside them.
@@ -91,9 +100,9 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Changes that could not be made.
-    pub fn finish(self) -> Vec<FleetChange> {
-        self.impossible.into_inner().unwrap_or_else(PoisonError::into_inner)
+    /// Changes that could not be made, and what real proxies saw of the others.
+    pub fn finish(self) -> (Vec<FleetChange>, Vec<FleetWitness>) {
+        (self.impossible.into_inner().unwrap_or_else(PoisonError::into_inner), self.witnesses.finish())
     }
 
     fn make(&self, number: usize, kind: ChangeKind) {
@@ -131,6 +140,10 @@ impl<'a> Changing<'a> {
             })
         };
         let ids: Vec<ChangeId> = change.expected.iter().zip(marks).map(expect).collect();
+        // Churn is not followed.
+        if name == kind.name() {
+            ids.iter().zip(&change.expected).for_each(|(id, expected)| self.witnesses.expect(*id, expected));
+        }
         match change.perform(&self.course.api.client) {
             Ok(performed) => {
                 ids.iter()
@@ -191,9 +204,10 @@ impl<'a> Changing<'a> {
             });
             self.tick();
             if reached >= expected || Instant::now() >= deadline || self.course.is_stopped() {
-                return;
+                break;
             }
         }
+        self.witnesses.follow(self.fleet, changes);
     }
 
     fn restart_istiod(&self) -> Result<Vec<ChangeId>, String> {

@@ -173,8 +173,9 @@ impl Course<'_> {
         }
         self.reporter.report(&FleetProgress::WindowClosed);
         let figures = sampler.finish(&phases);
-        let impossible = changing.finish();
-        Ok(conclude::measured(fleet.finish(), figures, impossible))
+        let (impossible, witnesses) = changing.finish();
+        let result = FleetResult { witnesses, ..fleet.finish() };
+        Ok(conclude::measured(result, figures, impossible))
     }
 
     /// Waits until every proxy has its configuration, or as long as it may. Returns whether anything came.

@@ -6,14 +6,14 @@ use super::{show, write_json};
 use crate::cli::FleetArgs;
 use crate::commands::run::{drivers, progress};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
-use experiment::environment::EnvironmentError;
 use experiment::environment::deploy::{
     Argument, ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverResult,
     DriverStart, Environment as _, HealthProbe,
 };
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::schema::FleetProgress;
 use experiment::settings::fleet::FleetSettings;
-use experiment::{Experiment, Plan, PlannedTrial};
+use experiment::{Experiment, Plan, PlannedTrial, topology};
 use lab::components::{Component, Overrides};
 use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
@@ -48,7 +48,8 @@ fn planned(settings: &FleetSettings) -> PlannedTrial {
     let text = "{name: fleet, mesh: istio, modes: [control-plane], fleet: {proxies: 1}}";
     let experiment = Experiment::parse(text, LABEL).expect("the experiment is constant");
     let trial = Plan::new(&experiment, 0).trials.into_iter().next().expect("it has a trial");
-    PlannedTrial { fleet: Some(Arc::new(settings.clone())), ..trial }
+    let spec = DeploymentSpec { topology: Arc::new(topology::fleet(settings.witnesses)), ..trial.spec };
+    PlannedTrial { fleet: Some(Arc::new(settings.clone())), spec, ..trial }
 }
 
 fn hold(args: &FleetArgs, trial: &PlannedTrial, istiods: &[PathBuf], lab: &Lab) -> Result<ExitCode, Failure> {

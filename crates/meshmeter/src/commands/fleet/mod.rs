@@ -18,6 +18,7 @@ mod metrics;
 mod progress;
 mod remove;
 mod settings;
+mod witnesses;
 
 use super::load::destination::{self, Destination};
 use crate::cli::FleetArgs;

@@ -45,6 +45,7 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
         policies: mesh.policies as usize,
         scope: mesh.scope,
         on_demand: args.proxies.on_demand,
+        witnesses: args.proxies.witnesses as usize,
         churn: changes.churn,
         changes: match (changes.change.as_slice(), changes.no_change || churn) {
             ([], true) => Vec::new(),
@@ -150,6 +151,10 @@ pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
             if path.is_file() { Ok(path) } else { Err(no_program(&path)) }
         };
         return Ok(ControlPlane::Lab(paths.iter().map(program).collect::<Result<_, _>>()?));
+    }
+    if args.proxies.witnesses > 0 {
+        let message = "--witnesses is for a lab, and --istiod names an istiod elsewhere".to_owned();
+        return Err(Failure::wrong_use(message).with_hint("--witness HOST:15090 names a real sidecar there"));
     }
     if let Some(path) = paths.first() {
         let message = format!("--istiod names a program, {path}, and an address, {}", addresses[0]);
