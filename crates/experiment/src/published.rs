@@ -57,6 +57,12 @@ pub enum ReferenceValue {
     ReservedCpu(f64),
     /// Memory that a group of containers reserves, bytes.
     ReservedMemory(u64),
+    /// CPU of all istiods with a fleet, cores.
+    IstiodCpu(f64),
+    /// Memory of all istiods with a fleet, bytes.
+    IstiodMemory(u64),
+    /// The same per proxy of the fleet.
+    IstiodMemoryPerProxy(u64),
     /// What the mode adds to a percentile of mode `none`.
     Added(PublishedPercentile, Duration),
     /// A quantity of the mode against the same of another mode under the same load.
@@ -206,6 +212,9 @@ impl ReferenceValue {
             Self::Time(Clock::Service, figure, _) => format!("service-{}", figure.name()),
             Self::ReservedCpu(_) => "reserved-cpu".to_owned(),
             Self::ReservedMemory(_) => "reserved-memory".to_owned(),
+            Self::IstiodCpu(_) => "istiod-cpu".to_owned(),
+            Self::IstiodMemory(_) => "istiod-memory".to_owned(),
+            Self::IstiodMemoryPerProxy(_) => "istiod-memory-per-proxy".to_owned(),
             Self::Added(percentile, _) => format!("added-{}", percentile.name()),
             Self::Throughput(_) | Self::Relative(RelativeQuantity::Throughput, ..) => "throughput".to_owned(),
             Self::ThroughputPerCpu(_) => "throughput-per-cpu".to_owned(),
@@ -217,6 +226,12 @@ impl ReferenceValue {
     #[must_use]
     pub fn is_reserved(self) -> bool {
         matches!(self, Self::ReservedCpu(_) | Self::ReservedMemory(_))
+    }
+
+    /// Whether it is of a fleet and its control plane.
+    #[must_use]
+    pub fn is_of_fleet(self) -> bool {
+        matches!(self, Self::IstiodCpu(_) | Self::IstiodMemory(_) | Self::IstiodMemoryPerProxy(_))
     }
 
     /// Whether it is of a component rather than of requests.

@@ -9,7 +9,7 @@ pub struct Study {
 }
 
 /// Every preset study.
-pub const STUDIES: [Study; 9] = [
+pub const STUDIES: [Study; 10] = [
     Study { name: "sidecar-cost", yaml: include_str!("../../../studies/sidecar-cost.yaml") },
     Study { name: "mesh-modes", yaml: include_str!("../../../studies/mesh-modes.yaml") },
     Study { name: "mesh-size", yaml: include_str!("../../../studies/mesh-size.yaml") },
@@ -19,6 +19,7 @@ pub const STUDIES: [Study; 9] = [
     Study { name: "egress-direct", yaml: include_str!("../../../studies/egress-direct.yaml") },
     Study { name: "ingress-capacity", yaml: include_str!("../../../studies/ingress-capacity.yaml") },
     Study { name: "ingress-scenarios", yaml: include_str!("../../../studies/ingress-scenarios.yaml") },
+    Study { name: "control-plane", yaml: include_str!("../../../studies/control-plane.yaml") },
 ];
 
 /// Finds a study.

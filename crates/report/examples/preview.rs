@@ -21,6 +21,12 @@ fn main() -> std::io::Result<()> {
         ("fifty-drivers", fixture::run(fixture::tenant_trials(50))),
         ("five-namespaces", fixture::run(fixture::tiered::tiered_trials(5))),
         ("fifty-namespaces", fixture::run(fixture::tiered::tiered_trials(50))),
+        ("fleets", fixture::fleets::fleet_run("proxies", &["100", "200", "400"])),
+        ("fleets-by-kind", fixture::fleets::fleet_run("kind", &["sidecar", "gateway"])),
+        (
+            "fleet-never",
+            fixture::fleets::with_a_proxy_never_reached(fixture::fleets::fleet_run("proxies", &["100"])),
+        ),
         ("no-trials", fixture::run(vec![])),
     ] {
         std::fs::write(folder.join(format!("{name}.html")), report::html::render(&run))?;

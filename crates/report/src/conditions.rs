@@ -55,13 +55,14 @@ impl ConditionLabels {
         self.label_without(at, "")
     }
 
-    /// The label, but for one factor.
+    /// The label, but for one factor. Fleets are told apart by their factors alone.
     #[must_use]
     pub fn label_without(&self, at: Conditions<'_>, left_out: &str) -> String {
         let named = at.factors.iter().filter(|(key, _)| *key != left_out);
-        named.fold(self.level_without(at, left_out), |label, (key, value)| {
-            format!("{label}, {}", factor(key, value, at.load))
-        })
+        let level = self.level_without(at, left_out);
+        let parts = Some(level).filter(|_| !at.load.is_fleet()).into_iter();
+        let parts: Vec<String> = parts.chain(named.map(|(key, value)| factor(key, value, at.load))).collect();
+        if parts.is_empty() { strength(at.load) } else { parts.join(", ") }
     }
 
     /// The label without factors: `1000/s`, with what else differs between the loads.
@@ -90,7 +91,9 @@ impl ConditionLabels {
     /// What all loads share: `HTTP/1.1, 4 connections, 1 KiB responses, uniform arrivals`.
     #[must_use]
     pub fn shared(&self) -> String {
-        let Some((_, load)) = self.distinct.first() else { return String::new() };
+        let Some((_, load)) = self.distinct.first().filter(|(_, load)| !load.is_fleet()) else {
+            return String::new();
+        };
         let same_connections = self.all().all(|other| other.load.connections == load.connections);
         let mut parts = Vec::new();
         if !self.varying.protocol {
@@ -136,6 +139,7 @@ fn strength(load: &LoadPoint) -> String {
     match (load.rate, load.clients) {
         (Some(rate), _) => format::offered_rate(rate),
         (None, Some(clients)) => format::counted(clients as u64, "client", "clients"),
+        (None, None) if load.is_fleet() => "a fleet".to_owned(),
         (None, None) => "any rate".to_owned(),
     }
 }

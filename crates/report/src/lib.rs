@@ -14,6 +14,7 @@ mod csv_fields;
 pub mod drivers;
 pub mod drivers_csv;
 pub mod edges;
+mod fleets;
 pub mod folder;
 pub mod format;
 pub mod fortio;

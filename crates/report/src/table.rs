@@ -203,6 +203,10 @@ impl ResultTable {
                 continue;
             }
             not_measured.extend(missing.iter().map(|cell| format!("{} at {label}", cell.mode)));
+            // Fleets have a table of their own.
+            if at.load.is_fleet() {
+                continue;
+            }
             let level = labels.level(at);
             let rows = recorded.iter().map(|cell| CellRow::new(summary, cell, &factors, unit, memory_unit));
             match groups.iter_mut().find(|group| group.load == level) {
@@ -216,7 +220,7 @@ impl ResultTable {
             memory_unit,
             compares,
             floor: floor(summary),
-            closed_loop: summary.cells.iter().any(|cell| cell.load.rate.is_none()),
+            closed_loop: summary.cells.iter().any(|cell| cell.load.rate.is_none() && !cell.load.is_fleet()),
             shared_load: labels.shared(),
             factors,
             groups,

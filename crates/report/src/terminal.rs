@@ -5,6 +5,7 @@ mod clocks;
 mod control_plane_size;
 mod drivers;
 mod fleet;
+mod fleets;
 mod gateways;
 mod holdings;
 mod load;
@@ -26,6 +27,7 @@ use crate::clocks::ClockTable;
 use crate::conditions::ConditionLabels;
 use crate::drivers::DriverTable;
 use crate::edges::EdgeTable;
+use crate::fleets::FleetTable;
 use crate::format;
 use crate::gateways::GatewayTable;
 use crate::holdings::HoldingsTable;
@@ -53,6 +55,9 @@ pub fn render(summary: &Summary, options: Options) -> String {
     for group in &table.groups {
         let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
         let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options).trim_fmt());
+    }
+    for line in FleetTable::new(summary).iter().flat_map(|table| fleets::lines(table, options)) {
+        let _ = writeln!(text, "{line}");
     }
     for line in ClockTable::new(summary).iter().flat_map(|table| clocks::lines(table, options)) {
         let _ = writeln!(text, "{line}");
@@ -152,7 +157,7 @@ fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<Strin
     for version in summary.host.versions.iter().filter(|version| version.named_by.is_some()) {
         lines.push(format!("Not the installed one: {}.", format::named_program(version)));
     }
-    if valid > 0 {
+    if valid > 0 && !table.groups.is_empty() {
         let place = if options.width >= WIDE { "beside" } else { "under" };
         lines.push(format!(
             "Response time from the intended start of each request; {place} each estimate its 95 % interval. \

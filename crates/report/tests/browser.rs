@@ -46,6 +46,7 @@ fn reports_are_whole_on_a_phone_and_on_a_wide_screen() {
     ]
     .into_iter()
     .map(|(name, trials)| (name, render(&fixture::run(trials))))
+    .chain([("fleets", render(&fixture::fleets::fleet_run("proxies", &["100", "200", "400"])))])
     .collect();
     let (seen, errors) = look_at(&pages);
     assert_eq!(seen.len(), pages.len() * WIDTHS.len());

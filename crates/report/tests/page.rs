@@ -134,6 +134,37 @@ fn words_of(section: &str) -> String {
 }
 
 #[test]
+fn a_fleet_has_its_convergence_control_plane_and_timelines() {
+    let page = page(&fixture::fleets::fleet_run("proxies", &["100", "200"]));
+    let fleets = section(&page, "fleets");
+    insta::assert_snapshot!(words_of(fleets));
+    assert_eq!(fleets.matches("<figure>").count(), 2 + 6, "a distribution per cell, a timeline per trial");
+    assert!(fleets.contains("istiod-killed, istiod"), "{}", around(fleets, "istiod-killed"));
+    let factors = section(&page, "factors");
+    assert!(factors.contains("Convergence, 99th percentile") && factors.contains("Memory of istiod"));
+    // Nothing is said of requests.
+    for id in ["glance", "percentiles", "added", "trials"] {
+        assert!(!has_section(&page, id), "{id}");
+    }
+    assert!(!shown(&page).contains("Closed loop"));
+}
+
+#[test]
+fn proxies_never_reached_are_named_and_are_in_no_time() {
+    let run = fixture::fleets::fleet_run("proxies", &["100", "200"]);
+    let page = page(&fixture::fleets::with_a_proxy_never_reached(run));
+    let fleets = words_of(section(&page, "fleets"));
+    assert!(fleets.contains("never"), "{fleets}");
+    assert!(shown(&page).contains("never got a configuration or a change"));
+}
+
+#[test]
+fn kinds_of_proxies_are_compared_by_the_figures_of_fleets() {
+    let page = page(&fixture::fleets::fleet_run("kind", &["sidecar", "gateway"]));
+    insta::assert_snapshot!(words_of(section(&page, "differences")));
+}
+
+#[test]
 fn one_factor_has_a_chart_against_it() {
     let page = page(&fixture::run(fixture::factor_trials(&[("proxy.cpu", &["250m", "500m", "1"])])));
     let factors = section(&page, "factors");

@@ -32,6 +32,17 @@ fn a_run_at_120_columns() {
 }
 
 #[test]
+fn fleets_have_a_line_per_cell_and_per_kind_of_change() {
+    let run = fixture::fleets::fleet_run("proxies", &["100", "200"]);
+    text(&run.summary, 60);
+    for width in [80, 120] {
+        insta::assert_snapshot!(format!("fleets_at_{width}_columns"), text(&run.summary, width));
+    }
+    let never = fixture::fleets::with_a_proxy_never_reached(run);
+    insta::assert_snapshot!("fleets_with_a_proxy_never_reached", text(&never.summary, 100));
+}
+
+#[test]
 fn factors_are_columns() {
     let factors: [(&str, &[&str]); 2] = [("load.connections", &["2", "16"]), ("proxy.cpu", &["250m", "1"])];
     let summary = summary(fixture::factor_trials(&factors));

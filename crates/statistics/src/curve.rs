@@ -43,6 +43,27 @@ pub fn merged(
     Ok(whole)
 }
 
+/// Times until changes arrived at the proxies of a cell's fleet, with the number of proxies never reached; absent if no trial
+/// has a fleet.
+///
+/// # Errors
+/// Where a trial's histogram cannot be read.
+pub fn merged_convergence(
+    trials: &TrialsByCell<'_>,
+    cell: CellKey<'_>,
+) -> Result<Option<(LatencyHistogram, u64)>, DecodeError> {
+    let mut whole: Option<(LatencyHistogram, u64)> = None;
+    let sound = with_sound_tail(trials.of(cell));
+    let fleets = sound.into_iter().filter_map(|trial| trial.fleet()).map(|fleet| &fleet.convergence_us);
+    for times in fleets.filter(|times| times.count > 0) {
+        let histogram = LatencyHistogram::decode(&times.histogram)?;
+        let (arrivals, never) = whole.get_or_insert_with(|| (LatencyHistogram::new(), 0));
+        arrivals.merge(&histogram);
+        *never += times.censored;
+    }
+    Ok(whole)
+}
+
 /// Requests without a response in the trials of [`merged`]: they rank above all in its histogram.
 #[must_use]
 pub fn censored(trials: &TrialsByCell<'_>, cell: CellKey<'_>) -> u64 {

@@ -79,8 +79,9 @@ impl FleetFigure {
     pub(crate) fn of(self, fleet: &FleetResult) -> Option<f64> {
         let convergence = |figure| of_times(&fleet.convergence_us, figure);
         match self {
-            Self::ConvergenceP50 | Self::ConvergenceP90 | Self::ConvergenceP99 => convergence(self.figure()),
-            Self::ConvergenceLast => last(fleet, |_| true),
+            Self::ConvergenceP50 | Self::ConvergenceP90 | Self::ConvergenceP99 | Self::ConvergenceLast => {
+                convergence(self.figure())
+            }
             Self::FirstConfigurationLast => of_times(&fleet.first_configuration_us, Figure::Max),
             Self::IstiodCpu => fleet.of_istiods(|istiod| istiod.cpu_s),
             Self::IstiodMemory => istiod_memory_bytes(fleet),
@@ -104,17 +105,6 @@ impl FleetFigure {
 /// A figure of a distribution over proxies; absent without any.
 pub(crate) fn of_times(times: &HistogramSummary, figure: Figure) -> Option<f64> {
     times.figure(figure).filter(|_| times.requests() > 0)
-}
-
-/// Mean over changes of the time until the last proxy had it; of all arrivals where no changes are listed.
-pub(crate) fn last(fleet: &FleetResult, is_of: impl Fn(&str) -> bool) -> Option<f64> {
-    let followed = fleet.changes.iter().filter(|change| is_of(&change.kind));
-    let followed = followed.filter(|change| change.convergence_us.requests() > 0);
-    let lasts: Vec<f64> = followed.map(|change| change.convergence_us.max).collect::<Option<Vec<f64>>>()?;
-    match lasts.len() {
-        0 => of_times(&fleet.convergence_us, Figure::Max),
-        count => Some(lasts.iter().sum::<f64>() / count as f64),
-    }
 }
 
 /// Distribution over all changes of a kind; absent without any, or if a histogram cannot be read.

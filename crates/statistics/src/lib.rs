@@ -31,7 +31,7 @@ pub mod summary;
 mod trials;
 pub mod words;
 
-pub use curve::{CurvePoint, Distribution, censored, merged, percentile_curve};
+pub use curve::{CurvePoint, Distribution, censored, merged, merged_convergence, percentile_curve};
 pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 pub use histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue,

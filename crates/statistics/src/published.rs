@@ -61,6 +61,9 @@ fn measured(figure: &ReferenceFigure, experiment: &Experiment, summary: &Summary
     if let ReferenceValue::Time(clock, of_times, _) = figure.value {
         return time(figure, clock, of_times, summary);
     }
+    if figure.value.is_of_fleet() {
+        return of_fleet(figure, summary);
+    }
     let cell = cell(figure, summary)?;
     match figure.value {
         ReferenceValue::Throughput(_) => cell.rate_completed.map(|rate| throughput(&rate)),
@@ -77,8 +80,30 @@ fn measured(figure: &ReferenceFigure, experiment: &Experiment, summary: &Summary
         ReferenceValue::Added(percentile, _) => {
             cell.added_us.and_then(|times| added(&times, percentile)).map(|added| latency(&added))
         }
-        ReferenceValue::Time(..) | ReferenceValue::Relative(..) => None,
+        ReferenceValue::Time(..)
+        | ReferenceValue::Relative(..)
+        | ReferenceValue::IstiodCpu(_)
+        | ReferenceValue::IstiodMemory(_)
+        | ReferenceValue::IstiodMemoryPerProxy(_) => None,
     }
+}
+
+/// The control plane of the run's largest fleet.
+fn of_fleet(figure: &Wanted<'_>, summary: &Summary) -> Option<Measured> {
+    let measured = summary.cells.iter().filter(|cell| cell.valid > 0 && figure.is_of(cell));
+    let fleets = measured.filter_map(|cell| cell.fleet.as_ref());
+    let fleet = fleets.reduce(|best, one| if one.proxies > best.proxies { one } else { best })?;
+    let (estimate, text): (Estimate, fn(&Estimate) -> String) = match figure.value {
+        ReferenceValue::IstiodCpu(_) => (fleet.istiod_cpu_cores?, words::cores),
+        ReferenceValue::IstiodMemoryPerProxy(_) => {
+            let proxies = fleet.proxies.max(1) as f64;
+            (fleet.istiod_memory_bytes?.map(|bytes| bytes / proxies), words::memory)
+        }
+        _ => (fleet.istiod_memory_bytes?, words::memory),
+    };
+    let proxies = if fleet.proxies == 1 { "proxy" } else { "proxies" };
+    let text = format!("{} with {} {proxies}", text(&estimate), fleet.proxies);
+    Some(Measured { text, mean: estimate.estimate, estimate: Some(estimate) })
 }
 
 /// A figure, and the experiment whose cells it is looked for in.
@@ -340,6 +365,9 @@ fn what(figure: &ReferenceFigure) -> String {
         }
         ReferenceValue::ReservedCpu(_) => format!("CPU reserved ({of_whom})"),
         ReferenceValue::ReservedMemory(_) => format!("memory reserved ({of_whom})"),
+        ReferenceValue::IstiodCpu(_) => "CPU of istiod".to_owned(),
+        ReferenceValue::IstiodMemory(_) => "memory of istiod".to_owned(),
+        ReferenceValue::IstiodMemoryPerProxy(_) => "memory of istiod per proxy".to_owned(),
         ReferenceValue::Added(percentile, _) => format!("added to the {} of no mesh", percentile.name()),
         ReferenceValue::Relative(RelativeQuantity::Throughput, to, _) => format!("throughput against {to}"),
         ReferenceValue::Relative(RelativeQuantity::Cpu, to, _) => {
@@ -358,8 +386,10 @@ fn value(value: ReferenceValue) -> String {
         ReferenceValue::Cpu(cores) => words::cores_value(cores),
         ReferenceValue::Throughput(rate) | ReferenceValue::ThroughputPerCpu(rate) => words::rate(rate),
         ReferenceValue::Memory(_, bytes) => words::memory_value(bytes as f64),
-        ReferenceValue::ReservedCpu(cores) => words::cores_value(cores),
-        ReferenceValue::ReservedMemory(bytes) => words::memory_value(bytes as f64),
+        ReferenceValue::ReservedCpu(cores) | ReferenceValue::IstiodCpu(cores) => words::cores_value(cores),
+        ReferenceValue::ReservedMemory(bytes)
+        | ReferenceValue::IstiodMemory(bytes)
+        | ReferenceValue::IstiodMemoryPerProxy(bytes) => words::memory_value(bytes as f64),
         ReferenceValue::Time(.., TimeRange { low, high }) if low < high => {
             format!("{} to {}", words::bound(low), words::bound(high))
         }
@@ -377,8 +407,10 @@ fn in_base_units(value: ReferenceValue) -> Option<f64> {
         ReferenceValue::Cpu(cores) => Some(cores),
         ReferenceValue::Throughput(rate) | ReferenceValue::ThroughputPerCpu(rate) => Some(rate),
         ReferenceValue::Memory(_, bytes) => Some(bytes as f64),
-        ReferenceValue::ReservedCpu(cores) => Some(cores),
-        ReferenceValue::ReservedMemory(bytes) => Some(bytes as f64),
+        ReferenceValue::ReservedCpu(cores) | ReferenceValue::IstiodCpu(cores) => Some(cores),
+        ReferenceValue::ReservedMemory(bytes)
+        | ReferenceValue::IstiodMemory(bytes)
+        | ReferenceValue::IstiodMemoryPerProxy(bytes) => Some(bytes as f64),
         ReferenceValue::Time(.., TimeRange { low, high }) => {
             (low == high).then_some(high.as_secs_f64() * 1e6)
         }

@@ -230,3 +230,5 @@ fn path(valid: &[&TrialRecord], all: &[&TrialRecord]) -> CellPath {
 mod driver_tests;
 #[cfg(test)]
 mod edge_tests;
+#[cfg(test)]
+mod fleet_tests;

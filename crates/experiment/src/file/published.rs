@@ -33,9 +33,12 @@ enum Figure {
     ThroughputPerCpu,
     ReservedCpu,
     ReservedMemory,
+    IstiodCpu,
+    IstiodMemory,
+    IstiodMemoryPerProxy,
 }
 
-const FIGURES: [(&str, Figure); 29] = [
+const FIGURES: [(&str, Figure); 32] = [
     ("cpu", Figure::Cpu),
     ("memory", Figure::Memory(MemoryKind::WorkingSet)),
     ("memory-resident", Figure::Memory(MemoryKind::Resident)),
@@ -65,6 +68,9 @@ const FIGURES: [(&str, Figure); 29] = [
     ("throughput-per-cpu", Figure::ThroughputPerCpu),
     ("reserved-cpu", Figure::ReservedCpu),
     ("reserved-memory", Figure::ReservedMemory),
+    ("istiod-cpu", Figure::IstiodCpu),
+    ("istiod-memory", Figure::IstiodMemory),
+    ("istiod-memory-per-proxy", Figure::IstiodMemoryPerProxy),
 ];
 
 /// Reads the list.
@@ -111,6 +117,12 @@ fn text(field: &Field<'_>) -> Result<String> {
 fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
     let mode = mode(&section.required("mode", "mode: sidecar")?)?;
     let value = value(section, mode)?;
+    if value.is_of_fleet() != (mode == Mode::ControlPlane) {
+        return Err(section.required("figure", "figure: cpu")?.place().error(
+            format!("`{}` is no figure of mode `{mode}`", value.name()),
+            "expected `istiod-cpu`, `istiod-memory` and `istiod-memory-per-proxy` with `control-plane`, and no others",
+        ));
+    }
     let component = section.field("component")?;
     if let Some(field) = component.as_ref().filter(|_| !value.is_resource()) {
         return Err(field.key_place.error(
@@ -158,6 +170,9 @@ fn value(section: &Section<'_>, mode: Mode) -> Result<ReferenceValue> {
         Figure::Time(clock, figure) => ReferenceValue::Time(clock, figure, value.quantity(str::parse)?),
         Figure::ReservedCpu => ReferenceValue::ReservedCpu(value.quantity(parse_cores)?),
         Figure::ReservedMemory => ReferenceValue::ReservedMemory(value.quantity(parse_size)?),
+        Figure::IstiodCpu => ReferenceValue::IstiodCpu(value.quantity(parse_cores)?),
+        Figure::IstiodMemory => ReferenceValue::IstiodMemory(value.quantity(parse_size)?),
+        Figure::IstiodMemoryPerProxy => ReferenceValue::IstiodMemoryPerProxy(value.quantity(parse_size)?),
         Figure::Added(percentile) => ReferenceValue::Added(percentile, value.quantity(parse_duration)?),
         Figure::Throughput => ReferenceValue::Throughput(value.quantity(parse_rate)?),
         Figure::ThroughputPerCpu => ReferenceValue::ThroughputPerCpu(value.quantity(parse_rate)?),

@@ -602,8 +602,12 @@ fn published(source: &PublishedSource) -> PublishedView<'_> {
                 ValueView::Rate(Number::of(rate))
             }
             ReferenceValue::Memory(_, bytes) => ValueView::Size(ByteSize(bytes)),
-            ReferenceValue::ReservedCpu(cores) => ValueView::Cores(CpuCores(cores)),
-            ReferenceValue::ReservedMemory(bytes) => ValueView::Size(ByteSize(bytes)),
+            ReferenceValue::ReservedCpu(cores) | ReferenceValue::IstiodCpu(cores) => {
+                ValueView::Cores(CpuCores(cores))
+            }
+            ReferenceValue::ReservedMemory(bytes)
+            | ReferenceValue::IstiodMemory(bytes)
+            | ReferenceValue::IstiodMemoryPerProxy(bytes) => ValueView::Size(ByteSize(bytes)),
             ReferenceValue::Time(_, _, range) => ValueView::Text(range.to_string()),
             ReferenceValue::Added(_, time) => ValueView::Time(TimeSpan(time)),
             ReferenceValue::Relative(.., relation) => ValueView::Text(relation.to_string()),

@@ -33,7 +33,7 @@ pub enum ComparedFigure {
     ConvergenceP90Us,
     /// 99th percentile of the same, microseconds.
     ConvergenceP99Us,
-    /// Until the last proxy had a change, mean over changes, microseconds.
+    /// Until the last proxy had the slowest change, microseconds.
     ConvergenceLastUs,
     /// From the start of connecting until the last proxy had its first configuration, microseconds.
     FirstConfigurationLastUs,
@@ -64,23 +64,20 @@ impl ComparedFigure {
         Self::BytesPerProxy,
     ];
 
-    /// Whether it is a time of a fleet.
+    /// Whether it is a time, in microseconds.
     #[must_use]
-    pub fn is_fleet_time(self) -> bool {
+    pub fn is_time(self) -> bool {
         matches!(
             self,
-            Self::ConvergenceP50Us
+            Self::ResponseTimeP50Us
+                | Self::ResponseTimeP90Us
+                | Self::ResponseTimeP99Us
+                | Self::ConvergenceP50Us
                 | Self::ConvergenceP90Us
                 | Self::ConvergenceP99Us
                 | Self::ConvergenceLastUs
                 | Self::FirstConfigurationLastUs
         )
-    }
-
-    /// Whether it is a response time.
-    #[must_use]
-    pub fn is_time(self) -> bool {
-        matches!(self, Self::ResponseTimeP50Us | Self::ResponseTimeP90Us | Self::ResponseTimeP99Us)
     }
 }
 

@@ -38,7 +38,7 @@ pub enum SizedFigure {
     ConvergenceP90Us,
     /// 99th percentile of the same, microseconds.
     ConvergenceP99Us,
-    /// Until the last proxy had a change, mean over changes, microseconds.
+    /// Until the last proxy had the slowest change, microseconds.
     ConvergenceLastUs,
     /// From the start of connecting until the last proxy had its first configuration, microseconds.
     FirstConfigurationLastUs,

@@ -54,6 +54,19 @@ pub mod figures {
     /// Connections that proxies counted: they do not read the requests.
     pub const CONNECTIONS: &str = "connections";
 
+    /// 99th percentile of the time from a change's acknowledgement to its arrival at a fleet's proxies.
+    pub const CONVERGENCE_P99: &str = "convergence_p99_us";
+    /// Time until the last proxy of a fleet had a change.
+    pub const CONVERGENCE_LAST: &str = "convergence_last_us";
+    /// CPU of all istiods.
+    pub const ISTIOD_CPU_CORES: &str = "istiod_cpu_cores";
+    /// CPU time of all istiods; between values of a factor its change, a fraction.
+    pub const ISTIOD_CPU: &str = "istiod_cpu_s";
+    /// Memory of all istiods; between values of a factor its change, a fraction.
+    pub const ISTIOD_MEMORY: &str = "istiod_memory_bytes";
+    /// Bytes that a fleet's proxies received per proxy; between values of a factor its change, a fraction.
+    pub const BYTES_PER_PROXY: &str = "bytes_per_proxy";
+
     /// A figure of the response time.
     #[must_use]
     pub fn response_time(figure: crate::TimeFigure) -> String {
@@ -244,6 +257,10 @@ pub enum FindingKind {
     ControlPlane,
     /// What a control plane costs by a law, `subject`: `changing`, `memory`, `configuration` or `connecting`.
     ControlPlaneCost,
+    /// Convergence of a fleet, and CPU and memory of the control plane that it connects to.
+    Convergence,
+    /// Proxies of a fleet that missed a configuration or a change: `n` of `of`.
+    NotConverged,
     /// Reserved (`value`) against used (`estimate`).
     Reservation,
     /// The driver with the longest response times, against the median of all drivers.

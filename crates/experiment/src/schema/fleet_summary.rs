@@ -56,6 +56,9 @@ pub struct FleetSummary {
     pub istiod_memory_bytes: Option<Estimate>,
     /// CPU of the API server and etcd, seconds.
     pub api_cpu_s: Option<Estimate>,
+    /// What each component used in the measured window, as the environment read it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub components: Vec<FleetComponent>,
     /// Stages of istiod's own chain: `debounce`, `push_context`, `queue`, `push`, `convergence`; mean, milliseconds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub istiod_chain_ms: BTreeMap<String, Estimate>,
@@ -77,7 +80,7 @@ pub struct FleetTimes {
     pub p90: Option<Estimate>,
     /// 99th percentile.
     pub p99: Option<Estimate>,
-    /// Time until the last proxy had it: of several changes the mean over them; absent if one was never reached.
+    /// Time until the last proxy had it, of several changes the slowest; absent if one was never reached.
     pub last: Option<Estimate>,
     /// Values over all trials.
     pub count: u64,
@@ -112,6 +115,18 @@ pub struct FleetOutageSummary {
     pub proxies: u64,
     /// From being cut off to complete again.
     pub recovery_us: FleetTimes,
+}
+
+/// Usage of a component by its control group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetComponent {
+    /// Such as `istiod`, `kube-apiserver`, `etcd`, `fleet`.
+    pub name: String,
+    /// Mean CPU, cores.
+    pub cpu_cores: Option<Estimate>,
+    /// Memory at the end of the window, bytes.
+    pub memory_bytes: Option<Estimate>,
 }
 
 /// Responses of one type.

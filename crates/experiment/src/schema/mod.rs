@@ -74,7 +74,9 @@ pub use fleet::{
     ReportedHistogram,
 };
 pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
-pub use fleet_summary::{FleetChangeSummary, FleetOutageSummary, FleetPushSummary, FleetSummary, FleetTimes};
+pub use fleet_summary::{
+    FleetChangeSummary, FleetComponent, FleetOutageSummary, FleetPushSummary, FleetSummary, FleetTimes,
+};
 pub use gateway::{
     CellRates, GatewayCounts, GatewayDuration, GatewayPercentiles, GatewayRecord, GatewaySummary, TrialRates,
 };

@@ -25,10 +25,11 @@ Examples:
   meshmeter run sidecar-cost --set load.rate=[2000] --set proxy.mtls=false
   meshmeter run sidecar-cost --set proxy.workers=[1,2,4] --set load.connections=[4,16] --dry-run
   meshmeter run mesh-modes --set topology.namespaces=[1,5] --set fresh=mode
+  meshmeter run control-plane --set fleet.proxies=[250,500,1000,2000]
   meshmeter run my-experiment.yaml --dry-run")]
 pub struct RunArgs {
     /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, emojivoto, tiered-50, egress,
-    /// egress-direct, ingress-capacity, ingress-scenarios]
+    /// egress-direct, ingress-capacity, ingress-scenarios, control-plane]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
     pub experiment: String,
 
@@ -73,7 +74,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub calibrate: bool,
 
-    /// Multiply every rate (or number of clients) by this
+    /// Multiply every rate (or number of clients) by this; of a fleet its proxies and the objects of its mesh
     #[arg(long, value_name = "F")]
     pub scale: Option<String>,
 

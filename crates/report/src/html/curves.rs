@@ -35,22 +35,41 @@ impl Curve {
         let merged = |distribution| statistics::merged(trials, cell, distribution);
         let Some(response) = merged(Distribution::ResponseTime)? else { return Ok(None) };
         let service = merged(Distribution::ServiceTime)?.unwrap_or_default();
+        Ok(Self::new(cell, &response, &service, statistics::censored(trials, cell)))
+    }
+
+    /// The convergence of a cell's fleet; absent where it has no valid trial or too few arrivals.
+    ///
+    /// # Errors
+    /// Where a trial's histogram cannot be read.
+    pub fn of_convergence(cell: CellKey<'_>, trials: &TrialsByCell<'_>) -> Result<Option<Self>, DecodeError> {
+        let merged = statistics::merged_convergence(trials, cell)?;
+        let none = LatencyHistogram::new();
+        Ok(merged.and_then(|(arrivals, never)| Self::new(cell, &arrivals, &none, never)))
+    }
+
+    fn new(
+        cell: CellKey<'_>,
+        response: &LatencyHistogram,
+        service: &LatencyHistogram,
+        censored: u64,
+    ) -> Option<Self> {
         // Requests without a response rank above all others: the curve ends where they begin.
-        let censored = statistics::censored(trials, cell) as f64;
+        let censored = censored as f64;
         let answered = response.count() as f64 / (response.count() as f64 + censored);
-        let mut points = statistics::percentile_curve(&response, POINTS_A_DECADE);
+        let mut points = statistics::percentile_curve(response, POINTS_A_DECADE);
         points.iter_mut().for_each(|point| point.percentile *= answered);
         if points.len() < 2 {
-            return Ok(None);
+            return None;
         }
-        Ok(Some(Self {
+        Some(Self {
             mode: cell.mode,
             factors: cell.conditions.factors.clone(),
             load: cell.conditions.load.clone(),
-            marks: marks(&response, &points, answered),
+            marks: marks(response, &points, answered),
             response: points,
-            service: statistics::percentile_curve(&service, POINTS_A_DECADE),
-        }))
+            service: statistics::percentile_curve(service, POINTS_A_DECADE),
+        })
     }
 
     /// Factors and load.

@@ -48,6 +48,7 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "added.html",
     "resources.html",
     "gateways.html",
+    "fleets.html",
     "differences.html",
     "factors.html",
     "scaling.html",

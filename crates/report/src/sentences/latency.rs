@@ -1,6 +1,6 @@
 //! Response times.
 
-use super::{Context, at_first, place, sizes, throughput};
+use super::{Context, at_first, fleets, place, sizes, throughput};
 use experiment::Mode;
 use experiment::schema::finding::figures;
 use experiment::schema::{Estimate, Finding};
@@ -11,6 +11,9 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Finding]) -> String {
     let first = group[0];
     if first.is_of(figures::COMPLETED) {
         return throughput::headline(group);
+    }
+    if first.is_of(figures::CONVERGENCE_P99) {
+        return fleets::convergence(group);
     }
     if first.is_of(figures::ANONYMOUS_BEFORE_LOAD) {
         return sizes::mesh_size(run, group);

@@ -5,6 +5,7 @@
 
 pub(crate) mod control_plane_model;
 pub mod control_plane_size;
+mod fleets;
 mod footprint;
 mod graph;
 mod latency;
@@ -71,7 +72,7 @@ impl<'a> Context<'a> {
 /// Whether one sentence states both.
 fn are_together(run: &Context<'_>, one: &Finding, next: &Finding) -> bool {
     use FindingKind::{
-        AddedLatency, ControlPlane, CpuPerRequest, CpuScaling, ExcludedTrials, FactorDifference,
+        AddedLatency, ControlPlane, Convergence, CpuPerRequest, CpuScaling, ExcludedTrials, FactorDifference,
         FactorEffect, Footprint, FullMachine, Headline, HiddenWaiting, MachinePauses, MeshSize, Objective,
         Order, ProxyUsage, Published, Reruns, Reservation, SingleTrial, UnavailableMode,
     };
@@ -82,6 +83,7 @@ fn are_together(run: &Context<'_>, one: &Finding, next: &Finding) -> bool {
             | ExcludedTrials | Reruns | SingleTrial | Published => true,
             MachinePauses => one.figure == next.figure,
             AddedLatency | ProxyUsage | CpuScaling | Footprint => same_mode,
+            Convergence => one.cell_key() == next.cell_key(),
             MeshSize => same_mode && sizes::part(one) == sizes::part(next),
             FactorEffect => same_mode && one.subject == next.subject,
             FactorDifference => one.cell_key() == next.cell_key() && one.subject == next.subject,
@@ -100,7 +102,10 @@ fn sentence(run: &Context<'_>, group: &[&Finding]) -> String {
     match first.kind {
         FindingKind::Headline => latency::headline(run, group),
         FindingKind::MeshSize => sizes::mesh_size(run, group),
+        FindingKind::FactorEffect if fleets::is_of_fleet(first) => fleets::factor_effect(run, group),
         FindingKind::FactorEffect => sizes::factor_effect(run, group),
+        FindingKind::Convergence => fleets::convergence(group),
+        FindingKind::NotConverged => fleets::not_converged(first),
         FindingKind::Scaling => scaling::scaling(run, first),
         FindingKind::ControlPlaneCost => control_plane_model::cost(run, first),
         FindingKind::FactorDifference => word_factors::difference(group),

@@ -7,7 +7,8 @@ use experiment::schema::{Finding, FindingKind, FindingVerdict, Summary};
 const MAX_BESIDE_HEADLINE: usize = 4;
 
 /// What a reader of the headline must know first comes first.
-const BESIDE_HEADLINE: [FindingKind; 18] = [
+const BESIDE_HEADLINE: [FindingKind; 19] = [
+    FindingKind::NotConverged,
     FindingKind::Saturation,
     FindingKind::Objective,
     FindingKind::NoisyMachine,

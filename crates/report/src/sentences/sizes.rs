@@ -153,7 +153,11 @@ fn changes(group: &[&Finding]) -> String {
     clauses.join("; ")
 }
 
-fn change(difference: &Estimate, verdict: FindingVerdict, text: fn(&Estimate) -> String) -> String {
+pub(super) fn change(
+    difference: &Estimate,
+    verdict: FindingVerdict,
+    text: fn(&Estimate) -> String,
+) -> String {
     match (verdict, difference.estimate < 0.0) {
         (FindingVerdict::CannotTell, _) => {
             format!("{} more in one repeat, which shows no difference", text(difference))

@@ -39,20 +39,27 @@ fn name(finding: &Finding) -> Option<&'static str> {
         figures::P50 => "the median",
         figures::COMPLETED_CHANGE => "throughput",
         figures::CPU_PER_REQUEST_CHANGE => "CPU of all proxies per request",
+        figures::CONVERGENCE_P99 => "the 99th percentile of convergence",
+        figures::ISTIOD_CPU => "CPU time of istiod",
+        figures::ISTIOD_MEMORY => "memory of istiod",
+        figures::BYTES_PER_PROXY => "bytes per proxy",
         _ => return None,
     })
+}
+
+fn is_time(finding: &Finding) -> bool {
+    finding.is_of(figures::P50) || finding.is_of(figures::CONVERGENCE_P99)
 }
 
 fn shown(finding: &Finding) -> Option<String> {
     let estimate = finding.estimate.filter(|_| finding.is_shown())?;
     let is_less = estimate.estimate < 0.0;
     let size = if is_less { estimate.map_reversed(std::ops::Neg::neg) } else { estimate };
-    let text: fn(&Estimate) -> String =
-        if finding.is_of(figures::P50) { words::latency } else { words::change };
+    let text: fn(&Estimate) -> String = if is_time(finding) { words::latency } else { words::change };
     let size = text(&size);
     Some(match (finding.figure.as_deref()?, is_less) {
-        (figures::P50, false) => format!("adds {size} to the median"),
-        (figures::P50, true) => format!("takes {size} off the median"),
+        (figures::P50 | figures::CONVERGENCE_P99, false) => format!("adds {size} to {}", name(finding)?),
+        (figures::P50 | figures::CONVERGENCE_P99, true) => format!("takes {size} off {}", name(finding)?),
         (figures::COMPLETED_CHANGE, true) => format!("takes {size} of throughput"),
         (_, less) => format!("{} {} by {size}", if less { "lowers" } else { "raises" }, name(finding)?),
     })

@@ -11,6 +11,7 @@
 
 mod control_plane_model;
 mod factors;
+mod fleets;
 mod footprint;
 pub(crate) mod graph;
 mod latency;
@@ -26,6 +27,7 @@ mod throughput;
 mod validity;
 mod word_factors;
 
+pub use fleets::counts_things;
 pub use run::distance_from_reference;
 
 use crate::trials::TrialsByCell;
@@ -42,13 +44,16 @@ pub(crate) fn findings(
     greatest: &[Greatest],
 ) -> Vec<Finding> {
     let run = Run { experiment, summary, trials, greatest };
-    let headlines = [sizes::headline(&run), throughput::headline(&run)];
+    let headlines = [fleets::headline(&run), sizes::headline(&run), throughput::headline(&run)];
     let headline = headlines.into_iter().find(|findings| !findings.is_empty());
     let mut findings = headline.unwrap_or_else(|| latency::headline(&run));
     debug_assert!(findings.iter().all(|finding| finding.kind == FindingKind::Headline));
+    findings.extend(fleets::convergence(&run));
+    findings.extend(fleets::not_converged(&run));
     findings.extend(sizes::sizes(&run));
     findings.extend(word_factors::differences(&run));
     findings.extend(factors::factors(&run));
+    findings.extend(fleets::factors(&run));
     findings.extend(scaling::scaling(&run));
     findings.extend(control_plane_model::costs(&run));
     findings.extend(order::order(&run));

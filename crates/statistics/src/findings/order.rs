@@ -170,5 +170,5 @@ pub(super) fn is_worse(at: Conditions<'_>, (difference, verdict): &Judged) -> bo
 }
 
 pub(super) fn is_closed(load: &LoadPoint) -> bool {
-    load.rate.is_none()
+    load.rate.is_none() && !load.is_fleet()
 }

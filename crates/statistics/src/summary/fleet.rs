@@ -5,8 +5,9 @@ use super::tables::Tables;
 use crate::fleet::{self, FleetFigure, of_kind};
 use crate::trials::usable;
 use experiment::schema::{
-    CellKey, Estimate, Figure, FleetChangeSummary, FleetOutageSummary, FleetPushSummary, FleetPushes,
-    FleetResult, FleetSummary, FleetTimes, HistogramSummary, TrialRecord,
+    CellKey, ComponentUsage, Estimate, Figure, FleetChangeSummary, FleetComponent, FleetOutageSummary,
+    FleetPushSummary, FleetPushes, FleetResult, FleetSummary, FleetTimes, HistogramSummary, Role,
+    TrialRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,6 +64,7 @@ pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<
         istiod_cpu_changing_s: value(Figure::Cpu, &|fleet| fleet.of_istiods(|istiod| istiod.cpu_changing_s)),
         istiod_memory_bytes: table(FleetFigure::IstiodMemory),
         api_cpu_s: value(Figure::Cpu, &|fleet| fleet.of_api(|one| one.cpu_s)),
+        components: of_trials.components(),
         istiod_chain_ms: of_trials.chain(),
         fleet_cpu_cores: value(Figure::Cpu, &|fleet| {
             (fleet.duration_s > 0.0).then(|| fleet.fleet.cpu_s / fleet.duration_s)
@@ -120,15 +122,12 @@ impl OfTrials<'_> {
         }
         let of_kind = |kind: &str| {
             let own = || all().filter(|change| change.kind == kind);
-            let mut times = self.times(|fleet| of_kind(fleet, kind));
-            let last = |fleet: &FleetResult| fleet::last(fleet, |other| other == kind);
-            times.last = times.last.and_then(|_| self.estimate(Figure::Max, &last));
             FleetChangeSummary {
                 kind: kind.to_owned(),
-                changes: own().count(),
+                changes: own().map(|change| change.made.max(1) as usize).sum(),
                 expected: own().map(|change| change.expected).max().unwrap_or(0),
                 failed: own().filter(|change| change.failure.is_some()).count(),
-                convergence_us: times,
+                convergence_us: self.times(|fleet| of_kind(fleet, kind)),
             }
         };
         kinds.into_iter().map(of_kind).collect()
@@ -175,6 +174,26 @@ impl OfTrials<'_> {
             (kind.clone(), summary)
         };
         kinds.into_iter().map(of_kind).collect()
+    }
+
+    fn components(&self) -> Vec<FleetComponent> {
+        let mut names: Vec<&str> = Vec::new();
+        for usage in self.trials.iter().flat_map(|trial| &trial.components) {
+            if usage.role != Role::Kernel && !names.contains(&usage.name.as_str()) {
+                names.push(&usage.name);
+            }
+        }
+        let of = |figure: Figure, name: &str, read: fn(&ComponentUsage) -> Option<f64>| {
+            let trials = usable(self.trials, figure).into_iter();
+            let own = trials.flat_map(|trial| &trial.components).filter(|usage| usage.name == name);
+            estimate(own.filter_map(read))
+        };
+        let component = |name: &str| FleetComponent {
+            name: name.to_owned(),
+            cpu_cores: of(Figure::Cpu, name, |usage| Some(usage.cpu_cores())),
+            memory_bytes: of(Figure::Memory, name, |usage| Some(usage.memory_bytes()? as f64)),
+        };
+        names.into_iter().map(component).collect()
     }
 
     /// Mean of each stage over all istiods.

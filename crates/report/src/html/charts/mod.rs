@@ -4,6 +4,7 @@
 
 mod axes;
 pub mod curve;
+pub mod fleet_timeline;
 pub mod lines;
 pub mod percentiles;
 pub mod rows;

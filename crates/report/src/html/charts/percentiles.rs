@@ -16,6 +16,31 @@ const RIGHT: f64 = WIDTH - 14.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 
+/// What is distributed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Subject {
+    /// Response times of requests.
+    Requests,
+    /// Times until changes arrive at proxies.
+    Convergence,
+}
+
+impl Subject {
+    fn title(self) -> &'static str {
+        match self {
+            Self::Requests => "Response time by percentile at",
+            Self::Convergence => "Convergence by percentile with",
+        }
+    }
+
+    fn axis(self) -> &'static str {
+        match self {
+            Self::Requests => "percentile of requests",
+            Self::Convergence => "percentile of arrivals at proxies",
+        }
+    }
+}
+
 /// The axes that all charts of a page share, so that they can be compared.
 #[derive(Debug)]
 pub struct Axes {
@@ -49,9 +74,9 @@ impl Axes {
 }
 
 /// The chart of one load.
-pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes) -> String {
+pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes, subject: Subject) -> String {
     let mut drawing = Drawing::new(WIDTH, HEIGHT);
-    draw_axes(&mut drawing, axes);
+    draw_axes(&mut drawing, axes, subject);
     draw_tips(&mut drawing, curves, axes);
     for curve in curves {
         let style = ModeStyle::of(curve.mode);
@@ -69,7 +94,7 @@ pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes) -> String {
             drawing.marker(style.marker, axes.place(point), 3.4, &format!("mark {}", style.class), &tip);
         }
     }
-    drawing.finish(id, &format!("Response time by percentile at {load}"), &description(curves, axes.unit))
+    drawing.finish(id, &format!("{} {load}", subject.title()), &description(curves, axes.unit))
 }
 
 /// Every curve at a percentile, shown on pointing anywhere above or below it.
@@ -90,7 +115,7 @@ fn draw_tips(drawing: &mut Drawing, curves: &[&Curve], axes: &Axes) {
     }
 }
 
-fn draw_axes(drawing: &mut Drawing, axes: &Axes) {
+fn draw_axes(drawing: &mut Drawing, axes: &Axes, subject: Subject) {
     for tick in axes.times.ticks(8) {
         let y = axes.times.place(tick);
         drawing.line((LEFT, y), (RIGHT, y), "grid");
@@ -103,7 +128,7 @@ fn draw_axes(drawing: &mut Drawing, axes: &Axes) {
     }
     drawing.line((LEFT, BOTTOM), (RIGHT, BOTTOM), "axis");
     drawing.text((LEFT - 6.0, 12.0), Anchor::End, "tick unit", axes.unit.symbol());
-    drawing.text(((LEFT + RIGHT) / 2.0, HEIGHT - 6.0), Anchor::Middle, "tick", "percentile of requests");
+    drawing.text(((LEFT + RIGHT) / 2.0, HEIGHT - 6.0), Anchor::Middle, "tick", subject.axis());
 }
 
 fn description(curves: &[&Curve], unit: TimeUnit) -> String {

@@ -1,10 +1,10 @@
 //! Figures of cells against a number: what is drawn, and a chart per panel.
 
 use super::context::{Context, Figure};
-use crate::format::{self, Interval, TimeUnit};
+use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use crate::html::charts::lines::{Axes, Point, Series, chart};
 use experiment::TimeFigure;
-use experiment::schema::{Cell, Conditions, Estimate, Role};
+use experiment::schema::{Cell, Conditions, Estimate, FleetSummary, Role};
 
 /// Reads a figure of a cell.
 type Read<'a> = Box<dyn Fn(&Cell) -> Option<Value> + 'a>;
@@ -36,7 +36,7 @@ pub(super) fn drawn(
     });
     let unit = TimeUnit::for_times(times);
     let throughput = |cell: &Cell| {
-        let rate = cell.rate_completed.filter(|_| cell.load.rate.is_none())?;
+        let rate = cell.rate_completed.filter(|_| cell.load.rate.is_none() && !cell.load.is_fleet())?;
         Some(Value { estimate: Some(rate), text: format!("{} requests/s", Interval::new(&rate).text()) })
     };
     let cpu = |cell: &Cell| {
@@ -51,6 +51,50 @@ pub(super) fn drawn(
         Drawn { id, caption, unit: unit.symbol(), read: Box::new(time(*figure, unit)) }
     }));
     drawn.push(Drawn { id: "cpu", caption: "CPU of all proxies", unit: "cores", read: Box::new(cpu) });
+    drawn.extend(of_fleets(context));
+    drawn
+}
+
+/// Convergence and the control plane’s usage.
+fn of_fleets(context: &Context) -> Vec<Drawn<'static>> {
+    type Figure = fn(&FleetSummary) -> Option<Estimate>;
+    let fleets = || context.run.summary.cells.iter().filter_map(|cell| cell.fleet.as_ref());
+    let times: [(&str, &str, Figure); 5] = [
+        ("convergence-p50", "Convergence, median", |fleet| fleet.convergence_us.p50),
+        ("convergence-p99", "Convergence, 99th percentile", |fleet| fleet.convergence_us.p99),
+        ("convergence-last", "Convergence, last proxy", |fleet| fleet.convergence_us.last),
+        ("first-p50", "First configuration, median", |fleet| fleet.first_configuration_us.p50),
+        ("first-last", "First configuration, last proxy", |fleet| fleet.first_configuration_us.last),
+    ];
+    let of_fleet = |read: Figure, factor: f64, unit: &'static str| {
+        Box::new(move |cell: &Cell| {
+            let estimate = read(cell.fleet.as_ref()?)?.map(|value| value * factor);
+            Some(Value { text: Interval::new(&estimate).text_with_unit(unit), estimate: Some(estimate) })
+        }) as Read<'static>
+    };
+    let sizes = |read: Figure| SizeUnit::for_sizes(fleets().filter_map(|fleet| Some(read(fleet)?.estimate)));
+    let mut drawn: Vec<Drawn<'static>> = times
+        .into_iter()
+        .map(|(id, caption, read)| {
+            let unit = TimeUnit::for_times(fleets().filter_map(|fleet| Some(read(fleet)?.estimate)));
+            Drawn { id, caption, unit: unit.symbol(), read: of_fleet(read, 1.0 / unit.us(), unit.symbol()) }
+        })
+        .collect();
+    let cores: Figure = |fleet| fleet.istiod_cpu_cores;
+    drawn.push(Drawn {
+        id: "istiod-cpu",
+        caption: "CPU of istiod",
+        unit: "cores",
+        read: of_fleet(cores, 1.0, "cores"),
+    });
+    let memories: [(&str, &str, Figure); 2] = [
+        ("istiod-memory", "Memory of istiod", |fleet| fleet.istiod_memory_bytes),
+        ("bytes-per-proxy", "Received per proxy", |fleet| fleet.bytes_per_proxy),
+    ];
+    drawn.extend(memories.into_iter().map(|(id, caption, read)| {
+        let unit = sizes(read);
+        Drawn { id, caption, unit: unit.symbol(), read: of_fleet(read, 1.0 / unit.bytes(), unit.symbol()) }
+    }));
     drawn
 }
 

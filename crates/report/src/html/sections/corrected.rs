@@ -3,7 +3,7 @@
 
 use super::context::{Context, Figure};
 use crate::clocks::ClockTable;
-use crate::html::charts::percentiles::{Axes, chart};
+use crate::html::charts::percentiles::{Axes, Subject, chart};
 use crate::html::curves::Curve;
 use experiment::schema::{Cell, DistributionPoint, RequestDistribution};
 use serde::Serialize;
@@ -33,7 +33,10 @@ pub fn corrected(context: &Context) -> Option<CorrectedSection> {
     let axes = Axes::new(&differing);
     let figure = |(index, curve): (usize, &Curve)| {
         let label = format!("{} at {}", curve.mode, context.conditions.label(curve.conditions()));
-        Figure { svg: chart(&format!("corrected-{index}"), &label, &[curve], &axes), caption: label }
+        Figure {
+            svg: chart(&format!("corrected-{index}"), &label, &[curve], &axes, Subject::Requests),
+            caption: label,
+        }
     };
     let mut charts: Vec<Figure> = differing.iter().enumerate().map(figure).collect();
     let folded = charts.split_off(charts.len().min(MAX_OPEN_CHARTS));

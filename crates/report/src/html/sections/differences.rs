@@ -15,6 +15,9 @@ pub struct DifferenceSection {
     /// Unit of times, and of memory.
     time_unit: &'static str,
     memory_unit: &'static str,
+    /// Names of the cells of a row.
+    columns: Vec<&'static str>,
+    of_fleets: bool,
     groups: Vec<Group>,
 }
 
@@ -29,16 +32,42 @@ struct Group {
 #[derive(Debug, Serialize)]
 struct ValueRow {
     value: String,
-    /// p50, p90, p99, throughput, CPU, memory; empty where there is no such figure.
+    /// By column; empty where there is no such figure.
     cells: Vec<String>,
 }
 
 /// A figure with its caption and the axis of its chart; absent axes: no chart.
-const CHARTS: [(ComparedFigure, &str, &str); 4] = [
+const CHARTS: [(ComparedFigure, &str, &str); 8] = [
     (ComparedFigure::ResponseTimeP50Us, "Added to the median", "p50"),
     (ComparedFigure::ResponseTimeP99Us, "Added to the 99th percentile", "p99"),
     (ComparedFigure::RateCompleted, "Throughput", "throughput"),
     (ComparedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request", "cpu"),
+    (ComparedFigure::ConvergenceP99Us, "Added to the 99th percentile of convergence", "convergence"),
+    (ComparedFigure::IstiodCpuS, "CPU time of istiod", "istiod-cpu"),
+    (ComparedFigure::IstiodMemoryBytes, "Memory of istiod", "istiod-memory"),
+    (ComparedFigure::BytesPerProxy, "Bytes per proxy", "bytes"),
+];
+
+/// Columns of the table.
+const OF_REQUESTS: [(ComparedFigure, &str); 6] = [
+    (ComparedFigure::ResponseTimeP50Us, "p50"),
+    (ComparedFigure::ResponseTimeP90Us, "p90"),
+    (ComparedFigure::ResponseTimeP99Us, "p99"),
+    (ComparedFigure::RateCompleted, "Throughput"),
+    (ComparedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
+    (ComparedFigure::ProxiesMemoryBytes, "Memory of all proxies"),
+];
+
+/// The same of fleets.
+const OF_FLEETS: [(ComparedFigure, &str); 8] = [
+    (ComparedFigure::ConvergenceP50Us, "p50"),
+    (ComparedFigure::ConvergenceP90Us, "p90"),
+    (ComparedFigure::ConvergenceP99Us, "p99"),
+    (ComparedFigure::ConvergenceLastUs, "Last"),
+    (ComparedFigure::FirstConfigurationLastUs, "First configuration, last"),
+    (ComparedFigure::IstiodCpuS, "CPU time of istiod"),
+    (ComparedFigure::IstiodMemoryBytes, "Memory of istiod"),
+    (ComparedFigure::BytesPerProxy, "Bytes per proxy"),
 ];
 
 /// Absent where no factor has words for values.
@@ -49,6 +78,8 @@ pub fn differences(context: &Context) -> Option<DifferenceSection> {
     };
     let time_unit = TimeUnit::for_times(of(ComparedFigure::is_time));
     let memory_unit = SizeUnit::for_sizes(of(|figure| figure == ComparedFigure::ProxiesMemoryBytes));
+    let is_fleet = all.iter().any(|difference| difference.load.is_fleet());
+    let columns: &[(ComparedFigure, &'static str)] = if is_fleet { &OF_FLEETS } else { &OF_REQUESTS };
     let mut groups: Vec<(String, Vec<&FactorDifference>)> = Vec::new();
     for difference in all {
         let name = group_name(context, difference);
@@ -65,10 +96,10 @@ pub fn differences(context: &Context) -> Option<DifferenceSection> {
     let groups = groups.into_iter().map(|(name, of_group)| {
         let rows = values(&of_group).into_iter().map(|to| ValueRow {
             value: to.to.to_string(),
-            cells: ComparedFigure::ALL
-                .into_iter()
-                .map(|figure| {
-                    let of_value = of_group.iter().find(|one| one.figure == figure && one.to == to.to);
+            cells: columns
+                .iter()
+                .map(|(figure, _)| {
+                    let of_value = of_group.iter().find(|one| one.figure == *figure && one.to == to.to);
                     of_value.map_or_else(String::new, |one| text(one, time_unit, memory_unit))
                 })
                 .collect(),
@@ -79,6 +110,8 @@ pub fn differences(context: &Context) -> Option<DifferenceSection> {
         charts,
         time_unit: time_unit.symbol(),
         memory_unit: memory_unit.symbol(),
+        of_fleets: is_fleet,
+        columns: columns.iter().map(|(_, name)| *name).collect(),
         groups: groups.collect(),
     })
 }

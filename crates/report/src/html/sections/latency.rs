@@ -2,7 +2,7 @@
 
 use super::context::{Context, Figure};
 use crate::format::TimeUnit;
-use crate::html::charts::percentiles::{Axes, chart};
+use crate::html::charts::percentiles::{Axes, Subject, chart};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
@@ -45,7 +45,7 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
             let of_load: Vec<&Curve> = curves.iter().filter(|curve| curve.conditions() == at).collect();
             let label = context.conditions.label(at);
             (!of_load.is_empty()).then(|| Figure {
-                svg: chart(&format!("percentiles-{index}"), &label, &of_load, &axes),
+                svg: chart(&format!("percentiles-{index}"), &label, &of_load, &axes, Subject::Requests),
                 caption: label,
             })
         })

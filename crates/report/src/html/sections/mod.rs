@@ -12,6 +12,7 @@ mod evidence;
 mod factors;
 mod filters;
 mod findings;
+mod fleets;
 mod gateways;
 mod graph;
 mod holdings;
@@ -53,6 +54,7 @@ pub struct Page {
     added: Option<Vec<Figure>>,
     resources: Option<resources::ResourceSection>,
     gateways: Option<gateways::GatewaySection>,
+    fleets: Option<fleets::FleetSection>,
     differences: Option<differences::DifferenceSection>,
     holdings: Option<holdings::HoldingsSection>,
     factors: Option<factors::FactorSection>,
@@ -92,6 +94,7 @@ impl Page {
             added: latency::added(&context),
             resources: resources::resources(&context),
             gateways: gateways::gateways(&context),
+            fleets: fleets::fleets(&context),
             differences: differences::differences(&context),
             holdings: holdings::holdings(&context),
             factors: factors::factors(&context),

@@ -167,6 +167,8 @@ pub struct Method {
     open_loop: bool,
     /// Any cell has a closed loop.
     closed_loop: bool,
+    /// Any cell has a fleet in place of a load.
+    fleet: bool,
     /// Length of the measured window.
     window: Option<String>,
     repeats: usize,
@@ -185,7 +187,8 @@ impl Method {
             asked: asked::of_control_plane(&context.run.experiment, &context.modes),
             held_back: asked::of_service(&context.run.experiment.server, &context.run.experiment.proxy),
             open_loop: context.conditions.all().any(|at| at.load.rate.is_some()),
-            closed_loop: context.conditions.all().any(|at| at.load.rate.is_none()),
+            closed_loop: context.conditions.all().any(|at| at.load.rate.is_none() && !at.load.is_fleet()),
+            fleet: context.conditions.all().any(|at| at.load.is_fleet()),
             window: longest.map(format::duration),
             repeats: context.run.trials.iter().map(|trial| trial.repeat + 1).max().unwrap_or(0),
             retakes: context.run.summary.retakes,
@@ -197,7 +200,7 @@ impl Method {
 /// How the proxies were set up; empty where no mode has one.
 fn proxies(context: &Context) -> String {
     let experiment = &context.run.experiment;
-    if context.modes.iter().all(|mode| *mode == Mode::None) {
+    if context.modes.iter().all(|mode| matches!(mode, Mode::None | Mode::ControlPlane)) {
         return String::new();
     }
     let mut parts = vec![

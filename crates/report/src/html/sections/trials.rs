@@ -36,7 +36,9 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
     let unit = TimeUnit::for_times(times());
     let shared: Vec<f64> = times().map(|time_us| time_us / unit.us()).collect();
     let mut charts = Vec::new();
-    for (index, at) in context.conditions.all().enumerate() {
+    // Trials of fleets are drawn second by second in their own section.
+    let of_requests = context.conditions.all().filter(|at| !at.load.is_fleet());
+    for (index, at) in of_requests.enumerate() {
         let lines: Vec<Line> = context
             .modes
             .iter()

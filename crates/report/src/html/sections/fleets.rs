@@ -1,0 +1,89 @@
+//! Fleets of simulated proxies: tables by cell, distributions of convergence, where the time went, and each trial's timeline.
+
+use super::context::{Context, Figure};
+use crate::fleets::FleetTable;
+use crate::format;
+use crate::html::charts::fleet_timeline;
+use crate::html::charts::percentiles::{Axes, Subject, chart};
+use crate::html::curves::Curve;
+use crate::html::style::ModeStyle;
+use experiment::schema::{FleetEvent, FleetResult, TrialRecord};
+use serde::Serialize;
+
+/// Trials beyond these are folded away: the page stays small.
+const MAX_TIMELINES: usize = 24;
+/// Events listed under a timeline.
+const MAX_EVENTS: usize = 40;
+
+/// Tables and charts.
+#[derive(Debug, Serialize)]
+pub struct FleetSection {
+    table: FleetTable,
+    distributions: Vec<Figure>,
+    logarithmic: bool,
+    timelines: Vec<Timeline>,
+    /// Trials without a chart.
+    further: usize,
+}
+
+/// A trial second by second.
+#[derive(Debug, Serialize)]
+struct Timeline {
+    figure: Figure,
+    /// What happened, but for changes that were made and arrived.
+    events: Vec<String>,
+}
+
+/// Absent in a run without fleets.
+pub fn fleets(context: &Context) -> Option<FleetSection> {
+    let table = FleetTable::new(&context.run.summary)?;
+    let curves: Vec<Curve> = context
+        .conditions
+        .all()
+        .flat_map(|at| context.modes.iter().filter_map(move |mode| Some((at, *mode))))
+        .filter_map(|(at, mode)| Curve::of_convergence(at.cell(mode), &context.trials).ok().flatten())
+        .collect();
+    let axes = Axes::new(&curves);
+    let figure = |(index, curve): (usize, &Curve)| {
+        let label = context.conditions.label(curve.conditions());
+        let id = format!("convergence-{index}");
+        Figure { svg: chart(&id, &label, &[curve], &axes, Subject::Convergence), caption: label }
+    };
+    let with_fleet: Vec<(&TrialRecord, &FleetResult)> =
+        context.run.trials.iter().filter_map(|trial| Some((trial, trial.fleet()?))).collect();
+    let with_series = with_fleet.iter().filter(|(_, fleet)| !fleet.series.is_empty());
+    Some(FleetSection {
+        table,
+        logarithmic: axes.is_logarithmic(),
+        distributions: curves.iter().enumerate().map(figure).collect(),
+        timelines: with_series
+            .clone()
+            .take(MAX_TIMELINES)
+            .map(|(trial, fleet)| timeline(context, trial, fleet))
+            .collect(),
+        further: with_series.count().saturating_sub(MAX_TIMELINES),
+    })
+}
+
+fn timeline(context: &Context, trial: &TrialRecord, fleet: &FleetResult) -> Timeline {
+    let number = trial.index + 1;
+    let state = if trial.verdict.valid { "" } else { ", excluded" };
+    let label = context.conditions.label(trial.conditions());
+    let caption = format!("Trial {number}, {label}, repeat {}{state}", trial.repeat + 1);
+    let class = ModeStyle::of(trial.mode).class;
+    let id = format!("fleet-seconds-{number}");
+    let svg = fleet_timeline::chart(&id, &caption, class, &fleet.series, &fleet.events);
+    Timeline { figure: Figure { caption, svg }, events: events(&fleet.events) }
+}
+
+/// Changes are in the tables; what else happened is told here.
+fn events(all: &[FleetEvent]) -> Vec<String> {
+    let told: Vec<&FleetEvent> = all.iter().filter(|event| event.kind != "change").collect();
+    let mut texts: Vec<String> =
+        told.iter().take(MAX_EVENTS).map(|event| fleet_timeline::describe(event)).collect();
+    if told.len() > MAX_EVENTS {
+        let further = (told.len() - MAX_EVENTS) as u64;
+        texts.push(format!("and {} more", format::counted(further, "event", "events")));
+    }
+    texts
+}

@@ -1,0 +1,124 @@
+//! Fleets of simulated proxies: how soon changes arrive, what the control plane takes for it, and what both rise with.
+
+use super::run::Run;
+use experiment::schema::finding::figures;
+use experiment::schema::{
+    Cell, Estimate, FactorEffect, Finding, FindingKind, FindingVerdict, FleetSummary, SizedFigure,
+};
+
+/// Cells beside the headline's of which a sentence is said.
+const MAX_CELLS: usize = 7;
+
+/// Figures of a factor's effect that are told.
+const TOLD: [(SizedFigure, &str); 3] = [
+    (SizedFigure::ConvergenceP99Us, figures::CONVERGENCE_P99),
+    (SizedFigure::IstiodCpuS, figures::ISTIOD_CPU),
+    (SizedFigure::IstiodMemoryBytes, figures::ISTIOD_MEMORY),
+];
+
+/// Of the largest fleet.
+pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
+    headline_cell(run).map_or_else(Vec::new, |(cell, fleet)| of_cell(FindingKind::Headline, cell, fleet))
+}
+
+/// The other fleets.
+pub(super) fn convergence(run: &Run<'_>) -> Vec<Finding> {
+    let headline = headline_cell(run).map(|(cell, _)| cell.key());
+    let others = measured(run).filter(|(cell, _)| Some(cell.key()) != headline).take(MAX_CELLS);
+    others.flat_map(|(cell, fleet)| of_cell(FindingKind::Convergence, cell, fleet)).collect()
+}
+
+/// Fleets in which proxies missed something.
+pub(super) fn not_converged(run: &Run<'_>) -> Vec<Finding> {
+    let fleets = run.summary.cells.iter().filter_map(|cell| Some((cell, cell.fleet.as_ref()?)));
+    let missing = fleets.filter(|(_, fleet)| fleet.never > 0);
+    missing
+        .map(|(cell, fleet)| Finding {
+            n: usize::try_from(fleet.never).ok(),
+            of: usize::try_from(fleet.proxies).ok(),
+            ..Finding::of_cell(FindingKind::NotConverged, cell)
+        })
+        .collect()
+}
+
+/// What convergence and control plane rise with: per thousand where the factor counts things.
+pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for factor in &run.experiment.factors {
+        let own = || run.summary.factor_effects.iter().filter(|effect| effect.factor == factor.key);
+        let Some(first) = own().find(|effect| TOLD.iter().any(|(figure, _)| *figure == effect.figure)) else {
+            continue;
+        };
+        // With the first values of the other factors.
+        let beside = own().filter(|effect| effect.factors == first.factors);
+        let of = |(figure, name): &(SizedFigure, &str)| {
+            let effect = beside.clone().find(|effect| effect.figure == *figure)?;
+            Some(of_effect(effect, name))
+        };
+        findings.extend(TOLD.iter().filter_map(of));
+    }
+    findings
+}
+
+fn of_effect(effect: &FactorEffect, name: &str) -> Finding {
+    let estimate = if counts_things(&effect.factor) {
+        effect.per_unit.map(|slope| slope * 1000.0)
+    } else {
+        effect.from_least_to_greatest
+    };
+    Finding {
+        mode: Some(effect.mode),
+        factors: effect.factors.clone(),
+        load: effect.load.clone(),
+        verdict: Some(effect.judged()),
+        ..Finding::new(FindingKind::FactorEffect).about(&effect.factor).with_figure(name, &estimate)
+    }
+}
+
+/// Whether a factor is a number of proxies or objects.
+#[must_use]
+pub fn counts_things(factor: &str) -> bool {
+    const COUNTS: [&str; 8] = [
+        "proxies",
+        "services",
+        "pods",
+        "namespaces",
+        "virtual-services",
+        "destination-rules",
+        "gateways",
+        "policies",
+    ];
+    factor.strip_prefix("fleet.").is_some_and(|key| COUNTS.contains(&key))
+}
+
+fn measured<'a>(run: &Run<'a>) -> impl Iterator<Item = (&'a Cell, &'a FleetSummary)> {
+    let cells = run.summary.cells.iter().filter(|cell| cell.valid > 0);
+    cells.filter_map(|cell| Some((cell, cell.fleet.as_ref()?)))
+}
+
+/// The first of the largest fleets.
+fn headline_cell<'a>(run: &Run<'a>) -> Option<(&'a Cell, &'a FleetSummary)> {
+    measured(run).reduce(|best, one| if one.1.proxies > best.1.proxies { one } else { best })
+}
+
+fn of_cell(kind: FindingKind, cell: &Cell, fleet: &FleetSummary) -> Vec<Finding> {
+    let figure = |name: &str, estimate: &Option<Estimate>| {
+        let finding =
+            Finding { candidates: usize::try_from(fleet.proxies).ok(), ..Finding::of_cell(kind, cell) };
+        estimate.as_ref().map(|estimate| finding.with_figure(name, estimate))
+    };
+    let convergence = figure(figures::CONVERGENCE_P99, &fleet.convergence_us.p99);
+    // Among proxies never reached there is no time.
+    let convergence = convergence.unwrap_or_else(|| Finding {
+        candidates: usize::try_from(fleet.proxies).ok(),
+        figure: Some(figures::CONVERGENCE_P99.to_owned()),
+        verdict: Some(FindingVerdict::CannotTell),
+        ..Finding::of_cell(kind, cell)
+    });
+    let others = [
+        figure(figures::CONVERGENCE_LAST, &fleet.convergence_us.last),
+        figure(figures::ISTIOD_CPU_CORES, &fleet.istiod_cpu_cores),
+        figure(figures::ISTIOD_MEMORY, &fleet.istiod_memory_bytes),
+    ];
+    [convergence].into_iter().chain(others.into_iter().flatten()).collect()
+}
