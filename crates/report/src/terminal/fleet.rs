@@ -121,14 +121,14 @@ fn facts(result: &FleetResult, options: Options) -> Vec<String> {
     lines
 }
 
-/// `p50 1.2 ms, p90 …, last …`, with the number of connections that ended before.
+/// `p50 1.2 ms, p90 …, last …`, with the number that never came.
 fn times_text(times: &HistogramSummary) -> String {
     let unit = TimeUnit::for_times([times.p50, times.p99, times.max].into_iter().flatten());
     let figures = [("p50", times.p50), ("p90", times.p90), ("p99", times.p99), ("last", times.max)];
     let shown = figures.into_iter().filter_map(|(name, time)| Some(format!("{name} {}", unit.time(time?))));
     let mut parts: Vec<String> = shown.collect();
     if times.censored > 0 {
-        parts.push(format!("{} ended before", format::counted(times.censored, "connection", "connections")));
+        parts.push(format!("{NEVER} for {}", format::count(times.censored)));
     }
     parts.join(", ")
 }
