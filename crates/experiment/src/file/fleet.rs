@@ -178,7 +178,7 @@ pub(super) fn contradictions(
     kinds(fleet, &section)?;
     sizes(fleet, &section)?;
     changes_reach_proxies(fleet, experiment, &section)?;
-    course(fleet, &section)
+    course(fleet, &section, given)
 }
 
 /// What is asked of requests and their proxies is not measured here.
@@ -306,8 +306,16 @@ fn changes_reach_proxies(
     Ok(())
 }
 
-fn course(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
+fn course(fleet: &FleetSettings, section: &Section<'_>, given: &Given<'_>) -> Result<()> {
     let pods_per_s = fleet.churn.pods_per_s(fleet.pods);
+    // Among several rates of churn there may be none.
+    let may_churn = fleet.churn != Churn::None || given.varied.contains(&"fleet.churn");
+    if let Some(field) = section.field("duration")?.filter(|_| !fleet.duration.is_zero() && !may_churn) {
+        return Err(field.place().error(
+            "`fleet.duration` says nothing without churn",
+            "expected with `fleet.churn`: changes take as long as they take",
+        ));
+    }
     if let Some(field) = section.field("churn")?.filter(|_| pods_per_s > 0.0) {
         if pods_per_s > MAX_CHURN_PODS_PER_S {
             return Err(field.place().error(

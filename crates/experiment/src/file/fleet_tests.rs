@@ -120,6 +120,7 @@ fn contradictions_point_at_their_value() {
     fault("fleet: {changes: []}", "nothing would change", "changes");
     fault("fleet: {changes: [], churn: 1%/m}", "there is no time for churn", "churn");
     fault("fleet: {churn: 9000/s}", "9000 pods per second are more than an API server takes", "9000/s");
+    fault("fleet: {duration: 9s}", "`fleet.duration` says nothing without churn", "9s");
     fault("fleet: {settle: 0s}", "a change would have no time to arrive", "0s");
     fault(
         "fleet: {}, istio: {istiod: {debounce-max: 50ms}}",
@@ -158,8 +159,7 @@ fn fleets_need_their_mode_and_requests_take_no_istiod() {
 
 #[test]
 fn scale_multiplies_fleet_and_mesh_and_duration_is_the_fleets() {
-    let text =
-        "{name: f, mesh: istio, modes: [control-plane], fleet: {proxies: 100, services: 100, pods: 200}}";
+    let text = "{name: f, mesh: istio, modes: [control-plane], fleet: {proxies: 100, services: 100, pods: 200, churn: 10%/m}}";
     let overrides = [Override::scale("0.1"), Override::duration("20s")];
     let experiment = Experiment::parse_with(text, "f.yaml", &overrides, &NoFiles).unwrap();
     let fleet = experiment.fleet.unwrap();

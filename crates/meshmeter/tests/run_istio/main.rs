@@ -11,6 +11,7 @@ mod bringing_up;
 #[path = "../../../lab/tests/arrangement/cases.rs"]
 mod cases;
 mod deaths;
+mod fleets;
 mod process;
 mod refusals;
 mod residue;
@@ -47,6 +48,10 @@ const EVERYWHERE: &[(&str, fn())] = &[
     ("a_signal_while_it_reports_changes_nothing", residue::a_signal_while_it_reports_changes_nothing),
     ("rules_that_are_removed_in_the_window_show", tampering::rules_that_are_removed_in_the_window_show),
     ("a_proxy_that_answers_by_itself_is_no_proof", tampering::a_proxy_that_answers_by_itself_is_no_proof),
+    (
+        "a_fleet_is_measured_against_an_istiod_of_its_own",
+        fleets::a_fleet_is_measured_against_an_istiod_of_its_own,
+    ),
     ("a_wrong_program_is_named", refusals::a_wrong_program_is_named),
     ("a_program_that_is_too_old_is_named", refusals::a_program_that_is_too_old_is_named),
     ("a_database_that_does_not_come_up_is_named", refusals::a_database_that_does_not_come_up_is_named),

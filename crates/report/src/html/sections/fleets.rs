@@ -40,7 +40,7 @@ pub fn fleets(context: &Context) -> Option<FleetSection> {
     let curves: Vec<Curve> = context
         .conditions
         .all()
-        .flat_map(|at| context.modes.iter().filter_map(move |mode| Some((at, *mode))))
+        .flat_map(|at| context.modes.iter().map(move |mode| (at, *mode)))
         .filter_map(|(at, mode)| Curve::of_convergence(at.cell(mode), &context.trials).ok().flatten())
         .collect();
     let axes = Axes::new(&curves);
