@@ -173,8 +173,9 @@ impl ControlPlane {
         api.apply(&[validation::webhook(first.webhook_host(), &root_certificate)])?;
         starting.wait_until("istiod validates objects", || validation::is_active(&api))?;
         if let (Some(created), Some(prepared)) = (created, prepared) {
-            // Without them the next start takes as long as this one.
-            let _ = prepared.save_from(&etcd, created);
+            // Where they cannot be kept, the next start takes as long as this one.
+            let kept = || prepared.save_from(&etcd, created).unwrap_or(true);
+            starting.wait_until("the definitions of Istio's kinds are established", kept)?;
         }
         // After the first: it has made the authority that all share.
         let mut istiods = Istiods::new(starter, first);

@@ -10,7 +10,7 @@ mod control_plane;
 use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
 use crate::format::{self, SizeUnit, TimeUnit};
-use experiment::schema::{FleetOutage, FleetPushes, FleetResult, HistogramSummary};
+use experiment::schema::{FleetChange, FleetOutage, FleetPushes, FleetResult, HistogramSummary};
 use std::fmt::Write as _;
 
 /// Shown where a percentile falls among proxies that were never reached.
@@ -218,7 +218,15 @@ fn shortfalls(result: &FleetResult, options: Options) -> Vec<String> {
             sentences.push(format!("{} at {} failed: {failure}", change.kind, format::duration(change.at)));
         }
     }
-    sentences.extend(result.cut_off.iter().map(outage));
+    let without_proxies = |change: &&FleetChange| change.expected == 0 && change.failure.is_none();
+    for change in result.changes.iter().filter(without_proxies) {
+        sentences.push(format!(
+            "{} at {} concerns no proxy of this fleet.",
+            change.kind,
+            format::duration(change.at)
+        ));
+    }
+    sentences.extend(result.cut_off.iter().filter(|outage| outage.proxies > 0).map(outage));
     for (kind, count) in &result.violations {
         let streams = format::counted(*count, "broken stream or violation", "broken streams or violations");
         sentences.push(format!("{streams} of the protocol: {kind}."));

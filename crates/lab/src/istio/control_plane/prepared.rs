@@ -77,8 +77,8 @@ impl PreparedObjects {
         usable.then_some(contents.objects)
     }
 
-    /// Keeps the objects of a control plane that has just started, unless not all of its `definitions` are established yet.
-    pub fn save_from(&self, etcd: &Admin, definitions: usize) -> io::Result<()> {
+    /// Keeps the objects of a control plane that has just started; false if not all of its `definitions` are established yet.
+    pub fn save_from(&self, etcd: &Admin, definitions: usize) -> io::Result<bool> {
         let mut objects = Vec::new();
         for kind in KINDS {
             // The first key behind all that begin so.
@@ -89,9 +89,10 @@ impl PreparedObjects {
             objects.extend(found.kvs);
         }
         if objects.iter().filter(|object| object.is_established()).count() != definitions {
-            return Ok(());
+            return Ok(false);
         }
-        self.save(objects)
+        self.save(objects)?;
+        Ok(true)
     }
 
     fn save(&self, objects: Vec<StoredObject>) -> io::Result<()> {
