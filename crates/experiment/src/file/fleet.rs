@@ -178,7 +178,7 @@ pub(super) fn contradictions(
     kinds(fleet, &section)?;
     sizes(fleet, &section)?;
     changes_reach_proxies(fleet, experiment, &section)?;
-    course(fleet, &section, given)
+    course(fleet, &section)
 }
 
 /// What is asked of requests and their proxies is not measured here.
@@ -306,16 +306,8 @@ fn changes_reach_proxies(
     Ok(())
 }
 
-fn course(fleet: &FleetSettings, section: &Section<'_>, given: &Given<'_>) -> Result<()> {
+fn course(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
     let pods_per_s = fleet.churn.pods_per_s(fleet.pods);
-    // Among several rates of churn there may be none.
-    let may_churn = fleet.churn != Churn::None || given.varied.contains(&"fleet.churn");
-    if let Some(field) = section.field("duration")?.filter(|_| !fleet.duration.is_zero() && !may_churn) {
-        return Err(field.place().error(
-            "`fleet.duration` says nothing without churn",
-            "expected with `fleet.churn`: changes take as long as they take",
-        ));
-    }
     if let Some(field) = section.field("churn")?.filter(|_| pods_per_s > 0.0) {
         if pods_per_s > MAX_CHURN_PODS_PER_S {
             return Err(field.place().error(
@@ -330,8 +322,13 @@ fn course(fleet: &FleetSettings, section: &Section<'_>, given: &Given<'_>) -> Re
             ));
         }
     }
-    if let Some(field) = section.field("changes")?.filter(|_| fleet.changes.is_empty() && pods_per_s == 0.0) {
-        return Err(field.key_place.error("nothing would change", "expected a change, or `fleet.churn`"));
+    if let Some(field) = section
+        .field("changes")?
+        .filter(|_| fleet.changes.is_empty() && pods_per_s == 0.0 && fleet.duration.is_zero())
+    {
+        return Err(field
+            .key_place
+            .error("nothing would change", "expected a change, `fleet.churn` or `fleet.duration`"));
     }
     match section.field("settle")? {
         Some(field) if fleet.settle.is_zero() => {

@@ -120,7 +120,6 @@ fn contradictions_point_at_their_value() {
     fault("fleet: {changes: []}", "nothing would change", "changes");
     fault("fleet: {changes: [], churn: 1%/m}", "there is no time for churn", "churn");
     fault("fleet: {churn: 9000/s}", "9000 pods per second are more than an API server takes", "9000/s");
-    fault("fleet: {duration: 9s}", "`fleet.duration` says nothing without churn", "9s");
     fault("fleet: {settle: 0s}", "a change would have no time to arrive", "0s");
     fault(
         "fleet: {}, istio: {istiod: {debounce-max: 50ms}}",

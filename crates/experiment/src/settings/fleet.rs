@@ -412,7 +412,7 @@ pub struct FleetSettings {
     pub changes: Vec<RepeatedChange>,
     /// From one change to the next, at least.
     pub between: Duration,
-    /// Time under churn beside the changes.
+    /// Least time that the configured fleet is observed, with churn and changes in it.
     pub duration: Duration,
     /// Time that a change has to reach the last proxy; also that of the first configurations.
     pub settle: Duration,

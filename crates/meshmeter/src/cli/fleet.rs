@@ -233,7 +233,7 @@ pub struct ChangeArgs {
     #[arg(long, value_name = "CHURN", default_value = "0", value_parser = str::parse::<Churn>)]
     pub churn: Churn,
 
-    /// Time under churn [default: 1m with --churn]
+    /// Time that the fleet is observed, with churn and changes in it [default: 1m with --churn]
     #[arg(long, value_name = "D", value_parser = parse_run_duration)]
     pub duration: Option<Duration>,
 

@@ -32,16 +32,43 @@ pub(super) fn lines(table: &FleetTable, options: Options) -> Vec<String> {
     });
     lines.extend(drawn_table(&header, rows, options));
     lines.push(String::new());
-    lines.push(bold(&format!("Changes, from acknowledgement to arrival, {unit}"), options));
-    let mut header = vec!["".to_owned(), "changes".to_owned()];
+    lines.extend(arrivals(
+        table,
+        &format!("Changes, from acknowledgement to arrival, {unit}"),
+        "changes",
+        table.rows.iter().flat_map(|row| row.changes.iter().map(move |change| (row, change, &change.times))),
+        options,
+    ));
+    if table.has_outages {
+        lines.extend(arrivals(
+            table,
+            &format!("Connections lost, until complete again, {unit}"),
+            "proxies",
+            table
+                .rows
+                .iter()
+                .flat_map(|row| row.outages.iter().map(move |outage| (row, outage, &outage.proxies))),
+            options,
+        ));
+    }
+    lines
+}
+
+/// A table of times: a line per cell and kind, with a count of its own.
+fn arrivals<'a>(
+    table: &FleetTable,
+    title: &str,
+    counted: &str,
+    rows: impl Iterator<Item = (&'a FleetRow, &'a ChangeRow, &'a String)>,
+    options: Options,
+) -> Vec<String> {
+    let mut header = vec![String::new(), counted.to_owned()];
     header.extend(["p50", "p90", "p99", "last"].map(str::to_owned));
     if table.has_never {
         header.push("never".to_owned());
     }
-    let rows = table.rows.iter().flat_map(|row| {
-        let changes = row.changes.iter().map(move |change| line(row, change, table));
-        changes.chain(row.outages.iter().map(move |outage| line(row, outage, table)))
-    });
+    let rows = rows.map(|(row, change, count)| line(row, change, count, table));
+    let mut lines = vec![bold(title, options)];
     lines.extend(drawn_table(&header, rows, options));
     lines.push(String::new());
     lines
@@ -59,10 +86,10 @@ fn complete(row: &FleetRow) -> String {
     }
 }
 
-fn line(row: &FleetRow, change: &ChangeRow, table: &FleetTable) -> Vec<String> {
+fn line(row: &FleetRow, change: &ChangeRow, count: &str, table: &FleetTable) -> Vec<String> {
     let name =
         if table.rows.len() > 1 { format!("{}, {}", row.label, change.name) } else { change.name.clone() };
-    let mut cells = vec![plain(&name), change.times.clone()];
+    let mut cells = vec![plain(&name), count.to_owned()];
     let times = &change.reached;
     cells.extend([&times.p50, &times.p90, &times.p99, &times.last].map(short));
     if table.has_never {

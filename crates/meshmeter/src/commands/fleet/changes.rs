@@ -6,7 +6,7 @@ use super::links;
 use super::witnesses::Witnesses;
 use experiment::environment::in_one_line;
 use experiment::schema::{FleetAsk, FleetChange, FleetProgress, FleetWitness};
-use experiment::settings::fleet::{ChangeKind, Churn};
+use experiment::settings::fleet::ChangeKind;
 use fleet::xds::{Mark, Presence, ResourceType};
 use fleet::{ChangeId, ChangeMarks, Fleet, Selection, Target, Waited};
 use mesh::changes::{Change, Changes, Expected, MarkSpec};
@@ -73,11 +73,11 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Makes every change of the settings, with churn beside them.
+    /// Makes every change of the settings while the fleet is observed, with churn beside them.
     pub fn make_all(&self) {
         let settings = self.course.settings;
         std::thread::scope(|scope| {
-            let churn = (settings.churn != Churn::None).then(|| scope.spawn(|| churn::run(self)));
+            let churn = (!settings.duration.is_zero()).then(|| scope.spawn(|| churn::run(self)));
             self.make_each();
             while churn.as_ref().is_some_and(|churn| !churn.is_finished()) {
                 self.tick();

@@ -13,7 +13,7 @@ const MAX_SHOWN_FAILURES: usize = 3;
 /// Of the moments at which pods are replaced.
 const SEED: u64 = 1;
 
-/// Makes the changes, then waits until the last have arrived, or as long as they may.
+/// Makes the changes until the time of observation is over, then waits until the last have arrived, or as long as they may.
 pub(super) fn run(changing: &Changing<'_>) {
     let settings = changing.course.settings;
     let begun = Instant::now();

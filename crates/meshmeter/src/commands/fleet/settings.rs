@@ -91,9 +91,6 @@ fn check(settings: &FleetSettings, sidecars: usize, args: &FleetArgs) -> Result<
     if settings.on_demand && !settings.kinds.contains(ProxyKind::Ztunnel) {
         return wrong("--on-demand is for ztunnels, and the fleet has none".to_owned(), "add --kind ztunnel");
     }
-    if settings.churn == Churn::None && args.changes.duration.is_some() {
-        return wrong("--duration is the time under churn".to_owned(), "add --churn, such as --churn 25%/m");
-    }
     check_changes(settings, args)
 }
 
@@ -219,6 +216,7 @@ mod tests {
         assert_eq!(changes(&[]), (3, 0));
         assert_eq!(changes(&["--no-change"]), (0, 0));
         assert_eq!(changes(&["--churn", "25%/m"]), (0, 60));
+        assert_eq!(changes(&["--no-change", "--duration", "5s"]), (0, 5));
         assert_eq!(changes(&["--churn", "2/s", "--duration", "5s", "--change", "service-entry"]), (1, 5));
     }
 

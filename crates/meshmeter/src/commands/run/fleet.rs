@@ -35,9 +35,9 @@ pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
     ];
     options.extend(fleet.changes.iter().map(|change| ("--change", change.to_string())));
     let no_change = (fleet.changes.is_empty() && fleet.churn == Churn::None).then(|| text("--no-change"));
-    // Without churn the changes take as long as they take.
-    let has_churn = fleet.churn != Churn::None;
-    options.extend(has_churn.then(|| ("--duration", format_duration(fleet.window()))));
+    // Where nothing is observed but the changes, they take as long as they take.
+    let is_observed = fleet.churn != Churn::None || !fleet.duration.is_zero();
+    options.extend(is_observed.then(|| ("--duration", format_duration(fleet.window()))));
     options.extend(fleet.connect_rate.map(|rate| ("--connect-rate", format_rate(rate))));
     options.extend(fleet.threads.map(|threads| ("--threads", threads.to_string())));
     let switches = [("--scope", fleet.scope), ("--on-demand", fleet.on_demand)];
