@@ -3,12 +3,12 @@
 //! Left out, since one stream needs none of it: further streams, priorities, push, compression of our own headers.
 
 mod frame;
-mod hpack;
 #[cfg(test)]
 mod tests;
 
 use super::ending::{Ending, EndingKind};
 use frame::{FrameHeader, HEADER_BYTES, MAX_PAYLOAD_BYTES, STREAM};
+use hpack::FieldReader;
 use std::mem;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -139,7 +139,7 @@ impl Http2 {
         ];
         for (name, value) in fields {
             if let Some(value) = value {
-                hpack::encode(name, value, &mut block);
+                hpack::encode_literal(name.as_bytes(), value.as_bytes(), &mut block);
             }
         }
         let mut parts = block.chunks(MAX_PAYLOAD_BYTES).peekable();
@@ -407,7 +407,10 @@ impl Http2 {
         self.continued = None;
         let block = mem::take(&mut self.collected);
         let mut fields = Fields::default();
-        hpack::decode(&block, |name, value| fields.take(name, value))?;
+        // A table of no size was announced: blocks stand on their own.
+        hpack::Decoder::with_table_bytes(0)
+            .decode(&block, &mut fields)
+            .map_err(|error| violation(format!("header compression: {error}")))?;
         if !self.answered && fields.status != Some(200) {
             let status = fields.status.map_or("none".to_owned(), |status| status.to_string());
             return Err(Ending::new(EndingKind::HttpStatus, format!("HTTP status {status}")));
@@ -442,8 +445,13 @@ impl Http2 {
     }
 }
 
-impl Fields {
-    fn take(&mut self, name: &[u8], value: &[u8]) {
+impl FieldReader for Fields {
+    /// All: a value that cannot be decoded is a violation even if it does not matter here.
+    fn wants(&mut self, _name: &[u8]) -> bool {
+        true
+    }
+
+    fn field(&mut self, name: &[u8], value: &[u8]) {
         let text = String::from_utf8_lossy(value);
         match name {
             b":status" => self.status = text.parse().ok(),

@@ -21,7 +21,9 @@ fn wire(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 
 fn head(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut block = Vec::new();
-    fields.iter().for_each(|(name, value)| hpack::encode(name, value, &mut block));
+    fields
+        .iter()
+        .for_each(|(name, value)| hpack::encode_literal(name.as_bytes(), value.as_bytes(), &mut block));
     block
 }
 
@@ -136,6 +138,10 @@ fn endings_and_violations_have_their_kinds() {
             EndingKind::StreamEnded,
         ),
         (wire(frame::HEADERS, 5, STREAM, &head(&[(":status", "200")])), EndingKind::GrpcViolation),
+        // References into the dynamic table, which was refused; a name that is cut short.
+        (wire(frame::HEADERS, 5, STREAM, &[0x88, 0xbe]), EndingKind::Http2Violation),
+        (wire(frame::HEADERS, 5, STREAM, &[0x7e, 1, b'a']), EndingKind::Http2Violation),
+        (wire(frame::HEADERS, 5, STREAM, &[0, 5, b'a']), EndingKind::Http2Violation),
     ];
     for (bytes, kind) in cases {
         let (_, _, ending) = outcome(&mut opened(), &bytes, 99);

@@ -1,7 +1,7 @@
 //! One connection: what is open on it, what it may send, what it says to what it receives.
 
+use super::encoder::Encoder;
 use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, PREFACE, flag, kind};
-use super::hpack::{Decoder, Encoder};
 use super::input::FrameReader;
 use super::request::{CommonFields, Http2Request};
 use super::response::Response;
@@ -11,6 +11,7 @@ use super::violation::{ErrorCode, Violation};
 use crate::error::ErrorKind;
 use crate::protocol::grpc::OutgoingMessages;
 use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
+use hpack::Decoder;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! HTTP/2 (RFC 9113) as a client that asks much and keeps nothing: many requests at once on a connection.
 //!
 //! Read `connection` first: the state and what this side sends; then `receive`: what each frame of the peer means. `input` makes
-//! frames of bytes, `streams` knows which are open, `response` decides whether what came is a response, `hpack` compresses
-//! fields, `settings` is what both sides announce.
+//! frames of bytes, `streams` knows which are open, `response` decides whether what came is a response, `encoder` compresses
+//! requests' fields (crate `hpack` reads responses'), `settings` is what both sides announce.
 //!
 //! - The first request waits for the peer's settings, so that no more begin than it takes.
 //! - Content is counted and forgotten. The peer has room for 16 MiB on each stream and 1 GiB on the connection, and is
@@ -13,8 +13,8 @@
 //! Left out: pushed responses (refused), priorities (ignored), upgrades from HTTP/1.1.
 
 mod connection;
+mod encoder;
 mod frame;
-mod hpack;
 mod input;
 mod receive;
 mod request;

@@ -1,6 +1,6 @@
 //! A request as HTTP/2 has it.
 
-use super::hpack::{Dictionary, RequestFields};
+use super::encoder::{Dictionary, RequestFields};
 use crate::protocol::grpc::GrpcCall;
 use crate::target::Request;
 use http::Method;

@@ -1,9 +1,9 @@
 //! One response: what its fields say, and whether its content is what they say.
 
-use super::hpack::FieldReader;
 use super::request::Http2Request;
 use crate::error::ErrorKind;
 use crate::protocol::grpc::{GrpcEnd, GrpcFields, GrpcResponse};
+use hpack::FieldReader;
 
 /// A response that is being received.
 #[derive(Clone, Copy, Debug, Default)]

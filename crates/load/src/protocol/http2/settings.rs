@@ -46,7 +46,7 @@ pub(super) struct PeerSettings {
 impl Default for PeerSettings {
     fn default() -> Self {
         Self {
-            header_table_bytes: super::hpack::DEFAULT_TABLE_BYTES,
+            header_table_bytes: hpack::DEFAULT_TABLE_BYTES,
             max_streams: u32::MAX,
             stream_window_bytes: DEFAULT_WINDOW_BYTES,
             max_frame_bytes: DEFAULT_MAX_FRAME_BYTES,

@@ -1,7 +1,7 @@
 //! What a peer does against the rules: what it is told, and under which kind that is counted.
 
-use super::hpack::CompressionError;
 use crate::error::ErrorKind;
+use hpack::CompressionError;
 
 /// Error codes (RFC 9113, section 7) that are used here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,7 +1,7 @@
 //! What peers may not do, and what must not harm.
 
-use super::super::hpack::FieldReader;
 use super::*;
+use hpack::FieldReader;
 
 /// Keeps every field.
 #[derive(Default)]

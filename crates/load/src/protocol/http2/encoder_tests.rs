@@ -1,5 +1,5 @@
-use super::super::{Decoder, FieldReader};
 use super::*;
+use hpack::{Decoder, FieldReader};
 
 type Field = (&'static str, &'static str);
 

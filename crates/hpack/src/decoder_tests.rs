@@ -171,19 +171,20 @@ fn values_that_nobody_wants_are_skipped_and_enter_the_table_all_the_same() {
 
 #[test]
 fn what_breaks_the_rules_is_refused() {
-    for (block, why) in [
-        (&b"\x80"[..], "index 0"),
-        (b"\xbe", "an index beyond the tables"),
-        (b"\xff\xff\xff\xff\xff\x7f", "an index beyond everything"),
-        (b"\x7e\x01a", "a name beyond the tables"),
-        (b"\x40\x05abc", "a name that is cut short"),
-        (b"\x40\x01a\x05b", "a value that is cut short"),
-        (b"\x40\x01a", "no value"),
-        (b"\x3f\xe2\x1f", "a table larger than announced"),
-        (b"\x82\x20", "a size that does not open its block"),
-        (b"\x40\x81\x00\x011", "bad padding in a name"),
+    use CompressionError::{IntegerTooLarge, InvalidHuffmanCode, InvalidTableSize, Truncated, UnknownEntry};
+    for (block, error, why) in [
+        (&b"\x80"[..], UnknownEntry, "index 0"),
+        (b"\xbe", UnknownEntry, "an index beyond the tables"),
+        (b"\xff\xff\xff\xff\xff\x7f", IntegerTooLarge, "an index beyond everything"),
+        (b"\x7e\x01a", UnknownEntry, "a name beyond the tables"),
+        (b"\x40\x05abc", Truncated, "a name that is cut short"),
+        (b"\x40\x01a\x05b", Truncated, "a value that is cut short"),
+        (b"\x40\x01a", Truncated, "no value"),
+        (b"\x3f\xe2\x1f", InvalidTableSize, "a table larger than announced"),
+        (b"\x82\x20", InvalidTableSize, "a size that does not open its block"),
+        (b"\x40\x81\x00\x011", InvalidHuffmanCode, "bad padding in a name"),
     ] {
-        assert_eq!(fields(&mut Decoder::default(), block), Err(CompressionError), "{why}");
+        assert_eq!(fields(&mut Decoder::default(), block), Err(error), "{why}");
     }
 }
 
@@ -196,7 +197,26 @@ fn an_entry_larger_than_the_table_empties_it() {
     assert_eq!((decoder.entries.len(), decoder.bytes), (1, 34));
     fields(&mut decoder, b"\x40\x01b\x0b12345678901").unwrap();
     assert_eq!((decoder.entries.len(), decoder.bytes), (0, 0));
-    assert_eq!(fields(&mut decoder, b"\xbe"), Err(CompressionError));
+    assert_eq!(fields(&mut decoder, b"\xbe"), Err(CompressionError::UnknownEntry));
+}
+
+/// A client that announced a table of no size keeps no state between blocks.
+#[test]
+fn table_of_no_size_takes_no_entry_and_no_resize() {
+    let decode = |block: &[u8]| fields(&mut Decoder::with_table_bytes(0), block);
+    assert_eq!(decode(b"\x20\x88\x40\x01a\x011"), Ok(pairs(&[(":status", "200"), ("a", "1")])));
+    assert_eq!(decode(b"\x40\x01a\x011\xbe"), Err(CompressionError::UnknownEntry));
+    assert_eq!(decode(b"\x21"), Err(CompressionError::InvalidTableSize));
+}
+
+#[test]
+fn plain_literals_are_decoded() {
+    let mut block = Vec::new();
+    let long = "x".repeat(300);
+    super::super::encode_literal(b"grpc-status", b"14", &mut block);
+    super::super::encode_literal(b"grpc-message", long.as_bytes(), &mut block);
+    let expected = pairs(&[("grpc-status", "14"), ("grpc-message", &long)]);
+    assert_eq!(fields(&mut Decoder::default(), &block), Ok(expected));
 }
 
 proptest! {

@@ -5,13 +5,13 @@
 //! it than its usual size holds: so an entry, once made, stays, and its index is a matter of counting. Paths and lengths, which
 //! differ between requests, and credentials are written out each time.
 
-use super::{DEFAULT_TABLE_BYTES, entry_bytes, huffman, integer, static_table};
 use crate::target::Text;
+use hpack::{DEFAULT_TABLE_BYTES, entry_bytes, integer, static_table, text};
 use std::ops::Range;
 
 /// The fields that may enter the tables of a run's peers, numbered from 0.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct Dictionary {
+pub(super) struct Dictionary {
     fields: Vec<Field>,
     bytes: usize,
 }
@@ -24,14 +24,14 @@ struct Field {
 
 impl Dictionary {
     /// Takes a field up, if it may enter a table and there is room.
-    pub(in super::super) fn add(&mut self, name: &[u8], value: &[u8]) {
+    pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
         if may_enter(name) {
             self.add_constant(name, value);
         }
     }
 
     /// Takes up a field that is the same in many requests, if there is room.
-    pub(in super::super) fn add_constant(&mut self, name: &[u8], value: &[u8]) {
+    pub(super) fn add_constant(&mut self, name: &[u8], value: &[u8]) {
         let bytes = self.bytes + entry_bytes(name, value);
         let known = static_table::find(name, value).0.is_some() || self.number(name, value).is_some();
         if !known && bytes <= DEFAULT_TABLE_BYTES {
@@ -57,7 +57,7 @@ fn is_secret(name: &[u8]) -> bool {
 
 /// A request's fields.
 #[derive(Clone, Debug, Default)]
-pub(in super::super) struct RequestFields {
+pub(super) struct RequestFields {
     bytes: Vec<u8>,
     parts: Vec<Part>,
 }
@@ -74,7 +74,7 @@ enum Part {
 
 impl RequestFields {
     /// Adds a field, its name in lower case.
-    pub(in super::super) fn push(&mut self, name: &[u8], value: &[u8], dictionary: &Dictionary) {
+    pub(super) fn push(&mut self, name: &[u8], value: &[u8], dictionary: &Dictionary) {
         let (whole, named) = static_table::find(name, value);
         let start = self.bytes.len();
         if let Some(index) = whole {
@@ -89,9 +89,9 @@ impl RequestFields {
         };
         integer::encode(named.unwrap_or(0), prefix_bits, pattern, &mut self.bytes);
         if named.is_none() {
-            push_text(name, &mut self.bytes);
+            text::encode(name, &mut self.bytes);
         }
-        push_text(value, &mut self.bytes);
+        text::encode(value, &mut self.bytes);
         match number {
             Some(number) => self.parts.push(Part::Entry { number, literal: start..self.bytes.len() }),
             None => self.push_constant(start),
@@ -99,7 +99,7 @@ impl RequestFields {
     }
 
     /// Adds the path.
-    pub(in super::super) fn push_path(&mut self, path: &Text, dictionary: &Dictionary) {
+    pub(super) fn push_path(&mut self, path: &Text, dictionary: &Dictionary) {
         if path.places().next().is_some() {
             return self.parts.push(Part::Path(path.clone()));
         }
@@ -115,18 +115,6 @@ impl RequestFields {
             Some(Part::Constant(range)) if range.end == start => range.end = end,
             _ => self.parts.push(Part::Constant(start..end)),
         }
-    }
-}
-
-/// The shorter of a string's two forms.
-fn push_text(text: &[u8], out: &mut Vec<u8>) {
-    let coded_bytes = huffman::encoded_bytes(text);
-    if coded_bytes < text.len() {
-        integer::encode(coded_bytes, 7, 0x80, out);
-        huffman::encode(text, out);
-    } else {
-        integer::encode(text.len(), 7, 0, out);
-        out.extend_from_slice(text);
     }
 }
 
@@ -148,7 +136,7 @@ fn push_path(path: &Text, numbers: &[u64], out: &mut Vec<u8>) {
 
 /// Which fields one connection's peer holds in its table.
 #[derive(Debug)]
-pub(in super::super) struct Encoder {
+pub(super) struct Encoder {
     /// For each number of the dictionary: how many fields had entered the table with it; 0 where it has not.
     entered_as: Vec<u16>,
     entered: u16,
@@ -161,7 +149,7 @@ pub(in super::super) struct Encoder {
 }
 
 impl Encoder {
-    pub(in super::super) fn new(dictionary: &Dictionary) -> Self {
+    pub(super) fn new(dictionary: &Dictionary) -> Self {
         Self {
             entered_as: vec![0; dictionary.fields.len()],
             entered: 0,
@@ -172,7 +160,7 @@ impl Encoder {
     }
 
     /// The connection is new.
-    pub(in super::super) fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.forget();
         self.table_bytes = DEFAULT_TABLE_BYTES;
         self.to_tell = None;
@@ -184,7 +172,7 @@ impl Encoder {
     }
 
     /// The peer keeps a table of at most so many bytes. One that is too small for all that is to enter is not used.
-    pub(in super::super) fn limit(&mut self, bytes: usize) {
+    pub(super) fn limit(&mut self, bytes: usize) {
         if bytes < self.table_bytes {
             let kept = if bytes < self.wanted_bytes { 0 } else { bytes };
             if kept == 0 {
@@ -196,7 +184,7 @@ impl Encoder {
     }
 
     /// Adds the field block of a request to `out`, with `numbers` in the places of its path.
-    pub(in super::super) fn encode(&mut self, fields: &RequestFields, numbers: &[u64], out: &mut Vec<u8>) {
+    pub(super) fn encode(&mut self, fields: &RequestFields, numbers: &[u64], out: &mut Vec<u8>) {
         if let Some(bytes) = self.to_tell.take() {
             integer::encode(bytes, 5, 0x20, out);
         }

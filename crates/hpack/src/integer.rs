@@ -2,31 +2,36 @@
 
 use super::CompressionError;
 
-/// Greatest value that is accepted: far more than any index or length here.
-const MAX: usize = u32::MAX as usize;
+/// Greatest value that is accepted.
+pub const MAX: usize = u32::MAX as usize;
 
-/// Reads the integer in the low `prefix_bits` of the first byte and what follows. Returns it and how many bytes it took.
-pub(super) fn decode(bytes: &[u8], prefix_bits: u32) -> Result<(usize, usize), CompressionError> {
+/// Reads the integer in the low `prefix_bits` of the first byte and the bytes after it. Returns its size in bytes too.
+///
+/// # Errors
+/// Truncated, or above [`MAX`].
+#[inline]
+pub fn decode(bytes: &[u8], prefix_bits: u32) -> Result<(usize, usize), CompressionError> {
     let mask = (1_usize << prefix_bits) - 1;
-    let first = usize::from(*bytes.first().ok_or(CompressionError)?) & mask;
+    let first = usize::from(*bytes.first().ok_or(CompressionError::Truncated)?) & mask;
     if first < mask {
         return Ok((first, 1));
     }
     let mut value = mask;
-    for (index, byte) in bytes[1..].iter().enumerate().take(5) {
+    for index in 0..5 {
+        let byte = bytes.get(index + 1).ok_or(CompressionError::Truncated)?;
         value += usize::from(byte & 0x7f) << (7 * index);
         if value > MAX {
-            return Err(CompressionError);
+            return Err(CompressionError::IntegerTooLarge);
         }
         if byte & 0x80 == 0 {
             return Ok((value, index + 2));
         }
     }
-    Err(CompressionError)
+    Err(CompressionError::IntegerTooLarge)
 }
 
 /// Adds an integer whose first byte has `pattern` above its prefix.
-pub(super) fn encode(value: usize, prefix_bits: u32, pattern: u8, out: &mut Vec<u8>) {
+pub fn encode(value: usize, prefix_bits: u32, pattern: u8, out: &mut Vec<u8>) {
     let mask = (1_usize << prefix_bits) - 1;
     if value < mask {
         out.push(pattern | value as u8);
@@ -64,10 +69,13 @@ mod tests {
                 let mut out = Vec::new();
                 encode(value, prefix_bits, 0, &mut out);
                 assert_eq!(decode(&out, prefix_bits), Ok((value, out.len())));
-                assert_eq!(decode(&out[..out.len() - 1], prefix_bits), Err(CompressionError));
+                assert_eq!(decode(&out[..out.len() - 1], prefix_bits), Err(CompressionError::Truncated));
             }
         }
-        assert_eq!(decode(&[0x1f, 0xff, 0xff, 0xff, 0xff, 0x1f], 5), Err(CompressionError));
-        assert_eq!(decode(&[0x1f, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00], 5), Err(CompressionError));
+        assert_eq!(decode(&[0x1f, 0xff, 0xff, 0xff, 0xff, 0x1f], 5), Err(CompressionError::IntegerTooLarge));
+        assert_eq!(
+            decode(&[0x1f, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00], 5),
+            Err(CompressionError::IntegerTooLarge)
+        );
     }
 }

@@ -1,25 +1,28 @@
 //! Reads the peer's field blocks.
 
-use super::{CompressionError, DEFAULT_TABLE_BYTES, entry_bytes, huffman, integer, static_table};
+use super::text::Text;
+use super::{CompressionError, DEFAULT_TABLE_BYTES, entry_bytes, integer, static_table};
 use std::collections::VecDeque;
 
-/// Is shown the fields of a block in their order.
-pub(in super::super) trait FieldReader {
-    /// Whether the value of this field is of interest. What is not costs no decoding.
+/// Receives the fields of a block in their order.
+pub trait FieldReader {
+    /// If false, the value of the field is not decoded.
     fn wants(&mut self, name: &[u8]) -> bool;
-    /// A field that is of interest.
+    /// A field that was wanted.
     fn field(&mut self, name: &[u8], value: &[u8]);
 }
 
-/// One connection's decoder: the table is as large as it is where nothing is announced, so that servers do what they do
-/// for real clients.
+/// Decoder of a connection. By default its table has the size that peers assume without a setting: servers compress as they
+/// do for real clients.
 #[derive(Debug)]
-pub(in super::super) struct Decoder {
+pub struct Decoder {
     /// The youngest entry first.
     entries: VecDeque<Entry>,
     bytes: usize,
-    /// What the peer keeps `bytes` within.
+    /// Limit of `bytes`, set by the peer.
     capacity: usize,
+    /// Limit of `capacity`, announced to the peer.
+    max_capacity: usize,
     name: Vec<u8>,
     value: Vec<u8>,
 }
@@ -32,26 +35,29 @@ struct Entry {
 
 impl Default for Decoder {
     fn default() -> Self {
-        Self {
-            entries: VecDeque::new(),
-            bytes: 0,
-            capacity: DEFAULT_TABLE_BYTES,
-            name: Vec::new(),
-            value: Vec::new(),
-        }
+        Self::with_table_bytes(DEFAULT_TABLE_BYTES)
     }
 }
 
 impl Decoder {
+    /// A decoder whose table size was announced to the peer as `bytes`.
+    #[must_use]
+    pub fn with_table_bytes(bytes: usize) -> Self {
+        Self {
+            entries: VecDeque::new(),
+            bytes: 0,
+            capacity: bytes,
+            max_capacity: bytes,
+            name: Vec::new(),
+            value: Vec::new(),
+        }
+    }
+
     /// Reads a whole block.
     ///
     /// # Errors
-    /// Where it cannot be read: nothing that the peer sends afterwards can be.
-    pub(in super::super) fn decode(
-        &mut self,
-        block: &[u8],
-        reader: &mut impl FieldReader,
-    ) -> Result<(), CompressionError> {
+    /// The block cannot be read. Neither can any later block of the peer.
+    pub fn decode(&mut self, block: &[u8], reader: &mut impl FieldReader) -> Result<(), CompressionError> {
         let mut rest = block;
         let mut begun = false;
         while let Some(first) = rest.first() {
@@ -60,7 +66,7 @@ impl Decoder {
                 0x40..=0x7f => self.literal(rest, 6, reader)?,
                 0x20..=0x3f if !begun => self.resize(rest)?,
                 // A change of size may only open a block.
-                0x20..=0x3f => return Err(CompressionError),
+                0x20..=0x3f => return Err(CompressionError::InvalidTableSize),
                 0x00..=0x1f => self.literal(rest, 4, reader)?,
             };
             begun |= !matches!(first, 0x20..=0x3f);
@@ -82,8 +88,8 @@ impl Decoder {
         if let Some(entry) = static_table::get(index) {
             return Ok(entry);
         }
-        let place = index.checked_sub(static_table::ENTRIES + 1).ok_or(CompressionError)?;
-        let entry = self.entries.get(place).ok_or(CompressionError)?;
+        let place = index.checked_sub(static_table::ENTRIES + 1).ok_or(CompressionError::UnknownEntry)?;
+        let entry = self.entries.get(place).ok_or(CompressionError::UnknownEntry)?;
         Ok((&entry.name, &entry.value))
     }
 
@@ -133,8 +139,8 @@ impl Decoder {
 
     fn resize(&mut self, bytes: &[u8]) -> Result<usize, CompressionError> {
         let (capacity, taken) = integer::decode(bytes, 5)?;
-        if capacity > DEFAULT_TABLE_BYTES {
-            return Err(CompressionError);
+        if capacity > self.max_capacity {
+            return Err(CompressionError::InvalidTableSize);
         }
         self.capacity = capacity;
         self.shrink_to(capacity);
@@ -148,30 +154,6 @@ impl Decoder {
                 None => self.bytes = 0,
             }
         }
-    }
-}
-
-/// A string as it stands in a block.
-struct Text<'b> {
-    bytes: &'b [u8],
-    huffman: bool,
-}
-
-impl<'b> Text<'b> {
-    /// Returns how many bytes it took too.
-    fn read(bytes: &'b [u8]) -> Result<(Self, usize), CompressionError> {
-        let (length, taken) = integer::decode(bytes, 7)?;
-        let huffman = bytes[0] & 0x80 != 0;
-        let text = bytes.get(taken..taken + length).ok_or(CompressionError)?;
-        Ok((Self { bytes: text, huffman }, taken + length))
-    }
-
-    fn decode_into(&self, out: &mut Vec<u8>) -> Result<(), CompressionError> {
-        if self.huffman {
-            return huffman::decode(self.bytes, out);
-        }
-        out.extend_from_slice(self.bytes);
-        Ok(())
     }
 }
 

@@ -119,7 +119,7 @@ pub(super) fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), Compressio
         if bits > held {
             return ends_well(window, held);
         }
-        let byte = u8::try_from(symbol).map_err(|_| CompressionError)?;
+        let byte = u8::try_from(symbol).map_err(|_| CompressionError::InvalidHuffmanCode)?;
         out.push(byte);
         window <<= bits;
         held -= bits;
@@ -129,7 +129,7 @@ pub(super) fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), Compressio
 /// What is left is the beginning of the end's code, all ones, and less than a byte.
 fn ends_well(window: u64, held: usize) -> Result<(), CompressionError> {
     let ones = window.leading_ones() as usize;
-    if held < 8 && ones >= held { Ok(()) } else { Err(CompressionError) }
+    if held < 8 && ones >= held { Ok(()) } else { Err(CompressionError::InvalidHuffmanCode) }
 }
 
 /// Bytes of `plain` once encoded.
@@ -226,11 +226,11 @@ mod tests {
     fn padding_that_is_no_beginning_of_the_end_is_refused() {
         // `0` is five zeros; then three bits that are not all ones.
         assert_eq!(decoded(&[0b0000_0111]).as_deref(), Ok(&b"0"[..]));
-        assert_eq!(decoded(&[0b0000_0110]), Err(CompressionError));
+        assert_eq!(decoded(&[0b0000_0110]), Err(CompressionError::InvalidHuffmanCode));
         // A whole byte of padding, the end itself.
-        assert_eq!(decoded(&[0b0000_0111, 0xff]), Err(CompressionError));
-        assert_eq!(decoded(&[0xff, 0xff, 0xff, 0xff]), Err(CompressionError));
-        assert_eq!(decoded(&[0xff, 0xff, 0xff, 0xfc]), Err(CompressionError));
+        assert_eq!(decoded(&[0b0000_0111, 0xff]), Err(CompressionError::InvalidHuffmanCode));
+        assert_eq!(decoded(&[0xff, 0xff, 0xff, 0xff]), Err(CompressionError::InvalidHuffmanCode));
+        assert_eq!(decoded(&[0xff, 0xff, 0xff, 0xfc]), Err(CompressionError::InvalidHuffmanCode));
         assert_eq!(decoded(&[]).as_deref(), Ok(&b""[..]));
     }
 

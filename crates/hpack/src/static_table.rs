@@ -1,9 +1,10 @@
 //! The table that both sides know from the start (RFC 7541, appendix A).
 
-type Entry = (&'static [u8], &'static [u8]);
+/// Name and value.
+pub type Entry = (&'static [u8], &'static [u8]);
 
 /// Entries of the static table; the dynamic one's indices follow.
-pub(super) const ENTRIES: usize = 61;
+pub const ENTRIES: usize = 61;
 
 #[rustfmt::skip]
 static TABLE: [Entry; ENTRIES] = [
@@ -71,12 +72,15 @@ static TABLE: [Entry; ENTRIES] = [
 ];
 
 /// The entry at an index that counts from 1.
-pub(super) fn get(index: usize) -> Option<Entry> {
+#[must_use]
+#[inline]
+pub fn get(index: usize) -> Option<Entry> {
     TABLE.get(index.checked_sub(1)?).copied()
 }
 
 /// The index of the entry with this name and value, and of the first one with this name.
-pub(super) fn find(name: &[u8], value: &[u8]) -> (Option<usize>, Option<usize>) {
+#[must_use]
+pub fn find(name: &[u8], value: &[u8]) -> (Option<usize>, Option<usize>) {
     let whole = TABLE.iter().position(|entry| *entry == (name, value)).map(|place| place + 1);
     let named = TABLE.iter().position(|entry| entry.0 == name).map(|place| place + 1);
     (whole, named)
