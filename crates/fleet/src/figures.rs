@@ -18,7 +18,14 @@ struct Responses {
     resources: u64,
     removed: u64,
     /// By place of the trigger in the fleet's list.
-    by_trigger: Vec<u64>,
+    by_trigger: Vec<Triggered>,
+}
+
+/// Responses after a trigger.
+#[derive(Clone, Copy, Debug, Default)]
+struct Triggered {
+    count: u64,
+    bytes: u64,
 }
 
 /// See the module.
@@ -44,9 +51,10 @@ impl Figures {
         responses.resources += u64::from(response.resources);
         responses.removed += u64::from(response.removed);
         if responses.by_trigger.len() <= trigger {
-            responses.by_trigger.resize(trigger + 1, 0);
+            responses.by_trigger.resize(trigger + 1, Triggered::default());
         }
-        responses.by_trigger[trigger] += 1;
+        responses.by_trigger[trigger].count += 1;
+        responses.by_trigger[trigger].bytes += response.bytes;
         if response.accepted {
             self.acknowledgements += 1;
         } else {
@@ -68,9 +76,12 @@ impl Figures {
             sum.resources += part.resources;
             sum.removed += part.removed;
             if sum.by_trigger.len() < part.by_trigger.len() {
-                sum.by_trigger.resize(part.by_trigger.len(), 0);
+                sum.by_trigger.resize(part.by_trigger.len(), Triggered::default());
             }
-            sum.by_trigger.iter_mut().zip(&part.by_trigger).for_each(|(sum, part)| *sum += part);
+            for (sum, part) in sum.by_trigger.iter_mut().zip(&part.by_trigger) {
+                sum.count += part.count;
+                sum.bytes += part.bytes;
+            }
         }
         self.rejections += other.rejections;
         self.acknowledgements += other.acknowledgements;
@@ -84,13 +95,14 @@ impl Figures {
         let names = ResourceType::ALL.iter().map(|resource_type| resource_type.name()).chain([UNKNOWN_TYPE]);
         let seen = names.zip(&self.responses).filter(|(_, responses)| responses.count > 0);
         seen.map(|(name, responses)| {
-            let by_trigger = triggers.iter().zip(&responses.by_trigger).filter(|(_, count)| **count > 0);
+            let by_trigger = triggers.iter().zip(&responses.by_trigger).filter(|(_, one)| one.count > 0);
             let pushes = FleetPushes {
                 count: responses.count,
                 bytes: responses.bytes,
                 resources: responses.resources,
                 removed: responses.removed,
-                by_trigger: by_trigger.map(|(trigger, count)| (trigger.clone(), *count)).collect(),
+                by_trigger: by_trigger.clone().map(|(trigger, one)| (trigger.clone(), one.count)).collect(),
+                bytes_by_trigger: by_trigger.map(|(trigger, one)| (trigger.clone(), one.bytes)).collect(),
             };
             (name.to_owned(), pushes)
         })

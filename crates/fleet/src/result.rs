@@ -72,6 +72,7 @@ pub(crate) fn assemble(mut ending: Ending) -> FleetResult {
         by_istiod: by_istiod(&ending, &per_target, &convergence, &triggers),
         witnesses: Vec::new(),
         events: ending.shared.events(),
+        phases: Vec::new(),
         series: std::mem::take(&mut ending.samples.series),
         proxies,
         fleet: usage,

@@ -242,9 +242,9 @@ fn a_control_plane_is_sized_from_a_directory_of_fleets() {
     let scratch = tempfile::tempdir().unwrap();
     let bytes = generated_fleet::configuration_bytes(300.0, 1000.0);
     let truths = [
-        generated_fleet::cores(4.0 * 400.0 * bytes),
+        generated_fleet::cores_of_mesh(300.0, 1000.0, 400.0, 4.0, 0.0),
         generated_fleet::memory_bytes(400.0 * bytes, 300.0),
-        generated_fleet::connecting_cpu_s(400.0 * bytes),
+        generated_fleet::connecting_cpu_s(400.0 * bytes, 400.0),
     ];
     let holds = |estimate: Estimate, truth: f64| {
         (estimate.low.expect("an interval")..=estimate.high.expect("an interval")).contains(&truth)

@@ -4,13 +4,18 @@
 mod generated_fleet;
 
 use experiment::schema::{
-    ControlPlaneCosts, ControlPlaneNoteKind, ControlPlaneQuestion, ControlPlaneSize, CostLaw, Estimate,
+    ControlPlaneAnswer, ControlPlaneCosts, ControlPlaneNoteKind, ControlPlaneQuestion, ControlPlaneSize,
+    CostLaw, Estimate, Prices,
 };
-use generated_fleet::{FleetSweep, configuration_bytes, connecting_cpu_s, cores, memory_bytes};
+use generated_fleet::{
+    ENTRY_PUSHES, FleetSweep, configuration_bytes, connecting_cpu_s, cores_of_mesh, endpoint_bytes,
+    entry_bytes, memory_bytes,
+};
 use statistics::control_plane::model;
 use statistics::control_plane::size::size_control_plane;
 use statistics::size::MeasuredRun;
 use statistics::summary::summarize;
+use std::collections::BTreeMap;
 
 const SEEDS: u64 = 150;
 
@@ -25,6 +30,7 @@ fn question() -> ControlPlaneQuestion {
         proxies: 400,
         namespaces: 10,
         changes_per_s: 4.0,
+        other_changes_per_s: [("service-entry".to_owned(), 0.2)].into(),
         istiod_cpu_cores: Some(1.0),
         istiod_memory_bytes: Some(1e9),
         ..ControlPlaneQuestion::default()
@@ -59,9 +65,13 @@ fn laws_without_noise_are_found() {
         |law: &CostLaw| -> Vec<f64> { law.terms.iter().map(|term| term.coefficient.estimate).collect() };
     for (law, truth) in [
         (&costs.configuration, &[20_000.0, 1500.0, 250.0][..]),
-        (&costs.connecting, &[0.8, 2e-8]),
-        (&costs.changing, &[0.06, 3e-9]),
+        (&costs.connecting, &[0.8, 2e-8, 0.03]),
+        (&costs.changing, &[0.06, 1.5e-8, 2e-4]),
         (&costs.memory, &[120e6, 0.4, 90_000.0]),
+        (&costs.changes["churn"].bytes, &[200.0, 150.0]),
+        (&costs.changes["churn"].pushes, &[1.0]),
+        (&costs.changes["service-entry"].bytes, &[5000.0, 0.8]),
+        (&costs.changes["service-entry"].pushes, &[ENTRY_PUSHES]),
     ] {
         let found = coefficients(law);
         assert_eq!(found.len(), truth.len(), "{law:?}");
@@ -85,28 +95,39 @@ fn intervals_contain_the_truth_in_93_of_100() {
     let asked = question();
     let bytes = configuration_bytes(300.0, 1000.0);
     let truths = [
-        cores(asked.changes_per_s * 400.0 * bytes),
+        cores_of_mesh(300.0, 1000.0, 400.0, 4.0, 0.2),
         memory_bytes(400.0 * bytes, 300.0),
-        connecting_cpu_s(400.0 * bytes),
+        connecting_cpu_s(400.0 * bytes, 400.0),
     ];
     for design in designs {
-        let mut covered = [0.0; 6];
+        let mut covered = [0.0; 9];
         for seed in 0..SEEDS {
             let run = design.run(seed);
             let answers = size_control_plane(&asked, std::slice::from_ref(&run)).answers;
             let answer = &answers[0];
             let predicted = [answer.cpu_cores, answer.memory_bytes, answer.connecting_cpu_s];
             let model = costs(&run);
-            let slopes =
-                [&model.changing, &model.memory, &model.connecting].map(|law| law.terms[1].coefficient);
+            let slopes = [&model.changing, &model.memory, &model.connecting]
+                .into_iter()
+                .flat_map(|law| law.terms[1..].iter().map(|term| term.coefficient));
             let all = predicted.map(|estimate| estimate.expect("an answer")).into_iter().chain(slopes);
-            let truths = truths.into_iter().chain([3e-9, 0.4, 2e-8]);
+            let truths = truths.into_iter().chain([1.5e-8, 2e-4, 0.4, 90_000.0, 2e-8, 0.03]);
             for ((estimate, truth), covered) in all.zip(truths).zip(&mut covered) {
                 *covered += f64::from(u8::from(holds(estimate, truth)));
             }
         }
         let slack = 3.1 * (0.93 * 0.07 / SEEDS as f64).sqrt();
-        let names = ["cores", "memory", "connecting", "per byte/s", "per byte held", "per byte sent"];
+        let names = [
+            "cores",
+            "memory",
+            "connecting",
+            "per byte/s",
+            "per push/s",
+            "per byte held",
+            "per service",
+            "per byte sent",
+            "per connection",
+        ];
         for (name, covered) in names.into_iter().zip(covered) {
             let share = covered / SEEDS as f64;
             assert!(share >= 0.93 - slack, "{name}: {share:.3} in {design:?}");
@@ -120,6 +141,11 @@ fn istiods_of_a_size_share_proxies_and_not_services() {
     let asked =
         ControlPlaneQuestion { services: 400, pods: 1500, proxies: 600, changes_per_s: 6.0, ..question() };
     let bytes = configuration_bytes(400.0, 1500.0);
+    let of_change = |answer: &ControlPlaneAnswer, kind: &str, bytes: f64, pushes: f64| {
+        let change = answer.changes.iter().find(|change| change.kind == kind).expect("it is asked");
+        assert!(near(change.bytes, bytes) && near(change.pushes, pushes), "{change:?}");
+        assert_eq!((change.measured_as.as_str(), change.affected_proxies), (kind, 600.0));
+    };
     let of = |question: ControlPlaneQuestion| {
         let result = size_control_plane(&question, std::slice::from_ref(&run));
         assert!(!kinds(&result).contains(&ControlPlaneNoteKind::Extrapolated), "{result:?}");
@@ -127,15 +153,18 @@ fn istiods_of_a_size_share_proxies_and_not_services() {
     };
     let answer = of(asked.clone());
     assert!(near(answer.configuration_bytes, bytes));
-    assert!(near(answer.cpu_cores, cores(6.0 * 600.0 * bytes)), "{answer:?}");
+    assert!(near(answer.cpu_cores, cores_of_mesh(400.0, 1500.0, 600.0, 6.0, 0.2)), "{answer:?}");
+    of_change(&answer, "churn", endpoint_bytes(3.75), 1.0);
+    of_change(&answer, "service-entry", entry_bytes(bytes), ENTRY_PUSHES);
     let istiods = answer.istiods.expect("a size is asked");
-    // 10.6 cores in all, of which 0.06 are each istiod's own.
-    assert_eq!((istiods.estimate, istiods.binds.as_str()), (12, "cpu"));
+    // 2.35 cores in all, of which 0.06 are each istiod's own.
+    assert_eq!((istiods.estimate, istiods.binds.as_str()), (3, "cpu"));
     let memory = ControlPlaneQuestion {
         istiod_cpu_cores: None,
         istiod_memory_bytes: Some(260e6),
         headroom: 0.2,
         changes_per_s: 0.0,
+        other_changes_per_s: BTreeMap::new(),
         ..asked.clone()
     };
     let istiods = of(memory.clone()).istiods.expect("a size is asked");
@@ -147,6 +176,86 @@ fn istiods_of_a_size_share_proxies_and_not_services() {
     let scoped = ControlPlaneQuestion { scope: true, ..asked };
     let result = size_control_plane(&scoped, &[run]);
     assert!(near(result.answers[0].configuration_bytes, configuration_bytes(40.0, 150.0)), "{result:?}");
+    assert_eq!(result.answers[0].changes[0].affected_proxies, 60.0);
+}
+
+#[test]
+fn costs_per_month_are_of_one_istiod_or_of_those_of_the_asked_size() {
+    let run = quiet().run(1);
+    let prices = Prices { cpu_hour: 0.04, gb_hour: 0.005, per_replica_hour: 0.01, currency: "USD".into() };
+    let unsized_question = ControlPlaneQuestion {
+        istiod_cpu_cores: None,
+        istiod_memory_bytes: None,
+        headroom: 0.2,
+        prices: Some(prices),
+        ..question()
+    };
+    let cost = |question: &ControlPlaneQuestion| {
+        size_control_plane(question, std::slice::from_ref(&run)).answers[0].monthly_cost
+    };
+    let held = 400.0 * configuration_bytes(300.0, 1000.0);
+    let (cores, gb) =
+        (cores_of_mesh(300.0, 1000.0, 400.0, 4.0, 0.2) / 0.8, memory_bytes(held, 300.0) / 0.8 / 1e9);
+    assert!(near(cost(&unsized_question), (cores * 0.04 + gb * 0.005 + 0.01) * 730.0));
+    let sized = ControlPlaneQuestion { istiod_cpu_cores: Some(1.0), ..unsized_question.clone() };
+    let istiods = size_control_plane(&sized, std::slice::from_ref(&run)).answers[0].istiods.clone();
+    let count = istiods.expect("a size is asked").estimate as f64;
+    assert!(count > 1.0 && near(cost(&sized), (count * (0.04 + 0.01) + gb * 0.005) * 730.0), "{count}");
+    assert_eq!(cost(&ControlPlaneQuestion { prices: None, ..sized }), None);
+}
+
+#[test]
+fn changes_are_answered_by_their_own_kind_or_one_that_is_alike() {
+    let run = quiet().run(1);
+    let result = size_control_plane(
+        &ControlPlaneQuestion { other_changes_per_s: [("root-policy".to_owned(), 1.0)].into(), ..question() },
+        std::slice::from_ref(&run),
+    );
+    let answer = &result.answers[0];
+    assert!(answer.cpu_cores.is_none() && answer.memory_bytes.is_some(), "{answer:?}");
+    let detail = answer.notes[0].detail.as_deref().unwrap();
+    assert!(
+        detail.contains("no root-policy was measured (changes of the runs: churn, service-entry)"),
+        "{detail}"
+    );
+
+    let mut renamed = run;
+    for trial in &mut renamed.trials {
+        let fleet = trial.drivers[0].fleet.as_mut().unwrap();
+        let rename = |kind: &mut String| {
+            if kind == "churn" {
+                *kind = "endpoint-added".to_owned();
+            }
+        };
+        fleet.changes.iter_mut().for_each(|change| rename(&mut change.kind));
+        fleet.phases.iter_mut().for_each(|phase| rename(&mut phase.kind));
+        for pushes in fleet.pushes.values_mut() {
+            for counts in [&mut pushes.by_trigger, &mut pushes.bytes_by_trigger] {
+                let count = counts.remove("churn").unwrap();
+                counts.insert("endpoint-added".to_owned(), count);
+            }
+        }
+    }
+    let answer = &size_control_plane(&question(), &[renamed]).answers[0];
+    assert!(near(answer.cpu_cores, cores_of_mesh(300.0, 1000.0, 400.0, 4.0, 0.2)), "{answer:?}");
+    let change = &answer.changes[0];
+    assert_eq!((change.kind.as_str(), change.measured_as.as_str()), ("churn", "endpoint-added"));
+}
+
+#[test]
+fn results_of_earlier_versions_have_one_window_and_bytes_where_one_kind_changed() {
+    let earlier = FleetSweep { has_phases: false, has_entries: false, ..quiet() };
+    let run = earlier.run(1);
+    let model = costs(&run);
+    assert_eq!(model.changing.residuals.len(), 24);
+    assert!(model.changing.greatest_residual().unwrap() < 1e-3, "{:?}", model.changing);
+    let asked = ControlPlaneQuestion { other_changes_per_s: BTreeMap::new(), ..question() };
+    let answer = &size_control_plane(&asked, &[run]).answers[0];
+    assert!(near(answer.cpu_cores, cores_of_mesh(300.0, 1000.0, 400.0, 4.0, 0.0)), "{answer:?}");
+
+    let both = FleetSweep { has_entries: true, ..earlier }.run(1);
+    let result = size_control_plane(&asked, &[both]);
+    assert!(result.answers[0].cpu_cores.is_none(), "{result:?}");
 }
 
 #[test]
@@ -174,6 +283,7 @@ fn what_runs_do_not_tell_is_said() {
     };
     let run = together.run(1);
     let law = costs(&run).configuration;
+    let question = || ControlPlaneQuestion { other_changes_per_s: BTreeMap::new(), ..question() };
     assert_eq!(law.confounded, ["visible pods"]);
     let result = ask(&question(), std::slice::from_ref(&run));
     assert_eq!(kinds(&result), [ControlPlaneNoteKind::Unresolved]);
@@ -190,15 +300,18 @@ fn what_runs_do_not_tell_is_said() {
     };
     let run = fixed.run(1);
     let answer = &ask(&question(), std::slice::from_ref(&run)).answers[0];
-    assert!(near(answer.cpu_cores, cores(4.0 * 400.0 * configuration_bytes(300.0, 1000.0))), "{answer:?}");
+    assert!(near(answer.cpu_cores, cores_of_mesh(300.0, 1000.0, 400.0, 4.0, 0.0)), "{answer:?}");
     let result = ask(&ControlPlaneQuestion { services: 600, ..question() }, &[run]);
     assert_eq!(kinds(&result), [ControlPlaneNoteKind::Unresolved]);
     let detail = result.refusals[0].detail.as_deref().unwrap();
     assert!(detail.contains("visible services did not vary: 300 in the trials, not 600"), "{detail}");
 
     // No churn: what a change costs was not measured, memory was.
-    let still =
-        FleetSweep { fleet: "proxies: [200, 600], services: [100, 400], pods: [600, 1500]", ..quiet() };
+    let still = FleetSweep {
+        fleet: "proxies: [200, 600], services: [100, 400], pods: [600, 1500]",
+        has_entries: false,
+        ..quiet()
+    };
     let result = ask(&question(), &[still.run(1)]);
     let answer = &result.answers[0];
     assert!(answer.cpu_cores.is_none() && answer.memory_bytes.is_some(), "{answer:?}");

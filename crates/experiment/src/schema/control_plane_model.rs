@@ -37,15 +37,31 @@ pub struct ControlPlaneCosts {
     pub istiods: usize,
     /// Configuration of a proxy, bytes: a constant, and per service and per pod that the proxy is told of.
     pub configuration: CostLaw,
-    /// CPU of first configurations, seconds: a constant, and per byte of configuration sent (proxies × configuration).
+    /// CPU of first configurations, seconds: a constant, per byte of configuration sent (proxies × configuration), and per
+    /// connection (its handshake and certificate).
     pub connecting: CostLaw,
-    /// CPU once all are connected, cores: a constant, and per byte/s (changes/s × affected proxies × configuration).
+    /// CPU once all are connected, cores: a constant, per byte/s and per push/s that proxies are sent for changes.
     pub changing: CostLaw,
+    /// What a change makes istiod send, by kind of the change.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub changes: BTreeMap<String, ChangeCosts>,
     /// Memory, bytes: a constant, per byte of configuration held (proxies × configuration), and per service of the mesh.
     pub memory: CostLaw,
     /// The ranges that were measured, by variable: `services`, `pods`, `proxies`, `changes_per_s` (arrivals per proxy and
-    /// second), `configuration_bytes`.
+    /// second), `configuration_bytes`, `pods_per_service`.
     pub measured: BTreeMap<String, MeasuredRange>,
+}
+
+/// What a change of one kind makes istiod send to each affected proxy: with scoping those of its namespace, else all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChangeCosts {
+    /// Responses: a constant. Changes in quick succession are pushed together, so that it holds for the measured rates alone.
+    pub pushes: CostLaw,
+    /// Bytes: a constant, and per pod of a service for changes of endpoints, per byte of a proxy's configuration for others.
+    pub bytes: CostLaw,
+    /// Changes per second that were measured.
+    pub per_s: Option<MeasuredRange>,
 }
 
 /// A cost as a sum of terms, fitted by least squares in each repeat.

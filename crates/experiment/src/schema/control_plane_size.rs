@@ -2,8 +2,9 @@
 
 use super::estimate::Estimate;
 use super::factor::Factors;
-use super::size::{SizeMachine, SizeRun};
+use super::size::{Prices, SizeMachine, SizeRun};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The value of [`ControlPlaneSize::schema`].
 pub const CONTROL_PLANE_SIZE_SCHEMA: &str = "meshmeter.control-plane-size/1";
@@ -46,8 +47,11 @@ pub struct ControlPlaneQuestion {
     pub namespaces: u64,
     /// Sidecars are told of their own namespace alone.
     pub scope: bool,
-    /// Changes per second.
+    /// Pods per second that come, go or are replaced.
     pub changes_per_s: f64,
+    /// Other changes per second, by kind, such as `service-entry`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub other_changes_per_s: BTreeMap<String, f64>,
     /// Kinds of proxies, such as `sidecar`; absent: whatever the runs have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
@@ -59,6 +63,9 @@ pub struct ControlPlaneQuestion {
     pub istiod_memory_bytes: Option<f64>,
     /// Share of each istiod that stays free, 0 to 1.
     pub headroom: f64,
+    /// Prices; absent: no cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
 }
 
 /// What one kind of fleet takes.
@@ -78,12 +85,36 @@ pub struct ControlPlaneAnswer {
     pub memory_bytes: Option<Estimate>,
     /// CPU time for the first configuration of all proxies, such as after a restart, seconds.
     pub connecting_cpu_s: Option<Estimate>,
+    /// What the asked changes make istiod send, an entry per kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<AskedChange>,
     /// istiods of the asked size that share the proxies; absent if no size is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub istiods: Option<IstiodCount>,
+    /// Cost per month of 730 hours; absent without prices, CPU or memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub monthly_cost: Option<Estimate>,
     /// What the runs do not support.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<ControlPlaneNote>,
+}
+
+/// Changes of one kind in the asked mesh.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AskedChange {
+    /// As asked: `churn`, or a kind of change.
+    pub kind: String,
+    /// The kind of change whose measured figures stand for it.
+    pub measured_as: String,
+    /// Changes per second.
+    pub per_s: f64,
+    /// Proxies that a change is sent to.
+    pub affected_proxies: f64,
+    /// Responses per change and affected proxy.
+    pub pushes: Option<Estimate>,
+    /// Bytes per change and affected proxy.
+    pub bytes: Option<Estimate>,
 }
 
 /// A number of istiods.

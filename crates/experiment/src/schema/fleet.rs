@@ -60,6 +60,9 @@ pub struct FleetResult {
     /// What happened when, for a timeline; seconds from the start.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<FleetEvent>,
+    /// Parts of the time under changes, in their order: one per run of changes of the same kind. Under churn one is the whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<FleetPhase>,
     /// Once per second: connected proxies, pushes and bytes.
     pub series: Vec<FleetSecond>,
     /// The same figures per istiod, where each of several had a whole fleet, in the order of [`Self::istiod`].
@@ -169,6 +172,9 @@ pub struct FleetPushes {
     pub removed: u64,
     /// Responses between the first write of a change and the next change, by kind of the change; `connect` before the first.
     pub by_trigger: BTreeMap<String, u64>,
+    /// Bytes of the responses in [`Self::by_trigger`]; empty in results of earlier versions.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bytes_by_trigger: BTreeMap<String, u64>,
 }
 
 /// Proxies that lost their connection, by the same cause at the same time.
@@ -214,6 +220,28 @@ pub struct FleetEvent {
     pub kind: String,
     /// In words for people; may be empty.
     pub detail: String,
+}
+
+/// The value of [`FleetPhase::kind`] where nothing changes.
+pub const IDLE_PHASE: &str = "idle";
+
+/// A part of the time under changes. What istiod still pushes for the last change of a part may be in the next one, with its
+/// CPU, responses and bytes alike.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FleetPhase {
+    /// Kind of its changes, or [`IDLE_PHASE`].
+    pub kind: String,
+    /// Start, seconds from the start of the fleet.
+    pub at: f64,
+    /// Length, seconds.
+    pub duration_s: f64,
+    /// CPU time of all istiods in it, seconds; absent where one does not say.
+    pub istiod_cpu_s: Option<f64>,
+    /// Responses received.
+    pub pushes: u64,
+    /// Bytes received.
+    pub bytes: u64,
 }
 
 /// One second of a fleet.

@@ -52,9 +52,11 @@ pub use cell::{Cell, SpoiledTrials};
 pub use component::{ComponentUsage, NetworkUsage, ProcessUsage, Role, SchedulingUsage, Throttling};
 pub use component_summary::{ComponentSummary, RoleTotal};
 pub use configuration::{ConfigurationPush, FurtherDomain};
-pub use control_plane_model::{ControlPlaneCosts, ControlPlaneModel, CostLaw, CostResidual, CostTerm};
+pub use control_plane_model::{
+    ChangeCosts, ControlPlaneCosts, ControlPlaneModel, CostLaw, CostResidual, CostTerm,
+};
 pub use control_plane_size::{
-    CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
+    AskedChange, CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
     ControlPlaneQuestion, ControlPlaneSize, IstiodCount,
 };
 pub use distribution::{AbsentPercentile, DistributionPoint, RequestDistribution};
@@ -70,7 +72,7 @@ pub use figure::{Figure, Figures};
 pub use finding::{Finding, FindingKind, FindingVerdict};
 pub use fleet::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOfIstiod, FleetOutage,
-    FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness,
+    FleetPhase, FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness, IDLE_PHASE,
     ReportedHistogram,
 };
 pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};

@@ -325,6 +325,21 @@ impl ChangeKind {
         kind != ProxyKind::Ztunnel || !matches!(self, Self::VirtualService | Self::DestinationRule)
     }
 
+    /// Whether it is a change of the mesh's objects, which istiod pushes to proxies that are connected.
+    #[must_use]
+    pub fn is_of_mesh(self) -> bool {
+        !self.is_of_environment() && !matches!(self, Self::CertificateRotation | Self::ConnectStorm)
+    }
+
+    /// Whether pods of a service come or go: istiod sends the endpoints of that service alone.
+    #[must_use]
+    pub fn is_of_endpoints(self) -> bool {
+        matches!(
+            self,
+            Self::EndpointAdded | Self::EndpointRemoved | Self::PodRestarted | Self::RollingRestart
+        )
+    }
+
     /// Whether only the environment of an experiment can make it.
     #[must_use]
     pub fn is_of_environment(self) -> bool {

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueHint, value_parser};
-use experiment::settings::fleet::{Churn, ProxyKinds};
+use experiment::settings::fleet::{ChangeKind, Churn, ProxyKinds};
 use experiment::units::{UnitError, parse_cores, parse_fraction, parse_rate, parse_size};
 use experiment::{Mode, Objective};
 use std::path::PathBuf;
@@ -23,11 +23,13 @@ Examples:
   meshmeter size --target 20k --cpu-hour 0.04 --gb-hour 0.005 --mode sidecar --from runs/sidecar-cost --json
   meshmeter size --target 50000rps --prices prices.yaml --from runs/small --from runs/large
   meshmeter size --control-plane --services 3000 --pods 12000 --churn 5/min --istiod-cpu 4 --from runs/control-plane
+  meshmeter size --control-plane --services 800 --pods 1600 --churn 25%/m --change service-entry=10/h --prices prices.yaml \
+    --from runs/control-plane
 
 Prices file:
   cpu-hour: 0.04           # of a core
   gb-hour: 0.005           # of 1 000 000 000 bytes of memory
-  per-replica-hour: 0      # whatever its size
+  per-replica-hour: 0      # whatever its size; of an istiod too
   currency: USD")]
 pub struct SizeArgs {
     /// Requests in all, such as 50000rps, 1.2Mrps, 345M/day
@@ -86,7 +88,7 @@ pub struct SizeArgs {
 #[command(next_help_heading = "Control plane")]
 pub struct MeshArgs {
     /// Say what istiod takes for a mesh, by runs of `meshmeter run control-plane` that swept its size and its changes
-    #[arg(long, conflicts_with_all = ["target", "objective", "mode", "component", "payload", "prices", "cpu_hour"],
+    #[arg(long, conflicts_with_all = ["target", "objective", "mode", "component", "payload"],
           requires = "services", requires = "pods")]
     pub control_plane: bool,
 
@@ -102,9 +104,13 @@ pub struct MeshArgs {
     #[arg(long, value_name = "N", requires = "control_plane", value_parser = value_parser!(u64).range(1..))]
     pub proxies: Option<u64>,
 
-    /// Changes, such as 5/min, 2/s, or 25%/m of the pods
+    /// Pods that come, go or are replaced, such as 5/min, 2/s, or 25%/m of the pods
     #[arg(long, value_name = "RATE", requires = "control_plane", value_parser = parse_changes)]
     pub churn: Option<Churn>,
+
+    /// Other changes, such as virtual-service=2/min or service-entry=10/h, by a kind that the runs made
+    #[arg(long, value_name = "KIND=RATE", requires = "control_plane", value_parser = parse_change)]
+    pub change: Vec<(String, f64)>,
 
     /// Only fleets of this kind, such as sidecar or ztunnel [default: every kind of the runs]
     #[arg(long, value_name = "KIND", requires = "control_plane", value_parser = parse_kinds)]
@@ -134,6 +140,21 @@ fn parse_changes(text: &str) -> Result<Churn, String> {
             .ok_or_else(|| "expected changes per minute, such as 5/min".to_owned());
     }
     text.parse().map_err(|error: UnitError| format!("{error}; or changes per minute, such as 5/min"))
+}
+
+/// A kind of change of the mesh with changes per second.
+fn parse_change(text: &str) -> Result<(String, f64), String> {
+    let expected = || "expected a kind of change and its rate, such as service-entry=10/h".to_owned();
+    let (kind, rate) = text.split_once('=').ok_or_else(expected)?;
+    let known = || ChangeKind::ALL.into_iter().filter(|kind| kind.is_of_mesh()).map(ChangeKind::name);
+    if !known().any(|name| name == kind) {
+        return Err(format!("expected one of {}", known().collect::<Vec<_>>().join(", ")));
+    }
+    let units = [("/s", 1.0), ("/min", 60.0), ("/h", 3600.0)];
+    let found = units.iter().find_map(|(unit, seconds)| Some((rate.strip_suffix(unit)?, *seconds)));
+    let (count, seconds) = found.ok_or_else(expected)?;
+    let count = count.trim().parse::<f64>().ok().filter(|count| count.is_finite() && *count >= 0.0);
+    Ok((kind.to_owned(), count.ok_or_else(expected)? / seconds))
 }
 
 fn parse_kinds(text: &str) -> Result<ProxyKinds, String> {

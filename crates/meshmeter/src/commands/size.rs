@@ -13,6 +13,7 @@ use report::terminal::{control_plane_size_text, size_text};
 use serde::Deserialize;
 use statistics::control_plane::size::size_control_plane;
 use statistics::size::{MeasuredRun, size};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
@@ -59,10 +60,15 @@ fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Fail
         namespaces: mesh.scope.unwrap_or(1),
         scope: mesh.scope.is_some(),
         changes_per_s: mesh.churn.unwrap_or_default().pods_per_s(usize::try_from(pods).unwrap_or(usize::MAX)),
+        other_changes_per_s: mesh.change.iter().fold(BTreeMap::new(), |mut changes, (kind, per_s)| {
+            *changes.entry(kind.clone()).or_default() += per_s;
+            changes
+        }),
         kind: mesh.kind.as_ref().map(ToString::to_string),
         istiod_cpu_cores: mesh.istiod_cpu,
         istiod_memory_bytes: mesh.istiod_memory.map(|bytes| bytes as f64),
         headroom: args.headroom,
+        prices: prices(args)?,
     };
     let mut result = size_control_plane(&question, runs);
     fill_control_plane_size(&mut result);

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::format::{self, Interval};
-use experiment::schema::{ControlPlaneCosts, CostLaw, Estimate, Finding};
+use experiment::schema::{ChangeCosts, ControlPlaneCosts, CostLaw, Estimate, Finding};
 
 /// A law of the main model, as a sentence.
 pub(super) fn cost(run: &Context<'_>, finding: &Finding) -> String {
@@ -19,14 +19,40 @@ pub(super) fn cost(run: &Context<'_>, finding: &Finding) -> String {
 
 fn changing(costs: &ControlPlaneCosts) -> String {
     let law = &costs.changing;
-    let slope = law.terms.get(1).map(|term| scaled(&term.coefficient, 1e6, "cores")).unwrap_or_default();
-    format!(
-        "{} {} while nothing changes, and {slope} per MB/s of configuration that changes reach (changes/s × affected proxies × \
-         configuration of a proxy){}.",
+    let parts = law.terms.iter().skip(1).map(|term| match term.variable.as_str() {
+        "pushes/s" => format!(", and {} per 1000 pushes/s", scaled(&term.coefficient, 1e3, "cores")),
+        _ => format!(", and {} per MB/s that changes make it send", scaled(&term.coefficient, 1e6, "cores")),
+    });
+    let first = format!(
+        "{} {} while nothing changes{}{}{}.",
         istiods(costs, "uses", "use"),
         constant(law, "cores"),
+        parts.collect::<String>(),
+        confounded(law),
         fit(law)
-    )
+    );
+    std::iter::once(first).chain(changes(costs)).collect::<Vec<_>>().join(" ")
+}
+
+/// Bytes of a change by its kind, at what was measured.
+fn changes(costs: &ControlPlaneCosts) -> Option<String> {
+    let of_kind = |(kind, change): (&String, &ChangeCosts)| {
+        let cells = &change.bytes.residuals;
+        let mean = cells.iter().map(|cell| cell.measured).sum::<f64>() / cells.len() as f64;
+        (!cells.is_empty()).then(|| format!("{kind} {}", bytes(&Estimate::single(mean))))
+    };
+    let kinds: Vec<String> = costs.changes.iter().filter_map(of_kind).collect();
+    (!kinds.is_empty()).then(|| {
+        format!("A change sends each affected proxy, on average over the cells: {}.", kinds.join(", "))
+    })
+}
+
+/// Variables that the trials do not tell from those before them.
+fn confounded(law: &CostLaw) -> String {
+    match law.confounded.as_slice() {
+        [] => String::new(),
+        others => format!("; {} changed in proportion and are not told apart", others.join(" and ")),
+    }
 }
 
 fn memory(costs: &ControlPlaneCosts) -> String {
@@ -55,22 +81,28 @@ fn configuration(costs: &ControlPlaneCosts) -> String {
         _ => bytes(&term.coefficient),
     });
     let parts: Vec<String> = parts.collect();
-    let confounded = match law.confounded.as_slice() {
-        [] => String::new(),
-        others => format!("; {} changed in proportion and are not told apart", others.join(" and ")),
-    };
     format!(
-        "A proxy ({}) is sent {} that it sees{confounded}{}.",
+        "A proxy ({}) is sent {} that it sees{}{}.",
         costs.kinds,
         parts.join(", and "),
+        confounded(law),
         fit(law)
     )
 }
 
 fn connecting(costs: &ControlPlaneCosts) -> String {
     let law = &costs.connecting;
-    let slope = law.terms.get(1).map(|term| scaled(&term.coefficient, 1e6, "s")).unwrap_or_default();
-    format!("First configurations take {} of CPU, and {slope} per MB sent{}.", constant(law, "s"), fit(law))
+    let parts = law.terms.iter().skip(1).map(|term| match term.variable.as_str() {
+        "connections" => format!(", and {} per 1000 connections", scaled(&term.coefficient, 1e3, "s")),
+        _ => format!(", and {} per MB sent", scaled(&term.coefficient, 1e6, "s")),
+    });
+    format!(
+        "First configurations take {} of CPU{}{}{}.",
+        constant(law, "s"),
+        parts.collect::<String>(),
+        confounded(law),
+        fit(law)
+    )
 }
 
 fn istiods(costs: &ControlPlaneCosts, one: &str, many: &str) -> String {

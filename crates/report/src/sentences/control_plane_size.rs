@@ -1,18 +1,21 @@
 //! The answer of `meshmeter size --control-plane` in words.
 
+use super::control_plane_model::bytes;
 use crate::format::{self, Interval, SizeUnit};
 use experiment::schema::{
-    ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind, ControlPlaneQuestion, ControlPlaneSize,
-    Estimate, IstiodCount,
+    AskedChange, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind, ControlPlaneQuestion,
+    ControlPlaneSize, Estimate, IstiodCount,
 };
 
 /// The formula, a line per figure. The coefficients are in `summary.json` of a run: `control_plane_model`.
-const FORMULA: [&str; 5] = [
+const FORMULA: [&str; 7] = [
     "configuration of a proxy = constant + per visible service + per visible pod; with scoping a namespace's share is visible",
-    "CPU = constant + per byte/s × changes/s × affected proxies × configuration of a proxy",
+    "bytes and pushes of a change, per affected proxy = as measured for its kind: of endpoints constant + per pod of a service, of others constant + per byte of configuration",
+    "CPU = constant + per byte/s × bytes/s + per push/s × pushes/s; both = sum over the kinds of changes/s × affected proxies × those of a change",
     "memory = constant + per service × services + per byte × proxies × configuration of a proxy",
-    "CPU of first configurations = constant + per byte × proxies × configuration of a proxy",
+    "CPU of first configurations = constant + per byte × proxies × configuration of a proxy + per connection × proxies",
     "istiods = ⌈part that istiods share ÷ (size of an istiod × (1 − headroom) − part that each has)⌉, of CPU or memory the greater",
+    "monthly cost = (CPU × cpu-hour + memory in GB of 10⁹ bytes × gb-hour + istiods × per-replica-hour) × 730 h; CPU and memory are the sizes of all istiods, without a size what one uses ÷ (1 − headroom)",
 ];
 
 /// Figures that others publish of control planes.
@@ -77,17 +80,25 @@ fn mesh(asked: &ControlPlaneQuestion) -> String {
         true => format!(", scoped to {}", format::counted(asked.namespaces, "namespace", "namespaces")),
         false => String::new(),
     };
-    let changes = match asked.changes_per_s {
-        0.0 => "no changes".to_owned(),
-        rate if rate < 1.0 => format!("{} changes per minute", format::tick(rate * 60.0)),
-        rate => format!("{} changes per second", format::tick(rate)),
-    };
+    let other = asked.other_changes_per_s.iter().filter(|(_, per_s)| **per_s > 0.0);
+    let other = other.map(|(kind, per_s)| rate(*per_s, &format!("changes {kind}")));
+    let churn = (asked.changes_per_s > 0.0).then(|| rate(asked.changes_per_s, "changes"));
+    let changes: Vec<String> = churn.into_iter().chain(other).collect();
+    let changes = if changes.is_empty() { "no changes".to_owned() } else { changes.join(", ") };
     format!(
         "{}, {}, {}{scope}, {changes}",
         format::counted(asked.services, "service", "services"),
         format::counted(asked.pods, "pod", "pods"),
         format::counted(asked.proxies, "proxy", "proxies"),
     )
+}
+
+fn rate(per_s: f64, what: &str) -> String {
+    match per_s {
+        rate if rate * 60.0 < 1.0 => format!("{} {what} per hour", format::tick(rate * 3600.0)),
+        rate if rate < 1.0 => format!("{} {what} per minute", format::tick(rate * 60.0)),
+        rate => format!("{} {what} per second", format::tick(rate)),
+    }
 }
 
 /// The kinds of an answer with the factors that hold for it.
@@ -120,8 +131,34 @@ pub fn control_plane_sentences(result: &ControlPlaneSize, answer: &ControlPlaneA
         .flatten()
         .map(|(what, figure)| format!("One istiod for all, {what}: {figure}."))
         .collect();
+    sentences.extend(answer.changes.iter().filter_map(change));
     sentences.extend(answer.istiods.as_ref().map(|count| istiods(result, count)));
+    sentences.extend(answer.monthly_cost.as_ref().map(|cost| monthly_cost(result, cost)));
     sentences
+}
+
+/// What a change makes istiod send, and by which measured change that is known.
+fn change(asked: &AskedChange) -> Option<String> {
+    let bytes = bytes(asked.bytes.as_ref()?);
+    let pushes = Interval::new(asked.pushes.as_ref()?).text();
+    let kind = if asked.kind == asked.measured_as {
+        asked.kind.clone()
+    } else {
+        format!("{} (as {} was measured)", asked.kind, asked.measured_as)
+    };
+    let proxies = format::counted(asked.affected_proxies.round() as u64, "proxy", "proxies");
+    Some(format!("A change {kind} sends {bytes} in {pushes} pushes to each of {proxies}."))
+}
+
+fn monthly_cost(result: &ControlPlaneSize, cost: &Estimate) -> String {
+    let currency = result.asked.prices.as_ref().map(|prices| prices.currency.as_str()).unwrap_or_default();
+    let amount = Interval::new(cost).text_with_unit(currency);
+    let what = if result.asked.istiod_cpu_cores.or(result.asked.istiod_memory_bytes).is_some() {
+        "istiods of this size"
+    } else {
+        "one istiod for all"
+    };
+    format!("Cost of {what}: {} per month.", amount.trim())
 }
 
 fn istiods(result: &ControlPlaneSize, count: &IstiodCount) -> String {

@@ -1,24 +1,29 @@
 //! What a control plane costs against the size of its mesh and its changes.
 //!
 //! - Configuration of a proxy ≈ constant + per visible service + per visible pod.
-//! - CPU of first configurations ≈ constant + per byte sent: proxies × configuration.
-//! - CPU afterwards ≈ constant + per byte/s: changes/s × affected proxies × configuration.
+//! - CPU of first configurations ≈ constant + per byte sent (proxies × configuration) + per connection.
+//! - CPU afterwards ≈ constant + per byte/s + per push/s.
+//! - A change sends each affected proxy ≈ constant pushes, and constant + per pod of a service bytes where endpoints change,
+//!   constant + per byte of configuration where anything else does.
 //! - Memory ≈ constant + per byte held (proxies × configuration) + per service.
 //!
-//! Protobuf encoding dominates istiod's CPU, so that bytes of configuration are what it is in proportion to. [`linear`] fits
-//! the laws, [`size`] answers for a mesh that was not measured.
+//! Encoding dominates istiod's CPU, so that bytes are what most of it is in proportion to: a change of endpoints sends
+//! few of them to all proxies, a change of configuration whole types. [`measured`] reads trials, [`linear`] fits the laws,
+//! [`size`] answers for a mesh that was not measured.
 
 mod linear;
+mod measured;
 pub mod size;
 
 use crate::trials::{first_takes, is_usable};
 use experiment::Experiment;
 use experiment::schema::{
-    ControlPlaneCosts, ControlPlaneModel, CostLaw, Factors, Figure, FleetResult, MeasuredRange, TrialRecord,
+    ChangeCosts, ControlPlaneCosts, ControlPlaneModel, CostLaw, Factors, Figure, MeasuredRange, TrialRecord,
 };
-use experiment::settings::fleet::{FleetSettings, ProxyKind};
+use experiment::settings::fleet::FleetSettings;
 use linear::{FittedLaw, Observation, Terms, Unresolved};
-use std::collections::BTreeMap;
+use measured::{Measured, MeasuredChange, is_of_endpoints};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Factors that the laws contain; each combination of the others has laws of its own.
 const VARIABLES: [&str; 9] = [
@@ -33,41 +38,21 @@ const VARIABLES: [&str; 9] = [
     "fleet.connect-rate",
 ];
 
-/// The event of a fleet whose proxies all have their first configuration.
-const ALL_COMPLETE: &str = "all-complete";
-
 const CONFIGURATION: Terms =
     Terms { unit: "bytes", variables: &["visible services", "visible pods"], needs_slope: false };
-const CONNECTING: Terms =
-    Terms { unit: "CPU seconds", variables: &["bytes of first configurations"], needs_slope: true };
-const CHANGING: Terms = Terms {
-    unit: "cores",
-    variables: &["changes/s × affected proxies × configuration bytes"],
+const CONNECTING: Terms = Terms {
+    unit: "CPU seconds",
+    variables: &["bytes of first configurations", "connections"],
     needs_slope: true,
 };
+const CHANGING: Terms = Terms { unit: "cores", variables: &["bytes/s", "pushes/s"], needs_slope: true };
+const PUSHES_OF_CHANGE: Terms = Terms { unit: "pushes", variables: &[], needs_slope: false };
+const BYTES_OF_ENDPOINTS: Terms =
+    Terms { unit: "bytes", variables: &["pods per service"], needs_slope: false };
+const BYTES_OF_CONFIGURATION: Terms =
+    Terms { unit: "bytes", variables: &["configuration bytes"], needs_slope: false };
 const MEMORY: Terms =
     Terms { unit: "bytes", variables: &["proxies × configuration bytes", "services"], needs_slope: true };
-
-/// One trial, in the terms of the laws.
-#[derive(Clone, Debug)]
-struct Measured {
-    repeat: usize,
-    cell: usize,
-    services: f64,
-    visible_services: f64,
-    visible_pods: f64,
-    pods: f64,
-    proxies: f64,
-    istiods: usize,
-    /// Of a proxy, at its first complete configuration.
-    configuration_bytes: Option<f64>,
-    connecting_cpu_s: Option<f64>,
-    /// CPU once all are connected.
-    cores: Option<f64>,
-    /// Arrivals of changes at proxies, per second.
-    arrivals_per_s: f64,
-    memory_bytes: Option<f64>,
-}
 
 /// Trials of one kind of fleet.
 #[derive(Clone, Debug)]
@@ -83,6 +68,16 @@ struct Laws {
     connecting: Result<FittedLaw, Unresolved>,
     changing: Result<FittedLaw, Unresolved>,
     memory: Result<FittedLaw, Unresolved>,
+    /// By kind of change.
+    changes: BTreeMap<String, ChangeLaws>,
+}
+
+/// What a change of one kind makes istiod send to each affected proxy.
+struct ChangeLaws {
+    pushes: Result<FittedLaw, Unresolved>,
+    bytes: Result<FittedLaw, Unresolved>,
+    /// Changes per second that were measured.
+    per_s: Option<MeasuredRange>,
 }
 
 /// The cost models of a run; absent where fleets did not vary.
@@ -108,7 +103,7 @@ fn groups(runs: &[(&Experiment, &[TrialRecord])]) -> Vec<Group> {
         for (factors, fleet) in settings {
             let of_cell: Vec<&TrialRecord> = trials.iter().filter(|trial| trial.factors == factors).collect();
             let usable = first_takes(&of_cell, |trial| is_usable(trial, Figure::Cpu));
-            let measured = usable.into_iter().filter_map(|trial| measured(trial, fleet, cells));
+            let measured = usable.into_iter().filter_map(|trial| Measured::new(trial, fleet, cells));
             let measured: Vec<Measured> = measured.collect();
             cells += 1;
             if measured.is_empty() {
@@ -150,19 +145,48 @@ impl Group {
             Some((vec![trial.visible_services, trial.visible_pods], trial.configuration_bytes?))
         });
         let connecting = self.observations(|trial| {
-            Some((vec![trial.proxies * trial.configuration_bytes?], trial.connecting_cpu_s?))
-        });
-        let changing = self.observations(|trial| {
-            Some((vec![trial.arrivals_per_s * trial.configuration_bytes?], trial.cores?))
+            Some((vec![trial.proxies * trial.configuration_bytes?, trial.proxies], trial.connecting_cpu_s?))
         });
         let memory = self.observations(|trial| {
             Some((vec![trial.proxies * trial.configuration_bytes?, trial.services], trial.memory_bytes?))
         });
+        let kinds: BTreeSet<&String> = self.trials.iter().flat_map(|trial| trial.changes.keys()).collect();
         Laws {
             configuration: FittedLaw::fit(CONFIGURATION, &configuration),
             connecting: FittedLaw::fit(CONNECTING, &connecting),
-            changing: FittedLaw::fit(CHANGING, &changing),
+            changing: FittedLaw::fit(CHANGING, &self.windows()),
             memory: FittedLaw::fit(MEMORY, &memory),
+            changes: kinds.into_iter().map(|kind| (kind.clone(), self.change_laws(kind))).collect(),
+        }
+    }
+
+    /// Each window of a trial is an observation of its own; those of one kind of change in a cell are alike.
+    fn windows(&self) -> Vec<Observation> {
+        let places = self.trials.iter().flat_map(|trial| &trial.windows).map(|window| window.place + 1);
+        let kinds = places.max().unwrap_or(1);
+        let observation = |(trial, window): (&Measured, &measured::Window)| Observation {
+            repeat: trial.repeat,
+            cell: trial.cell * kinds + window.place,
+            at: vec![window.bytes_per_s, window.pushes_per_s],
+            cost: window.cores,
+        };
+        let windows = self.trials.iter().flat_map(|trial| trial.windows.iter().map(move |one| (trial, one)));
+        windows.map(observation).collect()
+    }
+
+    fn change_laws(&self, kind: &str) -> ChangeLaws {
+        let pushes = self.observations(|trial| Some((Vec::new(), trial.changes.get(kind)?.pushes)));
+        let bytes = self.observations(|trial| {
+            let at =
+                if is_of_endpoints(kind) { trial.pods_per_service() } else { trial.configuration_bytes? };
+            Some((vec![at], trial.changes.get(kind)?.bytes?))
+        });
+        let terms = if is_of_endpoints(kind) { BYTES_OF_ENDPOINTS } else { BYTES_OF_CONFIGURATION };
+        let of_kind = |trial: &Measured| trial.changes.get(kind).map(|change: &MeasuredChange| change.per_s);
+        ChangeLaws {
+            pushes: FittedLaw::fit(PUSHES_OF_CHANGE, &pushes),
+            bytes: FittedLaw::fit(terms, &bytes),
+            per_s: self.range(of_kind),
         }
     }
 
@@ -172,24 +196,36 @@ impl Group {
 
     fn ranges(&self) -> BTreeMap<String, MeasuredRange> {
         type Read = fn(&Measured) -> Option<f64>;
-        let variables: [(&str, Read); 5] = [
+        let variables: [(&str, Read); 6] = [
             ("services", |trial| Some(trial.services)),
             ("pods", |trial| Some(trial.pods)),
             ("proxies", |trial| Some(trial.proxies)),
             ("changes_per_s", |trial| (trial.proxies > 0.0).then(|| trial.arrivals_per_s / trial.proxies)),
             ("configuration_bytes", |trial| trial.configuration_bytes),
+            ("pods_per_service", |trial| Some(trial.pods_per_service())),
         ];
-        let range = |(name, read): (&str, Read)| {
-            let values = || self.trials.iter().filter_map(read);
-            let from = values().min_by(f64::total_cmp)?;
-            Some((name.to_owned(), MeasuredRange { from, to: values().max_by(f64::total_cmp)? }))
-        };
+        let range = |(name, read): (&str, Read)| Some((name.to_owned(), self.range(read)?));
         variables.into_iter().filter_map(range).collect()
+    }
+
+    fn range(&self, read: impl Fn(&Measured) -> Option<f64>) -> Option<MeasuredRange> {
+        let values = || self.trials.iter().filter_map(&read);
+        let from = values().min_by(f64::total_cmp)?;
+        Some(MeasuredRange { from, to: values().max_by(f64::total_cmp)? })
     }
 }
 
 fn costs(group: &Group) -> ControlPlaneCosts {
-    let Laws { configuration, connecting, changing, memory } = group.laws();
+    let Laws { configuration, connecting, changing, memory, changes } = group.laws();
+    let of_change = |(kind, laws): (String, ChangeLaws)| {
+        let terms = if is_of_endpoints(&kind) { BYTES_OF_ENDPOINTS } else { BYTES_OF_CONFIGURATION };
+        let costs = ChangeCosts {
+            pushes: described(&laws.pushes, PUSHES_OF_CHANGE),
+            bytes: described(&laws.bytes, terms),
+            per_s: laws.per_s,
+        };
+        (kind, costs)
+    };
     ControlPlaneCosts {
         factors: group.factors.clone(),
         kinds: group.kinds.clone(),
@@ -197,6 +233,7 @@ fn costs(group: &Group) -> ControlPlaneCosts {
         configuration: described(&configuration, CONFIGURATION),
         connecting: described(&connecting, CONNECTING),
         changing: described(&changing, CHANGING),
+        changes: changes.into_iter().map(of_change).collect(),
         memory: described(&memory, MEMORY),
         measured: group.ranges(),
     }
@@ -209,66 +246,4 @@ fn described(law: &Result<FittedLaw, Unresolved>, terms: Terms) -> CostLaw {
             CostLaw { unit: terms.unit.to_owned(), refusal: Some(reason.clone()), ..CostLaw::default() }
         }
     }
-}
-
-/// A trial in the terms of the laws; absent without a fleet.
-fn measured(trial: &TrialRecord, settings: &FleetSettings, cell: usize) -> Option<Measured> {
-    let fleet = trial.fleet()?;
-    let visible = visible_share(settings);
-    // Where a proxy was never complete, the time after it is not known.
-    let rest_s = complete_s(fleet).map_or(0.0, |complete_s| fleet.duration_s - complete_s);
-    let (cpu_s, connecting_cpu_s) =
-        (fleet.of_istiods(|istiod| istiod.cpu_s), fleet.of_istiods(|istiod| istiod.cpu_connecting_s));
-    let cores = cpu_s.zip(connecting_cpu_s).filter(|_| rest_s > 0.0 && has_changes_alone(fleet));
-    Some(Measured {
-        repeat: trial.repeat,
-        cell,
-        services: settings.services as f64,
-        visible_services: settings.services as f64 * visible,
-        visible_pods: settings.pods as f64 * visible,
-        pods: settings.pods as f64,
-        proxies: fleet.proxies.wanted as f64,
-        istiods: fleet.control_plane.iter().filter(|figures| figures.is_istiod()).count(),
-        configuration_bytes: configuration_bytes(fleet),
-        connecting_cpu_s,
-        cores: cores.map(|(all, connecting)| (all - connecting).max(0.0) / rest_s),
-        arrivals_per_s: if rest_s > 0.0 { arrivals(fleet) / rest_s } else { 0.0 },
-        memory_bytes: fleet
-            .of_istiods(|istiod| istiod.memory_peak_bytes.or(istiod.memory_bytes).map(|bytes| bytes as f64)),
-    })
-}
-
-/// When every proxy had its first configuration, seconds from the start. Connections that istiod refused and that were made again
-/// never had one, so that the distribution over connections may have no greatest value.
-fn complete_s(fleet: &FleetResult) -> Option<f64> {
-    let event = fleet.events.iter().find(|event| event.kind == ALL_COMPLETE);
-    event.map(|event| event.at).or_else(|| Some(fleet.first_configuration_us.max? / 1e6))
-}
-
-/// The share of the mesh that a proxy is told of. Scoping is of sidecars alone.
-fn visible_share(settings: &FleetSettings) -> f64 {
-    let are_sidecars = settings.count_of(ProxyKind::Sidecar) == settings.proxies;
-    if settings.scope && are_sidecars { 1.0 / settings.namespaces.max(1) as f64 } else { 1.0 }
-}
-
-/// Arrivals of changes at proxies that had to get them.
-fn arrivals(fleet: &FleetResult) -> f64 {
-    let made = fleet.changes.iter().filter(|change| change.failure.is_none());
-    made.map(|change| change.expected as f64).sum()
-}
-
-/// Whether no proxy lost its connection once all were complete: what it costs to connect again is in no term of the law.
-/// Connections that istiod refused before are part of the first configurations.
-fn has_changes_alone(fleet: &FleetResult) -> bool {
-    let complete_s = complete_s(fleet).unwrap_or(0.0);
-    let mut istiods = fleet.control_plane.iter().filter(|figures| figures.is_istiod());
-    fleet.cut_off.iter().all(|outage| outage.at <= complete_s) && istiods.all(|figures| figures.restarts == 0)
-}
-
-/// Bytes that a proxy received until all had their first configuration.
-fn configuration_bytes(fleet: &FleetResult) -> Option<f64> {
-    let proxies = fleet.proxies.wanted;
-    let complete = fleet.series.iter().position(|second| second.complete >= proxies)?;
-    let bytes: u64 = fleet.series[..=complete].iter().map(|second| second.bytes).sum();
-    (proxies > 0 && bytes > 0).then(|| bytes as f64 / proxies as f64)
 }

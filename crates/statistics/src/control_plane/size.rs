@@ -3,12 +3,15 @@
 //! Each repeat has laws of its own, and so an answer; the interval is that of the answers. What lies outside the measured ranges
 //! is extrapolated and said.
 
-use super::linear::over_repeats;
+mod asked;
+
+use super::linear::{FittedLaw, Unresolved, over_repeats};
 use super::{Group, Laws, groups};
-use crate::size::{MeasuredRun, described, mixed_components, one_machine};
+use crate::size::{HOURS_PER_MONTH, MeasuredRun, described, mixed_components, one_machine};
+use asked::Changes;
 use experiment::schema::{
     CONTROL_PLANE_SIZE_SCHEMA, ControlPlaneAnswer, ControlPlaneNote, ControlPlaneNoteKind,
-    ControlPlaneQuestion, ControlPlaneSize, Estimate, IstiodCount,
+    ControlPlaneQuestion, ControlPlaneSize, Estimate, IstiodCount, MeasuredRange,
 };
 use std::collections::BTreeSet;
 
@@ -73,20 +76,21 @@ struct Mesh {
     visible_services: f64,
     visible_pods: f64,
     proxies: f64,
-    /// Arrivals of changes at proxies, per second.
-    arrivals_per_s: f64,
+    /// The share of the mesh that a proxy is told of.
+    visible: f64,
+    pods_per_service: f64,
 }
 
 impl Mesh {
     fn new(question: &ControlPlaneQuestion) -> Self {
-        let share = if question.scope { 1.0 / question.namespaces.max(1) as f64 } else { 1.0 };
-        let proxies = question.proxies as f64;
+        let visible = if question.scope { 1.0 / question.namespaces.max(1) as f64 } else { 1.0 };
         Self {
             services: question.services as f64,
-            visible_services: question.services as f64 * share,
-            visible_pods: question.pods as f64 * share,
-            proxies,
-            arrivals_per_s: question.changes_per_s * proxies * share,
+            visible_services: question.services as f64 * visible,
+            visible_pods: question.pods as f64 * visible,
+            proxies: question.proxies as f64,
+            visible,
+            pods_per_service: question.pods as f64 / question.services.max(1) as f64,
         }
     }
 
@@ -102,34 +106,53 @@ struct Parts {
     shared: f64,
 }
 
+/// A note that something is not resolved.
+fn unresolved(what: &str, reason: &str) -> ControlPlaneNote {
+    ControlPlaneNote::new(ControlPlaneNoteKind::Unresolved, Some(format!("{what}: {reason}")))
+}
+
 fn answer(
     question: &ControlPlaneQuestion,
     group: &Group,
 ) -> Result<ControlPlaneAnswer, Vec<ControlPlaneNote>> {
     let (mesh, laws, istiods) = (Mesh::new(question), group.laws(), group.istiods() as f64);
-    let unresolved = |what: &str, reason: &str| {
-        ControlPlaneNote::new(ControlPlaneNoteKind::Unresolved, Some(format!("{what}: {reason}")))
-    };
-    let Laws { configuration, connecting, changing, memory } = &laws;
-    let configuration = match configuration {
-        Ok(law) => law,
-        Err(reason) => return Err(vec![unresolved("configuration of a proxy", reason)]),
-    };
+    let configuration = laws.configuration.as_ref();
+    let configuration =
+        configuration.map_err(|reason| vec![unresolved("configuration of a proxy", reason)])?;
     configuration
         .check(&mesh.of_configuration())
         .map_err(|reason| vec![unresolved("configuration of a proxy", &reason)])?;
-    let mut notes = Vec::new();
     let bytes = |repeat: Option<usize>| configuration.cost(repeat, &mesh.of_configuration()).max(0.0);
-    let fitted = [connecting, changing, memory];
-    let names = ["CPU of first configurations", "CPU under changes", "memory"];
-    for (law, name) in fitted.iter().zip(names) {
-        if let Err(reason) = law {
-            notes.push(unresolved(name, reason));
+    let mut notes = Vec::new();
+    let mut holds = |law: &Result<FittedLaw, Unresolved>, name: &str, at: &[f64]| match usable(law, at) {
+        Ok(()) => true,
+        Err(reason) => {
+            notes.push(unresolved(name, &reason));
+            false
         }
-    }
+    };
+    let held = mesh.proxies * bytes(None);
+    let has_connecting = holds(&laws.connecting, "CPU of first configurations", &[held, mesh.proxies]);
+    let has_memory = holds(&laws.memory, "memory", &[held, mesh.services]);
+    let changes = Changes::new(question, &mesh, &laws, bytes(None));
+    let has_changing = match &changes {
+        Ok(changes) if changes.is_empty() => holds(&laws.changing, "CPU under changes", &[]),
+        Ok(changes) => holds(&laws.changing, "CPU under changes", &changes.rates(None, bytes(None))),
+        Err(_) => false,
+    };
+    let changes = match changes {
+        Ok(changes) => changes,
+        Err(reason) => {
+            notes.push(unresolved("CPU under changes", &reason));
+            Changes::default()
+        }
+    };
+    let changing = laws.changing.as_ref().ok().filter(|_| has_changing);
+    let connecting = laws.connecting.as_ref().ok().filter(|_| has_connecting);
+    let memory = laws.memory.as_ref().ok().filter(|_| has_memory);
     // Repeats that every law has.
     let mut repeats: BTreeSet<usize> = configuration.repeats().collect();
-    for law in fitted.iter().filter_map(|law| law.as_ref().ok()) {
+    for law in [changing, connecting, memory].into_iter().flatten().chain(changes.laws()) {
         let own: BTreeSet<usize> = law.repeats().collect();
         repeats.retain(|repeat| own.contains(repeat));
     }
@@ -138,23 +161,13 @@ fn answer(
         not_negative(over_repeats(&values).unwrap_or_else(|| Estimate::single(value(None))))
     };
     let cpu_parts = |repeat: Option<usize>| {
-        let law = changing.as_ref().ok()?;
-        let constant = law.cost(repeat, &[0.0]) / istiods;
-        let shared = law.cost(repeat, &[mesh.arrivals_per_s * bytes(repeat)]) - constant * istiods;
+        let law = changing?;
+        let constant = law.cost(repeat, &[0.0, 0.0]) / istiods;
+        let shared = law.cost(repeat, &changes.rates(repeat, bytes(repeat))) - constant * istiods;
         Some(Parts { constant, shared })
     };
-    let memory_law = match memory {
-        Ok(law) => match law.check(&[mesh.proxies * bytes(None), mesh.services]) {
-            Ok(()) => Some(law),
-            Err(reason) => {
-                notes.push(unresolved("memory", &reason));
-                None
-            }
-        },
-        Err(_) => None,
-    };
     let memory_parts = |repeat: Option<usize>| {
-        let law = memory_law?;
+        let law = memory?;
         let at = [mesh.proxies * bytes(repeat), mesh.services];
         let constant = law.cost_without(repeat, &at, &[0]) / istiods;
         Some(Parts { constant, shared: law.cost(repeat, &at) - constant * istiods })
@@ -168,26 +181,62 @@ fn answer(
         return Err(notes);
     }
     let connecting_cpu_s =
-        connecting.as_ref().ok().map(|law| each(&|repeat| law.cost(repeat, &[mesh.proxies * bytes(repeat)])));
+        connecting.map(|law| each(&|repeat| law.cost(repeat, &[mesh.proxies * bytes(repeat), mesh.proxies])));
     let limits = [
         ("cpu", question.istiod_cpu_cores, cpu_parts(None), cpu_cores),
         ("memory", question.istiod_memory_bytes, memory_parts(None), memory_bytes),
     ];
     let istiods = istiods_for(question.headroom, &limits).map_err(|note| vec![note])?;
-    notes.extend(extrapolated(group, question, each(&bytes).estimate));
+    notes.extend(extrapolated(group, question, each(&bytes).estimate, &changes));
     if repeats.len() < 2 {
         notes.push(ControlPlaneNote::new(ControlPlaneNoteKind::NoInterval, None));
     }
-    notes.extend(lack_of_fit(&laws));
+    notes.extend(lack_of_fit(&laws, &changes));
     Ok(ControlPlaneAnswer {
         kinds: group.kinds.clone(),
         factors: group.factors.clone(),
         configuration_bytes: Some(each(&bytes)),
+        monthly_cost: monthly_cost(question, cpu_cores.zip(memory_bytes), istiods.as_ref()),
         cpu_cores,
         memory_bytes,
         connecting_cpu_s,
+        changes: changes.described(&each, &bytes),
         istiods,
         notes,
+    })
+}
+
+/// Whether a law was fitted and holds for these values; without values it is its constant that is asked for.
+fn usable(law: &Result<FittedLaw, Unresolved>, at: &[f64]) -> Result<(), Unresolved> {
+    let law = law.as_ref().map_err(Clone::clone)?;
+    if at.is_empty() { Ok(()) } else { law.check(at) }
+}
+
+/// What the istiods cost: those of the asked size, or one that uses what it needs with the headroom. The ends of the interval
+/// have those of CPU and memory.
+fn monthly_cost(
+    question: &ControlPlaneQuestion,
+    used: Option<(Estimate, Estimate)>,
+    istiods: Option<&IstiodCount>,
+) -> Option<Estimate> {
+    let (prices, (cpu, memory)) = (question.prices.as_ref()?, used?);
+    let cost = |count: f64, cores: f64, bytes: f64| {
+        let cores =
+            question.istiod_cpu_cores.map_or(cores / (1.0 - question.headroom), |limit| count * limit);
+        let bytes =
+            question.istiod_memory_bytes.map_or(bytes / (1.0 - question.headroom), |limit| count * limit);
+        let per_hour =
+            cores * prices.cpu_hour + bytes / 1e9 * prices.gb_hour + count * prices.per_replica_hour;
+        per_hour * HOURS_PER_MONTH
+    };
+    let end = |count: Option<Option<u64>>, cores: Option<f64>, bytes: Option<f64>| {
+        Some(cost(count.unwrap_or(Some(1))? as f64, cores?, bytes?))
+    };
+    Some(Estimate {
+        estimate: cost(istiods.map_or(1, |count| count.estimate) as f64, cpu.estimate, memory.estimate),
+        low: end(istiods.map(|count| count.low), cpu.low, memory.low),
+        high: end(istiods.map(|count| count.high), cpu.high, memory.high),
+        n: cpu.n,
     })
 }
 
@@ -225,46 +274,58 @@ fn istiods_for(headroom: f64, limits: &[Limit<'_>]) -> Result<Option<IstiodCount
 }
 
 /// A note of all variables of the asked mesh that lie outside what was measured.
-fn extrapolated(group: &Group, question: &ControlPlaneQuestion, bytes: f64) -> Option<ControlPlaneNote> {
+fn extrapolated(
+    group: &Group,
+    question: &ControlPlaneQuestion,
+    bytes: f64,
+    changes: &Changes<'_>,
+) -> Option<ControlPlaneNote> {
     let ranges = group.ranges();
+    let pods_per_service = question.pods as f64 / question.services.max(1) as f64;
     let asked = [
-        ("services", question.services as f64),
-        ("pods", question.pods as f64),
-        ("proxies", question.proxies as f64),
-        ("changes_per_s", question.changes_per_s),
-        ("configuration_bytes", bytes),
+        ("services", question.services as f64, "services", 1.0),
+        ("pods", question.pods as f64, "pods", 1.0),
+        ("pods_per_service", pods_per_service, "pods per service", 1.0),
+        ("proxies", question.proxies as f64, "proxies", 1.0),
+        ("configuration_bytes", bytes, "MB of configuration per proxy", 1e6),
     ];
-    let beyond = asked.iter().filter_map(|(name, value)| {
-        let range = ranges.get(*name)?;
-        let (from, to) = (range.from * (1.0 - RANGE_TOLERANCE), range.to * (1.0 + RANGE_TOLERANCE));
-        let (name, unit) = match *name {
-            "changes_per_s" => ("changes/s", 1.0),
-            "configuration_bytes" => ("MB of configuration per proxy", 1e6),
-            other => (other, 1.0),
-        };
-        let digits = |value: f64| {
-            let value = value / unit;
-            if value < 10.0 && value.fract() != 0.0 { format!("{value:.2}") } else { format!("{value:.0}") }
-        };
-        (!(from..=to).contains(value)).then(|| {
-            format!("{} {name} (measured: {} to {})", digits(*value), digits(range.from), digits(range.to))
-        })
+    let of_mesh =
+        asked.iter().filter_map(|(key, value, name, unit)| beyond(*value, ranges.get(*key)?, name, *unit));
+    let of_changes = changes.iter().filter_map(|change| {
+        beyond(change.per_s, change.laws.per_s.as_ref()?, &format!("{} changes/s", change.measured_as), 1.0)
     });
-    let beyond: Vec<String> = beyond.collect();
+    let beyond: Vec<String> = of_mesh.chain(of_changes).collect();
     (!beyond.is_empty())
         .then(|| ControlPlaneNote::new(ControlPlaneNoteKind::Extrapolated, Some(beyond.join(", "))))
 }
 
-fn lack_of_fit(laws: &Laws) -> Option<ControlPlaneNote> {
-    let Laws { configuration, connecting, changing, memory } = laws;
+/// A value outside a measured range, in words.
+fn beyond(value: f64, range: &MeasuredRange, name: &str, unit: f64) -> Option<String> {
+    let (from, to) = (range.from * (1.0 - RANGE_TOLERANCE), range.to * (1.0 + RANGE_TOLERANCE));
+    let digits = |value: f64| {
+        let value = value / unit;
+        if value < 10.0 && value.fract() != 0.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+    };
+    (!(from..=to).contains(&value)).then(|| {
+        format!("{} {name} (measured: {} to {})", digits(value), digits(range.from), digits(range.to))
+    })
+}
+
+fn lack_of_fit(laws: &Laws, changes: &Changes<'_>) -> Option<ControlPlaneNote> {
+    let Laws { configuration, connecting, changing, memory, changes: _ } = laws;
     let named = [
         ("configuration", configuration),
         ("CPU of first configurations", connecting),
         ("CPU under changes", changing),
         ("memory", memory),
     ];
-    let far = named.into_iter().filter_map(|(name, law)| {
-        let residual = law.as_ref().ok()?.described().greatest_residual()?;
+    let named = named.into_iter().filter_map(|(name, law)| Some((name.to_owned(), law.as_ref().ok()?)));
+    let of_changes = changes.iter().flat_map(|change| {
+        let name = |what: &str| format!("{what} of {}", change.measured_as);
+        [(name("pushes"), change.pushes), (name("bytes"), change.bytes)]
+    });
+    let far = named.chain(of_changes).filter_map(|(name, law)| {
+        let residual = law.described().greatest_residual()?;
         (residual > LACK_OF_FIT).then(|| format!("{name} by up to {:.0} %", residual * 100.0))
     });
     let far: Vec<String> = far.collect();

@@ -20,6 +20,7 @@ use experiment::schema::{
 };
 use experiment::{Experiment, Objective};
 use groups::Group;
+pub(crate) use option::HOURS_PER_MONTH;
 
 /// Level of every interval.
 const CONFIDENCE: f64 = 0.95;

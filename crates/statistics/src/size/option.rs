@@ -5,7 +5,7 @@ use super::{Asked, SECONDS_PER_DAY, capacity, usage};
 use experiment::schema::{Estimate, Prices, ReplicaCount, SizeNote, SizeNoteKind, SizeOption, WithoutOne};
 
 /// Hours of a month: 365 days of 24 hours over twelve.
-const HOURS_PER_MONTH: f64 = 730.0;
+pub(crate) const HOURS_PER_MONTH: f64 = 730.0;
 
 /// The option, or why a size is none.
 pub(super) fn option(

@@ -1,13 +1,15 @@
 //! Runs of fleets whose control plane costs what known laws say, with noise.
 
 use experiment::schema::{
-    ComponentVersion, ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetOutage, FleetProxies,
-    FleetResult, FleetSecond, HistogramSummary, Host, PathProof, TRIAL_SCHEMA, TrialRecord, Verdict,
+    ComponentVersion, ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetOutage, FleetPhase,
+    FleetProxies, FleetPushes, FleetResult, FleetSecond, HistogramSummary, Host, PathProof, TRIAL_SCHEMA,
+    TrialRecord, Verdict,
 };
 use experiment::{Experiment, Plan, PlannedTrial};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use statistics::size::MeasuredRun;
+use std::collections::BTreeMap;
 
 /// A sweep and its noise.
 #[derive(Clone, Debug)]
@@ -18,6 +20,10 @@ pub struct FleetSweep {
     /// Standard deviation of the logarithm between trials, and of what all trials of a repeat have in common.
     pub between: f64,
     pub repeat: f64,
+    /// Each trial has a service entry, which is pushed in full, after its churn.
+    pub has_entries: bool,
+    /// Results have phases and bytes by trigger; those of earlier versions have not.
+    pub has_phases: bool,
     /// A reason in every verdict.
     pub spoiled: Option<&'static str>,
 }
@@ -29,26 +35,56 @@ impl Default for FleetSweep {
             repeats: 4,
             between: 0.05,
             repeat: 0.03,
+            has_entries: true,
+            has_phases: true,
             spoiled: None,
         }
     }
 }
 
 /// Changes and connecting take this long, seconds.
-const CHANGING_S: f64 = 50.0;
+const CHURN_S: f64 = 50.0;
+const ENTRIES_S: f64 = 10.0;
 const CONNECTING_S: f64 = 10.0;
 
 pub fn configuration_bytes(services: f64, pods: f64) -> f64 {
     20_000.0 + 1500.0 * services + 250.0 * pods
 }
 
-pub fn connecting_cpu_s(bytes: f64) -> f64 {
-    0.8 + 2e-8 * bytes
+pub fn connecting_cpu_s(bytes: f64, connections: f64) -> f64 {
+    0.8 + 2e-8 * bytes + 0.03 * connections
 }
 
-pub fn cores(bytes_per_s: f64) -> f64 {
-    0.06 + 3e-9 * bytes_per_s
+pub fn cores(bytes_per_s: f64, pushes_per_s: f64) -> f64 {
+    0.06 + 1.5e-8 * bytes_per_s + 2e-4 * pushes_per_s
 }
+
+/// Bytes of an endpoint's change, which is one push.
+pub fn endpoint_bytes(pods_per_service: f64) -> f64 {
+    200.0 + 150.0 * pods_per_service
+}
+
+/// Bytes of a service entry, in four pushes.
+pub fn entry_bytes(configuration_bytes: f64) -> f64 {
+    5000.0 + 0.8 * configuration_bytes
+}
+
+/// Cores for changes of endpoints and service entries per second that all of these proxies are sent.
+pub fn cores_of_mesh(
+    services: f64,
+    pods: f64,
+    proxies: f64,
+    endpoints_per_s: f64,
+    entries_per_s: f64,
+) -> f64 {
+    let entry = entry_bytes(configuration_bytes(services, pods));
+    let bytes_per_s = endpoints_per_s * endpoint_bytes(pods / services) + entries_per_s * entry;
+    cores(proxies * bytes_per_s, proxies * (endpoints_per_s + ENTRY_PUSHES * entries_per_s))
+}
+
+pub const ENTRY_PUSHES: f64 = 4.0;
+/// Entries per trial.
+const ENTRIES: f64 = 2.0;
 
 pub fn memory_bytes(bytes: f64, services: f64) -> f64 {
     120e6 + 0.4 * bytes + 90_000.0 * services
@@ -79,14 +115,43 @@ impl FleetSweep {
         MeasuredRun { directory: "run".to_owned(), experiment, host: host(), trials }
     }
 
+    fn pushes(&self, made: &[Made]) -> FleetPushes {
+        let count = |read: &dyn Fn(&Made) -> f64| {
+            made.iter().map(|made| (made.kind.to_owned(), read(made) as u64)).collect()
+        };
+        FleetPushes {
+            by_trigger: count(&Made::pushes_received),
+            bytes_by_trigger: if self.has_phases { count(&Made::bytes_received) } else { BTreeMap::new() },
+            ..FleetPushes::default()
+        }
+    }
+
     fn trial(&self, planned: &PlannedTrial, [connecting, changing, memory]: [f64; 3]) -> TrialRecord {
         let fleet = planned.fleet.as_deref().expect("a fleet");
         let (proxies, services, pods) = (fleet.proxies as f64, fleet.services as f64, fleet.pods as f64);
         let share = if fleet.scope { 1.0 / fleet.namespaces as f64 } else { 1.0 };
         let bytes = configuration_bytes(services * share, pods * share);
-        let arrivals = fleet.churn.pods_per_s(fleet.pods) * CHANGING_S * proxies * share;
-        let connecting_s = connecting_cpu_s(proxies * bytes) * connecting;
-        let changing_s = cores(arrivals.round() / CHANGING_S * bytes) * changing * CHANGING_S;
+        let affected = proxies * share;
+        let churn = Made {
+            kind: "churn",
+            duration_s: CHURN_S,
+            made: (fleet.churn.pods_per_s(fleet.pods) * CHURN_S).round(),
+            affected,
+            pushes: 1.0,
+            bytes: endpoint_bytes(pods / services),
+        };
+        let entries = Made {
+            kind: "service-entry",
+            duration_s: ENTRIES_S,
+            made: ENTRIES,
+            affected,
+            pushes: ENTRY_PUSHES,
+            bytes: entry_bytes(bytes),
+        };
+        let made: Vec<Made> =
+            [Some(churn), self.has_entries.then_some(entries)].into_iter().flatten().collect();
+        let connecting_s = connecting_cpu_s(proxies * bytes, proxies) * connecting;
+        let changing_s: f64 = made.iter().map(|made| made.cpu_s() * changing).sum();
         let istiod = ControlPlaneFigures {
             name: "istiod".to_owned(),
             cpu_s: Some(connecting_s + changing_s),
@@ -101,8 +166,20 @@ impl FleetSweep {
             bytes: bytes as u64,
             ..FleetSecond::default()
         };
+        let mut series =
+            vec![second(0.0, 0.0, proxies * bytes / 2.0), second(1.0, proxies, proxies * bytes / 2.0)];
+        series.extend(made.iter().map(|made| FleetSecond {
+            pushes: made.pushes_received() as u64,
+            ..second(CONNECTING_S, proxies, made.bytes_received())
+        }));
+        let mut at = CONNECTING_S;
+        let phases = made.iter().map(|made| {
+            at += made.duration_s;
+            made.phase(at - made.duration_s, changing)
+        });
+        let phases: Vec<FleetPhase> = phases.collect();
         let result = FleetResult {
-            duration_s: CONNECTING_S + CHANGING_S,
+            duration_s: at,
             proxies: FleetProxies {
                 wanted: fleet.proxies as u64,
                 connected: fleet.proxies as u64,
@@ -119,19 +196,12 @@ impl FleetSweep {
                 kind: "all-complete".to_owned(),
                 ..FleetEvent::default()
             }],
-            changes: vec![FleetChange {
-                kind: "churn".to_owned(),
-                made: 10,
-                expected: arrivals.round() as u64,
-                reached: arrivals.round() as u64,
-                ..FleetChange::default()
-            }],
+            phases: if self.has_phases { phases } else { Vec::new() },
+            changes: made.iter().filter(|made| made.made > 0.0).map(Made::change).collect(),
+            pushes: [("eds".to_owned(), self.pushes(&made))].into(),
             // A connection that istiod refused at first.
             cut_off: vec![FleetOutage { at: 1.0, proxies: 3, ..FleetOutage::default() }],
-            series: vec![
-                second(0.0, 0.0, proxies * bytes / 2.0),
-                second(1.0, proxies, proxies * bytes / 2.0),
-            ],
+            series,
             control_plane: vec![istiod],
             ..FleetResult::default()
         };
@@ -149,6 +219,54 @@ impl FleetSweep {
         });
         let trial: TrialRecord = serde_json::from_value(read).expect("a trial");
         TrialRecord { drivers: vec![driver], ..trial }
+    }
+}
+
+/// Changes of one kind.
+struct Made {
+    kind: &'static str,
+    duration_s: f64,
+    made: f64,
+    affected: f64,
+    /// Per change and affected proxy.
+    pushes: f64,
+    bytes: f64,
+}
+
+impl Made {
+    fn pushes_received(&self) -> f64 {
+        self.made * self.affected * self.pushes
+    }
+
+    fn bytes_received(&self) -> f64 {
+        self.made * self.affected * self.bytes
+    }
+
+    fn cpu_s(&self) -> f64 {
+        let rate = |count: f64| count / self.duration_s;
+        cores(rate(self.bytes_received()), rate(self.pushes_received())) * self.duration_s
+    }
+
+    fn phase(&self, at: f64, noise: f64) -> FleetPhase {
+        FleetPhase {
+            kind: self.kind.to_owned(),
+            at,
+            duration_s: self.duration_s,
+            istiod_cpu_s: Some(self.cpu_s() * noise),
+            pushes: self.pushes_received() as u64,
+            bytes: self.bytes_received() as u64,
+        }
+    }
+
+    fn change(&self) -> FleetChange {
+        let arrivals = (self.made * self.affected) as u64;
+        FleetChange {
+            kind: self.kind.to_owned(),
+            made: self.made as u64,
+            expected: arrivals,
+            reached: arrivals,
+            ..FleetChange::default()
+        }
     }
 }
 

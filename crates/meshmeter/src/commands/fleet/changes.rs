@@ -1,12 +1,15 @@
 //! Changes, made one after the other and followed until they have reached every proxy that must have them.
 
 use super::churn;
+use super::conclude::CHURN;
 use super::course::{Course, LOOK_INTERVAL};
 use super::links;
+use super::metrics::MetricsSampler;
+use super::phases::PhaseRecorder;
 use super::witnesses::Witnesses;
 use experiment::environment::in_one_line;
-use experiment::schema::{FleetAsk, FleetChange, FleetProgress, FleetWitness};
-use experiment::settings::fleet::ChangeKind;
+use experiment::schema::{FleetAsk, FleetChange, FleetPhase, FleetProgress, FleetWitness, IDLE_PHASE};
+use experiment::settings::fleet::{ChangeKind, Churn};
 use fleet::xds::{Mark, Presence, ResourceType};
 use fleet::{ChangeId, ChangeMarks, Fleet, Selection, Target, Waited};
 use mesh::changes::{Change, Changes, Expected, MarkSpec};
@@ -27,6 +30,16 @@ pub(super) struct Changing<'a> {
     /// Changes that could not be made.
     impossible: Mutex<Vec<FleetChange>>,
     witnesses: Witnesses,
+    phases: PhaseRecorder<'a>,
+}
+
+/// What a run has of its changes besides the fleet's own figures.
+#[derive(Default)]
+pub(super) struct Changed {
+    /// Changes that could not be made.
+    pub impossible: Vec<FleetChange>,
+    pub witnesses: Vec<FleetWitness>,
+    pub phases: Vec<FleetPhase>,
 }
 
 struct Sequence {
@@ -61,7 +74,12 @@ fn contents(change: &Change, presence: mesh::changes::Presence) -> impl Iterator
 }
 
 impl<'a> Changing<'a> {
-    pub fn new(course: &'a Course<'a>, fleet: &'a Fleet, population: &'a Population) -> Self {
+    pub fn new(
+        course: &'a Course<'a>,
+        fleet: &'a Fleet,
+        population: &'a Population,
+        sampler: &'a MetricsSampler,
+    ) -> Self {
         let sequence = Sequence { changes: Changes::new(population, SEED), pending: Vec::new() };
         Self {
             course,
@@ -70,6 +88,7 @@ impl<'a> Changing<'a> {
             sequence: Mutex::new(sequence),
             impossible: Mutex::default(),
             witnesses: Witnesses::new(&course.args.proxies.witness),
+            phases: PhaseRecorder::new(fleet, sampler),
         }
     }
 
@@ -77,13 +96,21 @@ impl<'a> Changing<'a> {
     pub fn make_all(&self) {
         let settings = self.course.settings;
         std::thread::scope(|scope| {
-            let churn = (!settings.duration.is_zero()).then(|| scope.spawn(|| churn::run(self)));
+            let beside = if settings.churn == Churn::None { IDLE_PHASE } else { CHURN };
+            let churn = (!settings.duration.is_zero()).then(|| {
+                self.phases.begin(beside);
+                scope.spawn(|| churn::run(self))
+            });
             self.make_each();
+            if churn.is_some() {
+                self.phases.begin(beside);
+            }
             while churn.as_ref().is_some_and(|churn| !churn.is_finished()) {
                 self.tick();
                 std::thread::sleep(LOOK_INTERVAL);
             }
         });
+        self.phases.end();
     }
 
     fn make_each(&self) {
@@ -96,13 +123,20 @@ impl<'a> Changing<'a> {
                 return;
             }
             next_at = Instant::now() + settings.between;
+            // Churn is beside the others all the time.
+            if settings.churn == Churn::None {
+                self.phases.begin(kind.name());
+            }
             self.make(place + 1, kind);
         }
     }
 
-    /// Changes that could not be made, and what real proxies saw of the others.
-    pub fn finish(self) -> (Vec<FleetChange>, Vec<FleetWitness>) {
-        (self.impossible.into_inner().unwrap_or_else(PoisonError::into_inner), self.witnesses.finish())
+    pub fn finish(self) -> Changed {
+        Changed {
+            impossible: self.impossible.into_inner().unwrap_or_else(PoisonError::into_inner),
+            witnesses: self.witnesses.finish(),
+            phases: self.phases.finish(),
+        }
     }
 
     fn make(&self, number: usize, kind: ChangeKind) {

@@ -1,5 +1,6 @@
 //! The result: what the fleet measured, with the control plane's figures, the mesh, and reasons against the figures.
 
+use super::changes::Changed;
 use super::course::Course;
 use crate::failure::Failure;
 use experiment::schema::{
@@ -13,12 +14,9 @@ pub const CHURN: &str = "churn";
 const INTERRUPTED: &str = "interrupted";
 
 /// The whole result: the fleet's, with the control plane's own figures and the changes that could not be made.
-pub fn measured(
-    result: FleetResult,
-    figures: Vec<ControlPlaneFigures>,
-    impossible: Vec<FleetChange>,
-) -> FleetResult {
-    let mut result = FleetResult { control_plane: figures, ..result };
+pub fn measured(result: FleetResult, figures: Vec<ControlPlaneFigures>, changed: Changed) -> FleetResult {
+    let Changed { impossible, witnesses, phases } = changed;
+    let mut result = FleetResult { control_plane: figures, witnesses, phases, ..result };
     result.changes.extend(impossible);
     result.changes = merged(std::mem::take(&mut result.changes));
     result.changes.sort_by(|one, other| one.at.total_cmp(&other.at));
@@ -172,7 +170,8 @@ mod tests {
     #[test]
     fn churn_is_one_entry_and_other_changes_stay() {
         let changes = vec![change(CHURN, 10, 0), change("service-entry", 5, 0), change(CHURN, 20, 1)];
-        let result = measured(FleetResult { changes, ..FleetResult::default() }, Vec::new(), Vec::new());
+        let result =
+            measured(FleetResult { changes, ..FleetResult::default() }, Vec::new(), Changed::default());
         assert_eq!(result.changes.len(), 2);
         let churn = &result.changes[1];
         assert_eq!((churn.made, churn.objects, churn.expected, churn.reached), (2, 4, 3, 2));
@@ -187,7 +186,7 @@ mod tests {
         let result = measured(
             FleetResult { changes: vec![one, other], ..FleetResult::default() },
             Vec::new(),
-            Vec::new(),
+            Changed::default(),
         );
         assert_eq!(result.changes.len(), 1);
         let change = &result.changes[0];
@@ -197,7 +196,11 @@ mod tests {
     #[test]
     fn failed_change_is_a_reason_against_the_figures() {
         let failed = FleetChange { failure: Some("refused".to_owned()), ..change("root-policy", 1, 0) };
-        let result = measured(FleetResult::default(), Vec::new(), vec![failed]);
+        let result = measured(
+            FleetResult::default(),
+            Vec::new(),
+            Changed { impossible: vec![failed], ..Changed::default() },
+        );
         assert_eq!(result.verdict.reasons, ["change-failed: root-policy: refused"]);
         assert!(!result.verdict.valid);
     }

@@ -163,7 +163,7 @@ impl Course<'_> {
         let mut phases = Phases::default();
         let has_received = self.connect(&fleet);
         phases.connected = Some(sampler.totals());
-        let changing = Changing::new(self, &fleet, population);
+        let changing = Changing::new(self, &fleet, population, &sampler);
         if has_received && !self.is_stopped() {
             changing.make_all();
             phases.changed = Some(sampler.totals());
@@ -172,10 +172,9 @@ impl Course<'_> {
             fleet.interrupter().interrupt();
         }
         self.reporter.report(&FleetProgress::WindowClosed);
+        let changed = changing.finish();
         let figures = sampler.finish(&phases);
-        let (impossible, witnesses) = changing.finish();
-        let result = FleetResult { witnesses, ..fleet.finish() };
-        Ok(conclude::measured(result, figures, impossible))
+        Ok(conclude::measured(fleet.finish(), figures, changed))
     }
 
     /// Waits until every proxy has its configuration, or as long as it may. Returns whether anything came.

@@ -137,6 +137,16 @@ impl MetricsSampler {
         self.pages.iter().map(Watched::total).collect()
     }
 
+    /// CPU time of all istiods since the start, read now; absent where one does not say.
+    pub fn istiods_cpu_s(&self) -> Option<f64> {
+        let istiods = self.pages.iter().filter(|watched| watched.page.exposed == Exposed::Istiod);
+        let cpu_s = |watched: &Watched| {
+            watched.sample();
+            watched.window().as_ref().ok().map(|window| window.total().cpu_s)
+        };
+        istiods.map(cpu_s).sum()
+    }
+
     /// The figures of the window, in the order of the pages.
     pub fn finish(self, phases: &Phases) -> Vec<ControlPlaneFigures> {
         let Self { pages, stop, thread } = self;

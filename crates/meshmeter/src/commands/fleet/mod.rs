@@ -2,7 +2,7 @@
 //!
 //! Read `course.rs` first: the run from the API's check to the removal of the mesh. `settings.rs` makes sense of the options,
 //! `control_plane.rs` finds what the fleet connects to, `changes.rs` and `churn.rs` make changes, `metrics.rs` reads what istiod
-//! reports of itself, `identities.rs` has the proxies, `asks.rs` talks to the environment, `links.rs` cuts
+//! reports of itself, `phases.rs` parts the time under changes, `identities.rs` has the proxies, `asks.rs` talks to the environment, `links.rs` cuts
 //! proxies off, `conclude.rs` makes the result.
 
 mod asks;
@@ -15,6 +15,7 @@ mod identities;
 mod in_lab;
 mod links;
 mod metrics;
+mod phases;
 mod progress;
 mod remove;
 mod settings;

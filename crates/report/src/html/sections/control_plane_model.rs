@@ -22,9 +22,11 @@ struct Model {
 
 #[derive(Debug, Serialize)]
 struct Law {
-    name: &'static str,
+    name: String,
     unit: String,
     refusal: Option<String>,
+    /// Variables that are not told apart from those of the terms.
+    confounded: String,
     /// Variable and coefficient.
     terms: Vec<(String, String)>,
     /// Names of the variables of `cells`.
@@ -58,14 +60,21 @@ fn described(costs: &ControlPlaneCosts) -> Model {
         ("Memory", &costs.memory),
         ("Configuration of a proxy", &costs.configuration),
     ];
+    let of_changes = costs.changes.iter().flat_map(|(kind, change)| {
+        [
+            (format!("Bytes per change and proxy, {kind}"), &change.bytes),
+            (format!("Pushes per change and proxy, {kind}"), &change.pushes),
+        ]
+    });
+    let laws = laws.map(|(name, law)| (name.to_owned(), law)).into_iter().chain(of_changes);
     Model {
         name: format!("{}{factors}", costs.kinds),
         measured: costs.measured.iter().map(range).collect::<Vec<_>>().join(", "),
-        laws: laws.into_iter().map(|(name, law)| fitted(name, law)).collect(),
+        laws: laws.map(|(name, law)| fitted(name, law)).collect(),
     }
 }
 
-fn fitted(name: &'static str, law: &CostLaw) -> Law {
+fn fitted(name: String, law: &CostLaw) -> Law {
     let is_bytes = law.unit == "bytes";
     let value = |value: f64| if is_bytes { bytes(&Estimate::single(value)) } else { format::digits(value) };
     let cell = |residual: &CostResidual| FittedCell {
@@ -78,6 +87,7 @@ fn fitted(name: &'static str, law: &CostLaw) -> Law {
         name,
         unit: law.unit.clone(),
         refusal: law.refusal.clone(),
+        confounded: law.confounded.join(", "),
         terms: law.terms.iter().map(|term| (term_name(term), coefficient(term, is_bytes))).collect(),
         variables: law.terms.iter().skip(1).map(|term| term.variable.clone()).collect(),
         cells: law.residuals.iter().map(cell).collect(),
@@ -85,12 +95,23 @@ fn fitted(name: &'static str, law: &CostLaw) -> Law {
 }
 
 fn term_name(term: &CostTerm) -> String {
-    if term.variable == "1" { "constant".to_owned() } else { format!("per million of {}", term.variable) }
+    match unit(term) {
+        ("", _) if term.variable == "1" => "constant".to_owned(),
+        (unit, _) => format!("per {unit}{}", term.variable),
+    }
 }
 
-/// The constant, or what a million of a variable costs: one of them costs next to nothing.
+/// The number of a variable that a coefficient is shown for: one byte or push costs next to nothing.
+fn unit(term: &CostTerm) -> (&'static str, f64) {
+    match term.variable.as_str() {
+        "1" | "pods per service" => ("", 1.0),
+        "connections" | "pushes/s" => ("1000 ", 1e3),
+        _ => ("million of ", 1e6),
+    }
+}
+
 fn coefficient(term: &CostTerm, is_bytes: bool) -> String {
-    let factor = if term.variable == "1" { 1.0 } else { 1e6 };
+    let factor = unit(term).1;
     let estimate = term.coefficient.map(|one| one * factor);
     if is_bytes { bytes(&estimate) } else { Interval::new(&estimate).text() }
 }
