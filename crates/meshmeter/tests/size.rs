@@ -275,13 +275,22 @@ fn a_control_plane_is_sized_from_a_directory_of_fleets() {
 
     let directory = written(scratch.path(), "text", &FleetSweep::default().run(7));
     let greater = ["--control-plane", "--services", "3000", "--pods", "12000", "--churn", "5/min"];
-    let output =
-        size(&[&greater[..], &["--istiod-cpu=2", "--istiod-memory=8GiB", "--from", &directory]].concat());
+    let output = size(
+        &[
+            &greater[..],
+            &["--istiod-cpu=2", "--istiod-memory=8GiB", "--cpu-hour=0.04", "--gb-hour=0.005"],
+            &["--change=service-entry=6/h", "--from", &directory],
+        ]
+        .concat(),
+    );
     let text = stdout(&output).replace('\u{a0}', " ");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(output.status.success(), "{}", stderr(&output));
     for expected in [
-        "3000 services, 12 000 pods, 12 000 proxies, 5 changes per minute.",
+        "3000 services, 12 000 pods, 12 000 proxies, 5 changes per minute, 6 changes service-entry per hour.",
+        "A change churn sends",
+        "pushes to each of 12 000 proxies.",
+        "Cost of istiods of this size:",
         "Fleet of sidecar",
         "One istiod for all, CPU:",
         "With 2.00 cores of CPU",
@@ -326,6 +335,12 @@ fn what_fleets_do_not_tell_of_a_control_plane_is_exit_status_1_with_the_reason()
         (&["--control-plane", "--target", "5k", "--services=1", "--pods=1", "--from", &good], "--target"),
         (&["--control-plane", "--services=1", "--pods=1", "--churn", "fast/min", "--from", &good], "5/min"),
         (&["--control-plane", "--services=1", "--pods=1", "--istiod-cpu", "0", "--from", &good], "500m"),
+        (
+            &["--control-plane", "--services=1", "--pods=1", "--change=connect-storm=1/s", "--from", &good],
+            "service-entry",
+        ),
+        (&["--control-plane", "--services=1", "--pods=1", "--change=service-entry", "--from", &good], "10/h"),
+        (&["--control-plane", "--services=1", "--pods=1", "--cpu-hour=1", "--from", &good], "--gb-hour"),
         (&["--from", &good], "--target"),
     ] {
         let output = size(arguments);
@@ -343,7 +358,8 @@ fn a_report_of_swept_fleets_has_the_cost_model_of_its_control_plane() {
     let summary = fs::read(Path::new(&directory).join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_slice(&summary).unwrap();
     let costs = summary.control_plane_model.expect("a model").main;
-    assert_eq!((costs.kinds.as_str(), costs.changing.residuals.len()), ("sidecar", 24));
+    // Churn and entries are windows of their own.
+    assert_eq!((costs.kinds.as_str(), costs.changing.residuals.len()), ("sidecar", 48));
     let page = fs::read_to_string(Path::new(&directory).join("report.html")).unwrap();
     assert!(page.contains("id=\"control-plane-model\""));
 }

@@ -72,8 +72,8 @@ pub use figure::{Figure, Figures};
 pub use finding::{Finding, FindingKind, FindingVerdict};
 pub use fleet::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetEvent, FleetMesh, FleetOfIstiod, FleetOutage,
-    FleetPhase, FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness, IDLE_PHASE,
-    ReportedHistogram,
+    FleetPhase, FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness,
+    IDLE_PHASE, ReportedHistogram,
 };
 pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
 pub use fleet_summary::{

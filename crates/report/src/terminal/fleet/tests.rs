@@ -56,6 +56,7 @@ fn result() -> FleetResult {
         resources: 400,
         removed: 2,
         by_trigger: BTreeMap::from([("connect".to_owned(), 4), ("endpoint-added".to_owned(), 8)]),
+        ..FleetPushes::default()
     };
     let changes = vec![
         change("endpoint-added", &[110, 120, 130, 140], 0),
