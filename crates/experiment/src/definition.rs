@@ -8,6 +8,7 @@ use crate::protocol::Protocol;
 use crate::published::PublishedSource;
 use crate::schema::Pacing;
 use crate::schema::factor::{FactorValue, Factors};
+use crate::settings::components::ComponentsSettings;
 use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings};
 use crate::settings::istio::MeshSettings;
@@ -49,6 +50,8 @@ pub struct Experiment {
     pub published: Vec<PublishedSource>,
     /// Switches of the proxies.
     pub proxy: ProxySettings,
+    /// Versions and programs of the components.
+    pub components: ComponentsSettings,
     /// Switches of Istio; all off without a control plane.
     pub istio: Arc<MeshSettings>,
     /// Domains behind the ingress gateway, or behind the gateway with static files.

@@ -11,7 +11,7 @@ use crate::observe::host::{Sources, describe};
 use crate::{dataplane, entry, exit, redirect};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::deploy::{Deployment, Environment};
-use experiment::environment::{DeploymentSpec, EnvironmentError, Scenario};
+use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, Scenario};
 use experiment::schema::{ComponentVersion, Host};
 use experiment::topology::Runs;
 use experiment::{MeshKind, Mode};
@@ -21,7 +21,7 @@ use std::path::Path;
 impl LocalLab {
     /// [`Environment::deploy`] with a concrete type and log directory. On an error everything started is taken down again.
     pub fn bring_up(&self, spec: &DeploymentSpec, log_dir: &Path) -> Result<LabDeployment<'_>> {
-        Environment::check_mode(self, spec.mesh, spec.mode)?;
+        Environment::check_mode(self, spec.mesh, spec.mode, &spec.components)?;
         deploy(self, spec, log_dir).map_err(|error| match spec.mesh {
             MeshKind::Envoy => error,
             MeshKind::Istio => self.cause_of(error),
@@ -44,18 +44,20 @@ impl Environment for LocalLab {
             self.lab.cgroup_version().map_or_else(|| "none".to_owned(), |version| version.to_string());
         host.privileges = self.lab.privileges().name().to_owned();
         host.redirect_by = self.lab.proxy_identity().name().to_owned();
-        // Without Envoy mode `none` still runs; the other modes say that it is missing.
-        if let Ok(envoy) = self.envoy() {
-            host.versions.push(envoy.recorded());
+        // Known once a mode was asked for. Without Envoy mode `none` still runs; the other modes say that it is missing.
+        let mut chosen = self.chosen_programs();
+        if chosen.is_empty() {
+            chosen.extend(self.programs_for(&ComponentsSettings::default()));
         }
-        // Known once a mode of that mesh was asked for.
-        if let Some(istio) = self.istio.get() {
-            host.versions.extend(istio.control_plane_and_agent().map(Installed::recorded));
-            host.versions.extend(self.istiods_beside.iter().map(Installed::recorded));
+        for programs in &chosen {
+            let found = programs.envoy().into_iter().chain(programs.found_besides());
+            for version in found.map(|installed| programs.recorded(installed)) {
+                if !host.versions.contains(&version) {
+                    host.versions.push(version);
+                }
+            }
         }
-        if let Some(ambient) = self.ambient.get() {
-            host.versions.push(ambient.ztunnel.recorded());
-        }
+        host.versions.extend(self.istiods_beside.iter().map(Installed::recorded));
         if let Some(filters) = self.filters.get() {
             host.versions.extend(filters.all().map(Installed::recorded));
         }
@@ -70,7 +72,8 @@ impl Environment for LocalLab {
         database.iter().map(Installed::recorded).collect()
     }
 
-    fn check_mode(&self, mesh: MeshKind, mode: Mode) -> Result<()> {
+    fn check_mode(&self, mesh: MeshKind, mode: Mode, components: &ComponentsSettings) -> Result<()> {
+        let programs = self.programs_for(components)?;
         let refused = |reason: &str, hint: &str| {
             Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
         };
@@ -89,12 +92,12 @@ impl Environment for LocalLab {
             ),
             MeshKind::Istio if data_plane == DataPlane::None => {
                 // Addresses of Services lead to their pods by rules.
-                self.istio_programs()?;
+                programs.istio()?;
                 redirect::programs().map(drop)
             }
             _ => {
-                dataplane::check(data_plane, self, mode)?;
-                entry::check(entry, self)?;
+                dataplane::check(data_plane, self, &programs, mode)?;
+                entry::check(entry, &programs)?;
                 exit::check(exit, mode)
             }
         }

@@ -25,6 +25,7 @@ mod life;
 mod local_lab;
 pub mod observe;
 mod private_dir;
+mod programs;
 mod running;
 pub mod sandbox;
 

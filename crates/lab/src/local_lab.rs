@@ -6,10 +6,11 @@ use crate::components::{Component, Installed, Overrides, find};
 use crate::context::DeploymentContext;
 use crate::filters::FilterPrograms;
 use crate::istio::control_plane::ControlPlanePlan;
-use crate::istio::{AmbientPrograms, ControlPlane, IstioPrograms};
+use crate::istio::{ControlPlane, IstioPrograms};
 use crate::lab::Lab;
 use crate::observe::HostProc;
-use experiment::environment::{DeploymentSpec, ErrorContext, ProgressSink};
+use crate::programs::{ChosenPrograms, once};
+use experiment::environment::{ComponentsSettings, DeploymentSpec, ErrorContext, ProgressSink};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -28,11 +29,8 @@ pub struct LocalLab {
     programs: Programs,
     authority: RunAuthority,
     pub(crate) host_proc: HostProc,
-    /// Found once: asking Envoy for its version takes longer than a pod.
-    envoy: OnceCell<Installed>,
-    /// What `mesh: istio` runs, found once too.
-    pub(crate) istio: OnceCell<IstioPrograms>,
-    pub(crate) ambient: OnceCell<AmbientPrograms>,
+    /// Of each choice of components that was asked for.
+    chosen_programs: RefCell<Vec<Rc<ChosenPrograms>>>,
     /// What scenarios with filters run.
     pub(crate) filters: OnceCell<FilterPrograms>,
     /// Other istiods that stand beside the installed or named one, to be compared with it.
@@ -59,9 +57,7 @@ impl LocalLab {
             programs,
             authority,
             host_proc,
-            envoy: OnceCell::new(),
-            istio: OnceCell::new(),
-            ambient: OnceCell::new(),
+            chosen_programs: RefCell::default(),
             filters: OnceCell::new(),
             istiods_beside: Vec::new(),
             deployments: Cell::new(0),
@@ -121,8 +117,20 @@ impl LocalLab {
         self.control_plane.borrow().clone()
     }
 
-    pub(crate) fn envoy(&self) -> Result<&Installed> {
-        once(&self.envoy, || find(Component::Envoy, &self.programs.overrides))
+    /// Programs of deployments with these components.
+    pub(crate) fn programs_for(&self, components: &ComponentsSettings) -> Result<Rc<ChosenPrograms>> {
+        let mut all = self.chosen_programs.borrow_mut();
+        if let Some(chosen) = all.iter().find(|chosen| chosen.are_for(components)) {
+            return Ok(Rc::clone(chosen));
+        }
+        let chosen = Rc::new(ChosenPrograms::new(components, &self.programs.overrides)?);
+        all.push(Rc::clone(&chosen));
+        Ok(chosen)
+    }
+
+    /// All choices so far.
+    pub(crate) fn chosen_programs(&self) -> Vec<Rc<ChosenPrograms>> {
+        self.chosen_programs.borrow().clone()
     }
 
     pub(crate) fn overrides(&self) -> &Overrides {
@@ -133,24 +141,20 @@ impl LocalLab {
         &self.programs.meshmeter
     }
 
-    pub(crate) fn istio_programs(&self) -> Result<&IstioPrograms> {
-        once(&self.istio, || IstioPrograms::find(self.envoy()?, &self.programs.overrides))
-    }
-
-    pub(crate) fn ambient_programs(&self) -> Result<&AmbientPrograms> {
-        once(&self.ambient, || AmbientPrograms::find(&self.programs.overrides))
-    }
-
     pub(crate) fn filter_programs(&self) -> Result<&FilterPrograms> {
         once(&self.filters, || FilterPrograms::find(&self.programs.overrides))
     }
 
-    /// The control plane of a deployment, started if there is none yet, the last one was for another plan or has failed, or
-    /// it is studied itself.
-    pub(crate) fn control_plane(&self, spec: &DeploymentSpec) -> Result<Rc<ControlPlane>> {
-        let plan = ControlPlanePlan::of(spec);
+    /// The control plane of a deployment, started if there is none yet, the last one was for another plan or other programs
+    /// or has failed, or it is studied itself.
+    pub(crate) fn control_plane(
+        &self,
+        spec: &DeploymentSpec,
+        programs: &IstioPrograms,
+    ) -> Result<Rc<ControlPlane>> {
+        let plan = ControlPlanePlan::new(spec, programs);
         let mut control_plane = self.control_plane.borrow_mut();
-        let reusable = |running: &&Rc<ControlPlane>| !plan.is_studied && running.plan() == plan;
+        let reusable = |running: &&Rc<ControlPlane>| !plan.is_studied && *running.plan() == plan;
         if let Some(running) = control_plane.as_ref().filter(reusable) {
             let answers = running.check_answers();
             self.lab.check_not_stopped()?;
@@ -161,18 +165,9 @@ impl LocalLab {
         // The last one goes first: its pod's name is needed again.
         control_plane.take();
         let number = self.control_planes.replace(self.control_planes.get() + 1);
-        let programs = self.istio_programs()?;
         let (beside, logs) = (&self.istiods_beside, &self.control_plane_logs);
         let started = ControlPlane::start(&self.lab, programs, beside, plan, number, logs)?;
         let started = Rc::new(started);
         Ok(Rc::clone(control_plane.insert(started)))
     }
-}
-
-fn once<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
-    if let Some(found) = cell.get() {
-        return Ok(found);
-    }
-    let found = find()?;
-    Ok(cell.get_or_init(|| found))
 }

@@ -291,6 +291,7 @@ mod tests {
             hints: Vec::new(),
             push: None,
             further_domain: None,
+            versions: Vec::new(),
             retake: None,
         }
     }

@@ -27,6 +27,7 @@ use crate::schema::holdings::ProxyHoldings;
 use crate::schema::host::{ComponentVersion, Host};
 use crate::schema::load::LoadResult;
 use crate::schema::path::PathProof;
+use crate::settings::components::ComponentsSettings;
 use crate::settings::ingress::Scenario;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -41,11 +42,17 @@ pub trait Environment {
         Vec::new()
     }
 
-    /// Checks that this mode can run here. The error says what is missing and how to get it: nothing stands in for a mode.
+    /// Checks that this mode can run here with these components. The error says what is missing and how to get it: nothing
+    /// stands in for a mode.
     ///
     /// # Errors
     /// A component or a kernel feature that the mode needs is absent.
-    fn check_mode(&self, mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError>;
+    fn check_mode(
+        &self,
+        mesh: MeshKind,
+        mode: Mode,
+        components: &ComponentsSettings,
+    ) -> Result<(), EnvironmentError>;
 
     /// Checks that the services behind the filters of a scenario can run here.
     ///
@@ -313,6 +320,8 @@ pub struct TrialEvidence {
     pub push: Option<ConfigurationPush>,
     /// A further domain that was put in force after the load; absent without domains under a control plane.
     pub further_domain: Option<FurtherDomain>,
+    /// Programs of the mesh that the deployment ran.
+    pub versions: Vec<ComponentVersion>,
 }
 
 /// Requests that a workload served over a whole trial, warm-up included.

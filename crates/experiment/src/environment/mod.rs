@@ -10,6 +10,7 @@ mod progress;
 mod snapshot;
 pub(crate) mod spec;
 
+pub use crate::settings::components::ComponentsSettings;
 pub use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 pub use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
 pub use crate::settings::service::{ServerSettings, TCP_REQUEST_BYTES};

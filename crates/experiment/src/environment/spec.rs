@@ -3,6 +3,7 @@
 use crate::dataplane::{Entry, ModeParts};
 use crate::mode::{MeshKind, Mode};
 use crate::protocol::Protocol;
+use crate::settings::components::ComponentsSettings;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::{IngressTls, MeshSettings};
 use crate::settings::proxy::ProxySettings;
@@ -22,6 +23,8 @@ pub struct DeploymentSpec {
     pub topology: Arc<Topology>,
     /// Switches of the proxies.
     pub proxy: ProxySettings,
+    /// Versions and programs of its components.
+    pub components: ComponentsSettings,
     /// Switches of Istio.
     pub istio: Arc<MeshSettings>,
     /// Domains behind its gateway.
@@ -41,6 +44,7 @@ impl DeploymentSpec {
             mode,
             topology: Arc::new(topology.expect("a pair is small")),
             proxy: ProxySettings::default(),
+            components: ComponentsSettings::default(),
             istio: Arc::default(),
             ingress: Arc::default(),
             gateway: GatewaySettings::default(),

@@ -3,6 +3,7 @@
 //! The tree is expanded: each combination of the lists' elements takes the place of the lists, and the tree is read again
 //! by the [`reader`]. So every combination passes the same checks, and an error points at the element.
 
+use super::components;
 use super::document::{Entry, Node, Value};
 use super::fleet;
 use super::named_files::Files;
@@ -77,7 +78,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
     let graph = topology::graph(root, files)?;
     let graph = graph.as_ref();
     let mut lists = Vec::new();
-    collect(root, "", &mut lists)?;
+    collect(root, "", files, &mut lists)?;
     let mut tree = root.clone();
     let mut factors = Vec::new();
     for list in lists {
@@ -117,7 +118,12 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
 }
 
 /// Every list below a map that is a factor, in the order of [`SECTIONS`].
-fn collect<'a>(node: &'a Node, section: &str, lists: &mut Vec<FoundFactor<'a>>) -> Result<()> {
+fn collect<'a>(
+    node: &'a Node,
+    section: &str,
+    files: &dyn Files,
+    lists: &mut Vec<FoundFactor<'a>>,
+) -> Result<()> {
     let Value::Map(entries) = &node.value else { return Ok(()) };
     let keys = SECTIONS.iter().find(|(name, _)| *name == section).map_or(&[][..], |(_, keys)| keys);
     // `topology.services` is a number of services, or the services themselves.
@@ -128,14 +134,14 @@ fn collect<'a>(node: &'a Node, section: &str, lists: &mut Vec<FoundFactor<'a>>) 
         let key = if section.is_empty() { entry.key.clone() } else { format!("{section}.{}", entry.key) };
         let is_section = SECTIONS.iter().any(|(name, _)| *name == key);
         match &entry.node.value {
-            Value::Map(_) if is_section => collect(&entry.node, &key, lists)?,
+            Value::Map(_) if is_section => collect(&entry.node, &key, files, lists)?,
             Value::List(items)
                 if !LISTS.contains(&key.as_str())
                     && (!is_section || key == "topology")
                     && !is_graph(&key, items) =>
             {
                 check_may_vary(&key, &entry.node.place)?;
-                lists.push(found(key, entry, items)?);
+                lists.push(found(key, entry, items, files)?);
             }
             _ => {}
         }
@@ -153,7 +159,7 @@ fn check_may_vary(key: &str, place: &Place) -> Result<()> {
     }
 }
 
-fn found<'a>(key: String, entry: &'a Entry, items: &'a [Node]) -> Result<FoundFactor<'a>> {
+fn found<'a>(key: String, entry: &'a Entry, items: &'a [Node], files: &dyn Files) -> Result<FoundFactor<'a>> {
     if items.is_empty() {
         return Err(entry.node.place.error(format!("`{key}` is empty"), "expected at least one value"));
     }
@@ -164,7 +170,11 @@ fn found<'a>(key: String, entry: &'a Entry, items: &'a [Node]) -> Result<FoundFa
             // The reader of the key says what is wrong with it.
             _ => "",
         };
-        (FactorValue::from_typed(text), item)
+        let value = match key.strip_prefix("components.") {
+            Some(component) => components::factor_value(component, text, files),
+            None => FactorValue::from_typed(text),
+        };
+        (value, item)
     });
     if key == "fleet.churn" {
         fleet::check_churn_factor(items)?;

@@ -1,5 +1,6 @@
 //! The section `fleet`: simulated proxies in place of a load.
 
+use super::components;
 use super::document::{Node, Value};
 use super::given::Given;
 use super::overrides::Scale;
@@ -173,6 +174,7 @@ pub(super) fn contradictions(
     given: &Given<'_>,
 ) -> Result<()> {
     of_requests(given)?;
+    components::contradictions(experiment, given.components)?;
     scale(given)?;
     let section = given.root.section("fleet")?;
     kinds(fleet, &section)?;

@@ -12,6 +12,7 @@ pub(super) struct Given<'a> {
     pub(super) objective: &'a Section<'a>,
     pub(super) server: &'a Section<'a>,
     pub(super) proxy: &'a Section<'a>,
+    pub(super) components: &'a Section<'a>,
     pub(super) istio: &'a Section<'a>,
     pub(super) ingress: &'a Section<'a>,
     pub(super) gateway: &'a Section<'a>,

@@ -1,6 +1,7 @@
 //! Contradictions between a mesh, its modes and what is asked of them. A switch that a mode cannot have is an error: else
 //! the mode would be measured without it and look cheaper than it is.
 
+use super::components;
 use super::given::Given;
 use super::section::{Field, Section};
 use crate::definition::Experiment;
@@ -14,6 +15,7 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 /// Every check in turn.
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    components::contradictions(experiment, given.components)?;
     match experiment.mesh {
         MeshKind::Envoy => static_files(experiment, given),
         MeshKind::Istio => {

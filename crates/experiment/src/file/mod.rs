@@ -2,14 +2,15 @@
 //!
 //! Text becomes a tree of nodes with their places ([`document`], the one module that knows the YAML library). Overrides of
 //! the command line change the tree ([`overrides`]). Lists that are factors become one tree per combination ([`factors`]).
-//! Each tree is read key by key ([`section`], [`reader`], [`istio`], [`ingress`], [`fleet`], [`published`]) and checked for contradictions
-//! ([`checks`], [`mesh_checks`]). The first error ends it, with its place. [`writer`] writes an experiment with every
+//! Each tree is read key by key ([`section`], [`reader`], [`components`], [`istio`], [`ingress`], [`fleet`], [`published`]) and checked for
+//! contradictions ([`checks`], [`mesh_checks`]). The first error ends it, with its place. [`writer`] writes an experiment with every
 //! default visible.
 //!
 //! The reader refuses what a machine could run but would measure something else than its author thinks:
 //! `docs/experiment-file.md` lists every key and every check.
 
 mod checks;
+mod components;
 pub(crate) mod document;
 mod factors;
 mod fleet;
@@ -26,6 +27,8 @@ pub(crate) mod suggestion;
 mod topology;
 mod writer;
 
+#[cfg(test)]
+mod components_tests;
 #[cfg(test)]
 mod fleet_tests;
 #[cfg(test)]

@@ -15,6 +15,14 @@ pub trait Files {
     /// # Errors
     /// It is not there.
     fn locate(&self, path: &str) -> Result<PathBuf, String>;
+
+    /// Where a program is, as an absolute path. Symbolic links are kept: a wrapper may depend on its own path.
+    ///
+    /// # Errors
+    /// It is not there.
+    fn locate_program(&self, path: &str) -> Result<PathBuf, String> {
+        self.locate(path)
+    }
 }
 
 /// Reads an experiment as a run resolved it: it names no text any more, and what else it names is taken as it stands.

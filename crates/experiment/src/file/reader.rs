@@ -1,6 +1,7 @@
 //! From the tree to an experiment: every key with its meaning, its default and what it may hold.
 
 use super::checks;
+use super::components;
 use super::document::Node;
 use super::fleet;
 use super::given::Given;
@@ -65,6 +66,7 @@ pub(super) fn experiment(
     let objective_section = root.section("objective")?;
     let server_section = root.section("server")?;
     let proxy_section = root.section("proxy")?;
+    let components_section = root.section("components")?;
     let istio_section = root.section("istio")?;
     let ingress_section = root.section("ingress")?;
     let gateway_section = root.section("gateway")?;
@@ -82,6 +84,7 @@ pub(super) fn experiment(
         resolve: resolve(&root.section("resolve")?)?,
         published: published::sources(&root)?,
         proxy: proxy(&proxy_section)?,
+        components: components::settings(&components_section, files)?,
         istio: istio::settings(&istio_section, files)?.into(),
         ingress: ingress::estate(&ingress_section)?.into(),
         gateway: ingress::gateway(&gateway_section)?,
@@ -101,6 +104,7 @@ pub(super) fn experiment(
         objective: &objective_section,
         server: &server_section,
         proxy: &proxy_section,
+        components: &components_section,
         istio: &istio_section,
         ingress: &ingress_section,
         gateway: &gateway_section,

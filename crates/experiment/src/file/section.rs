@@ -15,7 +15,7 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 
 /// Every section of the file with its keys.
-pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 18]> = LazyLock::new(|| {
+pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 19]> = LazyLock::new(|| {
     [
         (
             "",
@@ -33,6 +33,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 18]> = LazyLock::new(|| {
                 "objective",
                 "resolve",
                 "proxy",
+                "components",
                 "istio",
                 "ingress",
                 "gateway",
@@ -89,6 +90,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 18]> = LazyLock::new(|| {
         ("objective", &["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors"]),
         ("resolve", &["p50", "p99"]),
         ("proxy", &["workers", "mtls", "access-log", "cpu"]),
+        ("components", &["istio", "envoy", "ztunnel", "istiod", "pilot-agent"]),
         (
             "istio",
             &[

@@ -9,6 +9,7 @@ use crate::objective::TimeFigure;
 use crate::published::{PublishedSource, ReferenceValue};
 use crate::schema::Pacing;
 use crate::schema::factor::FactorValue;
+use crate::settings::components::ComponentsSettings;
 use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::{
@@ -47,6 +48,8 @@ struct FileView<'a> {
     resolve: Option<ResolveView>,
     #[serde(skip_serializing_if = "Option::is_none")]
     proxy: Option<ProxyView>,
+    #[serde(skip_serializing_if = "ComponentsSettings::is_default")]
+    components: &'a ComponentsSettings,
     #[serde(skip_serializing_if = "Option::is_none")]
     istio: Option<IstioSection<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -412,6 +415,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             access_log: experiment.proxy.access_log,
             cpu: experiment.proxy.cpu_limit_cores.map(CpuCores),
         }),
+        components: &experiment.components,
         istio: match (experiment.mesh, has_requests) {
             (MeshKind::Envoy, _) => None,
             (MeshKind::Istio, true) => Some(IstioSection::Mesh(Box::new(istio(experiment)))),

@@ -68,7 +68,7 @@ const OF_A_SERVICE: Duration = Duration::from_millis(6);
 /// Each of them in every trial: the proxies are told of it, and tell of it when they are asked what they hold.
 const OF_A_SERVICE_TOLD: Duration = Duration::from_millis(2);
 
-/// A control plane starts once in a run; with a fleet, once per deployment.
+/// A control plane starts where its version changes; with a fleet, once per deployment.
 const CONTROL_PLANE_START: Duration = Duration::from_secs(12);
 
 impl Plan {
@@ -78,12 +78,13 @@ impl Plan {
         let shares = |trial: &PlannedTrial| {
             trial.spec.mesh == MeshKind::Istio && trial.spec.mode != Mode::ControlPlane
         };
-        let needs_control_plane = self.trials.iter().any(shares);
-        let once = if needs_control_plane { CONTROL_PLANE_START } else { Duration::ZERO };
+        let sharing: Vec<&PlannedTrial> = self.trials.iter().filter(|trial| shares(trial)).collect();
+        let starts = sharing.chunk_by(|one, next| one.has_control_plane_of(next)).count();
+        let control_planes = CONTROL_PLANE_START * u32::try_from(starts).unwrap_or(u32::MAX);
         let trials = self.trials.iter().map(PlannedTrial::load_time).sum::<Duration>();
         let deployments = self.trials.chunk_by(|one, next| one.deployment == next.deployment);
         let overheads = deployments.map(|shared| overhead(&shared[0].spec)).sum::<Duration>();
-        once + self.changed_services() * OF_A_SERVICE + overheads + trials
+        control_planes + self.changed_services() * OF_A_SERVICE + overheads + trials
     }
 
     /// How long it can become, about, by the trials that are taken again.
@@ -95,10 +96,11 @@ impl Plan {
 
     /// Other services that are written or removed between the trials of the run, the first included.
     fn changed_services(&self) -> u32 {
-        let mut there = 0;
+        let mut before: Option<&PlannedTrial> = None;
         let changes = self.trials.iter().map(|trial| {
-            let before = std::mem::replace(&mut there, trial.spec.istio.surroundings.services);
-            there.abs_diff(before)
+            let last = before.replace(trial).filter(|last| last.has_control_plane_of(trial));
+            let there = last.map_or(0, |last| last.spec.istio.surroundings.services);
+            trial.spec.istio.surroundings.services.abs_diff(there)
         });
         u32::try_from(changes.sum::<usize>()).unwrap_or(u32::MAX)
     }
@@ -133,6 +135,12 @@ const OF_A_PROXY_AND_OBJECT: Duration = Duration::from_nanos(4_000);
 const OF_A_CHANGE: Duration = Duration::from_millis(500);
 
 impl PlannedTrial {
+    /// Whether both trials can have the same control plane.
+    fn has_control_plane_of(&self, other: &Self) -> bool {
+        let [one, other] = [self, other].map(|trial| &trial.spec.components);
+        (&one.istio, &one.istiod) == (&other.istio, &other.istiod)
+    }
+
     fn load_time(&self) -> Duration {
         self.warmup + self.duration + self.fleet.as_deref().map_or(Duration::ZERO, preparation)
     }

@@ -143,6 +143,7 @@ fn specs(experiment: &Experiment) -> Vec<DeploymentSpec> {
             mode: *mode,
             topology,
             proxy: experiment.proxy.clone(),
+            components: experiment.components.clone(),
             istio: Arc::clone(&experiment.istio),
             ingress: Arc::clone(&experiment.ingress),
             gateway: experiment.gateway.clone(),

@@ -1,7 +1,7 @@
 //! The order of the trials of a repeat.
 //!
-//! Cells are shuffled, but those that share values of expensive factors stay together: the size of the mesh varies
-//! slowest, then the topology. The order comes from the seed by SplitMix64 and a Fisher-Yates shuffle, both written out
+//! Cells are shuffled, but those that share values of expensive factors stay together: the control plane's
+//! version varies slowest, then the size of the mesh, then the topology. The order comes from the seed by SplitMix64 and a Fisher-Yates shuffle, both written out
 //! here: a seed gives the same order for ever, whatever becomes of random number libraries.
 
 use crate::definition::Experiment;
@@ -10,15 +10,17 @@ use std::collections::BTreeMap;
 /// What the change of a factor from trial to trial costs: 0 for nothing beyond a trial's own bring-up.
 pub(crate) fn change_cost(key: &str) -> u8 {
     match key {
+        // Another control plane starts, with an empty mesh.
+        "components.istio" | "components.istiod" => MAX_CHANGE_COST,
         // Objects are written and removed, which takes seconds.
-        _ if key.starts_with("istio.surroundings.") => MAX_CHANGE_COST,
+        _ if key.starts_with("istio.surroundings.") => 2,
         _ if key.starts_with("topology.") => 1,
         "ingress.domains" | "ingress.paths" | "ingress.credentials" => 1,
         _ => 0,
     }
 }
 
-const MAX_CHANGE_COST: u8 = 2;
+const MAX_CHANGE_COST: u8 = 3;
 
 /// A cell by its positions in the experiment.
 #[derive(Clone, Copy, Debug)]

@@ -44,6 +44,7 @@ impl fmt::Display for Plan {
         } else {
             self.write_topologies(f)?;
         }
+        self.write_components(f)?;
         if self.retakes > 0 {
             writeln!(
                 f,
@@ -102,6 +103,30 @@ impl Plan {
             word(&|fleet| fleet.churn.to_string()),
             format_duration(window)
         )
+    }
+
+    /// Versions and programs that the experiment names; those that vary have a column too.
+    fn write_components(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut named: Vec<(&str, Vec<String>)> = Vec::new();
+        for components in self.trials.iter().map(|trial| &trial.spec.components) {
+            let version = components.istio.iter().map(|version| ("istio", version.clone()));
+            let programs = components.programs().map(|(key, path)| (key, path.display().to_string()));
+            for (key, value) in version.chain(programs) {
+                match named.iter_mut().find(|(name, _)| *name == key) {
+                    Some((_, values)) if values.contains(&value) => {}
+                    Some((_, values)) => values.push(value),
+                    None => named.push((key, vec![value])),
+                }
+            }
+        }
+        if named.is_empty() {
+            return Ok(());
+        }
+        let text = |(key, mut values): (&str, Vec<String>)| {
+            values.sort();
+            format!("{key} {}", values.join(" or "))
+        };
+        writeln!(f, "components: {}", named.into_iter().map(text).collect::<Vec<_>>().join("; "))
     }
 
     /// A line per topology with its size.

@@ -7,6 +7,7 @@ use super::edge::EdgeRecord;
 use super::factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
 use super::fleet::FleetResult;
 use super::gateway::{GatewayRecord, TrialRates};
+use super::host::ComponentVersion;
 use super::load::LoadResult;
 use super::load_point::LoadPoint;
 use super::machine::MachineUsage;
@@ -71,6 +72,10 @@ pub struct TrialRecord {
     pub components: Vec<ComponentUsage>,
     /// Proof that the requests took the path that the mode names.
     pub path: PathProof,
+    /// Programs of the mesh that the trial ran; empty in results of earlier versions, where all trials ran those of
+    /// `host.json`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<ComponentVersion>,
     /// What the machine as a whole did in the window; absent where it was not observed.
     pub machine: Option<MachineUsage>,
     /// Last lines of the logs of components that failed, by component.

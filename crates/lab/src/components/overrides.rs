@@ -3,6 +3,8 @@
 //! may be of any version: the run records which.
 
 use super::{Component, Origin};
+use crate::Result;
+use experiment::environment::{ComponentsSettings, EnvironmentError};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,6 +35,22 @@ pub fn variable(component: Component) -> Option<&'static str> {
 }
 
 impl Overrides {
+    /// The same with the programs that an experiment names. A component that an option names too is an error: one of both
+    /// would be ignored.
+    pub fn with_programs(&self, components: &ComponentsSettings) -> Result<Self> {
+        let mut overrides = self.clone();
+        for (name, path) in components.programs() {
+            let component = Component::named(name).expect("keys of the section are names of components");
+            if let Some(other) = overrides.0.insert(component, path.to_owned()) {
+                let reason =
+                    format!("`components.{name}` names {}, and --{name} {}", path.display(), other.display());
+                return Err(EnvironmentError::new(format!("choose {name}"), reason)
+                    .with_hint(format!("leave out --{name}, or name it with --set components.{name}")));
+            }
+        }
+        Ok(overrides)
+    }
+
     pub fn arguments(&self) -> Vec<OsString> {
         self.0.iter().flat_map(|(component, path)| [format!("--{component}").into(), path.into()]).collect()
     }
@@ -97,6 +115,16 @@ mod tests {
         );
         assert_eq!(Overrides::default().naming(istiod, &|_| Some(OsString::new())), None);
         assert_eq!(Overrides::default().naming(Component::Etcd, &|_| Some("/etcd".into())), None);
+    }
+
+    #[test]
+    fn programs_of_an_experiment_take_the_place_of_variables_and_contradict_options() {
+        let components = |path: &str| ComponentsSettings { envoy: Some(path.into()), ..Default::default() };
+        let set = |name: &str| (name == "MESHMETER_ENVOY").then(|| OsString::from("/other/envoy"));
+        let named = Overrides::default().with_programs(&components("/mine/envoy")).unwrap();
+        assert_eq!(named.naming(Component::Envoy, &set), Some(("/mine/envoy".into(), Origin::Option)));
+        let error = named.with_programs(&components("/a")).unwrap_err();
+        assert!(error.hint.is_some());
     }
 
     #[test]

@@ -10,25 +10,33 @@ mod ztunnel;
 use crate::Result;
 use crate::deployment::part::{Nothing, Part};
 use crate::local_lab::LocalLab;
+use crate::programs::ChosenPrograms;
 use experiment::Mode;
 use experiment::dataplane::DataPlane;
 
-pub(crate) fn part(data_plane: DataPlane, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
+pub(crate) fn part(data_plane: DataPlane, programs: &ChosenPrograms) -> Result<Box<dyn Part + '_>> {
     Ok(match data_plane {
         DataPlane::None => Box::new(Nothing),
-        DataPlane::StaticEnvoy => Box::new(static_envoy::StaticEnvoys::new(lab.envoy()?)),
-        DataPlane::Sidecar => Box::new(sidecar::Sidecars::new(lab.istio_programs()?)),
-        DataPlane::Ztunnel => Box::new(ztunnel::Ztunnels::new(lab.ambient_programs()?, false)),
-        DataPlane::ZtunnelWaypoint => Box::new(waypoint::Waypoints::new(lab.ambient_programs()?)),
+        DataPlane::StaticEnvoy => Box::new(static_envoy::StaticEnvoys::new(programs.envoy()?)),
+        DataPlane::Sidecar => Box::new(sidecar::Sidecars::new(programs.istio()?)),
+        DataPlane::Ztunnel => Box::new(ztunnel::Ztunnels::new(programs.ambient()?, false)),
+        DataPlane::ZtunnelWaypoint => Box::new(waypoint::Waypoints::new(programs.ambient()?)),
     })
 }
 
-pub(crate) fn check(data_plane: DataPlane, lab: &LocalLab, mode: Mode) -> Result<()> {
+pub(crate) fn check(
+    data_plane: DataPlane,
+    lab: &LocalLab,
+    programs: &ChosenPrograms,
+    mode: Mode,
+) -> Result<()> {
     match data_plane {
         DataPlane::None => Ok(()),
-        DataPlane::StaticEnvoy => static_envoy::check(lab),
-        DataPlane::Sidecar => sidecar::check(lab, mode),
-        DataPlane::Ztunnel => ztunnel::check(lab, mode),
-        DataPlane::ZtunnelWaypoint => ztunnel::check(lab, mode).and_then(|()| sidecar::check(lab, mode)),
+        DataPlane::StaticEnvoy => static_envoy::check(programs),
+        DataPlane::Sidecar => sidecar::check(lab, programs, mode),
+        DataPlane::Ztunnel => ztunnel::check(programs, mode),
+        DataPlane::ZtunnelWaypoint => {
+            ztunnel::check(programs, mode).and_then(|()| sidecar::check(lab, programs, mode))
+        }
     }
 }

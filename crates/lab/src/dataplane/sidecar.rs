@@ -10,6 +10,7 @@ use crate::istio::IstioPrograms;
 use crate::istio::agent::ProxyKind;
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::local_lab::LocalLab;
+use crate::programs::ChosenPrograms;
 use crate::redirect;
 use crate::running::service::SERVICE_PORT;
 use experiment::Mode;
@@ -31,8 +32,8 @@ pub(crate) struct Sidecars<'a> {
 }
 
 /// Checks that agents can run here: sidecars, gateways and waypoints.
-pub(crate) fn check(lab: &LocalLab, mode: Mode) -> Result<()> {
-    lab.istio_programs()?;
+pub(crate) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Result<()> {
+    programs.istio()?;
     redirect::programs()?;
     let Some(NoProxyUser { reason, hint }) = lab.lab.no_proxy_user() else { return Ok(()) };
     Err(EnvironmentError::new(

@@ -6,7 +6,7 @@ use crate::components::Installed;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{ProxyId, Station, Stations};
-use crate::local_lab::LocalLab;
+use crate::programs::ChosenPrograms;
 use crate::redirect::{self, Redirect};
 use crate::running::StaticEnvoyFactory;
 use crate::running::service::SERVICE_PORT;
@@ -32,8 +32,8 @@ pub(super) struct StaticEnvoys<'a> {
     proxies: BTreeMap<WorkloadId, (Position, Vec<ProxyId>)>,
 }
 
-pub(super) fn check(lab: &LocalLab) -> Result<()> {
-    lab.envoy().and_then(|_| redirect::programs()).map(drop)
+pub(super) fn check(programs: &ChosenPrograms) -> Result<()> {
+    programs.envoy().and_then(|_| redirect::programs()).map(drop)
 }
 
 impl<'a> StaticEnvoys<'a> {

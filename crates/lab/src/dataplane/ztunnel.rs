@@ -9,8 +9,8 @@ use crate::istio::AmbientPrograms;
 use crate::istio::redirect::redirect_into_ambient;
 use crate::istio::ztunnel::metrics::{Side, Stream};
 use crate::istio::ztunnel::{NAME, ServedPod, ZtunnelFactory};
-use crate::local_lab::LocalLab;
 use crate::pod::PodSpec;
+use crate::programs::ChosenPrograms;
 use crate::redirect;
 use crate::running::{PodIdentity, PodPlace, Proxy};
 use experiment::environment::EnvironmentError;
@@ -27,14 +27,14 @@ use mesh::proof::{Count, Demand, Evidence, ProtocolCounters, RequestByteCounters
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-pub(super) fn check(lab: &LocalLab, mode: Mode) -> Result<()> {
+pub(super) fn check(programs: &ChosenPrograms, mode: Mode) -> Result<()> {
     let missing = |error: EnvironmentError| {
         let hint = error.hint.clone();
         let missing = EnvironmentError::new(format!("run mode {mode}"), error);
         hint.into_iter().fold(missing, EnvironmentError::with_hint)
     };
-    lab.ambient_programs().map_err(missing)?;
-    lab.istio_programs()?;
+    programs.ambient().map_err(missing)?;
+    programs.istio()?;
     redirect::programs().map(drop)
 }
 

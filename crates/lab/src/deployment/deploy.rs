@@ -43,11 +43,12 @@ pub(crate) fn deploy<'lab>(
 fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) -> Result<LabDeployment<'lab>> {
     let ModeParts { data_plane, entry, exit } = spec.parts();
     exit::check_databases(spec)?;
+    let programs = lab.programs_for(&spec.components)?;
     let mut parts: Vec<Box<dyn Part + '_>> =
-        vec![entry::part(entry, lab)?, dataplane::part(data_plane, lab)?, exit::part(exit)];
+        vec![entry::part(entry, &programs)?, dataplane::part(data_plane, &programs)?, exit::part(exit)];
     let member =
         parts.iter().map(|part| part.membership()).find(|membership| *membership != Membership::Outside);
-    let mut rollout = Rollout::begin(lab, spec, log_dir, member.unwrap_or(Membership::Outside))?;
+    let mut rollout = Rollout::begin(lab, &programs, spec, log_dir, member.unwrap_or(Membership::Outside))?;
     // Without a proxy nothing waits for them, and they are written with the Services.
     let settings_come_first = rollout.mesh.is_some() && data_plane != DataPlane::None;
     if settings_come_first {

@@ -12,6 +12,7 @@ use crate::istio::{MeshNamespaces, wasm_module};
 use crate::local_lab::LocalLab;
 use crate::pod::{Pod, PodSpec};
 use crate::private_dir::{PrivateDir, create_log_dir};
+use crate::programs::ChosenPrograms;
 use crate::running::database::DATABASE_PORT;
 use crate::running::service::{SERVICE_PORT, ServiceFactory};
 use crate::running::{PodIdentity, PodPlace, Pods, Proxy, RunningPod, RunningWorkload};
@@ -94,6 +95,7 @@ impl<'a> Rollout<'a> {
     /// `member`.
     pub fn begin(
         lab: &'a LocalLab,
+        programs: &'a ChosenPrograms,
         spec: &'a DeploymentSpec,
         log_dir: &'a Path,
         member: Membership,
@@ -101,7 +103,7 @@ impl<'a> Rollout<'a> {
         check_names(&spec.topology)?;
         create_log_dir(log_dir)?;
         let context = lab.deployment_context(spec, log_dir);
-        let mesh = (spec.mesh == MeshKind::Istio).then(|| open_mesh(lab, &context)).transpose()?;
+        let mesh = (spec.mesh == MeshKind::Istio).then(|| open_mesh(lab, programs, &context)).transpose()?;
         let mode = spec.parts();
         let namespaces = spec.topology.namespaces();
         let links = links(&spec.topology, &namespaces);
@@ -571,10 +573,14 @@ fn check_names(topology: &Topology) -> Result<()> {
     })
 }
 
-fn open_mesh<'a>(lab: &'a LocalLab, context: &DeploymentContext<'a>) -> Result<MeshContext<'a>> {
+fn open_mesh<'a>(
+    lab: &'a LocalLab,
+    programs: &'a ChosenPrograms,
+    context: &DeploymentContext<'a>,
+) -> Result<MeshContext<'a>> {
     let settings = &context.spec.istio;
-    let programs = lab.istio_programs()?;
-    let control_plane = lab.control_plane(context.spec)?;
+    let programs = programs.istio()?;
+    let control_plane = lab.control_plane(context.spec, programs)?;
     control_plane.provide(context.lab, context.meshmeter, settings, &lab.progress)?;
     let wasm_module =
         settings.wasm.as_ref().map(|file| wasm_module::give_to_proxies(context.lab, file)).transpose()?;

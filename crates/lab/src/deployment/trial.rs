@@ -13,7 +13,7 @@ use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Proxy;
 use experiment::environment::deploy::{Argument, DriverLoad, DriverStart, DriverVerb, TrialEvidence};
 use experiment::environment::{EnvironmentError, ErrorContext};
-use experiment::schema::{FurtherDomain, PathProof};
+use experiment::schema::{ComponentVersion, FurtherDomain, PathProof};
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{Accepts, CountedService, filters};
@@ -168,7 +168,14 @@ impl LabDeployment<'_> {
             hints,
             push: self.parts.push.clone(),
             further_domain,
+            versions: self.versions(),
         }
+    }
+
+    /// Programs that this deployment runs.
+    fn versions(&self) -> Vec<ComponentVersion> {
+        let programs = self.lab.programs_for(&self.spec.components);
+        programs.map(|programs| programs.versions_of(&self.spec)).unwrap_or_default()
     }
 
     /// Waits up to [`SETTLED_TIMEOUT`] for counters of all requests: the last may still be in sockets when drivers end.

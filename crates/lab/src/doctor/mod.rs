@@ -21,7 +21,7 @@ use crate::observe::host;
 use crate::observe::noise_floor;
 use crate::sandbox::lab::Lab;
 use experiment::environment::deploy::Environment as _;
-use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
+use experiment::environment::{ComponentsSettings, EnvironmentError, ErrorContext as _, in_one_line};
 use experiment::schema::Floor;
 use experiment::{MeshKind, Mode};
 use serde::{Deserialize, Serialize};
@@ -116,7 +116,7 @@ fn examine_lab_in_child(programs: &Programs) -> Result<LabDiagnosis> {
 fn mode_checks(lab: &Result<LocalLab>) -> Vec<ModeCheck> {
     let check = |mode| {
         let can_run = match lab {
-            Ok(lab) => lab.check_mode(MeshKind::Envoy, mode),
+            Ok(lab) => lab.check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default()),
             Err(error) => Err(EnvironmentError::new("run", in_one_line(error))),
         };
         match can_run {

@@ -7,21 +7,21 @@ pub(crate) mod ingress;
 
 use crate::Result;
 use crate::deployment::part::{Nothing, Part};
-use crate::local_lab::LocalLab;
+use crate::programs::ChosenPrograms;
 use experiment::dataplane::Entry;
 
-pub(crate) fn part(entry: Entry, lab: &LocalLab) -> Result<Box<dyn Part + '_>> {
+pub(crate) fn part(entry: Entry, programs: &ChosenPrograms) -> Result<Box<dyn Part + '_>> {
     Ok(match entry {
         Entry::Direct => Box::new(Nothing),
-        Entry::Gateway => Box::new(gateway::StaticGateway::new(lab.envoy()?)),
+        Entry::Gateway => Box::new(gateway::StaticGateway::new(programs.envoy()?)),
         Entry::Ingress => Box::new(ingress::Ingress::default()),
     })
 }
 
-pub(crate) fn check(entry: Entry, lab: &LocalLab) -> Result<()> {
+pub(crate) fn check(entry: Entry, programs: &ChosenPrograms) -> Result<()> {
     match entry {
         // Ingress gateways are run from what sidecars are.
         Entry::Direct | Entry::Ingress => Ok(()),
-        Entry::Gateway => lab.envoy().map(drop),
+        Entry::Gateway => programs.envoy().map(drop),
     }
 }

@@ -17,7 +17,7 @@ use self::istiods::{Istiod, Istiods, Starter};
 use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
 use crate::Result;
-use crate::components::Installed;
+use crate::components::{Installed, IstioFiles};
 use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::lab::Lab;
 use crate::life;
@@ -88,16 +88,25 @@ pub struct ControlPlane {
 }
 
 /// What distinguishes control planes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ControlPlanePlan {
     pub istiod: IstiodSettings,
+    program: PathBuf,
+    files: IstioFiles,
+    is_istios_envoy: bool,
     /// Each istiod has a pod of its own, and the control plane serves a single deployment, which begins with an empty mesh.
     pub is_studied: bool,
 }
 
 impl ControlPlanePlan {
-    pub fn of(spec: &DeploymentSpec) -> Self {
-        Self { istiod: spec.istio.istiod, is_studied: spec.mode == Mode::ControlPlane }
+    pub fn new(spec: &DeploymentSpec, programs: &IstioPrograms) -> Self {
+        Self {
+            istiod: spec.istio.istiod,
+            program: programs.istiod.path.clone(),
+            files: programs.files.clone(),
+            is_istios_envoy: programs.is_istios_envoy,
+            is_studied: spec.mode == Mode::ControlPlane,
+        }
     }
 }
 
@@ -211,8 +220,8 @@ impl ControlPlane {
         &self.pod
     }
 
-    pub(crate) fn plan(&self) -> ControlPlanePlan {
-        self.plan
+    pub(crate) fn plan(&self) -> &ControlPlanePlan {
+        &self.plan
     }
 
     /// Where proxies reach the first istiod.

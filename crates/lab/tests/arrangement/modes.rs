@@ -5,7 +5,7 @@ use crate::death::{check_named, container, end};
 use crate::observation::Observation;
 use crate::trial::{CONNECTIONS, REQUESTS, flush_rules, trial};
 use experiment::environment::deploy::{Deployment, Environment, HealthProbe};
-use experiment::environment::{AccessLog, DeploymentSpec, MutualTls, ProxySettings};
+use experiment::environment::{AccessLog, ComponentsSettings, DeploymentSpec, MutualTls, ProxySettings};
 use experiment::schema::{ComponentUsage, ConfigurationCounts, Role};
 use experiment::{MeshKind, Mode, Protocol};
 use lab::Lab;
@@ -169,11 +169,14 @@ pub fn modes_that_cannot_run_say_why(_lab: &Lab, place: &mut LocalLab) {
     for mode in Mode::ALL {
         match mode {
             Mode::None | Mode::Gateway | Mode::Sidecar => {
-                place.check_mode(MeshKind::Envoy, mode).expect("Envoy is installed");
+                place
+                    .check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default())
+                    .expect("Envoy is installed");
             }
             _ => {
-                let error =
-                    place.check_mode(MeshKind::Envoy, mode).expect_err("nothing stands in for a mode");
+                let error = place
+                    .check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default())
+                    .expect_err("nothing stands in for a mode");
                 assert_eq!(error.to_string(), format!("run mode {mode}"));
                 assert!(error.hint.is_some());
                 let logs = LogFolder::create();

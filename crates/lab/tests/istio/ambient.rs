@@ -7,7 +7,7 @@ use crate::modes::{check_components, lead_services_to, spec};
 use crate::remains::folders;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
 use experiment::environment::deploy::Environment as _;
-use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings, in_one_line};
+use experiment::environment::{ComponentsSettings, DeploymentSpec, MutualTls, ProxySettings, in_one_line};
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::{MeshKind, MeshSettings, Mode};
 use lab::Lab;
@@ -134,7 +134,9 @@ pub fn without_ztunnel_the_ambient_modes_say_so(lab: &Lab, _place: &LocalLab) {
     let overrides = Overrides::from_iter([(Component::Ztunnel, "/nowhere/ztunnel".into())]);
     let place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides }).expect("the lab is up");
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
-        let error = place.check_mode(MeshKind::Istio, mode).expect_err("there is no ztunnel");
+        let error = place
+            .check_mode(MeshKind::Istio, mode, &ComponentsSettings::default())
+            .expect_err("there is no ztunnel");
         let text = in_one_line(&error);
         assert_eq!(text, format!("run mode {mode}: use ztunnel at /nowhere/ztunnel: there is no such file"),);
         assert!(error.hint.is_some_and(|hint| hint.contains("MESHMETER_ZTUNNEL")));

@@ -3,6 +3,7 @@
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
 use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
+use experiment::environment::ComponentsSettings;
 use experiment::environment::deploy::Environment as _;
 use experiment::schema::Role;
 use experiment::{Mode, Protocol};
@@ -48,7 +49,9 @@ pub fn every_way_out_proves_its_path(place: &LocalLab) {
         (Mode::EgressGatewayMtls, vec!["client-proxy", "egress-gateway"], true),
         (Mode::EgressSni, vec!["client-proxy", "egress-gateway", "sni-proxy"], true),
     ] {
-        place.check_mode(experiment::MeshKind::Istio, mode).expect("all that it needs is installed");
+        place
+            .check_mode(experiment::MeshKind::Istio, mode, &ComponentsSettings::default())
+            .expect("all that it needs is installed");
         let trial = trial(place, &spec(mode), |_| ());
         let envoys: Vec<&str> = proxies.iter().copied().filter(|name| *name != "sni-proxy").collect();
         trial.check_proven(mode.name(), &envoys);

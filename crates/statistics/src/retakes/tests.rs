@@ -49,6 +49,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         hints: Vec::new(),
         push: None,
         further_domain: None,
+        versions: Vec::new(),
         retake: None,
     }
 }

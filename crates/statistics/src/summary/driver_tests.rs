@@ -110,6 +110,7 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         hints: Vec::new(),
         push: None,
         further_domain: None,
+        versions: Vec::new(),
         retake: None,
     }
 }

@@ -262,6 +262,7 @@ fn record(
         hints: Vec::new(),
         push: None,
         further_domain: None,
+        versions: Vec::new(),
         retake: None,
     }
 }

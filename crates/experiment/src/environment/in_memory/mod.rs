@@ -21,6 +21,7 @@ use super::error::EnvironmentError;
 use super::spec::DeploymentSpec;
 use crate::mode::{MeshKind, Mode};
 use crate::schema::host::Host;
+use crate::settings::components::ComponentsSettings;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -38,6 +39,7 @@ impl InMemory {
             script: script.into_iter().collect(),
             afterwards,
             unavailable: BTreeMap::new(),
+            unavailable_components: Vec::new(),
             now: Duration::ZERO,
             stop_requested: false,
             requests: Vec::new(),
@@ -48,6 +50,11 @@ impl InMemory {
     /// Makes a mode unavailable.
     pub fn set_unavailable(&self, mode: Mode, why: ScriptedError) {
         self.0.borrow_mut().unavailable.insert(mode, why);
+    }
+
+    /// Makes every mode unavailable with these components.
+    pub fn set_components_unavailable(&self, components: ComponentsSettings, why: ScriptedError) {
+        self.0.borrow_mut().unavailable_components.push((components, why));
     }
 
     /// All that was asked of it, in order.
@@ -84,8 +91,18 @@ impl Environment for InMemory {
         Host::default()
     }
 
-    fn check_mode(&self, _mesh: MeshKind, mode: Mode) -> Result<(), EnvironmentError> {
-        self.0.borrow().unavailable.get(&mode).map_or(Ok(()), |why| Err(why.raise()))
+    fn check_mode(
+        &self,
+        _mesh: MeshKind,
+        mode: Mode,
+        components: &ComponentsSettings,
+    ) -> Result<(), EnvironmentError> {
+        let world = self.0.borrow();
+        let of_components = world.unavailable_components.iter().find(|(other, _)| other == components);
+        if let Some((_, why)) = of_components {
+            return Err(why.raise());
+        }
+        world.unavailable.get(&mode).map_or(Ok(()), |why| Err(why.raise()))
     }
 
     fn deploy(

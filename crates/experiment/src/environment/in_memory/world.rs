@@ -4,6 +4,7 @@ use super::script::{ScriptedError, ScriptedTrial};
 use crate::environment::deploy::{DriverLoad, DriverStart};
 use crate::mode::Mode;
 use crate::schema::fleet_progress::FleetAsk;
+use crate::settings::components::ComponentsSettings;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
@@ -38,6 +39,7 @@ pub(super) struct World {
     /// Follows the script, again and again.
     pub(super) afterwards: ScriptedTrial,
     pub(super) unavailable: BTreeMap<Mode, ScriptedError>,
+    pub(super) unavailable_components: Vec<(ComponentsSettings, ScriptedError)>,
     pub(super) now: Duration,
     pub(super) stop_requested: bool,
     pub(super) requests: Vec<Request>,

@@ -15,7 +15,7 @@ use super::{allowed_cpus, draw_seed};
 use crate::cli::DoctorArgs;
 use crate::commands::report::folder_failure;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
-use experiment::environment::{EnvironmentError, in_one_line};
+use experiment::environment::{ComponentsSettings, EnvironmentError, in_one_line};
 use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Host, Pauses};
 use experiment::units::format_duration;
 use experiment::{Experiment, MeshKind, Mode, Plan};
@@ -139,7 +139,7 @@ fn runnable(lab: &mut OnLab, asked: &[Mode]) -> Result<Vec<Mode>, Failure> {
     }
     let mut modes = Vec::new();
     for mode in MODES.into_iter().filter(|mode| asked.is_empty() || asked.contains(mode)) {
-        match lab.environment().check_mode(MeshKind::Envoy, mode) {
+        match lab.environment().check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default()) {
             Ok(()) => modes.push(mode),
             Err(error) if asked.is_empty() && mode != Mode::None => {
                 anstream::eprintln!("mode {mode} cannot run here and is left out: {}", in_one_line(&error));

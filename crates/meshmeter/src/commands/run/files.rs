@@ -51,6 +51,15 @@ impl Files for FilesBeside {
         let found = path.canonicalize().map_err(|error| format!("find {}: {error}", path.display()))?;
         if found.is_file() { Ok(found) } else { Err(format!("{} is no file", found.display())) }
     }
+
+    fn locate_program(&self, path: &str) -> Result<PathBuf, String> {
+        let path = self.folder.join(path);
+        let error = |error: Error| format!("find {}: {error}", path.display());
+        if !path.metadata().map_err(error)?.is_file() {
+            return Err(format!("{} is not a file", path.display()));
+        }
+        std::path::absolute(&path).map_err(error)
+    }
 }
 
 #[cfg(test)]
@@ -67,6 +76,17 @@ mod tests {
         assert!(files.locate("more.yaml").unwrap().is_absolute());
         assert!(files.text("absent.yaml").unwrap_err().contains("absent.yaml"));
         assert!(files.locate(".").unwrap_err().ends_with("is no file"));
+    }
+
+    #[test]
+    fn programs_keep_the_name_under_which_they_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("envoy"), "").unwrap();
+        std::os::unix::fs::symlink("envoy", folder.path().join("other")).unwrap();
+        let files = FilesBeside::experiment(folder.path().join("study.yaml").to_str().unwrap());
+        assert_eq!(files.locate_program("other").unwrap(), folder.path().join("other"));
+        assert!(files.locate_program(".").unwrap_err().ends_with("is not a file"));
+        assert!(files.locate_program("absent").unwrap_err().contains("absent"));
     }
 
     #[test]

@@ -134,6 +134,7 @@ pub(super) fn record(
         hints,
         push,
         further_domain,
+        versions,
     } = evidence;
     if drivers.is_empty() {
         drivers =
@@ -192,6 +193,7 @@ pub(super) fn record(
         hints,
         push,
         further_domain,
+        versions,
         retake: place.retake,
     };
     (record, failure)

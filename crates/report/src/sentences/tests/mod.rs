@@ -133,6 +133,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         gateways: Vec::new(),
         rates: None,
         further_domain: None,
+        versions: Vec::new(),
         components,
         path: PathProof {
             proven: true,

@@ -1,0 +1,133 @@
+//! The section `components`: versions and programs of the mesh.
+
+use super::named_files::Files;
+use super::section::{Field, Section};
+use crate::definition::Experiment;
+use crate::diagnostic::ExperimentError;
+use crate::mode::{MeshKind, Mode};
+use crate::schema::factor::FactorValue;
+use crate::settings::components::{ComponentsSettings, PINNED_ISTIO};
+use crate::units::shortened;
+use std::path::PathBuf;
+
+type Result<T> = std::result::Result<T, Box<ExperimentError>>;
+
+/// Limit of an image's tag in a registry.
+const MAX_VERSION_BYTES: usize = 128;
+
+/// Reads the section.
+pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<ComponentsSettings> {
+    let program = |key| section.field(key)?.map(|field| program(&field, files)).transpose();
+    Ok(ComponentsSettings {
+        istio: section.field("istio")?.map(|field| version(&field)).transpose()?,
+        envoy: program("envoy")?,
+        ztunnel: program("ztunnel")?,
+        istiod: program("istiod")?,
+        pilot_agent: program("pilot-agent")?,
+    })
+}
+
+/// Value of a factor of this section: a version is text, though it may look like a number, and a program is where it is found.
+pub(super) fn factor_value(key: &str, text: &str, files: &dyn Files) -> FactorValue {
+    let text = text.trim();
+    let located = match key {
+        "istio" => None,
+        // The reader of the key says what is wrong with it.
+        _ => files.locate_program(text).ok().and_then(|path| Some(path.to_str()?.to_owned())),
+    };
+    FactorValue::Text(located.unwrap_or_else(|| text.to_owned()))
+}
+
+fn version(field: &Field<'_>) -> Result<String> {
+    let text = field.text()?;
+    if text == PINNED_ISTIO {
+        return Ok(text.to_owned());
+    }
+    let expected = format!("expected a release such as `1.30.1`, or `{PINNED_ISTIO}`");
+    let is_tag = text.starts_with(|first: char| first.is_ascii_digit())
+        && text.len() <= MAX_VERSION_BYTES
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    if !is_tag {
+        let message = format!("`{}`: `{}` is not a version", field.path, shortened(text));
+        let error = field.place().error(message, expected);
+        return Err(match text.strip_prefix('v') {
+            Some(rest) if rest.starts_with(|first: char| first.is_ascii_digit()) => {
+                error.with_hint(format!("Istio's versions have no `v`: `{}`", shortened(rest)))
+            }
+            _ => error,
+        });
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') && text.split('.').count() != 3 {
+        let message = format!("`{}`: `{text}` is not a whole version", field.path);
+        let minor = text.split('.').take(2).collect::<Vec<_>>().join(".");
+        let error = field.place().error(message, expected);
+        return Err(error.with_hint(format!("releases have three numbers, such as `{minor}.0`")));
+    }
+    Ok(text.to_owned())
+}
+
+fn program(field: &Field<'_>, files: &dyn Files) -> Result<PathBuf> {
+    let text = field.text()?.trim();
+    let refused = |reason: &str| {
+        field.place().error(
+            format!("`{}`: {reason}", field.path),
+            "expected a program, its path from the folder of the experiment file on",
+        )
+    };
+    if text.is_empty() {
+        return Err(refused("the path is empty"));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(refused("the path has a control character"));
+    }
+    let path = files.locate_program(text).map_err(|reason| refused(&reason))?;
+    match path.to_str() {
+        Some(_) => Ok(path),
+        None => Err(refused("the path is not UTF-8")),
+    }
+}
+
+/// A component that no trial runs must not be named: its values would be compared and could not differ.
+pub(super) fn contradictions(experiment: &Experiment, section: &Section<'_>) -> Result<()> {
+    for key in ["istio", "envoy", "ztunnel", "istiod", "pilot-agent"] {
+        let Some(field) = section.field(key)? else { continue };
+        let Some((expected, hint)) = unused(key, experiment) else { continue };
+        let error = field.key_place.error(format!("`{}` says nothing here", field.path), expected);
+        return Err(match hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        });
+    }
+    Ok(())
+}
+
+/// Why no trial runs a component, with a hint; absent if one does.
+fn unused(key: &str, experiment: &Experiment) -> Option<(&'static str, Option<&'static str>)> {
+    if experiment.mesh == MeshKind::Envoy && key != "envoy" {
+        let hint = match key {
+            "istio" => "`mesh: istio` runs it; `components.envoy` names an Envoy",
+            _ => "`mesh: istio` runs it",
+        };
+        return Some(("static files have no control plane", Some(hint)));
+    }
+    if let Some(fleet) = &experiment.fleet {
+        return match key {
+            "ztunnel" => Some(("a fleet's proxies are simulated", None)),
+            "envoy" | "pilot-agent" if fleet.witnesses == 0 => {
+                Some(("a fleet's proxies are simulated", Some("`fleet.witnesses` are real sidecars")))
+            }
+            _ => None,
+        };
+    }
+    let runs = |in_mode: fn(Mode) -> bool| experiment.modes.iter().any(|mode| in_mode(*mode));
+    let expected = match key {
+        "ztunnel" if !runs(Mode::is_ambient) => {
+            "expected only where `ambient` or `ambient-waypoint` is among the `modes`"
+        }
+        "envoy" | "pilot-agent" if !runs(|mode| !matches!(mode, Mode::None | Mode::Ambient)) => {
+            "expected with a mode that has an Envoy"
+        }
+        _ => return None,
+    };
+    Some((expected, None))
+}

@@ -1,0 +1,87 @@
+//! Programs of deployments: found once for each choice of components.
+
+use crate::Result;
+use crate::components::{Component, Installed, Overrides, find};
+use crate::istio::{AmbientPrograms, IstioPrograms};
+use experiment::MeshKind;
+use experiment::dataplane::{DataPlane, Entry, ModeParts};
+use experiment::environment::{ComponentsSettings, DeploymentSpec};
+use experiment::schema::ComponentVersion;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+
+/// Programs of the deployments with the same components. Each is looked for when it is first needed: asking Envoy for its
+/// version takes longer than a pod.
+#[derive(Debug)]
+pub(crate) struct ChosenPrograms {
+    components: ComponentsSettings,
+    overrides: Overrides,
+    envoy: OnceCell<Installed>,
+    istio: OnceCell<IstioPrograms>,
+    ambient: OnceCell<AmbientPrograms>,
+    recorded: RefCell<BTreeMap<Component, ComponentVersion>>,
+}
+
+impl ChosenPrograms {
+    pub fn new(components: &ComponentsSettings, overrides: &Overrides) -> Result<Self> {
+        Ok(Self {
+            components: components.clone(),
+            overrides: overrides.with_programs(components)?,
+            envoy: OnceCell::new(),
+            istio: OnceCell::new(),
+            ambient: OnceCell::new(),
+            recorded: RefCell::default(),
+        })
+    }
+
+    pub fn are_for(&self, components: &ComponentsSettings) -> bool {
+        self.components == *components
+    }
+
+    /// The Envoy of `mesh: envoy`.
+    pub fn envoy(&self) -> Result<&Installed> {
+        once(&self.envoy, || find(Component::Envoy, &self.overrides))
+    }
+
+    pub fn istio(&self) -> Result<&IstioPrograms> {
+        once(&self.istio, || IstioPrograms::find(self.envoy()?, &self.overrides))
+    }
+
+    pub fn ambient(&self) -> Result<&AmbientPrograms> {
+        once(&self.ambient, || AmbientPrograms::find(&self.overrides))
+    }
+
+    /// Those that were looked for, besides Envoy.
+    pub fn found_besides(&self) -> impl Iterator<Item = &Installed> {
+        let istio = self.istio.get().into_iter().flat_map(IstioPrograms::control_plane_and_agent);
+        istio.chain(self.ambient.get().map(|ambient| &ambient.ztunnel))
+    }
+
+    /// Those of a deployment.
+    pub fn versions_of(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
+        let ModeParts { data_plane, entry, .. } = spec.parts();
+        let has_envoy = !matches!(data_plane, DataPlane::None | DataPlane::Ztunnel) || entry != Entry::Direct;
+        let envoy = self.envoy.get().filter(|_| has_envoy);
+        let istio = match spec.mesh {
+            MeshKind::Envoy => None,
+            MeshKind::Istio => self.istio.get(),
+        };
+        let ztunnel = self.ambient.get().filter(|_| spec.mode.is_ambient()).map(|ambient| &ambient.ztunnel);
+        let istio = istio.into_iter().flat_map(IstioPrograms::control_plane_and_agent);
+        envoy.into_iter().chain(istio).chain(ztunnel).map(|installed| self.recorded(installed)).collect()
+    }
+
+    /// As results record it. Hashing a user's own program takes a while and is done once.
+    pub fn recorded(&self, installed: &Installed) -> ComponentVersion {
+        let mut all = self.recorded.borrow_mut();
+        all.entry(installed.component).or_insert_with(|| installed.recorded()).clone()
+    }
+}
+
+pub(crate) fn once<T>(cell: &OnceCell<T>, find: impl FnOnce() -> Result<T>) -> Result<&T> {
+    if let Some(found) = cell.get() {
+        return Ok(found);
+    }
+    let found = find()?;
+    Ok(cell.get_or_init(|| found))
+}
