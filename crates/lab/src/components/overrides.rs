@@ -5,6 +5,7 @@
 use super::{Component, Origin};
 use crate::Result;
 use experiment::environment::{ComponentsSettings, EnvironmentError};
+use experiment::settings::components::PINNED_ISTIO;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -38,6 +39,9 @@ impl Overrides {
     /// The same with the programs that an experiment names. A component that an option names too is an error: one of both
     /// would be ignored.
     pub fn with_programs(&self, components: &ComponentsSettings) -> Result<Self> {
+        if let Some(release) = components.istio.as_deref().filter(|release| *release != PINNED_ISTIO) {
+            return Err(EnvironmentError::new(format!("use Istio {release}"), "it is not installed"));
+        }
         let mut overrides = self.clone();
         for (name, path) in components.programs() {
             let component = Component::named(name).expect("keys of the section are names of components");
