@@ -1,104 +1,32 @@
 //! Figures of a trial whose driver is a fleet of simulated proxies.
 
 use crate::histogram::LatencyHistogram;
-use experiment::schema::{ComparedFigure, Figure, FleetResult, HistogramSummary, SizedFigure, TrialRecord};
+use experiment::schema::{Figure, FleetFigure, FleetResult, HistogramSummary, TrialRecord};
 
-/// A figure of a fleet that cells are compared by.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum FleetFigure {
-    ConvergenceP50,
-    ConvergenceP90,
-    ConvergenceP99,
-    ConvergenceLast,
-    FirstConfigurationLast,
-    IstiodCpu,
-    IstiodMemory,
-    BytesPerProxy,
+/// Value of a figure. Absent where it lies among proxies never reached, or was not measured.
+pub(crate) fn value(figure: FleetFigure, fleet: &FleetResult) -> Option<f64> {
+    match figure {
+        FleetFigure::ConvergenceP50Us
+        | FleetFigure::ConvergenceP90Us
+        | FleetFigure::ConvergenceP99Us
+        | FleetFigure::ConvergenceLastUs => of_times(&fleet.convergence_us, figure.figure()),
+        FleetFigure::FirstConfigurationLastUs => of_times(&fleet.first_configuration_us, Figure::Max),
+        FleetFigure::IstiodCpuS => fleet.of_istiods(|istiod| istiod.cpu_s),
+        FleetFigure::IstiodMemoryBytes => istiod_memory_bytes(fleet),
+        FleetFigure::BytesPerProxy => bytes_per_proxy(fleet),
+    }
 }
 
-impl FleetFigure {
-    /// All figures, in the order in which they are listed.
-    pub(crate) const ALL: [Self; 8] = [
-        Self::ConvergenceP50,
-        Self::ConvergenceP90,
-        Self::ConvergenceP99,
-        Self::ConvergenceLast,
-        Self::FirstConfigurationLast,
-        Self::IstiodCpu,
-        Self::IstiodMemory,
-        Self::BytesPerProxy,
-    ];
-
-    /// The figure of a verdict that spoils it.
-    pub(crate) fn figure(self) -> Figure {
-        match self {
-            Self::ConvergenceP50 => Figure::P50,
-            Self::ConvergenceP90 => Figure::P90,
-            Self::ConvergenceP99 => Figure::P99,
-            Self::ConvergenceLast | Self::FirstConfigurationLast => Figure::Max,
-            Self::IstiodCpu => Figure::Cpu,
-            Self::IstiodMemory => Figure::Memory,
-            Self::BytesPerProxy => Figure::Network,
-        }
-    }
-
-    /// The same between values of a factor.
-    pub(crate) fn compared(self) -> ComparedFigure {
-        match self {
-            Self::ConvergenceP50 => ComparedFigure::ConvergenceP50Us,
-            Self::ConvergenceP90 => ComparedFigure::ConvergenceP90Us,
-            Self::ConvergenceP99 => ComparedFigure::ConvergenceP99Us,
-            Self::ConvergenceLast => ComparedFigure::ConvergenceLastUs,
-            Self::FirstConfigurationLast => ComparedFigure::FirstConfigurationLastUs,
-            Self::IstiodCpu => ComparedFigure::IstiodCpuS,
-            Self::IstiodMemory => ComparedFigure::IstiodMemoryBytes,
-            Self::BytesPerProxy => ComparedFigure::BytesPerProxy,
-        }
-    }
-
-    /// The same against a factor.
-    pub(crate) fn sized(self) -> SizedFigure {
-        match self {
-            Self::ConvergenceP50 => SizedFigure::ConvergenceP50Us,
-            Self::ConvergenceP90 => SizedFigure::ConvergenceP90Us,
-            Self::ConvergenceP99 => SizedFigure::ConvergenceP99Us,
-            Self::ConvergenceLast => SizedFigure::ConvergenceLastUs,
-            Self::FirstConfigurationLast => SizedFigure::FirstConfigurationLastUs,
-            Self::IstiodCpu => SizedFigure::IstiodCpuS,
-            Self::IstiodMemory => SizedFigure::IstiodMemoryBytes,
-            Self::BytesPerProxy => SizedFigure::BytesPerProxy,
-        }
-    }
-
-    /// Whether it is a time, in microseconds.
-    pub(crate) fn is_time(self) -> bool {
-        self.figure().quantile().is_some()
-    }
-
-    /// Its value. Absent where it lies among proxies never reached, or was not measured.
-    pub(crate) fn of(self, fleet: &FleetResult) -> Option<f64> {
-        let convergence = |figure| of_times(&fleet.convergence_us, figure);
-        match self {
-            Self::ConvergenceP50 | Self::ConvergenceP90 | Self::ConvergenceP99 | Self::ConvergenceLast => {
-                convergence(self.figure())
-            }
-            Self::FirstConfigurationLast => of_times(&fleet.first_configuration_us, Figure::Max),
-            Self::IstiodCpu => fleet.of_istiods(|istiod| istiod.cpu_s),
-            Self::IstiodMemory => istiod_memory_bytes(fleet),
-            Self::BytesPerProxy => bytes_per_proxy(fleet),
-        }
-    }
-
-    /// Whether the fleet measured it, if not in every proxy: a figure of a cell among proxies never reached has no estimate.
-    pub(crate) fn was_measured(self, trial: &TrialRecord) -> bool {
-        let Some(fleet) = trial.fleet() else { return false };
-        match self {
-            Self::ConvergenceP50 | Self::ConvergenceP90 | Self::ConvergenceP99 | Self::ConvergenceLast => {
-                fleet.convergence_us.requests() > 0
-            }
-            Self::FirstConfigurationLast => fleet.first_configuration_us.requests() > 0,
-            _ => self.of(fleet).is_some(),
-        }
+/// Whether the fleet measured the figure, if not in every proxy: among proxies never reached, a cell has no estimate of it.
+pub(crate) fn was_measured(figure: FleetFigure, trial: &TrialRecord) -> bool {
+    let Some(fleet) = trial.fleet() else { return false };
+    match figure {
+        FleetFigure::ConvergenceP50Us
+        | FleetFigure::ConvergenceP90Us
+        | FleetFigure::ConvergenceP99Us
+        | FleetFigure::ConvergenceLastUs => fleet.convergence_us.requests() > 0,
+        FleetFigure::FirstConfigurationLastUs => fleet.first_configuration_us.requests() > 0,
+        _ => value(figure, fleet).is_some(),
     }
 }
 

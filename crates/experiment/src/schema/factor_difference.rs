@@ -3,6 +3,7 @@
 use super::estimate::Estimate;
 use super::factor::{FactorValue, Factors};
 use super::finding::FindingVerdict;
+use super::fleet_figure::FleetFigure;
 use super::load_point::LoadPoint;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
@@ -27,22 +28,9 @@ pub enum ComparedFigure {
     ProxiesCpuCoresPer1000Rps,
     /// Memory of all proxies under load, bytes.
     ProxiesMemoryBytes,
-    /// From a change's acknowledgement to its arrival at a fleet's proxies, median, microseconds.
-    ConvergenceP50Us,
-    /// 90th percentile of the same, microseconds.
-    ConvergenceP90Us,
-    /// 99th percentile of the same, microseconds.
-    ConvergenceP99Us,
-    /// Until the last proxy had the slowest change, microseconds.
-    ConvergenceLastUs,
-    /// From the start of connecting until the last proxy had its first configuration, microseconds.
-    FirstConfigurationLastUs,
-    /// CPU of all istiods during a fleet's measurement, seconds.
-    IstiodCpuS,
-    /// Greatest resident memory of all istiods, bytes.
-    IstiodMemoryBytes,
-    /// Bytes that a fleet's proxies received, per proxy.
-    BytesPerProxy,
+    /// A figure of fleets.
+    #[serde(untagged)]
+    Fleet(FleetFigure),
 }
 
 impl ComparedFigure {
@@ -54,30 +42,24 @@ impl ComparedFigure {
         Self::RateCompleted,
         Self::ProxiesCpuCoresPer1000Rps,
         Self::ProxiesMemoryBytes,
-        Self::ConvergenceP50Us,
-        Self::ConvergenceP90Us,
-        Self::ConvergenceP99Us,
-        Self::ConvergenceLastUs,
-        Self::FirstConfigurationLastUs,
-        Self::IstiodCpuS,
-        Self::IstiodMemoryBytes,
-        Self::BytesPerProxy,
+        Self::Fleet(FleetFigure::ConvergenceP50Us),
+        Self::Fleet(FleetFigure::ConvergenceP90Us),
+        Self::Fleet(FleetFigure::ConvergenceP99Us),
+        Self::Fleet(FleetFigure::ConvergenceLastUs),
+        Self::Fleet(FleetFigure::FirstConfigurationLastUs),
+        Self::Fleet(FleetFigure::IstiodCpuS),
+        Self::Fleet(FleetFigure::IstiodMemoryBytes),
+        Self::Fleet(FleetFigure::BytesPerProxy),
     ];
 
     /// Whether it is a time, in microseconds.
     #[must_use]
     pub fn is_time(self) -> bool {
-        matches!(
-            self,
-            Self::ResponseTimeP50Us
-                | Self::ResponseTimeP90Us
-                | Self::ResponseTimeP99Us
-                | Self::ConvergenceP50Us
-                | Self::ConvergenceP90Us
-                | Self::ConvergenceP99Us
-                | Self::ConvergenceLastUs
-                | Self::FirstConfigurationLastUs
-        )
+        match self {
+            Self::ResponseTimeP50Us | Self::ResponseTimeP90Us | Self::ResponseTimeP99Us => true,
+            Self::Fleet(figure) => figure.is_time(),
+            Self::RateCompleted | Self::ProxiesCpuCoresPer1000Rps | Self::ProxiesMemoryBytes => false,
+        }
     }
 }
 

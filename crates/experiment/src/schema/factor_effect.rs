@@ -3,6 +3,7 @@
 use super::estimate::Estimate;
 use super::factor::Factors;
 use super::finding::FindingVerdict;
+use super::fleet_figure::FleetFigure;
 use super::load_point::LoadPoint;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
@@ -32,22 +33,9 @@ pub enum SizedFigure {
     /// CPU of all proxies for every 1000 completed requests a second, cores.
     #[serde(rename = "proxies_cpu_cores_per_1000_rps")]
     ProxiesCpuCoresPer1000Rps,
-    /// From a change's acknowledgement to its arrival at a fleet's proxies, median, microseconds.
-    ConvergenceP50Us,
-    /// 90th percentile of the same, microseconds.
-    ConvergenceP90Us,
-    /// 99th percentile of the same, microseconds.
-    ConvergenceP99Us,
-    /// Until the last proxy had the slowest change, microseconds.
-    ConvergenceLastUs,
-    /// From the start of connecting until the last proxy had its first configuration, microseconds.
-    FirstConfigurationLastUs,
-    /// CPU of all istiods during a fleet's measurement, seconds.
-    IstiodCpuS,
-    /// Greatest resident memory of all istiods, bytes.
-    IstiodMemoryBytes,
-    /// Bytes that a fleet's proxies received, per proxy.
-    BytesPerProxy,
+    /// A figure of fleets.
+    #[serde(untagged)]
+    Fleet(FleetFigure),
 }
 
 /// How a figure rises with one factor, the others held, over the valid trials.

@@ -19,6 +19,7 @@ mod factor_effect;
 pub(crate) mod figure;
 pub mod finding;
 pub(crate) mod fleet;
+mod fleet_figure;
 pub(crate) mod fleet_progress;
 mod fleet_summary;
 pub(crate) mod gateway;
@@ -75,6 +76,7 @@ pub use fleet::{
     FleetPhase, FleetProxies, FleetPushes, FleetResult, FleetSecond, FleetUsage, FleetVerdict, FleetWitness,
     IDLE_PHASE, ReportedHistogram,
 };
+pub use fleet_figure::FleetFigure;
 pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
 pub use fleet_summary::{
     FleetChangeSummary, FleetComponent, FleetOutageSummary, FleetPushSummary, FleetSummary, FleetTimes,

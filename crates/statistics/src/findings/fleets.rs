@@ -3,7 +3,8 @@
 use super::run::Run;
 use experiment::schema::finding::figures;
 use experiment::schema::{
-    Cell, Estimate, FactorEffect, Finding, FindingKind, FindingVerdict, FleetSummary, SizedFigure,
+    Cell, Estimate, FactorEffect, Finding, FindingKind, FindingVerdict, FleetFigure, FleetSummary,
+    SizedFigure,
 };
 
 /// Cells beside the headline's of which a sentence is said.
@@ -11,9 +12,9 @@ const MAX_CELLS: usize = 7;
 
 /// Figures of a factor's effect that are told.
 const TOLD: [(SizedFigure, &str); 3] = [
-    (SizedFigure::ConvergenceP99Us, figures::CONVERGENCE_P99),
-    (SizedFigure::IstiodCpuS, figures::ISTIOD_CPU),
-    (SizedFigure::IstiodMemoryBytes, figures::ISTIOD_MEMORY),
+    (SizedFigure::Fleet(FleetFigure::ConvergenceP99Us), figures::CONVERGENCE_P99),
+    (SizedFigure::Fleet(FleetFigure::IstiodCpuS), figures::ISTIOD_CPU),
+    (SizedFigure::Fleet(FleetFigure::IstiodMemoryBytes), figures::ISTIOD_MEMORY),
 ];
 
 /// Of the largest fleet.

@@ -2,7 +2,7 @@
 
 use super::run::{Run, distance_from_reference};
 use experiment::schema::finding::figures;
-use experiment::schema::{ComparedFigure, FactorDifference, Finding, FindingKind};
+use experiment::schema::{ComparedFigure, FactorDifference, Finding, FindingKind, FleetFigure};
 
 /// Per factor, mode and value under the reference load, with the first values of the other factors: the median, in a closed loop
 /// the throughput, and CPU per request; of a fleet the 99th percentile of convergence, istiod's CPU and memory, and bytes.
@@ -19,8 +19,12 @@ pub(super) fn differences(run: &Run<'_>) -> Vec<Finding> {
 /// One per factor, mode and value: of those nearest to the reference load the first.
 fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifference> {
     let mut nearest: Vec<&FactorDifference> = Vec::new();
-    let is_main =
-        |figure| matches!(figure, ComparedFigure::ResponseTimeP50Us | ComparedFigure::ConvergenceP99Us);
+    let is_main = |figure| {
+        matches!(
+            figure,
+            ComparedFigure::ResponseTimeP50Us | ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us)
+        )
+    };
     for median in all.iter().filter(|difference| is_main(difference.figure)) {
         let known = nearest.iter_mut().find(|known| {
             (&known.factor, known.mode, &known.to) == (&median.factor, median.mode, &median.to)
@@ -41,10 +45,14 @@ fn finding(difference: &FactorDifference) -> Option<Finding> {
         ComparedFigure::ResponseTimeP50Us => (figures::P50, difference.estimate),
         ComparedFigure::RateCompleted => (figures::COMPLETED_CHANGE, difference.relative?),
         ComparedFigure::ProxiesCpuCoresPer1000Rps => (figures::CPU_PER_REQUEST_CHANGE, difference.relative?),
-        ComparedFigure::ConvergenceP99Us => (figures::CONVERGENCE_P99, difference.estimate),
-        ComparedFigure::IstiodCpuS => (figures::ISTIOD_CPU, difference.relative?),
-        ComparedFigure::IstiodMemoryBytes => (figures::ISTIOD_MEMORY, difference.relative?),
-        ComparedFigure::BytesPerProxy => (figures::BYTES_PER_PROXY, difference.relative?),
+        ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us) => {
+            (figures::CONVERGENCE_P99, difference.estimate)
+        }
+        ComparedFigure::Fleet(FleetFigure::IstiodCpuS) => (figures::ISTIOD_CPU, difference.relative?),
+        ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes) => {
+            (figures::ISTIOD_MEMORY, difference.relative?)
+        }
+        ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => (figures::BYTES_PER_PROXY, difference.relative?),
         _ => return None,
     };
     let mut factors = difference.factors.clone();

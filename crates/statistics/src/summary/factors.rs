@@ -8,13 +8,13 @@ use super::estimates::resolution_us;
 use super::totals::Sum;
 use super::verdicts::{Statement, Tested};
 use crate::figure_table::Difference;
-use crate::fleet::FleetFigure;
+use crate::fleet;
 use crate::interval;
 use crate::trials::usable;
 use experiment::definition::Factor;
 use experiment::schema::{
-    BACKGROUND_SERVICES, ComponentUsage, Conditions, FactorEffect, Factors, Figure, LoadPoint, ProxyHoldings,
-    Role, SizeEffect, SizedFigure, TrialRecord,
+    BACKGROUND_SERVICES, ComponentUsage, Conditions, FactorEffect, Factors, Figure, FleetFigure, LoadPoint,
+    ProxyHoldings, Role, SizeEffect, SizedFigure, TrialRecord,
 };
 use experiment::{Experiment, Mode, TimeFigure};
 use std::cmp::Ordering;
@@ -205,9 +205,9 @@ impl Group<'_> {
         let cpu = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
         let of_fleet = |figure: FleetFigure| {
             let usable = usable(&trials, figure.figure());
-            let read = |trial: &TrialRecord| figure.of(trial.fleet()?);
+            let read = |trial: &TrialRecord| fleet::value(figure, trial.fleet()?);
             let resolution = |greatest| if figure.is_time() { resolution_us(greatest) * 2.0 } else { 0.0 };
-            self.effect(&self.points(&usable, read), figure.sized(), resolution)
+            self.effect(&self.points(&usable, read), SizedFigure::Fleet(figure), resolution)
         };
         let of_requests = [
             time(SizedFigure::ResponseTimeP50Us, TimeFigure::P50),

@@ -2,12 +2,12 @@
 
 use super::estimates::{estimate, percentiles_alone};
 use super::tables::Tables;
-use crate::fleet::{self, FleetFigure, of_kind};
+use crate::fleet::{self, of_kind};
 use crate::trials::usable;
 use experiment::schema::{
-    CellKey, ComponentUsage, Estimate, Figure, FleetChangeSummary, FleetComponent, FleetOutageSummary,
-    FleetPushSummary, FleetPushes, FleetResult, FleetSummary, FleetTimes, HistogramSummary, Role,
-    TrialRecord,
+    CellKey, ComponentUsage, Estimate, Figure, FleetChangeSummary, FleetComponent, FleetFigure,
+    FleetOutageSummary, FleetPushSummary, FleetPushes, FleetResult, FleetSummary, FleetTimes,
+    HistogramSummary, Role, TrialRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,12 +22,12 @@ pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<
         (fleet.proxies.wanted > 0).then(|| count / fleet.proxies.wanted as f64)
     };
     let mut convergence = of_trials.times(|fleet| Some(fleet.convergence_us.clone()));
-    convergence.p50 = table(FleetFigure::ConvergenceP50);
-    convergence.p90 = table(FleetFigure::ConvergenceP90);
-    convergence.p99 = table(FleetFigure::ConvergenceP99);
-    convergence.last = table(FleetFigure::ConvergenceLast);
+    convergence.p50 = table(FleetFigure::ConvergenceP50Us);
+    convergence.p90 = table(FleetFigure::ConvergenceP90Us);
+    convergence.p99 = table(FleetFigure::ConvergenceP99Us);
+    convergence.last = table(FleetFigure::ConvergenceLastUs);
     let mut first_configuration = of_trials.times(|fleet| Some(fleet.first_configuration_us.clone()));
-    first_configuration.last = table(FleetFigure::FirstConfigurationLast);
+    first_configuration.last = table(FleetFigure::FirstConfigurationLastUs);
     Some(FleetSummary {
         proxies,
         converged: value(Figure::P50, &|fleet| Some(fleet.proxies.converged as f64)),
@@ -53,7 +53,7 @@ pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<
                 sums
             },
         ),
-        istiod_cpu_s: table(FleetFigure::IstiodCpu),
+        istiod_cpu_s: table(FleetFigure::IstiodCpuS),
         istiod_cpu_cores: value(Figure::Cpu, &|fleet| {
             let cpu_s = fleet.of_istiods(|istiod| istiod.cpu_s)?;
             (fleet.duration_s > 0.0).then(|| cpu_s / fleet.duration_s)
@@ -62,7 +62,7 @@ pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<
             fleet.of_istiods(|istiod| istiod.cpu_connecting_s)
         }),
         istiod_cpu_changing_s: value(Figure::Cpu, &|fleet| fleet.of_istiods(|istiod| istiod.cpu_changing_s)),
-        istiod_memory_bytes: table(FleetFigure::IstiodMemory),
+        istiod_memory_bytes: table(FleetFigure::IstiodMemoryBytes),
         api_cpu_s: value(Figure::Cpu, &|fleet| fleet.of_api(|one| one.cpu_s)),
         components: of_trials.components(),
         istiod_chain_ms: of_trials.chain(),

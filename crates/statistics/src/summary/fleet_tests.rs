@@ -129,10 +129,10 @@ fn a_factor_has_effects_on_convergence_and_control_plane() {
         let mut effects = summary.factor_effects.iter();
         effects.find(|effect| effect.figure == figure).unwrap_or_else(|| panic!("{figure:?}"))
     };
-    let memory = effect(SizedFigure::IstiodMemoryBytes);
+    let memory = effect(SizedFigure::Fleet(FleetFigure::IstiodMemoryBytes));
     assert!((memory.per_unit.estimate - 1_000_000.0).abs() < 1.0, "{memory:?}");
     assert_eq!(memory.verdict, Some(FindingVerdict::Shown));
-    let last = effect(SizedFigure::ConvergenceLastUs);
+    let last = effect(SizedFigure::Fleet(FleetFigure::ConvergenceLastUs));
     assert!((last.per_unit.estimate - 200.0).abs() < 5.0, "200 ms per 1000 proxies: {last:?}");
     let of_factor = summary.findings.iter().filter(|finding| finding.kind == FindingKind::FactorEffect);
     let figures: Vec<&str> = of_factor.filter_map(|finding| finding.figure.as_deref()).collect();

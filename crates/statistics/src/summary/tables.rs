@@ -3,16 +3,16 @@
 use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored};
 use super::totals::Sum;
 use crate::figure_table::{Difference, FigureTable};
-use crate::fleet::FleetFigure;
+use crate::fleet;
 use crate::noise::{Place, Values};
 use crate::trials::{TrialsByCell, usable};
 use experiment::TimeFigure;
 use experiment::plan::PlannedCell;
 use experiment::schema::{
-    CellKey, ComparedFigure, Conditions, Estimate, Figure, HistogramSummary, LoadResult, Percentiles, Role,
-    TrialRecord,
+    CellKey, ComparedFigure, Conditions, Estimate, Figure, FleetFigure, HistogramSummary, LoadResult,
+    Percentiles, Role, TrialRecord,
 };
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Tables of a run.
 pub(super) struct Tables<'a> {
@@ -29,8 +29,8 @@ pub(super) struct Tables<'a> {
     cpu: [(Role, FigureTable, FigureTable); SUMMED_ROLES.len()],
     /// Of all proxies.
     memory: FigureTable,
-    /// By [`FleetFigure::ALL`]; empty where no driver is a fleet.
-    fleet: Vec<FigureTable>,
+    /// Empty where no driver is a fleet.
+    fleet: BTreeMap<FleetFigure, FigureTable>,
 }
 
 /// Roles whose components are summed.
@@ -60,7 +60,7 @@ impl<'a> Tables<'a> {
             throughput: FigureTable::default(),
             cpu: SUMMED_ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
             memory: FigureTable::default(),
-            fleet: Vec::new(),
+            fleet: BTreeMap::new(),
         };
         tables.response = TimeFigure::ALL.into_iter().map(|figure| tables.times(RESPONSE, figure)).collect();
         tables.service = TimeFigure::ALL.into_iter().map(|figure| tables.times(SERVICE, figure)).collect();
@@ -73,7 +73,7 @@ impl<'a> Tables<'a> {
         });
         tables.memory = tables.table(Figure::Memory, |trial| Sum::of(Role::Proxy, trial)?.memory_bytes);
         if trials.all().iter().any(|trial| trial.fleet().is_some()) {
-            tables.fleet = FleetFigure::ALL.into_iter().map(|figure| tables.fleet_table(figure)).collect();
+            tables.fleet = FleetFigure::ALL.map(|figure| (figure, tables.fleet_table(figure))).into();
         }
         tables
     }
@@ -101,8 +101,8 @@ impl<'a> Tables<'a> {
     fn fleet_table(&self, figure: FleetFigure) -> FigureTable {
         let values = |cell: &CellKey<'_>| -> Values {
             let trials = usable(self.trials.of(*cell), figure.figure()).into_iter();
-            let measured = trials.filter(|trial| figure.was_measured(trial));
-            let value = |trial: &TrialRecord| Some((trial.repeat, figure.of(trial.fleet()?)?));
+            let measured = trials.filter(|trial| fleet::was_measured(figure, trial));
+            let value = |trial: &TrialRecord| Some((trial.repeat, fleet::value(figure, trial.fleet()?)?));
             measured.map(value).collect::<Option<Values>>().unwrap_or_default()
         };
         FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
@@ -110,7 +110,7 @@ impl<'a> Tables<'a> {
 
     /// A figure of the fleet of a cell.
     pub(super) fn of_fleet(&self, figure: FleetFigure, cell: CellKey<'_>) -> Option<Estimate> {
-        let table = self.fleet.get(FleetFigure::ALL.iter().position(|known| *known == figure)?)?;
+        let table = self.fleet.get(&figure)?;
         let position = self.position(cell)?;
         table.mean(position, resolution(figure, table.values(position).values())).map(not_below_zero)
     }
@@ -238,8 +238,8 @@ impl<'a> Tables<'a> {
     }
 
     fn of_fleets(&self, figure: ComparedFigure) -> Option<(FleetFigure, &FigureTable)> {
-        let position = FleetFigure::ALL.iter().position(|known| known.compared() == figure)?;
-        Some((FleetFigure::ALL[position], self.fleet.get(position)?))
+        let ComparedFigure::Fleet(figure) = figure else { return None };
+        Some((figure, self.fleet.get(&figure)?))
     }
 }
 

@@ -6,7 +6,9 @@
 use crate::family::{Test, shown};
 use crate::figure_table::Difference;
 use crate::findings::graph::Greatest;
-use experiment::schema::{ComparedFigure, FactorDifference, FactorEffect, FindingVerdict, ModeComparison};
+use experiment::schema::{
+    ComparedFigure, FactorDifference, FactorEffect, FindingVerdict, FleetFigure, ModeComparison,
+};
 
 /// A difference that a run tests, by its place among the comparisons, the effects of factors, or the greatest of several.
 #[derive(Clone, Copy, Debug)]
@@ -31,20 +33,24 @@ impl Statement {
             Self::Throughput(_) => 0.7,
             Self::P99(_) => 0.08,
             Self::P90(_) | Self::ProxyCpu(_) | Self::Effect(_) | Self::Greatest(_) => 0.04,
-            Self::Values(figure, _) => match figure {
-                ComparedFigure::ResponseTimeP50Us | ComparedFigure::ConvergenceP99Us => 0.8,
-                ComparedFigure::RateCompleted => 0.7,
-                ComparedFigure::ResponseTimeP99Us | ComparedFigure::ConvergenceLastUs => 0.08,
-                ComparedFigure::ResponseTimeP90Us
-                | ComparedFigure::ProxiesCpuCoresPer1000Rps
-                | ComparedFigure::ProxiesMemoryBytes
-                | ComparedFigure::ConvergenceP50Us
-                | ComparedFigure::ConvergenceP90Us
-                | ComparedFigure::FirstConfigurationLastUs
-                | ComparedFigure::IstiodCpuS
-                | ComparedFigure::IstiodMemoryBytes
-                | ComparedFigure::BytesPerProxy => 0.04,
-            },
+            Self::Values(figure, _) => {
+                match figure {
+                    ComparedFigure::ResponseTimeP50Us
+                    | ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us) => 0.8,
+                    ComparedFigure::RateCompleted => 0.7,
+                    ComparedFigure::ResponseTimeP99Us
+                    | ComparedFigure::Fleet(FleetFigure::ConvergenceLastUs) => 0.08,
+                    ComparedFigure::ResponseTimeP90Us
+                    | ComparedFigure::ProxiesCpuCoresPer1000Rps
+                    | ComparedFigure::ProxiesMemoryBytes
+                    | ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us)
+                    | ComparedFigure::Fleet(FleetFigure::ConvergenceP90Us)
+                    | ComparedFigure::Fleet(FleetFigure::FirstConfigurationLastUs)
+                    | ComparedFigure::Fleet(FleetFigure::IstiodCpuS)
+                    | ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes)
+                    | ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => 0.04,
+                }
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use crate::format::{Interval, SizeUnit, TimeUnit};
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::table::Difference;
-use experiment::schema::{ComparedFigure, Conditions, Estimate, FactorDifference};
+use experiment::schema::{ComparedFigure, Conditions, Estimate, FactorDifference, FleetFigure};
 use serde::Serialize;
 
 /// Each factor by itself.
@@ -42,10 +42,14 @@ const CHARTS: [(ComparedFigure, &str, &str); 8] = [
     (ComparedFigure::ResponseTimeP99Us, "Added to the 99th percentile", "p99"),
     (ComparedFigure::RateCompleted, "Throughput", "throughput"),
     (ComparedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request", "cpu"),
-    (ComparedFigure::ConvergenceP99Us, "Added to the 99th percentile of convergence", "convergence"),
-    (ComparedFigure::IstiodCpuS, "CPU time of istiod", "istiod-cpu"),
-    (ComparedFigure::IstiodMemoryBytes, "Memory of istiod", "istiod-memory"),
-    (ComparedFigure::BytesPerProxy, "Bytes per proxy", "bytes"),
+    (
+        ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us),
+        "Added to the 99th percentile of convergence",
+        "convergence",
+    ),
+    (ComparedFigure::Fleet(FleetFigure::IstiodCpuS), "CPU time of istiod", "istiod-cpu"),
+    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes), "Memory of istiod", "istiod-memory"),
+    (ComparedFigure::Fleet(FleetFigure::BytesPerProxy), "Bytes per proxy", "bytes"),
 ];
 
 /// Columns of the table.
@@ -60,14 +64,14 @@ const OF_REQUESTS: [(ComparedFigure, &str); 6] = [
 
 /// The same of fleets.
 const OF_FLEETS: [(ComparedFigure, &str); 8] = [
-    (ComparedFigure::ConvergenceP50Us, "p50"),
-    (ComparedFigure::ConvergenceP90Us, "p90"),
-    (ComparedFigure::ConvergenceP99Us, "p99"),
-    (ComparedFigure::ConvergenceLastUs, "Last"),
-    (ComparedFigure::FirstConfigurationLastUs, "First configuration, last"),
-    (ComparedFigure::IstiodCpuS, "CPU time of istiod"),
-    (ComparedFigure::IstiodMemoryBytes, "Memory of istiod"),
-    (ComparedFigure::BytesPerProxy, "Bytes per proxy"),
+    (ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us), "p50"),
+    (ComparedFigure::Fleet(FleetFigure::ConvergenceP90Us), "p90"),
+    (ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us), "p99"),
+    (ComparedFigure::Fleet(FleetFigure::ConvergenceLastUs), "Last"),
+    (ComparedFigure::Fleet(FleetFigure::FirstConfigurationLastUs), "First configuration, last"),
+    (ComparedFigure::Fleet(FleetFigure::IstiodCpuS), "CPU time of istiod"),
+    (ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes), "Memory of istiod"),
+    (ComparedFigure::Fleet(FleetFigure::BytesPerProxy), "Bytes per proxy"),
 ];
 
 /// Absent where no factor has words for values.
