@@ -82,6 +82,7 @@ need_for_test() {
   need_command wrk wrk 'loads the service and nginx in turn'
   need_command h2load nghttp2-client 'loads nginx over HTTP/2 in turn with meshmeter load'
   need_command prometheus prometheus 'receives the metrics that are sent live'
+  need_command docker-registry docker-registry 'holds images that the tests pull files out of'
   need_command bash bash 'continuous integration, and a test of the command line'
   need_command openssl openssl 'judges the certificates of a run'
   need_command taskset util-linux 'gives server and client a core each'

@@ -1,0 +1,175 @@
+//! A blob as a stream: continued where a connection breaks, and checked against its digest at the end.
+
+use std::io::{self, Read};
+
+use bytes::{Buf, Bytes};
+use http::{Method, StatusCode, header};
+use reqwest::Response;
+
+use crate::ImageError;
+use crate::digest::Hasher;
+use crate::manifest::Descriptor;
+use crate::session::Session;
+
+/// Connections in a row that brought nothing.
+const MAX_FRUITLESS: u32 = 3;
+const MAX_CONNECTIONS: u32 = 20;
+
+pub(crate) struct BlobReader<'s, 'a> {
+    session: &'s Session<'a>,
+    descriptor: &'s Descriptor,
+    /// For the reader of errors: layer, configuration.
+    what: &'static str,
+    response: Option<Response>,
+    chunk: Bytes,
+    received_bytes: u64,
+    /// Bytes to come that have come already, from a server that knows no ranges.
+    repeated_bytes: u64,
+    hasher: Hasher,
+    fruitless: u32,
+    connections: u32,
+}
+
+impl<'s, 'a> BlobReader<'s, 'a> {
+    pub(crate) fn new(
+        session: &'s Session<'a>,
+        descriptor: &'s Descriptor,
+        what: &'static str,
+        max_bytes: u64,
+    ) -> Result<Self, ImageError> {
+        if descriptor.size > max_bytes {
+            let (digest, size) = (&descriptor.digest, descriptor.size);
+            return Err(session
+                .invalid(format!("{what} {digest} has {size} bytes, more than the {max_bytes} allowed")));
+        }
+        Ok(Self {
+            session,
+            descriptor,
+            what,
+            response: None,
+            chunk: Bytes::new(),
+            received_bytes: 0,
+            repeated_bytes: 0,
+            hasher: descriptor.digest.hasher(),
+            fruitless: 0,
+            connections: 0,
+        })
+    }
+
+    /// Reads what is left, and compares the digest.
+    pub(crate) fn finish(mut self) -> Result<(), ImageError> {
+        while self.fetch()? {}
+        let found = self.hasher.finish();
+        if found != self.descriptor.digest {
+            let reason = format!("{} {} came with other content, {found}", self.what, self.descriptor.digest);
+            return Err(self.session.wrong_digest(reason));
+        }
+        Ok(())
+    }
+
+    /// Fetches the next chunk; `false` at the end.
+    fn fetch(&mut self) -> Result<bool, ImageError> {
+        while self.received_bytes < self.descriptor.size {
+            let mut response = match self.response.take() {
+                Some(response) => response,
+                None => self.connect()?,
+            };
+            match self.session.next_chunk(&mut response)? {
+                Ok(Some(chunk)) => {
+                    self.response = Some(response);
+                    if self.take(chunk)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(None) => self.note_break(None)?,
+                Err(reason) => self.note_break(Some(reason))?,
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes a chunk in; `false` if all of it was known.
+    fn take(&mut self, mut chunk: Bytes) -> Result<bool, ImageError> {
+        let known = self.repeated_bytes.min(chunk.len() as u64);
+        self.repeated_bytes -= known;
+        chunk.advance(known as usize);
+        if chunk.is_empty() {
+            return Ok(false);
+        }
+        let length = chunk.len() as u64;
+        if length > self.descriptor.size - self.received_bytes {
+            return Err(self.session.wrong_digest(format!(
+                "{} {} is longer than its {} bytes",
+                self.what, self.descriptor.digest, self.descriptor.size
+            )));
+        }
+        self.hasher.update(&chunk);
+        self.received_bytes += length;
+        self.session.received(length);
+        self.fruitless = 0;
+        self.chunk = chunk;
+        Ok(true)
+    }
+
+    /// Asks for what is missing.
+    fn connect(&mut self) -> Result<Response, ImageError> {
+        self.connections += 1;
+        let path = format!("{}/blobs/{}", self.session.image.repository(), self.descriptor.digest);
+        let response = self.session.request(&Method::GET, &path, "*/*", self.received_bytes)?;
+        let status = response.status();
+        if status == StatusCode::RANGE_NOT_SATISFIABLE {
+            return Err(self.truncated());
+        }
+        if status == StatusCode::PARTIAL_CONTENT {
+            let range = response.headers().get(header::CONTENT_RANGE).and_then(|range| range.to_str().ok());
+            let expected = format!("bytes {}-", self.received_bytes);
+            if self.received_bytes == 0 || !range.is_some_and(|range| range.starts_with(&expected)) {
+                return Err(self
+                    .session
+                    .invalid("it sends another part of a layer than it was asked for".to_owned()));
+            }
+            self.repeated_bytes = 0;
+        } else {
+            self.repeated_bytes = self.received_bytes;
+            if let Some(length) = response.content_length().filter(|length| *length != self.descriptor.size) {
+                return Err(self.session.wrong_digest(format!(
+                    "{} {} comes with {length} bytes, not with its {}",
+                    self.what, self.descriptor.digest, self.descriptor.size
+                )));
+            }
+        }
+        Ok(response)
+    }
+
+    /// A connection ended before the blob did: `None` in good order.
+    fn note_break(&mut self, reason: Option<String>) -> Result<(), ImageError> {
+        self.fruitless += 1;
+        if self.fruitless >= MAX_FRUITLESS || self.connections >= MAX_CONNECTIONS {
+            let Some(reason) = reason else { return Err(self.truncated()) };
+            let (came, size) = (self.received_bytes, self.descriptor.size);
+            let broke =
+                format!("the connection broke {} times, last after {came} of {size} bytes", self.connections);
+            return Err(self.session.unreachable(format!("{broke}: {reason}")));
+        }
+        self.session.pause(self.session.backoff(self.fruitless - 1))
+    }
+
+    fn truncated(&self) -> ImageError {
+        self.session.wrong_digest(format!(
+            "{} {} ends after {} of its {} bytes",
+            self.what, self.descriptor.digest, self.received_bytes, self.descriptor.size
+        ))
+    }
+}
+
+/// Errors are kept with the session.
+impl Read for BlobReader<'_, '_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.chunk.is_empty() && !self.fetch().map_err(|error| self.session.fail(error))? {
+            return Ok(0);
+        }
+        let count = buffer.len().min(self.chunk.len());
+        self.chunk.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}

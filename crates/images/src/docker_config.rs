@@ -1,0 +1,189 @@
+//! Docker's configuration file, as far as it has credentials.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::credentials::Credentials;
+
+/// Under which Docker keeps the credentials of Docker Hub.
+const DOCKER_HUB_SERVER: &str = "https://index.docker.io/v1/";
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct DockerConfig {
+    auths: HashMap<String, Auth>,
+    creds_store: Option<String>,
+    cred_helpers: HashMap<String, String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "lowercase", default)]
+struct Auth {
+    auth: Option<String>,
+    username: Option<String>,
+    password: Option<String>,
+    identitytoken: Option<String>,
+    registrytoken: Option<String>,
+}
+
+/// Where a registry's credentials are.
+pub(crate) enum Source {
+    Nothing,
+    Stored(Credentials),
+    /// With a program that is asked for `server`.
+    Helper {
+        program: String,
+        server: String,
+    },
+}
+
+impl DockerConfig {
+    /// Reads the file that was named, or the one that Docker would use; none is as good as an empty one unless it was named.
+    pub(crate) fn read(named: Option<&Path>) -> Result<Self, String> {
+        let Some(path) = named.map(Path::to_path_buf).or_else(default_path) else {
+            return Ok(Self::default());
+        };
+        let unreadable = |reason: String| format!("Docker's configuration {} {reason}", path.display());
+        let content = match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.len() > MAX_FILE_BYTES => {
+                return Err(unreadable("is too large".to_owned()));
+            }
+            Ok(_) => std::fs::read(&path),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+                return Ok(Self::default());
+            }
+            Err(error) => Err(error),
+        };
+        let content = content
+            .map_err(|error| unreadable(format!("cannot be read: {}", crate::error::root_cause(&error))))?;
+        // The parser's message may show a part of a secret.
+        serde_json::from_slice(&content)
+            .map_err(|error| unreadable(format!("is not valid at line {}", error.line())))
+    }
+
+    /// Where the credentials of `registry` are, in Docker's order.
+    pub(crate) fn source(&self, registry: &str) -> Source {
+        let server = if registry == "docker.io" { DOCKER_HUB_SERVER } else { registry };
+        let helper = |name: &str| Source::Helper {
+            program: format!("docker-credential-{name}"),
+            server: server.to_owned(),
+        };
+        let is_this = |key: &str| host_of(key) == host_of(server);
+        if let Some((_, name)) = self.cred_helpers.iter().find(|(key, name)| is_this(key) && is_helper(name))
+        {
+            return helper(name);
+        }
+        if let Some(name) = self.creds_store.as_deref().filter(|name| is_helper(name)) {
+            return helper(name);
+        }
+        let auth = self.auths.get(server).or_else(|| {
+            let mut others = self.auths.iter().filter(|(key, _)| is_this(key));
+            others.next().map(|(_, auth)| auth)
+        });
+        auth.and_then(Auth::credentials).map_or(Source::Nothing, Source::Stored)
+    }
+}
+
+impl Auth {
+    fn credentials(&self) -> Option<Credentials> {
+        let filled = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+        if let Some(token) = filled(&self.registrytoken) {
+            return Some(Credentials::AccessToken(token));
+        }
+        if let Some(token) = filled(&self.identitytoken) {
+            return Some(Credentials::IdentityToken(token));
+        }
+        if let Some(auth) = filled(&self.auth) {
+            let decoded = String::from_utf8(STANDARD.decode(auth.trim()).ok()?).ok()?;
+            let (user, password) = decoded.split_once(':')?;
+            let password = password.trim_end_matches('\0');
+            return Some(Credentials::Password { user: user.to_owned(), password: password.to_owned() });
+        }
+        let (user, password) = (filled(&self.username)?, filled(&self.password)?);
+        Some(Credentials::Password { user, password })
+    }
+}
+
+fn default_path() -> Option<PathBuf> {
+    let folder = std::env::var_os("DOCKER_CONFIG").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let folder = folder.or_else(|| std::env::home_dir().map(|home| home.join(".docker")))?;
+    Some(folder.join("config.json"))
+}
+
+/// Names are part of a program's name, and never lead to another folder.
+fn is_helper(name: &str) -> bool {
+    !name.is_empty()
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// Keys are hosts, or URLs as older versions wrote them.
+fn host_of(key: &str) -> &str {
+    let key = key.split_once("://").map_or(key, |(_, rest)| rest);
+    key.split('/').next().unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(config: &str, registry: &str) -> Option<Credentials> {
+        match serde_json::from_str::<DockerConfig>(config).unwrap().source(registry) {
+            Source::Stored(credentials) => Some(credentials),
+            Source::Nothing => None,
+            Source::Helper { .. } => panic!("no helper"),
+        }
+    }
+
+    fn password(user: &str, password: &str) -> Option<Credentials> {
+        Some(Credentials::Password { user: user.to_owned(), password: password.to_owned() })
+    }
+
+    #[test]
+    fn stored_credentials_are_found_by_the_registry_s_host() {
+        let config = r#"{"auths": {
+            "https://index.docker.io/v1/": {"auth": "dXNlcjpwYTpzcw=="},
+            "quay.io": {"identitytoken": "t"},
+            "https://old.example/v1/": {"username": "u", "password": "p"},
+            "localhost:5000": {"auth": ""}}, "HttpHeaders": {"a": "b"}}"#;
+        assert_eq!(stored(config, "docker.io"), password("user", "pa:ss"));
+        assert_eq!(stored(config, "quay.io"), Some(Credentials::IdentityToken("t".to_owned())));
+        assert_eq!(stored(config, "old.example"), password("u", "p"));
+        assert_eq!(stored(config, "localhost:5000"), None);
+        assert_eq!(stored(config, "localhost:5001"), None);
+    }
+
+    #[test]
+    fn helpers_come_before_what_is_stored() {
+        let config: DockerConfig = serde_json::from_str(
+            r#"{"auths": {"a.example": {"auth": "dTpw"}}, "credsStore": "store",
+                "credHelpers": {"b.example": "own", "c.example": "../../bin/sh"}}"#,
+        )
+        .unwrap();
+        let program = |registry: &str| match config.source(registry) {
+            Source::Helper { program, server } => Some((program, server)),
+            _ => None,
+        };
+        let expected =
+            |name: &str, server: &str| Some((format!("docker-credential-{name}"), server.to_owned()));
+        assert_eq!(program("a.example"), expected("store", "a.example"));
+        assert_eq!(program("b.example"), expected("own", "b.example"));
+        assert_eq!(program("c.example"), expected("store", "c.example"));
+        assert_eq!(program("docker.io"), expected("store", DOCKER_HUB_SERVER));
+    }
+
+    #[test]
+    fn errors_show_no_secrets() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.json");
+        let read = |path: &Path| DockerConfig::read(Some(path)).map(|_| ()).unwrap_err();
+        assert!(read(&path).contains("cannot be read"));
+        std::fs::write(&path, r#"{"auths": {"a": "c2VjcmV0"}}"#).unwrap();
+        let error = read(&path);
+        assert!(error.contains("not valid at line 1") && !error.contains("c2VjcmV0"), "{error}");
+    }
+}

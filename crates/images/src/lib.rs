@@ -1,0 +1,27 @@
+//! Single files out of container images and Helm charts, straight from a registry: the pull side of the OCI distribution
+//! protocol. Nothing is unpacked but the wanted files, and no image is kept.
+//!
+//! [`extract`] is the way in. Layers are streamed from the top down, so that whiteouts and replaced files count and base
+//! layers are rarely read; a file gets its name in the destination only once everything that was read has the digest that the
+//! manifest gives.
+
+mod access;
+mod blob;
+mod credentials;
+mod decompress;
+mod digest;
+mod docker_config;
+mod error;
+mod extract;
+mod layer;
+mod manifest;
+mod reference;
+mod session;
+mod spool;
+mod view;
+
+pub use access::{Access, Limits, Platform, Watch};
+pub use error::ImageError;
+pub use extract::{Extracted, ExtractedFile, Wanted, digest, extract};
+pub use layer::check_archive;
+pub use reference::{ImageReference, InvalidReference};

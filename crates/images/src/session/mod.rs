@@ -1,0 +1,504 @@
+//! Requests to one registry about one image: redirects, repeats, credentials, and an eye on the clock and the caller.
+
+mod authentication;
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use reqwest::{Response, Url};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use tokio::runtime::Runtime;
+
+use crate::error::{one_line, root_cause};
+use crate::{Access, ImageError, ImageReference, Limits, Watch};
+
+/// How often the caller is asked whether to go on.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_REDIRECTS: usize = 5;
+/// Repeats of a request that the registry could not answer.
+const MAX_RETRIES: u32 = 3;
+/// What is read of an error's text.
+const MAX_ERROR_BYTES: u64 = 64 << 10;
+const MAX_SHOWN_CHARS: usize = 200;
+
+pub(crate) struct Session<'a> {
+    pub(crate) image: &'a ImageReference,
+    access: &'a Access,
+    /// `None` only once dropped.
+    runtime: Option<Runtime>,
+    http: reqwest::Client,
+    base: RefCell<Url>,
+    authorization: RefCell<Option<HeaderValue>>,
+    /// Why there are no credentials, if that was a failure.
+    without_credentials: RefCell<Option<String>>,
+    watch: RefCell<&'a mut dyn Watch>,
+    looked_at: Cell<Option<Instant>>,
+    received_bytes: Cell<u64>,
+    expected_bytes: Cell<u64>,
+    /// What ended a layer's reading, which passes through readers that know errors of I/O only.
+    failure: RefCell<Option<ImageError>>,
+}
+
+/// Outcome of a request that came to nothing on the way.
+enum Sent {
+    Response(Response),
+    Broken { reason: String, is_worth_repeating: bool },
+}
+
+/// A manifest or another document that is read whole.
+pub(crate) struct Document {
+    pub(crate) body: Vec<u8>,
+    pub(crate) headers: HeaderMap,
+}
+
+impl<'a> Session<'a> {
+    pub(crate) fn new(
+        image: &'a ImageReference,
+        access: &'a Access,
+        watch: &'a mut dyn Watch,
+    ) -> Result<Self, ImageError> {
+        let invalid = |reason: String| ImageError::InvalidRequest { image: image.to_string(), reason };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| invalid(format!("no thread or event queue for it: {error}")))?;
+        let http = http_client(image, access).map_err(invalid)?;
+        let scheme = if access.plain_http { "http" } else { "https" };
+        let base = format!("{scheme}://{}/v2/", image.host()).parse();
+        let base = base.map_err(|_| invalid("its registry is not a host".to_owned()))?;
+        Ok(Self {
+            image,
+            access,
+            runtime: Some(runtime),
+            http,
+            base: RefCell::new(base),
+            authorization: RefCell::new(None),
+            without_credentials: RefCell::new(None),
+            watch: RefCell::new(watch),
+            looked_at: Cell::new(None),
+            received_bytes: Cell::new(0),
+            expected_bytes: Cell::new(0),
+            failure: RefCell::new(None),
+        })
+    }
+
+    pub(crate) fn limits(&self) -> &'a Limits {
+        &self.access.limits
+    }
+
+    /// Sends a request about this image's repository, and again where that can help. The response has succeeded, or is 416
+    /// where a range was asked for.
+    pub(crate) fn request(
+        &self,
+        method: &Method,
+        path: &str,
+        accept: &str,
+        from: u64,
+    ) -> Result<Response, ImageError> {
+        let mut retries = 0;
+        let mut is_authenticated = false;
+        loop {
+            match self.follow(method, path, accept, from)? {
+                Sent::Broken { reason, is_worth_repeating } => {
+                    if !is_worth_repeating || retries == MAX_RETRIES {
+                        return Err(self.unreachable(reason));
+                    }
+                    self.pause(self.backoff(retries))?;
+                }
+                Sent::Response(response) => {
+                    let status = response.status();
+                    let is_unsatisfiable = status == StatusCode::RANGE_NOT_SATISFIABLE && from > 0;
+                    if matches!(status, StatusCode::OK | StatusCode::PARTIAL_CONTENT) || is_unsatisfiable {
+                        return Ok(response);
+                    }
+                    if status == StatusCode::UNAUTHORIZED && !is_authenticated && self.is_own(response.url())
+                    {
+                        is_authenticated = true;
+                        self.authenticate(response.headers())?;
+                        continue;
+                    }
+                    if !self.waited_to_repeat(&response, retries)? {
+                        return Err(self.describe_failure(response));
+                    }
+                }
+            }
+            retries += 1;
+        }
+    }
+
+    /// Reads a document of the repository whole.
+    pub(crate) fn document(&self, path: &str, accept: &str, what: &str) -> Result<Document, ImageError> {
+        let mut retries = 0;
+        loop {
+            let response = self.request(&Method::GET, path, accept, 0)?;
+            let headers = response.headers().clone();
+            match self.read_body(response, self.limits().manifest_bytes, what)? {
+                Ok(body) => return Ok(Document { body, headers }),
+                Err(reason) if retries == MAX_RETRIES => return Err(self.unreachable(reason)),
+                Err(_) => self.pause(self.backoff(retries))?,
+            }
+            retries += 1;
+        }
+    }
+
+    /// The next piece of a body; `Err` in the inner result if the connection broke.
+    pub(crate) fn next_chunk(
+        &self,
+        response: &mut Response,
+    ) -> Result<Result<Option<Bytes>, String>, ImageError> {
+        let timeout = self.limits().idle_timeout;
+        Ok(match self.wait(timeout, response.chunk())? {
+            None => Err(format!("no byte for {}", shown(timeout))),
+            Some(Err(error)) => Err(root_cause(&error)),
+            Some(Ok(chunk)) => Ok(chunk),
+        })
+    }
+
+    pub(crate) fn pause(&self, time: Duration) -> Result<(), ImageError> {
+        self.wait(time, std::future::pending::<()>()).map(|_| ())
+    }
+
+    pub(crate) fn backoff(&self, retries: u32) -> Duration {
+        self.limits().retry_pause * 2_u32.pow(retries.min(6))
+    }
+
+    /// Fails once the caller has had enough. Cheap enough for every read.
+    pub(crate) fn look(&self) -> Result<(), ImageError> {
+        if self.looked_at.get().is_some_and(|at| at.elapsed() < POLL_INTERVAL) {
+            return Ok(());
+        }
+        self.looked_at.set(Some(Instant::now()));
+        if self.watch.borrow_mut().interrupted() {
+            return Err(ImageError::Interrupted { image: self.image.to_string() });
+        }
+        Ok(())
+    }
+
+    /// A layer of this size is needed.
+    pub(crate) fn expect(&self, bytes: u64) {
+        self.expected_bytes.set(self.expected_bytes.get().saturating_add(bytes));
+        self.received(0);
+    }
+
+    pub(crate) fn received(&self, bytes: u64) {
+        self.received_bytes.set(self.received_bytes.get() + bytes);
+        self.watch.borrow_mut().progress(self.received_bytes.get(), self.expected_bytes.get());
+    }
+
+    /// Keeps the error until whoever reads through other readers takes it.
+    pub(crate) fn fail(&self, error: ImageError) -> std::io::Error {
+        *self.failure.borrow_mut() = Some(error);
+        std::io::Error::other("see the session's failure")
+    }
+
+    pub(crate) fn take_failure(&self) -> Option<ImageError> {
+        self.failure.borrow_mut().take()
+    }
+
+    pub(crate) fn unreachable(&self, reason: String) -> ImageError {
+        ImageError::Unreachable { image: self.image.to_string(), registry: self.registry(), reason }
+    }
+
+    pub(crate) fn invalid(&self, reason: String) -> ImageError {
+        ImageError::InvalidResponse { image: self.image.to_string(), registry: self.registry(), reason }
+    }
+
+    pub(crate) fn wrong_digest(&self, reason: String) -> ImageError {
+        ImageError::WrongDigest { image: self.image.to_string(), reason }
+    }
+
+    pub(crate) fn hostile(&self, reason: String) -> ImageError {
+        ImageError::HostileLayer { image: self.image.to_string(), reason }
+    }
+
+    fn refused(&self, reason: String) -> ImageError {
+        let reason = match &*self.without_credentials.borrow() {
+            Some(failure) => format!("{reason} ({failure})"),
+            None => reason,
+        };
+        ImageError::Refused { image: self.image.to_string(), registry: self.registry(), reason }
+    }
+
+    fn registry(&self) -> String {
+        self.image.registry().to_owned()
+    }
+
+    /// Runs `future`, with the caller asked all the while; `None` after `timeout`.
+    fn wait<T>(&self, timeout: Duration, future: impl Future<Output = T>) -> Result<Option<T>, ImageError> {
+        let runtime = self.runtime.as_ref().expect("the session is not dropped");
+        runtime.block_on(async {
+            let mut future = std::pin::pin!(future);
+            let deadline = Instant::now() + timeout;
+            loop {
+                self.look()?;
+                let now = Instant::now();
+                if now >= deadline {
+                    return Ok(None);
+                }
+                let slice = POLL_INTERVAL.min(deadline - now);
+                if let Ok(value) = tokio::time::timeout(slice, &mut future).await {
+                    return Ok(Some(value));
+                }
+            }
+        })
+    }
+
+    /// Sends a request, and after redirects again. Only the registry itself is shown credentials.
+    fn follow(&self, method: &Method, path: &str, accept: &str, from: u64) -> Result<Sent, ImageError> {
+        let base = self.base.borrow().clone();
+        let mut url = base.join(path).map_err(|_| self.invalid("it has a path that is none".to_owned()))?;
+        for _ in 0..=MAX_REDIRECTS {
+            let response = match self.send(method, &url, accept, from)? {
+                Sent::Response(response) => response,
+                Sent::Broken { .. } if url.scheme() != self.base.borrow().scheme() => {
+                    // The registry turned out to speak no TLS.
+                    return self.follow(method, path, accept, from);
+                }
+                broken @ Sent::Broken { .. } => return Ok(broken),
+            };
+            if !response.status().is_redirection() {
+                return Ok(Sent::Response(response));
+            }
+            let location =
+                response.headers().get(header::LOCATION).and_then(|location| location.to_str().ok());
+            let target = location.and_then(|location| url.join(location).ok());
+            let Some(target) = target else { return Err(self.invalid("it redirects to nowhere".to_owned())) };
+            if !self.may_ask(&target) {
+                let target = format!("{}://{}", target.scheme(), target.host_str().unwrap_or_default());
+                return Err(self
+                    .invalid(format!("it redirects to {}, which is not encrypted", one_line(&target, 100))));
+            }
+            url = target;
+        }
+        Err(self.invalid(format!("it redirects more than {MAX_REDIRECTS} times")))
+    }
+
+    fn send(&self, method: &Method, url: &Url, accept: &str, from: u64) -> Result<Sent, ImageError> {
+        let mut request = self.http.request(method.clone(), url.clone()).header(header::ACCEPT, accept);
+        if from > 0 {
+            request = request.header(header::RANGE, format!("bytes={from}-"));
+        }
+        if self.is_own(url)
+            && let Some(authorization) = &*self.authorization.borrow()
+        {
+            request = request.header(header::AUTHORIZATION, authorization.clone());
+        }
+        self.send_request(request, url)
+    }
+
+    fn send_request(&self, request: reqwest::RequestBuilder, url: &Url) -> Result<Sent, ImageError> {
+        let timeout = self.limits().idle_timeout;
+        Ok(match self.wait(timeout, request.send())? {
+            Some(Ok(response)) => Sent::Response(response),
+            Some(Err(error)) => {
+                if self.is_own(url) && self.speaks_no_tls(url, &error) {
+                    // Only a scheme is changed.
+                    let _ = self.base.borrow_mut().set_scheme("http");
+                }
+                let reason = match url.host_str() {
+                    Some(host) if !self.is_own(url) => format!("{host}: {}", root_cause(&error)),
+                    _ => root_cause(&error),
+                };
+                Sent::Broken { reason, is_worth_repeating: !error.is_connect() }
+            }
+            None => Sent::Broken {
+                reason: format!("no response within {}", shown(timeout)),
+                is_worth_repeating: false,
+            },
+        })
+    }
+
+    /// Whether a registry on this machine was addressed in TLS, and did not understand.
+    fn speaks_no_tls(&self, url: &Url, error: &reqwest::Error) -> bool {
+        if url.scheme() != "https" || !self.image.is_loopback() || !error.is_connect() {
+            return false;
+        }
+        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
+        while let Some(error) = source {
+            if let Some(io) = error.downcast_ref::<std::io::Error>() {
+                let tls = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+                if matches!(tls, Some(rustls::Error::InvalidMessage(_)))
+                    || matches!(
+                        io.kind(),
+                        std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset
+                    )
+                {
+                    return true;
+                }
+            }
+            source = error.source();
+        }
+        false
+    }
+
+    /// Whether the registry's own server is addressed, in its own scheme.
+    fn is_own(&self, url: &Url) -> bool {
+        url.origin() == self.base.borrow().origin()
+    }
+
+    /// Whether a URL that the registry gave may be asked: with TLS, unless the registry itself does without.
+    fn may_ask(&self, url: &Url) -> bool {
+        match url.scheme() {
+            "https" => true,
+            "http" => self.base.borrow().scheme() == "http",
+            _ => false,
+        }
+    }
+
+    /// Waits where a repeat can help, as long as the server asks; `false` where it cannot.
+    fn waited_to_repeat(&self, response: &Response, retries: u32) -> Result<bool, ImageError> {
+        let status = response.status();
+        let is_temporary = status == StatusCode::TOO_MANY_REQUESTS
+            || status == StatusCode::REQUEST_TIMEOUT
+            || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED);
+        if !is_temporary || retries == MAX_RETRIES {
+            return Ok(false);
+        }
+        let pause = retry_after(response.headers()).unwrap_or_else(|| self.backoff(retries));
+        if pause > self.limits().max_retry_after {
+            return Ok(false);
+        }
+        self.pause(pause)?;
+        Ok(true)
+    }
+
+    /// The error that a response stands for.
+    fn describe_failure(&self, response: Response) -> ImageError {
+        let status = response.status();
+        let retry_after = retry_after(response.headers());
+        let text = match self.read_body(response, MAX_ERROR_BYTES, "error") {
+            Err(interrupted @ ImageError::Interrupted { .. }) => return interrupted,
+            Ok(Ok(body)) => message_of(&body),
+            _ => String::new(),
+        };
+        let reason = if text.is_empty() { status.to_string() } else { format!("{status}: {text}") };
+        match status {
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.refused(reason),
+            StatusCode::NOT_FOUND => {
+                ImageError::NotFound { image: self.image.to_string(), registry: self.registry(), reason }
+            }
+            StatusCode::TOO_MANY_REQUESTS => ImageError::RateLimited {
+                image: self.image.to_string(),
+                registry: self.registry(),
+                reason: match retry_after {
+                    Some(pause) => format!("{reason} (again in {} s)", pause.as_secs()),
+                    None => reason,
+                },
+            },
+            status if status.is_server_error() => self.unreachable(format!("it responds {reason}")),
+            _ => self.invalid(reason),
+        }
+    }
+
+    /// Reads a body that is small or none; the inner error is that of a connection that broke.
+    fn read_body(
+        &self,
+        mut response: Response,
+        max_bytes: u64,
+        what: &str,
+    ) -> Result<Result<Vec<u8>, String>, ImageError> {
+        let started = Instant::now();
+        let mut body = Vec::new();
+        loop {
+            match self.next_chunk(&mut response)? {
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => return Ok(Ok(body)),
+                Err(reason) => return Ok(Err(reason)),
+            }
+            if body.len() as u64 > max_bytes {
+                return Err(self.invalid(format!("its {what} is larger than {} KiB", max_bytes >> 10)));
+            }
+            let timeout = self.limits().document_timeout;
+            if started.elapsed() > timeout {
+                return Err(self.unreachable(format!("its {what} did not come within {}", shown(timeout))));
+            }
+        }
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // A name that is being looked up would be waited for.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn shown(time: Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
+/// What the server says of its own error, if it says it in OCI's form or in short.
+fn message_of(body: &[u8]) -> String {
+    #[derive(serde::Deserialize)]
+    struct Envelope {
+        errors: Vec<Item>,
+    }
+    #[derive(serde::Deserialize)]
+    struct Item {
+        #[serde(default)]
+        code: String,
+        #[serde(default)]
+        message: String,
+    }
+    if let Ok(envelope) = serde_json::from_slice::<Envelope>(body) {
+        let item = envelope.errors.into_iter().next();
+        let message = item.map(|item| if item.message.is_empty() { item.code } else { item.message });
+        return one_line(&message.unwrap_or_default(), MAX_SHOWN_CHARS);
+    }
+    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_ERROR_BYTES as usize)]);
+    if text.contains('<') { String::new() } else { one_line(&text, MAX_SHOWN_CHARS) }
+}
+
+/// In seconds, which is the form that registries use.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds))
+}
+
+fn http_client(image: &ImageReference, access: &Access) -> Result<reqwest::Client, String> {
+    let mut builder = reqwest::Client::builder()
+        .tls_backend_preconfigured(tls_config(access)?)
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(access.limits.connect_timeout)
+        .user_agent(concat!("meshmeter/", env!("CARGO_PKG_VERSION")));
+    if image.is_loopback() {
+        builder = builder.no_proxy();
+    } else if let Some(proxy) = &access.proxy {
+        let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the proxy's URL is none".to_owned())?;
+        builder = builder.proxy(proxy);
+    }
+    builder.build().map_err(|error| root_cause(&error))
+}
+
+fn tls_config(access: &Access) -> Result<rustls::ClientConfig, String> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if let Some(path) = &access.roots {
+        let unusable =
+            |reason: String| format!("cannot use the certificates of {}: {reason}", path.display());
+        let certificates =
+            CertificateDer::pem_file_iter(path).map_err(|error| unusable(root_cause(&error)))?;
+        let mut count = 0;
+        for certificate in certificates {
+            let certificate = certificate.map_err(|error| unusable(root_cause(&error)))?;
+            roots.add(certificate).map_err(|error| unusable(root_cause(&error)))?;
+            count += 1;
+        }
+        if count == 0 {
+            return Err(unusable("it has none".to_owned()));
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Ok(rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("the provider has the default versions")
+        .with_root_certificates(roots)
+        .with_no_client_auth())
+}
