@@ -56,7 +56,21 @@ pub struct ModeParts {
     pub exit: Exit,
 }
 
+impl ModeParts {
+    /// Whether an Envoy runs: a sidecar, a waypoint or a gateway.
+    #[must_use]
+    pub fn has_envoy(self) -> bool {
+        !matches!(self.data_plane, DataPlane::None | DataPlane::Ztunnel) || self.entry != Entry::Direct
+    }
+}
+
 impl Mode {
+    /// Whether istiod configures Envoys in this mode; those of a fleet are simulated.
+    #[must_use]
+    pub fn configures_envoys(self) -> bool {
+        self == Self::ControlPlane || self.parts(MeshKind::Istio).has_envoy()
+    }
+
     /// The parts that this mode consists of under `mesh`.
     #[must_use]
     pub fn parts(self, mesh: MeshKind) -> ModeParts {
@@ -95,7 +109,10 @@ mod tests {
         );
         assert_eq!(Mode::Sidecar.parts(MeshKind::Envoy).data_plane, DataPlane::StaticEnvoy);
         for mode in Mode::ALL {
-            assert_eq!(mode.parts(MeshKind::Istio).exit != Exit::None, mode.is_egress(), "{mode}");
+            let parts = mode.parts(MeshKind::Istio);
+            assert_eq!(parts.exit != Exit::None, mode.is_egress(), "{mode}");
+            let without_envoy = [Mode::None, Mode::Ambient, Mode::ControlPlane];
+            assert_eq!(parts.has_envoy(), !without_envoy.contains(&mode), "{mode}");
         }
     }
 }

@@ -108,6 +108,13 @@ impl Environment for LocalLab {
         if has_services { self.filter_programs().map(drop) } else { Ok(()) }
     }
 
+    fn check_settings(&self, spec: &DeploymentSpec) -> Result<()> {
+        match spec.mesh {
+            MeshKind::Envoy => Ok(()),
+            MeshKind::Istio => self.programs_for(&spec.components)?.istio()?.proxies(spec).map(drop),
+        }
+    }
+
     fn deploy(&mut self, spec: &DeploymentSpec, label: &str) -> Result<Box<dyn Deployment + '_>> {
         Ok(Box::new(self.bring_up(spec, &self.log_dir(label))?))
     }

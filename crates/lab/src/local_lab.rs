@@ -152,7 +152,7 @@ impl LocalLab {
         spec: &DeploymentSpec,
         programs: &IstioPrograms,
     ) -> Result<Rc<ControlPlane>> {
-        let plan = ControlPlanePlan::new(spec, programs);
+        let plan = ControlPlanePlan::new(spec, programs)?;
         let mut control_plane = self.control_plane.borrow_mut();
         let reusable = |running: &&Rc<ControlPlane>| !plan.is_studied && *running.plan() == plan;
         if let Some(running) = control_plane.as_ref().filter(reusable) {

@@ -4,7 +4,6 @@ use crate::Result;
 use crate::components::{Component, Installed, Overrides, find};
 use crate::istio::{AmbientPrograms, IstioPrograms};
 use experiment::MeshKind;
-use experiment::dataplane::{DataPlane, Entry, ModeParts};
 use experiment::environment::{ComponentsSettings, DeploymentSpec};
 use experiment::schema::ComponentVersion;
 use std::cell::{OnceCell, RefCell};
@@ -59,9 +58,7 @@ impl ChosenPrograms {
 
     /// Those of a deployment.
     pub fn versions_of(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
-        let ModeParts { data_plane, entry, .. } = spec.parts();
-        let has_envoy = !matches!(data_plane, DataPlane::None | DataPlane::Ztunnel) || entry != Entry::Direct;
-        let envoy = self.envoy.get().filter(|_| has_envoy);
+        let envoy = self.envoy.get().filter(|_| spec.parts().has_envoy());
         let istio = match spec.mesh {
             MeshKind::Envoy => None,
             MeshKind::Istio => self.istio.get(),

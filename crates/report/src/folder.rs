@@ -292,6 +292,7 @@ mod tests {
             push: None,
             further_domain: None,
             versions: Vec::new(),
+            proxies: None,
             retake: None,
         }
     }

@@ -6,10 +6,12 @@ use experiment::published::{
     RelativeQuantity, TimeRange,
 };
 use experiment::schema::{
-    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, PublishedFigure, Role, Summary,
+    AddedLatency, Cell, ComponentSummary, Estimate, LoadPoint, ProxyBuild, ProxySetup, PublishedFigure, Role,
+    Summary,
 };
 use experiment::units::format_cores;
 use experiment::{Experiment, Mode, TimeFigure};
+use std::collections::BTreeSet;
 use std::ops::Deref;
 
 /// Every published figure of a mode that the run has or was to have, with what the run measured for it.
@@ -19,6 +21,7 @@ pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<Publish
         refused || experiment.modes.contains(&figure.mode)
     };
     let sources = experiment.published.iter();
+    let of_proxies = proxies(&summary.cells);
     sources
         .flat_map(|source| {
             source.figures.iter().filter(is_of_the_run).map(|figure| {
@@ -37,11 +40,35 @@ pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<Publish
                         .as_ref()
                         .and_then(|measured| Some(measured.mean / in_base_units(figure.value)?)),
                     measured: measured.map(|measured| measured.text),
-                    differs: source.differs.clone(),
+                    differs: with_further(&source.differs, of_proxies),
                 }
             })
         })
         .collect()
+}
+
+/// What the proxies of this run lack of those that all Istio's figures are of.
+fn proxies(cells: &[Cell]) -> Option<&'static str> {
+    let setups: BTreeSet<ProxySetup> = cells.iter().filter_map(|cell| cell.proxies).collect();
+    let count = |is: &dyn Fn(&ProxySetup) -> bool| setups.iter().filter(|setup| is(setup)).count();
+    let upstream = count(&|setup| setup.build == ProxyBuild::Upstream);
+    let without_telemetry = count(&|setup| !setup.telemetry);
+    match (upstream, without_telemetry, setups.len()) {
+        (_, 0, _) => None,
+        (0, off, all) if off == all => Some("here Istio's telemetry is off"),
+        (0, ..) => Some("here Istio's telemetry is off in some of the cells"),
+        (upstream, _, all) if upstream == all => {
+            Some("here upstream Envoy stands in for Istio's proxy, without its telemetry filters")
+        }
+        _ => Some(
+            "here upstream Envoy stands in for Istio's proxy in some of the cells, without its telemetry filters",
+        ),
+    }
+}
+
+fn with_further(differs: &str, further: Option<&str>) -> String {
+    let parts = [Some(differs), further].into_iter().flatten().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join("; ")
 }
 
 /// What a run has for a figure.
@@ -484,6 +511,33 @@ mod tests {
             "path": {"proven": true, "proxies": ["client-proxy"]},
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn what_the_proxies_lack_is_said_beside_what_differs_anyway() {
+        let of = |setups: [Option<(ProxyBuild, bool)>; 2]| {
+            let cells = setups.map(|setup| Cell {
+                proxies: setup.map(|(build, telemetry)| ProxySetup { build, telemetry }),
+                ..cell(&json!({}))
+            });
+            with_further("here: one machine", proxies(&cells))
+        };
+        let (upstream, on, off) =
+            ((ProxyBuild::Upstream, false), (ProxyBuild::Istio, true), (ProxyBuild::Istio, false));
+        let cases = [[None, None], [None, Some(on)], [None, Some(off)], [Some(on), Some(off)]];
+        assert_eq!(
+            cases.map(of),
+            [
+                "here: one machine",
+                "here: one machine",
+                "here: one machine; here Istio's telemetry is off",
+                "here: one machine; here Istio's telemetry is off in some of the cells",
+            ]
+        );
+        let stands_in = "here: one machine; here upstream Envoy stands in for Istio's proxy";
+        assert_eq!(of([None, Some(upstream)]), format!("{stands_in}, without its telemetry filters"));
+        assert!(of([Some(on), Some(upstream)]).starts_with(&format!("{stands_in} in some of the cells")));
+        assert_eq!(with_further("", Some("a")), "a");
     }
 
     #[test]

@@ -33,8 +33,8 @@ use components::components;
 use estimates::{commonest_kind, error_fraction};
 use experiment::plan::{PlannedCell, cells, most_retakes, topology_of};
 use experiment::schema::{
-    Cell, CellKey, CellPath, Conditions, Figure, HopProof, Host, LoadPoint, ModeComparison, SUMMARY_SCHEMA,
-    Summary, TrialOutcome, TrialRecord,
+    Cell, CellKey, CellPath, Conditions, Figure, HopProof, Host, LoadPoint, ModeComparison, ProxySetup,
+    SUMMARY_SCHEMA, Summary, TrialOutcome, TrialRecord,
 };
 use experiment::{Experiment, Mode};
 use std::collections::{BTreeMap, HashSet};
@@ -169,6 +169,7 @@ fn cell(
         edges: edges::edges(all),
         gateways: gateways::gateways(all),
         rates: gateways::rates(all),
+        proxies: proxies(all),
         fleet: fleet::fleet(key.key(), all, tables),
         components: components(all),
         totals: totals::totals(key.key(), tables),
@@ -187,6 +188,13 @@ fn events_beyond(trials: &TrialsByCell<'_>, cell: CellKey<'_>) -> BTreeMap<Strin
         Some((figure.name().to_owned(), (events + 1e-6) as u64))
     };
     [Figure::P99, Figure::P99_9, Figure::P99_99].into_iter().filter_map(of_figure).collect()
+}
+
+/// The proxies of these trials where all had the same; trials that never got so far have none.
+fn proxies(trials: &[&TrialRecord]) -> Option<ProxySetup> {
+    let mut known = trials.iter().filter_map(|trial| trial.proxies);
+    let first = known.next()?;
+    known.all(|other| other == first).then_some(first)
 }
 
 /// Requests of these trials without a response.

@@ -27,6 +27,7 @@ use crate::schema::holdings::ProxyHoldings;
 use crate::schema::host::{ComponentVersion, Host};
 use crate::schema::load::LoadResult;
 use crate::schema::path::PathProof;
+use crate::schema::proxy::ProxySetup;
 use crate::settings::components::ComponentsSettings;
 use crate::settings::ingress::Scenario;
 use std::collections::BTreeMap;
@@ -59,6 +60,14 @@ pub trait Environment {
     /// # Errors
     /// A program is absent.
     fn check_scenario(&self, _scenario: Scenario) -> Result<(), EnvironmentError> {
+        Ok(())
+    }
+
+    /// Checks what the settings of this deployment need beyond its mode and scenario.
+    ///
+    /// # Errors
+    /// A setting cannot be had with the components that are here.
+    fn check_settings(&self, _spec: &DeploymentSpec) -> Result<(), EnvironmentError> {
         Ok(())
     }
 
@@ -322,6 +331,8 @@ pub struct TrialEvidence {
     pub further_domain: Option<FurtherDomain>,
     /// Programs of the mesh that the deployment ran.
     pub versions: Vec<ComponentVersion>,
+    /// The proxies that a control plane configured; absent where there are none.
+    pub proxies: Option<ProxySetup>,
 }
 
 /// Requests that a workload served over a whole trial, warm-up included.

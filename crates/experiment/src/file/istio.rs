@@ -6,7 +6,7 @@ use super::section::{Field, Section};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use crate::settings::istio::{
     AuthorizationSettings, ExtraObjects, IngressApi, IngressSettings, IngressTls, IstiodSettings, LuaScript,
-    MeshSettings, Surroundings, ZtunnelPlacement,
+    MeshSettings, Surroundings, TelemetrySetting, ZtunnelPlacement,
 };
 use crate::units::{format_duration, parse_cores, parse_fraction, parse_size};
 use std::collections::HashMap;
@@ -17,6 +17,13 @@ use std::time::Duration;
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 pub(super) const SWITCH: [(&str, bool); 4] = [("true", true), ("false", false), ("on", true), ("off", false)];
+const TELEMETRY: [(&str, TelemetrySetting); 5] = [
+    ("auto", TelemetrySetting::Auto),
+    ("on", TelemetrySetting::On),
+    ("off", TelemetrySetting::Off),
+    ("true", TelemetrySetting::On),
+    ("false", TelemetrySetting::Off),
+];
 /// Envoy draws one of ten thousand.
 const SHARE_STEPS: f64 = 10_000.0;
 const MAX_RULES: usize = 10_000;
@@ -42,6 +49,9 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 /// Reads the section.
 pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshSettings> {
     Ok(MeshSettings {
+        telemetry: section
+            .field("telemetry")?
+            .map_or(Ok(TelemetrySetting::default()), |field| field.choice(&TELEMETRY))?,
         tracing_fraction: section.field("tracing")?.map(|field| traced_share(&field)).transpose()?,
         authorization: authorization(&section.section("authorization")?)?,
         lua: section.field("lua")?.map_or(Ok(None), |field| lua(&field))?,

@@ -25,6 +25,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
             mutual_tls(experiment, given)?;
             gateways(experiment, given)?;
             ztunnels(experiment, given)?;
+            telemetry(experiment, given)?;
             scope_and_surroundings(experiment, given)?;
             istiod(given)?;
             timeout(experiment, given)
@@ -167,6 +168,18 @@ fn ztunnels(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
             "`istio.ztunnel` says nothing here",
             "expected only where `ambient` or `ambient-waypoint` is among the `modes`",
         )),
+        _ => Ok(()),
+    }
+}
+
+fn telemetry(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
+    match given.istio.field("telemetry")? {
+        Some(field) if !experiment.modes.iter().any(|mode| mode.configures_envoys()) => {
+            Err(field.key_place.error(
+                "`istio.telemetry` says nothing here",
+                "expected with a mode that has sidecars, waypoints, gateways or a fleet: ztunnel has no such switch",
+            ))
+        }
         _ => Ok(()),
     }
 }

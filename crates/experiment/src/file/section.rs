@@ -94,6 +94,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 19]> = LazyLock::new(|| {
         (
             "istio",
             &[
+                "telemetry",
                 "tracing",
                 "authorization",
                 "lua",

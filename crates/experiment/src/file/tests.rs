@@ -7,7 +7,7 @@ use crate::environment::{AccessLog, MutualTls};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
 use crate::published::{ReferenceValue, Relation, RelativeQuantity};
-use crate::settings::istio::{IngressApi, IngressTls, LuaScript, ZtunnelPlacement};
+use crate::settings::istio::{IngressApi, IngressTls, LuaScript, TelemetrySetting, ZtunnelPlacement};
 use crate::{MeshKind, Mode};
 use proptest::prelude::*;
 use std::time::Duration;
@@ -38,6 +38,7 @@ mesh: istio
 modes: [none, sidecar, ambient-waypoint, ingress]
 load: {protocol: grpc, rate: 1000}
 istio:
+  telemetry: off
   tracing: 1%
   authorization: {paths: 10, identities: 5, jwt: on}
   lua: |
@@ -180,7 +181,8 @@ fn what_is_written_reads_back_to_the_same() {
 fn what_is_asked_of_a_control_plane_is_read_and_written_back_without_its_files() {
     let read = Experiment::parse_with(ISTIO, "istio", &[], &Folder).unwrap();
     let istio = &read.istio;
-    assert_eq!((istio.tracing_fraction, istio.retries), (Some(0.01), Some(3)));
+    assert_eq!((istio.telemetry, istio.tracing_fraction), (TelemetrySetting::Off, Some(0.01)));
+    assert_eq!(istio.retries, Some(3));
     assert_eq!(
         (istio.authorization.paths, istio.authorization.identities, istio.authorization.jwt),
         (10, 5, true)
@@ -266,6 +268,8 @@ fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
         with("istio", "none, ambient", &format!("{load}istio: {{sidecar-scope: true}}")),
         with("istio", "sidecar", &format!("{load}istio: {{dns-auto-allocate: on}}")),
         with("istio", "none, sidecar", &format!("{load}istio: {{ztunnel: shared}}")),
+        with("istio", "none, ambient", &format!("{load}istio: {{telemetry: [on, off]}}")),
+        with("istio", "sidecar", &format!("{load}istio: {{telemetry: maybe}}")),
         with("istio", "ingress, ambient-waypoint", &format!("{load}istio: {{http2-upgrade: on}}")),
         with("istio", "sidecar", "load: {rate: 1000, protocol: grpc}\nistio: {http2-upgrade: on}"),
         with("istio", "ambient", &format!("{load}istio: {{ztunnel: dedicated}}")),

@@ -13,7 +13,7 @@ use crate::settings::components::ComponentsSettings;
 use crate::settings::fleet::FleetSettings;
 use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::{
-    IngressApi, IngressTls, IstiodSettings, LuaScript, MeshSettings, ZtunnelPlacement,
+    IngressApi, IngressTls, IstiodSettings, LuaScript, MeshSettings, TelemetrySetting, ZtunnelPlacement,
 };
 use crate::settings::proxy::{AccessLog, MutualTls};
 use crate::topology::file::{Yaml, view};
@@ -223,6 +223,8 @@ struct ProxyView {
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct IstioView<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    telemetry: Option<TelemetrySetting>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tracing: Option<Fraction>,
     authorization: AuthorizationView,
@@ -555,6 +557,10 @@ fn istio(experiment: &Experiment) -> IstioView<'_> {
     let settings: &MeshSettings = &experiment.istio;
     let (authorization, surroundings) = (settings.authorization, settings.surroundings);
     IstioView {
+        telemetry: Some(settings.telemetry).filter(|telemetry| {
+            let is_configured = experiment.modes.iter().any(|mode| mode.configures_envoys());
+            is_configured && *telemetry != TelemetrySetting::Auto
+        }),
         tracing: settings.tracing_fraction.map(Fraction),
         authorization: AuthorizationView {
             paths: authorization.paths,

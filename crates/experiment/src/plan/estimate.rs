@@ -137,8 +137,10 @@ const OF_A_CHANGE: Duration = Duration::from_millis(500);
 impl PlannedTrial {
     /// Whether both trials can have the same control plane.
     fn has_control_plane_of(&self, other: &Self) -> bool {
-        let [one, other] = [self, other].map(|trial| &trial.spec.components);
-        (&one.istio, &one.istiod) == (&other.istio, &other.istiod)
+        let [one, other] = [self, other].map(|trial| &trial.spec);
+        let programs =
+            |spec: &DeploymentSpec| (spec.components.istio.clone(), spec.components.istiod.clone());
+        programs(one) == programs(other) && one.istio.telemetry == other.istio.telemetry
     }
 
     fn load_time(&self) -> Duration {

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(crate) fn change_cost(key: &str) -> u8 {
     match key {
         // Another control plane starts, with an empty mesh.
-        "components.istio" | "components.istiod" => MAX_CHANGE_COST,
+        "components.istio" | "components.istiod" | "istio.telemetry" => MAX_CHANGE_COST,
         // Objects are written and removed, which takes seconds.
         _ if key.starts_with("istio.surroundings.") => 2,
         _ if key.starts_with("topology.") => 1,

@@ -11,6 +11,7 @@ use super::fleet_summary::FleetSummary;
 use super::gateway::{CellRates, GatewaySummary};
 use super::load_point::LoadPoint;
 use super::path::CellPath;
+use super::proxy::ProxySetup;
 use super::reservation::ReservationSummary;
 use super::service::ServiceSummary;
 use crate::mode::Mode;
@@ -87,6 +88,10 @@ pub struct Cell {
     /// The load as generators, gateways and destinations each counted it, per second; absent in results of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<CellRates>,
+    /// The proxies that the control plane configured, in every trial; absent where it configured none, where trials differ, and
+    /// in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxies: Option<ProxySetup>,
     /// Figures of the fleet; absent where drivers send requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetSummary>,

@@ -34,6 +34,7 @@ pub(crate) mod machine;
 mod objective;
 pub(crate) mod path;
 mod pauses;
+pub(crate) mod proxy;
 mod published;
 mod reservation;
 mod scaling;
@@ -102,6 +103,7 @@ pub use path::{
     CellPath, EdgeProof, FilterProbe, FilterProof, PathProof, ProxyProof, ServiceProof, StreamProof,
 };
 pub use pauses::{CpuPauses, LongPauses, Pauses};
+pub use proxy::{ProxyBuild, ProxySetup};
 pub use published::PublishedFigure;
 pub use reservation::{GroupReservation, ReservationSummary, ResourceGroup};
 pub use scaling::{

@@ -12,6 +12,7 @@ use super::load::LoadResult;
 use super::load_point::LoadPoint;
 use super::machine::MachineUsage;
 use super::path::PathProof;
+use super::proxy::ProxySetup;
 use super::service::ServiceRecord;
 use super::verdict::Verdict;
 use crate::mode::Mode;
@@ -90,6 +91,9 @@ pub struct TrialRecord {
     /// How long one further domain took to be in force at the gateway; absent without domains under a control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub further_domain: Option<FurtherDomain>,
+    /// The proxies that the control plane configured; absent where it configured none, and in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxies: Option<ProxySetup>,
     /// Which take it is and why, where the machine disturbed an earlier one; absent on the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retake: Option<Retake>,

@@ -10,6 +10,8 @@ use std::time::Duration;
 /// The whole section `istio` of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeshSettings {
+    /// Istio's own telemetry in the proxies.
+    pub telemetry: TelemetrySetting,
     /// Share of requests that are traced, 0 to 1 in ten-thousandths; absent: no proxy sends spans at all.
     pub tracing_fraction: Option<f64>,
     /// Who may call the service.
@@ -41,6 +43,20 @@ pub struct MeshSettings {
     pub istiod: IstiodSettings,
     /// Objects that the experiment brings along.
     pub extra: Option<ExtraObjects>,
+}
+
+/// Metrics that proxies keep of every request and connection (`istio_stats`), with the exchange of peers' metadata that
+/// labels them. Upstream's build of Envoy lacks the filters.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TelemetrySetting {
+    /// As Istio installs it: on where the proxy has the filters.
+    #[default]
+    Auto,
+    /// On; unavailable with a proxy that lacks the filters.
+    On,
+    /// Off.
+    Off,
 }
 
 /// Who may call the service. What the generator sends is always allowed: the cost of rules is in checking them.

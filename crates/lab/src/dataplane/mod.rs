@@ -36,7 +36,9 @@ pub(crate) fn check(
         DataPlane::Sidecar => sidecar::check(lab, programs, mode),
         DataPlane::Ztunnel => ztunnel::check(programs, mode),
         DataPlane::ZtunnelWaypoint => {
-            ztunnel::check(programs, mode).and_then(|()| sidecar::check(lab, programs, mode))
+            ztunnel::check(programs, mode)?;
+            sidecar::check(lab, programs, mode)?;
+            programs.istio()?.check_waypoints()
         }
     }
 }

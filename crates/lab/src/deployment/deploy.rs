@@ -9,6 +9,7 @@ use crate::Result;
 use crate::local_lab::LocalLab;
 use crate::running::Proxy;
 use crate::{dataplane, entry, exit};
+use experiment::Mode;
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::ConfigurationPush;
@@ -102,6 +103,8 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     });
     let mut supporting = mesh.as_ref().map(|mesh| mesh.control_plane.supporting()).unwrap_or_default();
     supporting.extend(filters.iter().flat_map(|filters| filters.supporting.iter().cloned()));
+    let setup = mesh.as_ref().map(|mesh| mesh.control_plane.plan().proxies);
+    let setup = setup.filter(|_| spec.parts().has_envoy() || spec.mode == Mode::ControlPlane);
     let namespaces = mesh.map(|mesh| mesh.namespaces);
     Ok(LabDeployment::new(
         lab,
@@ -116,6 +119,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
             tracing,
             push,
             further_domain,
+            setup,
             filters,
             filtered_gateways,
             _directories,

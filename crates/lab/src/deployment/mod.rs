@@ -41,7 +41,7 @@ use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
 };
 use experiment::environment::{DeploymentSpec, ErrorContext as _, Snapshot};
-use experiment::schema::{ConfigurationPush, FleetAsk, Role};
+use experiment::schema::{ConfigurationPush, FleetAsk, ProxySetup, Role};
 use experiment::topology::Call;
 use jiff::Timestamp;
 use mesh::admin::Admin;
@@ -83,6 +83,8 @@ struct Parts {
     /// Time until the configuration had propagated; absent where proxies are not configured while they run.
     push: Option<ConfigurationPush>,
     further_domain: Option<FurtherDomain>,
+    /// The proxies that the control plane configured; absent where it configured none.
+    setup: Option<ProxySetup>,
     filters: Option<Filters>,
     filtered_gateways: Vec<FilteredGateway>,
     _directories: Vec<PrivateDir>,

@@ -169,6 +169,7 @@ impl LabDeployment<'_> {
             push: self.parts.push.clone(),
             further_domain,
             versions: self.versions(),
+            proxies: self.parts.setup,
         }
     }
 

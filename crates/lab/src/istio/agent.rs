@@ -15,7 +15,7 @@ use crate::redirect::PROXY_USER;
 use crate::running::{CounterSource, PodIdentity, Proxy};
 use experiment::Mode;
 use experiment::environment::ErrorContext;
-use experiment::schema::{ProxyConfiguration, ProxyHeap};
+use experiment::schema::{ProxyBuild, ProxyConfiguration, ProxyHeap};
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminError};
 use mesh::config_dump::DumpCopy;
@@ -164,11 +164,10 @@ impl AgentFactory<'_> {
         }
         let template = &self.programs.files.bootstrap_template;
         let template = fs::read_to_string(template).context(format!("read {}", template.display()))?;
-        // pilot-agent asks it of every waypoint, and only Istio's own build of Envoy has it.
-        let template = if self.programs.is_istios_envoy {
-            template
-        } else {
-            template.replace("if .metadata_discovery", "if false")
+        let template = match self.programs.proxy_build {
+            ProxyBuild::Istio => template,
+            // pilot-agent asks it of every waypoint, and only Istio's own build of Envoy has it.
+            ProxyBuild::Upstream => template.replace("if .metadata_discovery", "if false"),
         };
         let template =
             if spec.kind == ProxyKind::Sidecar { template } else { flushing_on_queries(&template) };

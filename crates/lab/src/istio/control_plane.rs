@@ -28,7 +28,7 @@ use crate::sandbox::port_forward::PortForward;
 use crate::wait::wait_for;
 use experiment::Mode;
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
-use experiment::schema::{Happening, Role};
+use experiment::schema::{Happening, ProxySetup, Role};
 use experiment::settings::istio::IstiodSettings;
 use mesh::admin::Admin;
 use mesh::admin::RESPONSE_TIMEOUT;
@@ -93,20 +93,21 @@ pub(crate) struct ControlPlanePlan {
     pub istiod: IstiodSettings,
     program: PathBuf,
     files: IstioFiles,
-    is_istios_envoy: bool,
     /// Each istiod has a pod of its own, and the control plane serves a single deployment, which begins with an empty mesh.
     pub is_studied: bool,
+    /// The proxies that istiod configures.
+    pub proxies: ProxySetup,
 }
 
 impl ControlPlanePlan {
-    pub fn new(spec: &DeploymentSpec, programs: &IstioPrograms) -> Self {
-        Self {
+    pub fn new(spec: &DeploymentSpec, programs: &IstioPrograms) -> Result<Self> {
+        Ok(Self {
             istiod: spec.istio.istiod,
             program: programs.istiod.path.clone(),
             files: programs.files.clone(),
-            is_istios_envoy: programs.is_istios_envoy,
             is_studied: spec.mode == Mode::ControlPlane,
-        }
+            proxies: programs.proxies(spec)?,
+        })
     }
 }
 
@@ -164,7 +165,7 @@ impl ControlPlane {
         // istiod keeps its authority there, and waits longer and longer where it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
         let places = (folder.path(), log_dir);
-        let starter = Starter::new(lab, programs, &credentials.kubeconfig, places, plan.istiod)?;
+        let starter = Starter::new(lab, &credentials.kubeconfig, places, &plan)?;
         let several = plan.istiod.replicas > 1 || !beside.is_empty();
         let program = &programs.istiod.path;
         let first = match plan.is_studied {

@@ -12,6 +12,7 @@ mod credentials;
 mod namespace;
 mod opened;
 mod programs;
+mod proxy_build;
 pub(crate) mod redirect;
 pub(crate) mod wasm_module;
 mod zds;

@@ -1,14 +1,20 @@
 //! The programs and files that a mesh of Istio's runs from.
 
+use super::proxy_build::proxy_build;
 use crate::Result;
-use crate::components::{Component, Installed, IstioFiles, Origin, Overrides, find, istio_files};
-use experiment::environment::ErrorContext;
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
+use crate::components::{Component, Installed, IstioFiles, Overrides, answer_within, find, istio_files};
+use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
+use experiment::schema::{ProxyBuild, ProxySetup};
+use experiment::settings::istio::TelemetrySetting;
+use mesh::istio::istiod::UPSTREAM_ENVOY;
+use std::process::Command;
+use std::time::Duration;
 
-/// What names a filter that Istio's build of Envoy has, and upstream's has not: part of the program's descriptors.
-const ISTIOS_OWN: &[u8] = b"io.istio.http.peer_metadata";
+/// istiod takes some 100 ms to print its version, more from a cold disk.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
+
+const ISTIOS_ENVOY: &str = "Istio's own proxy comes with `meshmeter lab install --istio VERSION` and serves with `--istio VERSION`; \
+                            `--envoy PATH` or MESHMETER_ENVOY names a build of it that you have";
 
 #[derive(Clone, Debug)]
 pub struct IstioPrograms {
@@ -17,8 +23,8 @@ pub struct IstioPrograms {
     pub istiod: Installed,
     pub pilot_agent: Installed,
     pub envoy: Installed,
-    /// Whether that Envoy has the filters that only Istio's own build has.
-    pub is_istios_envoy: bool,
+    /// Whose build that Envoy is. Sidecars, gateways and waypoints run the same.
+    pub proxy_build: ProxyBuild,
     /// The kinds of objects that Istio and the Gateway API add to the API, and the template of Envoy's bootstrap file.
     pub files: IstioFiles,
 }
@@ -46,9 +52,36 @@ impl IstioPrograms {
             istiod: find(Component::Istiod, overrides)?,
             pilot_agent: find(Component::PilotAgent, overrides)?,
             envoy: envoy.clone(),
-            is_istios_envoy: envoy.origin != Origin::Installed && is_istios_build(&envoy.path)?,
+            proxy_build: proxy_build(envoy)?,
             files: istio_files()?,
         })
+    }
+
+    /// What istiod is told of the proxies of a deployment. Where no Envoy runs, simulated proxies take what Istio's own would.
+    pub fn proxies(&self, spec: &DeploymentSpec) -> Result<ProxySetup> {
+        let telemetry = spec.istio.telemetry;
+        let is_simulated = telemetry == TelemetrySetting::On && !spec.parts().has_envoy();
+        let build = if is_simulated { ProxyBuild::Istio } else { self.proxy_build };
+        ProxySetup::new(build, telemetry).ok_or_else(|| {
+            let envoy = self.envoy.path.display();
+            let reason = format!("{envoy} is upstream's build of Envoy, without Istio's telemetry filters");
+            EnvironmentError::new("have Istio's telemetry (`istio.telemetry: on`)", reason)
+                .with_hint(format!("{ISTIOS_ENVOY}; `auto` and `off` run with this one"))
+        })
+    }
+
+    /// Waypoints get filters from istiod that upstream's Envoy lacks, unless istiod is ours.
+    pub fn check_waypoints(&self) -> Result<()> {
+        if self.proxy_build == ProxyBuild::Istio || knows_upstream_envoy(&self.istiod)? {
+            return Ok(());
+        }
+        let reason = format!(
+            "istiod {} sends waypoints filters that only Istio's own proxy has, and {} is upstream's build of Envoy",
+            self.istiod.version,
+            self.envoy.path.display(),
+        );
+        let hint = format!("{ISTIOS_ENVOY}; the istiod of `meshmeter lab install` serves upstream's too");
+        Err(EnvironmentError::new("run a waypoint", reason).with_hint(hint))
     }
 
     pub fn control_plane_and_agent(&self) -> [&Installed; 4] {
@@ -56,41 +89,13 @@ impl IstioPrograms {
     }
 }
 
-/// Whether an Envoy is Istio's build of it. Its version does not say.
-fn is_istios_build(envoy: &Path) -> Result<bool> {
-    File::open(envoy)
-        .and_then(|file| holds(file, ISTIOS_OWN))
-        .context(format!("look whose build of Envoy {} is", envoy.display()))
-}
-
-fn holds(mut file: impl Read, wanted: &[u8]) -> io::Result<bool> {
-    const PIECE_BYTES: usize = 1 << 20;
-    let mut piece = Vec::with_capacity(PIECE_BYTES + wanted.len());
-    loop {
-        let read = file.by_ref().take(PIECE_BYTES as u64).read_to_end(&mut piece)?;
-        if piece.windows(wanted.len()).any(|window| window == wanted) {
-            return Ok(true);
-        }
-        if read == 0 {
-            return Ok(false);
-        }
-        // They may begin in this piece and end in the next.
-        let keep = piece.len().min(wanted.len() - 1);
-        piece.drain(..piece.len() - keep);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_found_across_the_pieces_of_a_file() {
-        let mut program = vec![b'.'; (1 << 20) - 5];
-        assert!(!holds(program.as_slice(), ISTIOS_OWN).unwrap());
-        program.extend_from_slice(ISTIOS_OWN);
-        program.extend_from_slice(&[0; 100]);
-        assert!(holds(program.as_slice(), ISTIOS_OWN).unwrap());
-        assert!(!holds(&b""[..], ISTIOS_OWN).unwrap());
-    }
+/// Whether this istiod is the one that `meshmeter lab install` builds, which can send upstream's Envoys what they have: it
+/// refuses a value of the variable that is not a boolean.
+fn knows_upstream_envoy(istiod: &Installed) -> Result<bool> {
+    let mut command = Command::new(&istiod.path);
+    command.arg("version").env(UPSTREAM_ENVOY, "?");
+    let output = answer_within(&mut command, VERSION_TIMEOUT)
+        .context(format!("ask {} whether it serves upstream's Envoy", istiod.path.display()))?;
+    let refused = String::from_utf8_lossy(&output.stderr).contains(UPSTREAM_ENVOY);
+    Ok(!output.status.success() && refused)
 }

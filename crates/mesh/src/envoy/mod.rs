@@ -9,6 +9,7 @@ pub mod credentials;
 pub mod domains;
 pub mod footprint;
 pub mod hop;
+pub mod istio_filters;
 mod listener;
 pub mod plaintext;
 mod spec;

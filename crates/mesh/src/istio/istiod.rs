@@ -1,12 +1,18 @@
-//! Settings of istiod, and how they differ from an installed Istio. Upstream Envoys lack the filters of Istio's own
-//! build: telemetry (`istio_stats`), metadata exchange and ALPN. istiod then leaves them out, and no figure contains
-//! their cost. Sidecars are not injected but started with what an injected container gets.
+//! Settings of istiod, and how they differ from an installed Istio. Sidecars are not injected but started with what an
+//! injected container gets. To Istio's own build of Envoy istiod sends all that it sends in a cluster. Upstream's lacks
+//! the filters for telemetry (`istio_stats`), metadata exchange and ALPN: istiod then leaves them out, and no figure
+//! contains their cost.
+//!
+//! Without telemetry there are no default providers of metrics, as with `telemetry.enabled=false` in Istio's chart, and
+//! proxies do not exchange the metadata that labels metrics (`PILOT_ENABLE_METADATA_EXCHANGE`). Waypoints still look their
+//! peers up: istiod has no switch for that.
 
 use super::objects::telemetry::extension_providers;
 use crate::names::{
     DISCOVERY_NAME, DISCOVERY_PORT, ISTIOD, ISTIOD_DEBUG_PORT, ISTIOD_HTTP_PORT, ISTIOD_WEBHOOK_PORT,
     SYSTEM_NAMESPACE, TRUST_DOMAIN,
 };
+use experiment::schema::{ProxyBuild, ProxySetup};
 use experiment::settings::istio::IstiodSettings;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -14,10 +20,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// The mesh configuration. Metrics are those that Istio installs, or none if the proxies lack the filter; the objects of a
-/// deployment set logs and traces.
-pub fn mesh_config(is_istios_envoy: bool) -> Value {
-    let metrics = if is_istios_envoy { json!({"metrics": ["prometheus"]}) } else { json!({}) };
+/// The mesh configuration. Metrics are those that Istio installs, or none; the objects of a deployment set logs and traces.
+pub fn mesh_config(telemetry: bool) -> Value {
+    let metrics = if telemetry { json!({"metrics": ["prometheus"]}) } else { json!({}) };
     json!({
         "trustDomain": TRUST_DOMAIN,
         "rootNamespace": SYSTEM_NAMESPACE,
@@ -51,18 +56,27 @@ pub struct Identity<'a> {
     pub webhook_host: &'a str,
 }
 
+/// Makes the istiod that `meshmeter lab install` builds send waypoints nothing that upstream's Envoy lacks. It refuses other
+/// values than booleans; a release's istiod does not know it.
+pub const UPSTREAM_ENVOY: &str = "MESHMETER_UPSTREAM_ENVOY";
+
+const METADATA_EXCHANGE: &str = "PILOT_ENABLE_METADATA_EXCHANGE";
+
 pub fn environment(
-    is_istios_envoy: bool,
+    proxies: ProxySetup,
     identity: &Identity<'_>,
     settings: &IstiodSettings,
 ) -> BTreeMap<String, OsString> {
-    let filters_that_upstream_lacks = [
-        ("MESHMETER_UPSTREAM_ENVOY", "true"),
-        ("PILOT_ENABLE_METADATA_EXCHANGE", "false"),
-        ("PILOT_ENABLE_ALPN_FILTER", "false"),
-        ("AMBIENT_ENABLE_MULTI_NETWORK_WAYPOINT", "false"),
-    ];
-    let left_out = filters_that_upstream_lacks.into_iter().filter(|_| !is_istios_envoy);
+    let left_out: &[_] = match proxies.build {
+        ProxyBuild::Upstream => &[
+            (UPSTREAM_ENVOY, "true"),
+            (METADATA_EXCHANGE, "false"),
+            ("PILOT_ENABLE_ALPN_FILTER", "false"),
+            ("AMBIENT_ENABLE_MULTI_NETWORK_WAYPOINT", "false"),
+        ],
+        ProxyBuild::Istio if proxies.telemetry => &[],
+        ProxyBuild::Istio => &[(METADATA_EXCHANGE, "false")],
+    };
     let variables = [
         ("POD_NAME", identity.pod),
         ("POD_NAMESPACE", SYSTEM_NAMESPACE),
@@ -83,7 +97,8 @@ pub fn environment(
         // The lab starts gateways.
         ("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", "false"),
     ];
-    let variables = variables.into_iter().chain(left_out).map(|(name, value)| (name, value.to_owned()));
+    let variables = variables.into_iter().chain(left_out.iter().copied());
+    let variables = variables.map(|(name, value)| (name, value.to_owned()));
     let variables = variables.chain(of_settings(settings));
     variables.map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
@@ -104,6 +119,7 @@ fn of_settings(settings: &IstiodSettings) -> impl Iterator<Item = (&'static str,
 mod tests {
     use super::*;
 
+    const ISTIOS: ProxySetup = ProxySetup { build: ProxyBuild::Istio, telemetry: true };
     const IDENTITY: Identity<'_> = Identity { pod: "istiod-2", webhook_host: "10.77.0.5" };
 
     #[test]
@@ -115,7 +131,7 @@ mod tests {
             debounce_max: Some(Duration::from_secs(3)),
             ..IstiodSettings::default()
         };
-        let set = environment(true, &IDENTITY, &settings);
+        let set = environment(ISTIOS, &IDENTITY, &settings);
         for (name, value) in [
             ("GOMAXPROCS", "2"),
             ("GOMEMLIMIT", "2147483648"),
@@ -124,21 +140,25 @@ mod tests {
             ("POD_NAME", "istiod-2"),
         ] {
             assert_eq!(set[name], value, "{name}");
-            let unset = environment(true, &IDENTITY, &IstiodSettings::default());
+            let unset = environment(ISTIOS, &IDENTITY, &IstiodSettings::default());
             assert!(name == "POD_NAME" || !unset.contains_key(name), "{name}");
         }
     }
 
     #[test]
-    fn environment_of_istios_envoy_leaves_nothing_out() {
-        let environment = |is_istios| environment(is_istios, &IDENTITY, &IstiodSettings::default());
-        let upstream = environment(false);
-        assert_eq!(upstream["PILOT_ENABLE_ALPN_FILTER"], "false");
-        assert_eq!(upstream["MESHMETER_UPSTREAM_ENVOY"], "true");
-        let own = environment(true);
-        assert!(
-            !own.contains_key("PILOT_ENABLE_ALPN_FILTER") && !own.contains_key("MESHMETER_UPSTREAM_ENVOY")
-        );
+    fn istios_envoy_gets_everything_and_without_telemetry_all_but_that() {
+        let environment = |build, telemetry| {
+            environment(ProxySetup { build, telemetry }, &IDENTITY, &IstiodSettings::default())
+        };
+        let left_out = |set: BTreeMap<String, OsString>| {
+            let switches = [UPSTREAM_ENVOY, METADATA_EXCHANGE, "PILOT_ENABLE_ALPN_FILTER"];
+            switches.map(|name| set.get(name).and_then(|value| value.to_str()).map(ToOwned::to_owned))
+        };
+        let some = |value: &str| Some(value.to_owned());
+        assert_eq!(left_out(environment(ProxyBuild::Istio, true)), [None, None, None]);
+        assert_eq!(left_out(environment(ProxyBuild::Istio, false)), [None, some("false"), None]);
+        let upstream = left_out(environment(ProxyBuild::Upstream, false));
+        assert_eq!(upstream, [some("true"), some("false"), some("false")]);
         assert_eq!(mesh_config(true)["defaultProviders"]["metrics"][0], "prometheus");
         assert_eq!(mesh_config(false)["defaultProviders"], json!({}));
     }

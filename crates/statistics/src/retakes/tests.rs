@@ -50,6 +50,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         push: None,
         further_domain: None,
         versions: Vec::new(),
+        proxies: None,
         retake: None,
     }
 }

@@ -111,6 +111,7 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         push: None,
         further_domain: None,
         versions: Vec::new(),
+        proxies: None,
         retake: None,
     }
 }

@@ -263,6 +263,7 @@ fn record(
         push: None,
         further_domain: None,
         versions: Vec::new(),
+        proxies: None,
         retake: None,
     }
 }

@@ -1,16 +1,16 @@
 //! The istiods of a control plane: one beside the API server, or several in pods of their own, which can be killed, added
 //! and removed while proxies are connected.
 
+use super::ControlPlanePlan;
 use crate::Result;
 use crate::certificates::write_private;
 use crate::container::{Container, ContainerSpec, ENDED_TIMEOUT};
-use crate::istio::programs::IstioPrograms;
 use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use crate::running::Supporting;
 use crate::wait::wait_for;
 use experiment::environment::EnvironmentError;
-use experiment::schema::{Happening, Role};
+use experiment::schema::{Happening, ProxySetup, Role};
 use experiment::settings::istio::IstiodSettings;
 use experiment::topology::Resources;
 use jiff::Timestamp;
@@ -40,7 +40,7 @@ pub(super) struct Starter {
     mesh_config: PathBuf,
     working_directory: PathBuf,
     log_dir: PathBuf,
-    is_istios_envoy: bool,
+    proxies: ProxySetup,
     settings: IstiodSettings,
 }
 
@@ -48,13 +48,13 @@ impl Starter {
     /// Writes the mesh configuration to the control plane's own directory.
     pub fn new(
         lab: &Lab,
-        programs: &IstioPrograms,
         kubeconfig: &Path,
         (directory, log_dir): (&Path, &Path),
-        settings: IstiodSettings,
+        plan: &ControlPlanePlan,
     ) -> Result<Self> {
+        let ControlPlanePlan { istiod: settings, proxies, .. } = *plan;
         let mesh_config = directory.join("mesh.json");
-        let config = istiod::mesh_config(programs.is_istios_envoy).to_string();
+        let config = istiod::mesh_config(proxies.telemetry).to_string();
         write_private(&mesh_config, config.as_bytes(), None)?;
         Ok(Self {
             lab: lab.clone(),
@@ -62,7 +62,7 @@ impl Starter {
             mesh_config,
             working_directory: directory.to_path_buf(),
             log_dir: log_dir.to_path_buf(),
-            is_istios_envoy: programs.is_istios_envoy,
+            proxies,
             settings,
         })
     }
@@ -74,7 +74,7 @@ impl Starter {
         let IstiodSettings { cpu_limit_cores, memory_limit_bytes, .. } = self.settings;
         pod.start(&ContainerSpec {
             arguments: arguments.into_iter().map(OsString::from).collect(),
-            environment: istiod::environment(self.is_istios_envoy, &identity, &self.settings),
+            environment: istiod::environment(self.proxies, &identity, &self.settings),
             working_directory: Some(self.working_directory.clone()),
             limits: Resources { cpu_limit_cores, memory_limit_bytes, ..Resources::default() },
             ..ContainerSpec::new(name, program, self.log_dir.join(format!("{name}.log")))

@@ -135,6 +135,7 @@ impl Session<'_> {
     fn run(mut self, lab: &mut OnLab, exporter: Option<Exporter>) -> Result<ExitCode, Failure> {
         let unavailable = self.leave_out_unavailable(lab.environment())?;
         self.check_scenarios(lab.environment())?;
+        self.specs().into_iter().try_for_each(|spec| lab.environment().check_settings(spec))?;
         check_memory(&self.plan)?;
         let mut folder = self.create_folder()?;
         let floor = on_lab::measure_noise_floor()?;
@@ -171,16 +172,21 @@ impl Session<'_> {
         }
     }
 
-    /// Versions of what some deployments need besides.
-    fn further_versions(&self, environment: &dyn Environment) -> Vec<ComponentVersion> {
+    /// The deployments of the plan, each once.
+    fn specs(&self) -> Vec<&DeploymentSpec> {
         let mut specs: Vec<&DeploymentSpec> = Vec::new();
         for trial in &self.plan.trials {
             if !specs.contains(&&trial.spec) {
                 specs.push(&trial.spec);
             }
         }
+        specs
+    }
+
+    /// Versions of what some deployments need besides.
+    fn further_versions(&self, environment: &dyn Environment) -> Vec<ComponentVersion> {
         let mut versions: Vec<ComponentVersion> = Vec::new();
-        for version in specs.into_iter().flat_map(|spec| environment.versions_for(spec)) {
+        for version in self.specs().into_iter().flat_map(|spec| environment.versions_for(spec)) {
             if !versions.contains(&version) {
                 versions.push(version);
             }

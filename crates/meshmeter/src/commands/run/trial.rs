@@ -135,6 +135,7 @@ pub(super) fn record(
         push,
         further_domain,
         versions,
+        proxies,
     } = evidence;
     if drivers.is_empty() {
         drivers =
@@ -194,6 +195,7 @@ pub(super) fn record(
         push,
         further_domain,
         versions,
+        proxies,
         retake: place.retake,
     };
     (record, failure)

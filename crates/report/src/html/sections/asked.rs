@@ -3,7 +3,7 @@
 
 use crate::format;
 use experiment::environment::{ProxySettings, ServerSettings};
-use experiment::mesh_settings::{IngressApi, IngressTls, LuaScript};
+use experiment::mesh_settings::{IngressApi, IngressTls, LuaScript, TelemetrySetting};
 use experiment::units::format_duration;
 use experiment::{Experiment, MeshKind, MeshSettings, Mode};
 
@@ -14,6 +14,13 @@ pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
     }
     let settings = &experiment.istio;
     let mut parts = of_requests(settings);
+    let varies = experiment.factors.iter().any(|factor| factor.key == "istio.telemetry");
+    match settings.telemetry {
+        _ if varies => {}
+        TelemetrySetting::Auto => {}
+        TelemetrySetting::On => parts.push("Istio’s telemetry".to_owned()),
+        TelemetrySetting::Off => parts.push("no telemetry of Istio’s".to_owned()),
+    }
     if settings.sidecar_scope {
         parts.push("sidecars told of their own namespace alone".to_owned());
     }

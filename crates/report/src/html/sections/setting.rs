@@ -7,8 +7,11 @@ use crate::format::{self, TimeUnit};
 use experiment::Mode;
 use experiment::environment::AccessLog;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::{ComponentVersion, Floor, LoadResult, Pauses, RetakeSummary};
+use experiment::schema::{
+    Cell, ComponentVersion, Floor, LoadResult, Pauses, ProxyBuild, ProxySetup, RetakeSummary,
+};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The machine and the versions.
 #[derive(Debug, Serialize)]
@@ -203,14 +206,15 @@ fn proxies(context: &Context) -> String {
     if context.modes.iter().all(|mode| matches!(mode, Mode::None | Mode::ControlPlane)) {
         return String::new();
     }
-    let mut parts = vec![
+    let mut parts: Vec<String> = builds(&context.run.summary.cells).into_iter().collect();
+    parts.extend([
         format::counted(experiment.proxy.workers as u64, "worker thread", "worker threads"),
         match experiment.proxy.access_log {
             AccessLog::Off => "no access log".to_owned(),
             AccessLog::Text => "access log as text".to_owned(),
             AccessLog::Json => "access log as JSON".to_owned(),
         },
-    ];
+    ]);
     // Of the ways out each names in its mode whether it has mutual TLS.
     if context.modes.iter().any(|mode| !mode.is_egress() && *mode != Mode::None) {
         parts.push(format!("mutual TLS between them: {}", experiment.proxy.mtls.name()));
@@ -225,6 +229,20 @@ fn proxies(context: &Context) -> String {
         });
     }
     parts.join(", ")
+}
+
+/// Whose build of Envoy the control plane configured, and whether with Istio's telemetry; absent where it configured none.
+fn builds(cells: &[Cell]) -> Option<String> {
+    let setups: BTreeSet<ProxySetup> = cells.iter().filter_map(|cell| cell.proxies).collect();
+    let describe = |setup: ProxySetup| match (setup.build, setup.telemetry) {
+        (ProxyBuild::Upstream, _) => {
+            "upstream’s build of Envoy in place of Istio’s (no telemetry, metadata or ALPN filters)"
+        }
+        (ProxyBuild::Istio, true) => "Istio’s own build of Envoy with its telemetry",
+        (ProxyBuild::Istio, false) => "Istio’s own build of Envoy without telemetry",
+    };
+    let described: Vec<&str> = setups.into_iter().map(describe).collect();
+    (!described.is_empty()).then(|| described.join(", in other cells "))
 }
 
 /// How to do it again.

@@ -134,6 +134,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         rates: None,
         further_domain: None,
         versions: Vec::new(),
+        proxies: None,
         components,
         path: PathProof {
             proven: true,
