@@ -19,6 +19,7 @@ pub mod names;
 pub mod population;
 pub mod proof;
 pub mod proxy;
+pub mod service;
 pub mod spans;
 pub mod wait;
 pub mod ztunnel;

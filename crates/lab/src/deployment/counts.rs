@@ -3,7 +3,6 @@
 use super::{Edge, LabDeployment};
 use crate::Result;
 use crate::life;
-use crate::running::service::{CallReading, ServiceReading};
 use crate::running::{RunningPod, RunningService};
 use experiment::environment::deploy::{DriverLoad, ServiceCount};
 use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
@@ -13,6 +12,7 @@ use mesh::admin::AdminCause;
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::Sent;
 use mesh::proof::{CallCounters, CountedService};
+use mesh::service::{CallReading, ServiceReading};
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 use std::thread;

@@ -35,7 +35,6 @@ use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
-use crate::running::service::ServiceReading;
 use crate::running::{Pods, Proxy, Supporting};
 use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
@@ -46,6 +45,7 @@ use experiment::topology::Call;
 use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::proof::Seen;
+use mesh::service::ServiceReading;
 use mesh::spans::tracing::Tracing;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv4Addr;

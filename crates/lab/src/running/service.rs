@@ -9,17 +9,14 @@ use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
-use experiment::environment::{EnvironmentError, ErrorContext as _, ServerSettings, TCP_REQUEST_BYTES};
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::topology::{Runs, Workload};
-use experiment::units::{format_duration, format_fraction};
 use mesh::admin::liveness::LivenessProbe;
 use mesh::admin::{Admin, AdminCause, AdminError};
-use mesh::proof::{CallCounters, CountedService};
-use serde::Deserialize;
-use std::collections::BTreeMap;
+use mesh::service::{COUNTERS_PATH, READY_PATH, ServiceReading, synthetic_arguments};
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// The port of services, and of a gateway before them.
@@ -91,7 +88,7 @@ impl ServiceFactory<'_> {
                 }
             }
             Runs::Service(settings) => {
-                arguments.extend(synthetic(settings, workload));
+                arguments.extend(synthetic_arguments(settings, workload));
                 if workload.protocol.is_http() {
                     arguments.push(format!("--listen=0.0.0.0:{SERVICE_PORT}"));
                     asked_at = SERVICE_PORT;
@@ -101,7 +98,7 @@ impl ServiceFactory<'_> {
                 }
             }
             Runs::ExternalService(settings) => {
-                arguments.extend(synthetic(settings, workload));
+                arguments.extend(synthetic_arguments(settings, workload));
                 let (files, directory) = self.credentials(pod, name)?;
                 arguments.extend(self.tls(&files, workload.protocol.is_http()));
                 (port, credentials) = (self.external.1, Some(directory));
@@ -177,32 +174,10 @@ impl ServiceFactory<'_> {
     }
 }
 
-/// What the synthetic service does, whatever it listens for. Where bytes do not say it, generator and service agree on sizes.
-fn synthetic(settings: &ServerSettings, workload: &Workload) -> Vec<String> {
-    let mut arguments = vec![
-        format!("--size={}", settings.payload_bytes),
-        format!("--delay={}", format_duration(settings.delay)),
-        format!("--cpu-time={}", format_duration(settings.cpu_time)),
-        format!("--error-rate={}", format_fraction(settings.error_fraction)),
-    ];
-    if !workload.protocol.is_http() {
-        arguments.extend([
-            format!("--tcp-request-size={TCP_REQUEST_BYTES}"),
-            format!("--tcp-reply-size={}", workload.tcp_reply_bytes()),
-        ]);
-    }
-    arguments
-}
-
 /// In clear text such a service responds on its loopback alone, when it is asked for its counters.
 fn listen_for_questions() -> String {
     format!("--listen={}:{COUNTERS_PORT}", Ipv4Addr::LOCALHOST)
 }
-
-/// Where a service returns what it counted (`docs/service.md`).
-const COUNTERS_PATH: &str = "/meshmeter/counters";
-
-const READY_PATH: &str = "/health/ready";
 
 const IN_WINDOW_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -241,51 +216,11 @@ impl ServiceCounters {
         match &self.counts {
             Counts::OfFerretDb => {
                 let counters = database::read(admin)?;
-                return Ok(ServiceReading { counters, ..ServiceReading::default() });
+                Ok(ServiceReading { counters, ..ServiceReading::default() })
             }
-            Counts::Nothing => return Ok(ServiceReading::default()),
-            Counts::WithQuestions(_) | Counts::OfNode => {}
+            Counts::Nothing => Ok(ServiceReading::default()),
+            Counts::WithQuestions(asked) => ServiceReading::read(admin, Some(asked)),
+            Counts::OfNode => ServiceReading::read(admin, None),
         }
-        let counted: Counted = admin.ask_json(COUNTERS_PATH)?;
-        let asked = match &self.counts {
-            Counts::WithQuestions(asked) => asked.fetch_add(1, Ordering::Relaxed) + 1,
-            _ => 0,
-        };
-        let counters = [
-            (CountedService::REQUESTS, counted.requests),
-            (CountedService::CONNECTIONS, counted.connections_accepted.saturating_sub(asked)),
-            (CountedService::RECEIVED_BYTES, counted.bytes_received),
-            (CountedService::SENT_BYTES, counted.bytes_sent),
-        ];
-        let counters = counters.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-        Ok(ServiceReading { counters, calls: counted.calls })
     }
-}
-
-/// What a service had counted at one moment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ServiceReading {
-    /// By the names of [`CountedService`]. One that it does not count is not in here.
-    pub counters: BTreeMap<String, u64>,
-    /// Of a node: its calls by qualified name of the callee.
-    pub calls: BTreeMap<String, CallReading>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct CallReading {
-    #[serde(flatten)]
-    pub counters: CallCounters,
-    /// HdrHistogram; empty if it is not measured.
-    #[serde(default)]
-    pub response_time_us: String,
-}
-
-#[derive(Deserialize)]
-struct Counted {
-    requests: u64,
-    connections_accepted: u64,
-    bytes_received: u64,
-    bytes_sent: u64,
-    #[serde(default)]
-    calls: BTreeMap<String, CallReading>,
 }

@@ -15,7 +15,7 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 const ISTIO_GROUPS: &str = ".istio.io";
 
-/// Something that is done to objects of one kind, in any namespace.
+/// Something that is done to objects of one kind.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Action {
     /// Such as `create`.
@@ -108,12 +108,20 @@ impl ApiClient {
         self.denied(&served.iter().flat_map(of_kind).collect::<Vec<_>>())
     }
 
-    /// Which of these actions the user may not do.
+    /// Which of these actions the user may not do in all namespaces.
     pub fn denied(&self, actions: &[Action]) -> Result<Vec<Action>> {
+        self.denied_in(None, actions)
+    }
+
+    /// Which of these actions the user may not do in this namespace.
+    pub fn denied_in(&self, namespace: Option<&str>, actions: &[Action]) -> Result<Vec<Action>> {
         let reviews = actions.iter().map(|action| {
             let Action { verb, group, resource, subresource } = action;
-            let attributes =
+            let mut attributes =
                 json!({"verb": verb, "group": group, "resource": resource, "subresource": subresource});
+            if let Some(namespace) = namespace {
+                attributes["namespace"] = json!(namespace);
+            }
             let review = json!({
                 "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
                 "spec": {"resourceAttributes": attributes},

@@ -148,6 +148,10 @@ impl ApiClient {
         &self.client
     }
 
+    pub(super) fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
     pub(super) fn mapper(&self) -> MutexGuard<'_, RestMapper> {
         self.mapper.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -31,6 +31,24 @@ pub fn read(path: Option<&Path>) -> Result<Value> {
     serde_json::to_value(kubeconfig).context(operation)
 }
 
+/// Makes another of its contexts the current one.
+pub fn use_context(kubeconfig: &mut Value, context: &str) -> Result<()> {
+    let names: Vec<&str> = kubeconfig["contexts"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|context| context["name"].as_str())
+        .collect();
+    if !names.contains(&context) {
+        let hint =
+            if names.is_empty() { "it has none".to_owned() } else { format!("it has {}", names.join(", ")) };
+        let reason = "the kubeconfig has no such context";
+        return Err(EnvironmentError::new(format!("use context {context}"), reason).with_hint(hint));
+    }
+    kubeconfig["current-context"] = json!(context);
+    Ok(())
+}
+
 /// A kubeconfig of one cluster, one user and one context, all with the same name so that it can be merged with others
 /// (`KUBECONFIG=a:b`). `authority_data` is the certificate authority of the API server in base64.
 pub fn kubeconfig(

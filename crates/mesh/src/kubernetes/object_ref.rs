@@ -5,7 +5,7 @@ use experiment::environment::EnvironmentError;
 use serde_json::Value;
 use std::fmt;
 
-#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct ObjectRef {
     /// Such as `v1` or `networking.istio.io/v1`.
     pub api_version: String,

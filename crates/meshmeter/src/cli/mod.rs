@@ -1,5 +1,6 @@
 //! What was typed, as types: one file for each command.
 
+mod cluster;
 mod collect_spans;
 mod components;
 mod doctor;
@@ -13,6 +14,7 @@ mod serve;
 mod size;
 mod topology;
 
+pub use cluster::{CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, OnClusterArgs, RbacArgs};
 pub use collect_spans::CollectSpansArgs;
 pub use components::OverrideArgs;
 pub use doctor::DoctorArgs;
@@ -26,7 +28,7 @@ pub use load::{
     OfferedRate, OrderName, OutputArgs, ProgressStyle, ResultFileArgs, ServerPerName, StartAt,
 };
 pub use report::ReportArgs;
-pub use run::RunArgs;
+pub use run::{RunArgs, RunPlace};
 pub use serve::{NodeArgs, ServeArgs, TlsArgs};
 pub use size::SizeArgs;
 pub use topology::{
@@ -58,6 +60,7 @@ pub enum Command {
     Topology(TopologyArgs),
     Fleet(Box<FleetArgs>),
     Lab(LabArgs),
+    Cluster(ClusterArgs),
     Doctor(DoctorArgs),
     /// Count the spans that proxies send (labs run this)
     #[command(hide = true)]

@@ -1,7 +1,7 @@
 //! Options of `meshmeter run`.
 
-use super::{ExportArgs, OverrideArgs};
-use clap::{Args, ValueHint};
+use super::{ExportArgs, OnClusterArgs, OverrideArgs};
+use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
 
 /// Run an experiment, a preset study or a file, in a lab on this machine
@@ -26,7 +26,8 @@ Examples:
   meshmeter run sidecar-cost --set proxy.workers=[1,2,4] --set load.connections=[4,16] --dry-run
   meshmeter run mesh-modes --set topology.namespaces=[1,5] --set fresh=mode
   meshmeter run control-plane --set fleet.proxies=[250,500,1000,2000]
-  meshmeter run my-experiment.yaml --dry-run")]
+  meshmeter run my-experiment.yaml --dry-run
+  meshmeter run mesh-modes --on cluster --context staging --image registry.example.com/meshmeter:1")]
 pub struct RunArgs {
     /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, emojivoto, tiered-50, egress,
     /// egress-direct, ingress-capacity, ingress-scenarios, control-plane]
@@ -41,7 +42,11 @@ pub struct RunArgs {
     #[arg(long, requires = "out")]
     pub overwrite: bool,
 
-    /// Print every trial that would run, in order, and stop
+    /// Where trials run: in a lab on this machine, or on a Kubernetes cluster (docs/cluster.md)
+    #[arg(long, value_name = "PLACE", value_enum, default_value_t = RunPlace::Lab)]
+    pub on: RunPlace,
+
+    /// Print every trial that would run, in order, and stop; on a cluster, every object of the first deployment of each mode
     #[arg(long)]
     pub dry_run: bool,
 
@@ -93,7 +98,20 @@ pub struct RunArgs {
     #[command(flatten)]
     pub export: ExportArgs,
 
+    /// Where on a cluster, and how.
+    #[command(flatten)]
+    pub cluster: OnClusterArgs,
+
     /// Programs to run instead of the installed ones.
     #[command(flatten)]
     pub overrides: OverrideArgs,
+}
+
+/// A kind of place where trials run.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum RunPlace {
+    /// A lab on this machine
+    Lab,
+    /// A Kubernetes cluster
+    Cluster,
 }

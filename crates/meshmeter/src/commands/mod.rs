@@ -1,5 +1,6 @@
 //! What each command does: one file for each.
 
+mod cluster;
 mod collect_spans;
 mod doctor;
 mod fleet;
@@ -27,6 +28,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Topology(args) => topology::run(&args),
         Command::Fleet(args) => fleet::run(&args),
         Command::Lab(args) => lab::run(&args),
+        Command::Cluster(args) => cluster::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::CollectSpans(args) => collect_spans::run(&args),
         Command::Completion { shell } => {

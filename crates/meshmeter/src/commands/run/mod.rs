@@ -15,6 +15,7 @@ pub(super) mod files;
 mod fleet;
 mod follow;
 mod live;
+mod on_cluster;
 mod on_lab;
 mod pacing;
 pub(super) mod progress;
@@ -24,7 +25,7 @@ mod unavailable;
 mod verdict;
 
 use super::report::{folder_failure, objective_status, publish};
-use crate::cli::RunArgs;
+use crate::cli::{RunArgs, RunPlace};
 use crate::failure::Failure;
 use crate::memory;
 use crate::studies;
@@ -55,6 +56,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let seed = args.seed.or(experiment.seed).unwrap_or_else(draw_seed);
     experiment.seed = Some(seed);
     let plan = Plan::new(&experiment, seed);
+    if args.on == RunPlace::Cluster {
+        return on_cluster::run(args, &plan);
+    }
     if args.dry_run {
         // Whoever reads may stop early.
         let _ = write!(anstream::stdout(), "{plan}");
@@ -78,13 +82,18 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     overrides.extend(args.duration.as_ref().map(Override::duration));
     overrides.extend(args.pacing.as_ref().map(Override::pacing));
     overrides.extend(args.scale.as_ref().map(Override::scale));
-    let (text, name) = match studies::find(&args.experiment) {
+    read_experiment(&args.experiment, &overrides)
+}
+
+/// Reads a preset study or a file, with these changes.
+pub(super) fn read_experiment(experiment: &str, overrides: &[Override]) -> Result<Experiment, Failure> {
+    let (text, name) = match studies::find(experiment) {
         Some(study) => (study.yaml.to_owned(), format!("{} (preset)", study.name)),
-        None => (read_file(&args.experiment)?, args.experiment.clone()),
+        None => (read_file(experiment)?, experiment.to_owned()),
     };
     let colours = std::io::stderr().is_terminal();
-    let files = FilesBeside::experiment(&args.experiment);
-    Experiment::parse_with(&text, &name, &overrides, &files)
+    let files = FilesBeside::experiment(experiment);
+    Experiment::parse_with(&text, &name, overrides, &files)
         .map_err(|error| Failure::wrong_use(error.render(colours)))
 }
 

@@ -3,17 +3,16 @@
 
 use crate::failure::Failure;
 use experiment::Protocol;
-use experiment::topology::{Resources, Runs, Topology, Workload};
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
+use experiment::topology::{Runs, Topology, Workload};
+use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ConfigMapVolumeSource, Container, ContainerPort, HTTPGetAction, Namespace, PodSpec,
-    PodTemplateSpec, Probe, ResourceRequirements, Service, ServiceAccount, ServicePort, ServiceSpec, Volume,
-    VolumeMount,
+    ConfigMapVolumeSource, Container, HTTPGetAction, PodSpec, PodTemplateSpec, Probe, Volume, VolumeMount,
 };
-use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use mesh::kubernetes::workloads;
+use mesh::kubernetes::manifests::{
+    self, MAX_CONFIG_MAP_BYTES, account, config_map, container_port, map, named, resources, service,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -25,8 +24,6 @@ const FOLDER: &str = "/etc/meshmeter";
 const PORT: u16 = 8080;
 /// Of counters, metrics and health.
 const ADMIN_PORT: u16 = 8079;
-/// The API server takes no larger ConfigMap.
-const MAX_CONFIG_MAP_BYTES: usize = 1 << 20;
 
 /// What the manifests need and a topology does not have.
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +51,12 @@ pub(super) fn manifests(topology: &Topology, parameters: Parameters<'_>) -> Resu
             continue;
         }
         if !namespace.is_empty() {
-            append(&mut text, &namespace_object(namespace));
+            append(&mut text, &manifests::namespace(named(namespace, "")));
         }
-        append(&mut text, &config_map(namespace, &file));
+        append(&mut text, &config_map(named(CONFIG_MAP, namespace), FILE_NAME, &file));
         for workload in own() {
-            append(&mut text, &account(workload));
-            append(&mut text, &service(workload));
+            append(&mut text, &account(metadata(workload)));
+            append(&mut text, &service(metadata(workload), workload, PORT));
             append(&mut text, &deployment(topology, workload, parameters));
         }
     }
@@ -117,54 +114,6 @@ fn append(text: &mut String, object: &impl Serialize) {
     let _ = write!(text, "---\n{yaml}");
 }
 
-fn metadata(name: &str, workload: &Workload) -> ObjectMeta {
-    ObjectMeta { labels: Some(labels(workload)), ..named(name, &workload.namespace) }
-}
-
-fn named(name: &str, namespace: &str) -> ObjectMeta {
-    let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
-    ObjectMeta { name: Some(name.to_owned()), namespace, ..ObjectMeta::default() }
-}
-
-fn labels(workload: &Workload) -> BTreeMap<String, String> {
-    map([("app", workload.name.as_str()), ("version", "v1")])
-}
-
-fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
-    entries.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
-}
-
-fn namespace_object(name: &str) -> Namespace {
-    Namespace { metadata: named(name, ""), ..Namespace::default() }
-}
-
-fn config_map(namespace: &str, file: &str) -> ConfigMap {
-    ConfigMap {
-        metadata: named(CONFIG_MAP, namespace),
-        data: Some(map([(FILE_NAME, file)])),
-        ..ConfigMap::default()
-    }
-}
-
-fn account(workload: &Workload) -> ServiceAccount {
-    ServiceAccount { metadata: metadata(&workload.name, workload), ..ServiceAccount::default() }
-}
-
-fn service(workload: &Workload) -> Service {
-    let port = workloads::ServicePort::for_protocol(workload.protocol, PORT);
-    let spec = ServiceSpec {
-        selector: Some(map([("app", workload.name.as_str())])),
-        ports: Some(vec![ServicePort {
-            name: Some(port.name.to_owned()),
-            port: port.port.into(),
-            target_port: Some(IntOrString::Int(port.port.into())),
-            ..ServicePort::default()
-        }]),
-        ..ServiceSpec::default()
-    };
-    Service { metadata: metadata(&workload.name, workload), spec: Some(spec), ..Service::default() }
-}
-
 fn deployment(topology: &Topology, workload: &Workload, parameters: Parameters<'_>) -> Deployment {
     let mut pod_labels = labels(workload);
     if !workload.in_mesh {
@@ -196,24 +145,18 @@ fn deployment(topology: &Topology, workload: &Workload, parameters: Parameters<'
             ..PodSpec::default()
         }),
     };
-    let spec = DeploymentSpec {
-        replicas: Some(i32::try_from(workload.replicas).unwrap_or(i32::MAX)),
-        selector: LabelSelector {
-            match_labels: Some(map([("app", workload.name.as_str()), ("version", "v1")])),
-            ..LabelSelector::default()
-        },
-        template: pod,
-        ..DeploymentSpec::default()
-    };
-    Deployment { metadata: metadata(&workload.name, workload), spec: Some(spec), ..Deployment::default() }
+    manifests::deployment(metadata(workload), workload.replicas, pod)
+}
+
+fn metadata(workload: &Workload) -> ObjectMeta {
+    ObjectMeta { labels: Some(labels(workload)), ..named(&workload.name, &workload.namespace) }
+}
+
+fn labels(workload: &Workload) -> BTreeMap<String, String> {
+    manifests::app_labels(&workload.name)
 }
 
 fn container(topology: &Topology, workload: &Workload, parameters: Parameters<'_>) -> Container {
-    let port = |name: &str, port: u16| ContainerPort {
-        name: Some(name.to_owned()),
-        container_port: port.into(),
-        ..ContainerPort::default()
-    };
     let probe = |path: &str| Probe {
         http_get: Some(HTTPGetAction {
             path: Some(path.to_owned()),
@@ -228,7 +171,7 @@ fn container(topology: &Topology, workload: &Workload, parameters: Parameters<'_
         image: Some(parameters.image.to_owned()),
         command: Some(vec!["meshmeter".to_owned()]),
         args: Some(arguments(topology, workload, parameters)),
-        ports: Some(vec![port("app", PORT), port("admin", ADMIN_PORT)]),
+        ports: Some(vec![container_port("app", PORT), container_port("admin", ADMIN_PORT)]),
         resources: resources(workload.resources),
         readiness_probe: Some(probe("/health/ready")),
         liveness_probe: Some(probe("/health/live")),
@@ -257,22 +200,4 @@ fn arguments(topology: &Topology, workload: &Workload, parameters: Parameters<'_
         }
     }
     arguments
-}
-
-fn resources(resources: Resources) -> Option<ResourceRequirements> {
-    let amounts = |cores: Option<f64>, bytes: Option<u64>| {
-        let cpu = cores.map(|cores| ("cpu".to_owned(), Quantity(experiment::units::format_cores(cores))));
-        let memory = bytes.map(|bytes| ("memory".to_owned(), Quantity(bytes_quantity(bytes))));
-        let amounts: BTreeMap<_, _> = cpu.into_iter().chain(memory).collect();
-        (!amounts.is_empty()).then_some(amounts)
-    };
-    let requests = amounts(resources.cpu_request_cores, resources.memory_request_bytes);
-    let limits = amounts(resources.cpu_limit_cores, resources.memory_limit_bytes);
-    let any = requests.is_some() || limits.is_some();
-    any.then(|| ResourceRequirements { requests, limits, ..ResourceRequirements::default() })
-}
-
-/// A quantity of Kubernetes: whole MiB where it is that, else bytes.
-fn bytes_quantity(bytes: u64) -> String {
-    if bytes > 0 && bytes.is_multiple_of(1 << 20) { format!("{}Mi", bytes >> 20) } else { bytes.to_string() }
 }

@@ -1,0 +1,189 @@
+//! What is missing before a run: rights, the mesh, quotas, room for the namespaces, a node that the image is for.
+
+use crate::connection::Connected;
+use crate::plug::MeshPlug;
+use crate::rights::{Rights, Rule};
+use crate::settings::{ClusterSettings, RUN_LABEL};
+use experiment::environment::{EnvironmentError, in_one_line};
+use mesh::kubernetes::access::Action;
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::names::SYSTEM_NAMESPACE;
+use serde::Serialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// How something stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Standing {
+    Right,
+    /// A run works and shows less.
+    Less,
+    Missing,
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
+pub struct Finding {
+    pub standing: Standing,
+    pub text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+impl Finding {
+    fn new(standing: Standing, text: impl Into<String>, hint: Option<&str>) -> Self {
+        Self { standing, text: text.into(), hint: hint.map(str::to_owned) }
+    }
+
+    /// What an error says.
+    pub fn of_error(standing: Standing, error: &EnvironmentError) -> Self {
+        Self::new(standing, in_one_line(error), error.nearest_hint())
+    }
+
+    fn right(text: impl Into<String>) -> Self {
+        Self::new(Standing::Right, text, None)
+    }
+}
+
+/// Looks at everything that a run in these namespaces needs. `plugs`: those of its modes.
+pub fn check(
+    cluster: &Connected,
+    settings: &ClusterSettings,
+    namespaces: &[String],
+    plugs: &[Box<dyn MeshPlug>],
+) -> Vec<Finding> {
+    let mut findings = vec![Finding::right(format!(
+        "Kubernetes {} responds (context {})",
+        cluster.version, cluster.context
+    ))];
+    let has_istio = plugs
+        .iter()
+        .any(|plug| plug.shared().iter().any(|shared| shared.namespace == Some(SYSTEM_NAMESPACE)));
+    let rights = Rights::new(settings, has_istio);
+    findings.extend(check_rights(cluster, &rights, namespaces));
+    for namespace in namespaces {
+        findings.push(check_namespace(cluster, settings, namespace));
+        findings.extend(check_quotas(cluster, namespace));
+    }
+    for plug in plugs {
+        for need in plug.needs() {
+            findings.push(match need.check(&cluster.api) {
+                Ok(()) => Finding::right(format!("{} is there", need.object)),
+                Err(error) => Finding::of_error(Standing::Missing, &error),
+            });
+        }
+        if let Some(reason) = plug.refusal() {
+            findings.push(Finding::new(Standing::Missing, reason, None));
+        }
+    }
+    // Modes of one mesh need the same.
+    let mut seen = BTreeSet::new();
+    findings.retain(|finding| seen.insert(finding.text.clone()));
+    findings
+}
+
+fn check_rights(cluster: &Connected, rights: &Rights, namespaces: &[String]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for namespace in namespaces {
+        findings.extend(check_rules(cluster, &rights.in_namespaces, Some(namespace)));
+    }
+    findings.extend(check_rules(cluster, &rights.in_mesh, Some(SYSTEM_NAMESPACE)));
+    findings.extend(check_rules(cluster, &rights.in_cluster, None));
+    findings
+}
+
+fn check_rules(cluster: &Connected, rules: &[Rule], namespace: Option<&str>) -> Vec<Finding> {
+    let place = namespace.map_or_else(|| "in the cluster".to_owned(), |name| format!("in namespace {name}"));
+    let mut findings = Vec::new();
+    let mut is_all = true;
+    for rule in rules {
+        let denied = match cluster.api.denied_in(namespace, &rule.actions()) {
+            Ok(denied) => denied,
+            Err(error) => {
+                return vec![Finding::of_error(Standing::Missing, &error)];
+            }
+        };
+        if denied.is_empty() {
+            continue;
+        }
+        is_all = false;
+        let actions: Vec<String> = denied.iter().map(Action::to_string).collect();
+        let text = format!("this user may not {place}: {}", actions.join(", "));
+        findings.push(match rule.lost_without {
+            Some(lost) => Finding::new(Standing::Less, format!("{text}; the run lacks {lost}"), None),
+            None => Finding::new(
+                Standing::Missing,
+                text,
+                Some("`meshmeter cluster rbac` prints the Roles that an administrator can apply"),
+            ),
+        });
+    }
+    if is_all && !rules.is_empty() {
+        findings.push(Finding::right(format!("this user has every right that is needed {place}")));
+    }
+    findings
+}
+
+/// A namespace of somebody else is never written to, unless the user says that it is meant.
+pub fn check_namespace(cluster: &Connected, settings: &ClusterSettings, name: &str) -> Finding {
+    let existing = match cluster.api.get(&ObjectRef::new("v1", "Namespace", None, name)) {
+        Ok(existing) => existing,
+        // Who may not read namespaces is told so by the rights.
+        Err(_) if settings.existing_namespaces => {
+            return Finding::right(format!("namespace {name} is taken as it is"));
+        }
+        Err(error) => return Finding::of_error(Standing::Missing, &error),
+    };
+    match (existing, settings.existing_namespaces) {
+        (None, false) => Finding::right(format!("namespace {name} is free")),
+        (Some(_), true) => Finding::right(format!("namespace {name} is there")),
+        (None, true) => Finding::new(
+            Standing::Missing,
+            format!("there is no namespace {name}"),
+            Some("create it, or leave out --existing-namespaces"),
+        ),
+        (Some(namespace), false) => occupied(name, &namespace, settings),
+    }
+}
+
+fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Finding {
+    let run = namespace["metadata"]["labels"][RUN_LABEL].as_str();
+    if run == Some(&settings.run) {
+        return Finding::right(format!("namespace {name} is this run's"));
+    }
+    let is_ending = namespace["status"]["phase"] == "Terminating";
+    let (text, hint) = match run {
+        _ if is_ending => (
+            format!("namespace {name} is still being deleted"),
+            "wait until it is gone, or take another --namespace-prefix".to_owned(),
+        ),
+        Some(run) => (
+            format!("namespace {name} is that of the run {run}"),
+            format!("if that run is over: meshmeter cluster clean --run {run}"),
+        ),
+        None => (
+            format!("namespace {name} is there already, and not Meshmeter's"),
+            "take another --namespace-prefix, or say that it is meant: --existing-namespaces".to_owned(),
+        ),
+    };
+    Finding::new(Standing::Missing, text, Some(&hint))
+}
+
+/// Quotas that are used up. Who may not list them learns of them when pods cannot be created.
+fn check_quotas(cluster: &Connected, namespace: &str) -> Vec<Finding> {
+    let quotas = cluster.api.list("v1", "ResourceQuota", Some(namespace), "").unwrap_or_default();
+    let mut findings = Vec::new();
+    for quota in &quotas {
+        let (hard, used) = (&quota["status"]["hard"], &quota["status"]["used"]);
+        for (resource, limit) in hard.as_object().into_iter().flatten() {
+            if used[resource] == *limit {
+                let name = quota["metadata"]["name"].as_str().unwrap_or_default();
+                let limit = limit.as_str().unwrap_or_default();
+                let text = format!("quota {name} of namespace {namespace} is used up: {resource} {limit}");
+                findings.push(Finding::new(Standing::Missing, text, None));
+            }
+        }
+    }
+    findings
+}

@@ -1,0 +1,112 @@
+//! Removal of what runs have left behind: what carries the label of a run, and nothing else.
+
+use crate::Result;
+use crate::connection::Connected;
+use crate::settings::RUN_LABEL;
+use experiment::environment::EnvironmentError;
+use mesh::kubernetes::object_ref::ObjectRef;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Kinds that a run writes, those that make others first.
+const KINDS: [(&str, &str); 11] = [
+    ("apps/v1", "Deployment"),
+    ("batch/v1", "Job"),
+    ("v1", "Service"),
+    ("v1", "ServiceAccount"),
+    ("v1", "ConfigMap"),
+    ("gateway.networking.k8s.io/v1", "Gateway"),
+    ("security.istio.io/v1", "PeerAuthentication"),
+    ("security.istio.io/v1", "AuthorizationPolicy"),
+    ("networking.istio.io/v1", "DestinationRule"),
+    ("networking.istio.io/v1", "VirtualService"),
+    ("networking.istio.io/v1", "Sidecar"),
+];
+const NAMESPACE: (&str, &str) = ("v1", "Namespace");
+/// Deletion of a namespace takes some ten seconds; of one with many pods more.
+const GONE_TIMEOUT: Duration = Duration::from_secs(180);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What is left of runs: objects by run, namespaces last.
+pub type Leftovers = BTreeMap<String, Vec<ObjectRef>>;
+
+/// Finds what carries the label of a run: in these namespaces, or in all. `run`: of this one alone.
+pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Result<Leftovers> {
+    let selector = run.map_or_else(|| RUN_LABEL.to_owned(), |run| format!("{RUN_LABEL}={run}"));
+    let mut found = Leftovers::new();
+    let scopes: Vec<Option<&str>> = match namespaces {
+        [] => vec![None],
+        several => several.iter().map(|name| Some(name.as_str())).collect(),
+    };
+    for (api_version, kind) in KINDS {
+        for scope in &scopes {
+            let objects = cluster.api.list(api_version, kind, *scope, &selector);
+            match objects {
+                Ok(objects) => add(&mut found, &objects)?,
+                // Kinds that this cluster does not have.
+                Err(error) if !is_of_kubernetes(api_version) => drop(error),
+                Err(error) if scope.is_none() => {
+                    return Err(
+                        error.with_hint("without a right to all namespaces, name them: --namespace NAME")
+                    );
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    match cluster.api.list(NAMESPACE.0, NAMESPACE.1, None, &selector) {
+        Ok(objects) => {
+            let is_asked = |object: &&Value| {
+                namespaces.is_empty() || namespaces.iter().any(|name| object["metadata"]["name"] == **name)
+            };
+            add(&mut found, &objects.iter().filter(is_asked).cloned().collect::<Vec<_>>())?;
+        }
+        // Who may not list namespaces has created none.
+        Err(_) if !namespaces.is_empty() => {}
+        Err(error) => return Err(error),
+    }
+    Ok(found)
+}
+
+fn is_of_kubernetes(api_version: &str) -> bool {
+    matches!(api_version, "v1" | "apps/v1" | "batch/v1")
+}
+
+fn add(found: &mut Leftovers, objects: &[Value]) -> Result<()> {
+    for object in objects {
+        let run = object["metadata"]["labels"][RUN_LABEL].as_str().unwrap_or_default();
+        found.entry(run.to_owned()).or_default().push(ObjectRef::from_object(object)?);
+    }
+    Ok(())
+}
+
+/// Deletes objects and waits until they are gone; pods go with their owners. `is_stopped` ends the wait.
+pub fn remove(cluster: &Connected, objects: &[ObjectRef], is_stopped: &dyn Fn() -> bool) -> Result<()> {
+    cluster.api.delete(objects, &|_| ())?;
+    let namespaces: BTreeSet<&ObjectRef> =
+        objects.iter().filter(|object| object.kind == NAMESPACE.1).collect();
+    let deadline = Instant::now() + GONE_TIMEOUT;
+    loop {
+        let left: Vec<ObjectRef> = namespaces.iter().map(|namespace| (*namespace).clone()).collect();
+        let left = cluster.api.get_all(&left)?;
+        let Some(waiting) = left.iter().flatten().next() else { return Ok(()) };
+        let name = waiting["metadata"]["name"].as_str().unwrap_or_default();
+        if is_stopped() || Instant::now() > deadline {
+            let reason = format!("it is still being deleted: {}", why(waiting));
+            return Err(EnvironmentError::new(format!("delete namespace {name}"), reason));
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// What a namespace says of the objects that hold it up.
+fn why(namespace: &Value) -> String {
+    let conditions = namespace["status"]["conditions"].as_array().into_iter().flatten();
+    let messages: Vec<&str> = conditions
+        .filter(|condition| condition["status"] == "True")
+        .filter_map(|condition| condition["message"].as_str())
+        .collect();
+    if messages.is_empty() { "its pods have not ended yet".to_owned() } else { messages.join("; ") }
+}

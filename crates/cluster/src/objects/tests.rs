@@ -1,0 +1,113 @@
+use super::*;
+use crate::plug;
+use experiment::{MeshKind, Mode};
+
+fn settings() -> ClusterSettings {
+    let generator_nodes = Some(("load".to_owned(), "true".to_owned()));
+    ClusterSettings { generator_nodes, ..ClusterSettings::new("registry.example.com/meshmeter:1", "run-1") }
+}
+
+fn written(mode: Mode) -> Vec<Value> {
+    let settings = settings();
+    let plug = plug::of(MeshKind::Istio, mode, &settings).unwrap();
+    objects(&DeploymentSpec::new(MeshKind::Istio, mode), &settings, &*plug).unwrap()
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+#[test]
+fn objects_carry_the_label_of_their_run_and_end_up_in_its_namespace() {
+    for mode in [Mode::None, Mode::Sidecar, Mode::Ambient, Mode::AmbientWaypoint] {
+        for object in written(mode) {
+            assert_eq!(object["metadata"]["labels"][RUN_LABEL], "run-1", "{object}");
+            let is_namespace = object["kind"] == "Namespace";
+            let place = if is_namespace { "name" } else { "namespace" };
+            assert_eq!(object["metadata"][place], "meshmeter", "{object}");
+        }
+    }
+}
+
+#[test]
+fn modes_are_the_labels_that_users_know() {
+    let labels = |mode: Mode| {
+        let objects = written(mode);
+        let namespace = of_kind(&objects, "Namespace")[0]["metadata"]["labels"].clone();
+        let pods = of_kind(&objects, "Deployment")[0]["spec"]["template"]["metadata"]["labels"].clone();
+        (namespace, pods)
+    };
+    let (namespace, pods) = labels(Mode::None);
+    assert_eq!(namespace["istio-injection"], Value::Null);
+    assert_eq!(
+        (&pods["sidecar.istio.io/inject"], &pods["istio.io/dataplane-mode"]),
+        (&json!("false"), &json!("none"))
+    );
+    let (namespace, pods) = labels(Mode::Sidecar);
+    assert_eq!(
+        (&namespace["istio-injection"], &pods["sidecar.istio.io/inject"]),
+        (&json!("enabled"), &json!("true"))
+    );
+    let (namespace, pods) = labels(Mode::Ambient);
+    assert_eq!(
+        (&namespace["istio.io/dataplane-mode"], &pods["istio.io/dataplane-mode"]),
+        (&json!("ambient"), &json!("ambient"))
+    );
+    assert_eq!(namespace["istio.io/use-waypoint"], Value::Null);
+    let (namespace, _) = labels(Mode::AmbientWaypoint);
+    assert_eq!(namespace["istio.io/use-waypoint"], "waypoint");
+    assert_eq!(of_kind(&written(Mode::AmbientWaypoint), "Gateway").len(), 1);
+}
+
+#[test]
+fn load_is_an_indexed_job_whose_pods_never_start_anew() {
+    let objects = written(Mode::Sidecar);
+    let job = of_kind(&objects, "Job")[0];
+    let spec = &job["spec"];
+    assert_eq!((&spec["completionMode"], &spec["backoffLimit"]), (&json!("Indexed"), &json!(0)));
+    let pod = &spec["template"]["spec"];
+    assert_eq!((&pod["restartPolicy"], &pod["nodeSelector"]["load"]), (&json!("Never"), &json!("true")));
+    let arguments = pod["containers"][0]["args"].to_string();
+    assert!(arguments.contains("--end-proxy=http://127.0.0.1:15020/quitquitquit"), "{arguments}");
+    let security = &pod["containers"][0]["securityContext"];
+    assert_eq!(
+        (&security["readOnlyRootFilesystem"], &security["allowPrivilegeEscalation"]),
+        (&json!(true), &json!(false))
+    );
+}
+
+#[test]
+fn sidecars_count_what_proves_the_path() {
+    let objects = written(Mode::Sidecar);
+    let annotations = &of_kind(&objects, "Job")[0]["spec"]["template"]["metadata"]["annotations"];
+    let config = annotations["proxy.istio.io/config"].as_str().unwrap();
+    assert!(config.contains("cluster.outbound|8080||server.meshmeter.svc.cluster.local"), "{config}");
+    assert_eq!(of_kind(&objects, "PeerAuthentication").len(), 1);
+}
+
+#[test]
+fn linkerd_is_annotated() {
+    let settings = ClusterSettings { mesh: crate::settings::MeshName::Linkerd, ..settings() };
+    let plug = plug::of(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
+    let objects = objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar), &settings, &*plug).unwrap();
+    let annotations = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["metadata"]["annotations"];
+    assert_eq!(annotations["linkerd.io/inject"], "enabled");
+    assert!(of_kind(&objects, "PeerAuthentication").is_empty());
+}
+
+#[test]
+fn drivers_request_the_target_by_the_name_of_its_service() {
+    let topology = DeploymentSpec::new(MeshKind::Istio, Mode::None).topology;
+    let driver = &topology.drivers[0];
+    let url = url(&topology, driver.target, &driver.endpoint, &settings());
+    assert_eq!(url, "http://server.meshmeter:8080/");
+}
+
+#[test]
+fn modes_that_a_cluster_lacks_are_refused_by_name() {
+    for (mesh, mode) in [(MeshKind::Envoy, Mode::Sidecar), (MeshKind::Istio, Mode::Ingress)] {
+        let error = plug::of(mesh, mode, &settings()).unwrap_err();
+        assert_eq!(error.operation, format!("run mode {mode}"));
+        assert!(error.hint.is_some());
+    }
+}

@@ -1,0 +1,76 @@
+//! What both data planes of Istio have: istiod, and the objects that settings become.
+
+use super::{PlugContext, SharedComponent};
+use crate::Result;
+use crate::settings::SERVICE_PORT;
+use experiment::environment::{AccessLog, DeploymentSpec, EnvironmentError};
+use experiment::schema::Role;
+use experiment::topology::WorkloadId;
+use mesh::istio::objects;
+use mesh::istio::objects::subject::{ServiceAccount, Subject};
+use mesh::names::SYSTEM_NAMESPACE;
+use serde_json::Value;
+
+pub(super) fn control_plane(revision: Option<&str>) -> SharedComponent {
+    let selector = match revision {
+        Some(revision) => format!("app=istiod,istio.io/rev={revision}"),
+        None => "app=istiod".to_owned(),
+    };
+    SharedComponent { name: "istiod", role: Role::ControlPlane, namespace: Some(SYSTEM_NAMESPACE), selector }
+}
+
+/// Objects for the namespaces and for the Services in the mesh.
+pub(super) fn objects(context: &PlugContext<'_>) -> Vec<Value> {
+    let topology = &context.spec.topology;
+    let mut all = Vec::new();
+    for namespace in topology.namespaces() {
+        all.extend(objects::for_namespace(context.spec, &context.settings.namespace(namespace), None));
+    }
+    for (id, workload) in topology.workloads.iter().enumerate() {
+        if workload.serves() && workload.in_mesh {
+            all.extend(objects_for_service(context, id));
+        }
+    }
+    all
+}
+
+fn objects_for_service(context: &PlugContext<'_>, id: WorkloadId) -> Vec<Value> {
+    let topology = &context.spec.topology;
+    let workload = &topology.workloads[id];
+    let callers = topology.calls.iter().filter(|call| call.to == id);
+    let callers: Vec<(String, &str)> = callers
+        .map(|call| (context.namespace_of(call.from), topology.workloads[call.from].name.as_str()))
+        .collect();
+    let callers: Vec<ServiceAccount<'_>> =
+        callers.iter().map(|(namespace, name)| ServiceAccount { namespace, name }).collect();
+    let endpoints =
+        workload.script().map(|script| script.endpoints.iter().map(|one| one.path.as_str()).collect());
+    let endpoints: Vec<&str> = endpoints.unwrap_or_else(|| vec!["/"]);
+    let subject = Subject {
+        namespace: &context.namespace_of(id),
+        service: &workload.name,
+        port: SERVICE_PORT,
+        callers: &callers,
+        protocol: workload.protocol,
+        endpoints: &endpoints,
+    };
+    objects::for_service(context.spec, &subject, None)
+}
+
+/// What is set in the configuration of the mesh itself, which a run never changes.
+pub(super) fn check_settings(spec: &DeploymentSpec) -> Result<()> {
+    let refused = |key: &str, what: &str| {
+        Err(EnvironmentError::new(
+            format!("set `{key}`"),
+            format!("{what}, and a run on a cluster changes nothing that is not its own"),
+        )
+        .with_hint("the lab has a mesh of its own: leave out `--on cluster`"))
+    };
+    if spec.proxy.access_log != AccessLog::Off {
+        return refused("proxy.access-log", "access logs need a provider in the configuration of the mesh");
+    }
+    if spec.istio.authorization.jwt {
+        return refused("istio.authorization.jwt", "the keys of tokens are those of a lab");
+    }
+    Ok(())
+}

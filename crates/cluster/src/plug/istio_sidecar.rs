@@ -1,0 +1,135 @@
+//! Istio's sidecars, injected by istiod's webhook.
+
+use super::istio::{self, control_plane};
+use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent, labels};
+use crate::Result;
+use crate::settings::SERVICE_PORT;
+use experiment::schema::HopProtocol;
+use experiment::topology::{Call, WorkloadId};
+use experiment::units::format_cores;
+use mesh::envoy::hop::{Hop, Layer, Peer};
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::names::service_host;
+use mesh::proof::Evidence;
+use serde_json::{Value, json};
+
+const INJECTOR: &str = "istio-sidecar-injector";
+
+#[derive(Clone, Debug)]
+pub(super) struct Sidecars {
+    pub revision: Option<String>,
+}
+
+impl MeshPlug for Sidecars {
+    fn namespace_labels(&self) -> Labels {
+        match &self.revision {
+            Some(revision) => labels([("istio.io/rev", revision)]),
+            None => labels([("istio-injection", "enabled")]),
+        }
+    }
+
+    fn pod_labels(&self) -> Labels {
+        let mut all = labels([("sidecar.istio.io/inject", "true")]);
+        all.extend(self.revision.iter().map(|revision| ("istio.io/rev".to_owned(), revision.clone())));
+        all
+    }
+
+    /// Istio's proxies count little by default: these are the counters that prove the path.
+    fn pod_annotations(&self, context: &PlugContext<'_>, workload: WorkloadId) -> Labels {
+        let config = json!({
+            "holdApplicationUntilProxyStarts": true,
+            "concurrency": context.spec.proxy.workers,
+            "proxyStatsMatcher": {"inclusionPrefixes": statistics(context, workload)},
+        });
+        let mut all = labels([("proxy.istio.io/config", &config.to_string())]);
+        all.extend(resources(context));
+        all
+    }
+
+    fn objects(&self, context: &PlugContext<'_>) -> Vec<Value> {
+        istio::objects(context)
+    }
+
+    fn check_settings(&self, context: &PlugContext<'_>) -> Result<()> {
+        istio::check_settings(context.spec)
+    }
+
+    fn proxy_container(&self) -> Option<&'static str> {
+        Some("istio-proxy")
+    }
+
+    fn shared(&self) -> Vec<SharedComponent> {
+        vec![control_plane(self.revision.as_deref())]
+    }
+
+    fn end_of_proxy(&self) -> Option<&'static str> {
+        Some("http://127.0.0.1:15020/quitquitquit")
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        let name = match &self.revision {
+            Some(revision) => format!("{INJECTOR}-{revision}"),
+            None => INJECTOR.to_owned(),
+        };
+        vec![Need {
+            object: ObjectRef::new(
+                "admissionregistration.k8s.io/v1",
+                "MutatingWebhookConfiguration",
+                None,
+                &name,
+            ),
+            otherwise: "Istio injects no sidecars into this cluster",
+            hint: "install Istio, or name its revision with --istio-revision",
+        }]
+    }
+
+    fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(WorkloadId, Evidence)> {
+        let workloads = &context.spec.topology.workloads;
+        let mtls = context.spec.proxy.mtls.is_spoken();
+        let [from, to] = [call.from, call.to].map(|id| workloads[id].in_mesh);
+        let caller = from.then(|| (call.from, outbound(context, call).evidence(mtls && to)));
+        let callee = to.then(|| (call.to, inbound(context, call.to).evidence(mtls && from)));
+        caller.into_iter().chain(callee).collect()
+    }
+}
+
+/// CPU of each sidecar, where the experiment limits it.
+fn resources(context: &PlugContext<'_>) -> Labels {
+    let Some(cores) = context.spec.proxy.cpu_limit_cores else { return Labels::new() };
+    let cores = format_cores(cores);
+    labels([("sidecar.istio.io/proxyCPU", &cores), ("sidecar.istio.io/proxyCPULimit", &cores)])
+}
+
+/// Prefixes of the statistics that prove the paths of a workload's calls and of calls to it.
+fn statistics(context: &PlugContext<'_>, id: WorkloadId) -> Vec<String> {
+    let calls = &context.spec.topology.calls;
+    let mut prefixes: Vec<String> = calls
+        .iter()
+        .filter(|call| call.from == id)
+        .flat_map(|call| outbound(context, *call).statistics())
+        .collect();
+    if calls.iter().any(|call| call.to == id) {
+        prefixes.extend(inbound(context, id).statistics());
+    }
+    prefixes.sort();
+    prefixes.dedup();
+    prefixes
+}
+
+fn outbound(context: &PlugContext<'_>, call: Call) -> Hop {
+    let callee = &context.spec.topology.workloads[call.to];
+    let peer = if callee.in_mesh { Peer::Next } else { Peer::Nobody };
+    let layer = Layer::for_protocol(callee.protocol).between(None, between_proxies(context));
+    let host = service_host(&callee.name, &context.settings.namespace(&callee.namespace));
+    Hop { peer, ..Hop::outbound(layer, SERVICE_PORT, format!("outbound|{SERVICE_PORT}||{host}")) }
+}
+
+fn inbound(context: &PlugContext<'_>, id: WorkloadId) -> Hop {
+    let layer = Layer::for_protocol(context.spec.topology.workloads[id].protocol);
+    Hop::inbound(layer.between(between_proxies(context), None), SERVICE_PORT)
+}
+
+/// What proxies speak with each other, where that is not what the client speaks.
+fn between_proxies(context: &PlugContext<'_>) -> Option<HopProtocol> {
+    context.spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
+}

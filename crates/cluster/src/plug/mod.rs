@@ -1,0 +1,175 @@
+//! Meshes as plugs: the labels that put pods into the mesh, what must be there before, which containers are its cost, and
+//! what proves the path. A mesh is a file here and a line in [`of`].
+
+mod istio;
+mod istio_ambient;
+mod istio_sidecar;
+mod linkerd;
+mod none;
+
+use crate::Result;
+use crate::settings::{ClusterSettings, MeshName};
+use experiment::dataplane::{DataPlane, Entry, Exit};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
+use experiment::schema::Role;
+use experiment::topology::{Call, WorkloadId};
+use experiment::{MeshKind, Mode};
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::proof::Evidence;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+pub type Labels = BTreeMap<String, String>;
+
+/// What a mesh adds to a deployment.
+pub trait MeshPlug: fmt::Debug + Send + Sync {
+    /// Labels of namespaces that the run creates.
+    fn namespace_labels(&self) -> Labels {
+        Labels::new()
+    }
+
+    /// Labels of the pods in the mesh. They hold in namespaces that the run may not label, too.
+    fn pod_labels(&self) -> Labels {
+        Labels::new()
+    }
+
+    /// Annotations of the pods of a workload in the mesh.
+    fn pod_annotations(&self, _context: &PlugContext<'_>, _workload: WorkloadId) -> Labels {
+        Labels::new()
+    }
+
+    /// Objects that the settings become.
+    fn objects(&self, _context: &PlugContext<'_>) -> Vec<Value> {
+        Vec::new()
+    }
+
+    /// Settings that take more than labels and objects, which a cluster's mesh does not have; the error names one.
+    fn check_settings(&self, _context: &PlugContext<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// The container in each pod of the mesh that is its cost.
+    fn proxy_container(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Pods elsewhere that are its cost too.
+    fn shared(&self) -> Vec<SharedComponent> {
+        Vec::new()
+    }
+
+    /// What makes the proxy beside a worker end, as a POST on the pod's loopback, where it is no native sidecar.
+    fn end_of_proxy(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// What must be installed.
+    fn needs(&self) -> Vec<Need>;
+
+    /// Why trials cannot run yet; absent if they can. Objects can be printed all the same.
+    fn refusal(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Counters of the proxies of a call, from caller to callee, each with the workload whose pods have it.
+    fn evidence(&self, _context: &PlugContext<'_>, _call: Call) -> Vec<(WorkloadId, Evidence)> {
+        Vec::new()
+    }
+}
+
+/// What a plug may know of a deployment.
+#[derive(Clone, Copy, Debug)]
+pub struct PlugContext<'a> {
+    pub spec: &'a DeploymentSpec,
+    pub settings: &'a ClusterSettings,
+}
+
+/// Pods of a mesh that serve others than the experiment too.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SharedComponent {
+    /// The component's name; a number follows where there are several pods.
+    pub name: &'static str,
+    pub role: Role,
+    /// Absent: the namespaces of the run.
+    pub namespace: Option<&'static str>,
+    pub selector: String,
+}
+
+/// An object without which a mesh does not work.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Need {
+    pub object: ObjectRef,
+    /// What it means that the object is absent.
+    pub otherwise: &'static str,
+    pub hint: &'static str,
+}
+
+impl PlugContext<'_> {
+    /// Name of a workload's namespace in the cluster.
+    pub fn namespace_of(&self, workload: WorkloadId) -> String {
+        self.settings.namespace(&self.spec.topology.workloads[workload].namespace)
+    }
+}
+
+impl Need {
+    /// Whether it is there; the error says what is missing.
+    pub fn check(&self, api: &ApiClient) -> Result<()> {
+        match api.get(&self.object)? {
+            Some(_) => Ok(()),
+            None => Err(EnvironmentError::new(
+                "look for the mesh",
+                format!("{}: there is no {}", self.otherwise, self.object),
+            )
+            .with_hint(self.hint)),
+        }
+    }
+}
+
+/// The plug of a mode.
+pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<dyn MeshPlug>> {
+    let refused = |reason: &str, hint: &str| {
+        Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
+    };
+    let parts = mode.parts(mesh);
+    if parts.entry != Entry::Direct || parts.exit != Exit::None {
+        return refused(
+            "gateways are not deployed on clusters yet",
+            "the lab runs it: leave out `--on cluster`",
+        );
+    }
+    let revision = settings.revision.clone();
+    match (parts.data_plane, settings.mesh) {
+        (DataPlane::None, _) => Ok(Box::new(none::NoMesh)),
+        (DataPlane::StaticEnvoy, _) => refused(
+            "`mesh: envoy` is static files, which the lab alone has",
+            "`mesh: istio` runs the mesh that is installed in the cluster",
+        ),
+        (DataPlane::Sidecar, MeshName::Istio) => Ok(Box::new(istio_sidecar::Sidecars { revision })),
+        (DataPlane::Sidecar, MeshName::Linkerd) => Ok(Box::new(linkerd::Linkerd)),
+        (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint, MeshName::Linkerd) => {
+            refused("Linkerd has no ambient mode", "its mode here is `sidecar`")
+        }
+        (DataPlane::Ztunnel, MeshName::Istio) => {
+            Ok(Box::new(istio_ambient::Ambient { revision, has_waypoint: false }))
+        }
+        (DataPlane::ZtunnelWaypoint, MeshName::Istio) => {
+            Ok(Box::new(istio_ambient::Ambient { revision, has_waypoint: true }))
+        }
+    }
+}
+
+fn labels<const N: usize>(entries: [(&str, &str); N]) -> Labels {
+    mesh::kubernetes::manifests::map(entries)
+}
+
+/// Labels that keep a pod out of every mesh.
+pub(crate) fn outside_of_meshes() -> Labels {
+    labels([("sidecar.istio.io/inject", "false"), ("istio.io/dataplane-mode", "none")])
+}
+
+/// Annotations that keep a pod out of every mesh.
+pub(crate) fn annotated_outside_of_meshes() -> Labels {
+    labels([("linkerd.io/inject", "disabled")])
+}

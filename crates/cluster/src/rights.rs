@@ -1,0 +1,202 @@
+//! What a user must be allowed to do for a run: one list, which `rbac` prints as Roles and `check` asks the API for.
+
+use crate::settings::ClusterSettings;
+use mesh::kubernetes::access::Action;
+use mesh::names::SYSTEM_NAMESPACE;
+use serde_json::{Value, json};
+
+/// Name of every Role and RoleBinding.
+const NAME: &str = "meshmeter";
+
+/// Verbs on some resources of one group.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Rule {
+    pub group: &'static str,
+    pub resources: &'static [&'static str],
+    pub verbs: &'static [&'static str],
+    /// What is lost without it; absent: the run itself.
+    pub lost_without: Option<&'static str>,
+}
+
+const fn needed(
+    group: &'static str,
+    resources: &'static [&'static str],
+    verbs: &'static [&'static str],
+) -> Rule {
+    Rule { group, resources, verbs, lost_without: None }
+}
+
+const WRITTEN: &[&str] = &["get", "list", "create", "patch", "delete"];
+
+/// In each namespace of a run.
+const IN_NAMESPACES: [Rule; 5] = [
+    needed("", &["services", "serviceaccounts", "configmaps"], WRITTEN),
+    needed("apps", &["deployments"], WRITTEN),
+    needed("batch", &["jobs"], WRITTEN),
+    needed("", &["pods", "pods/log", "events"], &["get", "list"]),
+    needed("", &["pods/portforward"], &["get", "create"]),
+];
+
+/// Objects of Istio in each namespace of a run; without a mesh none is written.
+const OF_ISTIO: [Rule; 3] = [
+    needed("security.istio.io", &["peerauthentications", "authorizationpolicies"], WRITTEN),
+    needed("networking.istio.io", &["destinationrules", "virtualservices", "sidecars"], WRITTEN),
+    needed("gateway.networking.k8s.io", &["gateways"], WRITTEN),
+];
+
+/// In the namespace of the mesh.
+const IN_MESH_NAMESPACE: [Rule; 1] = [Rule {
+    group: "",
+    resources: &["pods"],
+    verbs: &["get", "list"],
+    lost_without: Some("usage of the control plane and of node proxies, and their versions"),
+}];
+
+const NAMESPACES: Rule = needed("", &["namespaces"], &["get", "create", "patch", "delete"]);
+
+const NODES: [Rule; 2] = [
+    Rule {
+        group: "",
+        resources: &["nodes"],
+        verbs: &["get", "list"],
+        lost_without: Some("kernels, systems and kubelets of the nodes in the report"),
+    },
+    Rule {
+        group: "",
+        resources: &["nodes/proxy"],
+        verbs: &["get"],
+        lost_without: Some(
+            "CPU, memory, network and throttling of services and proxies; generators measure themselves",
+        ),
+    },
+];
+
+/// What a run takes, by where it must be allowed.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Rights {
+    /// In each namespace of the run.
+    pub in_namespaces: Vec<Rule>,
+    /// In the namespace of the mesh.
+    pub in_mesh: Vec<Rule>,
+    /// In the whole cluster.
+    pub in_cluster: Vec<Rule>,
+}
+
+impl Rights {
+    pub fn new(settings: &ClusterSettings, has_istio: bool) -> Self {
+        let mut rights = Self { in_namespaces: IN_NAMESPACES.to_vec(), ..Self::default() };
+        if has_istio {
+            rights.in_namespaces.extend(OF_ISTIO);
+            rights.in_mesh.extend(IN_MESH_NAMESPACE);
+        }
+        if !settings.existing_namespaces {
+            rights.in_cluster.push(NAMESPACES);
+        }
+        if settings.reads_nodes {
+            rights.in_cluster.extend(NODES);
+        }
+        rights
+    }
+}
+
+impl Rule {
+    /// Every verb on every resource.
+    pub fn actions(&self) -> Vec<Action> {
+        let actions = self.resources.iter().flat_map(|resource| {
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            self.verbs.iter().map(move |verb| Action::new(verb, self.group, resource, subresource))
+        });
+        actions.collect()
+    }
+
+    fn object(&self) -> Value {
+        json!({"apiGroups": [self.group], "resources": self.resources, "verbs": self.verbs})
+    }
+}
+
+/// Who is allowed something.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Subject {
+    User(String),
+    Group(String),
+    ServiceAccount { namespace: String, name: String },
+}
+
+impl Subject {
+    fn object(&self) -> Value {
+        let of_group = |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+        match self {
+            Self::User(name) => of_group("User", name),
+            Self::Group(name) => of_group("Group", name),
+            Self::ServiceAccount { namespace, name } => {
+                json!({"kind": "ServiceAccount", "name": name, "namespace": namespace})
+            }
+        }
+    }
+}
+
+/// Roles and their bindings: in these namespaces, in that of the mesh, and in the cluster as far as rights ask for it.
+pub fn roles(rights: &Rights, namespaces: &[String], subject: &Subject) -> Vec<Value> {
+    let mut objects = Vec::new();
+    for namespace in namespaces {
+        objects.extend(role(Some(namespace), NAME, &rights.in_namespaces, subject));
+    }
+    objects.extend(role(Some(SYSTEM_NAMESPACE), NAME, &rights.in_mesh, subject));
+    objects.extend(role(None, NAME, &rights.in_cluster, subject));
+    objects
+}
+
+fn role(namespace: Option<&str>, name: &str, rules: &[Rule], subject: &Subject) -> Vec<Value> {
+    if rules.is_empty() {
+        return Vec::new();
+    }
+    let prefix = if namespace.is_some() { "" } else { "Cluster" };
+    let api = "rbac.authorization.k8s.io";
+    let mut metadata = json!({"name": name});
+    if let Some(namespace) = namespace {
+        metadata["namespace"] = json!(namespace);
+    }
+    let rules: Vec<Value> = rules.iter().map(Rule::object).collect();
+    vec![
+        json!({
+            "apiVersion": format!("{api}/v1"), "kind": format!("{prefix}Role"),
+            "metadata": metadata, "rules": rules,
+        }),
+        json!({
+            "apiVersion": format!("{api}/v1"), "kind": format!("{prefix}RoleBinding"),
+            "metadata": metadata,
+            "roleRef": {"apiGroup": api, "kind": format!("{prefix}Role"), "name": name},
+            "subjects": [subject.object()],
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_stay_in_namespaces_unless_the_cluster_is_asked_for() {
+        let settings = ClusterSettings {
+            existing_namespaces: true,
+            reads_nodes: false,
+            ..ClusterSettings::new("meshmeter:1", "run-1")
+        };
+        let subject = Subject::User("jane".to_owned());
+        let namespaces = ["a".to_owned(), "b".to_owned()];
+        let kinds = |rights: &Rights| -> Vec<String> {
+            let objects = roles(rights, &namespaces, &subject);
+            objects.iter().map(|object| object["kind"].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        let least = Rights::new(&settings, false);
+        assert_eq!(kinds(&least), ["Role", "RoleBinding", "Role", "RoleBinding"]);
+        let wide = Rights::new(&ClusterSettings::new("meshmeter:1", "run-1"), true);
+        assert_eq!(kinds(&wide)[4..], ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]);
+    }
+
+    #[test]
+    fn actions_are_every_verb_on_every_resource() {
+        let actions: Vec<String> = IN_NAMESPACES[4].actions().iter().map(ToString::to_string).collect();
+        assert_eq!(actions, ["get pods/portforward", "create pods/portforward"]);
+    }
+}

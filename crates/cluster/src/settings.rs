@@ -1,0 +1,105 @@
+//! Settings of a run on a cluster, and the names that follow from them.
+
+use crate::Result;
+use experiment::environment::EnvironmentError;
+
+/// Label of everything that a run writes; its value is the run's identifier.
+pub const RUN_LABEL: &str = "meshmeter.dev/run";
+/// Label of the namespaces that a run creates.
+pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "meshmeter");
+pub const DEFAULT_PREFIX: &str = "meshmeter";
+
+/// Port of requests to a service.
+pub const SERVICE_PORT: u16 = 8080;
+/// Port of a service's counters and health.
+pub const COUNTERS_PORT: u16 = 8079;
+/// Port of a worker, on the loopback of its pod.
+pub const WORKER_PORT: u16 = 8078;
+/// Longest name of an object that is a part of host names.
+const MAX_NAME_LENGTH: usize = 63;
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ClusterSettings {
+    /// Image of Meshmeter.
+    pub image: String,
+    /// A topology with a single namespace has this name, one with several has it before each, with a hyphen.
+    pub namespace_prefix: String,
+    /// The namespaces exist already, and stay.
+    pub existing_namespaces: bool,
+    /// Value of [`RUN_LABEL`].
+    pub run: String,
+    /// Label of the nodes that generators run on.
+    pub generator_nodes: Option<(String, String)>,
+    /// The mesh that `sidecar` stands for.
+    pub mesh: MeshName,
+    /// Revision of istiod (`istio.io/rev`); absent: the default one.
+    pub revision: Option<String>,
+    /// Whether kubelets are read, which takes a right to all nodes.
+    pub reads_nodes: bool,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MeshName {
+    Istio,
+    Linkerd,
+}
+
+impl ClusterSettings {
+    pub fn new(image: &str, run: &str) -> Self {
+        Self {
+            image: image.to_owned(),
+            namespace_prefix: DEFAULT_PREFIX.to_owned(),
+            existing_namespaces: false,
+            run: run.to_owned(),
+            generator_nodes: None,
+            mesh: MeshName::Istio,
+            revision: None,
+            reads_nodes: true,
+        }
+    }
+
+    /// The cluster's name of a namespace of a topology.
+    pub fn namespace(&self, in_topology: &str) -> String {
+        if in_topology.is_empty() {
+            self.namespace_prefix.clone()
+        } else {
+            format!("{}-{in_topology}", self.namespace_prefix)
+        }
+    }
+
+    /// Selector of everything that this run writes.
+    pub fn selector(&self) -> String {
+        format!("{RUN_LABEL}={}", self.run)
+    }
+}
+
+/// Fails if Kubernetes takes no object of this name.
+pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_right = !name.is_empty()
+        && name.len() <= MAX_NAME_LENGTH
+        && name.bytes().all(is_plain)
+        && !name.starts_with('-')
+        && !name.ends_with('-');
+    if is_right {
+        return Ok(());
+    }
+    let reason =
+        format!("Kubernetes takes names of at most {MAX_NAME_LENGTH} lower-case letters, digits and hyphens");
+    Err(EnvironmentError::new(format!("name the {what} {name}"), reason))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_name_takes_what_kubernetes_takes() {
+        for name in ["a", "meshmeter-shop", "0a"] {
+            assert!(check_name("namespace", name).is_ok(), "{name}");
+        }
+        for name in ["", "-a", "a-", "A", "a.b", "a_b", &"a".repeat(64)] {
+            assert!(check_name("namespace", name).is_err(), "{name}");
+        }
+    }
+}

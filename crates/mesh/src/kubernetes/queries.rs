@@ -1,0 +1,73 @@
+//! Queries that a cluster answers and a lab does not: objects of a namespace by label, logs, kubelets, and what a user may do
+//! in a namespace.
+
+use super::client::{ApiClient, parse};
+use super::object_ref::ObjectRef;
+use super::request::ApiRequest;
+use crate::Result;
+use kube::core::Request;
+use kube::core::params::ListParams;
+use kube::core::request::Error as BuildError;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const PAGE: u32 = 500;
+/// Of a kubelet that reads hundreds of containers.
+const LONG_TIMEOUT: Duration = Duration::from_secs(15);
+
+impl ApiClient {
+    /// Text of a path, of an API or behind it. `operation` is for the error.
+    pub fn get_text(&self, operation: &str, path: &str) -> Result<String> {
+        let request = http::Request::get(path).body(Vec::new()).map_err(BuildError::BuildRequest);
+        let request = ApiRequest::new(operation.to_owned(), request)?;
+        Ok(self.send_within(LONG_TIMEOUT, request)?)
+    }
+
+    pub fn get_json(&self, operation: &str, path: &str) -> Result<Value> {
+        parse(&self.get_text(operation, path)?)
+    }
+
+    /// Objects of a kind, in a namespace or in all, that have these labels (a selector; empty: all).
+    pub fn list(
+        &self,
+        api_version: &str,
+        kind: &str,
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Vec<Value>> {
+        let path = self.collection(&ObjectRef::new(api_version, kind, namespace, ""));
+        let mut params = ListParams::default().labels(selector).limit(PAGE);
+        let mut objects = Vec::new();
+        loop {
+            let place = namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
+            let request =
+                ApiRequest::new(format!("list {kind} objects{place}"), Request::new(&path).list(&params))?;
+            let mut page: Value = parse(&self.send_within(LONG_TIMEOUT, request)?)?;
+            for object in page["items"].as_array_mut().into_iter().flatten() {
+                object["apiVersion"] = json!(api_version);
+                object["kind"] = json!(kind);
+                objects.push(object.take());
+            }
+            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+                Some(token) => params = params.continue_token(token),
+                None => return Ok(objects),
+            }
+        }
+    }
+
+    /// The last lines of a container's log.
+    pub fn log_tail(
+        &self,
+        namespace: &str,
+        pod: &str,
+        container: &str,
+        lines: usize,
+        of_previous: bool,
+    ) -> Result<Vec<String>> {
+        let path = format!(
+            "/api/v1/namespaces/{namespace}/pods/{pod}/log?container={container}&tailLines={lines}&previous={of_previous}"
+        );
+        let text = self.get_text(&format!("read the log of {container} in pod {namespace}/{pod}"), &path)?;
+        Ok(text.lines().map(ToOwned::to_owned).collect())
+    }
+}

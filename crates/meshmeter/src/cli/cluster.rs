@@ -1,0 +1,235 @@
+//! Options of `meshmeter cluster`, and of what runs on a cluster.
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use cluster::connection::Connection;
+use cluster::rights::Subject;
+use cluster::settings::{ClusterSettings, DEFAULT_PREFIX, MeshName};
+use std::path::PathBuf;
+
+/// Kubernetes clusters: what a run needs there, and what runs have left behind
+///
+/// `meshmeter run STUDY --on cluster` measures on a cluster (docs/cluster.md). A run writes ordinary objects into namespaces
+/// of its own, all with the label meshmeter.dev/run, and changes nothing else.
+#[derive(Debug, Args)]
+pub struct ClusterArgs {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: ClusterCommand,
+}
+
+/// The verbs of `meshmeter cluster`.
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// Check what a run needs on a cluster, and write nothing
+    ///
+    /// Looks at the API server, every right of this user, the namespaces and their quotas, and the mesh. Whether the image can
+    /// be pulled shows when pods start: a run then ends with one line that says so.
+    ///
+    /// Exit status: 0 where a run can start, 3 where something is missing.
+    #[command(
+        after_help = "Examples:\n  meshmeter cluster check --image registry.example.com/meshmeter:1\n  \
+                            meshmeter cluster check mesh-modes --context staging --image registry.example.com/meshmeter:1"
+    )]
+    Check(Box<CheckClusterArgs>),
+    /// Print the Roles that a run needs, with their bindings
+    ///
+    /// In the given namespaces alone, unless --namespaces or --nodes asks for more: then with a ClusterRole that holds no more
+    /// than that.
+    #[command(
+        after_help = "Examples:\n  meshmeter cluster rbac --namespace perf --service-account perf:meshmeter | kubectl apply -f -\n  \
+                      meshmeter cluster rbac --namespace perf --user jane --istio --nodes"
+    )]
+    Rbac(RbacArgs),
+    /// Remove what runs have left behind: what carries their label, and nothing else
+    ///
+    /// Without --run or --all it says what there is.
+    #[command(
+        after_help = "Examples:\n  meshmeter cluster clean\n  meshmeter cluster clean --run mesh-modes-20261122-201500"
+    )]
+    Clean(CleanArgs),
+}
+
+/// Which cluster.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ConnectionArgs {
+    /// Leads to the cluster [default: KUBECONFIG, else ~/.kube/config]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Cluster")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Context of the kubeconfig [default: its current one]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
+    pub context: Option<String>,
+}
+
+impl ConnectionArgs {
+    /// Which cluster.
+    pub fn connection(&self) -> Connection {
+        Connection { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
+    }
+}
+
+/// Where on a cluster a run takes place.
+#[derive(Clone, Debug, Args)]
+pub struct OnClusterArgs {
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+
+    /// Image of Meshmeter, as the cluster's nodes pull it
+    #[arg(long, value_name = "IMAGE", help_heading = "Cluster")]
+    pub image: Option<String>,
+
+    /// Namespace of the run; of a topology with several namespaces what comes before each, with a hyphen
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_PREFIX, help_heading = "Cluster")]
+    pub namespace_prefix: String,
+
+    /// The namespaces exist already, and stay: takes no right to namespaces
+    #[arg(long, help_heading = "Cluster")]
+    pub existing_namespaces: bool,
+
+    /// Run generators on nodes with this label, where they disturb nothing that is measured
+    #[arg(long, value_name = "LABEL=VALUE", value_parser = parse_label, help_heading = "Cluster")]
+    pub generator_nodes: Option<(String, String)>,
+
+    /// The mesh that the mode `sidecar` stands for
+    #[arg(long, value_name = "MESH", value_enum, default_value_t = MeshArg::Istio, help_heading = "Cluster")]
+    pub cluster_mesh: MeshArg,
+
+    /// Revision of istiod (istio.io/rev) [default: the cluster's default one]
+    #[arg(long, value_name = "REVISION", help_heading = "Cluster")]
+    pub istio_revision: Option<String>,
+
+    /// Read no kubelets, which takes rights to all nodes: services and proxies then have no usage in the report
+    #[arg(long, help_heading = "Cluster")]
+    pub without_nodes: bool,
+}
+
+/// A mesh that a cluster may have.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum MeshArg {
+    /// Istio
+    Istio,
+    /// Linkerd
+    Linkerd,
+}
+
+impl OnClusterArgs {
+    /// Settings of a run of this identifier. `image` stands where none was given.
+    pub fn settings(&self, run: &str, image: &str) -> ClusterSettings {
+        ClusterSettings {
+            namespace_prefix: self.namespace_prefix.clone(),
+            existing_namespaces: self.existing_namespaces,
+            generator_nodes: self.generator_nodes.clone(),
+            mesh: match self.cluster_mesh {
+                MeshArg::Istio => MeshName::Istio,
+                MeshArg::Linkerd => MeshName::Linkerd,
+            },
+            revision: self.istio_revision.clone(),
+            reads_nodes: !self.without_nodes,
+            ..ClusterSettings::new(self.image.as_deref().unwrap_or(image), run)
+        }
+    }
+}
+
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((label, value)) if !label.is_empty() => Ok((label.to_owned(), value.to_owned())),
+        _ => Err("a label and its value, such as load=true".to_owned()),
+    }
+}
+
+/// Options of `meshmeter cluster check`.
+#[derive(Debug, Args)]
+pub struct CheckClusterArgs {
+    /// The run's study or file [default: no mesh is looked for]
+    #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
+    pub experiment: Option<String>,
+
+    #[command(flatten)]
+    pub place: OnClusterArgs,
+
+    /// Print what was found as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `meshmeter cluster rbac`.
+#[derive(Debug, Args)]
+pub struct RbacArgs {
+    /// A namespace of the run; may be given several times
+    #[arg(long, value_name = "NAME", required = true)]
+    pub namespace: Vec<String>,
+
+    #[command(flatten)]
+    pub subject: SubjectArgs,
+
+    /// Runs have modes of Istio: its objects in these namespaces, and its own pods in istio-system
+    #[arg(long)]
+    pub istio: bool,
+
+    /// Runs create and delete their namespaces: a ClusterRole, since Kubernetes has no narrower right
+    #[arg(long)]
+    pub namespaces: bool,
+
+    /// Runs read usage from kubelets, and versions of nodes: a ClusterRole with nodes/proxy
+    #[arg(long)]
+    pub nodes: bool,
+}
+
+/// Who is allowed something.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct SubjectArgs {
+    /// Who runs: a user
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+
+    /// Who runs: a group of users
+    #[arg(long, value_name = "NAME")]
+    pub group: Option<String>,
+
+    /// Who runs: an account of the cluster
+    #[arg(long, value_name = "NAMESPACE:NAME", value_parser = parse_account)]
+    pub service_account: Option<(String, String)>,
+}
+
+fn parse_account(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
+            Ok((namespace.to_owned(), name.to_owned()))
+        }
+        _ => Err("a namespace and a name, such as perf:meshmeter".to_owned()),
+    }
+}
+
+impl SubjectArgs {
+    /// The one that was given.
+    pub fn subject(&self) -> Subject {
+        match (&self.user, &self.group, &self.service_account) {
+            (Some(user), _, _) => Subject::User(user.clone()),
+            (None, Some(group), _) => Subject::Group(group.clone()),
+            (None, None, account) => {
+                let (namespace, name) = account.clone().unwrap_or_default();
+                Subject::ServiceAccount { namespace, name }
+            }
+        }
+    }
+}
+
+/// Options of `meshmeter cluster clean`.
+#[derive(Debug, Args)]
+pub struct CleanArgs {
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+
+    /// Remove what this run has left
+    #[arg(long, value_name = "RUN", conflicts_with = "all")]
+    pub run: Option<String>,
+
+    /// Remove what all runs have left, also of those that are under way
+    #[arg(long)]
+    pub all: bool,
+
+    /// Look in this namespace alone; may be given several times [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Vec<String>,
+}

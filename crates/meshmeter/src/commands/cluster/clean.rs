@@ -1,0 +1,39 @@
+//! `meshmeter cluster clean`.
+
+use crate::cli::CleanArgs;
+use crate::failure::Failure;
+use crate::interrupt;
+use cluster::clean;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+/// Runs the command.
+pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
+    let stop = interrupt::on_signals()?;
+    let cluster = args.connection.connection().open()?;
+    let found = clean::find(&cluster, &args.namespace, args.run.as_deref())?;
+    let mut output = anstream::stdout();
+    let mut say = |text: String| {
+        // Whoever reads may stop early.
+        let _ = writeln!(output, "{text}");
+    };
+    if found.is_empty() {
+        say("nothing is left of any run".to_owned());
+    }
+    let is_asked = args.all || args.run.is_some();
+    for (run, objects) in &found {
+        if is_asked {
+            clean::remove(&cluster, objects, &|| stop.load(Ordering::Relaxed))?;
+        }
+        let verb = if is_asked { "removed" } else { "has left" };
+        say(format!("run {run}: {verb} {} objects", objects.len()));
+        for object in objects {
+            say(format!("  {object}"));
+        }
+    }
+    if !is_asked && !found.is_empty() {
+        say("remove them with --run RUN, or all with --all".to_owned());
+    }
+    Ok(ExitCode::SUCCESS)
+}

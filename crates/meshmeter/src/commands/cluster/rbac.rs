@@ -1,0 +1,28 @@
+//! `meshmeter cluster rbac`.
+
+use super::documents;
+use crate::cli::RbacArgs;
+use cluster::rights::{Rights, roles};
+use cluster::settings::ClusterSettings;
+use std::io::Write as _;
+
+/// Prints the Roles.
+pub(super) fn run(args: &RbacArgs) {
+    let settings = ClusterSettings {
+        existing_namespaces: !args.namespaces,
+        reads_nodes: args.nodes,
+        ..ClusterSettings::new("", "")
+    };
+    let rights = Rights::new(&settings, args.istio);
+    let mut text = String::from("# Rights of a run on this cluster: written by `meshmeter cluster rbac`.\n");
+    let options = [
+        (!args.namespaces, "--existing-namespaces: it may not create namespaces (here: --namespaces)"),
+        (!args.nodes, "--without-nodes: it may not read usage from kubelets (here: --nodes)"),
+    ];
+    for (_, option) in options.iter().filter(|(is_left_out, _)| *is_left_out) {
+        text.push_str(&format!("# Run with {option}.\n"));
+    }
+    text.push_str(&documents(&roles(&rights, &args.namespace, &args.subject.subject())));
+    // Whoever reads may stop early.
+    let _ = anstream::stdout().write_all(text.as_bytes());
+}
