@@ -20,6 +20,7 @@ pub mod schema;
 pub mod settings;
 pub mod topology;
 pub mod units;
+pub mod xds;
 
 pub use definition::{Arrival, Experiment, Fresh, LoadLevels, LoadSettings, Resolve};
 pub use diagnostic::ExperimentError;

@@ -4,9 +4,9 @@ use super::event::Violation;
 use super::holding::{Entry, Reference};
 use super::marks::{MarkId, Marks};
 use super::names::{NameId, Names};
-use super::resource_type::ResourceType;
 use super::scan::Scan;
 use super::subscription::Subscription;
+use experiment::xds::ResourceType;
 
 /// Names and versions that a response brings, and its faults.
 pub(super) struct Contents {

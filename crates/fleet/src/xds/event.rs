@@ -1,7 +1,7 @@
 //! Reports of a session.
 
 use super::marks::MarkId;
-use super::resource_type::ResourceType;
+use experiment::xds::ResourceType;
 use std::time::Instant;
 
 /// A time on the monotonic clock.

@@ -2,7 +2,7 @@
 //! sidecars of a namespace differ in few names.
 
 use super::names::{NameId, Names};
-use super::resource_type::ResourceType;
+use experiment::xds::ResourceType;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock, Weak};
 

@@ -6,10 +6,10 @@ use super::holding::{Entry, Reference};
 use super::marks::{MarkId, Marks};
 use super::names::{EMPTY, NameId, Names};
 use super::proxy::XdsVariant;
-use super::resource_type::ResourceType;
 use super::scan::Scan;
 use super::schema::{self, CLUSTER_TYPE_EDS};
 use super::walker::{Malformed, Schema, Slot, Visitor, Walker};
+use experiment::xds::ResourceType;
 
 /// A response on its way.
 pub(super) struct Incoming {

@@ -1,8 +1,8 @@
 //! Encodes requests of both variants.
 
 use super::outbox::Outbox;
-use super::resource_type::ResourceType;
 use super::wire::{put_bytes, put_message, put_number, put_text};
+use experiment::xds::ResourceType;
 
 /// gRPC's code for a rejected response, as Envoy sends it.
 const INTERNAL: u64 = 13;

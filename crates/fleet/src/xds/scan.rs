@@ -1,8 +1,9 @@
 //! Looks for marks in the resources of one response while they arrive.
 
 use super::event::Moment;
-use super::marks::{MarkId, Marks, OpenMark, Presence, Searcher};
-use super::resource_type::ResourceType;
+use super::marks::{MarkId, Marks, OpenMark, Searcher};
+use experiment::xds::Presence;
+use experiment::xds::ResourceType;
 use std::sync::Arc;
 
 /// Up to so many marks each is searched on its own, which is faster than an automaton.

@@ -1,12 +1,12 @@
 //! The fields that a simulated proxy reads of responses and resources.
 
-use super::resource_type::ResourceType;
 use super::walker::Slot::{
     ClusterType, EndpointsName, EndpointsSource, FilterName, FilterSource, Inner, Name, Nonce, OtherSource,
     Removed, RoutesName, RoutesSource, SecretName, SecretSource, TypeUrl, Version, Wrapper, WrapperName,
     WrapperVersion,
 };
 use super::walker::{Schema, Step};
+use experiment::xds::ResourceType;
 
 /// Value of `Cluster.type` where endpoints come by EDS.
 pub(super) const CLUSTER_TYPE_EDS: u64 = 3;

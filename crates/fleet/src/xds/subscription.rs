@@ -2,7 +2,7 @@
 
 use super::holding::Holding;
 use super::names::NameId;
-use super::resource_type::ResourceType;
+use experiment::xds::ResourceType;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! The sequence of changes of a population.
 
-use super::marks::{Audience, Effect, Presence};
+use super::marks::{Audience, Effect};
 use super::{Change, Replaced, Undo};
 use crate::Result;
 use crate::istio::objects::ingress::ISTIO_API;
@@ -13,6 +13,7 @@ use crate::population::configuration::{POLICY_API, destination_rule, gateway_nam
 use crate::population::{FIRST_ADDRESS, HeldService, LAST_ADDRESS, PORT, PROXY_NAMESPACE, Population};
 use experiment::environment::EnvironmentError;
 use experiment::settings::fleet::{ChangeKind, ProxyKind};
+use experiment::xds::Presence;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
@@ -47,7 +48,6 @@ pub struct Changes {
 impl Changes {
     pub fn new(population: &Population, seed: u64) -> Self {
         let services = population.services().to_vec();
-        let callees: Vec<usize> = (0..services.len()).filter(|index| services[*index].serves()).collect();
         let settings = population.settings();
         let of_namespace = |kind| settings.scope && kind == ProxyKind::Sidecar || kind == ProxyKind::Waypoint;
         let proxies = population.proxies();
@@ -57,8 +57,8 @@ impl Changes {
             .chain(proxies.iter().map(|proxy| proxy.address))
             .collect();
         Self {
-            routed: callees.iter().copied().take(settings.virtual_services).collect(),
-            ruled: callees.into_iter().take(settings.destination_rules).collect(),
+            routed: (0..services.len()).take(settings.virtual_services).collect(),
+            ruled: (0..services.len()).take(settings.destination_rules).collect(),
             audience: Audience::new(population),
             namespaces: proxies
                 .iter()
@@ -309,7 +309,7 @@ impl Changes {
         let mut positions = (start..count).chain(0..start);
         let found = positions.find(|position| {
             let service = &self.services[*position];
-            service.serves() && self.is_seen(service.namespace()) && is_one(service)
+            self.is_seen(service.namespace()) && is_one(service)
         });
         found.ok_or_else(|| {
             let reason = "no service of the mesh can change so and is in the configuration of a proxy";

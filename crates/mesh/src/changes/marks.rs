@@ -1,31 +1,13 @@
 //! What proxies of each kind get for a change, as istiod sends it. Sidecars get what their scope shows them, gateways all
 //! services, waypoints those of their namespace, ztunnels addresses and policies of all.
 
-use super::Presence::{Gone, Present};
 use crate::istio::objects::ingress;
 use crate::names::SYSTEM_NAMESPACE;
 use crate::population::{HeldService, PORT, PROXY_NAMESPACE, Population};
 use experiment::settings::fleet::ProxyKind;
+use experiment::xds::{Mark, Presence, ResourceType};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-
-/// Content by which the arrival of a change is known.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct MarkSpec {
-    /// Short name of the resources' type: `cds`, `eds`, `lds`, `rds`, `addresses` or `authorizations`.
-    pub type_name: &'static str,
-    pub presence: Presence,
-    /// Name of the resource that has it, or the end of its name.
-    pub resource: Option<String>,
-    /// Bytes of the encoded resource.
-    pub needle: Vec<u8>,
-}
-
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Presence {
-    Present,
-    Gone,
-}
 
 /// Marks that arrive at proxies of one kind.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -33,7 +15,7 @@ pub struct Expected {
     pub kind: ProxyKind,
     /// Only at those in this namespace; absent: at all.
     pub namespace: Option<String>,
-    pub marks: Vec<MarkSpec>,
+    pub marks: Vec<Mark>,
 }
 
 /// Kinds of proxies that a fleet has, and what they are told of.
@@ -97,7 +79,7 @@ impl Audience {
     /// Marks of effects that all reach a proxy together, by kind of proxy.
     pub fn expected(&self, effects: &[Effect<'_>], presence: Presence) -> Vec<Expected> {
         let of_kind = |kind: &ProxyKind| {
-            let marks: Vec<(Option<&str>, MarkSpec)> =
+            let marks: Vec<(Option<&str>, Mark)> =
                 effects.iter().filter_map(|effect| self.mark(*effect, *kind, presence)).collect();
             let namespace = marks.first()?.0.map(ToOwned::to_owned);
             Some(Expected {
@@ -115,8 +97,8 @@ impl Audience {
         effect: Effect<'a>,
         kind: ProxyKind,
         presence: Presence,
-    ) -> Option<(Option<&'a str>, MarkSpec)> {
-        let (type_name, resource, needle) = match kind {
+    ) -> Option<(Option<&'a str>, Mark)> {
+        let (resource_type, resource, needle) = match kind {
             ProxyKind::Sidecar | ProxyKind::Gateway => of_envoy(effect, kind)?,
             ProxyKind::Waypoint => of_waypoint(effect)?,
             ProxyKind::Ztunnel if self.is_on_demand && !matches!(effect, Effect::RootPolicy { .. }) => {
@@ -126,7 +108,7 @@ impl Audience {
         };
         let is_limited = kind == ProxyKind::Waypoint || kind == ProxyKind::Sidecar && self.is_scoped;
         let namespace = effect.namespace().filter(|_| is_limited);
-        Some((namespace, MarkSpec { type_name, presence, resource: Some(resource), needle }))
+        Some((namespace, Mark { resource_type, presence, resource: Some(resource), needle }))
     }
 }
 
@@ -140,29 +122,39 @@ impl<'a> Effect<'a> {
     }
 }
 
-type Content = (&'static str, String, Vec<u8>);
+type Content = (ResourceType, String, Vec<u8>);
 
 fn of_envoy(effect: Effect<'_>, kind: ProxyKind) -> Option<Content> {
     let is_gateway = kind == ProxyKind::Gateway;
     let cluster = |port: u16, subset: &str, host: &str| format!("outbound|{port}|{subset}|{host}");
     Some(match effect {
         Effect::Endpoint { service, address, .. } => {
-            ("eds", cluster(PORT.port, "", &service.host()), socket_address(address))
+            (ResourceType::Endpoints, cluster(PORT.port, "", &service.host()), socket_address(address))
         }
         Effect::Host { host, port, .. } => {
             let name = cluster(port, "", host);
-            ("cds", name.clone(), name.into_bytes())
+            (ResourceType::Clusters, name.clone(), name.into_bytes())
         }
-        Effect::Subset { service, mark } => ("cds", cluster(PORT.port, mark, &service.host()), mark.into()),
+        Effect::Subset { service, mark } => {
+            (ResourceType::Clusters, cluster(PORT.port, mark, &service.host()), mark.into())
+        }
         // Services share a resource per port.
-        Effect::Route { mark, .. } if !is_gateway => ("rds", PORT.port.to_string(), mark.into()),
-        Effect::GatewayRoute { gateway, mark } if is_gateway => {
-            ("rds", format!("https.{}.https.{gateway}.{PROXY_NAMESPACE}", ingress::PORT), mark.into())
+        Effect::Route { mark, .. } if !is_gateway => {
+            (ResourceType::Routes, PORT.port.to_string(), mark.into())
         }
+        Effect::GatewayRoute { gateway, mark } if is_gateway => (
+            ResourceType::Routes,
+            format!("https.{}.https.{gateway}.{PROXY_NAMESPACE}", ingress::PORT),
+            mark.into(),
+        ),
         Effect::Route { .. } | Effect::GatewayRoute { .. } => return None,
         Effect::RootPolicy { mark, .. } => {
             let of_gateway = || format!("0.0.0.0_{}", ingress::PORT);
-            ("lds", if is_gateway { of_gateway() } else { "virtualInbound".to_owned() }, mark.into())
+            (
+                ResourceType::Listeners,
+                if is_gateway { of_gateway() } else { "virtualInbound".to_owned() },
+                mark.into(),
+            )
         }
     })
 }
@@ -173,17 +165,19 @@ fn of_waypoint(effect: Effect<'_>) -> Option<Content> {
         Effect::Endpoint { service, address, .. } => {
             let needle =
                 if service.is_ambient() { tunnelled_address(address) } else { socket_address(address) };
-            ("eds", cluster(PORT.port, "http", &service.host()), needle)
+            (ResourceType::Endpoints, cluster(PORT.port, "http", &service.host()), needle)
         }
         Effect::Host { host, port, is_http, .. } => {
             let name = cluster(port, if is_http { "http" } else { "tcp" }, host);
-            ("cds", name.clone(), name.into_bytes())
+            (ResourceType::Clusters, name.clone(), name.into_bytes())
         }
-        Effect::Subset { service, mark } => {
-            ("cds", cluster(PORT.port, &format!("http/{mark}"), &service.host()), mark.into())
-        }
+        Effect::Subset { service, mark } => (
+            ResourceType::Clusters,
+            cluster(PORT.port, &format!("http/{mark}"), &service.host()),
+            mark.into(),
+        ),
         Effect::Route { mark, .. } | Effect::RootPolicy { mark, .. } => {
-            ("lds", "main_internal".to_owned(), mark.into())
+            (ResourceType::Listeners, "main_internal".to_owned(), mark.into())
         }
         Effect::GatewayRoute { .. } => return None,
     })
@@ -198,11 +192,13 @@ fn of_ztunnel(effect: Effect<'_>) -> Option<Content> {
             } else {
                 format!("/discovery.k8s.io/EndpointSlice/{namespace}/{name}/{address}")
             };
-            ("addresses", resource, Vec::new())
+            (ResourceType::Addresses, resource, Vec::new())
         }
-        Effect::Host { namespace, host, .. } => ("addresses", format!("{namespace}/{host}"), Vec::new()),
+        Effect::Host { namespace, host, .. } => {
+            (ResourceType::Addresses, format!("{namespace}/{host}"), Vec::new())
+        }
         Effect::RootPolicy { name, mark } => {
-            ("authorizations", format!("{SYSTEM_NAMESPACE}/{name}"), mark.into())
+            (ResourceType::Authorizations, format!("{SYSTEM_NAMESPACE}/{name}"), mark.into())
         }
         Effect::Route { .. } | Effect::GatewayRoute { .. } | Effect::Subset { .. } => return None,
     })
@@ -221,13 +217,4 @@ fn tunnelled_address(address: Ipv4Addr) -> Vec<u8> {
 fn length_delimited(text: &str) -> Vec<u8> {
     let length = u8::try_from(text.len()).expect("an address is short");
     [&[0x12, length], text.as_bytes()].concat()
-}
-
-impl Presence {
-    pub(super) fn opposite(self) -> Self {
-        match self {
-            Present => Gone,
-            Gone => Present,
-        }
-    }
 }

@@ -7,7 +7,7 @@ mod marks;
 mod schedule;
 
 pub use kinds::Changes;
-pub use marks::{Expected, MarkSpec, Presence};
+pub use marks::Expected;
 pub use schedule::ChurnSchedule;
 
 use crate::Result;

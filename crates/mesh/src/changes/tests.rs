@@ -1,6 +1,7 @@
 use super::*;
 use crate::population::{FLEET_LABEL, Placement, Population};
 use experiment::settings::fleet::{Churn, FleetSettings, ProxyKind};
+use experiment::xds::{Presence, ResourceType};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -120,7 +121,10 @@ fn marks_are_what_istiod_sends() {
     let [sidecar] = of(&added, ProxyKind::Sidecar)[..] else { panic!("{added:?}") };
     let mark = &sidecar.marks[0];
     assert!(mark.resource.as_ref().unwrap().starts_with("outbound|8080||service-"));
-    assert_eq!((mark.type_name, &mark.needle[..2]), ("eds", &[0x12, mark.needle.len() as u8 - 2][..]));
+    assert_eq!(
+        (mark.resource_type, &mark.needle[..2]),
+        (ResourceType::Endpoints, &[0x12, mark.needle.len() as u8 - 2][..])
+    );
     assert!(mark.needle[2..].starts_with(b"198.18.0."));
     let [ztunnel] = of(&added, ProxyKind::Ztunnel)[..] else { panic!("{added:?}") };
     assert!(ztunnel.marks[0].resource.as_ref().unwrap().contains("//Pod/fleet-"));

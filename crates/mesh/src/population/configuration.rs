@@ -23,8 +23,8 @@ impl Population {
             let scope = traffic::sidecar_scope(settings.scope, namespace);
             std::iter::once(policy::peer_authentication(namespace, MutualTls::Strict)).chain(scope)
         });
-        let routes = self.callees().take(settings.virtual_services);
-        let rules = self.callees().take(settings.destination_rules);
+        let routes = self.services.iter().take(settings.virtual_services);
+        let rules = self.services.iter().take(settings.destination_rules);
         let mut objects: Vec<Value> = of_namespaces.collect();
         objects.extend(rules.map(|service| destination_rule(service, UNCHANGED)));
         objects.extend(routes.map(|service| virtual_service(service, UNCHANGED)));
@@ -35,10 +35,6 @@ impl Population {
             objects.extend((1..=self.domains()).map(|number| self.gateway_route(number, UNCHANGED)));
         }
         objects
-    }
-
-    fn callees(&self) -> impl Iterator<Item = &HeldService> + Clone {
-        self.services.iter().filter(|service| service.serves())
     }
 
     /// Each has a Gateway. Gateways without any would have no listener.
@@ -89,7 +85,7 @@ impl Population {
     /// Leads a domain to a service.
     pub(crate) fn gateway_route(&self, number: usize, mark: &str) -> Value {
         let name = gateway_name(number);
-        let service = self.callees().nth(number % self.callees().count().max(1));
+        let service = self.services.get(number % self.services.len().max(1));
         let host = service.map(HeldService::host).unwrap_or_default();
         let spec = json!({"hosts": [domain(number)], "gateways": [name], "http": [route(&host, mark)]});
         object(ISTIO_API, "VirtualService", (PROXY_NAMESPACE, &name), &spec)

@@ -21,7 +21,6 @@ use crate::kubernetes::labelled::Kind;
 use crate::kubernetes::workloads::{Membership, Replica, ServicePort, namespace, service_account};
 use experiment::environment::EnvironmentError;
 use experiment::settings::fleet::{FleetSettings, ProxyKind};
-use experiment::topology::Topology;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -111,31 +110,9 @@ impl Population {
                 namespace: format!("{NAMESPACE_PREFIX}{namespace}"),
                 pods,
                 is_headless: number % HEADLESS_EVERY == HEADLESS_EVERY - 1,
-                serves: true,
             }
         });
         Self::with_services(settings, placement, services.collect())
-    }
-
-    /// The same with the services and pods of a topology's members instead of numbers.
-    pub fn for_topology(
-        settings: &FleetSettings,
-        topology: &Topology,
-        placement: &Placement,
-    ) -> Result<Self> {
-        let members =
-            topology.workloads.iter().filter(|workload| workload.in_mesh && !workload.is_external());
-        let shapes = members.map(|workload| services::Shape {
-            name: workload.name.clone(),
-            namespace: format!(
-                "{NAMESPACE_PREFIX}{}",
-                if workload.namespace.is_empty() { "1" } else { &workload.namespace }
-            ),
-            pods: workload.replicas,
-            is_headless: false,
-            serves: workload.serves(),
-        });
-        Self::with_services(settings, placement, shapes.collect())
     }
 
     fn with_services(
@@ -165,7 +142,6 @@ impl Population {
                 namespace: namespace.to_owned(),
                 pods,
                 is_headless: false,
-                serves: true,
             };
             HeldService::new(&shape, addresses.replicas(name, pods), membership, placement)
         };
@@ -273,7 +249,7 @@ impl Population {
 
 fn check(settings: &FleetSettings, shapes: &[services::Shape]) -> Result<()> {
     let pods: usize = shapes.iter().map(|shape| shape.pods).sum();
-    let services = shapes.iter().filter(|shape| shape.serves).count();
+    let services = shapes.len();
     let sidecars = settings.count_of(ProxyKind::Sidecar);
     let all = pods + settings.count_of(ProxyKind::Gateway) + settings.count_of(ProxyKind::Waypoint);
     let refused = |reason: String, hint: &str| {

@@ -19,8 +19,6 @@ pub struct Proxy {
     /// Labels of its pod.
     pub labels: BTreeMap<String, String>,
     pub node: String,
-    /// Name of its Service; absent where it has none.
-    pub service: Option<String>,
 }
 
 impl Population {
@@ -49,7 +47,6 @@ impl Population {
             service_account: ZTUNNEL.to_owned(),
             labels: BTreeMap::from([("app".to_owned(), ZTUNNEL.to_owned())]),
             node: format!("{NODE}-{}", number + 1),
-            service: None,
         }
     }
 }
@@ -68,7 +65,6 @@ fn spread(services: &[HeldService], count: usize, kind: ProxyKind) -> Vec<Proxy>
         service_account: service.name().to_owned(),
         labels: service.workload().labels.clone(),
         node: NODE.to_owned(),
-        service: service.serves().then(|| service.name().to_owned()),
     };
     pods.take(count).map(proxy).collect()
 }

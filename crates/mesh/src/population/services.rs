@@ -16,15 +16,12 @@ pub(super) struct Shape {
     pub namespace: String,
     pub pods: usize,
     pub is_headless: bool,
-    /// Whether anything calls it; else it has pods and no Service.
-    pub serves: bool,
 }
 
 #[derive(Clone, Debug)]
 pub struct HeldService {
     workload: Workload,
     is_headless: bool,
-    serves: bool,
     has_controllers: bool,
     has_pods: bool,
 }
@@ -42,7 +39,6 @@ impl HeldService {
         Self {
             workload,
             is_headless: shape.is_headless,
-            serves: shape.serves,
             has_controllers: placement.has_controllers,
             has_pods: !placement.has_controllers || placement.simulate_pods,
         }
@@ -62,10 +58,6 @@ impl HeldService {
 
     pub fn is_headless(&self) -> bool {
         self.is_headless
-    }
-
-    pub fn serves(&self) -> bool {
-        self.serves
     }
 
     pub fn replicas(&self) -> &[Replica] {
@@ -106,8 +98,7 @@ impl HeldService {
     /// Its account, its Service and its pods.
     pub(super) fn objects(&self) -> Vec<Value> {
         let account = service_account(self.name(), self.namespace());
-        let service = self.serves.then(|| self.service());
-        std::iter::once(account).chain(service).chain(self.pods()).collect()
+        [account, self.service()].into_iter().chain(self.pods()).collect()
     }
 
     pub(crate) fn service(&self) -> Value {
@@ -142,9 +133,6 @@ impl HeldService {
     }
 
     pub(crate) fn endpoint_slices(&self) -> Vec<Value> {
-        if !self.serves {
-            return Vec::new();
-        }
         let mut slices = self.workload.endpoint_slices(self.ports());
         if !self.has_pods {
             for endpoint in slices.iter_mut().flat_map(|slice| slice["endpoints"].as_array_mut()).flatten() {

@@ -1,6 +1,4 @@
 use super::*;
-use experiment::Protocol;
-use experiment::environment::ServerSettings;
 use std::collections::HashSet;
 
 fn settings(change: impl FnOnce(&mut FleetSettings)) -> FleetSettings {
@@ -133,14 +131,4 @@ fn cluster_gets_no_pods_and_no_selectors_unless_asked() {
         pods.iter()
             .all(|pod| pod["spec"]["nodeName"].is_null() && pod["spec"]["schedulerName"] == "meshmeter")
     );
-}
-
-#[test]
-fn topology_becomes_its_members() {
-    let topology = experiment::topology::pair(1, 1, Protocol::Http1, &ServerSettings::default(), false, None);
-    let settings = FleetSettings { proxies: 2, ..FleetSettings::default() };
-    let population = Population::for_topology(&settings, &topology, &placement()).unwrap();
-    let objects = population.objects();
-    assert_eq!((count(&objects, "Service"), count(&objects, "Pod")), (1, 2), "{objects:#?}");
-    assert_eq!(population.namespace_names(), ["fleet-1"]);
 }

@@ -5,10 +5,10 @@ use crate::trial::spec;
 use experiment::Mode;
 use experiment::environment::in_one_line;
 use experiment::settings::fleet::{ChangeKind, FleetSettings};
-use fleet::xds::{Mark, Presence as Arrival, ProxySpec, ResourceType};
+use fleet::xds::ProxySpec;
 use fleet::{ChangeMarks, Credentials, Fleet, FleetSpec, Security, Selection, Target};
 use lab::environment::LocalLab;
-use mesh::changes::{Change, Changes, MarkSpec, Presence};
+use mesh::changes::{Change, Changes};
 use mesh::kubernetes::client::ApiClient;
 use mesh::names::{DISCOVERY_NAME, DISCOVERY_PORT, TOKEN_AUDIENCE};
 use mesh::population::{Placement, Population, Proxy, remove};
@@ -63,18 +63,6 @@ fn proxy(proxy: &Proxy) -> ProxySpec {
     }
 }
 
-fn mark(spec: &MarkSpec) -> Mark {
-    Mark {
-        resource_type: ResourceType::from_name(spec.type_name).expect("istiod sends it"),
-        presence: match spec.presence {
-            Presence::Present => Arrival::Present,
-            Presence::Gone => Arrival::Gone,
-        },
-        resource: spec.resource.clone(),
-        needle: spec.needle.clone(),
-    }
-}
-
 /// A fleet with all proxies of a population, connected by tokens.
 fn connect(place: &LocalLab, api: &ApiClient, population: &Population) -> Fleet {
     let control_plane = place.running_control_plane().expect("it is up");
@@ -117,7 +105,7 @@ fn missing(
                     && expected.namespace.as_ref().is_none_or(|namespace| *namespace == proxy.namespace)
             };
             let indices = (0..proxies.len()).filter(|index| is_one(&proxies[*index])).collect();
-            let marks = expected.marks.iter().map(mark).collect();
+            let marks = expected.marks.clone();
             let id = fleet.expect(ChangeMarks {
                 kind: change.kind.name().to_owned(),
                 marks,

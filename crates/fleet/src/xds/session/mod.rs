@@ -16,8 +16,8 @@ use super::marks::{MarkId, Marks};
 use super::outbox::Outbox;
 use super::proxy::{ProxyKind, ProxySpec, XdsVariant};
 use super::reader::{Incoming, Reading};
-use super::resource_type::ResourceType;
 use super::subscription::Subscription;
+use experiment::xds::ResourceType;
 use std::sync::Arc;
 
 /// Shared state of a thread's sessions, lent to the one that receives.

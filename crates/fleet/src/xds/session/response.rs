@@ -6,8 +6,8 @@ use crate::xds::event::{Event, Moment, Response, Violation};
 use crate::xds::holding::Update;
 use crate::xds::outbox::Outbox;
 use crate::xds::proxy::XdsVariant;
-use crate::xds::resource_type::ResourceType;
 use crate::xds::subscription::Subscription;
+use experiment::xds::ResourceType;
 
 impl Session {
     /// A whole response is there.

@@ -7,8 +7,8 @@ use crate::xds::node;
 use crate::xds::outbox::Outbox;
 use crate::xds::proxy::{ProxyKind, XdsVariant};
 use crate::xds::request::{DeltaRequest, Request};
-use crate::xds::resource_type::ResourceType;
 use crate::xds::subscription::Subscription;
+use experiment::xds::ResourceType;
 use std::iter;
 use std::sync::Arc;
 

@@ -10,9 +10,9 @@ use super::witnesses::Witnesses;
 use experiment::environment::in_one_line;
 use experiment::schema::{FleetAsk, FleetChange, FleetPhase, FleetProgress, FleetWitness, IDLE_PHASE};
 use experiment::settings::fleet::{ChangeKind, Churn};
-use fleet::xds::{Mark, Presence, ResourceType};
+use experiment::xds::Presence;
 use fleet::{ChangeId, ChangeMarks, Fleet, Selection, Target, Waited};
-use mesh::changes::{Change, Changes, Expected, MarkSpec};
+use mesh::changes::{Change, Changes, Expected};
 use mesh::population::Population;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -60,12 +60,12 @@ impl Pending {
         let gone = change.replaced.iter().flat_map(|replaced| {
             [replaced.gone.address.to_string().into_bytes(), format!("/{}", replaced.gone.pod).into_bytes()]
         });
-        let gone: Vec<Vec<u8>> = gone.chain(contents(change, mesh::changes::Presence::Gone)).collect();
+        let gone: Vec<Vec<u8>> = gone.chain(contents(change, Presence::Gone)).collect();
         self.contents.iter().any(|content| gone.iter().any(|gone| content.ends_with(gone)))
     }
 }
 
-fn contents(change: &Change, presence: mesh::changes::Presence) -> impl Iterator<Item = Vec<u8>> {
+fn contents(change: &Change, presence: Presence) -> impl Iterator<Item = Vec<u8>> {
     let marks = change.expected.iter().flat_map(|expected| &expected.marks);
     marks.filter(move |mark| mark.presence == presence).map(|mark| match &mark.resource {
         Some(name) if mark.needle.is_empty() => name.clone().into_bytes(),
@@ -163,17 +163,15 @@ impl<'a> Changing<'a> {
         let mut sequence = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
         let change = sequence.changes.next(kind).map_err(|error| in_one_line(&error))?;
         self.wait_for_undone(&mut sequence.pending, &change);
-        let marks: Vec<Vec<Mark>> = change.expected.iter().map(marks).collect::<Result<_, _>>()?;
-        let expect = |(expected, marks): (&Expected, Vec<Mark>)| {
-            let expected = self.selection(expected);
+        let expect = |expected: &Expected| {
             self.fleet.expect(ChangeMarks {
                 kind: name.to_owned(),
-                marks,
-                expected,
+                marks: expected.marks.clone(),
+                expected: self.selection(expected),
                 objects: change.writes.len(),
             })
         };
-        let ids: Vec<ChangeId> = change.expected.iter().zip(marks).map(expect).collect();
+        let ids: Vec<ChangeId> = change.expected.iter().map(expect).collect();
         // Churn is not followed.
         if name == kind.name() {
             ids.iter().zip(&change.expected).for_each(|(id, expected)| self.witnesses.expect(*id, expected));
@@ -182,7 +180,7 @@ impl<'a> Changing<'a> {
             Ok(performed) => {
                 ids.iter()
                     .for_each(|id| self.fleet.written(*id, performed.first_sent, performed.acknowledged));
-                let contents = contents(&change, mesh::changes::Presence::Present).collect();
+                let contents = contents(&change, Presence::Present).collect();
                 sequence.pending.push(Pending { ids: ids.clone(), contents });
                 Ok(ids)
             }
@@ -328,22 +326,4 @@ impl<'a> Changing<'a> {
     fn tick(&self) {
         self.course.tick(self.fleet);
     }
-}
-
-fn marks(expected: &Expected) -> Result<Vec<Mark>, String> {
-    expected.marks.iter().map(mark).collect()
-}
-
-fn mark(spec: &MarkSpec) -> Result<Mark, String> {
-    let resource_type = ResourceType::from_name(spec.type_name)
-        .ok_or_else(|| format!("no proxy knows resources of type {}", spec.type_name))?;
-    Ok(Mark {
-        resource_type,
-        presence: match spec.presence {
-            mesh::changes::Presence::Present => Presence::Present,
-            mesh::changes::Presence::Gone => Presence::Gone,
-        },
-        resource: spec.resource.clone(),
-        needle: spec.needle.clone(),
-    })
 }

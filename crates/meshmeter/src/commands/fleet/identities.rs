@@ -7,7 +7,7 @@ use fleet::Credentials;
 use fleet::xds::ProxySpec;
 use mesh::kubernetes::client::ApiClient;
 use mesh::names::TOKEN_AUDIENCE;
-use mesh::population::{HeldService, Population, Proxy};
+use mesh::population::{Population, Proxy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -107,10 +107,9 @@ impl Identities<'_> {
 
     /// Other services for each ztunnel, as its pods would call them.
     fn demands(&self, place: usize) -> Vec<String> {
-        let services: Vec<&HeldService> =
-            self.population.services().iter().filter(|service| service.serves()).collect();
+        let services = self.population.services();
         let count = services.len().min(DEMANDED_SERVICES);
-        let service = |number: usize| services[(place * DEMANDED_SERVICES + number) % services.len()];
+        let service = |number: usize| &services[(place * DEMANDED_SERVICES + number) % services.len()];
         (0..count)
             .map(|number| format!("{}/{}", service(number).namespace(), service(number).host()))
             .collect()

@@ -45,7 +45,7 @@ impl Witnesses {
     /// Notes which types of resources a change is expected in.
     pub fn expect(&self, change: ChangeId, expected: &Expected) {
         if !self.statistics.is_empty() && expected.kind == ProxyKind::Sidecar {
-            let types = expected.marks.iter().map(|mark| mark.type_name).collect();
+            let types = expected.marks.iter().map(|mark| mark.resource_type.name()).collect();
             self.state().expected.insert(change, types);
         }
     }

@@ -58,12 +58,6 @@ impl ResourceType {
         }
     }
 
-    /// The type with a short name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|resource_type| resource_type.name() == name)
-    }
-
     /// Type URL on the wire.
     #[must_use]
     pub fn url(self) -> &'static str {
@@ -94,17 +88,20 @@ impl ResourceType {
     }
 
     /// A response in the state-of-the-world variant has all resources of the type.
-    pub(super) fn is_whole_in_state_of_the_world(self) -> bool {
+    #[must_use]
+    pub fn is_whole_in_state_of_the_world(self) -> bool {
         !self.is_named()
     }
 
     /// istiod answers every request for it. It answers none for secrets that it does not find or may not send.
-    pub(super) fn is_always_answered(self) -> bool {
+    #[must_use]
+    pub fn is_always_answered(self) -> bool {
         !matches!(self, Self::Secrets | Self::ExtensionConfigs)
     }
 
     /// Resources have names. The one name table has none.
-    pub(super) fn has_names(self) -> bool {
+    #[must_use]
+    pub fn has_names(self) -> bool {
         self != Self::NameTables
     }
 }
