@@ -18,8 +18,8 @@ const MAX_CONNECTIONS: u32 = 20;
 pub(crate) struct BlobReader<'s, 'a> {
     session: &'s Session<'a>,
     descriptor: &'s Descriptor,
-    /// For the reader of errors: layer, configuration.
-    what: &'static str,
+    /// Layers alone count as progress.
+    is_layer: bool,
     response: Option<Response>,
     chunk: Bytes,
     received_bytes: u64,
@@ -31,21 +31,29 @@ pub(crate) struct BlobReader<'s, 'a> {
 }
 
 impl<'s, 'a> BlobReader<'s, 'a> {
-    pub(crate) fn new(
+    pub(crate) fn layer(session: &'s Session<'a>, descriptor: &'s Descriptor) -> Result<Self, ImageError> {
+        let reader = Self::new(session, descriptor, true, session.limits().layer_bytes)?;
+        session.expect(descriptor.size);
+        Ok(reader)
+    }
+
+    pub(crate) fn configuration(
         session: &'s Session<'a>,
         descriptor: &'s Descriptor,
-        what: &'static str,
+    ) -> Result<Self, ImageError> {
+        Self::new(session, descriptor, false, session.limits().manifest_bytes)
+    }
+
+    fn new(
+        session: &'s Session<'a>,
+        descriptor: &'s Descriptor,
+        is_layer: bool,
         max_bytes: u64,
     ) -> Result<Self, ImageError> {
-        if descriptor.size > max_bytes {
-            let (digest, size) = (&descriptor.digest, descriptor.size);
-            return Err(session
-                .invalid(format!("{what} {digest} has {size} bytes, more than the {max_bytes} allowed")));
-        }
-        Ok(Self {
+        let reader = Self {
             session,
             descriptor,
-            what,
+            is_layer,
             response: None,
             chunk: Bytes::new(),
             received_bytes: 0,
@@ -53,16 +61,27 @@ impl<'s, 'a> BlobReader<'s, 'a> {
             hasher: descriptor.digest.hasher(),
             fruitless: 0,
             connections: 0,
-        })
+        };
+        if descriptor.size > max_bytes {
+            let size = descriptor.size;
+            return Err(session
+                .invalid(format!("{} has {size} bytes, more than the {max_bytes} allowed", reader.name())));
+        }
+        Ok(reader)
+    }
+
+    /// For the readers of errors.
+    fn name(&self) -> String {
+        format!("{} {}", if self.is_layer { "layer" } else { "configuration" }, self.descriptor.digest)
     }
 
     /// Reads what is left, and compares the digest.
     pub(crate) fn finish(mut self) -> Result<(), ImageError> {
         while self.fetch()? {}
+        let name = self.name();
         let found = self.hasher.finish();
         if found != self.descriptor.digest {
-            let reason = format!("{} {} came with other content, {found}", self.what, self.descriptor.digest);
-            return Err(self.session.wrong_digest(reason));
+            return Err(self.session.wrong_digest(format!("{name} came with other content, {found}")));
         }
         Ok(())
     }
@@ -98,14 +117,16 @@ impl<'s, 'a> BlobReader<'s, 'a> {
         }
         let length = chunk.len() as u64;
         if length > self.descriptor.size - self.received_bytes {
-            return Err(self.session.wrong_digest(format!(
-                "{} {} is longer than its {} bytes",
-                self.what, self.descriptor.digest, self.descriptor.size
-            )));
+            let size = self.descriptor.size;
+            return Err(self
+                .session
+                .wrong_digest(format!("{} is longer than its {size} bytes", self.name())));
         }
         self.hasher.update(&chunk);
         self.received_bytes += length;
-        self.session.received(length);
+        if self.is_layer {
+            self.session.received(length);
+        }
         self.fruitless = 0;
         self.chunk = chunk;
         Ok(true)
@@ -132,10 +153,10 @@ impl<'s, 'a> BlobReader<'s, 'a> {
         } else {
             self.repeated_bytes = self.received_bytes;
             if let Some(length) = response.content_length().filter(|length| *length != self.descriptor.size) {
-                return Err(self.session.wrong_digest(format!(
-                    "{} {} comes with {length} bytes, not with its {}",
-                    self.what, self.descriptor.digest, self.descriptor.size
-                )));
+                let (name, size) = (self.name(), self.descriptor.size);
+                return Err(self
+                    .session
+                    .wrong_digest(format!("{name} comes with {length} bytes, not with its {size}")));
             }
         }
         Ok(response)
@@ -155,10 +176,8 @@ impl<'s, 'a> BlobReader<'s, 'a> {
     }
 
     fn truncated(&self) -> ImageError {
-        self.session.wrong_digest(format!(
-            "{} {} ends after {} of its {} bytes",
-            self.what, self.descriptor.digest, self.received_bytes, self.descriptor.size
-        ))
+        let (came, size) = (self.received_bytes, self.descriptor.size);
+        self.session.wrong_digest(format!("{} ends after {came} of its {size} bytes", self.name()))
     }
 }
 

@@ -212,7 +212,7 @@ fn read_platform(session: &Session<'_>, config: &Descriptor) -> Result<Option<Pl
     if !config.is_image_config() {
         return Ok(None);
     }
-    let mut blob = BlobReader::new(session, config, "configuration", session.limits().manifest_bytes)?;
+    let mut blob = BlobReader::configuration(session, config)?;
     let mut content = Vec::new();
     if let Err(error) = blob.read_to_end(&mut content) {
         return Err(session.take_failure().unwrap_or_else(|| session.unreachable(error.to_string())));
@@ -295,8 +295,7 @@ impl Extraction<'_, '_> {
     fn read(&mut self, layer: usize, paths: &HashSet<String>) -> Result<LayerEntries, ImageError> {
         let session = self.session;
         let descriptor = &self.layers[layer];
-        session.expect(descriptor.size);
-        let mut blob = BlobReader::new(session, descriptor, "layer", session.limits().layer_bytes)?;
+        let mut blob = BlobReader::layer(session, descriptor)?;
         let mut entries = LayerEntries::default();
         let max_entries = session.limits().entries.saturating_sub(self.entries);
         let spool = &mut self.spool;

@@ -4,6 +4,7 @@ mod authentication;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -315,25 +316,7 @@ impl<'a> Session<'a> {
 
     /// Whether a registry on this machine was addressed in TLS, and did not understand.
     fn speaks_no_tls(&self, url: &Url, error: &reqwest::Error) -> bool {
-        if url.scheme() != "https" || !self.image.is_loopback() || !error.is_connect() {
-            return false;
-        }
-        let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
-        while let Some(error) = source {
-            if let Some(io) = error.downcast_ref::<std::io::Error>() {
-                let tls = io.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
-                if matches!(tls, Some(rustls::Error::InvalidMessage(_)))
-                    || matches!(
-                        io.kind(),
-                        std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset
-                    )
-                {
-                    return true;
-                }
-            }
-            source = error.source();
-        }
-        false
+        url.scheme() == "https" && self.image.is_loopback() && error.is_connect() && is_no_tls(error)
     }
 
     /// Whether the registry's own server is addressed, in its own scheme.
@@ -428,6 +411,20 @@ impl Drop for Session<'_> {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Whether a handshake failed since the other side speaks something else, rather than for a certificate.
+fn is_no_tls(error: &(dyn std::error::Error + 'static)) -> bool {
+    if let Some(tls) = error.downcast_ref::<rustls::Error>() {
+        return matches!(tls, rustls::Error::InvalidMessage(_));
+    }
+    let io = error.downcast_ref::<std::io::Error>();
+    if io.is_some_and(|io| matches!(io.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset)) {
+        return true;
+    }
+    // The error in an error of I/O is not its source.
+    let inner = io.and_then(std::io::Error::get_ref).map(|inner| inner as &(dyn std::error::Error + 'static));
+    inner.or_else(|| error.source()).is_some_and(is_no_tls)
 }
 
 fn shown(time: Duration) -> String {

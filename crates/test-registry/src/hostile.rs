@@ -1,0 +1,132 @@
+//! A registry that holds one image, and misbehaves where it is told to.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use crate::image::{Artifact, Content};
+use crate::server::{Body, Request, Response, Server};
+
+/// What a request gets in place of what it asks for.
+#[derive(Debug, Clone)]
+pub enum Behaviour {
+    /// A response of the test's own.
+    Respond(Response),
+    /// The true headers, so many bytes, and the end of the connection.
+    BreakAfter(usize),
+    /// The true headers, so many bytes, and then nothing more.
+    StallAfter(usize),
+    /// The true content from its beginning, whatever range is asked for.
+    WithoutRanges,
+    /// Each in turn for one request, then the truth.
+    Sequence(Vec<Behaviour>),
+    /// What is asked for.
+    Truth,
+}
+
+/// A registry in plain HTTP without credentials. Requests whose path ends in a text that has a [`Behaviour`] get that.
+pub struct HostileRegistry {
+    server: Server,
+    behaviours: Arc<Mutex<HashMap<String, Behaviour>>>,
+}
+
+impl HostileRegistry {
+    /// Serves `artifact` under every name and tag.
+    pub fn start(artifact: Artifact) -> Self {
+        let behaviours = Arc::new(Mutex::new(HashMap::<String, Behaviour>::new()));
+        let of_server = Arc::clone(&behaviours);
+        let server = Server::start(None, move |request| {
+            let truth = answer(&artifact, request);
+            let mut behaviours = of_server.lock().expect("no thread panics");
+            let behaviour = behaviours.iter_mut().find(|(end, _)| request.path().ends_with(end.as_str()));
+            match behaviour {
+                Some((_, behaviour)) => behave(behaviour, &artifact, request, truth),
+                None => truth,
+            }
+        });
+        Self { server, behaviours }
+    }
+
+    /// From now on requests whose path ends in `end` get this.
+    #[must_use]
+    pub fn with(self, end: &str, behaviour: Behaviour) -> Self {
+        self.behaviours.lock().expect("no thread panics").insert(end.to_owned(), behaviour);
+        self
+    }
+
+    /// Host and port, as they begin an image's name.
+    pub fn address(&self) -> String {
+        self.server.address().to_string()
+    }
+
+    /// All requests so far.
+    pub fn requests(&self) -> Vec<Request> {
+        self.server.requests()
+    }
+}
+
+fn behave(behaviour: &mut Behaviour, artifact: &Artifact, request: &Request, truth: Response) -> Response {
+    let sent = |response: &Response, most: usize| match &response.body {
+        Body::Whole(bytes) => (bytes.len(), bytes[..most.min(bytes.len())].to_vec()),
+        _ => (0, Vec::new()),
+    };
+    match behaviour {
+        Behaviour::Truth => truth,
+        Behaviour::Respond(response) => response.clone(),
+        Behaviour::BreakAfter(most) => {
+            let (length, sent) = sent(&truth, *most);
+            Response { body: Body::Broken { length, sent }, ..truth }
+        }
+        Behaviour::StallAfter(most) => {
+            let (length, sent) = sent(&truth, *most);
+            Response { body: Body::Stalled { length, sent }, ..truth }
+        }
+        Behaviour::WithoutRanges => {
+            let headers = request.headers.iter().filter(|(name, _)| name != "range").cloned().collect();
+            answer(artifact, &Request { headers, ..request.clone() })
+        }
+        Behaviour::Sequence(behaviours) if behaviours.is_empty() => truth,
+        Behaviour::Sequence(behaviours) => {
+            let mut next = behaviours.remove(0);
+            behave(&mut next, artifact, request, truth)
+        }
+    }
+}
+
+/// As a registry should.
+fn answer(artifact: &Artifact, request: &Request) -> Response {
+    let path = request.path();
+    let name = path.rsplit('/').next().unwrap_or_default();
+    if path.contains("/manifests/") {
+        let found = artifact.all_manifests().find(|manifest| manifest.digest == name);
+        let content = if name.contains(':') { found } else { Some(&artifact.root) };
+        return content.map_or_else(unknown, |content| {
+            let response = whole(content).with("Content-Type", &content.media_type);
+            let length = content.bytes.len();
+            if request.method == "HEAD" {
+                Response { body: Body::LengthOnly(length), ..response }
+            } else {
+                response
+            }
+        });
+    }
+    let Some(blob) = artifact.blobs.iter().find(|blob| blob.digest == name) else { return unknown() };
+    let from = request
+        .header("range")
+        .and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
+    match from {
+        None => whole(blob),
+        Some(from) if from >= blob.bytes.len() => Response::new(416, ""),
+        Some(from) => {
+            let range = format!("bytes {from}-{}/{}", blob.bytes.len() - 1, blob.bytes.len());
+            Response::new(206, &blob.bytes[from..]).with("Content-Range", &range)
+        }
+    }
+}
+
+fn whole(content: &Content) -> Response {
+    Response::new(200, content.bytes.clone()).with("Docker-Content-Digest", &content.digest)
+}
+
+fn unknown() -> Response {
+    Response::new(404, r#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}"#)
+}

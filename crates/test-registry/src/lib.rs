@@ -1,0 +1,17 @@
+//! Registries for tests: [`Registry`] is a real server (Debian's `docker-registry`) with or without TLS and credentials,
+//! [`HostileRegistry`] does what no real one would. [`ImageBuilder`], [`Index`] and [`Chart`] make what they hold.
+//!
+//! Failures panic: this crate serves tests alone.
+
+mod hostile;
+mod image;
+mod layer;
+mod registry;
+mod server;
+mod token;
+
+pub use hostile::{Behaviour, HostileRegistry};
+pub use image::{Artifact, Chart, Content, ImageBuilder, Index, MediaTypes};
+pub use layer::{Compression, LayerBuilder};
+pub use registry::{PASSWORD, Registry, RegistryOptions, USER};
+pub use server::{Body, Request, Response, Server};
