@@ -71,7 +71,7 @@ struct Image {
 }
 
 /// Pulls the wanted files of an image or chart into the folder `destination`. They appear there all together, or not at all;
-/// files of the same names are replaced.
+/// files of the same names are replaced. Blocks, and must not be called from an asynchronous task.
 pub fn extract(
     reference: &ImageReference,
     wanted: &[Wanted],

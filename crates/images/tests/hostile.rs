@@ -349,6 +349,21 @@ fn redirects_are_bounded() {
 }
 
 #[test]
+fn nothing_leads_from_tls_to_clear_text() {
+    let observer = Server::start(None, |_| Response::new(200, r#"{"token":"t"}"#));
+    let elsewhere = format!("http://{}/token", observer.address());
+    let redirect = Response::new(307, "").with("Location", &elsewhere);
+    let challenge = Response::new(401, "").with("WWW-Authenticate", &format!("Bearer realm=\"{elsewhere}\""));
+    for (response, text) in [(redirect, "not encrypted"), (challenge, "no encrypted one")] {
+        let registry = HostileRegistry::start_with_tls(image()).with(TAG, Behaviour::Respond(response));
+        let mut place = Place::new();
+        place.access.roots = registry.ca();
+        assert_error!(place.fails(&name(&registry), &envoy()), InvalidResponse, text);
+    }
+    assert_eq!(observer.requests(), []);
+}
+
+#[test]
 fn an_interruption_ends_any_wait() {
     struct AfterSome(u32);
     impl Watch for AfterSome {

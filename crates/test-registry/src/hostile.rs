@@ -1,10 +1,14 @@
 //! A registry that holds one image, and misbehaves where it is told to.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
+
+use tempfile::TempDir;
 
 use crate::image::{Artifact, Content};
 use crate::server::{Body, Request, Response, Server};
+use crate::tls::{CERTIFICATE, certify};
 
 /// What a request gets in place of what it asks for.
 #[derive(Debug, Clone)]
@@ -23,18 +27,30 @@ pub enum Behaviour {
     Truth,
 }
 
-/// A registry in plain HTTP without credentials. Requests whose path ends in a text that has a [`Behaviour`] get that.
+/// A registry without credentials. Requests whose path ends in a text that has a [`Behaviour`] get that.
 pub struct HostileRegistry {
     server: Server,
     behaviours: Arc<Mutex<HashMap<String, Behaviour>>>,
+    /// With the certificate.
+    folder: Option<TempDir>,
 }
 
 impl HostileRegistry {
-    /// Serves `artifact` under every name and tag.
+    /// Serves `artifact` under every name and tag, in plain HTTP.
     pub fn start(artifact: Artifact) -> Self {
+        Self::start_with(artifact, None)
+    }
+
+    /// The same in TLS.
+    pub fn start_with_tls(artifact: Artifact) -> Self {
+        Self::start_with(artifact, Some(tempfile::tempdir().expect("a temporary folder")))
+    }
+
+    fn start_with(artifact: Artifact, folder: Option<TempDir>) -> Self {
+        let tls = folder.as_ref().map(|folder| certify(folder.path()));
         let behaviours = Arc::new(Mutex::new(HashMap::<String, Behaviour>::new()));
         let of_server = Arc::clone(&behaviours);
-        let server = Server::start(None, move |request| {
+        let server = Server::start(tls, move |request| {
             let truth = answer(&artifact, request);
             let mut behaviours = of_server.lock().expect("no thread panics");
             let behaviour = behaviours.iter_mut().find(|(end, _)| request.path().ends_with(end.as_str()));
@@ -43,7 +59,7 @@ impl HostileRegistry {
                 None => truth,
             }
         });
-        Self { server, behaviours }
+        Self { server, behaviours, folder }
     }
 
     /// From now on requests whose path ends in `end` get this.
@@ -56,6 +72,11 @@ impl HostileRegistry {
     /// Host and port, as they begin an image's name.
     pub fn address(&self) -> String {
         self.server.address().to_string()
+    }
+
+    /// The certificate authority, if the registry has TLS.
+    pub fn ca(&self) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.path().join(CERTIFICATE))
     }
 
     /// All requests so far.

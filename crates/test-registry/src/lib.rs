@@ -8,6 +8,7 @@ mod image;
 mod layer;
 mod registry;
 mod server;
+mod tls;
 mod token;
 
 pub use hostile::{Behaviour, HostileRegistry};

@@ -5,19 +5,17 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::{Arc, mpsc};
+use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use rcgen::{CertificateParams, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::image::{Artifact, Content};
+use crate::tls::{CERTIFICATE, KEY, certify};
 use crate::token::{IDENTITY_TOKEN, ISSUER, SERVICE, TokenService};
 
 /// The only user that registries with credentials know.
@@ -86,7 +84,7 @@ impl Registry {
 
     /// The certificate authority, if the registry has TLS.
     pub fn ca(&self) -> Option<PathBuf> {
-        self.has_tls.then(|| self.folder.path().join("certificate.pem"))
+        self.has_tls.then(|| self.folder.path().join(CERTIFICATE))
     }
 
     /// Docker's configuration with the credentials that the registry takes.
@@ -168,8 +166,7 @@ fn configure(folder: &Path, options: RegistryOptions, token_service: Option<&Tok
         "http": {"addr": "127.0.0.1:0", "secret": "of the test"},
     });
     if options.tls {
-        configuration["http"]["tls"] =
-            json!({"certificate": path("certificate.pem"), "key": path("key.pem")});
+        configuration["http"]["tls"] = json!({"certificate": path(CERTIFICATE), "key": path(KEY)});
     }
     if options.basic {
         fs::write(folder.join("htpasswd"), HTPASSWD).expect("a file");
@@ -187,24 +184,6 @@ fn configure(folder: &Path, options: RegistryOptions, token_service: Option<&Tok
     }
     // JSON is YAML.
     configuration.to_string()
-}
-
-/// A certificate for loopback, as files and for a server of our own.
-fn certify(folder: &Path) -> Arc<ServerConfig> {
-    let key = KeyPair::generate().expect("a P-256 key");
-    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-    let certificate = CertificateParams::new(names).expect("names").self_signed(&key).expect("a certificate");
-    fs::write(folder.join("certificate.pem"), certificate.pem()).expect("a file");
-    fs::write(folder.join("key.pem"), key.serialize_pem()).expect("a file");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let key = PrivateKeyDer::try_from(key.serialize_der()).expect("the key that was just made");
-    let configuration = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider has the default versions")
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key)
-        .expect("the certificate that was just made");
-    Arc::new(configuration)
 }
 
 /// Runs the program from a thread of its own: the kernel ends it with the thread that started it, whatever becomes of the
