@@ -1,0 +1,196 @@
+//! Servers that break the rules, refuse, close or are not there.
+
+use super::*;
+
+#[test]
+fn what_servers_do_wrong_is_counted_by_its_kind() {
+    type Behaviour = fn(&mut std::net::TcpStream, u64) -> bool;
+    let cases: [(&str, Behaviour); 7] = [
+        ("malformed-response", |stream, _| reply(stream, b"SSH-2.0-OpenSSH_9.2\r\n")),
+        ("tls-response", |stream, _| reply(stream, b"\x15\x03\x01\x00\x02\x02\x46")),
+        ("closed", |stream, _| {
+            reply(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal");
+            false
+        }),
+        ("closed", |_, _| false),
+        ("timeout", |_, _| true),
+        ("head-too-large", |stream, _| {
+            reply(stream, b"HTTP/1.1 200 OK\r\nA: b\r\n")
+                && reply(stream, &b"A: bcdefghijkl\r\n".repeat(30_000))
+        }),
+        ("timeout", |stream, _| reply(stream, b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal")),
+    ];
+    for (kind, behaviour) in cases {
+        let server = TestServer::start(behaviour);
+        let mut spec = open_spec(&server.url(), 100.0, SHORT);
+        if kind == "timeout" {
+            spec.timeout = Duration::from_millis(500);
+        }
+        let started = Instant::now();
+        let result = run(&spec);
+        assert!(started.elapsed() < PATIENCE, "{kind}: nothing hangs");
+        assert!(result.requests.failed > 0, "{kind}: {:?}", result.requests);
+        assert_eq!(
+            result.requests.errors.get(kind),
+            Some(&result.requests.failed),
+            "{kind}: {:?}",
+            result.requests
+        );
+        assert_eq!(server.await_requests(result.requests.sent), result.requests.sent, "{kind}");
+        assert!(!result.verdict.valid);
+    }
+}
+
+#[test]
+fn a_connection_on_which_a_request_was_answered_unread_is_not_used_again() {
+    // The head alone is read; the body of each request would pile up.
+    let server = TestServer::start(|stream, _| {
+        reply(stream, OK);
+        std::thread::sleep(Duration::from_secs(1));
+        false
+    });
+    let template = RequestTemplate {
+        method: Method::POST,
+        body: vec![b'x'; 16 << 20].into(),
+        ..RequestTemplate::default()
+    };
+    let schedule = ScheduleSpec::Closed { clients: 1, think_time: ThinkTime::NONE, requests: Some(3) };
+    let mut spec = spec(&server.url(), schedule, PATIENCE);
+    spec.targets = load::resolve(&spec.urls, &template).unwrap();
+    spec.connections = 1;
+    let result = run(&spec);
+    assert_eq!(result.requests.completed, 3, "{:?}", result.requests);
+    assert_eq!(result.connect_time_us.count, 3, "{:?}", result.requests);
+}
+
+#[test]
+fn bytes_after_a_response_are_counted_and_the_response_stands() {
+    let server = TestServer::start(|stream, _| reply(stream, &[OK, b"surplus"].concat()));
+    let result = run(&open_spec(&server.url(), 100.0, SHORT));
+    assert_all_answered(&result, 40);
+    assert_eq!(result.requests.errors["surplus-bytes"], result.requests.completed);
+}
+
+#[test]
+fn connections_that_the_server_closes_are_opened_again() {
+    let closing = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    let server = TestServer::start(move |stream, _| {
+        reply(stream, closing);
+        false
+    });
+    let result = run(&open_spec(&server.url(), 200.0, SHORT));
+    assert_all_answered(&result, 80);
+    assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);
+    assert!(result.connect_time_us.count >= result.requests.completed);
+}
+
+#[test]
+fn a_body_that_ends_with_the_connection_is_whole() {
+    let server = TestServer::start(|stream, _| {
+        reply(stream, b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts");
+        false
+    });
+    let result = run(&open_spec(&server.url(), 100.0, SHORT));
+    assert_all_answered(&result, 40);
+}
+
+#[test]
+fn error_statuses_complete_and_make_the_result_invalid() {
+    let server = TestServer::start(|stream, ordinal| {
+        let busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
+        reply(stream, if ordinal.is_multiple_of(2) { busy } else { OK })
+    });
+    let result = run(&open_spec(&server.url(), 100.0, SHORT));
+    assert_all_answered(&result, 40);
+    // On each of four connections every other one, the first included.
+    let (busy, good) = (result.requests.status["503"], result.requests.status["200"]);
+    assert_eq!(busy + good, result.requests.completed);
+    assert!((good..=good + 4).contains(&busy), "{busy} and {good}");
+    assert!(
+        result.verdict.reasons.iter().any(|reason| reason.starts_with("errors:")),
+        "{:?}",
+        result.verdict
+    );
+}
+
+#[test]
+fn a_port_where_nothing_listens_ends_the_run_at_once() {
+    let started = Instant::now();
+    let result = run(&open_spec(&format!("http://{NOBODY}/"), 100.0, Duration::from_secs(30)));
+    assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
+    assert_eq!(result.requests.errors["connect-refused"], 4);
+    assert!(result.verdict.reasons[0].starts_with("unreachable:"), "{:?}", result.verdict);
+}
+
+#[test]
+fn an_address_without_a_route_is_named() {
+    // TEST-NET-1 (RFC 5737) inside an own network namespace would be refused by routing; 240.0.0.0/4 is refused by any kernel.
+    let result = run(&open_spec("http://255.255.255.255:80/", 100.0, SHORT));
+    let errors = &result.requests.errors;
+    assert!(
+        errors.contains_key("connect-unreachable") || errors.contains_key("connect-failed"),
+        "{errors:?}"
+    );
+}
+
+#[test]
+fn a_dead_address_of_several_costs_an_attempt_and_no_request() {
+    let server = TestServer::start(|stream, _| reply(stream, OK));
+    let mut spec = open_spec(&server.url(), 100.0, SHORT);
+    spec.targets.servers[0].addresses.insert(0, NOBODY.parse().unwrap());
+    let result = run(&spec);
+    assert_all_answered(&result, 40);
+    assert_eq!(result.requests.errors["connect-refused"], 4);
+}
+
+#[test]
+fn each_connection_is_closed_after_its_requests() {
+    let server = TestServer::start(|stream, ordinal| ordinal < 5 && reply(stream, OK));
+    let mut spec = open_spec(&server.url(), 500.0, SHORT);
+    spec.requests_per_connection = NonZeroU64::new(5);
+    let result = run(&spec);
+    // The server would close a connection on which a sixth request came without an answer.
+    assert_all_answered(&result, 200);
+    assert!(result.connect_time_us.count >= result.requests.completed / 5, "{:?}", result.connect_time_us);
+}
+
+#[test]
+fn an_interrupted_warm_up_is_no_unreachable_server() {
+    let server = TestServer::start(|_, _| true);
+    let stop = AtomicBool::new(false);
+    /// Stops the run as soon as it has started.
+    struct StopWarmUp<'a>(&'a AtomicBool);
+    impl Observer for StopWarmUp<'_> {
+        fn progress(&mut self, progress: Progress<'_>) {
+            if let Progress::WarmingUp = progress {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+    let mut spec = open_spec(&server.url(), 100.0, SHORT);
+    spec.warmup = Duration::from_secs(60);
+    let result = load::run(&spec, &stop, &mut StopWarmUp(&stop)).unwrap();
+    assert_eq!(result.verdict.reasons, ["interrupted: ended before the measured window"]);
+}
+
+#[test]
+fn a_server_that_accepts_and_closes_is_not_stormed() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let accepted = std::thread::spawn(move || {
+        listener.set_nonblocking(true).unwrap();
+        let (mut accepted, deadline) = (0_u32, Instant::now() + Duration::from_secs(2));
+        while Instant::now() < deadline {
+            match listener.accept() {
+                Ok(_) => accepted += 1,
+                Err(_) => std::thread::yield_now(),
+            }
+        }
+        accepted
+    });
+    let result = run(&open_spec(&format!("http://{address}/"), 100.0, Duration::from_secs(1)));
+    assert_eq!(result.requests.completed, 0);
+    let accepted = accepted.join().unwrap();
+    // Four connections, each tried with pauses that double from 10 ms to 1 s.
+    assert!(accepted < 100, "{accepted} connections");
+}

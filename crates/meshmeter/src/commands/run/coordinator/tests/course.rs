@@ -1,0 +1,122 @@
+//! Order of trials, reruns and interruption.
+
+use super::*;
+
+#[test]
+fn what_the_machine_disturbed_is_taken_again_after_its_repeat() {
+    let script = [late(), good(), good(), good(), good(), good(), disturbed(), late()];
+    let ran = run(script);
+    let [first, second, third, fourth, fifth, sixth] = ran.planned[..] else { panic!("{:?}", ran.planned) };
+    assert_eq!(ran.deployed(), [first, second, first, third, fourth, fifth, sixth, sixth]);
+    assert_eq!(ran.reruns(), [None, None, Some(0), None, None, None, None, Some(6)]);
+    let repeats: Vec<usize> = ran.trials.iter().map(|trial| trial.repeat).collect();
+    assert_eq!(repeats, [0, 0, 0, 1, 1, 2, 2, 2]);
+    let again = ran.trials[7].retake.as_ref().unwrap();
+    assert_eq!((again.take, &again.because), (2, &ran.trials[6].verdict.reasons));
+    // Once each, whatever came of it.
+    assert!(!ran.trials[7].verdict.valid && ran.trials[2].verdict.valid);
+    assert!(ran.ended.is_ok());
+}
+
+#[test]
+fn what_the_mesh_did_is_not_taken_again() {
+    let ran = run([saturated(), broken()]);
+    assert_eq!(ran.reruns(), [None; 6]);
+    assert_eq!(ran.trials[1].outcome, TrialOutcome::Failed);
+}
+
+#[test]
+fn a_run_on_a_noisy_machine_ends_with_a_third_more_trials() {
+    let ran = run(vec![disturbed(); 20]);
+    assert_eq!(ran.reruns(), [None, None, Some(0), Some(1), None, None, None, None]);
+}
+
+#[test]
+fn a_run_that_is_to_end_takes_nothing_again() {
+    // During the first trial, the last of the repeat, and the first that is taken again.
+    for (stops_during, trials) in [(0, 1), (1, 2), (2, 3)] {
+        let mut script = vec![disturbed(); 20];
+        script[stops_during].stop_at = Some(Duration::ZERO);
+        let ran = run(script);
+        assert_eq!(ran.trials.len(), trials);
+        assert!(ran.ended.is_ok());
+    }
+}
+
+#[test]
+fn takes_that_fail_are_failures_of_the_run() {
+    let ran = run([disturbed(), disturbed(), broken(), broken(), broken()]);
+    assert_eq!(ran.reruns(), [None, None, Some(0), Some(1), None]);
+    assert!(ran.ended.is_err(), "three in a row");
+}
+
+#[test]
+fn a_mode_without_any_good_trial_is_a_failure_of_the_run() {
+    let plan = plan(TEXT);
+    let script = plan.trials.iter().map(|planned| match planned.mode {
+        Mode::Gateway => broken(),
+        _ => good(),
+    });
+    let ran = run_plan(&plan, script);
+    assert_eq!(ran.trials.len(), 6, "the others are kept");
+    let failure = format!("{:?}", ran.ended.unwrap_err());
+    assert!(failure.contains("every trial of mode gateway failed"), "{failure}");
+}
+
+#[test]
+fn trials_of_a_mode_share_a_deployment_with_fresh_mode() {
+    let text = "{name: t, modes: [none, gateway], load: {rate: [100, 200, 300], duration: 5s, warmup: 1s}, repeats: 2}";
+    let experiment = Experiment { fresh: Some(Fresh::Mode), ..Experiment::parse(text, "test").unwrap() };
+    let plan = Plan::new(&experiment, 1);
+    let ran = run_plan(&plan, []);
+    assert_eq!((ran.trials.len(), ran.deployed().len()), (12, 4), "a deployment per mode and repeat");
+    let uses: Vec<(usize, usize)> = ran
+        .trials
+        .iter()
+        .map(|trial| trial.deployment.unwrap())
+        .map(|used| (used.number, used.trial))
+        .collect();
+    assert_eq!(uses, (0..4).flat_map(|number| (0..3).map(move |trial| (number, trial))).collect::<Vec<_>>());
+    for trials in ran.trials.chunks(3) {
+        assert!(trials.iter().all(|trial| trial.mode == trials[0].mode && trial.verdict.valid));
+    }
+    assert!(ran.requests.contains(&Request::Deploy(ran.trials[3].mode, "deployment-001".into())));
+    assert!(ran.requests.contains(&Request::BeginTrial("trial-011".into())));
+    // Each warms up before its window.
+    let starts = ran.requests.iter().filter_map(|request| match request {
+        Request::Start(drivers) => Some(text_of(&drivers[0])),
+        _ => None,
+    });
+    assert!(starts.clone().count() == 12 && starts.clone().all(|start| start.contains("--warmup 1s")));
+}
+
+#[test]
+fn a_failed_trial_ends_its_deployment() {
+    let text = "{name: t, modes: [gateway], load: {rate: [100, 200, 300, 400], duration: 5s, warmup: 1s}, repeats: 1}";
+    let experiment = Experiment { fresh: Some(Fresh::Mode), ..Experiment::parse(text, "test").unwrap() };
+    let dies = ScriptedTrial { failure: Some(server_fails(2 * SECOND, false)), ..good() };
+    let mut unproven = good();
+    unproven.evidence.path.proven = false;
+    let ran = run_plan(&Plan::new(&experiment, 1), [good(), dies, unproven]);
+    let numbers: Vec<usize> = ran.trials.iter().map(|trial| trial.deployment.unwrap().number).collect();
+    assert_eq!(numbers, [0, 0, 1, 2]);
+    let valid: Vec<bool> = ran.trials.iter().map(|trial| trial.verdict.valid).collect();
+    assert_eq!(valid, [true, false, false, true]);
+    assert!(ran.ended.is_ok());
+}
+
+#[test]
+fn trials_of_their_own_deployment_share_its_label() {
+    let ran = run_one(good());
+    assert_eq!(
+        ran.requests[..2],
+        [Request::Deploy(Mode::Gateway, "trial-000".into()), Request::BeginTrial("trial-000".into())]
+    );
+}
+
+#[test]
+fn a_deployment_that_cannot_be_removed_spoils_no_result() {
+    let stuck = Some(ScriptedError::new("remove gateway", "it is busy"));
+    let ran = run([ScriptedTrial { finish_error: stuck, ..good() }]);
+    assert!(ran.ended.is_ok() && ran.trials.iter().all(|trial| trial.verdict.valid));
+}
