@@ -14,7 +14,7 @@ const MAX_RESPONSE_BYTES: usize = 1 << 20;
 /// Validity that Istio's agent requests: a day.
 const VALIDITY_S: u64 = 24 * 3600;
 
-/// Who asks for a certificate.
+/// Requester of a certificate.
 pub(crate) struct Applicant<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) service_account: &'a str,

@@ -1,4 +1,4 @@
-//! Why a fleet cannot be started.
+//! Errors at the start of a fleet.
 
 use std::io;
 
@@ -16,7 +16,7 @@ pub enum FleetError {
     Resolve {
         /// As given.
         address: String,
-        /// Why.
+        /// Cause.
         #[source]
         cause: io::Error,
     },
@@ -28,7 +28,7 @@ pub enum FleetError {
     Tls {
         /// The control plane.
         address: String,
-        /// Why.
+        /// Cause.
         #[source]
         cause: rustls::Error,
     },

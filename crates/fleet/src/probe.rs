@@ -1,4 +1,4 @@
-//! Whether an istiod may be behind an address: asked before a mesh is written for it.
+//! Check for an istiod behind an address, before a mesh is written for it.
 
 use crate::error::FleetError;
 use crate::spec::Target;
@@ -15,7 +15,7 @@ const FRAME_HEAD_BYTES: usize = 9;
 /// Place of the type in a frame's head, and the type of SETTINGS.
 const SETTINGS: (usize, u8) = (3, 4);
 
-/// Why no istiod can be behind an address.
+/// Reasons why an address has no istiod.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The target makes no sense.
@@ -26,7 +26,7 @@ pub enum ProbeError {
     Connect {
         /// As given.
         address: String,
-        /// Why.
+        /// Cause.
         #[source]
         cause: io::Error,
     },
@@ -35,7 +35,7 @@ pub enum ProbeError {
     Tls {
         /// As given.
         address: String,
-        /// Why.
+        /// Cause.
         #[source]
         cause: io::Error,
     },
@@ -48,7 +48,7 @@ pub enum ProbeError {
 }
 
 impl ProbeError {
-    /// What to do about it.
+    /// Hint for the user.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {

@@ -17,18 +17,18 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use tokio::time::{Instant, sleep_until};
 
-/// How far a proxy's connection is.
+/// State of a proxy's connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Phase {
     /// There is none.
     Down,
     /// The control plane's settings came.
     Connected,
-    /// It has had its first complete configuration.
+    /// The first complete configuration has arrived.
     Complete,
 }
 
-/// Why a connection ended.
+/// Cause of a connection's end.
 pub(crate) enum Ended {
     /// The fleet was told so.
     Ordered,
@@ -53,9 +53,9 @@ pub(crate) struct Proxy {
     pub(crate) phase: Cell<Phase>,
     /// Start of the first attempt since it last had a complete configuration; absent while it has one.
     pub(crate) connecting_since: Cell<Option<std::time::Instant>>,
-    /// It stays away until it is restored.
+    /// The proxy stays disconnected until it is restored.
     pub(crate) cut_off: Cell<bool>,
-    /// Its connection is to end.
+    /// The connection is to end.
     ordered: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }

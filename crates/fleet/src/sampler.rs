@@ -12,7 +12,7 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Samples that are kept: a day's. Later seconds are left out.
 const MAX_SECONDS: usize = 24 * 3600;
 
-/// What a sampler has seen.
+/// Measurements of a sampler.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
     pub(crate) series: Vec<FleetSecond>,

@@ -1,4 +1,4 @@
-//! What a fleet's threads share: counters, the timeline, and the bell that waits listen to.
+//! State that a fleet's threads share: counters, the timeline, and the wakeup of waits.
 
 use experiment::schema::FleetEvent;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! What a fleet is to be.
+//! Specification of a fleet.
 
 use crate::xds::{Mark, ProxyKind, ProxySpec, XdsVariant};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +16,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct FleetSpec {
     /// Control planes; at least one.
     pub targets: Vec<Target>,
-    /// How proxies are spread over several targets.
+    /// Distribution of proxies over several targets.
     pub spread: Spread,
     /// The discovery service's variant.
     pub xds: XdsVariant,
@@ -24,7 +24,7 @@ pub struct FleetSpec {
     pub proxies: Vec<(ProxySpec, Credentials)>,
     /// Local addresses that some proxies connect from, by their places in `proxies`: so that the environment can cut them off.
     pub source_addresses: BTreeMap<usize, IpAddr>,
-    /// Which proxies share a certificate, with mutual TLS.
+    /// Sharing of certificates, with mutual TLS.
     pub certificates: CertificateSharing,
     /// Threads; absent: half of the CPUs.
     pub threads: Option<usize>,
@@ -32,7 +32,7 @@ pub struct FleetSpec {
     pub connect_rate: Option<f64>,
     /// Larger messages are refused, and their stream reset.
     pub message_limit_bytes: usize,
-    /// How a link that is down is noticed.
+    /// Detection of links that are down.
     pub keepalive: Keepalive,
     /// Waits between attempts to connect.
     pub backoff: BackoffSpec,
@@ -71,13 +71,13 @@ pub struct Target {
     pub address: String,
     /// The name that its certificate must have, such as `istiod.istio-system.svc`.
     pub server_name: String,
-    /// How connections are secured.
+    /// Security of connections.
     pub security: Security,
     /// Authorities that may have signed its certificate (PEM); not read with [`Security::Plaintext`].
     pub roots: Arc<[u8]>,
 }
 
-/// How connections to a control plane are secured.
+/// Security of connections to a control plane.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Security {
     /// In plain text, without credentials: istiod's port 15010.
@@ -101,14 +101,14 @@ impl Security {
     }
 }
 
-/// What a proxy shows of itself.
+/// Credentials of a proxy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Credentials {
     /// A token of its service account, for istiod's audience.
     pub token: Option<Arc<str>>,
 }
 
-/// Which proxies share a certificate.
+/// Sharing of certificates.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum CertificateSharing {
     /// Those of a service account, in each thread.
@@ -118,7 +118,7 @@ pub enum CertificateSharing {
     None,
 }
 
-/// How proxies are spread over targets.
+/// Distribution of proxies over targets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Spread {
     /// Each target has the whole fleet: control planes are compared.
@@ -175,7 +175,7 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// Whether it has a proxy, given its place in [`FleetSpec::proxies`].
+    /// True for a proxy of the selection, given its place in [`FleetSpec::proxies`].
     #[must_use]
     pub fn contains(&self, index: usize, proxy: &ProxySpec) -> bool {
         match self {
@@ -192,7 +192,7 @@ impl Selection {
 pub struct ChangeMarks {
     /// Such as `endpoint-added`.
     pub kind: String,
-    /// What must arrive: all marks of the types that a proxy subscribes to.
+    /// Expected marks: all of the types that a proxy subscribes to.
     pub marks: Vec<Mark>,
     /// The proxies that must have them.
     pub expected: Selection,

@@ -1,4 +1,4 @@
-//! What the fleet itself uses.
+//! CPU and memory of the fleet itself.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};

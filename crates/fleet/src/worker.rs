@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
 
-/// What all threads go by.
+/// Settings that all threads share.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) xds: XdsVariant,
@@ -49,7 +49,7 @@ pub(crate) struct LinkSpec {
     pub(crate) source: Option<IpAddr>,
 }
 
-/// What a thread begins with.
+/// Initial state of a thread.
 pub(crate) struct WorkerSpec {
     pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Arc<Settings>,
@@ -59,7 +59,7 @@ pub(crate) struct WorkerSpec {
     pub(crate) start: Instant,
 }
 
-/// What happens to the proxies of a selection.
+/// Action on the proxies of a selection.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     /// They are expected to receive these.
@@ -74,7 +74,7 @@ pub(crate) enum Action {
     RotateCertificates,
 }
 
-/// What a thread is told.
+/// Command to a thread.
 pub(crate) enum Command {
     /// A change begins.
     Begin {
@@ -93,7 +93,7 @@ pub(crate) enum Command {
     Abandon {
         change: usize,
     },
-    /// What became of a change so far is asked for.
+    /// Requests the progress of a change.
     Outcomes {
         change: usize,
         reply: mpsc::Sender<Vec<Outcome>>,
@@ -103,7 +103,7 @@ pub(crate) enum Command {
     Finish,
 }
 
-/// What became of a change on a connection.
+/// Outcome of a change on a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub(crate) link: usize,
@@ -128,7 +128,7 @@ impl FinalState {
     }
 }
 
-/// What a thread has to show at the end.
+/// Result of a thread.
 pub(crate) struct WorkerResult {
     pub(crate) core: Core,
     /// Per change.
@@ -213,7 +213,7 @@ impl Worker {
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(self.proxies[place].link as f64 / rate))
     }
 
-    /// Where a proxy connects to. Replicas are taken in turn at first and at random by those that return, as behind a Service.
+    /// Target of a connection. Replicas are taken in turn at first and at random by those that return, as behind a Service.
     pub(crate) fn target_for(&self, proxy: &Proxy, attempt: usize) -> Arc<ResolvedTarget> {
         let targets = self.targets.borrow();
         let place = match self.settings.spread {

@@ -1,4 +1,4 @@
-//! Why a connection or its stream ended.
+//! Causes for the end of a connection or its stream.
 
 use rustls::{AlertDescription, CertificateError};
 use std::io;

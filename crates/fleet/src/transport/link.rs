@@ -20,7 +20,7 @@ pub(crate) const READ_BUFFER_BYTES: usize = MAX_READ_BYTES + MAX_REST_BYTES;
 /// The start of a record that may be kept from the read before: less than a record, or an unfinished handshake message.
 const MAX_REST_BYTES: usize = 128 * 1024;
 
-/// Where a connection leads and how it is secured.
+/// Target and security of a connection.
 pub(crate) struct Route<'a> {
     pub(crate) address: SocketAddr,
     /// The local address; absent: any.

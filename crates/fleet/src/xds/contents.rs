@@ -71,7 +71,7 @@ impl Contents {
         }
     }
 
-    /// Why a proxy would reject the response.
+    /// Reason for which a proxy would reject the response.
     pub(super) fn rejection(&self) -> Option<&'static str> {
         self.violations.iter().find_map(|violation| match violation {
             Violation::UndecodableResource => Some("a resource cannot be decoded"),

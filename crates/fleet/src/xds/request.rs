@@ -17,7 +17,7 @@ pub(super) struct DeltaRequest<'a> {
     /// Names and versions that are held, in the first request for the type on a stream.
     pub(super) held: &'a mut dyn Iterator<Item = (&'a str, &'a str)>,
     pub(super) nonce: &'a str,
-    /// Why the response is rejected.
+    /// Reason of the rejection.
     pub(super) rejection: Option<&'a str>,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Request<'a> {
     /// All names that are subscribed to.
     pub(super) names: &'a mut dyn Iterator<Item = &'a str>,
     pub(super) nonce: &'a str,
-    /// Why the response is rejected.
+    /// Reason of the rejection.
     pub(super) rejection: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! What proxies of each kind get for a change, as istiod sends it. Sidecars get what their scope shows them, gateways all
+//! Resources that istiod sends to proxies of each kind for a change. Sidecars receive those in their scope, gateways all
 //! services, waypoints those of their namespace, ztunnels addresses and policies of all.
 
 use crate::istio::objects::ingress;

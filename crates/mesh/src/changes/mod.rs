@@ -23,7 +23,7 @@ pub struct Change {
     pub kind: ChangeKind,
     /// In their order.
     pub writes: Vec<Write>,
-    /// What reaches which proxies; those of other kinds and namespaces get nothing for it.
+    /// Marks per kind of proxy. Proxies of other kinds and namespaces receive nothing.
     pub expected: Vec<Expected>,
     /// Pods that are gone, each with the one in its place.
     pub replaced: Vec<Replaced>,
@@ -37,7 +37,7 @@ pub struct Replaced {
     pub new: Replica,
 }
 
-/// What takes the mesh back to its size.
+/// Writes that restore the size of the mesh.
 #[derive(Clone, Debug)]
 enum Undo {
     Delete(Vec<ObjectRef>),
@@ -51,7 +51,7 @@ impl Change {
         api.perform(&self.writes)
     }
 
-    /// Whether the mesh has another size after it, so that [`Changes::undo`] has something to do.
+    /// True if the change alters the size of the mesh, which [`Changes::undo`] restores.
     pub fn changes_size(&self) -> bool {
         self.undo.is_some()
     }

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-/// Its value is the id of the run that wrote the object.
+/// Label whose value is the id of the run that wrote the object.
 pub const FLEET_LABEL: &str = "meshmeter.io/fleet";
 /// The port of every service.
 pub const PORT: ServicePort = ServicePort { name: "http", port: 8080 };
@@ -63,7 +63,7 @@ const CHANGED_KINDS: [&str; 4] = ["DestinationRule", "ServiceEntry", "VirtualSer
 const GATEWAY_PORTS: [ServicePort; 1] = [ServicePort { name: "https", port: ingress::PORT }];
 const WAYPOINT_PORTS: [ServicePort; 1] = [ServicePort { name: "mesh", port: crate::names::HBONE_PORT }];
 
-/// What the objects of a population depend on besides the settings.
+/// Environment on which the objects of a population depend besides the settings.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Placement {
     /// A label's value: letters, digits, `-`, `_` and `.`.

@@ -20,7 +20,7 @@ const OF_EVERY_NAMESPACE: [(&str, &str); 5] = [
 ];
 const SHOWN_REMAINS: usize = 5;
 
-/// What a removal did.
+/// Result of a removal.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Removed {
     pub objects: usize,

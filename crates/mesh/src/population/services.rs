@@ -95,7 +95,7 @@ impl HeldService {
         }
     }
 
-    /// Its account, its Service and its pods.
+    /// Account, Service and pods.
     pub(super) fn objects(&self) -> Vec<Value> {
         let account = service_account(self.name(), self.namespace());
         [account, self.service()].into_iter().chain(self.pods()).collect()

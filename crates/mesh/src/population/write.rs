@@ -18,7 +18,7 @@ const NAMESPACE: Kind = ("v1", "Namespace");
 const PERMISSION_HINT: &str =
     "a fleet makes namespaces of its own and writes into them: an administrator grants this by a ClusterRole";
 
-/// What a write did.
+/// Result of a write.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Written {
     /// Objects of the population, by kind.
@@ -30,7 +30,7 @@ pub struct Written {
     pub removed: usize,
 }
 
-/// What has to be done to an API.
+/// Operations on an API.
 #[derive(Debug, Default)]
 struct Differences {
     stale: Vec<ObjectRef>,
@@ -170,7 +170,7 @@ fn check_no_foreign(api: &ApiClient, differences: &Differences) -> Result<()> {
     Err(EnvironmentError::new(OPERATION, reason).with_hint(hint))
 }
 
-/// Whether an object of the API has every field that is wanted, with the wanted value.
+/// True if an object of the API has every wanted field with the wanted value.
 fn covers(actual: &Value, wanted: &Value) -> bool {
     match (actual, wanted) {
         (Value::Object(actual), Value::Object(wanted)) => {

@@ -59,9 +59,9 @@ pub(crate) struct Http2 {
     pending: Vec<u8>,
     /// No more messages follow the pending ones.
     closing: bool,
-    /// Whether the stream was opened.
+    /// The stream was opened.
     opened: bool,
-    /// Whether the response's head has come.
+    /// The response's head has come.
     answered: bool,
     ready: bool,
     going_away: Option<String>,
@@ -184,7 +184,7 @@ impl Http2 {
         !self.out.is_empty()
     }
 
-    /// What an end of the connection means now: after GOAWAY that is the cause.
+    /// Cause of an end of the connection: after GOAWAY, the GOAWAY.
     pub(crate) fn explain(&self, ending: Ending) -> Ending {
         let explained =
             matches!(ending.kind, EndingKind::Lost | EndingKind::StreamReset | EndingKind::Status(14));
@@ -386,7 +386,7 @@ impl Http2 {
         Ok(())
     }
 
-    /// Whether requests wait in vain for the server's window.
+    /// An error if too many requests wait for the server's window.
     pub(crate) fn check_pending(&self) -> Result<(), Ending> {
         if self.pending.len() > MAX_PENDING_BYTES {
             return Err(violation("the server grants no window for requests"));

@@ -31,7 +31,7 @@ fn response() -> Vec<u8> {
     wire(frame::HEADERS, frame::END_HEADERS, STREAM, &head(&[(":status", "200")]))
 }
 
-/// What comes of bytes in parts of `step`: events as text, and the end.
+/// Outcome of bytes in parts of `step`: body, events as text, and the end.
 fn outcome(http2: &mut Http2, bytes: &[u8], step: usize) -> (Vec<u8>, String, Option<Ending>) {
     let (mut body, mut events) = (Vec::new(), String::new());
     for part in bytes.chunks(step) {

@@ -1,4 +1,4 @@
-//! What only the environment can do: asked for by an event, answered by a line on standard input.
+//! Actions of the environment: requested by an event, answered by a line on standard input.
 
 use super::progress::FleetReporter;
 use crate::failure::Failure;

@@ -46,7 +46,7 @@ pub(super) fn run(changing: &Changing<'_>) {
     }
 }
 
-/// Whether the moment came before the run is to end.
+/// True if the moment came before the end of the run.
 fn waited_until(changing: &Changing<'_>, until: Instant) -> bool {
     loop {
         if changing.course.is_stopped() {

@@ -11,7 +11,7 @@ use mesh::population::{Population, Proxy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What proxies claim where istiod does not say its own version.
+/// Version that proxies claim if istiod does not report its own.
 const DEFAULT_VERSION: &str = "1.31.1";
 /// Services that a ztunnel on demand asks for.
 const DEMANDED_SERVICES: usize = 10;
@@ -53,7 +53,7 @@ pub fn kind(kind: ProxyKind) -> fleet::xds::ProxyKind {
     }
 }
 
-/// What identities are made of.
+/// Source of identities.
 pub struct Identities<'a> {
     pub population: &'a Population,
     pub tokens: Tokens,
