@@ -92,9 +92,12 @@ impl<R: BufRead> Read for ZstdReader<R> {
 mod tests {
     use std::io::Write;
 
+    use proptest::prelude::*;
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
     use super::*;
+
+    const MAX_READ_BYTES: u64 = 1 << 20;
 
     fn read_all(bytes: &[u8]) -> io::Result<Vec<u8>> {
         let mut content = Vec::new();
@@ -139,6 +142,37 @@ mod tests {
         let content = content();
         for compressed in [gzip(&content), zstd(&content)] {
             assert!(read_all(&compressed[..compressed.len() / 2]).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn damaged_streams_are_content_or_an_error(
+            words in prop::collection::vec("[a-z]{1,9}", 0..400),
+            damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+            is_gzip in any::<bool>(),
+        ) {
+            let content = words.join(" ").into_bytes();
+            let mut compressed = if is_gzip { gzip(&content) } else { zstd(&content) };
+            for (at, value) in damages {
+                let at = at.index(compressed.len());
+                compressed[at] = value;
+            }
+            let mut read = Vec::new();
+            if let Ok(reader) = uncompressed(&compressed[..]) {
+                let _ = reader.take(MAX_READ_BYTES).read_to_end(&mut read);
+            }
+        }
+
+        #[test]
+        fn any_bytes_after_a_magic_number_are_content_or_an_error(rest in prop::collection::vec(any::<u8>(), 0..300)) {
+            for magic in [&GZIP_MAGIC[..], &ZSTD_MAGIC, &[0x50, 0x2a, 0x4d, 0x18]] {
+                let mut read = Vec::new();
+                let bytes = [magic, &rest].concat();
+                if let Ok(reader) = uncompressed(&bytes[..]) {
+                    let _ = reader.take(MAX_READ_BYTES).read_to_end(&mut read);
+                }
+            }
         }
     }
 }
