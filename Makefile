@@ -51,11 +51,12 @@ deny:
 	scripts/cargo-deny.sh --log-level error check bans licenses sources
 
 shellcheck:
-	shellcheck scripts/*.sh .ci/run
+	shellcheck scripts/*.sh scripts/*/*.sh .ci/run
 
 # With the options of `meshmeter lab install`: what that has compiled is not compiled again.
 vet: components
 	cd components/istio && CGO_ENABLED=0 GOWORK=off go vet -trimpath -buildvcs=false ./...
+	cd components/cluster-tools && CGO_ENABLED=0 GOWORK=off go vet -trimpath -buildvcs=false ./...
 	cd components/fleet-peer && CGO_ENABLED=0 GOWORK=off go vet -trimpath -buildvcs=false ./...
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go vet -tags no_fs_access -trimpath -buildvcs=false ./...
 	cd components/gateway-services && CGO_ENABLED=0 GOWORK=off go test -tags no_fs_access -trimpath -buildvcs=false ./...
@@ -63,6 +64,7 @@ vet: components
 unit: components
 	@CARGO=$(CARGO) scripts/tests.sh
 
-# In the profile of the tests: nothing is built twice. The first time, some ten minutes on two cores; later, a second.
+# In the profile of the tests: nothing is built twice. The first time, a quarter of an hour on two cores; later, a second.
 components:
 	$(CARGO) run --locked --quiet --bin meshmeter -- lab install
+	scripts/cluster.sh install

@@ -74,6 +74,15 @@ need_browser() {
   need_package chromium chromium 'shows reports as readers see them'
 }
 
+# What a cluster of one node runs (scripts/cluster.sh).
+need_for_cluster() {
+  need_command containerd containerd 'runs the containers of a cluster'
+  need_command runc runc 'runs the containers of a cluster'
+  [ -x /usr/lib/cni/ptp ] || need_package containernetworking-plugins /usr/lib/cni/ptp 'connects the pods of a cluster'
+  need_command busybox busybox-static 'is what holds the namespaces of a pod, and an image for tests'
+  need_command python3 python3 'writes images'
+}
+
 need_for_test() {
   need_for_demo
   need_browser
@@ -87,6 +96,7 @@ need_for_test() {
   need_command openssl openssl 'judges the certificates of a run'
   need_command taskset util-linux 'gives server and client a core each'
   need_command shellcheck shellcheck 'checks the scripts'
+  need_for_cluster
 }
 
 fail() {
