@@ -5,6 +5,7 @@
 #   scripts/cluster.sh up DIR [--owner PID]    bring it up; DIR/kubeconfig leads to it; it ends with process PID, if named
 #   scripts/cluster.sh status DIR              what runs; exit status 3 unless it is up
 #   scripts/cluster.sh import DIR IMAGE.tar... give it images (OCI or Docker archives)
+#   scripts/cluster.sh istio DIR               install Istio, from the components of the lab
 #   scripts/cluster.sh kubectl DIR ARGUMENT... its own kubectl
 #   scripts/cluster.sh enter DIR COMMAND...    run a command on the node
 #   scripts/cluster.sh down DIR                end it; DIR keeps the logs
@@ -251,7 +252,7 @@ install)
   find_programs
   exit
   ;;
-up | status | import | kubectl | enter | down | down-after) ;;
+up | status | import | istio | kubectl | enter | down | down-after) ;;
 *) usage ;;
 esac
 [[ $# -ge 2 ]] || usage
@@ -272,6 +273,11 @@ import)
     [[ -r $image ]] || fail "there is no file $image"
     import_image "$image" || fail "import $image"
   done
+  ;;
+istio)
+  [[ $# -eq 0 ]] || usage
+  is_up || fail "no cluster is up in $dir" "$0 up $dir"
+  "$parts/istio.sh" "$dir" "$programs"
   ;;
 kubectl) kubectl "$@" ;;
 enter) on_node "$@" ;;

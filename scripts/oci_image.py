@@ -35,8 +35,8 @@ class Layer:
     def __init__(self):
         self.entries = {}
 
-    def directory(self, path, mode=0o755, owner=0):
-        self._add(path, tarfile.DIRTYPE, mode, owner=owner)
+    def directory(self, path, mode=0o755):
+        self._add(path, tarfile.DIRTYPE, mode)
 
     def file(self, path, data, mode=0o644):
         self._add(path, tarfile.REGTYPE, mode, data=data)
@@ -44,14 +44,13 @@ class Layer:
     def link(self, path, target):
         self._add(path, tarfile.SYMTYPE, 0o777, target=target)
 
-    def _add(self, path, kind, mode, data=b"", target="", owner=0):
+    def _add(self, path, kind, mode, data=b"", target=""):
         path = os.path.normpath(path).strip("/")
         parent = os.path.dirname(path)
         if parent and parent not in self.entries:
             self.directory(parent)
         entry = tarfile.TarInfo(path)
         entry.type, entry.mode, entry.size, entry.linkname = kind, mode, len(data), target
-        entry.uid = entry.gid = owner
         self.entries[path] = (entry, data)
 
     def to_bytes(self):
@@ -121,7 +120,7 @@ def write_image(options):
     config = {
         "architecture": options.architecture,
         "os": "linux",
-        "config": {**process, "WorkingDir": options.directory_of_process, "Labels": dict(options.label or [])},
+        "config": {**process, "WorkingDir": "/", "Labels": dict(options.label or [])},
         "rootfs": {"type": "layers", "diff_ids": [layer["digest"] for layer in layers]},
     }
     manifest = {"schemaVersion": 2, "mediaType": MANIFEST, "config": archive.json_blob(config, CONFIG), "layers": layers}
@@ -175,13 +174,12 @@ class IntoLayer(argparse.Action):
             layers[-1].file(path, read(source), 0o755)
             for library in libraries(source):
                 layers[-1].file(library, read(library), 0o755)
-        elif option == "--libraries-of":
-            for library in libraries(value):
-                layers[-1].file(library, read(library), 0o755)
+        elif option == "--tree":
+            path, source = value
+            for name in os.listdir(source):
+                layers[-1].file(f"{path}/{name}", read(os.path.join(source, name)), 0o755)
         elif option == "--link":
             layers[-1].link(*value)
-        elif option == "--writable":
-            layers[-1].directory(value[0], 0o755, int(value[1]))
         elif option == "--temporary":
             layers[-1].directory(value, 0o1777)
 
@@ -197,14 +195,12 @@ def arguments():
     parser.add_argument("--user", default="0:0", metavar="UID:GID")
     parser.add_argument("--env", action="append", metavar="NAME=VALUE")
     parser.add_argument("--label", action="append", type=pair, metavar="NAME=VALUE")
-    parser.add_argument("--directory-of-process", default="/", metavar="PATH")
     parser.add_argument("--next-layer", action=IntoLayer, nargs=0)
     parser.add_argument("--file", action=IntoLayer, type=pair, metavar="PATH=SOURCE")
     parser.add_argument("--text", action=IntoLayer, type=pair, metavar="PATH=TEXT")
     parser.add_argument("--program", action=IntoLayer, type=pair, metavar="PATH=SOURCE")
-    parser.add_argument("--libraries-of", action=IntoLayer, metavar="SOURCE")
+    parser.add_argument("--tree", action=IntoLayer, type=pair, metavar="PATH=FOLDER", help="the files of a folder")
     parser.add_argument("--link", action=IntoLayer, type=pair, metavar="PATH=TARGET")
-    parser.add_argument("--writable", action=IntoLayer, type=pair, metavar="PATH=UID")
     parser.add_argument("--temporary", action=IntoLayer, metavar="PATH")
     return parser.parse_args()
 
