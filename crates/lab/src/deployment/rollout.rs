@@ -1,5 +1,8 @@
 //! A deployment that is coming up: its pods, its proxies and its objects in the API so far.
 
+mod objects;
+mod questions;
+
 use super::station::ProxyId;
 use crate::Result;
 use crate::certificates::CredentialFiles;
@@ -13,31 +16,25 @@ use crate::local_lab::LocalLab;
 use crate::pod::{Pod, PodSpec};
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::programs::ChosenPrograms;
-use crate::running::database::DATABASE_PORT;
-use crate::running::service::{SERVICE_PORT, ServiceFactory};
+use crate::running::service::ServiceFactory;
 use crate::running::{PodIdentity, PodPlace, Pods, Proxy, RunningPod, RunningWorkload};
 use crate::sandbox::inotify::allow_instances;
 use experiment::MeshKind;
-use experiment::dataplane::{Entry, Exit, ModeParts};
+use experiment::dataplane::ModeParts;
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
-use experiment::topology::script::DEFAULT_ENDPOINT;
 use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
 use jiff::{SignedDuration, Timestamp};
 use mesh::concurrent::try_side_by_side;
-use mesh::envoy::hop::Layer;
 use mesh::filters::Filter;
 use mesh::filters::probe::TOKEN_HEADER;
-use mesh::istio::configz::wait_until_processed;
 use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
-use mesh::istio::objects::subject::{ServiceAccount, Subject};
-use mesh::istio::objects::{self, extra, ingress, waypoint};
+use mesh::istio::objects::waypoint;
 use mesh::istio::token::TokenIssuer;
-use mesh::kubernetes::workloads::{self as api, Membership, Replica, ServicePort};
-use mesh::names::{TOKEN_AUDIENCE, service_host};
-use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use mesh::kubernetes::workloads::{self as api, Membership, Replica};
+use mesh::names::TOKEN_AUDIENCE;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -139,110 +136,6 @@ impl<'a> Rollout<'a> {
         });
         let of_filters = self.filters.iter().flat_map(|filters| &filters.headers).cloned();
         token.into_iter().chain(of_filters.map(Ok)).collect()
-    }
-
-    pub fn topology(&self) -> &'a Topology {
-        &self.context.spec.topology
-    }
-
-    pub fn workload(&self, id: WorkloadId) -> &'a Workload {
-        &self.topology().workloads[id]
-    }
-
-    pub fn members(&self) -> Vec<WorkloadId> {
-        (0..self.topology().workloads.len()).filter(|id| self.is_member(*id)).collect()
-    }
-
-    /// Whether the data plane is attached to a workload. Drivers of an entry from outside the mesh are outside it.
-    pub fn is_member(&self, id: WorkloadId) -> bool {
-        let workload = self.workload(id);
-        let drives_from_outside = self.mode.entry != Entry::Direct && matches!(workload.runs, Runs::Drivers);
-        workload.in_mesh && !drives_from_outside
-    }
-
-    /// A call to a member from outside the mesh that no gateway takes: it comes in plain text.
-    pub fn comes_from_outside(&self, call: Call) -> bool {
-        self.mode.entry == Entry::Direct && !self.is_member(call.from) && self.is_member(call.to)
-    }
-
-    /// Refuses calls from outside the mesh where the mode cannot have them.
-    pub fn refuse_calls_from_outside(&self, because: &str) -> Result<()> {
-        let outside = self.topology().calls.iter().find(|call| self.comes_from_outside(**call));
-        outside.map_or(Ok(()), |call| {
-            let [from, to] = [call.from, call.to].map(|id| self.workload(id).qualified_name());
-            let operation = format!("let {from}, which is outside the mesh, call {to}");
-            Err(EnvironmentError::new(operation, because.to_owned()))
-        })
-    }
-
-    pub fn calls_from(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
-        self.links[id].callees.iter().map(move |to| Call { from: id, to: *to })
-    }
-
-    pub fn calls_to(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
-        self.links[id].callers.iter().map(move |from| Call { from: *from, to: id })
-    }
-
-    pub fn is_called(&self, id: WorkloadId) -> bool {
-        !self.links[id].callers.is_empty()
-    }
-
-    /// Names of the drivers that make a call.
-    pub fn drivers_of(&self, call: Call) -> Vec<String> {
-        let drivers = self.topology().drivers.iter();
-        let drivers = drivers.filter(|driver| Call { from: driver.at, to: driver.target } == call);
-        drivers.map(|driver| driver.name.clone()).collect()
-    }
-
-    /// Name of a workload's sidecars together; of its sidecar where it has one pod.
-    pub fn proxy_name(&self, id: WorkloadId) -> String {
-        format!("{}-proxy", self.workload(id).qualified_name())
-    }
-
-    pub fn namespace_index(&self, id: WorkloadId) -> usize {
-        self.links[id].namespace
-    }
-
-    pub fn mesh(&self) -> &MeshContext<'a> {
-        self.mesh.as_ref().expect("parts that need a control plane are of modes that have one")
-    }
-
-    pub fn mesh_mut(&mut self) -> &mut MeshContext<'a> {
-        self.mesh.as_mut().expect("parts that need a control plane are of modes that have one")
-    }
-
-    pub fn mesh_namespace(&self, id: WorkloadId) -> &str {
-        &self.mesh().namespaces.names()[self.namespace_index(id)]
-    }
-
-    pub fn host_of(&self, id: WorkloadId) -> String {
-        service_host(&self.workload(id).name, self.mesh_namespace(id))
-    }
-
-    pub fn endpoints_of(&self, id: WorkloadId) -> Vec<SocketAddrV4> {
-        let port = match self.workload(id).runs {
-            Runs::Database => DATABASE_PORT,
-            Runs::ExternalService(_) => EXTERNAL_PORT,
-            _ => SERVICE_PORT,
-        };
-        let pods = self.pods.workloads[id].pods.iter();
-        pods.map(|running| SocketAddrV4::new(running.pod.address(), port)).collect()
-    }
-
-    pub fn places_of(&self, workloads: &[WorkloadId]) -> Vec<PodPlace> {
-        let places = |id: &WorkloadId| {
-            let id = *id;
-            (0..self.pods.workloads[id].pods.len()).map(move |replica| PodPlace::Workload(id, replica))
-        };
-        workloads.iter().flat_map(places).collect()
-    }
-
-    /// Qualifies the name of something that each namespace has one of, such as `pair-1/waypoint`.
-    pub fn qualified(&self, namespace: usize, name: &str) -> String {
-        match self.namespaces[namespace] {
-            "" => name.to_owned(),
-            namespace => format!("{namespace}/{name}"),
-        }
     }
 
     fn create_pods(&mut self) -> Result<()> {
@@ -413,133 +306,10 @@ impl<'a> Rollout<'a> {
         try_side_by_side(self.pods.select(places), change).map(drop)
     }
 
-    pub fn with_subject<T>(&self, id: WorkloadId, use_it: impl FnOnce(&Subject<'_>) -> T) -> T {
-        let namespace = self.mesh_namespace(id);
-        let mut callers: Vec<ServiceAccount<'_>> = self
-            .calls_to(id)
-            .map(|call| match self.mode.entry {
-                // The gateway before the service calls it.
-                Entry::Ingress if !self.is_member(call.from) => {
-                    ServiceAccount { namespace, name: ingress::NAME }
-                }
-                _ => {
-                    let (namespace, name) =
-                        (self.mesh_namespace(call.from), self.workload(call.from).name.as_str());
-                    ServiceAccount { namespace, name }
-                }
-            })
-            .collect();
-        callers.dedup();
-        let workload = self.workload(id);
-        let endpoints = workload.script().map(|script| script.endpoints.iter().map(|one| one.path.as_str()));
-        use_it(&Subject {
-            namespace,
-            service: &workload.name,
-            port: SERVICE_PORT,
-            callers: &callers,
-            protocol: workload.protocol,
-            endpoints: &endpoints.map_or_else(|| vec![DEFAULT_ENDPOINT], Iterator::collect),
-        })
-    }
-
-    pub fn services(&self) -> Vec<WorkloadId> {
-        let workloads = self.topology().workloads.iter().enumerate();
-        workloads.filter(|(_, workload)| workload.serves()).map(|(id, _)| id).collect()
-    }
-
-    /// Objects that the experiment's switches ask for. Those of its own that are in no namespace of the mesh are there once.
-    pub fn settings_objects(&self) -> Vec<Value> {
-        let (spec, mesh) = (self.context.spec, self.mesh());
-        let keys = self.tokens.as_ref().map(TokenIssuer::public_keys);
-        let mut objects = Vec::new();
-        for (index, namespace) in mesh.namespaces.names().iter().enumerate() {
-            objects.extend(objects::for_namespace(spec, namespace, mesh.wasm_module.as_deref()));
-            let own = extra::objects(spec.istio.extra.as_ref(), namespace).into_iter();
-            let is_here = |object: &Value| object["metadata"]["namespace"] == namespace.as_str();
-            objects.extend(own.filter(|object| index == 0 || is_here(object)));
-        }
-        for id in self.services() {
-            self.with_subject(id, |subject| {
-                objects.extend(objects::for_service(spec, subject, keys.as_deref()));
-            });
-        }
-        objects
-    }
-
-    pub fn service_objects(&self) -> Vec<Value> {
-        let services = self.services().into_iter();
-        let described = services.filter_map(|id| Some((id, self.pods.workloads[id].described.as_ref()?)));
-        let objects = |(id, described): (WorkloadId, &api::Workload)| {
-            described.service_objects(&[ServicePort::for_protocol(self.workload(id).protocol, SERVICE_PORT)])
-        };
-        described.flat_map(objects).collect()
-    }
-
-    /// Writes the settings' objects before proxies start, as in a cluster, and waits until istiod has processed them.
-    pub fn write_settings(&mut self) -> Result<()> {
-        let settings = self.settings_objects();
-        let made = self.mesh_mut().namespaces.objects.apply(&settings)?;
-        wait_until_processed(&self.mesh().control_plane.istiod(), &made, || self.check_goes_on())
-    }
-
-    /// Takes over the addresses that the API gave to Services, and lets their names resolve for their callers.
-    pub fn resolve_services(&mut self, made: &[Value]) -> Result<()> {
-        let addresses = service_addresses(made);
-        for id in self.services() {
-            if self.workload(id).is_external() {
-                continue;
-            }
-            let (name, namespace) = (self.workload(id).name.as_str(), self.namespace_index(id));
-            let address = addresses.get(&(self.mesh_namespace(id), name)).copied().ok_or_else(|| {
-                EnvironmentError::new(format!("find the address of Service {name}"), "it was given none")
-            })?;
-            self.pods.workloads[id].service_address = Some(address);
-            let callers = self.calls_to(id).map(|call| self.namespace_index(call.from));
-            let callers: BTreeSet<usize> = callers.chain([namespace]).collect();
-            for caller in callers {
-                self.mesh().namespaces.add_service_names((name, namespace), address, caller)?;
-            }
-        }
-        Ok(())
-    }
-
     /// For loops that wait: an error once the user has stopped the run, or a part of the control plane has failed.
     pub fn check_goes_on(&self) -> Result<()> {
         self.context.lab.check_not_stopped()?;
         self.mesh.as_ref().map_or(Ok(()), |mesh| mesh.control_plane.check("configure the proxies"))
-    }
-
-    /// Address that callers of a service connect to: its Service's. Without a control plane that of its pod, or one that leads
-    /// to its pods.
-    pub fn service_address(&self, id: WorkloadId) -> Ipv4Addr {
-        let workload = &self.pods.workloads[id];
-        workload.service_address.unwrap_or_else(|| match &workload.pods[..] {
-            [running] => running.pod.address(),
-            _ => Ipv4Addr::from(u32::from(FIRST_SERVICE_ADDRESS) + id as u32),
-        })
-    }
-
-    /// Where callers find a service: host and port.
-    pub fn authority_of(&self, id: WorkloadId) -> String {
-        match &self.mesh {
-            _ if self.workload(id).is_external() => match (self.mode.exit, self.endpoints_of(id)[0]) {
-                (Exit::None, endpoint) => endpoint.to_string(),
-                (_, endpoint) => format!("{EXTERNAL_HOST}:{}", endpoint.port()),
-            },
-            Some(_) => format!("{}:{SERVICE_PORT}", self.host_of(id)),
-            None => format!("{}:{SERVICE_PORT}", self.service_address(id)),
-        }
-    }
-
-    /// What a driver requests from this authority.
-    pub fn url(&self, driver: &DriverPlacement, authority: &str, over_tls: bool) -> String {
-        let protocol = self.workload(driver.target).protocol;
-        format!("{}://{authority}{}", protocol.scheme(over_tls), protocol.path(&driver.endpoint))
-    }
-
-    /// How a proxy reads requests to a workload.
-    pub fn layer(&self, id: WorkloadId) -> Layer {
-        Layer::for_protocol(self.workload(id).protocol)
     }
 }
 
@@ -592,14 +362,4 @@ fn open_mesh<'a>(
         waypoint::namespace_labels(context.spec.parts().data_plane),
     )?;
     Ok(MeshContext { programs, control_plane, namespaces, wasm_module })
-}
-
-fn service_addresses(made: &[Value]) -> BTreeMap<(&str, &str), Ipv4Addr> {
-    let address = |service: &'_ Value| service["spec"]["clusterIP"].as_str()?.parse().ok();
-    let services = made.iter().filter(|object| object["kind"] == "Service");
-    let named = services.filter_map(|service| {
-        let metadata = &service["metadata"];
-        Some(((metadata["namespace"].as_str()?, metadata["name"].as_str()?), address(service)?))
-    });
-    named.collect()
 }

@@ -1,0 +1,119 @@
+//! Objects of a deployment in the API: those of settings and of Services.
+
+use super::Rollout;
+use crate::Result;
+use crate::running::service::SERVICE_PORT;
+use experiment::dataplane::Entry;
+use experiment::environment::EnvironmentError;
+use experiment::topology::script::DEFAULT_ENDPOINT;
+use experiment::topology::WorkloadId;
+use mesh::istio::configz::wait_until_processed;
+use mesh::istio::objects::subject::{ServiceAccount, Subject};
+use mesh::istio::objects::{self, extra, ingress};
+use mesh::istio::token::TokenIssuer;
+use mesh::kubernetes::workloads::{self as api, ServicePort};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+
+impl Rollout<'_> {
+    pub fn with_subject<T>(&self, id: WorkloadId, use_it: impl FnOnce(&Subject<'_>) -> T) -> T {
+        let namespace = self.mesh_namespace(id);
+        let mut callers: Vec<ServiceAccount<'_>> = self
+            .calls_to(id)
+            .map(|call| match self.mode.entry {
+                // The gateway before the service calls it.
+                Entry::Ingress if !self.is_member(call.from) => {
+                    ServiceAccount { namespace, name: ingress::NAME }
+                }
+                _ => {
+                    let (namespace, name) =
+                        (self.mesh_namespace(call.from), self.workload(call.from).name.as_str());
+                    ServiceAccount { namespace, name }
+                }
+            })
+            .collect();
+        callers.dedup();
+        let workload = self.workload(id);
+        let endpoints = workload.script().map(|script| script.endpoints.iter().map(|one| one.path.as_str()));
+        use_it(&Subject {
+            namespace,
+            service: &workload.name,
+            port: SERVICE_PORT,
+            callers: &callers,
+            protocol: workload.protocol,
+            endpoints: &endpoints.map_or_else(|| vec![DEFAULT_ENDPOINT], Iterator::collect),
+        })
+    }
+
+    pub fn services(&self) -> Vec<WorkloadId> {
+        let workloads = self.topology().workloads.iter().enumerate();
+        workloads.filter(|(_, workload)| workload.serves()).map(|(id, _)| id).collect()
+    }
+
+    /// Objects that the experiment's switches ask for. Those of its own that are in no namespace of the mesh are there once.
+    pub fn settings_objects(&self) -> Vec<Value> {
+        let (spec, mesh) = (self.context.spec, self.mesh());
+        let keys = self.tokens.as_ref().map(TokenIssuer::public_keys);
+        let mut objects = Vec::new();
+        for (index, namespace) in mesh.namespaces.names().iter().enumerate() {
+            objects.extend(objects::for_namespace(spec, namespace, mesh.wasm_module.as_deref()));
+            let own = extra::objects(spec.istio.extra.as_ref(), namespace).into_iter();
+            let is_here = |object: &Value| object["metadata"]["namespace"] == namespace.as_str();
+            objects.extend(own.filter(|object| index == 0 || is_here(object)));
+        }
+        for id in self.services() {
+            self.with_subject(id, |subject| {
+                objects.extend(objects::for_service(spec, subject, keys.as_deref()));
+            });
+        }
+        objects
+    }
+
+    pub fn service_objects(&self) -> Vec<Value> {
+        let services = self.services().into_iter();
+        let described = services.filter_map(|id| Some((id, self.pods.workloads[id].described.as_ref()?)));
+        let objects = |(id, described): (WorkloadId, &api::Workload)| {
+            described.service_objects(&[ServicePort::for_protocol(self.workload(id).protocol, SERVICE_PORT)])
+        };
+        described.flat_map(objects).collect()
+    }
+
+    /// Writes the settings' objects before proxies start, as in a cluster, and waits until istiod has processed them.
+    pub fn write_settings(&mut self) -> Result<()> {
+        let settings = self.settings_objects();
+        let made = self.mesh_mut().namespaces.objects.apply(&settings)?;
+        wait_until_processed(&self.mesh().control_plane.istiod(), &made, || self.check_goes_on())
+    }
+
+    /// Takes over the addresses that the API gave to Services, and lets their names resolve for their callers.
+    pub fn resolve_services(&mut self, made: &[Value]) -> Result<()> {
+        let addresses = service_addresses(made);
+        for id in self.services() {
+            if self.workload(id).is_external() {
+                continue;
+            }
+            let (name, namespace) = (self.workload(id).name.as_str(), self.namespace_index(id));
+            let address = addresses.get(&(self.mesh_namespace(id), name)).copied().ok_or_else(|| {
+                EnvironmentError::new(format!("find the address of Service {name}"), "it was given none")
+            })?;
+            self.pods.workloads[id].service_address = Some(address);
+            let callers = self.calls_to(id).map(|call| self.namespace_index(call.from));
+            let callers: BTreeSet<usize> = callers.chain([namespace]).collect();
+            for caller in callers {
+                self.mesh().namespaces.add_service_names((name, namespace), address, caller)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn service_addresses(made: &[Value]) -> BTreeMap<(&str, &str), Ipv4Addr> {
+    let address = |service: &'_ Value| service["spec"]["clusterIP"].as_str()?.parse().ok();
+    let services = made.iter().filter(|object| object["kind"] == "Service");
+    let named = services.filter_map(|service| {
+        let metadata = &service["metadata"];
+        Some(((metadata["namespace"].as_str()?, metadata["name"].as_str()?), address(service)?))
+    });
+    named.collect()
+}

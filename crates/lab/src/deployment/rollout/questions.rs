@@ -1,0 +1,155 @@
+//! Questions on a deployment that is coming up: its topology, members, names and addresses.
+
+use super::FIRST_SERVICE_ADDRESS;
+use super::Rollout;
+use crate::Result;
+use crate::context::MeshContext;
+use crate::running::PodPlace;
+use crate::running::database::DATABASE_PORT;
+use crate::running::service::SERVICE_PORT;
+use experiment::dataplane::{Entry, Exit};
+use experiment::environment::EnvironmentError;
+use experiment::topology::{Call, DriverPlacement, Runs, Topology, Workload, WorkloadId};
+use mesh::envoy::hop::Layer;
+use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
+use mesh::names::service_host;
+use std::net::{Ipv4Addr, SocketAddrV4};
+
+impl<'a> Rollout<'a> {
+    pub fn topology(&self) -> &'a Topology {
+        &self.context.spec.topology
+    }
+
+    pub fn workload(&self, id: WorkloadId) -> &'a Workload {
+        &self.topology().workloads[id]
+    }
+
+    pub fn members(&self) -> Vec<WorkloadId> {
+        (0..self.topology().workloads.len()).filter(|id| self.is_member(*id)).collect()
+    }
+
+    /// Whether the data plane is attached to a workload. Drivers of an entry from outside the mesh are outside it.
+    pub fn is_member(&self, id: WorkloadId) -> bool {
+        let workload = self.workload(id);
+        let drives_from_outside = self.mode.entry != Entry::Direct && matches!(workload.runs, Runs::Drivers);
+        workload.in_mesh && !drives_from_outside
+    }
+
+    /// A call to a member from outside the mesh that no gateway takes: it comes in plain text.
+    pub fn comes_from_outside(&self, call: Call) -> bool {
+        self.mode.entry == Entry::Direct && !self.is_member(call.from) && self.is_member(call.to)
+    }
+
+    /// Refuses calls from outside the mesh where the mode cannot have them.
+    pub fn refuse_calls_from_outside(&self, because: &str) -> Result<()> {
+        let outside = self.topology().calls.iter().find(|call| self.comes_from_outside(**call));
+        outside.map_or(Ok(()), |call| {
+            let [from, to] = [call.from, call.to].map(|id| self.workload(id).qualified_name());
+            let operation = format!("let {from}, which is outside the mesh, call {to}");
+            Err(EnvironmentError::new(operation, because.to_owned()))
+        })
+    }
+
+    pub fn calls_from(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
+        self.links[id].callees.iter().map(move |to| Call { from: id, to: *to })
+    }
+
+    pub fn calls_to(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
+        self.links[id].callers.iter().map(move |from| Call { from: *from, to: id })
+    }
+
+    pub fn is_called(&self, id: WorkloadId) -> bool {
+        !self.links[id].callers.is_empty()
+    }
+
+    /// Names of the drivers that make a call.
+    pub fn drivers_of(&self, call: Call) -> Vec<String> {
+        let drivers = self.topology().drivers.iter();
+        let drivers = drivers.filter(|driver| Call { from: driver.at, to: driver.target } == call);
+        drivers.map(|driver| driver.name.clone()).collect()
+    }
+
+    /// Name of a workload's sidecars together; of its sidecar where it has one pod.
+    pub fn proxy_name(&self, id: WorkloadId) -> String {
+        format!("{}-proxy", self.workload(id).qualified_name())
+    }
+
+    pub fn namespace_index(&self, id: WorkloadId) -> usize {
+        self.links[id].namespace
+    }
+
+    pub fn mesh(&self) -> &MeshContext<'a> {
+        self.mesh.as_ref().expect("parts that need a control plane are of modes that have one")
+    }
+
+    pub fn mesh_mut(&mut self) -> &mut MeshContext<'a> {
+        self.mesh.as_mut().expect("parts that need a control plane are of modes that have one")
+    }
+
+    pub fn mesh_namespace(&self, id: WorkloadId) -> &str {
+        &self.mesh().namespaces.names()[self.namespace_index(id)]
+    }
+
+    pub fn host_of(&self, id: WorkloadId) -> String {
+        service_host(&self.workload(id).name, self.mesh_namespace(id))
+    }
+
+    pub fn endpoints_of(&self, id: WorkloadId) -> Vec<SocketAddrV4> {
+        let port = match self.workload(id).runs {
+            Runs::Database => DATABASE_PORT,
+            Runs::ExternalService(_) => EXTERNAL_PORT,
+            _ => SERVICE_PORT,
+        };
+        let pods = self.pods.workloads[id].pods.iter();
+        pods.map(|running| SocketAddrV4::new(running.pod.address(), port)).collect()
+    }
+
+    pub fn places_of(&self, workloads: &[WorkloadId]) -> Vec<PodPlace> {
+        let places = |id: &WorkloadId| {
+            let id = *id;
+            (0..self.pods.workloads[id].pods.len()).map(move |replica| PodPlace::Workload(id, replica))
+        };
+        workloads.iter().flat_map(places).collect()
+    }
+
+    /// Qualifies the name of something that each namespace has one of, such as `pair-1/waypoint`.
+    pub fn qualified(&self, namespace: usize, name: &str) -> String {
+        match self.namespaces[namespace] {
+            "" => name.to_owned(),
+            namespace => format!("{namespace}/{name}"),
+        }
+    }
+
+    /// Address that callers of a service connect to: its Service's. Without a control plane that of its pod, or one that leads
+    /// to its pods.
+    pub fn service_address(&self, id: WorkloadId) -> Ipv4Addr {
+        let workload = &self.pods.workloads[id];
+        workload.service_address.unwrap_or_else(|| match &workload.pods[..] {
+            [running] => running.pod.address(),
+            _ => Ipv4Addr::from(u32::from(FIRST_SERVICE_ADDRESS) + id as u32),
+        })
+    }
+
+    /// Where callers find a service: host and port.
+    pub fn authority_of(&self, id: WorkloadId) -> String {
+        match &self.mesh {
+            _ if self.workload(id).is_external() => match (self.mode.exit, self.endpoints_of(id)[0]) {
+                (Exit::None, endpoint) => endpoint.to_string(),
+                (_, endpoint) => format!("{EXTERNAL_HOST}:{}", endpoint.port()),
+            },
+            Some(_) => format!("{}:{SERVICE_PORT}", self.host_of(id)),
+            None => format!("{}:{SERVICE_PORT}", self.service_address(id)),
+        }
+    }
+
+    /// What a driver requests from this authority.
+    pub fn url(&self, driver: &DriverPlacement, authority: &str, over_tls: bool) -> String {
+        let protocol = self.workload(driver.target).protocol;
+        format!("{}://{authority}{}", protocol.scheme(over_tls), protocol.path(&driver.endpoint))
+    }
+
+    /// How a proxy reads requests to a workload.
+    pub fn layer(&self, id: WorkloadId) -> Layer {
+        Layer::for_protocol(self.workload(id).protocol)
+    }
+}
