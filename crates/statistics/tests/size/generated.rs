@@ -1,35 +1,18 @@
 //! Runs of known laws with noise within and between trials.
 
+#[path = "generated_run.rs"]
+mod generated_run;
+
 use experiment::schema::{
-    ComponentUsage, ComponentVersion, Figure, Figures, HistogramSummary, Host, LoadResult, PathProof, Rates,
-    RequestCounts, Role, TRIAL_SCHEMA, Throttling, TrialRecord, Verdict,
+    ComponentUsage, Figure, Figures, HistogramSummary, LoadResult, Rates, RequestCounts, Role, Throttling,
+    TrialRecord, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
+use generated_run::finished;
+pub use generated_run::{normal, run_of};
+use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
 use statistics::size::MeasuredRun;
-
-fn normal(random: &mut StdRng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
-}
-
-/// A run of these trials on a machine.
-pub fn run_of(experiment: &Experiment, trials: Vec<TrialRecord>) -> MeasuredRun {
-    let version = |name: &str, version: &str| ComponentVersion {
-        name: name.to_owned(),
-        version: version.to_owned(),
-        ..ComponentVersion::default()
-    };
-    let host = Host {
-        cpu_model: "AMD EPYC".to_owned(),
-        cpus: 64,
-        kernel: "6.18".to_owned(),
-        versions: vec![version("meshmeter", "0.1.0"), version("envoy", "1.40.0")],
-        ..Host::default()
-    };
-    MeasuredRun { directory: "run".to_owned(), experiment: experiment.clone(), host, trials }
-}
 
 /// Throughput by the Universal Scalability Law against CPU limits.
 #[derive(Clone, Debug)]
@@ -261,11 +244,5 @@ fn record(
         verdict: Verdict::usable(),
         ..LoadResult::default()
     };
-    let read = serde_json::json!({
-        "schema": TRIAL_SCHEMA, "index": planned.index, "repeat": planned.repeat, "mode": planned.mode,
-        "factors": planned.factors, "load": planned.load, "started_at": "", "outcome": "finished", "verdict": verdict,
-        "result": null, "components": [], "path": PathProof { proven: true, ..PathProof::default() }, "machine": null,
-    });
-    let trial: TrialRecord = serde_json::from_value(read).expect("a trial");
-    TrialRecord { result: Some(result), components, ..trial }
+    TrialRecord { result: Some(result), components, ..finished(planned, verdict) }
 }

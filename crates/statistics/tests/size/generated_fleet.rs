@@ -1,13 +1,16 @@
 //! Runs of fleets whose control plane costs what known laws say, with noise.
 
+#[path = "generated_run.rs"]
+mod generated_run;
+
 use experiment::schema::{
-    ComponentVersion, ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetOutage, FleetPhase,
-    FleetProxies, FleetPushes, FleetResult, FleetSecond, HistogramSummary, Host, PathProof, TRIAL_SCHEMA,
-    TrialRecord, Verdict,
+    ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetOutage, FleetPhase, FleetProxies,
+    FleetPushes, FleetResult, FleetSecond, HistogramSummary, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Plan, PlannedTrial};
+use generated_run::{finished, normal, run_of};
+use rand::SeedableRng as _;
 use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
 use statistics::size::MeasuredRun;
 use std::collections::BTreeMap;
 
@@ -112,7 +115,7 @@ impl FleetSweep {
             self.trial(planned, [noise(), noise(), noise()])
         });
         let trials = trials.collect();
-        MeasuredRun { directory: "run".to_owned(), experiment, host: host(), trials }
+        run_of(&experiment, trials)
     }
 
     fn pushes(&self, made: &[Made]) -> FleetPushes {
@@ -211,14 +214,7 @@ impl FleetSweep {
         }
         let driver =
             DriverRecord { name: "fleet".to_owned(), fleet: Some(result), ..DriverRecord::default() };
-        let read = serde_json::json!({
-            "schema": TRIAL_SCHEMA, "index": planned.index, "repeat": planned.repeat, "mode": planned.mode,
-            "factors": planned.factors, "load": planned.load, "started_at": "", "outcome": "finished",
-            "verdict": verdict, "result": null, "components": [], "path": PathProof { proven: true, ..PathProof::default() },
-            "machine": null,
-        });
-        let trial: TrialRecord = serde_json::from_value(read).expect("a trial");
-        TrialRecord { drivers: vec![driver], ..trial }
+        TrialRecord { drivers: vec![driver], ..finished(planned, &verdict) }
     }
 }
 
@@ -268,24 +264,4 @@ impl Made {
             ..FleetChange::default()
         }
     }
-}
-
-fn host() -> Host {
-    let version = ComponentVersion {
-        name: "meshmeter".to_owned(),
-        version: "0.1.0".to_owned(),
-        ..ComponentVersion::default()
-    };
-    Host {
-        cpu_model: "AMD EPYC".to_owned(),
-        cpus: 64,
-        kernel: "6.18".to_owned(),
-        versions: vec![version],
-        ..Host::default()
-    }
-}
-
-fn normal(random: &mut StdRng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (std::f64::consts::TAU * random.random::<f64>()).cos()
 }
