@@ -99,3 +99,72 @@ fn knows_upstream_envoy(istiod: &Installed) -> Result<bool> {
     let refused = String::from_utf8_lossy(&output.stderr).contains(UPSTREAM_ENVOY);
     Ok(!output.status.success() && refused)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::Origin;
+    use experiment::environment::in_one_line;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
+
+    /// A release's istiod does not know the variable; ours ends because of its value.
+    const RELEASED: &str = "echo 'version.BuildInfo{Version:\"1.30.1\"}'";
+    const OURS: &str = "echo \"MESHMETER_UPSTREAM_ENVOY: true or false is expected, not $MESHMETER_UPSTREAM_ENVOY\" >&2; exit 2";
+
+    fn program(folder: &Path, component: Component, script: &str) -> Installed {
+        let path = folder.join(component.name());
+        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        Installed { component, path, version: "1.30.1".to_owned(), origin: Origin::Option }
+    }
+
+    fn programs(folder: &Path, istiod: &str, proxy_build: ProxyBuild) -> IstioPrograms {
+        let any = |component| program(folder, component, "exit 1");
+        IstioPrograms {
+            etcd: any(Component::Etcd),
+            api_server: any(Component::ApiServer),
+            istiod: program(folder, Component::Istiod, istiod),
+            pilot_agent: any(Component::PilotAgent),
+            envoy: any(Component::Envoy),
+            proxy_build,
+            files: IstioFiles {
+                istio_crds: folder.into(),
+                gateway_api_crds: folder.into(),
+                bootstrap_template: folder.into(),
+            },
+        }
+    }
+
+    #[test]
+    fn waypoints_run_with_istios_envoy_or_our_istiod() {
+        let folder = tempfile::tempdir().unwrap();
+        let check = |istiod, build| programs(folder.path(), istiod, build).check_waypoints();
+        check(RELEASED, ProxyBuild::Istio).unwrap();
+        check(OURS, ProxyBuild::Upstream).unwrap();
+        let error = check(RELEASED, ProxyBuild::Upstream).unwrap_err();
+        let text = in_one_line(&error);
+        assert!(
+            text.contains("istiod 1.30.1 sends waypoints filters that only Istio's own proxy has"),
+            "{text}"
+        );
+        assert!(error.hint.unwrap().contains("--envoy PATH"));
+    }
+
+    #[test]
+    fn telemetry_is_refused_where_an_envoy_lacks_it() {
+        use experiment::{MeshKind, Mode};
+        let folder = tempfile::tempdir().unwrap();
+        let upstream = programs(folder.path(), OURS, ProxyBuild::Upstream);
+        let proxies = |mode| {
+            let mut spec = DeploymentSpec::new(MeshKind::Istio, mode);
+            std::sync::Arc::make_mut(&mut spec.istio).telemetry = TelemetrySetting::On;
+            upstream.proxies(&spec)
+        };
+        assert!(in_one_line(&proxies(Mode::Sidecar).unwrap_err()).contains("is upstream's build of Envoy"));
+        let simulated = ProxySetup { build: ProxyBuild::Istio, telemetry: true };
+        assert_eq!(proxies(Mode::ControlPlane).unwrap(), simulated);
+        assert_eq!(proxies(Mode::Ambient).unwrap(), simulated);
+    }
+}

@@ -64,7 +64,7 @@ fn proxy(proxy: &Proxy) -> ProxySpec {
 }
 
 /// A fleet with all proxies of a population, connected by tokens.
-fn connect(place: &LocalLab, api: &ApiClient, population: &Population) -> Fleet {
+pub fn connect(place: &LocalLab, api: &ApiClient, population: &Population) -> Fleet {
     let control_plane = place.running_control_plane().expect("it is up");
     let accounts: Vec<(&str, &str)> = population
         .proxies()

@@ -30,6 +30,7 @@ mod policies;
 mod proxies;
 mod raw_tcp;
 mod scenarios;
+mod telemetry;
 mod together;
 mod traffic;
 mod trial;
@@ -149,6 +150,11 @@ const EVERYWHERE: &[(&str, Case)] = &[
         "every_change_arrives_at_every_kind_of_proxy",
         fleet_changes::every_change_arrives_at_every_kind_of_proxy,
     ),
+    (
+        "istiod_sends_what_the_proxy_and_the_switch_say",
+        telemetry::istiod_sends_what_the_proxy_and_the_switch_say,
+    ),
+    ("telemetry_is_refused_without_its_filters", telemetry::telemetry_is_refused_without_its_filters),
 ];
 
 const WITH_ZTUNNEL: &[(&str, Case)] = &[

@@ -257,3 +257,31 @@ impl Repeat {
         Self { seed: context.run.summary.seed, experiment_yaml: context.run.experiment_yaml.clone() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::schema::Summary;
+
+    #[test]
+    fn every_build_of_the_proxies_is_said() {
+        let text = include_str!("../../../tests/fixture/summary.json");
+        let summary: Summary = serde_json::from_str(text).expect("the kept summary is good");
+        let of = |setups: &[(ProxyBuild, bool)]| {
+            let cells: Vec<Cell> = setups
+                .iter()
+                .map(|(build, telemetry)| Cell {
+                    proxies: Some(ProxySetup { build: *build, telemetry: *telemetry }),
+                    ..summary.cells[0].clone()
+                })
+                .collect();
+            builds(&cells)
+        };
+        let (on, off) = ((ProxyBuild::Istio, true), (ProxyBuild::Istio, false));
+        let mixed = "Istio’s own build of Envoy without telemetry, in other cells Istio’s own build of Envoy with its telemetry";
+        assert_eq!(of(&[on, off, on]).as_deref(), Some(mixed));
+        let upstream = of(&[(ProxyBuild::Upstream, false)]).expect("it stands in");
+        assert!(upstream.starts_with("upstream’s build of Envoy in place of Istio’s"), "{upstream}");
+        assert_eq!(builds(&summary.cells), None, "results of earlier versions do not say");
+    }
+}

@@ -1,0 +1,132 @@
+//! What istiod sends proxies with Istio's telemetry, without it, and to upstream's Envoy. The proxies are simulated, and an
+//! Envoy that says that it is Istio's build is a script around upstream's.
+
+use crate::cases::LogFolder;
+use crate::fleet_changes::connect;
+use crate::trial::spec;
+use experiment::Mode;
+use experiment::environment::deploy::Environment as _;
+use experiment::environment::{DeploymentSpec, in_one_line};
+use experiment::mesh_settings::TelemetrySetting;
+use experiment::settings::fleet::{FleetSettings, ProxyKind};
+use lab::environment::LocalLab;
+use mesh::admin::Admin;
+use mesh::names::{ISTIOD, ISTIOD_HTTP_PORT};
+use mesh::population::{Placement, Population, Proxy, remove};
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const RUN: &str = "telemetry";
+/// A hundred times what it takes.
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+const METADATA: &str = "io.istio.http.peer_metadata";
+const STATS: &str = "stats.PluginConfig";
+const ALPN: &str = "istio.alpn";
+
+/// An Envoy that validates whatever it is asked.
+fn istios_envoy(folder: &Path) -> PathBuf {
+    let path = folder.join("envoy");
+    let script = "#!/bin/sh\ncase \"$*\" in *--version*) echo 'envoy  version: 0/1.40.0/Clean/RELEASE/BoringSSL';; esac\n";
+    fs::write(&path, script).expect("the folder is there");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it is ours");
+    path
+}
+
+fn with(telemetry: TelemetrySetting, envoy: Option<&Path>) -> DeploymentSpec {
+    let mut spec = spec(Mode::None);
+    Arc::make_mut(&mut spec.istio).telemetry = telemetry;
+    spec.components.envoy = envoy.map(Path::to_path_buf);
+    spec
+}
+
+/// What istiod has for a proxy, once it has this.
+fn dump(istiod: &Admin, proxy: &Proxy, awaited: &str) -> String {
+    let page = format!("/debug/config_dump?proxyID={}.{}", proxy.name, proxy.namespace);
+    let give_up_at = Instant::now() + TIMEOUT;
+    loop {
+        let dump = istiod.ask_long(&page).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+        let dump = String::from_utf8_lossy(&dump).into_owned();
+        if dump.contains(awaited) {
+            return dump;
+        }
+        assert!(Instant::now() < give_up_at, "{} has no {awaited}", proxy.name);
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Which of the filters istiod sends each kind of proxy.
+fn filters(place: &LocalLab, spec: &DeploymentSpec) -> BTreeMap<&'static str, Vec<&'static str>> {
+    let logs = LogFolder::create();
+    let brought_up = place.bring_up(spec, logs.path());
+    drop(brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error))));
+    let control_plane = place.running_control_plane().expect("it lives on");
+    let settings = FleetSettings {
+        proxies: 3,
+        kinds: "gateway=1,waypoint=1,sidecar".parse().expect("they are kinds"),
+        services: 3,
+        pods: 3,
+        namespaces: 1,
+        gateways: 1,
+        ..FleetSettings::default()
+    };
+    let placement = Placement { run_id: RUN.to_owned(), ..Placement::default() };
+    let population = Population::new(&settings, &placement).expect("it fits");
+    let api = control_plane.api();
+    population.write(api, &|_, _| ()).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let fleet = connect(place, api, &population);
+    let istiod = control_plane.pod().admin(ISTIOD, ISTIOD_HTTP_PORT);
+    let of_proxy = |proxy: &Proxy| {
+        let (kind, last) = match proxy.kind {
+            ProxyKind::Sidecar => ("sidecar", "||service-1."),
+            ProxyKind::Gateway => ("gateway", "http_connection_manager"),
+            ProxyKind::Waypoint => ("waypoint", "|service-1."),
+            ProxyKind::Ztunnel => ("ztunnel", ""),
+        };
+        let dump = dump(&istiod, proxy, last);
+        (kind, [METADATA, STATS, ALPN].into_iter().filter(|filter| dump.contains(filter)).collect())
+    };
+    let sent = population.proxies().iter().map(of_proxy).collect();
+    assert_eq!(fleet.finish().rejections, 0);
+    let removed = remove(api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    assert_eq!(removed.remaining, Vec::<String>::new());
+    sent
+}
+
+pub fn istiod_sends_what_the_proxy_and_the_switch_say(place: &LocalLab) {
+    let folder = tempfile::tempdir().expect("there is room");
+    let envoy = istios_envoy(folder.path());
+    let sent = |telemetry, envoy| filters(place, &with(telemetry, envoy));
+    let all = |sidecar: &[&'static str], gateway: &[&'static str], waypoint: &[&'static str]| {
+        BTreeMap::from([
+            ("sidecar", sidecar.to_vec()),
+            ("gateway", gateway.to_vec()),
+            ("waypoint", waypoint.to_vec()),
+        ])
+    };
+    let upstream = sent(TelemetrySetting::Auto, None);
+    assert_eq!(upstream, all(&[], &[], &[]), "upstream's Envoy lacks them all");
+    let on = sent(TelemetrySetting::Auto, Some(&envoy));
+    assert_eq!(on, all(&[METADATA, STATS, ALPN], &[METADATA, STATS, ALPN], &[METADATA, STATS]));
+    let off = sent(TelemetrySetting::Off, Some(&envoy));
+    assert_eq!(off, all(&[ALPN], &[ALPN], &[METADATA]));
+}
+
+pub fn telemetry_is_refused_without_its_filters(place: &LocalLab) {
+    let refused = |mode| {
+        let mut spec = spec(mode);
+        Arc::make_mut(&mut spec.istio).telemetry = TelemetrySetting::On;
+        place.check_settings(&spec)
+    };
+    let error = refused(Mode::Sidecar).expect_err("upstream's Envoy has no telemetry");
+    let text = in_one_line(&error);
+    assert!(text.contains("istio.telemetry: on") && text.contains("is upstream's build of Envoy"), "{text}");
+    let hint = error.hint.expect("there is something to do");
+    assert!(hint.contains("lab install --istio") && hint.contains("--envoy PATH"), "{hint}");
+    refused(Mode::None).expect("there is no Envoy");
+}
