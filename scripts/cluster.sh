@@ -197,11 +197,12 @@ up() {
     kubeconfig "$private/$client.kubeconfig" "$client" "$port"
   done
   kubeconfig "$dir/kubeconfig" admin "$port"
-  until_so 'the API server is ready' kubectl get --raw /readyz
-  until_so 'CoreDNS is asked for' kubectl apply --filename "$parts/coredns.yaml"
   until_so 'containerd answers' on_node ctr version
+  # Before any pod: kubelet waits the longer the more often an image is not there.
   import_image "$programs/pause.tar"
   import_image "$programs/coredns.tar"
+  until_so 'the API server is ready' kubectl get --raw /readyz
+  until_so 'CoreDNS is asked for' kubectl apply --filename "$parts/coredns.yaml"
   until_so 'the node is ready' node_is_ready
   until_so 'CoreDNS is ready' dns_is_ready
   touch "$private/ready"
