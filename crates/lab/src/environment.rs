@@ -50,8 +50,7 @@ impl Environment for LocalLab {
             chosen.extend(self.programs_for(&ComponentsSettings::default()));
         }
         for programs in &chosen {
-            let found = programs.envoy().into_iter().chain(programs.found_besides());
-            for version in found.map(|installed| programs.recorded(installed)) {
+            for version in programs.versions() {
                 if !host.versions.contains(&version) {
                     host.versions.push(version);
                 }

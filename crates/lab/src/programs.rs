@@ -39,37 +39,55 @@ impl ChosenPrograms {
 
     /// The Envoy of `mesh: envoy`.
     pub fn envoy(&self) -> Result<&Installed> {
-        once(&self.envoy, || find(Component::Envoy, &self.overrides))
+        once(&self.envoy, || find(Component::Envoy, &self.overrides.without_release()))
     }
 
     pub fn istio(&self) -> Result<&IstioPrograms> {
-        once(&self.istio, || IstioPrograms::find(self.envoy()?, &self.overrides))
+        once(&self.istio, || IstioPrograms::find(&self.overrides))
     }
 
     pub fn ambient(&self) -> Result<&AmbientPrograms> {
         once(&self.ambient, || AmbientPrograms::find(&self.overrides))
     }
 
+    /// The Envoy that was looked for: Istio's, where a mode of `mesh: istio` was.
+    fn found_envoy(&self) -> Option<&Installed> {
+        self.istio.get().map(|istio| &istio.envoy).or_else(|| self.envoy.get())
+    }
+
+    /// All that were looked for, and Envoy in any case, if there is one.
+    pub fn versions(&self) -> Vec<ComponentVersion> {
+        let envoy = self.found_envoy().or_else(|| self.envoy().ok());
+        let found = envoy.into_iter().chain(self.found_besides());
+        found.map(|installed| self.recorded(installed)).chain(self.istio_files()).collect()
+    }
+
+    /// Origin of the definitions of Istio's objects, where a release serves.
+    fn istio_files(&self) -> Option<ComponentVersion> {
+        self.istio.get().and_then(|istio| istio.files.recorded.clone())
+    }
+
     /// Those that were looked for, besides Envoy.
-    pub fn found_besides(&self) -> impl Iterator<Item = &Installed> {
+    fn found_besides(&self) -> impl Iterator<Item = &Installed> {
         let istio = self.istio.get().into_iter().flat_map(IstioPrograms::control_plane_and_agent);
         istio.chain(self.ambient.get().map(|ambient| &ambient.ztunnel))
     }
 
     /// Those of a deployment.
     pub fn versions_of(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
-        let envoy = self.envoy.get().filter(|_| spec.parts().has_envoy());
-        let istio = match spec.mesh {
-            MeshKind::Envoy => None,
-            MeshKind::Istio => self.istio.get(),
+        let envoy = self.found_envoy().filter(|_| spec.parts().has_envoy());
+        let (istio, files) = match spec.mesh {
+            MeshKind::Envoy => (None, None),
+            MeshKind::Istio => (self.istio.get(), self.istio_files()),
         };
         let ztunnel = self.ambient.get().filter(|_| spec.mode.is_ambient()).map(|ambient| &ambient.ztunnel);
         let istio = istio.into_iter().flat_map(IstioPrograms::control_plane_and_agent);
-        envoy.into_iter().chain(istio).chain(ztunnel).map(|installed| self.recorded(installed)).collect()
+        let found = envoy.into_iter().chain(istio).chain(ztunnel);
+        found.map(|installed| self.recorded(installed)).chain(files).collect()
     }
 
     /// As results record it. Hashing a user's own program takes a while and is done once.
-    pub fn recorded(&self, installed: &Installed) -> ComponentVersion {
+    fn recorded(&self, installed: &Installed) -> ComponentVersion {
         let mut all = self.recorded.borrow_mut();
         all.entry(installed.component).or_insert_with(|| installed.recorded()).clone()
     }

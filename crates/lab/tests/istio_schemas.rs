@@ -3,7 +3,7 @@
 use experiment::dataplane::Exit;
 use experiment::environment::DeploymentSpec;
 use experiment::{Experiment, MeshKind, Mode, Plan, Protocol};
-use lab::components::istio_files;
+use lab::components::{Overrides, istio_files};
 use mesh::istio::objects::ingress::Credential;
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, egress, extra, ingress, waypoint};
@@ -173,9 +173,10 @@ struct Schemas(BTreeMap<(String, String), Value>);
 
 impl Schemas {
     fn read() -> Self {
-        let files = istio_files().expect("this test needs Istio's files: `meshmeter lab install`");
+        let files = istio_files(&Overrides::default())
+            .expect("this test needs Istio's files: `meshmeter lab install`");
         let mut schemas = BTreeMap::new();
-        for path in [&files.istio_crds, &files.gateway_api_crds] {
+        for path in std::iter::once(&files.istio_crds).chain(&files.gateway_api_crds) {
             for kind in documents(path) {
                 let name = &kind["spec"]["names"]["kind"];
                 for version in kind["spec"]["versions"].as_array().into_iter().flatten() {

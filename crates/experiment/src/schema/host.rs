@@ -99,6 +99,25 @@ pub struct ComponentVersion {
     /// Where the program was; with [`ComponentVersion::named_by`] alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
+    /// Image that the component was taken from; absent where it was built, or named by the user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ComponentImage>,
+    /// Release of Istio that was asked for and could not provide this component, such as `1.30.4`; the component is the pinned
+    /// one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_place_of: Option<String>,
+}
+
+/// An image in a registry, for one architecture.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComponentImage {
+    /// As it was asked for, such as `registry.istio.io/release/pilot:1.30.4`.
+    pub reference: String,
+    /// Digest of the index, the image for all architectures; absent where there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_digest: Option<String>,
+    /// Digest of the manifest, the image for this architecture.
+    pub manifest_digest: String,
 }
 
 /// How the generators of a run wait until a request is due.

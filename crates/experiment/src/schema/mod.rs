@@ -91,7 +91,7 @@ pub use holdings::{
     ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyHeap, ProxyHoldings,
 };
 pub use hop::{HopProof, HopProtocol};
-pub use host::{ComponentVersion, Floor, Host, RunPacing, UnavailableMode};
+pub use host::{ComponentImage, ComponentVersion, Floor, Host, RunPacing, UnavailableMode};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MergedPart, MergedResults, Pacing,
     PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol, WarmupCounts,

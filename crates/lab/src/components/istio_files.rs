@@ -6,6 +6,7 @@ use super::manifest::sha256_of_texts;
 use super::supervised_command::{self, Look};
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
+use experiment::schema::ComponentVersion;
 use serde::Deserialize;
 use std::ffi::OsStr;
 use std::fs;
@@ -18,9 +19,12 @@ use std::time::Duration;
 pub struct IstioFiles {
     /// CustomResourceDefinitions of Istio's own objects.
     pub istio_crds: PathBuf,
-    /// Those of the Gateway API's experimental channel, with which Istio is tested.
-    pub gateway_api_crds: PathBuf,
+    /// Those of the Gateway API's experimental channel, with which Istio is tested. Always the pinned ones; absent where a
+    /// release serves and they are not installed.
+    pub gateway_api_crds: Option<PathBuf>,
     pub bootstrap_template: PathBuf,
+    /// Origin of Istio's definitions, where a release serves.
+    pub recorded: Option<ComponentVersion>,
 }
 
 pub(super) const ISTIO_CRDS: &str = "istio-crds.yaml";

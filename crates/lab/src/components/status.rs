@@ -1,10 +1,13 @@
-//! State of every component, for `meshmeter lab status`.
+//! State of every component and release, for `meshmeter lab status`.
 
 use super::install_method::state;
-use super::manifest::{Flaw, Verify};
+use super::istio_version::ReleaseName;
+use super::manifest::{Flaw, InstallManifest, Lack, Verify};
+use super::release;
 use super::{Component, Origin, Overrides, find, folder, how_to_get};
 use crate::Result;
 use experiment::environment::in_one_line;
+use experiment::schema::ComponentImage;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +25,15 @@ pub struct ComponentStatus {
     pub state: ComponentState,
     /// Of its first file, if unchanged since its installation.
     pub sha256: Option<String>,
+    /// Images that its files were taken from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ComponentImage>,
+    /// Parts that a release could not provide.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<Lack>,
+    /// A release that serves where none is asked for.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_default: bool,
     pub trouble: Option<String>,
     pub remedy: Option<String>,
 }
@@ -37,10 +49,47 @@ pub enum ComponentState {
     Flawed,
 }
 
-/// Every component; computes the digests of all files.
+/// Every component, then every installed release of Istio; computes the digests of all files.
 pub fn status(overrides: &Overrides) -> Result<Vec<ComponentStatus>> {
     let folder = folder()?;
-    Ok(Component::ALL.into_iter().map(|component| status_of(component, &folder, overrides)).collect())
+    let components = Component::ALL.into_iter().map(|component| status_of(component, &folder, overrides));
+    let releases = release::all_in(&folder);
+    Ok(components.chain(releases.iter().map(|release| release_status(release, &folder))).collect())
+}
+
+fn release_status(release: &ReleaseName, folder: &Path) -> ComponentStatus {
+    let blank = ComponentStatus {
+        name: release::NAME,
+        purpose: "a release of Istio: istiod, pilot-agent, Envoy and ztunnel out of its images",
+        source: "images of Istio".to_owned(),
+        path: Some(release::package_in(folder, release)),
+        version: Some(release.to_string()),
+        is_default: release::default_in(folder).as_ref() == Some(release),
+        ..ComponentStatus::default()
+    };
+    match release::state(folder, release, Verify::Thorough) {
+        Ok(record) => ComponentStatus {
+            source: format!("images of {}", record.made_by()),
+            lacks: record.lacks.clone(),
+            ..as_recorded(record, blank)
+        },
+        Err(flaw) => ComponentStatus {
+            state: ComponentState::Flawed,
+            trouble: Some(flaw.to_string()),
+            remedy: Some(release::how_to_install(release)),
+            ..blank
+        },
+    }
+}
+
+fn as_recorded(record: InstallManifest, blank: ComponentStatus) -> ComponentStatus {
+    ComponentStatus {
+        size_bytes: record.size_bytes(),
+        state: ComponentState::Installed,
+        sha256: record.files.first().map(|file| file.sha256.clone()),
+        images: record.images,
+        ..blank
+    }
 }
 
 fn status_of(component: Component, folder: &Path, overrides: &Overrides) -> ComponentStatus {
@@ -50,6 +99,8 @@ fn status_of(component: Component, folder: &Path, overrides: &Overrides) -> Comp
         source: component.source(),
         ..ComponentStatus::default()
     };
+    // Releases have lines of their own.
+    let overrides = &overrides.without_release();
     if component.pinned_version().is_some() && !overrides.name_one(component) {
         installed(component, folder, blank)
     } else {
@@ -63,10 +114,11 @@ fn installed(component: Component, folder: &Path, blank: ComponentStatus) -> Com
         Ok(record) => ComponentStatus {
             version: component.pinned_version().map(ToOwned::to_owned),
             path,
-            size_bytes: record.files.iter().map(|file| file.size_bytes).sum(),
-            state: ComponentState::Installed,
-            sha256: record.files.first().map(|file| file.sha256.clone()),
-            ..blank
+            source: match record.images.first() {
+                Some(image) => format!("image {}", image.reference),
+                None => component.source(),
+            },
+            ..as_recorded(record, blank)
         },
         Err(flaw) => ComponentStatus {
             path,
@@ -82,7 +134,7 @@ fn own(component: Component, overrides: &Overrides, blank: ComponentStatus) -> C
     match find(component, overrides) {
         Ok(found) => ComponentStatus {
             version: Some(found.version),
-            source: match found.origin {
+            source: match &found.origin {
                 Origin::SearchPath => "your own, in PATH".to_owned(),
                 _ => "your own".to_owned(),
             },

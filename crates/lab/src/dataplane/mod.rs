@@ -38,6 +38,7 @@ pub(crate) fn check(
         DataPlane::ZtunnelWaypoint => {
             ztunnel::check(programs, mode)?;
             sidecar::check(lab, programs, mode)?;
+            programs.istio()?.check_gateway_api()?;
             programs.istio()?.check_waypoints()
         }
     }

@@ -31,7 +31,7 @@ fn envoy(overrides: &Overrides) -> Check {
 fn istio(overrides: &Overrides) -> Check {
     let found: Result<Vec<Installed>> =
         OF_ISTIO.into_iter().map(|component| find(component, overrides)).collect();
-    match found.and_then(|found| istio_files().map(|_| found)) {
+    match found.and_then(|found| istio_files(overrides).map(|_| found)) {
         Ok(found) => {
             let versions = found.iter().map(|part| format!("{} {}", part.component, part.version));
             Check::ok("istio", versions.collect::<Vec<_>>().join(", "))

@@ -490,7 +490,7 @@ fn garbage_collection() -> BTreeMap<String, OsString> {
 /// Definitions of the kinds of objects that Istio and the Gateway API add to the API, as YAML documents.
 fn definitions(programs: &IstioPrograms) -> Result<String> {
     let mut definitions = String::new();
-    for file in [&programs.files.istio_crds, &programs.files.gateway_api_crds] {
+    for file in std::iter::once(&programs.files.istio_crds).chain(&programs.files.gateway_api_crds) {
         let text = std::fs::read_to_string(file).context(format!("read {}", file.display()))?;
         definitions.push_str("\n---\n");
         definitions.push_str(&text);

@@ -2,7 +2,9 @@
 
 use super::proxy_build::proxy_build;
 use crate::Result;
-use crate::components::{Component, Installed, IstioFiles, Overrides, answer_within, find, istio_files};
+use crate::components::{
+    Component, Installed, IstioFiles, Overrides, answer_within, find, how_to_get, istio_files,
+};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::{ProxyBuild, ProxySetup};
 use experiment::settings::istio::TelemetrySetting;
@@ -45,15 +47,16 @@ impl AmbientPrograms {
 }
 
 impl IstioPrograms {
-    pub fn find(envoy: &Installed, overrides: &Overrides) -> Result<Self> {
+    pub fn find(overrides: &Overrides) -> Result<Self> {
+        let envoy = find(Component::Envoy, overrides)?;
         Ok(Self {
             etcd: find(Component::Etcd, overrides)?,
             api_server: find(Component::ApiServer, overrides)?,
             istiod: find(Component::Istiod, overrides)?,
             pilot_agent: find(Component::PilotAgent, overrides)?,
-            envoy: envoy.clone(),
-            proxy_build: proxy_build(envoy)?,
-            files: istio_files()?,
+            proxy_build: proxy_build(&envoy)?,
+            envoy,
+            files: istio_files(overrides)?,
         })
     }
 
@@ -82,6 +85,17 @@ impl IstioPrograms {
         );
         let hint = format!("{ISTIOS_ENVOY}; the istiod of `meshmeter lab install` serves upstream's too");
         Err(EnvironmentError::new("run a waypoint", reason).with_hint(hint))
+    }
+
+    /// The pinned definitions of the Gateway API, which waypoints need.
+    pub fn check_gateway_api(&self) -> Result<()> {
+        if self.files.gateway_api_crds.is_some() {
+            return Ok(());
+        }
+        let component = Component::IstioFiles;
+        let reason = format!("it comes with {component}, which is not installed");
+        Err(EnvironmentError::new("use the Gateway API's definitions", reason)
+            .with_hint(how_to_get(component)))
     }
 
     pub fn control_plane_and_agent(&self) -> [&Installed; 4] {

@@ -1,6 +1,6 @@
 //! The prepared objects of a control plane: a damaged file is replaced, and a start from it lacks nothing.
 
-use lab::components::{folder, istio_files};
+use lab::components::{Overrides, folder, istio_files};
 use lab::environment::LocalLab;
 use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::Value;
@@ -37,9 +37,9 @@ pub fn check_started_from(place: &LocalLab) {
 
 /// All definitions of custom resources, each of which the API serves.
 fn definitions(place: &LocalLab) -> Vec<Value> {
-    let files = istio_files().expect("they are installed");
-    let texts =
-        [files.istio_crds, files.gateway_api_crds].map(|path| fs::read_to_string(path).expect("text"));
+    let files = istio_files(&Overrides::default()).expect("they are installed");
+    let texts = [files.istio_crds, files.gateway_api_crds.expect("they are installed")]
+        .map(|path| fs::read_to_string(path).expect("text"));
     let names: Vec<&str> =
         texts.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("  name: ")).collect();
     assert!(names.len() > 20, "{names:?}");

@@ -1,6 +1,6 @@
 //! Components as a person reads them.
 
-use lab::components::{ComponentState, ComponentStatus, Installation};
+use lab::components::{Component, ComponentState, ComponentStatus, Installation, Lack};
 use report::format;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,6 +19,15 @@ pub fn installations(installations: &[Installation]) -> String {
         );
     }
     text
+}
+
+/// What a release lacks, and what serves in its place.
+fn lack_text(Lack { part, reason }: &Lack) -> String {
+    if *part == Component::IstioFiles.name() {
+        format!("the pinned definitions of Istio's objects serve in the place of its own ({reason})")
+    } else {
+        format!("without {part} ({reason})")
+    }
 }
 
 /// What `lab status` shows of components.
@@ -43,7 +52,11 @@ pub fn components(components: &[ComponentStatus]) -> String {
         );
         let _ = writeln!(text, "{}", line.trim_end());
         // Those that work need no more words; where they are, `--json` says.
-        for words in component.trouble.iter().chain(&component.remedy) {
+        let default =
+            component.is_default.then(|| "serves where no version of Istio is asked for".to_owned());
+        let lacks = component.lacks.iter().map(lack_text);
+        let trouble = component.trouble.iter().chain(&component.remedy).cloned();
+        for words in default.into_iter().chain(lacks).chain(digests(component)).chain(trouble) {
             let _ = writeln!(text, "  {:names$}  {words}", "");
         }
     }
@@ -63,6 +76,14 @@ pub fn seconds_text(elapsed: Duration) -> String {
 /// Reports keep figure and unit on one line; here people search for them as they would type them.
 fn with_blanks(text: &str) -> String {
     text.replace('\u{a0}', " ")
+}
+
+/// Of the images that it was taken from: of the index, or else of the image for this architecture.
+fn digests(component: &ComponentStatus) -> impl Iterator<Item = String> {
+    component.images.iter().map(|image| {
+        let digest = image.index_digest.as_ref().unwrap_or(&image.manifest_digest);
+        format!("{}  {digest}", image.reference)
+    })
 }
 
 fn version(component: &ComponentStatus) -> &str {
@@ -92,9 +113,9 @@ mod tests {
             path: Some(format!("/c/{name}").into()),
             size_bytes: if there { 105_398_434 } else { 0 },
             state,
-            sha256: None,
             trouble: (!there).then(|| format!("there is no {name}")),
             remedy: (!there).then(|| "get it".to_owned()),
+            ..ComponentStatus::default()
         }
     }
 

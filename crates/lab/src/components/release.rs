@@ -1,0 +1,217 @@
+//! An installed release of Istio: one directory with what its images and its chart have.
+
+use super::catalog::Component;
+use super::install_dir::folder;
+use super::installed::{Installed, Origin};
+use super::istio_files::{BOOTSTRAP_TEMPLATE, ISTIO_CRDS};
+use super::istio_version::ReleaseName;
+use super::manifest::{self, Expected, Flaw, InstallManifest, Verify, sha256_of_texts};
+use super::overrides::Overrides;
+use crate::Result;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(super) const NAME: &str = "istio";
+pub(super) const PILOT_DISCOVERY: &str = "pilot-discovery";
+pub(super) const PILOT_AGENT: &str = "pilot-agent";
+pub(super) const ENVOY: &str = "envoy";
+pub(super) const ZTUNNEL: &str = "ztunnel";
+
+/// Names the release that serves where none is asked for; without the file the pinned source does.
+const DEFAULT_FILE: &str = "default-istio";
+
+/// Meaning of a release's files.
+const LAYOUT: &str = "meshmeter.release/1";
+
+pub(super) fn package_in(folder: &Path, release: &ReleaseName) -> PathBuf {
+    folder.join(format!("{NAME}-{release}"))
+}
+
+pub(super) fn recipe(release: &ReleaseName) -> String {
+    sha256_of_texts(&[LAYOUT, release.as_str()])
+}
+
+pub(super) fn expected(release: &ReleaseName) -> Expected<'_> {
+    Expected {
+        component: NAME,
+        version: release.as_str(),
+        recipes: vec![recipe(release)],
+        files: &[PILOT_DISCOVERY, PILOT_AGENT, ENVOY, BOOTSTRAP_TEMPLATE],
+        optional: &[ZTUNNEL, ISTIO_CRDS],
+        data: &[BOOTSTRAP_TEMPLATE, ISTIO_CRDS],
+    }
+}
+
+pub(super) fn state(folder: &Path, release: &ReleaseName, verify: Verify) -> Result<InstallManifest, Flaw> {
+    manifest::check(&package_in(folder, release), &expected(release), verify)
+}
+
+/// Releases with a directory in the components directory, in order of their names.
+pub(super) fn all_in(folder: &Path) -> Vec<ReleaseName> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut releases: Vec<ReleaseName> = entries
+        .filter_map(|entry| entry.file_name().to_str()?.strip_prefix("istio-")?.parse().ok())
+        .collect();
+    releases.sort();
+    releases
+}
+
+/// Names of the installed releases.
+pub fn installed_releases() -> Vec<ReleaseName> {
+    folder().map(|folder| all_in(&folder)).unwrap_or_default()
+}
+
+pub fn is_installed(release: &ReleaseName) -> Result<bool> {
+    Ok(state(&folder()?, release, Verify::Quick).is_ok())
+}
+
+/// Name of a component's file in a release; absent where releases have none.
+fn file_of(component: Component) -> Option<&'static str> {
+    match component {
+        Component::Istiod => Some(PILOT_DISCOVERY),
+        Component::PilotAgent => Some(PILOT_AGENT),
+        Component::Envoy => Some(ENVOY),
+        Component::Ztunnel => Some(ZTUNNEL),
+        Component::IstioFiles => Some(ISTIO_CRDS),
+        _ => None,
+    }
+}
+
+/// A release that serves a command.
+#[derive(Debug)]
+pub(super) struct Release {
+    package: PathBuf,
+    record: InstallManifest,
+}
+
+impl Release {
+    /// The release that was asked for, or else the default one; absent where the pinned source serves.
+    pub(super) fn of(overrides: &Overrides) -> Result<Option<Self>> {
+        let folder = folder()?;
+        match overrides.release(|| default_in(&folder)) {
+            Some(release) => Self::open(&folder, &release).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    fn open(folder: &Path, release: &ReleaseName) -> Result<Self> {
+        let package = std::path::absolute(package_in(folder, release))
+            .context(format!("resolve the path {}", folder.display()))?;
+        let record = state(folder, release, Verify::Quick).map_err(|flaw| {
+            let reason = match &flaw {
+                Flaw::Absent => format!("it is not installed: there is no {}", package.display()),
+                _ => flaw.to_string(),
+            };
+            EnvironmentError::new(format!("use Istio {release}"), reason).with_hint(how_to_install(release))
+        })?;
+        Ok(Self { package, record })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.record.version
+    }
+
+    pub(super) fn bootstrap_template(&self) -> PathBuf {
+        self.package.join(BOOTSTRAP_TEMPLATE)
+    }
+
+    /// Absent where releases do not have this component, or this one lacks it.
+    pub(super) fn find(&self, component: Component) -> Option<Installed> {
+        let name = file_of(component)?;
+        let file = self.record.file(Path::new(name))?;
+        Some(Installed {
+            component,
+            path: self.package.join(name),
+            version: file.origin.version.clone().unwrap_or_else(|| self.record.version.clone()),
+            origin: Origin::Image(self.record.image_of(file).cloned().unwrap_or_default()),
+        })
+    }
+
+    /// Why it lacks a component; absent where it has it, or no release has.
+    pub(super) fn reason_for_lack(&self, component: Component) -> Option<&str> {
+        self.record.lacks.iter().find(|lack| lack.part == component.name()).map(|lack| lack.reason.as_str())
+    }
+}
+
+pub(super) fn how_to_install(release: &ReleaseName) -> String {
+    format!("`meshmeter lab install --istio {release}` takes it out of Istio's images")
+}
+
+/// The release that serves where none is asked for; absent where the pinned source does.
+pub(super) fn default_in(folder: &Path) -> Option<ReleaseName> {
+    fs::read_to_string(folder.join(DEFAULT_FILE)).ok()?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::components::manifest::{FileOrigin, Lack, Made};
+    use experiment::schema::ComponentImage;
+
+    fn name(text: &str) -> ReleaseName {
+        text.parse().unwrap()
+    }
+
+    /// A release of scripts, without the files in `without`.
+    fn install(folder: &Path, release: &ReleaseName, without: &[&str]) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let package = package_in(folder, release);
+        fs::create_dir(&package).unwrap();
+        let image = ComponentImage { reference: "hub/pilot:1".to_owned(), ..ComponentImage::default() };
+        let origin =
+            FileOrigin { version: Some("1.30.4-stated".to_owned()), image: Some(image.reference.clone()) };
+        let mut made = Made { recipe: recipe(release), images: vec![image], ..Made::default() };
+        for file in [PILOT_DISCOVERY, PILOT_AGENT, ENVOY, ZTUNNEL, BOOTSTRAP_TEMPLATE, ISTIO_CRDS] {
+            if without.contains(&file) {
+                made.lacks.push(Lack { part: file.to_owned(), reason: "not found".to_owned() });
+                continue;
+            }
+            fs::write(package.join(file), file).unwrap();
+            fs::set_permissions(package.join(file), fs::Permissions::from_mode(0o755)).unwrap();
+            made.files.push((file.into(), origin.clone()));
+        }
+        manifest::write(&package, &expected(release), made).unwrap();
+    }
+
+    #[test]
+    fn components_come_with_their_image_and_the_version_that_they_state() {
+        let folder = tempfile::tempdir().unwrap();
+        install(folder.path(), &name("1.30.4"), &[]);
+        let release = Release::open(folder.path(), &name("1.30.4")).unwrap();
+        let istiod = release.find(Component::Istiod).unwrap();
+        assert_eq!(istiod.path, folder.path().join("istio-1.30.4/pilot-discovery"));
+        let recorded = istiod.recorded();
+        assert_eq!((recorded.version.as_str(), recorded.named_by), ("1.30.4-stated", None));
+        assert_eq!(recorded.image.unwrap().reference, "hub/pilot:1");
+        assert!(recorded.sha256.is_some());
+        assert_eq!(release.find(Component::Etcd), None);
+    }
+
+    #[test]
+    fn a_lacking_part_is_not_found_and_a_required_one_makes_the_release_unusable() {
+        let folder = tempfile::tempdir().unwrap();
+        install(folder.path(), &name("1.30.4"), &[ZTUNNEL]);
+        let release = Release::open(folder.path(), &name("1.30.4")).unwrap();
+        assert_eq!(release.find(Component::Ztunnel), None);
+        assert_eq!(release.reason_for_lack(Component::Ztunnel), Some("not found"));
+        install(folder.path(), &name("1.29.0"), &[ENVOY]);
+        let error = Release::open(folder.path(), &name("1.29.0")).unwrap_err();
+        assert!(error.hint.unwrap().contains("--istio 1.29.0"));
+        let error = Release::open(folder.path(), &name("1.28.0")).unwrap_err();
+        assert!(error.source.unwrap().to_string().starts_with("it is not installed"));
+    }
+
+    #[test]
+    fn only_releases_are_listed_and_only_whole_names_are_default() {
+        let folder = tempfile::tempdir().unwrap();
+        for directory in ["istio-1.30.4", "istio-1.29.4", "istio-files-1.31-dev", "istiod-1.31-dev", "etcd-3"]
+        {
+            fs::create_dir(folder.path().join(directory)).unwrap();
+        }
+        assert_eq!(all_in(folder.path()), [name("1.29.4"), name("1.30.4")]);
+        assert_eq!(default_in(folder.path()), None);
+        fs::write(folder.path().join(DEFAULT_FILE), "1.30.4\n").unwrap();
+        assert_eq!(default_in(folder.path()), Some(name("1.30.4")));
+    }
+}
