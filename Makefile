@@ -66,5 +66,5 @@ unit: components
 
 # In the profile of the tests: nothing is built twice. The first time, a quarter of an hour on two cores; later, a second.
 components:
-	$(CARGO) run --locked --quiet --bin meshmeter -- lab install
+	$(CARGO) run --locked --quiet --bin meshmeter -- lab install --from-source
 	scripts/cluster.sh install

@@ -2,11 +2,11 @@
 
 use super::catalog::Component;
 use super::install_dir::folder;
-use super::install_method::state;
 use super::installed::{Installed, Origin};
 use super::istio_files::{BOOTSTRAP_TEMPLATE, GATEWAY_API_CRDS, ISTIO_CRDS, IstioFiles};
 use super::manifest::{Flaw, Verify};
 use super::overrides::{Overrides, how_to_get};
+use super::package::state;
 use super::release::Release;
 use super::version;
 use crate::Result;

@@ -1,17 +1,20 @@
-//! Installing components into the components folder.
+//! Installing packages into the components folder.
 //! Each is made in a folder of its own beside the final ones, which gets its final name in one step, with a record of what
-//! it was made from. So there is never half a component, whatever interrupts the installation; what is finished stays, and
+//! it was made from. So there is never half a package, whatever interrupts the installation; what is finished stays, and
 //! what an interruption left is removed by the next one. What is there is compared with its record and left alone.
 
 use super::catalog::Component;
+use super::hub::Hub;
 use super::install_dir::{InstallDir, folder};
-use super::install_method::{Tools, expectation, expected, make, state};
-use super::installed::{Installed, Origin};
-use super::manifest::{self, Flaw, Verify};
+use super::istio_version::ReleaseName;
+use super::manifest::{Flaw, InstallManifest, Lack, Verify};
+use super::package::{Package, Tools};
+use super::release;
+use super::release_source::ReleaseRequest;
 use crate::Result;
-use experiment::environment::ErrorContext as _;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub trait InstallObserver {
@@ -25,25 +28,29 @@ pub trait InstallObserver {
 pub enum InstallNews<'a> {
     /// Another installation holds the folder.
     Waiting,
-    Present(Component),
+    Present(Package<'a>),
     Flawed {
-        component: Component,
+        package: Package<'a>,
         flaw: &'a str,
     },
     Started {
-        component: Component,
-        /// Such as `building`.
-        verb: &'static str,
-        usually: &'static str,
+        package: Package<'a>,
+        /// Such as `building 3.6.8 (…)`.
+        announcement: &'a str,
     },
     Working {
-        component: Component,
+        package: Package<'a>,
         elapsed: Duration,
-        /// Last line of the running command's output; may be empty.
+        /// Last line of the running command's output, or the state of a download; may be empty.
         last_line: &'a str,
     },
+    /// A part of a release could not be had.
+    Lacks {
+        package: Package<'a>,
+        lack: &'a Lack,
+    },
     Finished {
-        component: Component,
+        package: Package<'a>,
         elapsed: Duration,
         size_bytes: u64,
     },
@@ -51,88 +58,159 @@ pub enum InstallNews<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
-    pub installed: Installed,
+    /// Of the component; `istio` for a release.
+    pub name: &'static str,
+    pub version: String,
+    /// Absolute: the program, or the first file.
+    pub path: PathBuf,
     pub already_there: bool,
+    /// Parts that a release could not provide.
+    pub lacks: Vec<Lack>,
 }
 
+/// What is to be installed. Releases come first.
+#[derive(Clone, Debug, Default)]
+pub struct InstallRequest {
+    pub releases: Vec<ReleaseRequest>,
+    pub components: Vec<Component>,
+    /// Registry with the images of etcd and kube-apiserver, which are built where there is none.
+    pub kubernetes: Option<Hub>,
+}
+
+/// Components that can be installed by themselves.
 pub fn installable() -> impl Iterator<Item = Component> {
     Component::ALL.into_iter().filter(|component| component.pinned_version().is_some())
 }
 
-/// Installs components; needs no network for those that are there and unchanged. On an error those before it stay.
-pub fn install(components: &[Component], observer: &mut dyn InstallObserver) -> Result<Vec<Installation>> {
-    install_into(&folder()?, components, &Tools::default(), observer)
+/// Installs packages; needs no network for those that are there and unchanged. On an error those before it stay.
+pub fn install(request: &InstallRequest, observer: &mut dyn InstallObserver) -> Result<Vec<Installation>> {
+    let tools = Tools { kubernetes: request.kubernetes.clone(), ..Tools::default() };
+    install_into(&folder()?, request, &tools, observer)
 }
 
 pub(super) fn install_into(
     folder: &Path,
-    components: &[Component],
+    request: &InstallRequest,
     tools: &Tools,
     observer: &mut dyn InstallObserver,
 ) -> Result<Vec<Installation>> {
+    let releases = request.releases.iter().map(Package::Release);
+    let packages = releases.chain(request.components.iter().copied().map(Package::Component));
     let mut place = None;
     let mut installations = Vec::new();
-    for &component in components {
-        let mut found = state(folder, component, Verify::Thorough);
+    for package in packages {
+        let mut found = package.state(folder, Verify::Thorough);
         if found.is_err() && place.is_none() {
-            place = Some(InstallDir::take(folder, &mut || {
-                observer.news(InstallNews::Waiting);
-                !observer.stop_requested()
-            })?);
+            place = Some(take(folder, observer)?);
             // Whoever held the folder may have installed it meanwhile.
-            found = state(folder, component, Verify::Thorough);
+            found = package.state(folder, Verify::Thorough);
         }
-        match (found, &place) {
-            (Err(flaw), Some(place)) => {
+        let already_there = found.is_ok();
+        let record = match found {
+            Ok(record) => {
+                observer.news(InstallNews::Present(package));
+                record
+            }
+            Err(flaw) => {
                 if !matches!(flaw, Flaw::Absent) {
-                    observer.news(InstallNews::Flawed { component, flaw: &flaw.to_string() });
+                    observer.news(InstallNews::Flawed { package, flaw: &flaw.to_string() });
                 }
-                install_one(place, folder, component, tools, observer)?;
-                installations.push(installation(folder, component, false));
+                let place = place.as_ref().expect("the folder is held where something is made");
+                install_one(place, folder, package, tools, observer)?
             }
-            _ => {
-                observer.news(InstallNews::Present(component));
-                installations.push(installation(folder, component, true));
-            }
-        }
+        };
+        installations.push(installation(folder, package, record, already_there));
     }
     Ok(installations)
 }
 
-fn installation(folder: &Path, component: Component, already_there: bool) -> Installation {
-    let installed = Installed {
-        component,
-        path: component.package_in(folder).join(component.file()),
-        version: component.pinned_version().unwrap_or_default().to_owned(),
-        origin: Origin::Installed,
-    };
-    Installation { installed, already_there }
+fn take(folder: &Path, observer: &mut dyn InstallObserver) -> Result<InstallDir> {
+    InstallDir::take(folder, &mut || {
+        observer.news(InstallNews::Waiting);
+        !observer.stop_requested()
+    })
+}
+
+fn installation(
+    folder: &Path,
+    package: Package<'_>,
+    record: InstallManifest,
+    already_there: bool,
+) -> Installation {
+    Installation {
+        name: package.name(),
+        version: package.version().to_owned(),
+        path: package.path_in(folder).join(package.file()),
+        already_there,
+        lacks: record.lacks,
+    }
 }
 
 fn install_one(
     place: &InstallDir,
     folder: &Path,
-    component: Component,
+    package: Package<'_>,
     tools: &Tools,
     observer: &mut dyn InstallObserver,
-) -> Result<()> {
-    let (verb, usually) = expectation(component);
-    observer.news(InstallNews::Started { component, verb, usually });
+) -> Result<InstallManifest> {
+    observer.news(InstallNews::Started { package, announcement: &package.announcement(tools) });
     let started = Instant::now();
     let unfinished = place.unfinished()?;
     let filled = unfinished.path().join("package");
-    let operation = format!("write the files of {component} to {}", filled.display());
+    let operation = format!("write the files of {package} to {}", filled.display());
     fs::create_dir(&filled).context(&operation)?;
     let mut look = |_: Duration, last_line: &str| {
-        observer.news(InstallNews::Working { component, elapsed: started.elapsed(), last_line });
+        observer.news(InstallNews::Working { package, elapsed: started.elapsed(), last_line });
         !observer.stop_requested()
     };
-    let made = make(component, tools, unfinished.path(), &filled, &mut look)?;
-    let record = manifest::write(&filled, &expected(component), made).context(operation)?;
-    place.put(&filled, &component.package_in(folder))?;
+    let made = package.make(tools, unfinished.path(), &filled, &mut look)?;
+    let record = package.write_manifest(&filled, made).context(operation)?;
+    place.put(&filled, &package.path_in(folder))?;
+    for lack in &record.lacks {
+        observer.news(InstallNews::Lacks { package, lack });
+    }
     let size_bytes = record.size_bytes();
-    observer.news(InstallNews::Finished { component, elapsed: started.elapsed(), size_bytes });
-    Ok(())
+    observer.news(InstallNews::Finished { package, elapsed: started.elapsed(), size_bytes });
+    Ok(record)
+}
+
+/// Chooses what runs where no version of Istio is asked for: a release, or the pinned source.
+pub fn set_default_istio(release: Option<&ReleaseName>) -> Result<()> {
+    release::set_default(&folder()?, release)
+}
+
+/// Removes an installed release.
+pub fn remove_release(name: &ReleaseName, observer: &mut dyn InstallObserver) -> Result<PathBuf> {
+    remove_from(&folder()?, name, observer)
+}
+
+fn remove_from(folder: &Path, name: &ReleaseName, observer: &mut dyn InstallObserver) -> Result<PathBuf> {
+    let package = release::package_in(folder, name);
+    let absent = || {
+        let installed: Vec<String> = release::all_in(folder).iter().map(ToString::to_string).collect();
+        let hint = match installed.is_empty() {
+            true => "no release is installed".to_owned(),
+            false => format!("installed: {}", installed.join(", ")),
+        };
+        EnvironmentError::new(format!("remove Istio {name}"), "it is not installed").with_hint(hint)
+    };
+    if !package.exists() {
+        return Err(absent());
+    }
+    let place = take(folder, observer)?;
+    // Another command may have removed it meanwhile.
+    if !package.exists() {
+        return Err(absent());
+    }
+    // It goes in one step: nobody finds half a release. Programs that run keep their files.
+    let unfinished = place.unfinished()?;
+    fs::rename(&package, unfinished.path().join("removed"))
+        .context(format!("remove {}", package.display()))?;
+    if release::default_in(folder).as_ref() == Some(name) {
+        release::set_default(folder, None)?;
+    }
+    unfinished.close().context(format!("remove the files of Istio {name}"))?;
+    Ok(package)
 }
 
 #[cfg(test)]

@@ -1,22 +1,28 @@
 //! The real components that the lab runs: where they are, which versions, and how they get there.
 //! Read `catalog.rs` for what there is, and [`find`] for how a component is looked for: one that the user named by an
-//! option or a variable ([`Overrides`]), else the installed one in the components folder (`MESHMETER_COMPONENTS`, else
-//! `$XDG_CACHE_HOME/meshmeter/components`, else `~/.cache/meshmeter/components`), which [`install`] fills. Only ztunnel,
-//! which cannot be installed, is looked for in `PATH` too: a program of unknown make shall not slip into a measurement.
+//! option or a variable ([`Overrides`]), else that of the release of Istio that serves (`release.rs`), else the pinned one.
+//! Both are in the components folder (`MESHMETER_COMPONENTS`, else `$XDG_CACHE_HOME/meshmeter/components`, else
+//! `~/.cache/meshmeter/components`), which [`install`] fills: `package.rs` says how each is made, `hub.rs` takes files out of
+//! images. Only ztunnel, which is not built here, is looked for in `PATH` too: a program of unknown make shall not slip into
+//! a measurement.
 
 mod catalog;
 mod find;
 mod go_program;
 mod go_toolchain;
+mod hub;
 mod install;
 mod install_dir;
-mod install_method;
 mod installed;
 mod istio_files;
 mod istio_version;
+mod known_releases;
+mod kubernetes_images;
 mod manifest;
 mod overrides;
+mod package;
 mod release;
+mod release_source;
 mod status;
 mod subprocess;
 mod supervised_command;
@@ -27,14 +33,22 @@ mod wheel;
 
 pub use catalog::{Component, ENVOY_VERSION};
 pub use find::{check_options, find, find_database, find_rate_limit_store, istio_files};
-pub use install::{InstallNews, InstallObserver, Installation, install, installable};
+pub use hub::{DEFAULT_HUB, HUB_VARIABLE, Hub};
+pub use install::{
+    InstallNews, InstallObserver, InstallRequest, Installation, install, installable, remove_release,
+    set_default_istio,
+};
 pub use install_dir::{FOLDER_VARIABLE, folder, user_cache};
 pub use installed::{Installed, Origin};
 pub use istio_files::IstioFiles;
 pub use istio_version::{BadVersion, IstioVersion, ReleaseName};
+pub use known_releases::{DefaultIstio, default_istio};
+pub use kubernetes_images::KUBERNETES_HUB;
 pub use manifest::Lack;
 pub(crate) use manifest::sha256_of_texts;
 pub use overrides::{Overrides, how_to_get, variable};
+pub use package::Package;
 pub use release::{installed_releases, is_installed};
+pub use release_source::ReleaseRequest;
 pub use status::{ComponentState, ComponentStatus, status};
 pub(crate) use subprocess::{answer_within, output_within};

@@ -1,4 +1,4 @@
-//! An installed release of Istio: one directory with what its images and its chart have.
+//! An installed release of Istio: one directory with what its images and its chart have. `release_source.rs` fetches it.
 
 use super::catalog::Component;
 use super::install_dir::folder;
@@ -10,6 +10,7 @@ use super::overrides::Overrides;
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub(super) const NAME: &str = "istio";
@@ -143,10 +144,23 @@ pub(super) fn default_in(folder: &Path) -> Option<ReleaseName> {
     fs::read_to_string(folder.join(DEFAULT_FILE)).ok()?.trim().parse().ok()
 }
 
+pub(super) fn set_default(folder: &Path, release: Option<&ReleaseName>) -> Result<()> {
+    let path = folder.join(DEFAULT_FILE);
+    let written = match release {
+        Some(release) => fs::write(&path, format!("{release}\n")),
+        None => fs::remove_file(&path).or_else(|error| match error.kind() {
+            io::ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        }),
+    };
+    written.context(format!("write {}", path.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::components::manifest::{FileOrigin, Lack, Made};
+    use crate::components::package::Package;
     use experiment::schema::ComponentImage;
 
     fn name(text: &str) -> ReleaseName {
@@ -211,7 +225,26 @@ mod tests {
         }
         assert_eq!(all_in(folder.path()), [name("1.29.4"), name("1.30.4")]);
         assert_eq!(default_in(folder.path()), None);
-        fs::write(folder.path().join(DEFAULT_FILE), "1.30.4\n").unwrap();
+        set_default(folder.path(), Some(&name("1.30.4"))).unwrap();
         assert_eq!(default_in(folder.path()), Some(name("1.30.4")));
+        set_default(folder.path(), None).unwrap();
+        set_default(folder.path(), None).unwrap();
+        assert_eq!(default_in(folder.path()), None);
+    }
+
+    #[test]
+    fn another_file_in_the_record_is_a_flaw() {
+        let folder = tempfile::tempdir().unwrap();
+        install(folder.path(), &name("1.30.4"), &[]);
+        let hub = crate::components::Hub::new("hub", None).unwrap();
+        let request = crate::components::ReleaseRequest {
+            name: name("1.30.4"),
+            charts: hub.charts(),
+            hub,
+            with_ztunnel: true,
+        };
+        assert!(Package::Release(&request).state(folder.path(), Verify::Thorough).is_ok());
+        fs::write(folder.path().join("istio-1.30.4/envoy"), "other").unwrap();
+        assert!(Package::Release(&request).state(folder.path(), Verify::Quick).is_err());
     }
 }

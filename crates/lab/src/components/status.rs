@@ -1,8 +1,8 @@
 //! State of every component and release, for `meshmeter lab status`.
 
-use super::install_method::state;
 use super::istio_version::ReleaseName;
 use super::manifest::{Flaw, InstallManifest, Lack, Verify};
+use super::package::state;
 use super::release;
 use super::{Component, Origin, Overrides, find, folder, how_to_get};
 use crate::Result;

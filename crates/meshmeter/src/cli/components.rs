@@ -1,8 +1,65 @@
-//! Options that name components of the user's own.
+//! Options that choose components: the user's own, and releases of Istio.
 
 use clap::{Args, ValueHint};
-use lab::components::{Component, Overrides};
+use experiment::environment::EnvironmentError;
+use lab::components::{Component, DEFAULT_HUB, HUB_VARIABLE, Hub, Overrides};
+use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// Registry with the images of Istio's releases.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Releases of Istio")]
+pub struct HubArgs {
+    /// Registry with the images of Istio's releases, such as registry.example:5000/istio; credentials are those of
+    /// `docker login` [env: MESHMETER_REGISTRY] [default: docker.io/istio]
+    #[arg(long, value_name = "HUB")]
+    registry: Option<String>,
+
+    /// Registry with their charts [default: ghcr.io/istio/release/charts; HUB/charts where --registry names another hub]
+    #[arg(long, value_name = "PREFIX")]
+    registry_charts: Option<String>,
+
+    /// Trust the authorities in FILE (PEM) for these registries too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    registry_cacert: Option<PathBuf>,
+}
+
+impl HubArgs {
+    pub fn hub(&self) -> Result<Hub, EnvironmentError> {
+        let variable = std::env::var(HUB_VARIABLE).ok().filter(|value| !value.is_empty());
+        let prefix = self.registry.as_deref().or(variable.as_deref()).unwrap_or(DEFAULT_HUB);
+        Hub::new(prefix, self.registry_cacert.clone())
+    }
+
+    pub fn charts(&self, hub: &Hub) -> Result<Hub, EnvironmentError> {
+        self.registry_charts.as_deref().map_or_else(|| Ok(hub.charts()), |prefix| self.other_hub(prefix))
+    }
+
+    /// Another registry with the same authorities.
+    pub fn other_hub(&self, prefix: &str) -> Result<Hub, EnvironmentError> {
+        Hub::new(prefix, self.registry_cacert.clone())
+    }
+
+    /// The options as they would be typed.
+    pub fn arguments(&self) -> Vec<OsString> {
+        let registry = self.registry.iter().flat_map(|hub| ["--registry".into(), hub.into()]);
+        let roots = self.registry_cacert.iter().flat_map(|file| ["--registry-cacert".into(), file.into()]);
+        let charts = self.registry_charts.iter().flat_map(|hub| ["--registry-charts".into(), hub.into()]);
+        registry.chain(charts).chain(roots).collect()
+    }
+}
+
+/// Where releases come from that are missing.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Releases of Istio")]
+pub struct ReleaseArgs {
+    /// Fetch no release that is not installed: refuse to start without it
+    #[arg(long)]
+    pub offline: bool,
+
+    #[command(flatten)]
+    pub hub: HubArgs,
+}
 
 /// Programs to run instead of the installed ones; the run records their versions.
 #[derive(Debug, Args)]
@@ -20,7 +77,7 @@ pub struct OverrideArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     pilot_agent: Option<PathBuf>,
 
-    /// Use this ztunnel, which cannot be installed from here [env: MESHMETER_ZTUNNEL, then PATH]
+    /// Use this ztunnel [env: MESHMETER_ZTUNNEL; then that of the release that --istio names, then PATH]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     ztunnel: Option<PathBuf>,
 

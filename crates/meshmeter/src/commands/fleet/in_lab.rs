@@ -4,6 +4,7 @@
 use super::progress::FleetReporter;
 use super::{show, write_json};
 use crate::cli::FleetArgs;
+use crate::commands::releases;
 use crate::commands::run::{drivers, progress};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use experiment::environment::deploy::{
@@ -14,7 +15,7 @@ use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::schema::FleetProgress;
 use experiment::settings::fleet::FleetSettings;
 use experiment::{Experiment, Plan, PlannedTrial, topology};
-use lab::components::{Component, Overrides};
+use lab::components::{Component, IstioVersion, Overrides};
 use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,9 @@ const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
 const EXIT_TIMEOUT: Duration = Duration::from_secs(180);
 
 pub fn run(args: &FleetArgs, settings: &FleetSettings, istiods: &[PathBuf]) -> Result<ExitCode, Failure> {
+    if let Some(status) = releases::provide(args.control_plane.istio.clone(), &args.releases)? {
+        return Ok(status);
+    }
     let trial = planned(settings);
     match lab::enter(LABEL)? {
         Entered::Outside(status) => Ok(status),
@@ -53,7 +57,7 @@ fn planned(settings: &FleetSettings) -> PlannedTrial {
 }
 
 fn hold(args: &FleetArgs, trial: &PlannedTrial, istiods: &[PathBuf], lab: &Lab) -> Result<ExitCode, Failure> {
-    let mut place = place(istiods, lab)?;
+    let mut place = place(istiods, args.control_plane.istio.clone(), lab)?;
     place.report_progress_to(progress::in_lines());
     let mut deployment = place.deploy(&trial.spec, LABEL)?;
     deployment.begin_trial(LABEL)?;
@@ -82,10 +86,11 @@ fn hold(args: &FleetArgs, trial: &PlannedTrial, istiods: &[PathBuf], lab: &Lab) 
     })
 }
 
-fn place(istiods: &[PathBuf], lab: &Lab) -> Result<LocalLab, EnvironmentError> {
+fn place(istiods: &[PathBuf], istio: Option<IstioVersion>, lab: &Lab) -> Result<LocalLab, EnvironmentError> {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let mut istiods = istiods.iter().map(absolute);
     let overrides: Overrides = istiods.next().map(|path| (Component::Istiod, path)).into_iter().collect();
+    let overrides = istio.into_iter().fold(overrides, Overrides::with_istio);
     let mut place = LocalLab::new(
         lab.clone(),
         Programs { meshmeter: Path::new("/proc/self/exe").to_owned(), overrides },

@@ -8,21 +8,15 @@ use std::time::Duration;
 /// What `lab install` shows at its end.
 pub fn installations(installations: &[Installation]) -> String {
     let mut text = String::new();
-    for Installation { installed, already_there } in installations {
+    for Installation { name, version, path, already_there, .. } in installations {
         let there = if *already_there { " (was there)" } else { "" };
-        let _ = writeln!(
-            text,
-            "{} {}{there}: {}",
-            installed.component,
-            installed.version,
-            installed.path.display()
-        );
+        let _ = writeln!(text, "{name} {version}{there}: {}", path.display());
     }
     text
 }
 
 /// What a release lacks, and what serves in its place.
-fn lack_text(Lack { part, reason }: &Lack) -> String {
+pub fn lack_text(Lack { part, reason }: &Lack) -> String {
     if *part == Component::IstioFiles.name() {
         format!("the pinned definitions of Istio's objects serve in the place of its own ({reason})")
     } else {

@@ -6,7 +6,11 @@ use crate::cli::InstallArgs;
 use crate::failure::Failure;
 use crate::interrupt;
 use indicatif::{ProgressBar, ProgressStyle};
-use lab::components::{Component, InstallNews, InstallObserver, Installation, install, installable};
+use lab::components::{
+    Component, DefaultIstio, InstallNews, InstallObserver, InstallRequest, Installation, KUBERNETES_HUB,
+    Lack, Overrides, Package, ReleaseName, ReleaseRequest, default_istio, find, install, installable,
+    set_default_istio,
+};
 use serde::Serialize;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
@@ -18,45 +22,130 @@ use std::time::Duration;
 /// Where standard error is no terminal, a line comes this often while something is made.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// What `--json` prints for each component.
+/// What `--json` prints for each package.
 #[derive(Serialize)]
-struct InstalledComponent<'a> {
+struct InstalledPackage<'a> {
     name: &'static str,
     version: &'a str,
     /// The program, or the first file.
     path: &'a Path,
     already_there: bool,
+    /// Parts that a release could not provide.
+    #[serde(skip_serializing_if = "<[Lack]>::is_empty")]
+    lacks: &'a [Lack],
 }
 
 pub fn run(args: &InstallArgs) -> Result<ExitCode, Failure> {
-    let chosen: Vec<Component> = installable()
-        .filter(|component| args.components.is_empty() || args.components.contains(component))
-        .collect();
     let mut progress = Progress::new(interrupt::on_patient_signals()?);
-    let installations = install(&chosen, &mut progress);
+    let (request, default) = request(args, &progress)?;
+    let installations = install(&request, &mut progress);
     progress.clear();
     let installations = installations?;
+    if let Some(default) = default {
+        set_default_istio(default.as_ref())?;
+    }
     print(&if args.json {
-        let components: Vec<_> = installations.iter().map(installed_component).collect();
-        json(&components)
+        let packages: Vec<_> = installations.iter().map(installed_package).collect();
+        json(&packages)
     } else {
         component_text::installations(&installations)
     })?;
+    if !request.releases.is_empty() {
+        say_what_is_missing(&progress);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn installed_component(installation: &Installation) -> InstalledComponent<'_> {
-    let Installation { installed, already_there } = installation;
-    InstalledComponent {
-        name: installed.component.name(),
-        version: &installed.version,
-        path: &installed.path,
-        already_there: *already_there,
+/// What is to be installed, and the version of Istio that serves by default from now on, if that is to change.
+fn request(
+    args: &InstallArgs,
+    progress: &Progress,
+) -> Result<(InstallRequest, Option<Option<ReleaseName>>), Failure> {
+    let hub = args.hub.hub()?;
+    let charts = args.hub.charts(&hub)?;
+    let kubernetes =
+        args.registry_kubernetes.as_deref().map(|prefix| args.hub.other_hub(prefix)).transpose()?;
+    let request = |releases: Vec<ReleaseRequest>, wanted: &dyn Fn(Component) -> bool| InstallRequest {
+        releases,
+        components: installable().filter(|component| wanted(*component)).collect(),
+        kubernetes: kubernetes.clone(),
+    };
+    let from_kubernetes = |component: Component| {
+        kubernetes.is_some() && matches!(component, Component::Etcd | Component::ApiServer)
+    };
+    if !args.istio.is_empty() {
+        let release = |name: &ReleaseName| ReleaseRequest {
+            name: name.clone(),
+            hub: hub.clone(),
+            charts: charts.clone(),
+            with_ztunnel: !args.without_ztunnel,
+        };
+        let releases = args.istio.iter().map(release).collect();
+        let wanted = |component| args.components.contains(&component) || from_kubernetes(component);
+        return Ok((request(releases, &wanted), None));
+    }
+    if !args.components.is_empty() {
+        return Ok((request(Vec::new(), &|component| args.components.contains(&component)), None));
+    }
+    let from_source = || Ok((request(Vec::new(), &|_| true), Some(None)));
+    if args.from_source {
+        return from_source();
+    }
+    match default_istio(&hub, &charts)? {
+        DefaultIstio::Release(release) => {
+            progress.line(&format!("istio: release {} of {hub}, as it was tested", release.name));
+            let default = release.name.clone();
+            let wanted = |component| !matches!(component, Component::Istiod | Component::PilotAgent);
+            Ok((request(vec![release], &wanted), Some(Some(default))))
+        }
+        DefaultIstio::NoneTested => {
+            progress.line(
+                "istio: built from the pinned source; no release was tested with this version yet, and `--istio VERSION` takes any",
+            );
+            from_source()
+        }
+        DefaultIstio::OutOfReach { release, reason } => {
+            progress.line(&format!(
+                "istio: built from the pinned source; the tested release {release} cannot be had: {reason}"
+            ));
+            from_source()
+        }
     }
 }
 
+/// What `mesh: istio` needs besides a release, and is not there.
+fn say_what_is_missing(progress: &Progress) {
+    let pinned = Overrides::default().without_release();
+    let missing = |components: &[Component]| -> Vec<&'static str> {
+        let missing = components.iter().filter(|component| find(**component, &pinned).is_err());
+        missing.map(|component| component.name()).collect()
+    };
+    let kubernetes = missing(&[Component::Etcd, Component::ApiServer]);
+    if !kubernetes.is_empty() {
+        progress.line(&format!(
+            "`mesh: istio` needs {} too: `meshmeter lab install {}` builds them, and with `--registry-kubernetes {KUBERNETES_HUB}` \
+             they come out of images",
+            kubernetes.join(" and "),
+            kubernetes.join(" "),
+        ));
+    }
+    let ambient = missing(&[Component::AmbientIptables, Component::IstioFiles]);
+    if !ambient.is_empty() {
+        progress.line(&format!(
+            "the ambient modes need {} too, which no image has: `meshmeter lab install {}` builds that with Go",
+            ambient.join(" and "),
+            ambient.join(" "),
+        ));
+    }
+}
+
+fn installed_package(installation: &Installation) -> InstalledPackage<'_> {
+    let Installation { name, version, path, already_there, lacks } = installation;
+    InstalledPackage { name, version, path, already_there: *already_there, lacks }
+}
+
 /// A live line on a terminal, a line now and then elsewhere.
-struct Progress {
+pub(super) struct Progress {
     stop: Arc<AtomicBool>,
     bar: Option<ProgressBar>,
     /// When the next plain line is due, in the time of the component at work.
@@ -65,7 +154,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(stop: Arc<AtomicBool>) -> Self {
+    pub(super) fn new(stop: Arc<AtomicBool>) -> Self {
         let bar = std::io::stderr().is_terminal().then(|| {
             let style =
                 ProgressStyle::with_template("{spinner} {wide_msg}").expect("the template is constant");
@@ -88,8 +177,8 @@ impl Progress {
         }
     }
 
-    fn working(&mut self, component: Component, elapsed: Duration, last_line: &str) {
-        let text = format!("{component}: {}", component_text::seconds_text(elapsed));
+    fn working(&mut self, package: Package<'_>, elapsed: Duration, last_line: &str) {
+        let text = format!("{package}: {}", component_text::seconds_text(elapsed));
         match &self.bar {
             Some(bar) if last_line.is_empty() => bar.set_message(text),
             Some(bar) => bar.set_message(format!("{text}  {last_line}")),
@@ -113,23 +202,22 @@ impl InstallObserver for Progress {
                 self.line("waiting for another installation to end");
             }
             InstallNews::Waiting => {}
-            InstallNews::Present(component) => self.line(&format!("{component}: there")),
-            InstallNews::Flawed { component, flaw } => {
-                self.line(&format!("{component}: {flaw}; it is made again"));
+            InstallNews::Present(package) => self.line(&format!("{package}: there")),
+            InstallNews::Flawed { package, flaw } => {
+                self.line(&format!("{package}: {flaw}; it is made again"));
             }
-            InstallNews::Started { component, verb, usually } => {
+            InstallNews::Started { package, announcement } => {
                 self.next_line = LINE_EVERY;
-                let version = component.pinned_version().unwrap_or_default();
-                let source = component.source();
-                self.line(&format!(
-                    "{component}: {verb} {version} ({source}), which takes {usually} the first time on two idle cores"
-                ));
+                self.line(&format!("{package}: {announcement}"));
             }
-            InstallNews::Working { component, elapsed, last_line } => {
-                self.working(component, elapsed, last_line);
+            InstallNews::Working { package, elapsed, last_line } => {
+                self.working(package, elapsed, last_line);
             }
-            InstallNews::Finished { component, elapsed, size_bytes } => self.line(&format!(
-                "{component}: installed after {}, {}",
+            InstallNews::Lacks { package, lack } => {
+                self.line(&format!("{package}: {}", component_text::lack_text(lack)));
+            }
+            InstallNews::Finished { package, elapsed, size_bytes } => self.line(&format!(
+                "{package}: installed after {}, {}",
                 component_text::seconds_text(elapsed),
                 component_text::size_text(size_bytes)
             )),

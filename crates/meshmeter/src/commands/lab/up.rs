@@ -3,6 +3,7 @@
 use super::output::{json, print};
 use super::text;
 use crate::cli::UpArgs;
+use crate::commands::releases;
 use crate::commands::run::{drivers, files::FilesBeside, progress};
 use crate::failure::Failure;
 use experiment::environment::EnvironmentError;
@@ -32,6 +33,9 @@ const LOGS: &str = "logs";
 
 pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
     let trial = what_to_bring_up(args)?;
+    if let Some(status) = releases::provide(releases::named([&trial.spec.components]), &args.releases)? {
+        return Ok(status);
+    }
     let doors = if args.mesh == MeshKind::Istio { DOORS } else { 0 };
     match lab::enter_with_ports(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), doors)? {
         Entered::Outside(status) => Ok(status),
@@ -54,7 +58,8 @@ fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
             .with_hint(format!("it has {}", modes.join(", "))));
     }
     let text = format!("name: lab-up\nmesh: {mesh}\nmodes: [{mode}]\nload: {{rate: 100, duration: 10s}}\n");
-    let overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
+    let sets = args.set.iter().map(Override::set);
+    let overrides: Vec<Override> = sets.chain(releases::setting(args.istio.as_slice())).collect();
     let experiment = Experiment::parse_with(&text, "lab up", &overrides, &FilesBeside::experiment("lab-up"))
         .map_err(|error| Failure::wrong_use(error.render(std::io::stderr().is_terminal())))?;
     if experiment.modes != [mode] || experiment.mesh != mesh {

@@ -24,6 +24,7 @@ mod trial;
 mod unavailable;
 mod verdict;
 
+use super::releases;
 use super::report::{folder_failure, objective_status, publish};
 use crate::cli::{RunArgs, RunPlace};
 use crate::failure::Failure;
@@ -67,6 +68,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    let settings = plan.trials.iter().map(|trial| &trial.spec.components);
+    if let Some(status) = releases::provide(releases::named(settings), &args.releases)? {
+        return Ok(status);
+    }
     let title = format!("run {}", experiment.name);
     let session = Session { args, yaml: experiment.to_yaml(), experiment, plan };
     let name = session.experiment.name.clone();
@@ -77,6 +82,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 /// Reads the experiment, with the changes that the command line makes.
 fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
+    overrides.extend(releases::setting(&args.istio));
     overrides.extend(args.repeats.as_ref().map(Override::repeats));
     overrides.extend(args.retakes.as_ref().map(Override::retakes));
     overrides.extend(args.duration.as_ref().map(Override::duration));

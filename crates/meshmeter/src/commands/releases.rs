@@ -1,0 +1,99 @@
+//! Releases of Istio that a command runs: what is missing is fetched before anything starts, by `meshmeter lab install` in
+//! a process of its own, since a lab can only be entered by a process that never had a second thread.
+
+use crate::cli::ReleaseArgs;
+use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use experiment::Override;
+use experiment::environment::ComponentsSettings;
+use lab::components::{IstioVersion, ReleaseName, is_installed};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::io;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// `--istio` as a setting of an experiment; several versions are a factor.
+pub fn setting(versions: &[IstioVersion]) -> Option<Override> {
+    let names = versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    match versions.len() {
+        0 => None,
+        1 => Some(Override::set(format!("components.istio={names}"))),
+        _ => Some(Override::set(format!("components.istio=[{names}]"))),
+    }
+}
+
+/// Versions that deployments name.
+pub fn named<'a>(
+    settings: impl IntoIterator<Item = &'a ComponentsSettings>,
+) -> impl Iterator<Item = IstioVersion> {
+    // The reader of the experiment has refused what is no version.
+    settings.into_iter().filter_map(|components| components.istio.as_ref()?.parse().ok())
+}
+
+/// Installs the releases that are missing. The exit status is that of an installation that failed, which has said why.
+pub fn provide(
+    versions: impl IntoIterator<Item = IstioVersion>,
+    args: &ReleaseArgs,
+) -> Result<Option<ExitCode>, Failure> {
+    let mut missing: Vec<ReleaseName> = Vec::new();
+    for version in versions {
+        if let IstioVersion::Release(release) = version
+            && !missing.contains(&release)
+            && !is_installed(&release)?
+        {
+            missing.push(release);
+        }
+    }
+    let Some(first) = missing.first() else { return Ok(None) };
+    let names = missing.iter().map(|release| release.as_str()).collect::<Vec<_>>().join(" and ");
+    if args.offline {
+        return Err(Failure::broken(format!(
+            "use Istio {names}: not installed, and --offline forbids to fetch it"
+        ))
+        .with_hint(format!("`meshmeter lab install --istio {first}` fetches it")));
+    }
+    let hub = args.hub.hub()?;
+    anstream::eprintln!("Istio {names} is not installed: fetching it from {hub} (--offline would refuse)");
+    let mut command = Command::new("/proc/self/exe");
+    command.args(["lab", "install"]).stdin(Stdio::null()).stdout(Stdio::null());
+    command.args(missing.iter().flat_map(|release| ["--istio", release.as_str()]));
+    command.args(args.hub.arguments());
+    let status = run(&mut command)
+        .map_err(|error| Failure::environment(&error).about("run `meshmeter lab install`"))?;
+    if status.success() {
+        return Ok(None);
+    }
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(Some(ExitCode::from(code.unwrap_or(ENVIRONMENT_FAILED))))
+}
+
+/// Runs a command to its end. A signal to this process is passed on, and the command ends in its own time.
+fn run(command: &mut Command) -> io::Result<ExitStatus> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let registered =
+        [SIGINT, SIGTERM, SIGHUP].map(|signal| signal_hook::flag::register(signal, Arc::clone(&stop)));
+    let status = command.spawn().and_then(|mut child| wait(&mut child, &stop));
+    for id in registered.into_iter().flatten() {
+        signal_hook::low_level::unregister(id);
+    }
+    status
+}
+
+fn wait(child: &mut Child, stop: &AtomicBool) -> io::Result<ExitStatus> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status);
+        }
+        if stop.swap(false, Ordering::Relaxed) {
+            // Where it has just ended, there is nobody to tell.
+            let _ = rustix::process::kill_process(
+                rustix::process::Pid::from_child(child),
+                rustix::process::Signal::INT,
+            );
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
+}

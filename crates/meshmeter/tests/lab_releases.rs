@@ -1,0 +1,310 @@
+//! Releases of Istio, from a registry to a run: images in the layout of Istio's, made from the installed components, in a real
+//! registry server; installed, run, listed and removed by the command.
+
+mod command;
+
+use command::{NOBODY, meshmeter, stderr, stdout};
+use lab::components::{Component, IstioFiles, Overrides, find, istio_files};
+use serde_json::Value;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use test_registry::{
+    Artifact, Chart, Compression, ImageBuilder, Index, LayerBuilder, MediaTypes, Registry, RegistryOptions,
+};
+
+const VERSION: &str = "1.99.0-test";
+
+/// Short, and valid on a busy machine.
+const EXPERIMENT: &str = "\
+name: release
+mesh: istio
+modes: [sidecar]
+load: {rate: [50], warmup: 200ms, duration: 1s, connections: 2}
+repeats: 1
+";
+
+/// Reasons against a trial that a busy machine gives.
+const OF_THE_MACHINE: [&str; 5] = ["other-processes", "schedule-lag", "generator", "saturated", "throughput"];
+
+/// A components directory of its own, and a folder for everything else.
+struct Scene {
+    folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let folder =
+            tempfile::Builder::new().permissions(fs::Permissions::from_mode(0o755)).tempdir().unwrap();
+        fs::create_dir(folder.path().join("components")).unwrap();
+        fs::create_dir(folder.path().join("docker")).unwrap();
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn meshmeter(&self, arguments: &[&str]) -> Command {
+        let mut command = meshmeter();
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("MESHMETER_COMPONENTS", self.path("components"))
+            .env("MESHMETER_RUNTIME_DIR", self.path("runtime"))
+            .env("DOCKER_CONFIG", self.path("docker"))
+            .env_remove("MESHMETER_REGISTRY");
+        for component in ["ENVOY", "ISTIOD", "PILOT_AGENT", "ZTUNNEL"] {
+            command.env_remove(format!("MESHMETER_{component}"));
+        }
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.meshmeter(arguments).output().expect("the binary runs")
+    }
+
+    /// Names in the components directory.
+    fn components(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.path("components")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Has the installed package of a component in the components directory too.
+    fn link(&self, component: Component) {
+        let program = installed(component);
+        let package = program.parent().unwrap();
+        symlink(package, self.path("components").join(package.file_name().unwrap())).unwrap();
+    }
+
+    /// Installs the credentials that a registry demands.
+    fn log_in(&self, registry: &Registry) {
+        fs::copy(registry.docker_config(), self.path("docker/config.json")).unwrap();
+    }
+}
+
+fn installed(component: Component) -> PathBuf {
+    find(component, &Overrides::default().without_release())
+        .expect("this test needs the components: `meshmeter lab install --from-source`")
+        .path
+}
+
+fn files() -> IstioFiles {
+    istio_files(&Overrides::default().without_release()).expect("this test needs Istio's files")
+}
+
+/// An image as Istio publishes it: an index with two architectures, base layers below. `layers` is for this machine's.
+fn image(layers: impl IntoIterator<Item = LayerBuilder>) -> Artifact {
+    let host = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+    let other = if host == "amd64" { "arm64" } else { "amd64" };
+    let base = || LayerBuilder::new(Compression::Gzip).file("etc/os-release", b"NAME=base\n");
+    let image = ImageBuilder::new(MediaTypes::Oci).layer(base());
+    let image = layers.into_iter().fold(image, ImageBuilder::layer).build();
+    let foreign = ImageBuilder::new(MediaTypes::Oci).architecture(other).layer(base()).build();
+    Index::new(MediaTypes::Oci).image(other, foreign).image(host, image).build()
+}
+
+/// The release that the installed components make, but for ztunnel.
+fn push_installed(registry: &Registry, version: &str) {
+    let pilot = LayerBuilder::new(Compression::None)
+        .file_from("usr/local/bin/pilot-discovery", &installed(Component::Istiod));
+    registry.push("istio/pilot", version, &image([pilot]));
+    let IstioFiles { istio_crds, bootstrap_template, .. } = files();
+    let earlier = LayerBuilder::new(Compression::Gzip)
+        .file("usr/local/bin/pilot-agent", b"an earlier build")
+        .file("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", b"{}");
+    let gone = LayerBuilder::new(Compression::None).whiteout("usr/local/bin/pilot-agent");
+    let agent = LayerBuilder::new(Compression::Gzip)
+        .file_from("usr/local/bin/pilot-agent", &installed(Component::PilotAgent))
+        .file_from("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", &bootstrap_template);
+    let envoy =
+        LayerBuilder::new(Compression::Zstd).file_from("usr/local/bin/envoy", &installed(Component::Envoy));
+    registry.push("istio/proxyv2", version, &image([earlier, gone, envoy, agent]));
+    let definitions = fs::read(istio_crds).unwrap();
+    let chart = Chart::new("base", version).file("files/crd-all.gen.yaml", &definitions).build();
+    registry.push("istio/charts/base", version, &chart);
+}
+
+/// A release of scripts that state a version, for what never runs them.
+fn push_scripts(registry: &Registry, version: &str) {
+    let istio =
+        format!("#!/bin/sh\necho 'version.BuildInfo{{Version:\"{version}\", GitRevision:\"abc\"}}'\n");
+    let envoy = "#!/bin/sh\necho envoy version: abc/1.99.0-dev/Clean/RELEASE/BoringSSL\n";
+    let program = |name: &str, text: &str| {
+        LayerBuilder::new(Compression::Gzip).file(&format!("usr/local/bin/{name}"), text.as_bytes())
+    };
+    registry.push("istio/pilot", version, &image([program("pilot-discovery", &istio)]));
+    let template =
+        LayerBuilder::new(Compression::None).file("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", b"{}");
+    let proxy = [program("envoy", envoy), program("pilot-agent", &istio), template];
+    registry.push("istio/proxyv2", version, &image(proxy));
+    registry.push("istio/ztunnel", version, &image([program("ztunnel", &istio)]));
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+fn read_json(path: &Path) -> Value {
+    json(&fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+#[test]
+fn a_release_of_a_private_registry_is_installed_and_runs() {
+    let registry = Registry::start(RegistryOptions { token: true, tls: true, ..RegistryOptions::default() });
+    push_installed(&registry, VERSION);
+    let scene = Scene::new();
+    scene.link(Component::Etcd);
+    scene.link(Component::ApiServer);
+    let hub = format!("{}/istio", registry.address());
+    let roots = registry.ca().unwrap();
+    let install = [
+        "lab",
+        "install",
+        "--istio",
+        VERSION,
+        "--registry",
+        &hub,
+        "--registry-cacert",
+        roots.to_str().unwrap(),
+    ];
+
+    let refused = scene.run(&install);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(stderr(&refused).contains("refuses access") && stderr(&refused).contains("docker login"));
+    assert!(!scene.components().iter().any(|name| name.starts_with("istio-") || name.starts_with(".inst")));
+
+    scene.log_in(&registry);
+    let output = scene.run(&install);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("without ztunnel (") && said.contains("the ambient modes need"), "{said}");
+    assert!(!said.contains("the pinned definitions"), "{said}");
+    let there = scene.run(&install);
+    assert!(stderr(&there).contains(&format!("istio {VERSION}: there")), "{}", stderr(&there));
+
+    fs::write(scene.path("experiment.yaml"), EXPERIMENT).unwrap();
+    let run = scene.run(&["run", "experiment.yaml", "--istio", VERSION, "--offline", "--out", "run"]);
+    let trials = fs::read_to_string(scene.path("run/trials.jsonl"));
+    let trials = trials.unwrap_or_else(|error| panic!("{error}: {}", stderr(&run)));
+    let trial = json(trials.lines().next().unwrap());
+    // Status 1 where other programs disturbed the only trial.
+    assert!(matches!(run.status.code(), Some(0 | 1)), "{}\n{}", stdout(&run), stderr(&run));
+    for reason in trial["verdict"]["reasons"].as_array().unwrap() {
+        let reason = reason.as_str().unwrap();
+        assert!(OF_THE_MACHINE.iter().any(|of_machine| reason.starts_with(of_machine)), "{reason}");
+    }
+    assert_eq!(trial["path"]["proven"], true, "{}", trial["path"]);
+    let versions = read_json(&scene.path("run/host.json"))["versions"].clone();
+    let version = |name: &str| {
+        let found = versions.as_array().unwrap().iter().find(|version| version["name"] == name).cloned();
+        found.unwrap_or_else(|| panic!("{name} is recorded: {versions}"))
+    };
+    for (name, image) in [
+        ("istiod", "pilot"),
+        ("pilot-agent", "proxyv2"),
+        ("envoy", "proxyv2"),
+        ("istio-files", "charts/base"),
+    ] {
+        let recorded = version(name);
+        assert_eq!(recorded["image"]["reference"], format!("{hub}/{image}:{VERSION}"), "{recorded}");
+        assert!(recorded["image"]["manifest_digest"].as_str().unwrap().starts_with("sha256:"));
+        assert!(recorded.get("in_place_of").is_none());
+    }
+    assert!(version("etcd").get("image").is_none());
+}
+
+#[test]
+fn releases_stand_side_by_side_are_listed_and_go_as_a_whole() {
+    let registry = Registry::start(RegistryOptions::default());
+    for version in ["1.29.4", "1.30.1"] {
+        push_scripts(&registry, version);
+    }
+    let scene = Scene::new();
+    let hub = format!("{}/istio", registry.address());
+    let install = |version: &str| {
+        let mut command = scene.meshmeter(&["lab", "install", "--istio", version, "--json"]);
+        command.env("MESHMETER_REGISTRY", &hub);
+        command.output().expect("the binary runs")
+    };
+    // Two processes at once, of the same release: one waits for the other.
+    let (first, second) = std::thread::scope(|scope| {
+        let other = scope.spawn(|| install("1.29.4"));
+        (install("1.29.4"), other.join().unwrap())
+    });
+    let already = |output: &Output| json(&stdout(output))[0]["already_there"].as_bool().unwrap();
+    assert!(already(&first) != already(&second), "{}\n{}", stderr(&first), stderr(&second));
+    let third = install("1.30.1");
+    // There is no chart: the pinned definitions serve.
+    assert_eq!(json(&stdout(&third))[0]["lacks"][0]["part"], "istio-files", "{}", stderr(&third));
+    assert_eq!(scene.components(), [".lock", "istio-1.29.4", "istio-1.30.1"]);
+
+    let listed = json(&stdout(&scene.run(&["lab", "status", "--components", "--json"])));
+    let releases: Vec<&Value> =
+        listed.as_array().unwrap().iter().filter(|component| component["name"] == "istio").collect();
+    assert_eq!(releases.len(), 2, "{listed}");
+    for release in releases {
+        assert_eq!(release["state"], "installed");
+        assert_eq!(release["images"].as_array().unwrap().len(), 3, "{release}");
+        assert!(release["images"][0]["index_digest"].as_str().unwrap().starts_with("sha256:"));
+    }
+    let text = stdout(&scene.run(&["lab", "status", "--components"]));
+    assert!(text.contains(&format!("{hub}/pilot:1.30.1  sha256:")), "{text}");
+
+    let removed = scene.run(&["lab", "remove", "1.29.4"]);
+    assert!(removed.status.success() && stdout(&removed).starts_with("istio 1.29.4 removed: "));
+    assert_eq!(scene.components(), [".lock", "istio-1.30.1"]);
+    let absent = scene.run(&["lab", "remove", "1.29.4"]);
+    assert_eq!(absent.status.code(), Some(3));
+    assert!(stderr(&absent).contains("hint: installed: 1.30.1"), "{}", stderr(&absent));
+}
+
+#[test]
+fn a_release_that_cannot_be_had_is_one_line_and_leaves_nothing() {
+    let registry = Registry::start(RegistryOptions::default());
+    push_scripts(&registry, "1.29.4");
+    // What is published as 1.30.4 is another image.
+    push_scripts(&registry, "1.30.4");
+    let scene = Scene::new();
+    fs::write(scene.path("experiment.yaml"), EXPERIMENT).unwrap();
+    let hub = format!("{}/istio", registry.address());
+    let down = format!("{NOBODY}/istio");
+    let run =
+        |arguments: &[&str]| scene.run(&[&["run", "experiment.yaml", "--out", "run"], arguments].concat());
+    let cases = [
+        (
+            scene.run(&["lab", "install", "--istio", "1.29.4", "--registry", &down]),
+            "cannot be reached",
+            "--from-source",
+        ),
+        (
+            scene.run(&["lab", "install", "--istio", "1.31.0", "--registry", &hub]),
+            "not found",
+            "releases lists",
+        ),
+        (
+            scene.run(&["lab", "install", "--istio", "1.30.4", "--registry", &hub]),
+            "is pinned: it is another image",
+            "a tag of its own",
+        ),
+        (run(&["--istio", "1.29.4", "--registry", &down]), "cannot be reached", "--from-source"),
+        (run(&["--istio", "1.29.4", "--offline"]), "--offline forbids", "lab install --istio 1.29.4"),
+    ];
+    for (output, error, hint) in cases {
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{said}");
+        let line = |prefix: &str| {
+            let mut lines = said.lines().filter(|line| line.starts_with(prefix));
+            (lines.next().unwrap_or_default().to_owned(), lines.next().is_none())
+        };
+        let ((error_line, one_error), (hint_line, _)) = (line("error: "), line("hint: "));
+        assert!(error_line.contains(error) && one_error, "{said}");
+        assert!(hint_line.contains(hint), "{said}");
+    }
+    assert!(scene.components().iter().all(|name| name == ".lock"), "{:?}", scene.components());
+    assert!(!scene.path("run").exists());
+}
