@@ -145,8 +145,9 @@ mod tests {
             proxy_build,
             files: IstioFiles {
                 istio_crds: folder.into(),
-                gateway_api_crds: folder.into(),
+                gateway_api_crds: Some(folder.into()),
                 bootstrap_template: folder.into(),
+                recorded: None,
             },
         }
     }
