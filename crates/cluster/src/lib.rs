@@ -12,10 +12,13 @@
 pub mod check;
 pub mod clean;
 pub mod connection;
+mod deployment;
+pub mod environment;
 pub mod objects;
 pub mod plug;
 pub mod rights;
 pub mod settings;
+pub mod worker;
 
 /// What most functions return: their error names the operation.
 pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

@@ -325,6 +325,8 @@ pub struct TrialEvidence {
     pub log_tails: BTreeMap<String, Vec<String>>,
     /// Remedies for these failures.
     pub hints: Vec<String>,
+    /// What a reader should know of figures that are usable: how they were read, and what could not be read.
+    pub notes: Vec<String>,
     /// Time until the configuration had propagated; absent without a control plane.
     pub push: Option<ConfigurationPush>,
     /// A further domain that was put in force after the load; absent without domains under a control plane.

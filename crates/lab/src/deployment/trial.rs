@@ -166,6 +166,7 @@ impl LabDeployment<'_> {
             footprints,
             log_tails,
             hints,
+            notes: Vec::new(),
             push: self.parts.push.clone(),
             further_domain,
             versions: self.versions(),

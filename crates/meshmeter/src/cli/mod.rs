@@ -1,6 +1,7 @@
 //! What was typed, as types: one file for each command.
 
 mod cluster;
+mod cluster_worker;
 mod collect_spans;
 mod components;
 mod doctor;
@@ -15,6 +16,7 @@ mod size;
 mod topology;
 
 pub use cluster::{CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, OnClusterArgs, RbacArgs};
+pub use cluster_worker::ClusterWorkerArgs;
 pub use collect_spans::CollectSpansArgs;
 pub use components::{HubArgs, OverrideArgs, ReleaseArgs};
 pub use doctor::DoctorArgs;
@@ -63,6 +65,9 @@ pub enum Command {
     Lab(LabArgs),
     Cluster(ClusterArgs),
     Doctor(DoctorArgs),
+    /// Start generators for a run on a cluster (pods of its Jobs run this)
+    #[command(hide = true)]
+    ClusterWorker(ClusterWorkerArgs),
     /// Count the spans that proxies send (labs run this)
     #[command(hide = true)]
     CollectSpans(CollectSpansArgs),

@@ -1,6 +1,7 @@
 //! What each command does: one file for each.
 
 mod cluster;
+mod cluster_worker;
 mod collect_spans;
 mod doctor;
 mod fleet;
@@ -31,6 +32,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Lab(args) => lab::run(&args),
         Command::Cluster(args) => cluster::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::ClusterWorker(args) => cluster_worker::run(&args),
         Command::CollectSpans(args) => collect_spans::run(&args),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "meshmeter", &mut std::io::stdout());

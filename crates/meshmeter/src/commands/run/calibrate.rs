@@ -11,6 +11,7 @@ use super::coordinator::Coordinator;
 use super::on_lab::{self, OnLab};
 use super::pacing;
 use super::progress::RunProgress;
+use super::run_environment::RunEnvironment as _;
 use super::{allowed_cpus, draw_seed};
 use crate::cli::DoctorArgs;
 use crate::commands::report::folder_failure;

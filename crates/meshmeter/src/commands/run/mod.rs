@@ -1,9 +1,9 @@
 //! `meshmeter run`: from an experiment to its report.
 //!
-//! Experiment → plan → a lab of its own → trial after trial, each on the disk as it ends → summary → report.
+//! Experiment → plan → a lab of its own, or a cluster → trial after trial, each on the disk as it ends → summary → report.
 //! `coordinator.rs` goes from one trial to the next, `trial.rs` runs one on a deployment, `follow.rs` follows its drivers,
-//! `fleet.rs` is what differs for a fleet, `verdict.rs` decides whether its figures may be used. All of them know environments as an interface; only `on_lab.rs`
-//! knows the lab. `pacing.rs` chooses how the generators wait, `calibrate.rs` measures what the machine resolves.
+//! `fleet.rs` is what differs for a fleet, `verdict.rs` decides whether its figures may be used. All of them know environments as an interface
+//! (`run_environment.rs`); only `on_lab.rs` knows the lab and only `on_cluster.rs` clusters. `pacing.rs` chooses how the generators wait, `calibrate.rs` measures what the machine resolves.
 
 pub(super) mod calibrate;
 mod clock;
@@ -20,6 +20,7 @@ mod on_lab;
 mod pacing;
 pub(super) mod progress;
 mod rates;
+mod run_environment;
 mod trial;
 mod unavailable;
 mod verdict;
@@ -40,11 +41,11 @@ use experiment::{Experiment, Override, Plan};
 use export::Exporter;
 use files::FilesBeside;
 use live::LiveMetrics;
-use on_lab::OnLab;
 use progress::RunProgress;
 use report::RunData;
 use report::calibration::shortfalls;
 use report::folder::{Existing, RunFolder};
+use run_environment::RunEnvironment;
 use std::io::{IsTerminal as _, Write as _};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -57,8 +58,8 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let seed = args.seed.or(experiment.seed).unwrap_or_else(draw_seed);
     experiment.seed = Some(seed);
     let plan = Plan::new(&experiment, seed);
-    if args.on == RunPlace::Cluster {
-        return on_cluster::run(args, &plan);
+    if args.dry_run && args.on == RunPlace::Cluster {
+        return on_cluster::print_objects(args, &plan);
     }
     if args.dry_run {
         // Whoever reads may stop early.
@@ -76,6 +77,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let session = Session { args, yaml: experiment.to_yaml(), experiment, plan };
     let name = session.experiment.name.clone();
     let start_exporter = || live::start_exporter(&args.export, &name);
+    if args.on == RunPlace::Cluster {
+        let mut cluster = on_cluster::open(args, &name)?;
+        return session.run(&mut cluster, start_exporter()?);
+    }
     on_lab::enter_after(&title, &args.overrides, start_exporter, |lab, exporter| session.run(lab, exporter))
 }
 
@@ -136,7 +141,7 @@ fn allowed_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
-/// A run inside its lab.
+/// A run inside its lab, or on its cluster.
 struct Session<'a> {
     args: &'a RunArgs,
     /// Without the modes that cannot run here, once that is known.
@@ -147,33 +152,40 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(mut self, lab: &mut OnLab, exporter: Option<Exporter>) -> Result<ExitCode, Failure> {
-        let unavailable = self.leave_out_unavailable(lab.environment())?;
-        self.check_scenarios(lab.environment())?;
-        self.specs().into_iter().try_for_each(|spec| lab.environment().check_settings(spec))?;
-        check_memory(&self.plan)?;
+    fn run(
+        mut self,
+        place: &mut dyn RunEnvironment,
+        exporter: Option<Exporter>,
+    ) -> Result<ExitCode, Failure> {
+        let unavailable = self.leave_out_unavailable(place.environment())?;
+        self.check_scenarios(place.environment())?;
+        self.specs().into_iter().try_for_each(|spec| place.environment().check_settings(spec))?;
+        place.check_memory(&self.plan)?;
         let mut folder = self.create_folder()?;
-        let floor = on_lab::measure_noise_floor()?;
-        let calibration = self.calibration(lab, floor.pauses.as_ref())?;
-        lab.keep_logs_in(&folder);
-        let mut host = lab.environment().host();
-        host.versions.extend(self.further_versions(lab.environment()));
+        let floor = place.measure_noise_floor()?;
+        let pauses = floor.as_ref().and_then(|floor| floor.pauses.clone());
+        let calibration = self.calibration(place, pauses.as_ref())?;
+        place.keep_logs_in(&folder);
+        let mut host = place.environment().host();
+        host.versions.extend(self.further_versions(place.environment()));
         host.refused_modes = unavailable;
         host.calibration = calibration;
         let mut progress = RunProgress::new(&self.plan, folder.path());
-        lab.report_progress_to(progress.sink());
-        let chosen = pacing::choose(&self.plan, allowed_cpus(), floor.pauses.as_ref());
+        place.report_progress_to(progress.sink());
+        let chosen = place.choose_pacing(&self.plan, pauses.as_ref());
         self.plan.set_pacing(chosen.pacing);
         host.pacing = Some(chosen);
-        host.set_noise_floor(floor);
+        if let Some(floor) = floor {
+            host.set_noise_floor(floor);
+        }
         folder.write_host(&host).map_err(folder_failure)?;
-        let stop = lab.stop_request();
+        let stop = place.stop_request();
         let live = exporter
             .map(|exporter| LiveMetrics::start(exporter, self.args.export.export_interval))
             .transpose()?;
         let context = RunContext { stop: &stop, clock: &SystemClock::new(), live: live.as_ref() };
         let broken =
-            Coordinator::new(&self.plan, lab.environment(), &mut folder, &mut progress, context).run();
+            Coordinator::new(&self.plan, place.environment(), &mut folder, &mut progress, context).run();
         progress.finish();
         if let Some(live) = live {
             host.exports = live.finish();
@@ -211,12 +223,12 @@ impl Session<'_> {
 
     /// The calibration of this machine, which is made now if the user asks for it. Says which differences that the run asks for
     /// it does not resolve.
-    fn calibration(&self, lab: &mut OnLab, pauses: Option<&Pauses>) -> Result<Option<Calibration>, Failure> {
-        let calibration = if self.args.calibrate {
-            Some(calibrate::measure(lab, &calibrate::Extent::default(), pauses)?)
-        } else {
-            calibrate::kept::read(&calibrate::machine(&lab.environment().host()))
-        };
+    fn calibration(
+        &self,
+        place: &mut dyn RunEnvironment,
+        pauses: Option<&Pauses>,
+    ) -> Result<Option<Calibration>, Failure> {
+        let calibration = place.calibration(self.args.calibrate, pauses)?;
         let Experiment { resolve, repeats, load, .. } = &self.experiment;
         for shortfall in shortfalls(resolve, *repeats, load.duration, calibration.as_ref()) {
             anstream::eprintln!("warning: {shortfall}");

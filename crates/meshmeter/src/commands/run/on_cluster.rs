@@ -1,30 +1,103 @@
 //! A run on a Kubernetes cluster: the only file of a run that knows clusters.
 
+use super::pacing;
+use super::run_environment::RunEnvironment;
 use crate::cli::RunArgs;
 use crate::commands::cluster::documents;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use crate::interrupt;
+use cluster::environment::Cluster;
 use cluster::{objects, plug};
+use experiment::environment::ProgressSink;
+use experiment::environment::deploy::Environment;
+use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
 use experiment::{Mode, Plan};
+use report::folder::RunFolder;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Stands for the image where objects are only printed.
 const ANY_IMAGE: &str = "meshmeter";
 /// A label holds 63 characters, 15 of which are the time.
 const MAX_LABELLED_NAME: usize = 40;
 
-/// Runs on a cluster.
-pub(super) fn run(args: &RunArgs, plan: &Plan) -> Result<ExitCode, Failure> {
-    if args.dry_run {
-        return print_objects(args, plan);
+/// The cluster of a run.
+pub(super) struct OnCluster {
+    environment: Cluster,
+    stop: Arc<AtomicBool>,
+}
+
+/// Opens the cluster that the options name. Nothing is written yet.
+pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
+    if args.cluster.image.is_none() {
+        return Err(Failure::wrong_use("a run on a cluster needs an image of Meshmeter")
+            .with_hint("--image IMAGE, as the cluster's nodes pull it"));
     }
-    Err(Failure::wrong_use("trials do not run on clusters yet")
-        .with_hint("--dry-run prints the objects that they need"))
+    if args.calibrate {
+        return Err(Failure::wrong_use("--calibrate measures this machine, and trials run on others"));
+    }
+    let run = run_identifier(name);
+    let settings = args.cluster.settings(&run, ANY_IMAGE);
+    let connected = args.cluster.connection.connection().open()?;
+    anstream::eprintln!("run {run} on Kubernetes {} (context {})", connected.version, connected.context);
+    let last_words =
+        format!("what the run has written stays; remove it: meshmeter cluster clean --run {run}");
+    let stop = interrupt::on_signals_with_last_words(move || Some(last_words.clone()))?;
+    let is_stopped = Arc::clone(&stop);
+    let environment = Cluster::new(connected, settings, Arc::new(move || is_stopped.load(Ordering::Relaxed)));
+    Ok(OnCluster { environment, stop })
+}
+
+impl RunEnvironment for OnCluster {
+    fn environment(&mut self) -> &mut dyn Environment {
+        &mut self.environment
+    }
+
+    fn stop_request(&self) -> Box<dyn Fn() -> bool> {
+        let stop = Arc::clone(&self.stop);
+        Box::new(move || stop.load(Ordering::Relaxed))
+    }
+
+    /// The scheduler says what does not fit.
+    fn check_memory(&self, _plan: &Plan) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure> {
+        Ok(None)
+    }
+
+    fn calibration(
+        &mut self,
+        _asked: bool,
+        _pauses: Option<&Pauses>,
+    ) -> Result<Option<Calibration>, Failure> {
+        Ok(None)
+    }
+
+    fn choose_pacing(&self, plan: &Plan, _pauses: Option<&Pauses>) -> RunPacing {
+        let chosen = pacing::choose(plan, 0, None);
+        if chosen.fixed {
+            return chosen;
+        }
+        let reason = "generators share their nodes with other pods".to_owned();
+        RunPacing { pacing: Pacing::Economical, fixed: false, reason }
+    }
+
+    fn keep_logs_in(&mut self, folder: &RunFolder) {
+        self.environment.keep_logs_in(&folder.logs());
+    }
+
+    fn report_progress_to(&mut self, progress: ProgressSink) {
+        self.environment.report_progress_to(progress);
+    }
 }
 
 /// Prints every object of the first deployment of each mode. Modes that no cluster runs are named.
-fn print_objects(args: &RunArgs, plan: &Plan) -> Result<ExitCode, Failure> {
+pub(super) fn print_objects(args: &RunArgs, plan: &Plan) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     let (mut modes, mut refused): (Vec<Mode>, Vec<Failure>) = Default::default();
     let settings = args.cluster.settings(&run_identifier(&plan.name), ANY_IMAGE);

@@ -1,10 +1,13 @@
 //! A run in a lab of its own on this machine: the only file of a run that knows the lab.
 
+use super::run_environment::RunEnvironment;
+use super::{allowed_cpus, calibrate, check_memory, pacing};
 use crate::cli::OverrideArgs;
 use crate::failure::Failure;
+use experiment::Plan;
 use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
-use experiment::schema::Floor;
+use experiment::schema::{Calibration, Floor, Pauses, RunPacing};
 use lab::environment::{LocalLab, Programs};
 use lab::observe::noise_floor;
 use lab::{Entered, Lab};
@@ -53,29 +56,47 @@ pub(super) struct OnLab {
 }
 
 impl OnLab {
-    pub(super) fn environment(&mut self) -> &mut dyn Environment {
-        &mut self.environment
-    }
-
-    /// Whether the user has stopped the run, now and later.
-    pub(super) fn stop_request(&self) -> impl Fn() -> bool + use<> {
-        let lab = self.lab.clone();
-        move || lab.stop_requested()
-    }
-
     /// A directory that goes with the lab.
     pub(super) fn scratch(&self, name: &str) -> PathBuf {
         self.lab.private_dir().join(name)
     }
+}
 
-    /// Keeps logs with the run. For before the first deployment.
-    pub(super) fn keep_logs_in(&mut self, folder: &RunFolder) {
+impl RunEnvironment for OnLab {
+    fn environment(&mut self) -> &mut dyn Environment {
+        &mut self.environment
+    }
+
+    fn stop_request(&self) -> Box<dyn Fn() -> bool> {
+        let lab = self.lab.clone();
+        Box::new(move || lab.stop_requested())
+    }
+
+    fn check_memory(&self, plan: &Plan) -> Result<(), Failure> {
+        check_memory(plan)
+    }
+
+    fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure> {
+        measure_noise_floor().map(Some)
+    }
+
+    fn calibration(&mut self, asked: bool, pauses: Option<&Pauses>) -> Result<Option<Calibration>, Failure> {
+        if asked {
+            return calibrate::measure(self, &calibrate::Extent::default(), pauses).map(Some);
+        }
+        Ok(calibrate::kept::read(&calibrate::machine(&self.environment.host())))
+    }
+
+    fn choose_pacing(&self, plan: &Plan, pauses: Option<&Pauses>) -> RunPacing {
+        pacing::choose(plan, allowed_cpus(), pauses)
+    }
+
+    fn keep_logs_in(&mut self, folder: &RunFolder) {
         self.environment.keep_control_plane_logs_in(folder.control_plane_logs());
         self.environment.keep_logs_in(folder.logs());
     }
 
-    /// Reports progress while a deployment comes up. For before the first one.
-    pub(super) fn report_progress_to(&mut self, progress: ProgressSink) {
+    fn report_progress_to(&mut self, progress: ProgressSink) {
         self.environment.report_progress_to(progress);
     }
 }

@@ -132,6 +132,7 @@ pub(super) fn record(
         mut footprints,
         log_tails,
         hints,
+        notes,
         push,
         further_domain,
         versions,
@@ -164,6 +165,7 @@ pub(super) fn record(
         counted.check(&mut verdict);
         counted.note_intervals(&gateways, &mut verdict);
     }
+    verdict.notes.extend(notes);
     let drivers = driver_records(planned, drivers, &observed, &verdict);
     let WindowUsage { components, machine, services: in_window, .. } = usage.unwrap_or_default();
     let record = TrialRecord {

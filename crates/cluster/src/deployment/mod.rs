@@ -1,0 +1,363 @@
+//! Running workloads on a cluster: `experiment`'s `Deployment`. `rollout.rs` brings one up, `worker.rs` follows generators,
+//! `usage.rs` reads usage from workers and kubelets (`kubelet.rs`), `proof.rs` what services and proxies counted, `pods.rs` says
+//! what is wrong with a pod.
+
+mod kubelet;
+mod pods;
+mod proof;
+mod rollout;
+mod usage;
+mod worker;
+
+pub(crate) use self::rollout::bring_up;
+
+use self::pods::PodState;
+use self::proof::{ProxyCounters, Readings};
+use self::rollout::PROBE;
+use self::usage::Watched;
+use self::worker::{Followed, Worker, send_line, send_signal};
+use crate::Result;
+use crate::environment::Cluster;
+use crate::plug::MeshPlug;
+use crate::worker::protocol::Signal;
+use experiment::environment::deploy::{
+    ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
+};
+use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as _, Snapshot, in_one_line};
+use experiment::schema::FleetAsk;
+use experiment::topology::WorkloadId;
+use jiff::{SignedDuration, Timestamp};
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::kubernetes::port_forward::PortForward;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+/// How long the API may be away while load runs: workers go on without it.
+const API_TIMEOUT: Duration = Duration::from_secs(15);
+/// Time until pods of a deployment are gone.
+const GONE_TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(300);
+
+/// Running workloads. Dropping it removes what was written for them.
+#[derive(Debug)]
+pub(crate) struct ClusterDeployment<'a> {
+    cluster: &'a Cluster,
+    spec: DeploymentSpec,
+    plug: Box<dyn MeshPlug>,
+    /// Of each workload.
+    pods: Vec<Vec<RunningPod>>,
+    workers: Vec<Vec<Worker>>,
+    watched: Vec<Watched>,
+    /// Of every trial.
+    lasting_notes: Vec<String>,
+    trial: Trial,
+    /// Number of the generators of the trial.
+    number: u64,
+    /// The worker of each generator of the trial.
+    generators: BTreeMap<String, (WorkloadId, usize)>,
+    sender: Sender<DriverEvent>,
+    events: Receiver<DriverEvent>,
+    is_over: Arc<AtomicBool>,
+    api_away_since: Option<Instant>,
+    log_dir: PathBuf,
+    written: Written,
+}
+
+/// A pod of a workload.
+#[derive(Debug)]
+struct RunningPod {
+    /// Its name in the topology.
+    name: String,
+    state: PodState,
+    /// Where its service returns counters.
+    service: Option<PortForward>,
+    /// The admin interface of its proxy.
+    proxy: Option<PortForward>,
+    /// Questions so far.
+    asked: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Trial {
+    services_before: Readings,
+    proxies_before: ProxyCounters,
+    /// When the window opened, and the time of each component's sample then.
+    opened: Option<(Duration, BTreeMap<String, Duration>)>,
+    notes: Vec<String>,
+}
+
+/// Objects of a deployment, without its namespaces. Dropping it removes them.
+#[derive(Debug)]
+struct Written {
+    api: Arc<ApiClient>,
+    selector: String,
+    namespaces: Vec<String>,
+    objects: Vec<ObjectRef>,
+}
+
+impl Written {
+    /// Pods of the run in the namespaces of this deployment.
+    fn pods(&self) -> Result<Vec<Value>> {
+        let mut pods = Vec::new();
+        for namespace in &self.namespaces {
+            pods.extend(self.api.list("v1", "Pod", Some(namespace), &self.selector)?);
+        }
+        Ok(pods)
+    }
+
+    /// Removes the objects and waits until their pods are gone: the next deployment has the same names.
+    fn remove(&mut self) -> Result<()> {
+        let mut objects = std::mem::take(&mut self.objects);
+        if objects.is_empty() {
+            return Ok(());
+        }
+        objects.reverse();
+        self.api.delete(&objects, &|_| ())?;
+        let began = Instant::now();
+        loop {
+            let left = self.pods()?;
+            let Some(first) = left.first() else { return Ok(()) };
+            if began.elapsed() > GONE_TIMEOUT {
+                let name = first["metadata"]["name"].as_str().unwrap_or_default();
+                let reason = format!("{} pods are still there, such as {name}", left.len());
+                return Err(EnvironmentError::new("remove a deployment", reason));
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        // `cluster clean` finds what cannot be removed.
+        let _ = self.remove();
+    }
+}
+
+impl Drop for ClusterDeployment<'_> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.workers.iter().flatten().for_each(Worker::finish);
+    }
+}
+
+impl<'a> ClusterDeployment<'a> {
+    fn new(
+        cluster: &'a Cluster,
+        spec: &DeploymentSpec,
+        plug: Box<dyn MeshPlug>,
+        written: Written,
+        pods: Vec<Vec<RunningPod>>,
+        workers: Vec<Vec<Worker>>,
+        label: &str,
+    ) -> Self {
+        let (sender, events) = channel();
+        let mut deployment = Self {
+            cluster,
+            spec: spec.clone(),
+            plug,
+            pods,
+            workers,
+            watched: Vec::new(),
+            lasting_notes: Vec::new(),
+            trial: Trial::default(),
+            number: PROBE,
+            generators: BTreeMap::new(),
+            sender,
+            events,
+            is_over: Arc::default(),
+            api_away_since: None,
+            log_dir: cluster.log_dir(label),
+            written,
+        };
+        deployment.note_clocks();
+        deployment.watch();
+        deployment
+    }
+
+    fn workers_of(&self, workload: WorkloadId) -> &[Worker] {
+        &self.workers[workload]
+    }
+
+    fn worker_of(&self, generator: &str) -> Option<&Worker> {
+        let (workload, pod) = *self.generators.get(generator)?;
+        self.workers[workload].get(pod)
+    }
+
+    /// How far the workers' clocks are from this machine's, which each start allows for.
+    fn note_clocks(&mut self) {
+        let workers = self.workers.iter().flatten();
+        let farthest = workers.max_by_key(|worker| worker.clock.offset_ns.abs());
+        if let Some(worker) = farthest {
+            let ms = |ns: i128| ns as f64 / 1e6;
+            self.lasting_notes.push(format!(
+                "clocks: that of {} is farthest from this machine's, {:.2} ms ± {:.2} ms, which its start allows for",
+                worker.pod,
+                ms(worker.clock.offset_ns),
+                ms(worker.clock.bound_ns)
+            ));
+        }
+    }
+
+    fn start_generator(&mut self, start: &DriverStart) -> Result<()> {
+        let operation = || format!("start {}", start.generator);
+        let driver = self.spec.topology.driver(&start.driver).cloned();
+        let driver =
+            driver.ok_or_else(|| EnvironmentError::new(operation(), "the topology has no such driver"))?;
+        let url = self.url_of(driver.target, &driver.endpoint);
+        let worker = self.workers[driver.at].get(start.pod).ok_or_else(|| {
+            EnvironmentError::new(operation(), format!("there is no pod {} for it", start.pod + 1))
+        })?;
+        worker.start(self.number, start, &url)?;
+        let followed = Followed {
+            generator: start.generator.clone(),
+            number: self.number,
+            admin: worker.admin.clone(),
+            events: self.sender.clone(),
+            is_over: Arc::clone(&self.is_over),
+        };
+        followed.follow();
+        self.generators.insert(start.generator.clone(), (driver.at, start.pod));
+        Ok(())
+    }
+
+    fn failure(&mut self) -> Option<ComponentFailure> {
+        let pods = match self.written.pods() {
+            Ok(pods) => pods,
+            Err(error) => {
+                let since = *self.api_away_since.get_or_insert_with(Instant::now);
+                let how =
+                    format!("has not answered for {} s: {}", since.elapsed().as_secs(), in_one_line(&error));
+                let component = "Kubernetes API".to_owned();
+                return (since.elapsed() > API_TIMEOUT).then_some(ComponentFailure { component, how });
+            }
+        };
+        self.api_away_since = None;
+        let by_name: BTreeMap<(&str, &str), &Value> = pods
+            .iter()
+            .filter_map(|pod| {
+                let metadata = &pod["metadata"];
+                Some(((metadata["namespace"].as_str()?, metadata["name"].as_str()?), pod))
+            })
+            .collect();
+        self.pods.iter().flatten().find_map(|pod| {
+            let how = match by_name.get(&(pod.state.namespace.as_str(), pod.state.name.as_str())) {
+                None => "is gone: its pod was deleted".to_owned(),
+                Some(now) => PodState::read(now).failure_since(&pod.state, now)?,
+            };
+            Some(ComponentFailure { component: pod.name.clone(), how })
+        })
+    }
+
+    /// Keeps the last lines of a pod that has failed, for the report and with the logs of the run.
+    fn keep_log(&self, component: &str, evidence: &mut TrialEvidence) {
+        let Some((workload, pod)) =
+            self.spec.topology.workloads.iter().zip(&self.pods).find_map(|(workload, pods)| {
+                Some((workload, pods.iter().find(|pod| pod.name == component)?))
+            })
+        else {
+            return;
+        };
+        let api = &self.cluster.connected.api;
+        let read = |of_previous| {
+            api.log_tail(&pod.state.namespace, &pod.state.name, &workload.name, 20, of_previous)
+                .unwrap_or_default()
+        };
+        let mut lines = read(true);
+        if lines.is_empty() {
+            lines = read(false);
+        }
+        if !lines.is_empty() {
+            let file = format!("{}.log", component.replace('/', "."));
+            // The report has them too.
+            let _ = std::fs::create_dir_all(&self.log_dir)
+                .and_then(|()| std::fs::write(self.log_dir.join(file), lines.join("\n")));
+            evidence.log_tails.insert(component.to_owned(), lines);
+        }
+    }
+}
+
+impl Deployment for ClusterDeployment<'_> {
+    fn begin_trial(&mut self, label: &str) -> Result<()> {
+        self.log_dir = self.cluster.log_dir(label);
+        self.is_over.store(true, Ordering::Relaxed);
+        self.is_over = Arc::default();
+        (self.sender, self.events) = channel();
+        self.generators.clear();
+        self.number += 1;
+        self.trial = Trial { notes: self.lasting_notes.clone(), ..Trial::default() };
+        if let Some(ComponentFailure { component, how }) = self.failure() {
+            return Err(EnvironmentError::new("begin a trial", format!("{component} {how}")));
+        }
+        self.read_before()
+    }
+
+    fn start(&mut self, generators: &[DriverStart]) -> Result<()> {
+        generators.iter().try_for_each(|start| self.start_generator(start))
+    }
+
+    fn release(&mut self, generator: &str, window_opens_at: SystemTime) -> Result<()> {
+        let operation = || format!("start the load of {generator}");
+        let Some(worker) = self.worker_of(generator) else {
+            return Err(EnvironmentError::new(operation(), "it is not held"));
+        };
+        let instant = Timestamp::try_from(window_opens_at).context(operation())?;
+        let offset = i64::try_from(worker.clock.offset_ns).unwrap_or(0);
+        let by_its_clock = instant.checked_add(SignedDuration::from_nanos(offset)).context(operation())?;
+        send_line(&worker.admin, by_its_clock.to_string());
+        Ok(())
+    }
+
+    /// Fleets are refused when they start.
+    fn act(&mut self, _fleet: &str, _ask: &FleetAsk) {}
+
+    fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent> {
+        self.events.recv_timeout(timeout).ok()
+    }
+
+    fn interrupt(&mut self, generator: &str) {
+        if let Some(worker) = self.worker_of(generator) {
+            send_signal(&worker.admin, Signal::Interrupt);
+        }
+    }
+
+    fn kill(&mut self, generator: &str) {
+        if let Some(worker) = self.worker_of(generator) {
+            send_signal(&worker.admin, Signal::Kill);
+        }
+    }
+
+    fn snapshot(&mut self) -> Result<Snapshot> {
+        Ok(self.read_usage())
+    }
+
+    fn health(&mut self, _probe: HealthProbe) -> Option<ComponentFailure> {
+        self.failure()
+    }
+
+    fn end_trial(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
+        for generator in self.generators.keys().cloned().collect::<Vec<_>>() {
+            self.kill(&generator);
+        }
+        let failure = self.failure();
+        let mut evidence = self.evidence(sent);
+        if let Some(ComponentFailure { component, how }) = failure {
+            evidence.path.proven = false;
+            evidence.path.reasons.push(format!("{component} {how}"));
+            self.keep_log(&component, &mut evidence);
+        }
+        evidence
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.workers.iter().flatten().for_each(Worker::finish);
+        self.written.remove()
+    }
+}

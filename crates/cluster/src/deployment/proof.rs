@@ -1,0 +1,237 @@
+//! Counters of services and proxies before and after a trial, and what they prove.
+
+use super::ClusterDeployment;
+use crate::Result;
+use crate::plug::PlugContext;
+use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
+use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
+use experiment::topology::{Call, WorkloadId};
+use mesh::concurrent::side_by_side;
+use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
+use mesh::proof::{CallCounters, CountedService, Evidence};
+use mesh::proxy::CounterSource as _;
+use mesh::service::ServiceReading;
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long proxies may take, after the drivers' end, to count what had been sent to them.
+const SETTLED_TIMEOUT: Duration = Duration::from_secs(3);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
+
+/// By pod of the topology.
+pub(super) type Readings = BTreeMap<String, Result<ServiceReading, String>>;
+pub(super) type ProxyCounters = BTreeMap<String, Result<BTreeMap<String, u64>, String>>;
+
+/// A call with the proxies on its path.
+struct Station {
+    call: Call,
+    names: [String; 2],
+    proxies: Vec<(WorkloadId, String, Evidence)>,
+}
+
+impl ClusterDeployment<'_> {
+    pub(super) fn read_before(&mut self) -> Result<()> {
+        self.trial.services_before = self.read_services();
+        self.trial.proxies_before = self.read_proxies();
+        let services = self.trial.services_before.iter().map(|(name, read)| (name, read.as_ref().err()));
+        let proxies = self.trial.proxies_before.iter().map(|(name, read)| (name, read.as_ref().err()));
+        match services.chain(proxies).find_map(|(name, error)| Some((name, error?))) {
+            Some((name, reason)) => Err(EnvironmentError::new(
+                format!("read the counters of {name} before the trial"),
+                reason.clone(),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn read_services(&self) -> Readings {
+        let topology = &self.spec.topology;
+        let pods = topology.workloads.iter().zip(&self.pods);
+        let pods = pods.flat_map(|(workload, pods)| pods.iter().map(move |pod| (workload, pod)));
+        let services = pods.filter(|(_, pod)| pod.service.is_some());
+        let read = side_by_side(services, |(workload, pod)| {
+            let forward = pod.service.as_ref().expect("services alone are read");
+            // A node counts no questions.
+            let asked = workload.script().is_none().then_some(&pod.asked);
+            let reading = ServiceReading::read(&forward.admin(&pod.name), asked);
+            (pod.name.clone(), reading.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error))))
+        });
+        read.into_iter().collect()
+    }
+
+    fn read_proxies(&self) -> ProxyCounters {
+        let proxies = self.pods.iter().flatten().filter(|pod| pod.proxy.is_some());
+        let read = side_by_side(proxies, |pod| {
+            let forward = pod.proxy.as_ref().expect("pods with proxies alone are read");
+            let name = format!("{}-proxy", pod.name);
+            let counters = forward.admin(&name).counters();
+            (name, counters.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error))))
+        });
+        read.into_iter().collect()
+    }
+
+    fn stations(&self) -> Vec<Station> {
+        let context = PlugContext { spec: &self.spec, settings: &self.cluster.settings };
+        let name = |id: WorkloadId| self.spec.topology.workloads[id].qualified_name();
+        let station = |call: &Call| Station {
+            call: *call,
+            names: [name(call.from), name(call.to)],
+            proxies: self
+                .plug
+                .evidence(&context, *call)
+                .into_iter()
+                .map(|(id, evidence)| (id, format!("{}-proxy", name(id)), evidence))
+                .collect(),
+        };
+        self.spec.topology.calls.iter().map(station).collect()
+    }
+
+    pub(super) fn evidence(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
+        let stations = self.stations();
+        let deadline = Instant::now() + SETTLED_TIMEOUT;
+        loop {
+            let services = self.read_services();
+            let replicas = self.replicas();
+            let counted: Vec<_> =
+                stations.iter().map(|station| self.counted(station.call, sent, &services)).collect();
+            let edges: Vec<Edge<'_>> = stations
+                .iter()
+                .zip(&counted)
+                .map(|(station, counted)| edge(self, station, counted, &replicas))
+                .collect();
+            if Instant::now() < deadline && !have_settled(&edges) {
+                thread::sleep(POLL_INTERVAL);
+                continue;
+            }
+            let mut path = prove_edges(&edges);
+            path.proven = path.reasons.is_empty();
+            return TrialEvidence {
+                path,
+                services: self.service_counts(&services),
+                notes: std::mem::take(&mut self.trial.notes),
+                ..TrialEvidence::default()
+            };
+        }
+    }
+
+    fn replicas(&self) -> BTreeMap<String, Replica> {
+        let replica = |(name, after): (String, Result<BTreeMap<String, u64>, String>)| {
+            let before = self.trial.proxies_before.get(&name).and_then(|before| before.as_ref().ok());
+            let replica = Replica { name: name.clone(), before: before.cloned().unwrap_or_default(), after };
+            (name, replica)
+        };
+        self.read_proxies().into_iter().map(replica).collect()
+    }
+
+    /// What was sent over a call, and what the pods of its callee counted.
+    fn counted(&self, call: Call, sent: &[DriverLoad], after: &Readings) -> (Sent, Vec<CountedService>) {
+        let topology = &self.spec.topology;
+        let of_drivers: Vec<&SentLoad> = topology
+            .drivers
+            .iter()
+            .filter(|driver| (driver.at, driver.target) == (call.from, call.to))
+            .filter_map(|driver| Some(&sent.iter().find(|load| load.driver == driver.name)?.sent))
+            .collect();
+        let sent = if topology.workloads[call.from].serves() {
+            Sent::Calls { counted: self.calls(call, after), expected: self.expected(call, sent) }
+        } else {
+            Sent::Load(sum(&of_drivers))
+        };
+        (sent, self.counted_services(call.to, after))
+    }
+
+    /// Requests over a call that the drivers' load should have caused.
+    fn expected(&self, call: Call, sent: &[DriverLoad]) -> f64 {
+        let expected = sent.iter().filter_map(|load| {
+            // Endless scripts are refused before anything starts.
+            let expected = self.spec.topology.expected(&load.driver).ok()?;
+            Some(load.sent.requests as f64 * expected.edges.get(&call).copied().unwrap_or(0.0))
+        });
+        expected.sum()
+    }
+
+    fn counted_services(&self, workload: WorkloadId, after: &Readings) -> Vec<CountedService> {
+        let counted = self.pods[workload].iter().filter_map(|pod| {
+            let before = self.trial.services_before.get(&pod.name).and_then(|before| before.as_ref().ok());
+            let after = after.get(&pod.name)?;
+            Some(CountedService {
+                before: before.map(|before| before.counters.clone()).unwrap_or_default(),
+                after: after.as_ref().map(|after| after.counters.clone()).map_err(Clone::clone),
+            })
+        });
+        counted.collect()
+    }
+
+    /// Calls that the pods of a service counted themselves.
+    fn calls(&self, call: Call, after: &Readings) -> Result<CallCounters, String> {
+        let callee =
+            &crate::objects::in_cluster(&self.spec.topology, &self.cluster.settings).workloads[call.to];
+        let callee = callee.qualified_name();
+        let mut sum = CallCounters::default();
+        for pod in &self.pods[call.from] {
+            let name = &pod.name;
+            let read = |readings: &Readings| match readings.get(name) {
+                Some(Ok(reading)) => {
+                    Ok(reading.calls.get(&callee).map(|calls| calls.counters).unwrap_or_default())
+                }
+                Some(Err(reason)) => Err(format!("{name}: {reason}")),
+                None => Err(format!("{name}: it is gone")),
+            };
+            let (before, after) = (read(&self.trial.services_before)?, read(after)?);
+            let own = after.since(&before);
+            let own =
+                own.ok_or_else(|| format!("{name}: it started anew during the trial: its counters fell"))?;
+            sum = sum.and(&own);
+        }
+        Ok(sum)
+    }
+
+    fn service_counts(&self, after: &Readings) -> Vec<ServiceCount> {
+        let workloads = self.spec.topology.workloads.iter().enumerate();
+        let counts = workloads.filter(|(_, workload)| workload.serves()).map(|(id, workload)| {
+            let counted = self.counted_services(id, after);
+            let is_known = counted.iter().all(|service| service.after.is_ok());
+            ServiceCount {
+                name: workload.name.clone(),
+                namespace: workload.namespace.clone(),
+                replicas: workload.replicas,
+                requests: is_known
+                    .then(|| counted.iter().map(|service| service.proof().requests_received).sum()),
+                components: workload.pod_names().collect(),
+            }
+        });
+        counts.collect()
+    }
+}
+
+fn sum(loads: &[&SentLoad]) -> SentLoad {
+    let requests = loads.iter().map(|load| load.requests).sum();
+    let bytes: Option<f64> = loads.iter().map(|load| Some(load.request_bytes? * load.requests as f64)).sum();
+    SentLoad { requests, request_bytes: bytes.filter(|_| requests > 0).map(|bytes| bytes / requests as f64) }
+}
+
+fn edge<'a>(
+    deployment: &ClusterDeployment<'_>,
+    station: &'a Station,
+    (sent, services): &'a (Sent, Vec<CountedService>),
+    replicas: &'a BTreeMap<String, Replica>,
+) -> Edge<'a> {
+    let proxies = station.proxies.iter().map(|(id, name, evidence)| EdgeProxy {
+        name,
+        side: None,
+        evidence,
+        spans: None,
+        replicas: deployment.pods[*id]
+            .iter()
+            .filter_map(|pod| replicas.get(&format!("{}-proxy", pod.name)))
+            .collect(),
+    });
+    Edge {
+        from: &station.names[0],
+        to: &station.names[1],
+        sent: sent.clone(),
+        service: services.iter().collect(),
+        proxies: proxies.collect(),
+    }
+}

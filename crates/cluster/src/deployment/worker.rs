@@ -1,0 +1,212 @@
+//! A worker from the run's side: its port, its clock, and the generator in it.
+
+use crate::Result;
+use crate::settings::WORKER_PORT;
+use crate::worker::protocol::{
+    End, FINISH_PATH, INPUT_PATH, Input, PROGRESS_PATH, Progress, RESULT_PATH, SIGNAL_PATH, START_PATH,
+    STATUS_PATH, Signal, Start, StartArgument, Status, unix_ns,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use experiment::environment::deploy::{
+    Argument, DriverEnd, DriverEvent, DriverEventKind, DriverResult, DriverStart, DriverVerb,
+};
+use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
+use experiment::schema::LoadResult;
+use mesh::admin::Admin;
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::port_forward::PortForward;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+/// Readings of a worker's clock; the quickest is the best.
+const CLOCK_READINGS: usize = 5;
+/// A worker that does not answer for this long is lost.
+const LOST_AFTER: Duration = Duration::from_secs(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+const LAST_LINES: usize = 20;
+
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub pod: String,
+    pub admin: Admin,
+    forward: PortForward,
+    pub clock: Clock,
+}
+
+/// A worker's clock against this machine's.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Clock {
+    /// Positive: the worker's is ahead.
+    pub offset_ns: i128,
+    /// Half of the time that the reading took: the offset is no farther off.
+    pub bound_ns: i128,
+}
+
+impl Worker {
+    pub fn connect(api: &ApiClient, namespace: &str, pod: &str) -> Result<Self> {
+        let forward = api.forward(namespace, pod, WORKER_PORT)?;
+        let admin = forward.admin(pod);
+        Ok(Self { pod: pod.to_owned(), admin, forward, clock: Clock::default() })
+    }
+
+    /// Its status; the error says why the API does not lead there, if that is why.
+    pub fn status(&self) -> Result<Status> {
+        let operation = || format!("ask worker {}", self.pod);
+        self.admin.ask_json(STATUS_PATH).map_err(|error| match self.forward.last_error() {
+            Some(reason) => EnvironmentError::new(operation(), reason),
+            None => EnvironmentError::new(operation(), error),
+        })
+    }
+
+    pub fn read_clock(&mut self) -> Result<()> {
+        let mut best: Option<Clock> = None;
+        for _ in 0..CLOCK_READINGS {
+            let before = i128::from(unix_ns(SystemTime::now()));
+            let status = self.status()?;
+            let after = i128::from(unix_ns(SystemTime::now()));
+            let bound_ns = (after - before) / 2;
+            let offset_ns = i128::from(status.now_ns) - (before + bound_ns);
+            if best.is_none_or(|best| bound_ns < best.bound_ns) {
+                best = Some(Clock { offset_ns, bound_ns });
+            }
+        }
+        self.clock = best.unwrap_or_default();
+        Ok(())
+    }
+
+    /// Starts a generator that requests this URL.
+    pub fn start(&self, number: u64, start: &DriverStart, url: &str) -> Result<()> {
+        let DriverVerb::Load { held, query } = &start.verb else {
+            let reason = "fleets do not run on clusters yet";
+            return Err(EnvironmentError::new(format!("start {}", start.generator), reason));
+        };
+        let url = if query.is_empty() { url.to_owned() } else { format!("{url}?{query}") };
+        let mut arguments = vec![StartArgument::Text("load".to_owned()), StartArgument::Text(url)];
+        arguments.extend(start.arguments.iter().map(|argument| match argument {
+            Argument::Text(text) => StartArgument::Text(text.clone()),
+            Argument::File { name, content } => {
+                StartArgument::File { name: name.clone(), content_base64: STANDARD.encode(content) }
+            }
+        }));
+        if *held {
+            arguments.push(StartArgument::Text("--start-at=-".to_owned()));
+        }
+        self.start_with(number, arguments).context(format!("start {}", start.generator))
+    }
+
+    pub fn start_with(&self, number: u64, arguments: Vec<StartArgument>) -> Result<()> {
+        self.admin.post_json::<()>(START_PATH, &Start { number, arguments }).context("start a generator")
+    }
+
+    pub fn progress(&self, from: usize) -> Result<Progress> {
+        self.admin.ask_json(&format!("{PROGRESS_PATH}?{from}")).context("ask a worker for progress")
+    }
+
+    pub fn result(&self) -> Result<LoadResult> {
+        self.admin.ask_long_json(RESULT_PATH).context("copy a result off")
+    }
+
+    pub fn finish(&self) {
+        // One that is gone needs no word.
+        let _ = self.admin.post_json::<()>(FINISH_PATH, &());
+    }
+}
+
+/// A line for a generator, sent from a thread of its own: several are to hear of their start at once.
+pub(super) fn send_line(admin: &Admin, line: String) {
+    let admin = admin.clone();
+    // One that has ended does not hear it: its end is an event.
+    thread::spawn(move || drop(admin.post_json::<()>(INPUT_PATH, &Input { line })));
+}
+
+pub(super) fn send_signal(admin: &Admin, signal: Signal) {
+    let admin = admin.clone();
+    thread::spawn(move || drop(admin.post_json::<()>(SIGNAL_PATH, &signal)));
+}
+
+/// A generator whose progress is read, on a thread that ends with it.
+pub(super) struct Followed {
+    pub generator: String,
+    pub number: u64,
+    pub admin: Admin,
+    pub events: Sender<DriverEvent>,
+    /// The deployment is over.
+    pub is_over: Arc<AtomicBool>,
+}
+
+impl Followed {
+    pub fn follow(self) {
+        thread::spawn(move || {
+            let mut last_lines = VecDeque::with_capacity(LAST_LINES);
+            let end = self.read_until_end(&mut last_lines);
+            let (exit_code, result) = match end {
+                Ok(end) => (end.exit_code, self.read_result(&end)),
+                Err(reason) => (None, Err(reason)),
+            };
+            let end = DriverEnd { exit_code, result, last_lines: last_lines.into() };
+            self.send(DriverEventKind::Ended(Box::new(end)));
+        });
+    }
+
+    fn read_until_end(&self, last_lines: &mut VecDeque<String>) -> Result<End, String> {
+        let (mut read, mut heard_at) = (0, Instant::now());
+        loop {
+            if self.is_over.load(Ordering::Relaxed) {
+                return Err("the trial is over".to_owned());
+            }
+            let progress: Result<Progress, _> = self.admin.ask_json(&format!("{PROGRESS_PATH}?{read}"));
+            let progress = match progress {
+                Ok(progress) if progress.number == self.number => progress,
+                Ok(_) => return Err("another trial has begun in its worker".to_owned()),
+                Err(error) if heard_at.elapsed() > LOST_AFTER => {
+                    let silent_s = heard_at.elapsed().as_secs();
+                    return Err(format!("its worker was lost {silent_s} s ago: {}", in_one_line(&error)));
+                }
+                Err(_) => {
+                    thread::sleep(RETRY_INTERVAL);
+                    continue;
+                }
+            };
+            heard_at = Instant::now();
+            read += progress.lines.len();
+            for line in progress.lines {
+                let event = serde_json::from_str(&line).map(DriverEventKind::Load);
+                self.send(event.unwrap_or_else(|_| DriverEventKind::Message(line.clone())));
+                if last_lines.len() == LAST_LINES {
+                    last_lines.pop_front();
+                }
+                last_lines.push_back(line);
+            }
+            if let Some(end) = progress.ended {
+                return Ok(end);
+            }
+        }
+    }
+
+    /// Copies the result off, trying again while the API is away for a while.
+    fn read_result(&self, end: &End) -> Result<DriverResult, String> {
+        if end.result_bytes.is_none() {
+            return Err("no result was written".to_owned());
+        }
+        let began = Instant::now();
+        loop {
+            match self.admin.ask_long_json::<LoadResult>(RESULT_PATH) {
+                Ok(result) => return Ok(result.into()),
+                Err(error) if began.elapsed() > LOST_AFTER => {
+                    return Err(format!("copy its result off: {}", in_one_line(&error)));
+                }
+                Err(_) => thread::sleep(RETRY_INTERVAL),
+            }
+        }
+    }
+
+    fn send(&self, kind: DriverEventKind) {
+        // Nobody listens any longer once the trial has ended.
+        let _ = self.events.send(DriverEvent { generator: self.generator.clone(), kind });
+    }
+}

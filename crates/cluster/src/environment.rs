@@ -1,0 +1,201 @@
+//! A cluster as a place where trials run: `experiment`'s `Environment`. Namespaces are made by the first deployment that
+//! needs them and go with the environment; everything else goes with its deployment.
+
+use crate::Result;
+use crate::check::{Standing, check_namespace};
+use crate::clean;
+use crate::connection::Connected;
+use crate::deployment::{ClusterDeployment, bring_up};
+use crate::plug::{self, MeshPlug};
+use crate::settings::ClusterSettings;
+use experiment::environment::deploy::{Deployment, Environment};
+use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, ProgressSink};
+use experiment::schema::{ComponentVersion, Host};
+use experiment::{MeshKind, Mode};
+use mesh::kubernetes::object_ref::ObjectRef;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Whether the user has stopped the run.
+pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// A cluster.
+pub struct Cluster {
+    pub(crate) connected: Connected,
+    pub(crate) settings: ClusterSettings,
+    pub(crate) is_stopped: StopCheck,
+    pub(crate) progress: ProgressSink,
+    logs: PathBuf,
+    /// Those that this run has made.
+    namespaces: BTreeSet<String>,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cluster").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        let namespaces = std::mem::take(&mut self.namespaces);
+        let namespaces: Vec<ObjectRef> =
+            namespaces.iter().map(|name| ObjectRef::new("v1", "Namespace", None, name)).collect();
+        // `cluster clean` finds what cannot be removed.
+        let _ = clean::remove(&self.connected, &namespaces, &*self.is_stopped);
+    }
+}
+
+impl Cluster {
+    pub fn new(connected: Connected, settings: ClusterSettings, is_stopped: StopCheck) -> Self {
+        Self {
+            connected,
+            settings,
+            is_stopped,
+            progress: ProgressSink::default(),
+            logs: PathBuf::new(),
+            namespaces: BTreeSet::new(),
+        }
+    }
+
+    /// Keeps logs of components that fail below this directory.
+    pub fn keep_logs_in(&mut self, directory: &Path) {
+        directory.clone_into(&mut self.logs);
+    }
+
+    pub fn report_progress_to(&mut self, progress: ProgressSink) {
+        self.progress = progress;
+    }
+
+    pub(crate) fn log_dir(&self, label: &str) -> PathBuf {
+        self.logs.join(label)
+    }
+
+    pub(crate) fn check_not_stopped(&self, operation: &str) -> Result<()> {
+        if (self.is_stopped)() {
+            return Err(EnvironmentError::new(operation, "the run was stopped"));
+        }
+        Ok(())
+    }
+
+    /// Fails if a namespace is somebody else's.
+    fn claim_namespaces(&mut self, spec: &DeploymentSpec) -> Result<()> {
+        for namespace in spec.topology.namespaces() {
+            let name = self.settings.namespace(namespace);
+            if self.namespaces.contains(&name) {
+                continue;
+            }
+            let finding = check_namespace(&self.connected, &self.settings, &name);
+            if finding.standing == Standing::Missing {
+                let error = EnvironmentError::new(format!("use namespace {name}"), finding.text);
+                return Err(match finding.hint {
+                    Some(hint) => error.with_hint(hint),
+                    None => error,
+                });
+            }
+            if !self.settings.existing_namespaces {
+                self.namespaces.insert(name);
+            }
+        }
+        Ok(())
+    }
+
+    fn deploy_on(&mut self, spec: &DeploymentSpec, label: &str) -> Result<ClusterDeployment<'_>> {
+        let plug = plug::of(spec.mesh, spec.mode, &self.settings)?;
+        self.claim_namespaces(spec)?;
+        bring_up(self, spec, plug, label)
+    }
+}
+
+impl Environment for Cluster {
+    /// The nodes as far as they can be read: the first stands for all, and each kernel and kubelet that differs is a version.
+    fn host(&self) -> Host {
+        let nodes = self.connected.api.list("v1", "Node", None, "").unwrap_or_default();
+        let mut versions = vec![
+            version("meshmeter", env!("CARGO_PKG_VERSION")),
+            version("kubernetes", self.connected.version.trim_start_matches('v')),
+        ];
+        for node in &nodes {
+            let info = &node["status"]["nodeInfo"];
+            let parts = [
+                ("kubelet", "kubeletVersion"),
+                ("container-runtime", "containerRuntimeVersion"),
+                ("linux", "kernelVersion"),
+            ];
+            for (name, field) in parts {
+                let own = version(name, text(&info[field]).trim_start_matches('v'));
+                if !versions.contains(&own) {
+                    versions.push(own);
+                }
+            }
+        }
+        let first = nodes.first().cloned().unwrap_or_default();
+        let info = &first["status"]["nodeInfo"];
+        let cpus =
+            nodes.iter().filter_map(|node| node["status"]["capacity"]["cpu"].as_str()?.parse::<usize>().ok());
+        let memory =
+            nodes.iter().filter_map(|node| memory_bytes(node["status"]["capacity"]["memory"].as_str()?));
+        Host {
+            cpu_model: match nodes.len() {
+                0 => "nodes that this user may not read".to_owned(),
+                1 => "1 Kubernetes node".to_owned(),
+                several => format!("{several} Kubernetes nodes"),
+            },
+            cpus: cpus.sum(),
+            threads_per_core: 1,
+            memory_bytes: memory.sum(),
+            kernel: text(&info["kernelVersion"]),
+            distribution: text(&info["osImage"]),
+            architecture: text(&info["architecture"]),
+            cgroups: "kubelet".to_owned(),
+            privileges: "cluster".to_owned(),
+            versions,
+            ..Host::default()
+        }
+    }
+
+    fn versions_for(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
+        let Ok(plug) = plug::of(spec.mesh, spec.mode, &self.settings) else { return Vec::new() };
+        plug.shared()
+            .iter()
+            .filter_map(|shared| {
+                let pods = self.connected.api.list("v1", "Pod", shared.namespace, &shared.selector).ok()?;
+                let image = pods.first()?["spec"]["containers"][0]["image"].as_str()?.to_owned();
+                Some(version(shared.name, image.rsplit_once(':').map_or("unknown", |(_, tag)| tag)))
+            })
+            .collect()
+    }
+
+    fn check_mode(&self, mesh: MeshKind, mode: Mode, components: &ComponentsSettings) -> Result<()> {
+        if *components != ComponentsSettings::default() {
+            let reason = "a cluster has the versions that are installed there";
+            return Err(EnvironmentError::new("choose components", reason)
+                .with_hint("leave `components` out, or run in the lab"));
+        }
+        let plug: Box<dyn MeshPlug> = plug::of(mesh, mode, &self.settings)?;
+        if let Some(reason) = plug.refusal() {
+            return Err(EnvironmentError::new(format!("run mode {mode}"), reason));
+        }
+        plug.needs().iter().try_for_each(|need| need.check(&self.connected.api))
+    }
+
+    fn deploy(&mut self, spec: &DeploymentSpec, label: &str) -> Result<Box<dyn Deployment + '_>> {
+        Ok(Box::new(self.deploy_on(spec, label)?))
+    }
+}
+
+fn version(name: &str, version: &str) -> ComponentVersion {
+    ComponentVersion { name: name.to_owned(), version: version.to_owned(), ..ComponentVersion::default() }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+/// Memory of a node, which kubelets give in KiB.
+fn memory_bytes(quantity: &str) -> Option<u64> {
+    Some(quantity.strip_suffix("Ki")?.parse::<u64>().ok()? << 10)
+}

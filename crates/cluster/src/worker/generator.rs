@@ -1,0 +1,145 @@
+//! A generator as a child of the worker: its lines, its input, its end.
+
+use super::protocol::{End, Progress, Signal, Start, StartArgument};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use std::fs;
+use std::io::{self, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+use tokio::sync::Notify;
+
+/// Lines that are kept. A generator writes one or two per second, and the run has read those of long ago.
+const MAX_LINES: usize = 100_000;
+
+/// Time between two looks whether a generator that has closed its standard error has ended.
+const END_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A generator that has been started.
+pub(super) struct Generator {
+    number: u64,
+    child: Arc<Mutex<Child>>,
+    input: Option<ChildStdin>,
+    result: PathBuf,
+    written: Arc<Mutex<Written>>,
+    pub changed: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Written {
+    lines: Vec<String>,
+    ended: Option<End>,
+}
+
+impl Drop for Generator {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = lock(&self.child).kill();
+    }
+}
+
+impl Generator {
+    /// Starts this program. Input files and the result are in `directory`.
+    pub fn start(program: &Path, directory: &Path, start: &Start) -> io::Result<Self> {
+        let directory = directory.join(start.number.to_string());
+        fs::create_dir_all(&directory)?;
+        let result = directory.join("result.json");
+        let mut command = Command::new(program);
+        for argument in &start.arguments {
+            match argument {
+                StartArgument::Text(text) => drop(command.arg(text)),
+                StartArgument::File { name, content_base64 } => {
+                    let path = directory.join(Path::new(name).file_name().unwrap_or_default());
+                    let content = STANDARD.decode(content_base64).map_err(io::Error::other)?;
+                    fs::write(&path, content)?;
+                    command.arg(path);
+                }
+            }
+        }
+        command.arg("--progress=json").arg(format!("--json={}", result.display()));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let (input, errors) = (child.stdin.take(), child.stderr.take());
+        let generator = Self {
+            number: start.number,
+            child: Arc::new(Mutex::new(child)),
+            input,
+            result,
+            written: Arc::default(),
+            changed: Arc::default(),
+        };
+        if let Some(errors) = errors {
+            generator.follow(BufReader::new(errors));
+        }
+        Ok(generator)
+    }
+
+    /// Reads its lines on a thread that ends with it.
+    fn follow(&self, errors: impl io::BufRead + Send + 'static) {
+        let (child, written) = (Arc::clone(&self.child), Arc::clone(&self.written));
+        let (changed, result) = (Arc::clone(&self.changed), self.result.clone());
+        thread::spawn(move || {
+            for line in errors.lines().map_while(Result::ok) {
+                let mut written = lock(&written);
+                if written.lines.len() < MAX_LINES {
+                    written.lines.push(line);
+                }
+                drop(written);
+                changed.notify_waiters();
+            }
+            // It has closed its standard error, and ends. Whoever kills it must not wait for that.
+            let exit_code = loop {
+                match lock(&child).try_wait() {
+                    Ok(Some(status)) => break status.code(),
+                    Ok(None) => {}
+                    Err(_) => break None,
+                }
+                thread::sleep(END_INTERVAL);
+            };
+            let result_bytes = fs::metadata(&result).ok().map(|file| file.len());
+            lock(&written).ended = Some(End { exit_code, result_bytes });
+            changed.notify_waiters();
+        });
+    }
+
+    /// Lines from this one on; its end once there are no more.
+    pub fn progress(&self, from: usize) -> Progress {
+        let written = lock(&self.written);
+        let lines = written.lines.get(from..).unwrap_or_default().to_vec();
+        Progress { number: self.number, lines, ended: written.ended.clone() }
+    }
+
+    /// Writes a line to its standard input, which ends with it: nobody has more than one to say.
+    pub fn input(&mut self, line: &str) -> io::Result<()> {
+        match self.input.take() {
+            Some(mut input) => writeln!(input, "{line}"),
+            None => Err(io::Error::other("its standard input is closed")),
+        }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let mut child = lock(&self.child);
+        // One that has ended was reaped: its number may be another's.
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        match signal {
+            Signal::Kill => drop(child.kill()),
+            Signal::Interrupt => {
+                if let Some(pid) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+                    let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+                }
+            }
+        }
+    }
+
+    pub fn result(&self) -> io::Result<Vec<u8>> {
+        fs::read(&self.result)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,99 @@
+//! What a run and its workers say to each other, as JSON over HTTP on a port of the pod's loopback.
+
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub const START_PATH: &str = "/start";
+pub const PROGRESS_PATH: &str = "/progress";
+pub const INPUT_PATH: &str = "/input";
+pub const SIGNAL_PATH: &str = "/signal";
+pub const RESULT_PATH: &str = "/result";
+pub const STATUS_PATH: &str = "/status";
+pub const FINISH_PATH: &str = "/finish";
+
+/// Longest time that [`PROGRESS_PATH`] waits for something new.
+pub const PROGRESS_WAIT: Duration = Duration::from_secs(1);
+
+/// Starts a generator. One that is under way is killed.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Start {
+    /// Tells what comes of this generator from what comes of an earlier one.
+    pub number: u64,
+    /// Arguments of Meshmeter, in order.
+    pub arguments: Vec<StartArgument>,
+}
+
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartArgument {
+    Text(String),
+    /// The path of a file with this content.
+    File {
+        name: String,
+        content_base64: String,
+    },
+}
+
+/// A line for the generator's standard input.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Input {
+    pub line: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Signal {
+    Interrupt,
+    Kill,
+}
+
+/// What a generator has written to standard error since line `from`.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Progress {
+    /// The generator's number.
+    pub number: u64,
+    pub lines: Vec<String>,
+    /// How it ended, once all its lines are read; absent while it runs.
+    pub ended: Option<End>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct End {
+    /// Absent where a signal ended it.
+    pub exit_code: Option<i32>,
+    /// Size of its result, bytes; absent where it wrote none.
+    pub result_bytes: Option<u64>,
+}
+
+/// Clock and usage of a worker's container.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Status {
+    /// Nanoseconds since 1970 by the worker's clock.
+    pub now_ns: u64,
+    /// Absent where the container does not see its control group.
+    pub usage: Option<Usage>,
+}
+
+/// Counters of the worker's container since it started.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Usage {
+    pub source: String,
+    pub cpu_ns: u64,
+    pub user_ns: u64,
+    pub system_ns: u64,
+    /// Working set, as a kubelet counts it.
+    pub memory_bytes: Option<u64>,
+    pub anonymous_bytes: Option<u64>,
+    pub periods: Option<u64>,
+    pub throttled_periods: Option<u64>,
+    pub throttled_ns: Option<u64>,
+    /// Of the pod.
+    pub received_bytes: Option<u64>,
+    pub sent_bytes: Option<u64>,
+}
+
+/// Nanoseconds since 1970.
+pub fn unix_ns(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,26 @@
+//! Options of `meshmeter cluster-worker`.
+
+use clap::Args;
+use experiment::units::parse_duration;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// See the command's help.
+#[derive(Debug, Args)]
+pub struct ClusterWorkerArgs {
+    /// Port of the loopback to listen on
+    #[arg(long, value_name = "PORT")]
+    pub port: u16,
+
+    /// Directory for input files and results
+    #[arg(long, value_name = "DIR")]
+    pub directory: PathBuf,
+
+    /// End where nobody has asked anything for this long
+    #[arg(long, value_name = "D", default_value = "5m", value_parser = parse_duration)]
+    pub abandoned_after: Duration,
+
+    /// POST to this URL at the end, which ends the proxy beside
+    #[arg(long, value_name = "URL")]
+    pub end_proxy: Option<String>,
+}

@@ -1,0 +1,26 @@
+//! `meshmeter cluster-worker`: starts generators in a pod, for a run that asks it by a port forward.
+
+use crate::cli::ClusterWorkerArgs;
+use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use cluster::worker::{WorkerEnd, WorkerOptions, end_proxy, run as run_worker};
+use std::process::ExitCode;
+
+/// Runs the command.
+pub fn run(args: &ClusterWorkerArgs) -> Result<ExitCode, Failure> {
+    let options = WorkerOptions {
+        program: "/proc/self/exe".into(),
+        directory: args.directory.clone(),
+        abandoned_after: args.abandoned_after,
+    };
+    let end = run_worker(args.port, options);
+    if let Some(Err(error)) = args.end_proxy.as_deref().map(end_proxy) {
+        anstream::eprintln!("the proxy beside was not told to end: {error}");
+    }
+    match end? {
+        WorkerEnd::Finished => Ok(ExitCode::SUCCESS),
+        WorkerEnd::Abandoned => {
+            anstream::eprintln!("nobody has asked this worker anything for long: it ends");
+            Ok(ExitCode::from(ENVIRONMENT_FAILED))
+        }
+    }
+}
