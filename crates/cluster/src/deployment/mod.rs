@@ -197,8 +197,13 @@ impl<'a> ClusterDeployment<'a> {
         let farthest = workers.max_by_key(|worker| worker.clock.offset_ns.abs());
         if let Some(worker) = farthest {
             let ms = |ns: i128| ns as f64 / 1e6;
+            let allowed = if worker.clock.correction_ns() == 0 {
+                "within the error of the reading, so that no start allows for it"
+            } else {
+                "which its start allows for"
+            };
             self.lasting_notes.push(format!(
-                "clocks: that of {} is farthest from this machine's, {:.2} ms ± {:.2} ms, which its start allows for",
+                "clocks: that of {} is farthest from this machine's, {:.2} ms ± {:.2} ms, {allowed}",
                 worker.pod,
                 ms(worker.clock.offset_ns),
                 ms(worker.clock.bound_ns)
@@ -309,8 +314,8 @@ impl Deployment for ClusterDeployment<'_> {
             return Err(EnvironmentError::new(operation(), "it is not held"));
         };
         let instant = Timestamp::try_from(window_opens_at).context(operation())?;
-        let offset = i64::try_from(worker.clock.offset_ns).unwrap_or(0);
-        let by_its_clock = instant.checked_add(SignedDuration::from_nanos(offset)).context(operation())?;
+        let correction = SignedDuration::from_nanos(worker.clock.correction_ns());
+        let by_its_clock = instant.checked_add(correction).context(operation())?;
         send_line(&worker.admin, by_its_clock.to_string());
         Ok(())
     }

@@ -47,6 +47,17 @@ pub(super) struct Clock {
     pub bound_ns: i128,
 }
 
+impl Clock {
+    /// What a start allows for: nothing where the offset is within the error of its reading, which would be a correction by
+    /// noise and set workers of one machine apart.
+    pub fn correction_ns(self) -> i64 {
+        if self.offset_ns.abs() <= self.bound_ns {
+            return 0;
+        }
+        i64::try_from(self.offset_ns).unwrap_or(0)
+    }
+}
+
 impl Worker {
     pub fn connect(api: &ApiClient, namespace: &str, pod: &str) -> Result<Self> {
         let forward = api.forward(namespace, pod, WORKER_PORT)?;
@@ -208,5 +219,17 @@ impl Followed {
     fn send(&self, kind: DriverEventKind) {
         // Nobody listens any longer once the trial has ended.
         let _ = self.events.send(DriverEvent { generator: self.generator.clone(), kind });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offset_within_the_error_of_its_reading_is_not_corrected() {
+        let correction = |offset_ns, bound_ns| Clock { offset_ns, bound_ns }.correction_ns();
+        assert_eq!(correction(5_600_000, 7_300_000), 0);
+        assert_eq!(correction(-90_000_000, 7_300_000), -90_000_000);
     }
 }
