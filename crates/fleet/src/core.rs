@@ -1,6 +1,6 @@
 //! What the proxies of a thread share while they receive: the sessions' store, what is waited for, and the figures.
 
-use crate::figures::{Figures, Lateness};
+use crate::figures::{Figures, Lateness, Reading};
 use crate::outage::{Loss, Losses};
 use crate::proxy::{Ended, Phase, Proxy};
 use crate::pursuit::{Aim, Pursuit};
@@ -126,9 +126,9 @@ impl Core {
     }
 
     /// Counts what a session reported of the last read; `began` is the start of its connecting.
-    pub(crate) fn take_events(&mut self, proxy: &Proxy, began: Instant, read: Instant, shared: &Shared) {
+    pub(crate) fn take_events(&mut self, proxy: &Proxy, began: Instant, reading: &Reading, shared: &Shared) {
         let mut events = std::mem::take(&mut self.events);
-        for event in events.drain(..) {
+        for (place, event) in events.drain(..).enumerate() {
             match event {
                 Event::Response(response) => {
                     let figures = &mut self.figures[proxy.target];
@@ -137,7 +137,7 @@ impl Core {
                     shared.counters.bytes.fetch_add(response.bytes, Relaxed);
                 }
                 Event::Arrived { mark, at } => {
-                    self.lateness.change_lag.record(read.saturating_duration_since(at));
+                    self.note_arrival(mark, reading, place < reading.followed_events);
                     self.arrived(proxy, mark, at, shared);
                 }
                 Event::Complete { at } => self.completed(proxy, began, at, shared),
@@ -149,6 +149,13 @@ impl Core {
             }
         }
         self.events = events;
+    }
+
+    fn note_arrival(&mut self, mark: MarkId, reading: &Reading, is_followed: bool) {
+        let pursuit = self.changes.get(&mark).and_then(|change| self.pursuits.get(change));
+        if let Some(pursuit) = pursuit {
+            self.lateness.record_arrival(reading, is_followed, pursuit.begun());
+        }
     }
 
     fn arrived(&mut self, proxy: &Proxy, mark: MarkId, at: Instant, shared: &Shared) {

@@ -5,6 +5,7 @@ use crate::xds::{ResourceType, Response};
 use experiment::schema::FleetPushes;
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 const TYPES: usize = ResourceType::ALL.len();
 /// What responses of a type that no proxy knows are counted as.
@@ -119,6 +120,16 @@ impl Figures {
     }
 }
 
+/// A read with parts of responses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    pub(crate) stamp: Stamp,
+    /// Receipt of the read before it on the connection.
+    pub(crate) previous: Option<Instant>,
+    /// Events that were reported before the last part of a response in it: further bytes followed theirs.
+    pub(crate) followed_events: usize,
+}
+
 /// Lateness of a thread's reading.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
@@ -128,11 +139,17 @@ pub(crate) struct Lateness {
     pub(crate) change_lag: LatencyHistogram,
     /// Uncertainty of the kernel's times; its microseconds are nanoseconds.
     uncertainty_ns: LatencyHistogram,
+    /// Bounds of the errors of arrivals; their microseconds are nanoseconds.
+    arrival_error_ns: LatencyHistogram,
+    /// Arrivals of changes that further bytes followed in the same read.
+    pub(crate) followed: u64,
     /// Responses without a time of the kernel.
     unstamped: u64,
 }
 
 const NS_IN_US: u32 = 1000;
+/// Histograms tell values apart that differ by one in this number.
+const VALUES_PER_MAGNITUDE: f64 = 1024.0;
 
 impl Lateness {
     /// Whether times of arrival are the kernel's: it may have stamped nothing for a moment after the first socket asked for it.
@@ -140,9 +157,28 @@ impl Lateness {
         self.uncertainty_ns.count() > 0 && self.unstamped * 100 <= self.lag.count()
     }
 
-    /// Error of a time of arrival, p99. Unknown where the times of arrival are those of reading.
+    /// Bound of the error of a change's time of arrival, p99; of responses where no change arrived. Unknown where the times of
+    /// arrival are those of reading.
     pub(crate) fn error_p99_us(&self) -> Option<f64> {
-        self.is_by_kernel().then(|| self.uncertainty_ns.percentile_us(99.0) / f64::from(NS_IN_US))
+        let errors =
+            if self.arrival_error_ns.count() > 0 { &self.arrival_error_ns } else { &self.uncertainty_ns };
+        self.is_by_kernel().then(|| errors.percentile_us(99.0) / f64::from(NS_IN_US))
+    }
+
+    /// Counts the arrival of a change that began at `begun`. The kernel's time is that of the last bytes of the read. Where
+    /// others followed those of the change, it came since the read before, or since its beginning at the earliest. Times in
+    /// results are whole microseconds with a relative precision.
+    pub(crate) fn record_arrival(&mut self, reading: &Reading, is_followed: bool, begun: Instant) {
+        let Stamp { received, read, uncertainty } = reading.stamp;
+        self.change_lag.record(read.saturating_duration_since(received));
+        let since_begun = received.saturating_duration_since(begun);
+        let since_previous =
+            reading.previous.map_or(since_begun, |previous| received.saturating_duration_since(previous));
+        let late = if is_followed { since_begun.min(since_previous) } else { Duration::ZERO };
+        self.followed += u64::from(is_followed);
+        let resolution = Duration::from_micros(1) + since_begun.div_f64(VALUES_PER_MAGNITUDE);
+        let error = uncertainty.unwrap_or_default() + late + resolution;
+        self.arrival_error_ns.record(error.saturating_mul(NS_IN_US));
     }
 
     /// Counts a response by its last read.
@@ -158,6 +194,8 @@ impl Lateness {
         self.lag.merge(&other.lag);
         self.change_lag.merge(&other.change_lag);
         self.uncertainty_ns.merge(&other.uncertainty_ns);
+        self.arrival_error_ns.merge(&other.arrival_error_ns);
+        self.followed += other.followed;
         self.unstamped += other.unstamped;
     }
 }

@@ -6,16 +6,16 @@ use crate::sampler::Sampler;
 use crate::shared::Shared;
 use crate::spec::{ChangeId, ChangeMarks, FleetSpec, Security, Selection, Spread, Target, WrittenAt};
 use crate::target::ResolvedTarget;
-use crate::transport::Stamping;
+use crate::transport::{Stamping, check_timestamps};
 use crate::usage::{allow_open_files, memory_bytes};
 use crate::worker::{Action, Command, LinkSpec, Outcome, Settings, WorkerResult, WorkerSpec, run};
-use crate::xds::ProxySpec;
+use crate::xds::{Mark, ProxySpec};
 use experiment::schema::{FleetChange, FleetEvent, FleetResult};
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
@@ -35,7 +35,9 @@ pub struct Fleet {
     changes: Mutex<Vec<ChangeRecord>>,
     started_at: jiff::Timestamp,
     /// Absent where there is no loopback: the kernel then stamps from a moment after the first connection on.
-    _stamping: Option<Stamping>,
+    stamping: Option<Stamping>,
+    /// Error of the kernel's times before the first connection.
+    timestamp_check: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -130,6 +132,7 @@ impl Fleet {
         allow_open_files(needed).map_err(|limit| FleetError::OpenFiles { needed, limit })?;
         let threads = spec.threads.unwrap_or_else(default_threads).clamp(1, wanted);
         let stamping = Stamping::start().ok();
+        let timestamp_check = stamping.as_ref().and_then(|_| check_timestamps());
         let shared = Arc::new(Shared::new(wanted as u64));
         let started_at = jiff::Timestamp::now();
         let settings = Arc::new(settings_of(&spec));
@@ -163,7 +166,8 @@ impl Fleet {
             targets: Mutex::new(targets),
             changes: Mutex::new(Vec::new()),
             started_at,
-            _stamping: stamping,
+            timestamp_check,
+            stamping,
         })
     }
 
@@ -205,6 +209,12 @@ impl Fleet {
     pub fn expect(&self, change: ChangeMarks) -> ChangeId {
         let ChangeMarks { kind, marks, expected, objects } = change;
         self.begin(kind, ChangeClass::Mesh, objects, &Action::ExpectMarks(marks.into()), expected)
+    }
+
+    /// Expects that a selection, which was just cut off from outside, catches up: it has these marks once it can be reached
+    /// again. An outage of the result, also where connections survive.
+    pub fn expect_catching_up(&self, cause: &str, marks: Vec<Mark>, selection: Selection) -> ChangeId {
+        self.begin(cause.to_owned(), ChangeClass::CutOff, 0, &Action::ExpectMarks(marks.into()), selection)
     }
 
     /// A change was written.
@@ -276,7 +286,7 @@ impl Fleet {
     /// The fleet's beginning by the wall clock, seconds since 1970.
     #[must_use]
     pub fn started_at_unix_s(&self) -> f64 {
-        self.started_at.as_millisecond() as f64 / 1000.0
+        self.started_at.as_nanosecond() as f64 / 1e9
     }
 
     /// Ends the connections of a selection: all return at once. Reached is who has a complete configuration again.
@@ -389,6 +399,8 @@ impl Fleet {
             let _ = thread.commands.send(Command::Finish);
         }
         let threads = self.threads.into_iter().map(Thread::finish).collect();
+        let timestamp_check =
+            self.timestamp_check.max(self.stamping.and_then(|_stamping| check_timestamps()));
         let targets = self.targets.into_inner().unwrap_or_else(PoisonError::into_inner);
         result::assemble(Ending {
             duration,
@@ -400,6 +412,7 @@ impl Fleet {
             threads,
             samples: self.sampler.finish(),
             changes: self.changes.into_inner().unwrap_or_else(PoisonError::into_inner),
+            timestamp_check,
             shared: self.shared,
         })
     }

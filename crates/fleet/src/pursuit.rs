@@ -51,6 +51,10 @@ impl Pursuit {
         }
     }
 
+    pub(crate) fn begun(&self) -> Instant {
+        self.begun
+    }
+
     /// Connections that are waited for.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting

@@ -35,6 +35,8 @@ pub(crate) struct Ending {
     pub(crate) threads: Vec<WorkerResult>,
     pub(crate) samples: Samples,
     pub(crate) changes: Vec<ChangeRecord>,
+    /// Error of the kernel's times of receipt, the greater of those at the start and at the end.
+    pub(crate) timestamp_check: Option<Duration>,
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -273,6 +275,9 @@ fn all_outages(ending: &mut Ending, outcomes: &BTreeMap<usize, Vec<Outcome>>) ->
         }
         let outcomes = outcomes.get(&change).map_or(&[][..], Vec::as_slice);
         let mut links: Vec<_> = outcomes.iter().map(|outcome| outcome.link).collect();
+        if links.is_empty() {
+            continue;
+        }
         links.sort_unstable();
         all.push(FleetOutage {
             cause: record.kind.clone(),
@@ -295,7 +300,11 @@ fn usage(ending: &Ending, lateness: &Lateness) -> FleetUsage {
         memory_settled_bytes: ending.samples.memory_settled_bytes,
         lag_us: lateness.lag.summary(),
         clock: if lateness.is_by_kernel() { "kernel" } else { "reading" }.to_owned(),
-        timestamp_error_p99_us: lateness.error_p99_us(),
+        timestamp_error_p99_us: lateness
+            .error_p99_us()
+            .map(|bound_us| bound_us + ending.timestamp_check.map_or(0.0, |check| check.as_secs_f64() * 1e6)),
+        timestamp_check_p99_us: ending.timestamp_check.map(|check| check.as_secs_f64() * 1e6),
+        arrivals_followed: lateness.followed,
         threads: ending.threads.len(),
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::backoff::Backoff;
 use crate::core::Core;
+use crate::figures::Reading;
 use crate::proxy::{Ended, Phase, Proxy};
 use crate::spec::Security;
 use crate::target::ResolvedTarget;
@@ -31,6 +32,8 @@ pub(crate) struct Stream<'a> {
     began: Instant,
     ready: bool,
     last_received: Instant,
+    /// Receipt of the last read that had part of a response.
+    last_stamp: Option<Instant>,
     /// A ping of ours is not answered yet.
     pinged: bool,
     timer: Pin<Box<Sleep>>,
@@ -56,6 +59,7 @@ impl<'a> Stream<'a> {
             began,
             ready: false,
             last_received: began,
+            last_stamp: None,
             pinged: false,
             timer,
         }
@@ -98,10 +102,15 @@ impl<'a> Stream<'a> {
         let mut buffer = self.worker.buffer.borrow_mut();
         let (proxy, deframer) = (self.proxy, &mut self.deframer);
         let mut ready = false;
+        let mut reading: Option<Reading> = None;
+        let previous = self.last_stamp;
         let received = self.link.poll_receive(context, &mut buffer, &mut |event, stamp| match event {
-            LinkEvent::Data(bytes) => {
-                deframer.receive(bytes, usize::MAX, |piece| receive_piece(core, proxy, &piece, stamp))
-            }
+            LinkEvent::Data(bytes) => deframer.receive(bytes, usize::MAX, |piece| {
+                if !matches!(piece, Piece::End) {
+                    reading = Some(Reading { stamp: *stamp, previous, followed_events: core.events.len() });
+                }
+                receive_piece(core, proxy, &piece, stamp)
+            }),
             LinkEvent::Ready => {
                 ready = true;
                 Ok(())
@@ -117,7 +126,10 @@ impl<'a> Stream<'a> {
         if !core.events.is_empty() {
             self.backoff.reset();
         }
-        core.take_events(proxy, self.began, self.last_received, &self.worker.shared);
+        if let Some(reading) = reading {
+            self.last_stamp = Some(reading.stamp.received);
+            core.take_events(proxy, self.began, &reading, &self.worker.shared);
+        }
         // What came before an error counts.
         let sent = self.send_requests(core);
         Poll::Ready(received.and(sent))

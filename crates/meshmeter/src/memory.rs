@@ -7,9 +7,10 @@ use crate::failure::Failure;
 use experiment::dataplane::{DataPlane, Entry, ModeParts};
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::ZtunnelPlacement;
+use experiment::settings::fleet::{FleetSettings, ProxyKind};
 use experiment::topology::Topology;
 use experiment::topology::needs::ProcessMemory;
-use experiment::{MeshKind, Plan};
+use experiment::{MeshKind, Plan, PlannedTrial};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -33,6 +34,20 @@ pub const CONFIGURATION_BYTES: u64 = 100_000;
 
 /// Configuration per route of a gateway and in istiod: 100 000 took 675 MB and 410 MB.
 const ROUTE_BYTES: u64 = 11_000;
+
+/// Memory of istiod per service and pod that it holds (470 MB for 1000 services and 2000 pods), and per byte of a connected
+/// proxy's configuration (0.75).
+const ISTIOD_OBJECT_BYTES: u64 = 150_000;
+const ISTIOD_HELD_FRACTION: f64 = 0.75;
+/// What a proxy is sent per service and per pod: 2.1 MB of 1000 services and 2000 pods, a ztunnel 0.5 MB.
+const SENT_SERVICE_BYTES: u64 = 1600;
+const SENT_POD_BYTES: u64 = 250;
+const SENT_ZTUNNEL_BYTES: u64 = 160;
+/// kube-apiserver's and etcd's per object: 957 and 121 MB for 6000 objects.
+const API_OBJECT_BYTES: u64 = 80_000;
+/// The fleet itself, and per proxy: 2000 take 111 MB.
+const FLEET_BYTES: u64 = 60 * MB;
+const FLEET_PROXY_BYTES: u64 = 60_000;
 
 /// Above this share of the available memory a run is warned of.
 const WARN_FRACTION: f64 = 0.8;
@@ -83,6 +98,54 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
     })
 }
 
+/// Memory of a fleet, and of what its control plane holds besides the programs. Each of `istiods` holds the mesh; they share the
+/// proxies, or each has the `copies` of them that are compared.
+pub fn fleet_bytes(fleet: &FleetSettings, istiods: usize, copies: usize) -> u64 {
+    let count = |count: usize| count as u64;
+    let share = if fleet.scope { count(fleet.namespaces.max(1)) } else { 1 };
+    let (services, pods) = (count(fleet.services), count(fleet.pods));
+    let envoys = count(fleet.proxies - fleet.count_of(ProxyKind::Ztunnel).min(fleet.proxies));
+    let of_envoy = (services * SENT_SERVICE_BYTES + pods * SENT_POD_BYTES) / share;
+    let of_ztunnel = (services + pods) * SENT_ZTUNNEL_BYTES;
+    let sent = envoys * of_envoy + count(fleet.count_of(ProxyKind::Ztunnel)) * of_ztunnel;
+    let proxies = (sent as f64 * ISTIOD_HELD_FRACTION) as u64 + count(fleet.proxies) * FLEET_PROXY_BYTES;
+    let witnesses = count(fleet.witnesses) * (ENVOY_BYTES + services * CONFIGURATION_BYTES / share);
+    FLEET_BYTES
+        + proxies * count(copies)
+        + (services + pods) * ISTIOD_OBJECT_BYTES * count(istiods)
+        + count(fleet.objects()) * API_OBJECT_BYTES
+        + witnesses
+}
+
+/// A fleet with a lab of its own, held against what is available. A warning is a sentence.
+///
+/// # Errors
+/// It cannot fit.
+pub fn check_fleet(fleet: &FleetSettings, istiods: usize, available: u64) -> Result<Option<String>, Failure> {
+    judge(fleet_need(fleet, istiods, istiods), available, FLEET_HINT)
+}
+
+const FLEET_HINT: &str =
+    "fewer proxies, a smaller mesh, or a scope (`--scope`, `fleet.scope: on`) takes less";
+
+/// Bytes, and what takes them.
+fn fleet_need(fleet: &FleetSettings, istiods: usize, copies: usize) -> (u64, String) {
+    let FleetSettings { proxies, services, pods, .. } = *fleet;
+    let needed = CONTROL_PLANE_BYTES + fleet_bytes(fleet, istiods, copies);
+    (needed, format!("a fleet of {proxies} proxies with {services} services and {pods} pods"))
+}
+
+/// Holds a need against what is available.
+fn judge((needed, what): (u64, String), available: u64, hint: &str) -> Result<Option<String>, Failure> {
+    let fraction = needed as f64 / available as f64;
+    if fraction <= WARN_FRACTION {
+        return Ok(None);
+    }
+    let message =
+        format!("{what} takes about {}, and {} are available", gibibytes(needed), gibibytes(available));
+    if fraction <= FAIL_FRACTION { Ok(Some(message)) } else { Err(Failure::broken(message).with_hint(hint)) }
+}
+
 /// Waypoints: one per namespace that has a service in the mesh.
 pub fn waypoints(topology: &Topology) -> usize {
     let members = topology.workloads.iter().filter(|workload| workload.in_mesh && workload.serves());
@@ -102,28 +165,22 @@ pub fn available_bytes() -> Option<u64> {
 /// It cannot fit.
 pub fn check(plan: &Plan, available: u64) -> Result<Option<String>, Failure> {
     let needs = plan.trials.chunk_by(|one, next| one.deployment == next.deployment);
-    let needs = needs.map(|trials| (needed_bytes(&trials[0].spec), &trials[0].spec));
-    let Some((needed, spec)) = needs.max_by_key(|(needed, _)| *needed) else { return Ok(None) };
-    let fraction = needed as f64 / available as f64;
-    if fraction <= WARN_FRACTION {
-        return Ok(None);
-    }
-    let topology = &spec.topology;
-    let message = format!(
-        "topology {} ({}) takes about {} in mode {}, and {} are available",
-        topology.name,
-        topology.size(),
-        gibibytes(needed),
-        spec.mode,
-        gibibytes(available)
-    );
-    if fraction <= FAIL_FRACTION {
-        return Ok(Some(message));
-    }
-    Err(Failure::broken(message).with_hint(
-        "a smaller topology, such as `--set topology.namespaces=5`, or `--set istio.sidecar-scope=true`, takes less",
-    ))
+    let needs = needs.map(|trials| need(&trials[0]));
+    let Some(((needed, what), hint)) = needs.max_by_key(|((needed, _), _)| *needed) else { return Ok(None) };
+    judge((needed, what), available, hint)
 }
+
+/// What the deployment of a trial needs, and a hint for one that is too large.
+fn need(trial: &PlannedTrial) -> ((u64, String), &'static str) {
+    if let Some(fleet) = &trial.fleet {
+        return (fleet_need(fleet, trial.spec.istio.istiod.replicas, 1), FLEET_HINT);
+    }
+    let topology = &trial.spec.topology;
+    let what = format!("topology {} ({}) in mode {}", topology.name, topology.size(), trial.spec.mode);
+    ((needed_bytes(&trial.spec), what), TOPOLOGY_HINT)
+}
+
+const TOPOLOGY_HINT: &str = "a smaller topology, such as `--set topology.namespaces=5`, or `--set istio.sidecar-scope=true`, takes less";
 
 fn gibibytes(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
@@ -165,6 +222,29 @@ mod tests {
             check(&plan, needed).unwrap().unwrap().contains("topology tiered (5 namespaces, 20 services")
         );
         assert!(check(&plan, needed / 2).is_err());
+    }
+
+    #[test]
+    fn fleets_are_held_against_the_memory_that_they_were_measured_to_take() {
+        let fleet = |proxies: usize, scope: bool| FleetSettings {
+            proxies,
+            services: 1000,
+            pods: 2000,
+            namespaces: 50,
+            scope,
+            ..FleetSettings::default()
+        };
+        // 2000 sidecars took 3.3 GB of istiod, 1 GB of the API server, and 0.2 GB of etcd and the fleet.
+        let (needed, _) = fleet_need(&fleet(2000, false), 1, 1);
+        assert!((4_500_000_000..7_000_000_000).contains(&needed), "{needed}");
+        assert!(matches!(check_fleet(&fleet(2000, false), 1, 22 * GIB), Ok(None)));
+        assert!(check_fleet(&fleet(2000, false), 2, 9 * GIB).unwrap().is_some());
+        let failure = format!("{:?}", check_fleet(&fleet(20_000, false), 1, 20 * GIB).unwrap_err());
+        assert!(failure.contains("a fleet of 20000 proxies with 1000 services and 2000 pods"), "{failure}");
+        assert!(matches!(check_fleet(&fleet(20_000, true), 1, 22 * GIB), Ok(None)));
+        let text = "{name: x, mesh: istio, modes: [control-plane], repeats: 1, fleet: {proxies: [10, 20000], services: 1000, pods: 20000}}";
+        let plan = Plan::new(&Experiment::parse(text, "test").unwrap(), 1);
+        assert!(check(&plan, 22 * GIB).is_err());
     }
 
     #[test]

@@ -46,7 +46,6 @@ fn options_that_make_no_sense_are_wrong_use() {
         ),
         (&["--kind", "gateway=2"], "`gateway=2` are 2 proxies of 100", "leave the number of one kind out"),
         (&["--on-demand"], "--on-demand is for ztunnels", "--kind ztunnel"),
-        (&["--duration", "10s"], "--duration is the time under churn", "--churn"),
         (&["--kind", "ztunnel", "--change", "virtual-service"], "istiod tells no proxy", "another kind"),
         (
             &["--security", "token", "--change", "certificate-rotation"],

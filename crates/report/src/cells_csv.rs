@@ -3,13 +3,14 @@
 //!
 //! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval. A field is empty where there is
 //! no such figure, and `inf` where a percentile falls among requests without a response, with `_low` at what these have waited at
-//! least. Times are in microseconds. `NAME_n` is the number of trials of an estimate, `spoiled` says why it is not of all.
+//! least. Times are in microseconds. `NAME_n` is the number of trials of an estimate, `spoiled` says why it is not of all. Runs
+//! with fleets have the figures of fleets behind all others; a time that some proxy never reached is empty.
 
 use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field, percentile_fields};
 use crate::marks;
 use crate::table::throughput_change;
 use experiment::TimeFigure;
-use experiment::schema::{Cell, Estimate, Role, Summary};
+use experiment::schema::{Cell, Estimate, FleetSummary, FleetTimes, Role, Summary};
 
 /// Response times in the table.
 const TIMES: [(&str, TimeFigure); 6] = [
@@ -60,6 +61,53 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
     fields.extend(TIMES.map(|(name, figure)| n_field(name, times.and_then(|times| times.figure(figure)))));
     fields.extend(estimates.map(|(name, estimate)| n_field(name, estimate)));
     fields.push(("spoiled".to_owned(), marks::spoiled(cell)));
+    if summary.cells.iter().any(|cell| cell.fleet.is_some()) {
+        fields.extend(fleet_fields(cell.fleet.as_ref()));
+    }
+    fields
+}
+
+/// Figures of a fleet, in runs that have fleets.
+fn fleet_fields(fleet: Option<&FleetSummary>) -> Vec<(String, String)> {
+    let count =
+        |read: fn(&FleetSummary) -> u64| fleet.map_or_else(String::new, |fleet| read(fleet).to_string());
+    let mut fields = vec![
+        ("fleet_proxies".to_owned(), count(|fleet| fleet.proxies)),
+        ("fleet_never".to_owned(), count(|fleet| fleet.never)),
+        ("fleet_rejections".to_owned(), count(|fleet| fleet.rejections)),
+    ];
+    let times = |read: fn(&FleetSummary) -> &FleetTimes, name: &str| {
+        let times = fleet.map(read);
+        let figures = [
+            ("p50", times.and_then(|times| times.p50)),
+            ("p90", times.and_then(|times| times.p90)),
+            ("p99", times.and_then(|times| times.p99)),
+            ("last", times.and_then(|times| times.last)),
+        ];
+        figures.map(|(figure, estimate)| (format!("{name}_{figure}_us"), estimate))
+    };
+    let of = |read: fn(&FleetSummary) -> Option<Estimate>| fleet.and_then(read);
+    let others = [
+        ("fleet_bytes_per_proxy", of(|fleet| fleet.bytes_per_proxy)),
+        ("fleet_pushes_per_proxy", of(|fleet| fleet.pushes_per_proxy)),
+        ("istiod_cpu_s", of(|fleet| fleet.istiod_cpu_s)),
+        ("istiod_cpu_cores", of(|fleet| fleet.istiod_cpu_cores)),
+        ("istiod_cpu_connecting_s", of(|fleet| fleet.istiod_cpu_connecting_s)),
+        ("istiod_cpu_changing_s", of(|fleet| fleet.istiod_cpu_changing_s)),
+        ("istiod_memory_bytes", of(|fleet| fleet.istiod_memory_bytes)),
+        ("api_cpu_s", of(|fleet| fleet.api_cpu_s)),
+        ("fleet_cpu_cores", of(|fleet| fleet.fleet_cpu_cores)),
+        ("fleet_memory_bytes", of(|fleet| fleet.fleet_memory_bytes)),
+        ("fleet_lag_p99_us", of(|fleet| fleet.fleet_lag_p99_us)),
+    ];
+    let estimates = times(|fleet| &fleet.first_configuration_us, "first_configuration")
+        .into_iter()
+        .chain(times(|fleet| &fleet.convergence_us, "convergence"))
+        .chain(others.map(|(name, estimate)| (name.to_owned(), estimate)));
+    for (name, estimate) in estimates {
+        fields.extend(estimate_fields(&name, estimate));
+        fields.push(n_field(&name, estimate));
+    }
     fields
 }
 
@@ -81,6 +129,21 @@ mod tests {
         let column = names.iter().position(|name| *name == "p99_us").unwrap();
         let p99 = summary.cells[0].response_time_us.unwrap().p99.unwrap().estimate.to_string();
         assert_eq!(text.lines().nth(1).unwrap().split(',').nth(column), Some(p99.as_str()));
+    }
+
+    #[test]
+    fn fleets_have_fields_in_every_line_of_their_run() {
+        let mut summary = summary();
+        let bytes_per_proxy = Some(Estimate::single(2000.0));
+        summary.cells[0].fleet =
+            Some(FleetSummary { proxies: 7, bytes_per_proxy, ..FleetSummary::default() });
+        let text = table(&summary);
+        let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+        assert!(lines.iter().all(|line| line.len() == lines[0].len()), "{text}");
+        let field = |name: &str| lines[1][lines[0].iter().position(|field| *field == name).unwrap()];
+        assert_eq!((field("fleet_proxies"), field("fleet_bytes_per_proxy")), ("7", "2000"));
+        assert_eq!((field("fleet_bytes_per_proxy_n"), field("convergence_p99_us")), ("1", ""));
+        assert_eq!(summary.cells.len() + 1, lines.len());
     }
 
     #[test]

@@ -31,5 +31,6 @@ pub mod services;
 pub mod svg;
 pub mod table;
 pub mod terminal;
+mod witnesses;
 
 pub use run::RunData;

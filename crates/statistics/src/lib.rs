@@ -4,7 +4,7 @@
 //! intervals, [`findings`] for what is concluded, [`words`] for figures as text, [`curve`] for whole distributions,
 //! [`objective`] for the exit status, [`search`] for the highest rate that holds an objective, [`pauses`] for gaps that a
 //! spinning thread sees, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators,
-//! [`episodes`] for separate events of slow requests, [`copies`] for folding what namespaces have alike.
+//! [`episodes`] for separate events of slow requests, [`witnesses`] for real sidecars beside a fleet, [`copies`] for folding what namespaces have alike.
 
 pub mod calibration;
 pub mod control_plane;
@@ -29,6 +29,7 @@ pub mod size;
 mod student;
 pub mod summary;
 mod trials;
+pub mod witnesses;
 pub mod words;
 
 pub use curve::{CurvePoint, Distribution, censored, merged, merged_convergence, percentile_curve};

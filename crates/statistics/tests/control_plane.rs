@@ -197,7 +197,7 @@ fn costs_per_month_are_of_one_istiod_or_of_those_of_the_asked_size() {
     let (cores, gb) =
         (cores_of_mesh(300.0, 1000.0, 400.0, 4.0, 0.2) / 0.8, memory_bytes(held, 300.0) / 0.8 / 1e9);
     assert!(near(cost(&unsized_question), (cores * 0.04 + gb * 0.005 + 0.01) * 730.0));
-    let sized = ControlPlaneQuestion { istiod_cpu_cores: Some(1.0), ..unsized_question.clone() };
+    let sized = ControlPlaneQuestion { istiod_cpu_cores: Some(1.0), ..unsized_question };
     let istiods = size_control_plane(&sized, std::slice::from_ref(&run)).answers[0].istiods.clone();
     let count = istiods.expect("a size is asked").estimate as f64;
     assert!(count > 1.0 && near(cost(&sized), (count * (0.04 + 0.01) + gb * 0.005) * 730.0), "{count}");

@@ -274,17 +274,27 @@ fn changes_reach_proxies(
     experiment: &Experiment,
     section: &Section<'_>,
 ) -> Result<()> {
-    let Some(field) = section.field("changes")? else { return Ok(()) };
+    let Some(field) = section.field("changes")? else {
+        let untold = fleet.changes.iter().find(|change| !fleet.is_told_of(change.kind));
+        let on_demand = section.field("on-demand")?;
+        return match untold.zip(on_demand) {
+            Some((change, field)) => Err(field.place().error(
+                format!("`{}` reaches no ztunnel on demand", change.kind.name()),
+                "expected `changes: [root-policy=3]` beside it",
+            )),
+            None => Ok(()),
+        };
+    };
     let items = field.one_or_list().unwrap_or_default();
     let mut istiods = experiment.istio.istiod.replicas;
     let mut number = 0;
     for (change, item) in fleet.changes.iter().zip(items) {
         let kind = change.kind;
-        let told = |proxy: &ProxyKind| fleet.count_of(*proxy) > 0 && kind.reaches(*proxy);
-        if !ProxyKind::ALL.iter().any(told) {
+        if !fleet.is_told_of(kind) {
+            let example = if fleet.on_demand { "root-policy" } else { "endpoint-added" };
             return Err(item.place.error(
                 format!("`{}` reaches no proxy of `fleet.kind: {}`", kind.name(), fleet.kinds),
-                "expected a change that ztunnels are told of, such as `endpoint-added`",
+                format!("expected a change that ztunnels are told of, such as `{example}`"),
             ));
         }
         match kind {

@@ -208,6 +208,15 @@ pub struct FleetWitness {
     pub updated_us: Option<f64>,
     /// By how much that is later than the last proxy of the fleet, or (negative) earlier than the first; 0 between them.
     pub difference_us: Option<f64>,
+    /// By how much that is later than the mean arrival at the fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub later_us: Option<f64>,
+    /// Share of the fleet's proxies that had the change before, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rank: Option<f64>,
+    /// By how much that is later than the nearest arrival at the fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest_us: Option<f64>,
 }
 
 /// An event of the timeline.
@@ -374,8 +383,17 @@ pub struct FleetUsage {
     pub lag_us: HistogramSummary,
     /// Where times of arrival come from: `kernel` (receive timestamps) or `reading`.
     pub clock: String,
-    /// Error of a time of arrival, p99, microseconds: 0.1 or so by the kernel's clock, the lag where reading stamps.
+    /// Bound of the error of a change's time of arrival, p99, microseconds: conversion of clocks, position of the change in what
+    /// was read at once, precision of histograms (1 µs and one in 1024), and [`Self::timestamp_check_p99_us`]. Absent where
+    /// reading stamps: [`Self::lag_us`] is the error then. Results of earlier versions have the conversion alone.
     pub timestamp_error_p99_us: Option<f64>,
+    /// How far the kernel's times of receipt lay from writes to a connection of the loopback, p99, microseconds: the greater of a
+    /// check at the start and one at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timestamp_check_p99_us: Option<f64>,
+    /// Arrivals of changes that further bytes followed in the same read, so that their time may be late.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub arrivals_followed: u64,
     /// Threads.
     pub threads: usize,
 }

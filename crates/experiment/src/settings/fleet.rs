@@ -491,6 +491,17 @@ impl FleetSettings {
         self.duration.max(self.between.saturating_mul(changes))
     }
 
+    /// Whether istiod tells some proxy of the fleet of a change. Ztunnels on demand are told of policies alone.
+    #[must_use]
+    pub fn is_told_of(&self, change: ChangeKind) -> bool {
+        let told = |proxy: &ProxyKind| {
+            let asks = *proxy == ProxyKind::Ztunnel && self.on_demand;
+            let is_pushed = !asks || !change.is_of_mesh() || change == ChangeKind::RootPolicy;
+            self.count_of(*proxy) > 0 && change.reaches(*proxy) && is_pushed
+        };
+        ProxyKind::ALL.iter().any(told)
+    }
+
     /// Objects that the mesh consists of: services with their EndpointSlices, pods, and Istio's.
     #[must_use]
     pub fn objects(&self) -> usize {

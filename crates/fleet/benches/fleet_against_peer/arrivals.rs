@@ -29,8 +29,11 @@ pub struct Arrivals {
     errors_us: Vec<f64>,
     /// How late the fleet read, p99, as it says itself.
     lag_p99_us: f64,
-    /// The error that the fleet states.
+    /// The bound of the error that the fleet states, and the part of it that its check of the kernel's times found.
     stated_p99_us: f64,
+    checked_p99_us: f64,
+    /// Arrivals that further bytes followed in the same read.
+    followed: f64,
 }
 
 impl Arrivals {
@@ -70,12 +73,19 @@ impl Arrivals {
             errors_us,
             lag_p99_us: figure(&result["fleet"]["lag_us"]["p99"]),
             stated_p99_us: figure(&result["fleet"]["timestamp_error_p99_us"]),
+            checked_p99_us: figure(&result["fleet"]["timestamp_check_p99_us"]),
+            followed: figure(&result["fleet"]["arrivals_followed"]),
         })
     }
 
     /// At p99, microseconds.
     pub fn error_p99_us(&self) -> f64 {
         self.percentile_us(0.99)
+    }
+
+    /// At p99: what the fleet states holds if this is 1 at most.
+    pub fn error_over_stated(&self) -> f64 {
+        self.error_p99_us() / self.stated_p99_us
     }
 
     fn percentile_us(&self, part: f64) -> f64 {
@@ -107,8 +117,11 @@ impl fmt::Display for Arrivals {
         let [median, p99, max] = [0.5, 0.99, 1.0].map(|part| self.percentile_us(part));
         writeln!(
             f,
-            "error, us: p50 {median:.1}, p99 {p99:.1}, max {max:.1}; stated p99 {:.1}",
-            self.stated_p99_us
+            "error, us: p50 {median:.1}, p99 {p99:.1}, max {max:.1}; stated bound of p99 {:.1}, of which the check of the \
+             kernel's times found {:.1}; {} arrivals were followed by others in the same read",
+            self.stated_p99_us,
+            self.checked_p99_us,
+            if self.followed.is_nan() { 0.0 } else { self.followed }
         )?;
         writeln!(f, "the fleet read {:.0} us after the arrival at p99", self.lag_p99_us)
     }

@@ -16,5 +16,5 @@ pub(crate) use ending::{Ending, EndingKind};
 pub(crate) use grpc::{Deframer, Piece, frame_message};
 pub(crate) use http2::{Event, RequestHead};
 pub(crate) use link::{Link, READ_BUFFER_BYTES, Route};
-pub(crate) use receive::{Stamp, Stamping};
+pub(crate) use receive::{Stamp, Stamping, check_timestamps};
 pub(crate) use tls::{client_config, client_config_with_identity};

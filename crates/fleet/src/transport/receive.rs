@@ -9,8 +9,8 @@ use nix::sys::socket::{ControlMessageOwned, MsgFlags, cmsg_space, recvmsg, setso
 use nix::sys::time::TimeSpec;
 use rustix::fd::{AsFd, AsRawFd as _};
 use rustix::time::{ClockId, clock_gettime};
-use std::io::{self, IoSliceMut};
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::{self, IoSliceMut, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
 /// The kernel begins to stamp within milliseconds; a kernel that does not is not waited for.
@@ -21,6 +21,10 @@ const MAX_UNCERTAINTY: Duration = Duration::from_micros(10);
 const MAX_CLOCK_READINGS: usize = 4;
 
 const CONTROL_BYTES: usize = cmsg_space::<TimeSpec>();
+
+/// Writes of a check of the kernel's times.
+const CHECK_WRITES: usize = 200;
+const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// When the last bytes of a read came, and when they were read.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +91,33 @@ pub(crate) fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<(usiz
     Ok((message.bytes, stamp))
 }
 
+/// Error of times of receipt on this machine now, p99: how far they lie from the moments between the beginning and the end of
+/// writes to a connection of the loopback. Absent without a loopback, or where the kernel stamps nothing.
+pub(crate) fn check_timestamps() -> Option<Duration> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
+    let reader = TcpStream::connect(listener.local_addr().ok()?).ok()?;
+    enable_timestamps(&reader).ok()?;
+    reader.set_read_timeout(Some(CHECK_TIMEOUT)).ok()?;
+    let (mut writer, _) = listener.accept().ok()?;
+    writer.set_nodelay(true).ok()?;
+    let mut buffer = [0; 64];
+    let mut errors = Vec::with_capacity(CHECK_WRITES);
+    for _ in 0..CHECK_WRITES {
+        let before = Instant::now();
+        writer.write_all(&buffer).ok()?;
+        let after = Instant::now();
+        let (bytes, stamp) = receive(&reader, &mut buffer).ok()?;
+        // The kernel begins to stamp some time after it is asked to.
+        if stamp.uncertainty.is_none() || bytes != buffer.len() {
+            continue;
+        }
+        let early = before.saturating_duration_since(stamp.received);
+        errors.push(early.max(stamp.received.saturating_duration_since(after)));
+    }
+    errors.sort_unstable();
+    errors.get((errors.len() * 99).div_ceil(100).saturating_sub(1)).copied()
+}
+
 /// The monotonic clock, the wall clock and the uncertainty between them. A thread that lost the CPU in between reads again.
 fn both_clocks(now: Instant) -> (Instant, Duration, Duration) {
     let read = |monotonic: Instant| (monotonic, wall_clock(), monotonic.elapsed());
@@ -111,8 +142,20 @@ fn wall_clock() -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Write as _;
-    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn times_of_receipt_lie_within_the_writes_that_they_are_of() {
+        let _stamping = Stamping::start().unwrap();
+        let begun = Instant::now();
+        // The kernel begins to stamp some time after the first socket of the machine asks for it.
+        let error = loop {
+            if let Some(error) = check_timestamps() {
+                break error;
+            }
+            assert!(begun.elapsed() < 60 * STAMPING_TIMEOUT, "the kernel stamps nothing");
+        };
+        assert!(error < CHECK_TIMEOUT, "{error:?}");
+    }
 
     #[test]
     fn read_late_received_when_sent() {

@@ -25,6 +25,7 @@ fn changes_arrive_after_they_were_written_by_the_kernels_clock() {
         let spec = fleet_of(ProxyKind::Sidecar, PROXIES, &stub.address().to_string());
         let fleet = Fleet::start(FleetSpec { xds, ..spec }).expect("a fleet");
         assert!(fleet.wait_complete(deadline()).is_complete());
+        let mut errors_us = Vec::new();
         for number in 1..=MARKS {
             let changes: Vec<_> =
                 (0..PROXIES).map(|proxy| fleet.expect(endpoints_change(number, proxy))).collect();
@@ -39,21 +40,28 @@ fn changes_arrive_after_they_were_written_by_the_kernels_clock() {
                 fleet.written(change, commanded, commanded);
                 assert!(fleet.wait(change, deadline()).is_complete());
                 let arrival_us = fleet.change(change)[0].convergence_us.max.expect("it arrived");
-                assert_after_write(&writes, proxy, number, commanded, arrival_us);
+                errors_us.push(error_us(&writes, proxy, number, commanded, arrival_us));
             }
         }
         let usage = fleet.finish().fleet;
         assert_eq!(usage.clock, "kernel");
-        assert!(usage.timestamp_error_p99_us.is_some(), "{usage:?}");
+        let stated_us = usage.timestamp_error_p99_us.expect("the kernel stamps");
+        assert!(stated_us >= usage.timestamp_check_p99_us.expect("there is a loopback"), "{usage:?}");
+        // One in a hundred may be greater, which is one of these.
+        let greater = errors_us.iter().filter(|error_us| **error_us > stated_us).count();
+        assert!(greater <= 2, "{greater} errors are above the stated {stated_us} us: {errors_us:?}");
     }
 }
 
+/// How far an arrival is from the time between the beginning and the end of its write, microseconds.
 #[track_caller]
-fn assert_after_write(writes: &[MarkWrite], proxy: usize, number: u32, commanded: Instant, arrival_us: f64) {
+fn error_us(writes: &[MarkWrite], proxy: usize, number: u32, commanded: Instant, arrival_us: f64) -> f64 {
     let name = format!("~proxy-{proxy:05}.");
     let write = writes.iter().find(|write| write.node.contains(&name)).expect("a write to the proxy");
     assert_eq!(write.mark, number);
-    let before_us = write.before.duration_since(commanded).as_secs_f64() * 1e6;
+    let since_commanded = |moment: Instant| moment.duration_since(commanded).as_secs_f64() * 1e6;
+    let (before_us, after_us) = (since_commanded(write.before), since_commanded(write.after));
     let latest_us = arrival_us * (1.0 + RELATIVE_ERROR) + MAX_ERROR.as_secs_f64() * 1e6;
     assert!(latest_us >= before_us, "proxy {proxy}: written at {before_us} us, arrived at {arrival_us} us");
+    (before_us - arrival_us).max(arrival_us - after_us).max(0.0)
 }

@@ -1,6 +1,7 @@
 //! `meshmeter fleet` against a real istiod: one that a lab holds, as if it were elsewhere, and one of a lab of its own.
 
-use crate::command::{said, start, stderr};
+use crate::command::{said, start, stderr, stdout};
+use crate::forwarder::Forwarder;
 use crate::held::{Held, Registry};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -9,9 +10,12 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// Longer than a busy machine takes.
 const SETTLE: &str = "--settle=3m";
+const GONE_TIMEOUT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 struct Elsewhere {
     kubeconfig: String,
@@ -35,6 +39,16 @@ impl Elsewhere {
         command.args(["fleet", "--istiod", &self.istiod, "--kubeconfig", &self.kubeconfig, SETTLE, "--json"]);
         command.arg(result).args(arguments);
         command
+    }
+
+    /// A kubeconfig like this one, with another part.
+    fn kubeconfig_with(&self, folder: &Path, name: &str, change: impl FnOnce(&mut Value)) -> String {
+        let mut kubeconfig: Value =
+            serde_json::from_slice(&fs::read(&self.kubeconfig).expect("it is there")).expect("JSON");
+        change(&mut kubeconfig);
+        let path = folder.join(name);
+        fs::write(&path, kubeconfig.to_string()).expect("it can be written");
+        path.to_str().expect("it is UTF-8").to_owned()
     }
 
     fn exists(&self, kind: &str, namespace: Option<&str>, name: &str) -> bool {
@@ -118,7 +132,141 @@ fn a_fleet_at_an_istiod_elsewhere_converges_and_leaves_nothing() {
     let reasons = fleet["verdict"]["reasons"].as_array().expect("a list");
     assert!(reasons.contains(&json!("interrupted")), "{reasons:?}");
     assert!(fleet["mesh"]["removed_s"].is_number() && !elsewhere.exists("Namespace", None, "fleet-1"));
+
+    a_user_without_rights_is_told_which_are_missing(&registry, &elsewhere, folder.path());
+    what_a_second_interrupt_leaves_is_removed_by_name(&registry, &elsewhere, folder.path());
+    missing_definitions_are_named(&registry, &elsewhere);
+    let kubeconfig = elsewhere.kubeconfig_with(folder.path(), "of-a-lab-that-is-gone", |_| ());
     assert!(held.interrupt().0.success());
+    let mut command = registry.command();
+    command.args(["fleet", "--istiod", &elsewhere.istiod, "--kubeconfig", &kubeconfig, "--proxies=2"]);
+    let output = command.output().expect("the binary runs");
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(stderr(&output).contains("is the API server of the kubeconfig up"), "{}", stderr(&output));
+}
+
+fn a_user_without_rights_is_told_which_are_missing(
+    registry: &Registry,
+    elsewhere: &Elsewhere,
+    folder: &Path,
+) {
+    let mut account = json!({"apiVersion": "v1", "kind": "ServiceAccount"});
+    account["metadata"] = json!({"name": "powerless", "namespace": "default"});
+    let mut role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "rules": [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+    ]});
+    role["metadata"] = json!({"name": "configmap-reader"});
+    let mut binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "configmap-reader"},
+        "subjects": [{"kind": "ServiceAccount", "name": "powerless", "namespace": "default"}],
+    });
+    binding["metadata"] = json!({"name": "configmap-reader"});
+    elsewhere.api.apply(&[account, role, binding]).expect("the API takes it");
+    let audience = "https://kubernetes.default.svc.cluster.local";
+    let token = elsewhere.api.token("default", "powerless", audience).expect("a token");
+    let kubeconfig = elsewhere.kubeconfig_with(folder, "powerless", |kubeconfig| {
+        kubeconfig["users"][0]["user"] = json!({"token": token});
+    });
+    let mut command = registry.command();
+    command.args(["fleet", "--istiod", &elsewhere.istiod, "--kubeconfig", &kubeconfig, "--proxies=2"]);
+    let output = command.output().expect("the binary runs");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    for part in
+        ["the kubeconfig's user may not ", "create namespaces", "create services", "in all namespaces"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!elsewhere.exists("Namespace", None, "fleet-1"));
+}
+
+fn what_a_second_interrupt_leaves_is_removed_by_name(
+    registry: &Registry,
+    elsewhere: &Elsewhere,
+    folder: &Path,
+) {
+    let server = |kubeconfig: &Value| {
+        kubeconfig["clusters"][0]["cluster"]["server"].as_str().expect("an address").to_owned()
+    };
+    let mut forwarder = None;
+    let kubeconfig = elsewhere.kubeconfig_with(folder, "forwarded", |kubeconfig| {
+        let address = server(kubeconfig);
+        let authority = address.trim_start_matches("https://");
+        let started = Forwarder::start(authority.parse().expect("an address of the loopback"));
+        kubeconfig["clusters"][0]["cluster"]["server"] = json!(format!("https://{}", started.address()));
+        forwarder = Some(started);
+    });
+    let forwarder = forwarder.expect("it was started");
+    let mut command = registry.command();
+    command.args(["fleet", "--istiod", &elsewhere.istiod, "--kubeconfig", &kubeconfig, SETTLE]);
+    command.args(["--proxies=5", "--services=5", "--churn=1/s", "--duration=30m", "--progress=json"]);
+    let mut child = start(command.arg("--run-id=cut-short"));
+    let pid = Pid::from_child(&child);
+    let mut said = said(&mut child);
+    assert!(said.any(|line| line.contains(r#""event":"second""#)), "it reports its seconds");
+    // The removal cannot end, so that the second interrupt comes before.
+    forwarder.block();
+    kill_process(pid, Signal::INT).expect("it runs");
+    assert!(said.any(|line| line.contains(r#""event":"removing""#)), "it begins to remove its mesh");
+    kill_process(pid, Signal::INT).expect("it runs");
+    let removal = format!("meshmeter fleet --remove cut-short --kubeconfig {kubeconfig}");
+    let words: Vec<String> = said.collect();
+    assert!(words.iter().any(|line| line.ends_with(&removal)), "{words:?}");
+    assert_eq!(child.wait().expect("it is a child").code(), Some(130));
+    assert!(elsewhere.exists("Namespace", None, "fleet-1"));
+
+    let remove = |run_id: &str| {
+        let mut command = registry.command();
+        let output =
+            command.args(["fleet", "--remove", run_id, "--kubeconfig", &elsewhere.kubeconfig]).output();
+        let output = output.expect("the binary runs");
+        assert!(output.status.success(), "{}", stderr(&output));
+        stdout(&output)
+    };
+    assert!(remove("another").contains("There is nothing of run another."));
+    assert!(elsewhere.exists("Namespace", None, "fleet-1"));
+    let removed = remove("cut-short");
+    assert!(removed.starts_with("Removed ") && removed.contains(" objects of run cut-short."), "{removed}");
+    assert!(!elsewhere.exists("Namespace", None, "fleet-1"));
+    assert!(elsewhere.exists("ConfigMap", Some("default"), "kept"));
+}
+
+/// The API server and its client are those of a cluster in which Istio was never installed, but for this one kind.
+fn missing_definitions_are_named(registry: &Registry, elsewhere: &Elsewhere) {
+    let definition = ObjectRef::new(
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+        None,
+        "serviceentries.networking.istio.io",
+    );
+    elsewhere.api.delete(&[definition], &|_| ()).expect("it goes");
+    let entry = [ObjectRef::new("networking.istio.io/v1", "ServiceEntry", None, "any")];
+    let deadline = Instant::now() + GONE_TIMEOUT;
+    // The API server stops to serve a kind some time after its definition is gone.
+    while elsewhere.api.check_kinds(&entry).is_ok() {
+        assert!(Instant::now() < deadline, "the kind is still served");
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let mut command = registry.command();
+    command.args([
+        "fleet",
+        "--istiod",
+        &elsewhere.istiod,
+        "--kubeconfig",
+        &elsewhere.kubeconfig,
+        "--proxies=2",
+    ]);
+    let output = command.output().expect("the binary runs");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    for part in [
+        "the Kubernetes API has no kind ServiceEntry in networking.istio.io/v1",
+        "Istio's definitions (CRDs)",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!elsewhere.exists("Namespace", None, "fleet-1"));
 }
 
 #[test]
@@ -131,7 +279,10 @@ fn a_fleet_without_an_istiod_makes_a_lab_whose_istiod_is_restarted() {
         "fleet",
         "--proxies=20",
         "--services=10",
-        "--change=endpoint-added",
+        "--witnesses=1",
+        "--change=endpoint-added=2",
+        "--change=service-entry",
+        "--change=link-down",
         "--change=istiod-restart",
     ]);
     let output = command.args([SETTLE, "--json"]).arg(&result).output().expect("the binary runs");
@@ -142,7 +293,30 @@ fn a_fleet_without_an_istiod_makes_a_lab_whose_istiod_is_restarted() {
     assert_eq!((&istiod["name"], &istiod["restarts"]), (&json!("istiod"), &json!(1)), "{istiod}");
     assert!(istiod["cpu_s"].as_f64().is_some_and(|cpu_s| cpu_s > 0.0), "{istiod}");
     assert!(istiod["chain"]["debounce"]["count"].as_u64().is_some_and(|count| count > 0), "{istiod}");
-    assert_eq!(fleet["cut_off"][0]["proxies"], 20, "{}", fleet["cut_off"]);
+    let outage = |cause: &str| {
+        let outages = fleet["cut_off"].as_array().expect("a list");
+        outages
+            .iter()
+            .find(|outage| outage["cause"] == cause)
+            .unwrap_or_else(|| panic!("{cause}: {outages:?}"))
+    };
+    assert_eq!(outage("istiod-restart")["proxies"], 20, "{}", fleet["cut_off"]);
+    // Every tenth proxy: its connection survives, and it catches up with what was changed meanwhile.
+    let down = outage("link-down");
+    assert_eq!((&down["proxies"], &down["recovery_us"]["censored"]), (&json!(2), &json!(0)), "{down}");
+    assert!(down["recovery_us"]["p50"].as_f64().is_some_and(|time| time > 4e6), "{down}");
+    // A real sidecar saw each change of the mesh, too.
+    let witnesses = fleet["witnesses"].as_array().expect("a list");
+    let kinds: Vec<&str> = witnesses.iter().filter_map(|witness| witness["kind"].as_str()).collect();
+    assert_eq!(kinds, ["endpoint-added", "endpoint-added", "service-entry", "endpoint-added"]);
+    for witness in witnesses {
+        assert!(witness["updated_us"].as_f64().is_some_and(|time| time > 0.0), "{witness}");
+        assert!(witness["rank"].as_f64().is_some_and(|rank| (0.0..=1.0).contains(&rank)), "{witness}");
+        assert!(witness["later_us"].is_number() && witness["nearest_us"].is_number(), "{witness}");
+    }
+    let shown = stdout(&output);
+    assert!(shown.contains("Real sidecars") && shown.contains("later than the mean, ms"), "{shown}");
+    println!("{shown}");
     let events: Vec<&str> = fleet["events"]
         .as_array()
         .expect("a list")

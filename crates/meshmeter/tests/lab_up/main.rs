@@ -8,6 +8,7 @@
 #[path = "../command/mod.rs"]
 mod command;
 mod fleet;
+mod forwarder;
 mod held;
 mod istio;
 #[path = "../../../lab/tests/arrangement/last_lines.rs"]

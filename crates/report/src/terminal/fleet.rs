@@ -1,16 +1,18 @@
 //! The result of `meshmeter fleet` on a terminal.
 //!
 //! Read [`fleet_text`] for the order. `changes.rs` has the table of changes, `control_plane.rs` what istiod and its neighbours
-//! report of themselves and where the time went, `compared.rs` several istiods side by side.
+//! report of themselves and where the time went, `compared.rs` several istiods side by side, `witnesses.rs` real sidecars.
 
 mod changes;
 mod compared;
 mod control_plane;
+mod witnesses;
 
 use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
 use crate::format::{self, SizeUnit, TimeUnit};
 use experiment::schema::{FleetChange, FleetOutage, FleetPushes, FleetResult, HistogramSummary};
+use experiment::settings::fleet::ChangeKind;
 use std::fmt::Write as _;
 
 /// Shown where a percentile falls among proxies that were never reached.
@@ -25,6 +27,7 @@ pub fn fleet_text(result: &FleetResult, options: Options) -> String {
     lines.extend(facts(result, options));
     for section in [
         changes::lines(result, options),
+        witnesses::lines(result, options),
         pushes(result, options),
         control_plane::lines(result, options),
         compared::lines(result, options),
@@ -152,10 +155,13 @@ fn fleet_itself(result: &FleetResult, options: Options) -> Vec<String> {
         format::size(settled / proxies)
     ));
     if usage.lag_us.count > 0 {
-        let from = if usage.clock == "kernel" {
-            "times of arrival are the kernel's"
-        } else {
-            "times of arrival are those of reading"
+        let from = match (usage.clock.as_str(), usage.timestamp_error_p99_us) {
+            ("kernel", Some(error_us)) => format!(
+                "times of arrival are the kernel's, within {} at p99",
+                format::time_or_above(Some(error_us), None)
+            ),
+            ("kernel", None) => "times of arrival are the kernel's".to_owned(),
+            _ => "times of arrival are those of reading".to_owned(),
         };
         parts.push(format!(
             "read {} after receipt at p99; {from}",
@@ -244,10 +250,11 @@ fn outage(outage: &FleetOutage) -> String {
         (count, _) => format!("{} of them were complete again", format::count(count)),
     };
     format!(
-        "{} at {}: {} lost their connection ({}); {recovered}.",
+        "{} at {}: {} {} ({}); {recovered}.",
         outage.cause,
         format::duration(outage.at),
         format::counted(outage.proxies, "proxy", "proxies"),
+        if outage.cause == ChangeKind::LinkDown.name() { "were cut off" } else { "lost their connection" },
         named(&outage.names[..outage.names.len().min(SHOWN_NAMES)], outage.proxies)
     )
 }

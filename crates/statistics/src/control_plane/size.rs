@@ -156,10 +156,7 @@ fn answer(
         let own: BTreeSet<usize> = law.repeats().collect();
         repeats.retain(|repeat| own.contains(repeat));
     }
-    let each = |value: &dyn Fn(Option<usize>) -> f64| {
-        let values: Vec<f64> = repeats.iter().map(|repeat| value(Some(*repeat))).collect();
-        not_negative(over_repeats(&values).unwrap_or_else(|| Estimate::single(value(None))))
-    };
+    let each = |value: &dyn Fn(Option<usize>) -> f64| over(&repeats, value);
     let cpu_parts = |repeat: Option<usize>| {
         let law = changing?;
         let constant = law.cost(repeat, &[0.0, 0.0]) / istiods;
@@ -200,7 +197,7 @@ fn answer(
         cpu_cores,
         memory_bytes,
         connecting_cpu_s,
-        changes: changes.described(&each, &bytes),
+        changes: changes.described(&repeats, &bytes),
         istiods,
         notes,
     })
@@ -240,8 +237,10 @@ fn monthly_cost(
     })
 }
 
-/// A cost is nothing at least.
-fn not_negative(estimate: Estimate) -> Estimate {
+/// A value by the laws of each repeat, or of all trials together where there is none: nothing at least.
+fn over(repeats: &BTreeSet<usize>, value: &dyn Fn(Option<usize>) -> f64) -> Estimate {
+    let values: Vec<f64> = repeats.iter().map(|repeat| value(Some(*repeat))).collect();
+    let estimate = over_repeats(&values).unwrap_or_else(|| Estimate::single(value(None)));
     estimate.map(|value| value.max(0.0))
 }
 

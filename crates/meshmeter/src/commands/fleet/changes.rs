@@ -13,7 +13,8 @@ use experiment::settings::fleet::{ChangeKind, Churn};
 use experiment::xds::Presence;
 use fleet::{ChangeId, ChangeMarks, Fleet, Selection, Target, Waited};
 use mesh::changes::{Change, Changes, Expected};
-use mesh::population::Population;
+use mesh::population::{Population, Proxy};
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -40,10 +41,29 @@ pub(super) struct Changed {
     pub impossible: Vec<FleetChange>,
     pub witnesses: Vec<FleetWitness>,
     pub phases: Vec<FleetPhase>,
+    /// Writes that take the mesh back to its size, in their order.
+    pub undo: Vec<Change>,
+}
+
+/// Proxies that are cut off from outside.
+pub(super) struct CutOff<'a> {
+    pub cause: &'a str,
+    pub places: BTreeSet<usize>,
+}
+
+/// A change that was written.
+#[derive(Default)]
+pub(super) struct Written {
+    /// Per kind of proxy.
+    pub changes: Vec<ChangeId>,
+    /// The same of proxies that are cut off meanwhile.
+    pub catching_up: Vec<ChangeId>,
 }
 
 struct Sequence {
     changes: Changes,
+    /// Written changes after which the mesh has another size.
+    resized: Vec<Change>,
     /// Written, and not everywhere yet.
     pending: Vec<Pending>,
 }
@@ -80,7 +100,8 @@ impl<'a> Changing<'a> {
         population: &'a Population,
         sampler: &'a MetricsSampler,
     ) -> Self {
-        let sequence = Sequence { changes: Changes::new(population, SEED), pending: Vec::new() };
+        let sequence =
+            Sequence { changes: Changes::new(population, SEED), resized: Vec::new(), pending: Vec::new() };
         Self {
             course,
             fleet,
@@ -132,7 +153,10 @@ impl<'a> Changing<'a> {
     }
 
     pub fn finish(self) -> Changed {
+        let Sequence { mut changes, resized, .. } =
+            self.sequence.into_inner().unwrap_or_else(PoisonError::into_inner);
         Changed {
+            undo: resized.iter().rev().filter_map(|change| changes.undo(change)).collect(),
             impossible: self.impossible.into_inner().unwrap_or_else(PoisonError::into_inner),
             witnesses: self.witnesses.finish(),
             phases: self.phases.finish(),
@@ -160,6 +184,16 @@ impl<'a> Changing<'a> {
 
     /// Writes a change of the mesh, which the fleet expects under this name: once per kind of proxy, whose marks differ.
     pub fn write(&self, kind: ChangeKind, name: &str) -> Result<Vec<ChangeId>, String> {
+        self.write_while(kind, name, None).map(|written| written.changes)
+    }
+
+    /// The same while some proxies are cut off.
+    pub fn write_while(
+        &self,
+        kind: ChangeKind,
+        name: &str,
+        cut_off: Option<&CutOff<'_>>,
+    ) -> Result<Written, String> {
         let mut sequence = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
         let change = sequence.changes.next(kind).map_err(|error| in_one_line(&error))?;
         self.wait_for_undone(&mut sequence.pending, &change);
@@ -171,6 +205,17 @@ impl<'a> Changing<'a> {
                 objects: change.writes.len(),
             })
         };
+        let catching_up = cut_off.into_iter().flat_map(|cut_off| {
+            change.expected.iter().map(|expected| {
+                let those = self.places(expected).filter(|place| cut_off.places.contains(place)).collect();
+                self.fleet.expect_catching_up(
+                    cut_off.cause,
+                    expected.marks.clone(),
+                    Selection::Proxies(those),
+                )
+            })
+        });
+        let catching_up: Vec<ChangeId> = catching_up.collect();
         let ids: Vec<ChangeId> = change.expected.iter().map(expect).collect();
         // Churn is not followed.
         if name == kind.name() {
@@ -182,12 +227,15 @@ impl<'a> Changing<'a> {
                     .for_each(|id| self.fleet.written(*id, performed.first_sent, performed.acknowledged));
                 let contents = contents(&change, Presence::Present).collect();
                 sequence.pending.push(Pending { ids: ids.clone(), contents });
-                Ok(ids)
+                if change.changes_size() {
+                    sequence.resized.push(change);
+                }
+                Ok(Written { changes: ids, catching_up })
             }
             Err(error) => {
                 let failure = in_one_line(&error);
-                ids.iter().for_each(|id| self.fleet.failed(*id, failure.clone()));
-                if ids.is_empty() { Err(failure) } else { Ok(Vec::new()) }
+                ids.iter().chain(&catching_up).for_each(|id| self.fleet.failed(*id, failure.clone()));
+                if ids.is_empty() { Err(failure) } else { Ok(Written::default()) }
             }
         }
     }
@@ -208,13 +256,17 @@ impl<'a> Changing<'a> {
     }
 
     fn selection(&self, expected: &Expected) -> Selection {
-        let proxies = self.population.proxies();
-        let is_expected = |place: &usize| {
-            let proxy = &proxies[*place];
+        Selection::Proxies(self.places(expected).collect())
+    }
+
+    /// Places of the proxies that a change is expected at.
+    fn places<'b>(&'b self, expected: &'b Expected) -> impl Iterator<Item = usize> + 'b {
+        let is_expected = |proxy: &Proxy| {
             proxy.kind == expected.kind
                 && expected.namespace.as_ref().is_none_or(|namespace| *namespace == proxy.namespace)
         };
-        Selection::Proxies((0..proxies.len()).filter(is_expected).collect())
+        let proxies = self.population.proxies().iter().enumerate();
+        proxies.filter(move |(_, proxy)| is_expected(proxy)).map(|(place, _)| place)
     }
 
     /// Follows a change until it has reached all, its time is over, or the run is to end.

@@ -7,6 +7,7 @@ use experiment::schema::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetMesh, FleetProxies, FleetResult, FleetVerdict,
     HistogramSummary,
 };
+use experiment::settings::fleet::ChangeKind;
 use statistics::LatencyHistogram;
 
 /// The kind of changes that churn makes.
@@ -15,11 +16,14 @@ const INTERRUPTED: &str = "interrupted";
 
 /// The whole result: the fleet's, with the control plane's own figures and the changes that could not be made.
 pub fn measured(result: FleetResult, figures: Vec<ControlPlaneFigures>, changed: Changed) -> FleetResult {
-    let Changed { impossible, witnesses, phases } = changed;
+    let Changed { impossible, witnesses, phases, undo: _ } = changed;
     let mut result = FleetResult { control_plane: figures, witnesses, phases, ..result };
     result.changes.extend(impossible);
     result.changes = merged(std::mem::take(&mut result.changes));
     result.changes.sort_by(|one, other| one.at.total_cmp(&other.at));
+    for change in result.changes.iter_mut().filter(|change| concerns_nobody(change)) {
+        change.failure = Some("no proxy of this fleet is told of it".to_owned());
+    }
     let failed = result.changes.iter().filter(|change| change.failure.is_some());
     let failed: Vec<String> = failed
         .map(|change| {
@@ -29,6 +33,12 @@ pub fn measured(result: FleetResult, figures: Vec<ControlPlaneFigures>, changed:
     result.verdict.reasons.extend(failed);
     result.verdict.valid = result.verdict.reasons.is_empty();
     result
+}
+
+/// A change of the mesh that no proxy was to have: its arrival says nothing.
+fn concerns_nobody(change: &FleetChange) -> bool {
+    let is_of_mesh = || ChangeKind::ALL.iter().any(|kind| kind.name() == change.kind && kind.is_of_mesh());
+    change.expected == 0 && change.failure.is_none() && (change.kind == CHURN || is_of_mesh())
 }
 
 /// Changes with the parts that the kinds of proxies have of one added up, and churn, which makes thousands, as one entry.
@@ -203,6 +213,18 @@ mod tests {
         );
         assert_eq!(result.verdict.reasons, ["change-failed: root-policy: refused"]);
         assert!(!result.verdict.valid);
+    }
+
+    #[test]
+    fn change_that_concerns_nobody_is_a_reason_against_the_figures() {
+        let untold = |kind: &str| FleetChange { kind: kind.to_owned(), ..FleetChange::default() };
+        let changes = vec![untold("endpoint-added"), untold("istiod-added")];
+        let result =
+            measured(FleetResult { changes, ..FleetResult::default() }, Vec::new(), Changed::default());
+        assert_eq!(
+            result.verdict.reasons,
+            ["change-failed: endpoint-added: no proxy of this fleet is told of it"]
+        );
     }
 
     #[test]

@@ -14,9 +14,11 @@ use super::{show, write_json};
 use crate::cli::FleetArgs;
 use crate::failure::Failure;
 use crate::interrupt;
+use experiment::environment::in_one_line;
 use experiment::schema::{FleetMesh, FleetProgress, FleetResult};
 use experiment::settings::fleet::FleetSettings;
 use fleet::{Fleet, FleetSpec, Target};
+use mesh::changes::Change;
 use mesh::population::{Placement, Population};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -174,7 +176,19 @@ impl Course<'_> {
         self.reporter.report(&FleetProgress::WindowClosed);
         let changed = changing.finish();
         let figures = sampler.finish(&phases);
-        Ok(conclude::measured(fleet.finish(), figures, changed))
+        let result = fleet.finish();
+        if self.args.mesh.keep_mesh {
+            self.take_back(&changed.undo);
+        }
+        Ok(conclude::measured(result, figures, changed))
+    }
+
+    /// Takes a mesh that stays back to its size, so that another run with its name finds what it would write.
+    fn take_back(&self, undo: &[Change]) {
+        let failed = undo.iter().find_map(|change| change.perform(&self.api.client).err());
+        if let Some(error) = failed {
+            anstream::eprintln!("note: the mesh has kept what was added to it: {}", in_one_line(&error));
+        }
     }
 
     /// Waits until every proxy has its configuration, or as long as it may. Returns whether anything came.

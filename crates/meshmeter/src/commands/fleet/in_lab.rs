@@ -7,6 +7,7 @@ use crate::cli::FleetArgs;
 use crate::commands::releases;
 use crate::commands::run::{drivers, progress};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use crate::memory;
 use experiment::environment::deploy::{
     Argument, ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverResult,
     DriverStart, Environment as _, HealthProbe,
@@ -57,6 +58,12 @@ fn planned(settings: &FleetSettings) -> PlannedTrial {
 }
 
 fn hold(args: &FleetArgs, trial: &PlannedTrial, istiods: &[PathBuf], lab: &Lab) -> Result<ExitCode, Failure> {
+    let settings = trial.fleet.as_deref().expect("the trial is a fleet's");
+    if let Some(available) = memory::available_bytes()
+        && let Some(warning) = memory::check_fleet(settings, istiods.len().max(1), available)?
+    {
+        anstream::eprintln!("warning: {warning}");
+    }
     let mut place = place(istiods, args.control_plane.istio.clone(), lab)?;
     place.report_progress_to(progress::in_lines());
     let mut deployment = place.deploy(&trial.spec, LABEL)?;

@@ -1,7 +1,7 @@
 //! Links that go down: every tenth proxy is cut off for a while, and a change is made meanwhile. Where the environment gave
 //! source addresses, it drops the packets of those proxies; elsewhere the fleet closes their connections.
 
-use super::changes::Changing;
+use super::changes::{Changing, CutOff, Written};
 use super::course::Course;
 use experiment::schema::FleetAsk;
 use experiment::settings::fleet::ChangeKind;
@@ -36,20 +36,28 @@ pub(super) fn cut(changing: &Changing<'_>, number: usize) -> Result<Vec<ChangeId
         changing.ask(FleetAsk::LinkDown { addresses: addresses.clone() })?;
         None
     };
-    let meanwhile = changing.write(kind, kind.name());
+    // A connection may survive that its packets are dropped for a while: these proxies are found by what they miss.
+    let dropped = CutOff { cause: ChangeKind::LinkDown.name(), places: places(changing.course).collect() };
+    let dropped = cut_off.is_none().then_some(&dropped);
+    let meanwhile = changing.write_while(kind, kind.name(), dropped);
     changing.rest_until(Instant::now() + DOWN_DURATION);
-    if let Ok(changes) = &meanwhile {
-        note_missing(changing, changes);
+    if let Ok(written) = &meanwhile {
+        note_missing(changing, &written.changes);
     }
     match cut_off {
         Some(cut_off) => changing.fleet.restore(cut_off),
         None => _ = changing.ask(FleetAsk::LinkUp { addresses })?,
     }
     match meanwhile {
-        Ok(changes) => changing.follow(number, kind.name(), &changes),
-        Err(failure) => changing.failed(kind.name(), failure),
+        Ok(Written { changes, catching_up }) => {
+            changing.follow(number, kind.name(), &changes);
+            Ok(cut_off.into_iter().chain(catching_up).collect())
+        }
+        Err(failure) => {
+            changing.failed(kind.name(), failure);
+            Ok(cut_off.into_iter().collect())
+        }
     }
-    Ok(cut_off.into_iter().collect())
 }
 
 /// Names the proxies that are cut off if the change has not reached all.

@@ -59,6 +59,8 @@ struct Watched {
     page: MetricsPage,
     /// Why there is no window.
     window: Mutex<Result<MetricsWindow, String>>,
+    /// Held while the page is read: readings are added in the order in which they were taken, also where a process ends between.
+    turn: Mutex<()>,
 }
 
 impl Watched {
@@ -68,7 +70,7 @@ impl Watched {
             let hint = if page.hint.is_empty() { String::new() } else { format!(" ({})", page.hint) };
             in_one_line(&error) + &hint
         });
-        Self { page, window: Mutex::new(window) }
+        Self { page, window: Mutex::new(window), turn: Mutex::new(()) }
     }
 
     fn window(&self) -> MutexGuard<'_, Result<MetricsWindow, String>> {
@@ -80,6 +82,7 @@ impl Watched {
         if self.window().is_err() {
             return;
         }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         if let Ok(reading) = self.page.reading()
             && let Ok(window) = self.window().as_mut()
         {

@@ -2,7 +2,9 @@
 
 use crate::cli::FleetArgs;
 use crate::failure::Failure;
-use experiment::settings::fleet::{ChangeKind, Churn, FleetSecurity, FleetSettings, ProxyKind};
+use experiment::settings::fleet::{
+    ChangeKind, Churn, FleetSecurity, FleetSettings, ProxyKind, RepeatedChange,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -49,6 +51,12 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
         churn: changes.churn,
         changes: match (changes.change.as_slice(), changes.no_change || churn) {
             ([], true) => Vec::new(),
+            // On demand they are told of policies alone.
+            ([], false)
+                if args.proxies.on_demand && kinds.iter().all(|(kind, _)| *kind == ProxyKind::Ztunnel) =>
+            {
+                vec![RepeatedChange { kind: ChangeKind::RootPolicy, count: 3 }]
+            }
             ([], false) => FleetSettings::default().changes,
             (given, _) => given.to_vec(),
         },
@@ -105,6 +113,12 @@ fn check_changes(settings: &FleetSettings, args: &FleetArgs) -> Result<(), Failu
                 settings.kinds
             );
             return Err(Failure::wrong_use(message).with_hint("choose another kind of change, or of proxy"));
+        }
+        if !settings.is_told_of(kind) {
+            let message =
+                format!("--change {}: ztunnels on demand are told of it only once they ask", kind.name());
+            let hint = "name --change root-policy or connect-storm, or leave --on-demand out";
+            return Err(Failure::wrong_use(message).with_hint(hint));
         }
         if kind == ChangeKind::CertificateRotation && settings.security != FleetSecurity::MutualTls {
             let message = format!("--change {} needs proxies with certificates", kind.name());
@@ -215,9 +229,23 @@ mod tests {
         };
         assert_eq!(changes(&[]), (3, 0));
         assert_eq!(changes(&["--no-change"]), (0, 0));
+        assert_eq!(changes(&["--kind", "ztunnel", "--on-demand"]), (1, 0));
         assert_eq!(changes(&["--churn", "25%/m"]), (0, 60));
         assert_eq!(changes(&["--no-change", "--duration", "5s"]), (0, 5));
         assert_eq!(changes(&["--churn", "2/s", "--duration", "5s", "--change", "service-entry"]), (1, 5));
+    }
+
+    #[test]
+    fn changes_that_ztunnels_on_demand_are_not_told_of_are_wrong_use() {
+        let refused = |options: &[&str]| settings(&args(options)).err().map(|failure| format!("{failure:?}"));
+        let on_demand = ["--kind", "ztunnel", "--on-demand", "--change"];
+        let failure = refused(&[&on_demand[..], &["endpoint-added"]].concat()).expect("it reaches nobody");
+        assert!(failure.contains("ztunnels on demand are told of it only once they ask"), "{failure}");
+        assert_eq!(refused(&[&on_demand[..], &["root-policy"]].concat()), None);
+        assert_eq!(
+            refused(&["--kind", "ztunnel=2,sidecar", "--on-demand", "--change", "endpoint-added"]),
+            None
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ use mesh::admin::Admin;
 use mesh::admin::dial::TcpPort;
 use mesh::changes::Expected;
 use mesh::envoy::update_times;
+use statistics::witnesses::compare;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// An Envoy that receives what the whole fleet has received updates within milliseconds.
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Times of update are cut to milliseconds: half of one is what they lack on average.
+const HALF_MS: f64 = 0.5;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 type Types = BTreeSet<&'static str>;
@@ -59,16 +62,16 @@ impl Witnesses {
             let convergence = &record.convergence_us;
             for (name, statistics) in &self.statistics {
                 let updated_us = updated_since(statistics, written_ms, &types);
-                let range = convergence.max.map(|max| (convergence.min, max));
-                let difference_us = updated_us.zip(range).map(|(updated, (first, last))| {
-                    if updated > last { updated - last } else { (updated - first).min(0.0) }
-                });
+                let compared = updated_us.and_then(|updated_us| compare(updated_us, convergence));
                 self.state().seen.push(FleetWitness {
                     name: name.clone(),
                     kind: record.kind.clone(),
                     at: record.at,
                     updated_us,
-                    difference_us,
+                    difference_us: compared.map(|compared| compared.outside_us),
+                    later_us: compared.map(|compared| compared.later_us),
+                    rank: compared.map(|compared| compared.rank),
+                    nearest_us: compared.map(|compared| compared.nearest_us),
                 });
             }
         }
@@ -89,10 +92,9 @@ fn updated_since(statistics: &Admin, written_ms: f64, types: &Types) -> Option<f
     loop {
         let updates = update_times::read(statistics).unwrap_or_default();
         let of_types: Option<Vec<u64>> = types.iter().map(|of| updates.get(of).copied()).collect();
-        // Times of update are cut to milliseconds.
         let is_over = |updated: &u64| *updated as f64 >= written_ms.floor();
         if let Some(updated) = of_types.filter(|of_types| of_types.iter().all(is_over)) {
-            return updated.into_iter().max().map(|last| (last as f64 - written_ms) * 1000.0);
+            return updated.into_iter().max().map(|last| (last as f64 + HALF_MS - written_ms) * 1000.0);
         }
         if Instant::now() >= give_up_at {
             return None;

@@ -7,7 +7,8 @@ use crate::html::charts::fleet_timeline;
 use crate::html::charts::percentiles::{Axes, Subject, chart};
 use crate::html::curves::Curve;
 use crate::html::style::ModeStyle;
-use experiment::schema::{FleetEvent, FleetResult, TrialRecord};
+use crate::witnesses::{WitnessRow, rows};
+use experiment::schema::{Conditions, FleetEvent, FleetResult, TrialRecord};
 use serde::Serialize;
 
 /// Trials beyond these are folded away: the page stays small.
@@ -21,9 +22,18 @@ pub struct FleetSection {
     table: FleetTable,
     distributions: Vec<Figure>,
     logarithmic: bool,
+    /// Real sidecars beside the fleets.
+    witnesses: Vec<Witnessed>,
     timelines: Vec<Timeline>,
     /// Trials without a chart.
     further: usize,
+}
+
+/// Real sidecars beside the fleets of a condition.
+#[derive(Debug, Serialize)]
+struct Witnessed {
+    label: String,
+    rows: Vec<WitnessRow>,
 }
 
 /// A trial second by second.
@@ -52,8 +62,15 @@ pub fn fleets(context: &Context) -> Option<FleetSection> {
     let with_fleet: Vec<(&TrialRecord, &FleetResult)> =
         context.run.trials.iter().filter_map(|trial| Some((trial, trial.fleet()?))).collect();
     let with_series = with_fleet.iter().filter(|(_, fleet)| !fleet.series.is_empty());
+    let witnessed = |at: Conditions<'_>| {
+        let of_condition =
+            with_fleet.iter().filter(|(trial, _)| trial.verdict.valid && trial.conditions() == at);
+        let rows = rows(of_condition.flat_map(|(_, fleet)| &fleet.witnesses));
+        (!rows.is_empty()).then(|| Witnessed { label: context.conditions.label(at), rows })
+    };
     Some(FleetSection {
         table,
+        witnesses: context.conditions.all().filter_map(witnessed).collect(),
         logarithmic: axes.is_logarithmic(),
         distributions: curves.iter().enumerate().map(figure).collect(),
         timelines: with_series

@@ -3,9 +3,10 @@
 use super::super::linear::{FittedLaw, Unresolved};
 use super::super::measured::{CHURN, affected_share, is_of_endpoints};
 use super::super::{ChangeLaws, Laws};
-use super::Mesh;
-use experiment::schema::{AskedChange, ControlPlaneQuestion, Estimate};
+use super::{Mesh, over};
+use experiment::schema::{AskedChange, ControlPlaneQuestion};
 use experiment::settings::fleet::ChangeKind;
+use std::collections::BTreeSet;
 
 /// Kinds of change that stand for pods that come, go or are replaced, the best first.
 const FOR_CHURN: [&str; 4] = [CHURN, "pod-restarted", "endpoint-added", "endpoint-removed"];
@@ -69,10 +70,10 @@ impl<'a> Changes<'a> {
         ]
     }
 
-    /// As answers have them; `each` gives the interval over the repeats.
+    /// As answers have them, with intervals over the repeats.
     pub fn described(
         &self,
-        each: &dyn Fn(&dyn Fn(Option<usize>) -> f64) -> Estimate,
+        repeats: &BTreeSet<usize>,
         configuration_bytes: &dyn Fn(Option<usize>) -> f64,
     ) -> Vec<AskedChange> {
         let described = |asked: &Asked<'_>| AskedChange {
@@ -80,8 +81,8 @@ impl<'a> Changes<'a> {
             measured_as: asked.measured_as.to_owned(),
             per_s: asked.per_s,
             affected_proxies: asked.affected_proxies,
-            pushes: Some(each(&|repeat| asked.pushes.cost(repeat, &[]))),
-            bytes: Some(each(&|repeat| asked.bytes_of_change(repeat, configuration_bytes(repeat)))),
+            pushes: Some(over(repeats, &|repeat| asked.pushes.cost(repeat, &[]))),
+            bytes: Some(over(repeats, &|repeat| asked.bytes_of_change(repeat, configuration_bytes(repeat)))),
         };
         self.0.iter().map(described).collect()
     }
