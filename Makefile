@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo build test check-format clippy deny shellcheck vet lint unit components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo image build test check-format clippy deny shellcheck vet lint unit components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 
@@ -18,6 +18,9 @@ lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences 
 
 bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhile)
 	$(CARGO) bench --locked --workspace --no-fail-fast --bench '*'
+
+image: ## An image for clusters, of a static program, and its bill of materials: target/image/
+	@CARGO=$(CARGO) scripts/image.sh
 
 audit: ## Known vulnerabilities of dependencies (needs the network)
 	scripts/cargo-deny.sh check advisories
