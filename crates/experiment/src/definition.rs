@@ -7,6 +7,7 @@ use crate::objective::Objective;
 use crate::protocol::Protocol;
 use crate::published::PublishedSource;
 use crate::schema::Pacing;
+use crate::schema::UnavailableMode;
 use crate::schema::factor::{FactorValue, Factors};
 use crate::settings::components::ComponentsSettings;
 use crate::settings::fleet::FleetSettings;
@@ -68,6 +69,17 @@ pub struct Experiment {
     pub factors: Vec<Factor>,
     /// Every combination of the factors' values, the last factor varying fastest; empty without factors.
     pub combinations: Vec<Combination>,
+    /// Cells that cannot run here; not part of the file.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Cells that cannot run: a mode with these values of factors.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LeftOut {
+    /// The mode.
+    pub mode: Mode,
+    /// Some of the factors.
+    pub factors: Factors,
 }
 
 impl Experiment {
@@ -75,6 +87,25 @@ impl Experiment {
     pub fn each_combination(&self) -> impl Iterator<Item = (Factors, &Self)> {
         let own = self.combinations.is_empty().then(|| (Factors::new(), self));
         own.into_iter().chain(self.combinations.iter().map(|one| (one.factors.clone(), &one.experiment)))
+    }
+
+    /// Leaves out what cannot run here.
+    pub fn leave_out(&mut self, unavailable: &[UnavailableMode]) {
+        let (modes, cells): (Vec<&UnavailableMode>, Vec<_>) =
+            unavailable.iter().partition(|unavailable| unavailable.factors.is_empty());
+        self.modes.retain(|mode| modes.iter().all(|unavailable| unavailable.mode != *mode));
+        self.left_out
+            .extend(cells.into_iter().map(|cell| LeftOut { mode: cell.mode, factors: cell.factors.clone() }));
+    }
+
+    /// Whether the cells of a mode with these values of the factors can run.
+    #[must_use]
+    pub fn has_cell(&self, mode: Mode, factors: &Factors) -> bool {
+        let is_among = |left_out: &LeftOut| {
+            left_out.mode == mode
+                && left_out.factors.iter().all(|(key, value)| factors.get(key) == Some(value))
+        };
+        !self.left_out.iter().any(is_among)
     }
 
     /// The factor of this key.

@@ -40,8 +40,7 @@ impl RunData {
             0
         });
         // What could not run was not planned either.
-        let refused = &raw.host.refused_modes;
-        experiment.modes.retain(|mode| refused.iter().all(|refused| refused.mode != *mode));
+        experiment.leave_out(&raw.host.refused_modes);
         let planned = Plan::new(&experiment, seed).trials.len();
         Ok(Self::new(raw.experiment_yaml, experiment, seed, planned, raw.host, raw.trials, notes))
     }

@@ -17,7 +17,11 @@ use std::ops::Deref;
 /// Every published figure of a mode that the run has or was to have, with what the run measured for it.
 pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<PublishedFigure> {
     let is_of_the_run = |figure: &&ReferenceFigure| {
-        let refused = summary.host.refused_modes.iter().any(|refused| refused.mode == figure.mode);
+        let refused = summary
+            .host
+            .refused_modes
+            .iter()
+            .any(|refused| refused.mode == figure.mode && refused.factors.is_empty());
         refused || experiment.modes.contains(&figure.mode)
     };
     let sources = experiment.published.iter();

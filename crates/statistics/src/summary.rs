@@ -3,7 +3,8 @@
 //! Each figure is estimated over the trials in which it is usable; every trial enters the counts and the errors. Read [`estimates`] first; [`components`],
 //! [`holdings`] and [`totals`] are usage, [`drivers`], [`services`], [`gateways`] and [`edges`] are each driver, service, gateway and
 //! call between services, [`comparison`] is mode against mode, [`factors`] is figures against a factor
-//! whose values are numbers, and [`word_factors`] values of a factor against each other.
+//! whose values are numbers, [`word_factors`] values of a factor against each other, and [`versions`] the programs
+//! that cells ran.
 
 mod comparison;
 mod components;
@@ -22,6 +23,7 @@ mod spoiled;
 mod tables;
 mod totals;
 mod verdicts;
+mod versions;
 mod word_factors;
 
 pub use estimates::VALID;
@@ -79,7 +81,9 @@ pub fn summarize(
         greatest: &mut greatest,
     };
     verdicts::judge(&tested, &mut subjects);
-    let cells = keys.iter().map(|key| cell(key, experiment, trials, &tables, &comparisons)).collect();
+    let mut cells: Vec<Cell> =
+        keys.iter().map(|key| cell(key, experiment, trials, &tables, &comparisons)).collect();
+    versions::note_differing(&mut cells, trials);
     let mut summary = Summary {
         schema: SUMMARY_SCHEMA.to_owned(),
         name: experiment.name.clone(),
@@ -171,6 +175,7 @@ fn cell(
         rates: gateways::rates(all),
         proxies: proxies(all),
         fleet: fleet::fleet(key.key(), all, tables),
+        versions: Vec::new(),
         components: components(all),
         totals: totals::totals(key.key(), tables),
         reserved: topology_of(experiment, key).and_then(|topology| reservation::reservation(&topology, all)),

@@ -9,7 +9,7 @@ use experiment::schema::{
     Host, SizedFigure, Summary,
 };
 use experiment::{Experiment, TimeFigure};
-use simulator::Design;
+use simulator::{AFTER, Design, Upgrade};
 use statistics::{objective_met, summarize};
 use std::collections::BTreeMap;
 
@@ -250,6 +250,67 @@ fn a_value_that_adds_a_fifth_is_found() {
             assert!(summary.findings.iter().filter(is_of_words).count() > 0);
         }
         found.assert_at_least(0.85, &format!("found in {design:?}"));
+    }
+}
+
+/// Two versions of Istio, measured in as many trials as ten minutes hold.
+fn upgrades(upgrade: Upgrade) -> [Design; 2] {
+    let base = Design {
+        modes: "sidecar",
+        load: "rate: 1000",
+        repeats: 9,
+        between: 0.03,
+        more_by_mode: 0.0,
+        upgrade: Some(upgrade),
+        ..Design::default()
+    };
+    [base.clone(), Design { modes: "sidecar, ambient, ingress", repeats: 6, repeat: 0.1, ..base }]
+}
+
+fn shown_between_versions(summary: &Summary, figure: ComparedFigure) -> bool {
+    let mut of_figure = summary.factor_differences.iter().filter(|difference| difference.figure == figure);
+    of_figure.any(|difference| difference.verdict == FindingVerdict::Shown)
+}
+
+#[test]
+fn a_version_that_costs_a_tenth_more_is_found_and_leads() {
+    let upgrade = Upgrade { cpu: 0.1, memory: 0.1, configuration: 0.01, is_same_program: false };
+    for design in upgrades(upgrade) {
+        let (mut found, mut leads) = (Share::default(), Share::default());
+        for (study, (_, summary)) in summaries(&design).enumerate() {
+            for figure in [
+                ComparedFigure::ProxiesCpuCoresPer1000Rps,
+                ComparedFigure::ProxiesMemoryBytes,
+                ComparedFigure::ProxiesConfigurationBytes,
+            ] {
+                found.add(study as u64, shown_between_versions(&summary, figure));
+            }
+            let headline: Vec<&Finding> =
+                summary.findings.iter().filter(|finding| finding.kind == FindingKind::Headline).collect();
+            let value = headline[0].factors["components.istio"].to_string();
+            assert_eq!((value.as_str(), headline[0].same_programs), (AFTER, false));
+            leads.add(study as u64, headline.iter().all(|finding| finding.is_shown()));
+            assert!(summary.cells.iter().all(|cell| cell.versions.len() == 1), "each cell says what it ran");
+        }
+        found.assert_at_least(0.95, &format!("found in {design:?}"));
+        leads.assert_at_least(0.95, &format!("headline in {design:?}"));
+    }
+}
+
+#[test]
+fn a_version_against_itself_shows_nothing_in_95_of_100() {
+    let upgrade = Upgrade { is_same_program: true, ..Upgrade::default() };
+    for design in upgrades(upgrade) {
+        // Modes are alike too: nothing in the run is true.
+        let design = Design { effect: 0.0, ..design };
+        let mut silent = Share::default();
+        for (study, (_, summary)) in summaries(&design).enumerate() {
+            silent.add(study as u64, shown(&summary) == 0);
+            assert!(summary.findings[0].same_programs);
+            assert!(summary.cells.iter().all(|cell| cell.versions.is_empty()));
+        }
+        println!("{:.3} silent in {design:?}", silent.of());
+        silent.assert_at_least(0.95, &format!("silent in {design:?}"));
     }
 }
 

@@ -96,6 +96,7 @@ pub(super) fn experiment(
             .transpose()?,
         factors: Vec::new(),
         combinations: Vec::new(),
+        left_out: Vec::new(),
         load,
     };
     let given = Given {

@@ -38,7 +38,8 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
         for load in level_points(one, experiment) {
             let of_mode =
                 |mode: &Mode| PlannedCell { mode: *mode, factors: factors.clone(), load: load.clone() };
-            cells.extend(experiment.modes.iter().map(of_mode));
+            let modes = experiment.modes.iter().filter(|mode| experiment.has_cell(**mode, &factors));
+            cells.extend(modes.map(of_mode));
         }
     }
     cells

@@ -84,6 +84,7 @@ impl Plan {
                     generator_seed: generator_seeds[position.level],
                 }
             });
+            let planned = planned.filter(|trial| experiment.has_cell(trial.mode, &trial.factors));
             let next = trials.last().map_or(0, |last: &PlannedTrial| last.deployment + 1);
             let fresh =
                 |trial: &PlannedTrial| experiment.fresh.unwrap_or_else(|| Fresh::default_for(&trial.spec));

@@ -9,6 +9,7 @@ use super::factor::{CellKey, Conditions, Factors};
 use super::figure::Figure;
 use super::fleet_summary::FleetSummary;
 use super::gateway::{CellRates, GatewaySummary};
+use super::host::ComponentVersion;
 use super::load_point::LoadPoint;
 use super::path::CellPath;
 use super::proxy::ProxySetup;
@@ -95,6 +96,9 @@ pub struct Cell {
     /// Figures of the fleet; absent where drivers send requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetSummary>,
+    /// Programs of the mesh that its trials ran, of those that differ between cells.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<ComponentVersion>,
     /// What each component used.
     pub components: Vec<ComponentSummary>,
     /// What all components of a role used together: of the proxies and of the control plane.

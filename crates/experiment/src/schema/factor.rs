@@ -11,6 +11,12 @@ use std::fmt;
 /// The factor that is the size of the mesh: background services.
 pub const BACKGROUND_SERVICES: &str = "istio.surroundings.services";
 
+/// Whether a factor is a version or a program of the mesh.
+#[must_use]
+pub fn is_of_components(key: &str) -> bool {
+    key.starts_with("components.")
+}
+
 /// Values of a cell's factors by dotted key, such as `proxy.workers`. Empty in an experiment without factors.
 pub type Factors = BTreeMap<String, FactorValue>;
 
@@ -44,7 +50,7 @@ impl FactorValue {
     #[must_use]
     pub fn quantity(&self, key: &str) -> Option<f64> {
         // A version such as 1.30 is a name.
-        if key.starts_with("components.") {
+        if is_of_components(key) {
             return None;
         }
         let text = match self {
@@ -62,6 +68,28 @@ impl FactorValue {
             "error-rate" | "tracing" | "density" => parse_fraction(text).ok(),
             _ => None,
         }
+    }
+}
+
+/// Two values in words. Of two paths, the shortest ends that differ in their first part.
+#[must_use]
+pub fn pair_in_words(one: &FactorValue, other: &FactorValue) -> (String, String) {
+    let (one, other) = (one.to_string(), other.to_string());
+    if !(one.starts_with('/') && other.starts_with('/')) {
+        return (one, other);
+    }
+    let parts = |path: &str| path.split('/').map(str::to_owned).collect::<Vec<_>>();
+    let (of_one, of_other) = (parts(&one), parts(&other));
+    let alike =
+        of_one.iter().rev().zip(of_other.iter().rev()).take_while(|(one, other)| one == other).count();
+    let end = |parts: &[String]| match parts.len() - alike {
+        // One path is the end of the other.
+        0 | 1 => None,
+        different => Some(parts[different - 1..].join("/")),
+    };
+    match (end(&of_one), end(&of_other)) {
+        (Some(one), Some(other)) => (one, other),
+        _ => (one, other),
     }
 }
 
@@ -112,6 +140,25 @@ mod tests {
             typed,
             ["200", "0.5", "\"250m\"", "\"strict\"", "\"true\"", "\"1k\"", "\"inf\"", "1000.0"]
         );
+    }
+
+    #[test]
+    fn paths_are_told_apart_by_their_shortest_ends() {
+        let pair = |one: &str, other: &str| {
+            let (one, other) =
+                pair_in_words(&FactorValue::Text(one.into()), &FactorValue::Text(other.into()));
+            format!("{one} {other}")
+        };
+        assert_eq!(pair("/opt/a/envoy", "/opt/b/envoy"), "a/envoy b/envoy");
+        assert_eq!(pair("/opt/envoy-1", "/opt/envoy-2"), "envoy-1 envoy-2");
+        assert_eq!(pair("/envoy", "/opt/envoy"), "/envoy /opt/envoy");
+        assert_eq!(pair("/opt/envoy", "/opt/envoy"), "/opt/envoy /opt/envoy");
+        assert_eq!(pair("1.29.4", "1.30.1"), "1.29.4 1.30.1");
+    }
+
+    #[test]
+    fn versions_have_no_quantity() {
+        assert_eq!(FactorValue::from_typed("2").quantity("components.istio"), None);
     }
 
     #[test]

@@ -28,6 +28,10 @@ pub enum ComparedFigure {
     ProxiesCpuCoresPer1000Rps,
     /// Memory of all proxies under load, bytes.
     ProxiesMemoryBytes,
+    /// Size of all proxies' configuration, bytes; between values of `components.…` alone.
+    ProxiesConfigurationBytes,
+    /// From objects written to their configuration in force at the last proxy, microseconds; the same.
+    ConfiguredLastUs,
     /// A figure of fleets.
     #[serde(untagged)]
     Fleet(FleetFigure),
@@ -35,13 +39,15 @@ pub enum ComparedFigure {
 
 impl ComparedFigure {
     /// All figures, in the order in which they are listed.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::ResponseTimeP50Us,
         Self::ResponseTimeP90Us,
         Self::ResponseTimeP99Us,
         Self::RateCompleted,
         Self::ProxiesCpuCoresPer1000Rps,
         Self::ProxiesMemoryBytes,
+        Self::ProxiesConfigurationBytes,
+        Self::ConfiguredLastUs,
         Self::Fleet(FleetFigure::ConvergenceP50Us),
         Self::Fleet(FleetFigure::ConvergenceP90Us),
         Self::Fleet(FleetFigure::ConvergenceP99Us),
@@ -56,9 +62,15 @@ impl ComparedFigure {
     #[must_use]
     pub fn is_time(self) -> bool {
         match self {
-            Self::ResponseTimeP50Us | Self::ResponseTimeP90Us | Self::ResponseTimeP99Us => true,
+            Self::ResponseTimeP50Us
+            | Self::ResponseTimeP90Us
+            | Self::ResponseTimeP99Us
+            | Self::ConfiguredLastUs => true,
             Self::Fleet(figure) => figure.is_time(),
-            Self::RateCompleted | Self::ProxiesCpuCoresPer1000Rps | Self::ProxiesMemoryBytes => false,
+            Self::RateCompleted
+            | Self::ProxiesCpuCoresPer1000Rps
+            | Self::ProxiesMemoryBytes
+            | Self::ProxiesConfigurationBytes => false,
         }
     }
 }
@@ -88,6 +100,9 @@ pub struct FactorDifference {
     pub relative: Option<Estimate>,
     /// Whether it is shown, among all that the run tests.
     pub verdict: FindingVerdict,
+    /// Both values ran the same programs, by their digests: a difference is chance.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_programs: bool,
 }
 
 impl FactorDifference {

@@ -43,6 +43,12 @@ pub mod figures {
     pub const CONFIGURATION: &str = "configuration_size_bytes";
     /// Propagation of a change.
     pub const CONFIGURED_IN: &str = "configured_in_s";
+    /// Change of the memory of all proxies under load, a fraction.
+    pub const MEMORY_CHANGE: &str = "memory_change";
+    /// Change of the size of all proxies' configuration, a fraction.
+    pub const CONFIGURATION_CHANGE: &str = "configuration_size_change";
+    /// Difference of the time until the last proxy has a changed configuration.
+    pub const CONFIGURED_LAST: &str = "configured_last_us";
     /// Reserved CPU.
     pub const RESERVED_CPU: &str = "reserved_cpu_cores";
     /// Reserved memory.
@@ -94,6 +100,9 @@ pub struct Finding {
     /// The value of the factor `subject` that another one is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FactorValue>,
+    /// Of values of a factor: both ran the same programs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub same_programs: bool,
     /// The load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadPoint>,

@@ -2,6 +2,7 @@
 
 use super::calibration::Calibration;
 use super::export::ExportRecord;
+use super::factor::Factors;
 use super::load::Pacing;
 use super::pauses::Pauses;
 use crate::mode::Mode;
@@ -74,6 +75,9 @@ impl Host {
 pub struct UnavailableMode {
     /// The mode.
     pub mode: Mode,
+    /// Components with which it could not, by dotted key; empty: with any.
+    #[serde(default, skip_serializing_if = "Factors::is_empty")]
+    pub factors: Factors,
     /// What is missing.
     pub reason: String,
     /// How to get it.

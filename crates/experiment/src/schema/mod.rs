@@ -67,7 +67,9 @@ pub use edge::{EdgeRecord, EdgeSummary};
 pub use estimate::{AddedLatency, AddedVerdicts, CensoredPercentiles, Estimate, Percentiles};
 pub use event::{LoadEvent, SecondDetail};
 pub use export::ExportRecord;
-pub use factor::{BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors};
+pub use factor::{
+    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, is_of_components, pair_in_words,
+};
 pub use factor_difference::{ComparedFigure, FactorDifference};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
 pub use figure::{Figure, Figures};

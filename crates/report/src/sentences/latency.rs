@@ -1,6 +1,6 @@
 //! Response times.
 
-use super::{Context, at_first, fleets, place, sizes, throughput};
+use super::{Context, at_first, fleets, place, sizes, throughput, word_factors};
 use experiment::Mode;
 use experiment::schema::finding::figures;
 use experiment::schema::{Estimate, Finding};
@@ -9,6 +9,9 @@ use statistics::words;
 /// The answer in one sentence.
 pub(super) fn headline(run: &Context<'_>, group: &[&Finding]) -> String {
     let first = group[0];
+    if first.from.is_some() {
+        return word_factors::headline(group);
+    }
     if first.is_of(figures::COMPLETED) {
         return throughput::headline(group);
     }

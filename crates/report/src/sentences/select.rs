@@ -70,8 +70,10 @@ fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
     let ranked = ranked.flat_map(|kind| of_kind(kind).enumerate());
     let mut ranked: Vec<(usize, Sentence<'_>)> =
         ranked.filter(|(_, (_, text))| !repeats_headline(summary, text)).collect();
-    // The first of each kind goes before the second of any.
-    ranked.sort_by_key(|(of_kind, _)| *of_kind);
+    // The first of each kind goes before the second of any; after a headline about versions, each mode's and value's.
+    let compares_values = summary.findings.first().is_some_and(|headline| headline.from.is_some());
+    let is_first = |kind: FindingKind| compares_values && kind == FindingKind::FactorDifference;
+    ranked.sort_by_key(|(of_kind, (kind, _))| if is_first(*kind) { 0 } else { *of_kind });
     let mut chosen: Vec<Sentence<'_>> = Vec::new();
     for sentence in unproven.into_iter().chain(ranked.into_iter().map(|(_, sentence)| sentence)) {
         if chosen.len() < MAX_BESIDE_HEADLINE && !chosen.contains(&sentence) {

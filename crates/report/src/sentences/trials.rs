@@ -10,13 +10,19 @@ const MAX_PLACES: usize = 6;
 
 /// The mode of a finding, with what it lacks.
 pub(super) fn unavailable<'a>(run: &Context<'a>, finding: &Finding) -> Option<&'a UnavailableMode> {
-    run.summary.host.refused_modes.iter().find(|unavailable| Some(unavailable.mode) == finding.mode)
+    let mut all = run.summary.host.refused_modes.iter();
+    all.find(|unavailable| Some(unavailable.mode) == finding.mode && unavailable.factors == finding.factors)
 }
 
 /// Modes that could not run for the same reason.
 pub(super) fn unavailable_modes(run: &Context<'_>, group: &[&Finding]) -> String {
-    let modes: Vec<String> =
-        group.iter().filter_map(|finding| Some(finding.mode?.name().to_owned())).collect();
+    let name = |finding: &Finding| {
+        let components = finding.factors.iter().map(|(key, value)| format!("{key} {value}"));
+        let components: Vec<String> = components.collect();
+        let with = if components.is_empty() { "" } else { " with " };
+        Some(format!("{}{with}{}", finding.mode?, components.join(", ")))
+    };
+    let modes: Vec<String> = group.iter().filter_map(|finding| name(finding)).collect();
     let hint = unavailable(run, group[0]).and_then(|unavailable| unavailable.hint.as_ref());
     format!(
         "Not measured, and nothing stands in for it: {}: {}{}.",

@@ -1,7 +1,7 @@
 //! Values of a factor against its first one.
 
 use experiment::schema::finding::figures;
-use experiment::schema::{Conditions, Estimate, Factors, Finding, FindingVerdict};
+use experiment::schema::{Conditions, Estimate, Factors, Finding, FindingVerdict, pair_in_words};
 use statistics::words;
 
 /// Such as `waf instead of no-filters adds 0.21 ms (0.18–0.24) to the median and takes 18 % (16 to 20) of throughput`.
@@ -11,6 +11,7 @@ pub(super) fn difference(group: &[&Finding]) -> String {
         return String::new();
     };
     let Some(to) = first.factors.get(key) else { return String::new() };
+    let (to, from) = pair_in_words(to, from);
     let others: Factors = first.factors.clone().into_iter().filter(|(other, _)| other != key).collect();
     let at = first.load.as_ref().map(|load| words::described(Conditions { factors: &others, load }));
     let shown: Vec<String> = group.iter().filter_map(|finding| shown(finding)).collect();
@@ -28,15 +29,69 @@ pub(super) fn difference(group: &[&Finding]) -> String {
     let clauses: Vec<String> =
         [words::list(&shown), not_shown].into_iter().filter(|clause| !clause.is_empty()).collect();
     format!(
-        "{to} instead of {from} ({key}, mode {mode}, {} in this run): {}.",
+        "{to} instead of {from} ({key}, mode {mode}, {} in this run): {}.{}",
         at.unwrap_or_default(),
-        clauses.join("; ")
+        clauses.join("; "),
+        same_programs(first)
     )
+}
+
+/// Such as `1.30.1 against 1.29.4 (components.istio): raises CPU of all proxies per request by 10 % (9 to 11) in mode sidecar at
+/// 1000 requests/s`.
+pub(super) fn headline(group: &[&Finding]) -> String {
+    let first = group[0];
+    let (Some(key), Some(from)) = (first.subject.as_deref(), &first.from) else { return String::new() };
+    let Some(to) = first.factors.get(key) else { return String::new() };
+    let (to, from) = pair_in_words(to, from);
+    let clauses: Vec<String> = group.iter().filter_map(|finding| clause(finding, key)).collect();
+    let (shown, of) = (first.n.unwrap_or_default(), first.of.unwrap_or_default());
+    let rest = match (clauses.is_empty(), first.verdict) {
+        (false, _) => format!("{}. {shown} of {of} differences are shown in this run.", clauses.join("; ")),
+        (true, Some(FindingVerdict::CannotTell)) => {
+            "it cannot be told: one repeat shows no difference.".into()
+        }
+        (true, _) => {
+            let nearest = first.estimate.filter(|_| is_time(first)).map(|estimate| {
+                format!(
+                    "; {}{}: {}",
+                    name(first).unwrap_or_default(),
+                    place(first, key),
+                    words::latency(&estimate)
+                )
+            });
+            format!("no difference is shown, of {of} in this run{}.", nearest.unwrap_or_default())
+        }
+    };
+    format!("{to} against {from} ({key}): {rest}{}", same_programs(first))
+}
+
+/// A difference that is shown, and where.
+fn clause(finding: &Finding, key: &str) -> Option<String> {
+    Some(format!("{}{}", shown(finding)?, place(finding, key)))
+}
+
+/// Such as ` in mode sidecar at 1000 requests/s`.
+fn place(finding: &Finding, key: &str) -> String {
+    let others: Factors = finding.factors.clone().into_iter().filter(|(other, _)| other != key).collect();
+    let at = finding.load.as_ref().map(|load| words::described(Conditions { factors: &others, load }));
+    let mode = finding.mode.map_or_else(String::new, |mode| format!(" in mode {mode}"));
+    format!("{mode}{}", at.map_or_else(String::new, |at| format!(" at {at}")))
+}
+
+fn same_programs(finding: &Finding) -> &'static str {
+    match finding.same_programs {
+        true => " Both ran the same programs, by their digests: what differs between them is chance.",
+        false => "",
+    }
 }
 
 fn name(finding: &Finding) -> Option<&'static str> {
     Some(match finding.figure.as_deref()? {
         figures::P50 => "the median",
+        figures::P99 => "the 99th percentile",
+        figures::MEMORY_CHANGE => "memory of all proxies",
+        figures::CONFIGURATION_CHANGE => "the size of the proxies' configuration",
+        figures::CONFIGURED_LAST => "the time until the last proxy is configured",
         figures::COMPLETED_CHANGE => "throughput",
         figures::CPU_PER_REQUEST_CHANGE => "CPU of all proxies per request",
         figures::CONVERGENCE_P99 => "the 99th percentile of convergence",
@@ -48,7 +103,8 @@ fn name(finding: &Finding) -> Option<&'static str> {
 }
 
 fn is_time(finding: &Finding) -> bool {
-    finding.is_of(figures::P50) || finding.is_of(figures::CONVERGENCE_P99)
+    let times = [figures::P50, figures::P99, figures::CONFIGURED_LAST, figures::CONVERGENCE_P99];
+    times.into_iter().any(|figure| finding.is_of(figure))
 }
 
 fn shown(finding: &Finding) -> Option<String> {
@@ -58,8 +114,8 @@ fn shown(finding: &Finding) -> Option<String> {
     let text: fn(&Estimate) -> String = if is_time(finding) { words::latency } else { words::change };
     let size = text(&size);
     Some(match (finding.figure.as_deref()?, is_less) {
-        (figures::P50 | figures::CONVERGENCE_P99, false) => format!("adds {size} to {}", name(finding)?),
-        (figures::P50 | figures::CONVERGENCE_P99, true) => format!("takes {size} off {}", name(finding)?),
+        (_, false) if is_time(finding) => format!("adds {size} to {}", name(finding)?),
+        (_, true) if is_time(finding) => format!("takes {size} off {}", name(finding)?),
         (figures::COMPLETED_CHANGE, true) => format!("takes {size} of throughput"),
         (_, less) => format!("{} {} by {size}", if less { "lowers" } else { "raises" }, name(finding)?),
     })

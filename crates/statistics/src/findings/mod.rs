@@ -6,9 +6,10 @@
 //! Read [`findings`] for the order. [`latency`] is what the modes add, [`order`] their order, [`throughput`] closed loops,
 //! [`resources`] what proxies use, [`graph`] drivers, calls and services, [`footprint`] memory and configuration of proxies
 //! before the load, [`pauses`] percentiles that the machine can make, [`sizes`] the size of the mesh, [`factors`] other factors
-//! with numbers, [`word_factors`] those with words, [`scaling`] scaling laws, [`control_plane_model`] costs of a control plane, [`validity`] what may be trusted and which
+//! with numbers, [`word_factors`] those with words, [`components`] versions and programs, [`scaling`] scaling laws, [`control_plane_model`] costs of a control plane, [`validity`] what may be trusted and which
 //! trials are excluded, [`retakes`] reruns.
 
+mod components;
 mod control_plane_model;
 mod factors;
 mod fleets;
@@ -44,7 +45,12 @@ pub(crate) fn findings(
     greatest: &[Greatest],
 ) -> Vec<Finding> {
     let run = Run { experiment, summary, trials, greatest };
-    let headlines = [fleets::headline(&run), sizes::headline(&run), throughput::headline(&run)];
+    let headlines = [
+        components::headline(&run),
+        fleets::headline(&run),
+        sizes::headline(&run),
+        throughput::headline(&run),
+    ];
     let headline = headlines.into_iter().find(|findings| !findings.is_empty());
     let mut findings = headline.unwrap_or_else(|| latency::headline(&run));
     debug_assert!(findings.iter().all(|finding| finding.kind == FindingKind::Headline));

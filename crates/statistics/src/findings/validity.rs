@@ -133,6 +133,7 @@ pub(super) fn unavailable_modes(run: &Run<'_>) -> Vec<Finding> {
     modes.sort_by_key(|mode| all.iter().position(|other| lacks(other) == lacks(mode)));
     let finding = |unavailable: &UnavailableMode| Finding {
         mode: Some(unavailable.mode),
+        factors: unavailable.factors.clone(),
         ..Finding::new(FindingKind::UnavailableMode).about(&unavailable.reason)
     };
     modes.into_iter().map(finding).collect()

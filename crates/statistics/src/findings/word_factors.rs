@@ -2,7 +2,9 @@
 
 use super::run::{Run, distance_from_reference};
 use experiment::schema::finding::figures;
-use experiment::schema::{ComparedFigure, FactorDifference, Finding, FindingKind, FleetFigure};
+use experiment::schema::{
+    ComparedFigure, Estimate, FactorDifference, Finding, FindingKind, FleetFigure, is_of_components,
+};
 
 /// Per factor, mode and value under the reference load, with the first values of the other factors: the median, in a closed loop
 /// the throughput, and CPU per request; of a fleet the 99th percentile of convergence, istiod's CPU and memory, and bytes.
@@ -11,7 +13,7 @@ pub(super) fn differences(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for first in medians_under_reference_load(all) {
         let beside = all.iter().filter(|difference| difference.is_beside(first));
-        findings.extend(beside.filter_map(finding));
+        findings.extend(beside.filter_map(|difference| finding(FindingKind::FactorDifference, difference)));
     }
     findings
 }
@@ -40,8 +42,9 @@ fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifferen
     nearest
 }
 
-fn finding(difference: &FactorDifference) -> Option<Finding> {
-    let (figure, estimate) = match difference.figure {
+/// The name of a difference's figure in findings and what is told of it: times in their unit, all else as a fraction.
+pub(super) fn told(difference: &FactorDifference) -> Option<(&'static str, Estimate)> {
+    Some(match difference.figure {
         ComparedFigure::ResponseTimeP50Us => (figures::P50, difference.estimate),
         ComparedFigure::RateCompleted => (figures::COMPLETED_CHANGE, difference.relative?),
         ComparedFigure::ProxiesCpuCoresPer1000Rps => (figures::CPU_PER_REQUEST_CHANGE, difference.relative?),
@@ -53,8 +56,20 @@ fn finding(difference: &FactorDifference) -> Option<Finding> {
             (figures::ISTIOD_MEMORY, difference.relative?)
         }
         ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => (figures::BYTES_PER_PROXY, difference.relative?),
+        ComparedFigure::ProxiesMemoryBytes if is_of_components(&difference.factor) => {
+            (figures::MEMORY_CHANGE, difference.relative?)
+        }
+        ComparedFigure::ProxiesConfigurationBytes => (figures::CONFIGURATION_CHANGE, difference.relative?),
+        ComparedFigure::ConfiguredLastUs => (figures::CONFIGURED_LAST, difference.estimate),
+        ComparedFigure::ResponseTimeP99Us if is_of_components(&difference.factor) => {
+            (figures::P99, difference.estimate)
+        }
         _ => return None,
-    };
+    })
+}
+
+pub(super) fn finding(kind: FindingKind, difference: &FactorDifference) -> Option<Finding> {
+    let (figure, estimate) = told(difference)?;
     let mut factors = difference.factors.clone();
     factors.insert(difference.factor.clone(), difference.to.clone());
     Some(Finding {
@@ -63,6 +78,7 @@ fn finding(difference: &FactorDifference) -> Option<Finding> {
         from: Some(difference.from.clone()),
         load: Some(difference.load.clone()),
         verdict: Some(difference.verdict),
-        ..Finding::new(FindingKind::FactorDifference).about(&difference.factor).with_figure(figure, &estimate)
+        same_programs: difference.same_programs,
+        ..Finding::new(kind).about(&difference.factor).with_figure(figure, &estimate)
     })
 }

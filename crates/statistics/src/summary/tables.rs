@@ -9,8 +9,8 @@ use crate::trials::{TrialsByCell, usable};
 use experiment::TimeFigure;
 use experiment::plan::PlannedCell;
 use experiment::schema::{
-    CellKey, ComparedFigure, Conditions, Estimate, Figure, FleetFigure, HistogramSummary, LoadResult,
-    Percentiles, Role, TrialRecord,
+    CellKey, ComparedFigure, ComponentUsage, Conditions, Estimate, Figure, FleetFigure, HistogramSummary,
+    LoadResult, Percentiles, Role, TrialRecord,
 };
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,6 +29,10 @@ pub(super) struct Tables<'a> {
     cpu: [(Role, FigureTable, FigureTable); SUMMED_ROLES.len()],
     /// Of all proxies.
     memory: FigureTable,
+    /// Size of the configuration of all proxies.
+    configuration: FigureTable,
+    /// Until the last proxy has changed configuration, microseconds.
+    configured_last: FigureTable,
     /// Empty where no driver is a fleet.
     fleet: BTreeMap<FleetFigure, FigureTable>,
 }
@@ -60,6 +64,8 @@ impl<'a> Tables<'a> {
             throughput: FigureTable::default(),
             cpu: SUMMED_ROLES.map(|role| (role, FigureTable::default(), FigureTable::default())),
             memory: FigureTable::default(),
+            configuration: FigureTable::default(),
+            configured_last: FigureTable::default(),
             fleet: BTreeMap::new(),
         };
         tables.response = TimeFigure::ALL.into_iter().map(|figure| tables.times(RESPONSE, figure)).collect();
@@ -72,6 +78,9 @@ impl<'a> Tables<'a> {
             (role, cores, tables.table(Figure::Cpu, per_request))
         });
         tables.memory = tables.table(Figure::Memory, |trial| Sum::of(Role::Proxy, trial)?.memory_bytes);
+        // Both are of the deployment, whatever becomes of the requests.
+        tables.configuration = tables.table(Figure::Memory, configuration_bytes);
+        tables.configured_last = tables.table(Figure::Memory, configured_last_us);
         if trials.all().iter().any(|trial| trial.fleet().is_some()) {
             tables.fleet = FleetFigure::ALL.map(|figure| (figure, tables.fleet_table(figure))).into();
         }
@@ -223,6 +232,20 @@ impl<'a> Tables<'a> {
         self.compared(figure)?.change(self.position(with)?, self.position(without)?)
     }
 
+    /// Whether two cells ran the same programs of the mesh, by their digests.
+    pub(super) fn ran_same_programs(&self, one: CellKey<'_>, other: CellKey<'_>) -> bool {
+        let digests = |cell: CellKey<'_>| -> Option<Vec<(&str, &str)>> {
+            let versions = &self.trials.of(cell).first()?.versions;
+            let mut digests = versions
+                .iter()
+                .map(|version| Some((version.name.as_str(), version.sha256.as_deref()?)))
+                .collect::<Option<Vec<_>>>()?;
+            digests.sort_unstable();
+            Some(digests)
+        };
+        digests(one).filter(|digests| !digests.is_empty()).is_some_and(|found| Some(found) == digests(other))
+    }
+
     /// Absent for a figure of fleets where there are none.
     fn compared(&self, figure: ComparedFigure) -> Option<&FigureTable> {
         if let Some(figure) = time(figure) {
@@ -231,6 +254,8 @@ impl<'a> Tables<'a> {
         match figure {
             ComparedFigure::RateCompleted => Some(&self.throughput),
             ComparedFigure::ProxiesMemoryBytes => Some(&self.memory),
+            ComparedFigure::ProxiesConfigurationBytes => Some(&self.configuration),
+            ComparedFigure::ConfiguredLastUs => Some(&self.configured_last),
             // Of `SUMMED_ROLES`, the proxies are first.
             ComparedFigure::ProxiesCpuCoresPer1000Rps => Some(&self.cpu[0].2),
             figure => self.of_fleets(figure).map(|(_, table)| table),
@@ -241,6 +266,20 @@ impl<'a> Tables<'a> {
         let ComparedFigure::Fleet(figure) = figure else { return None };
         Some((figure, self.fleet.get(&figure)?))
     }
+}
+
+/// Absent where a proxy did not tell.
+fn configuration_bytes(trial: &TrialRecord) -> Option<f64> {
+    let proxies = trial.components.iter().filter(|usage| usage.role == Role::Proxy);
+    let size =
+        |usage: &ComponentUsage| Some(usage.holdings.as_ref()?.configuration.as_ref()?.size_bytes as f64);
+    let sizes = proxies.map(size).collect::<Option<Vec<f64>>>()?;
+    (!sizes.is_empty()).then(|| sizes.iter().sum())
+}
+
+fn configured_last_us(trial: &TrialRecord) -> Option<f64> {
+    let last = trial.push.as_ref()?.in_force_s.values().copied().reduce(f64::max)?;
+    Some(last * 1e6)
 }
 
 /// The least difference that can be measured among these values.

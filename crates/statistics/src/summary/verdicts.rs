@@ -22,6 +22,8 @@ pub(super) enum Statement {
     Greatest(usize),
     /// Between values of a factor.
     Values(ComparedFigure, usize),
+    /// Between versions or programs of the mesh.
+    Versions(ComparedFigure, usize),
 }
 
 impl Statement {
@@ -43,6 +45,8 @@ impl Statement {
                     ComparedFigure::ResponseTimeP90Us
                     | ComparedFigure::ProxiesCpuCoresPer1000Rps
                     | ComparedFigure::ProxiesMemoryBytes
+                    | ComparedFigure::ProxiesConfigurationBytes
+                    | ComparedFigure::ConfiguredLastUs
                     | ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us)
                     | ComparedFigure::Fleet(FleetFigure::ConvergenceP90Us)
                     | ComparedFigure::Fleet(FleetFigure::FirstConfigurationLastUs)
@@ -51,15 +55,39 @@ impl Statement {
                     | ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => 0.04,
                 }
             }
+            Self::Versions(figure, _) => share_between_versions(figure),
         }
     }
 
     /// Whether both are differences of the same figure.
     fn is_alike(self, other: Self) -> bool {
         match (self, other) {
-            (Self::Values(one, _), Self::Values(other, _)) => one == other,
+            (Self::Values(one, _), Self::Values(other, _))
+            | (Self::Versions(one, _), Self::Versions(other, _)) => one == other,
             _ => std::mem::discriminant(&self) == std::mem::discriminant(&other),
         }
+    }
+}
+
+/// An upgrade may cost anything: its CPU, memory and configuration are asked for as much as its latency.
+fn share_between_versions(figure: ComparedFigure) -> f64 {
+    match figure {
+        ComparedFigure::ResponseTimeP50Us
+        | ComparedFigure::RateCompleted
+        | ComparedFigure::ProxiesCpuCoresPer1000Rps
+        | ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us)
+        | ComparedFigure::Fleet(FleetFigure::IstiodCpuS) => 0.4,
+        ComparedFigure::ResponseTimeP99Us
+        | ComparedFigure::ProxiesMemoryBytes
+        | ComparedFigure::ProxiesConfigurationBytes
+        | ComparedFigure::Fleet(FleetFigure::IstiodMemoryBytes)
+        | ComparedFigure::Fleet(FleetFigure::BytesPerProxy) => 0.1,
+        ComparedFigure::ResponseTimeP90Us
+        | ComparedFigure::ConfiguredLastUs
+        | ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us)
+        | ComparedFigure::Fleet(FleetFigure::ConvergenceP90Us)
+        | ComparedFigure::Fleet(FleetFigure::ConvergenceLastUs)
+        | ComparedFigure::Fleet(FleetFigure::FirstConfigurationLastUs) => 0.04,
     }
 }
 
@@ -113,7 +141,7 @@ impl Subjects<'_> {
             Statement::Throughput(index) => &mut self.comparisons[index].throughput_verdict,
             Statement::ProxyCpu(index) => &mut self.comparisons[index].proxy_cpu_verdict,
             Statement::Effect(index) => &mut self.effects[index].verdict,
-            Statement::Values(_, index) => {
+            Statement::Values(_, index) | Statement::Versions(_, index) => {
                 self.values[index].verdict = verdict;
                 return;
             }

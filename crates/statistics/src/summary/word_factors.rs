@@ -5,7 +5,7 @@ use super::tables::Tables;
 use super::verdicts::{Statement, Tested};
 use experiment::Experiment;
 use experiment::plan::PlannedCell;
-use experiment::schema::{ComparedFigure, FactorDifference, FindingVerdict};
+use experiment::schema::{ComparedFigure, FactorDifference, FindingVerdict, is_of_components};
 
 /// Differences between the values of every such factor, and what each tests.
 pub(super) fn differences(
@@ -18,9 +18,15 @@ pub(super) fn differences(
     for (from, to) in factors.flat_map(|factor| pairs(&factor.key, &factor.values, cells)) {
         let factor = from.factor;
         for figure in ComparedFigure::ALL {
-            let is_fixed = figure == ComparedFigure::RateCompleted && from.cell.load.rate.is_some();
+            let is_left_out = match figure {
+                ComparedFigure::RateCompleted => from.cell.load.rate.is_some(),
+                ComparedFigure::ProxiesConfigurationBytes | ComparedFigure::ConfiguredLastUs => {
+                    !is_of_components(factor)
+                }
+                _ => false,
+            };
             let (with, base) = (to.cell.key(), from.cell.key());
-            let Some(difference) = tables.difference(figure, with, base).filter(|_| !is_fixed) else {
+            let Some(difference) = tables.difference(figure, with, base).filter(|_| !is_left_out) else {
                 continue;
             };
             let change = tables.change(figure, with, base);
@@ -28,7 +34,11 @@ pub(super) fn differences(
             if change.is_none() && !figure.is_time() {
                 continue;
             }
-            tested.push(Tested { statement: Statement::Values(figure, differences.len()), difference });
+            let statement = match is_of_components(factor) {
+                true => Statement::Versions(figure, differences.len()),
+                false => Statement::Values(figure, differences.len()),
+            };
+            tested.push(Tested { statement, difference });
             differences.push(FactorDifference {
                 factor: factor.to_owned(),
                 mode: from.cell.mode,
@@ -40,6 +50,7 @@ pub(super) fn differences(
                 estimate: difference.estimate,
                 relative: change.map(|change| change.estimate),
                 verdict: FindingVerdict::CannotTell,
+                same_programs: is_of_components(factor) && tables.ran_same_programs(with, base),
             });
         }
     }

@@ -3,8 +3,9 @@
 //! Percentiles are drawn as order statistics of a log-normal distribution, so that a trial costs no thousands of requests.
 
 use experiment::schema::{
-    ComponentUsage, FactorValue, Figure, Figures, HistogramSummary, LoadPoint, LoadResult, PathProof, Rates,
-    RequestCounts, Role, TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
+    ComponentUsage, ComponentVersion, ConfigurationPush, FactorValue, Figure, Figures, HistogramSummary,
+    LoadPoint, LoadResult, PathProof, ProxyConfiguration, ProxyHoldings, Rates, RequestCounts, Role,
+    TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Plan, PlannedTrial};
 use rand::rngs::StdRng;
@@ -45,7 +46,24 @@ pub struct Design {
     /// Values of [`WORDS`]; empty: it is no factor. And what each further value adds to the one before, as a fraction.
     pub words: &'static str,
     pub effect_of_word: f64,
+    /// What the second version of two costs; absent: versions are no factor.
+    pub upgrade: Option<Upgrade>,
 }
+
+/// What a version costs more than the one before, each as a fraction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Upgrade {
+    pub cpu: f64,
+    pub memory: f64,
+    pub configuration: f64,
+    /// Both versions are the same program.
+    pub is_same_program: bool,
+}
+
+/// The factor of versions and its values.
+const VERSIONS: &str = "components.istio";
+pub const BEFORE: &str = "1.29.4";
+pub const AFTER: &str = "1.30.1";
 
 /// A factor whose values are words.
 const WORDS: &str = "proxy.access-log";
@@ -73,6 +91,7 @@ impl Default for Design {
             erroring: 0.0,
             words: "",
             effect_of_word: 0.0,
+            upgrade: None,
         }
     }
 }
@@ -87,11 +106,12 @@ const QUANTILES: [(f64, f64); 3] = [(0.5, 0.0), (0.9, 1.281_552), (0.99, 2.326_3
 impl Design {
     pub fn experiment(&self) -> Experiment {
         let text = format!(
-            "{{name: t, mesh: istio, modes: [{}], load: {{{}, duration: 10s}}, repeats: {}, objective: {{p99: 20ms}}{}}}",
+            "{{name: t, mesh: istio, modes: [{}], load: {{{}, duration: 10s}}, repeats: {}, objective: {{p99: 20ms}}{}{}}}",
             self.modes,
             self.load,
             self.repeats,
-            self.proxy()
+            self.proxy(),
+            self.components()
         );
         Experiment::parse(&text, "test").expect("a good experiment")
     }
@@ -102,6 +122,11 @@ impl Design {
         } else {
             format!(", proxy: {{access-log: [{}]}}", self.words)
         }
+    }
+
+    fn components(&self) -> String {
+        let versions = format!(", components: {{istio: [{BEFORE}, {AFTER}]}}");
+        self.upgrade.map_or_else(String::new, |_| versions)
     }
 
     /// What a value of the factor truly multiplies all times by.
@@ -206,7 +231,44 @@ impl Design {
         let in_closed_loop = |clients: usize| clients as f64 * 1e6 / (true_median * noise.exp());
         let rate = planned.load.rate.unwrap_or_else(|| in_closed_loop(planned.load.clients.expect("a load")));
         let proxy_cores = cores * rate / 1000.0 * (common + deviation * normal(random)).exp();
-        record(planned, verdict, times, rate, proxy_cores)
+        let mut record = record(planned, verdict, times, rate, proxy_cores);
+        if let Some(upgrade) = self.upgrade {
+            upgrade.apply(planned, random, deviation, &mut record);
+        }
+        record
+    }
+}
+
+impl Upgrade {
+    /// Makes the record one of its version.
+    fn apply(self, planned: &PlannedTrial, random: &mut StdRng, deviation: f64, record: &mut TrialRecord) {
+        let is_after = planned.spec.components.istio.as_deref() == Some(AFTER);
+        let times = |more: f64| if is_after { 1.0 + more } else { 1.0 };
+        let proxy = &mut record.components[0];
+        proxy.cpu_user_s *= times(self.cpu);
+        let memory = 50e6 * times(self.memory) * (deviation * normal(random) / 4.0).exp();
+        proxy.memory_resident_bytes = memory as u64;
+        // A few bytes of names differ from trial to trial.
+        let names = if random.random::<f64>() < 0.3 { 12.0 } else { 0.0 };
+        let configuration = ProxyConfiguration {
+            size_bytes: (180_000.0 * times(self.configuration) + names) as u64,
+            ..ProxyConfiguration::default()
+        };
+        proxy.holdings =
+            Some(ProxyHoldings { configuration: Some(configuration), ..ProxyHoldings::default() });
+        let last = 0.12 * (0.3 * normal(random)).exp();
+        record.push = Some(ConfigurationPush {
+            in_force_s: BTreeMap::from([("proxy".to_owned(), last)]),
+            ..ConfigurationPush::default()
+        });
+        let digest =
+            if self.is_same_program { "same".to_owned() } else { record.factors[VERSIONS].to_string() };
+        record.versions = vec![ComponentVersion {
+            name: "envoy".into(),
+            version: "1.40.0".into(),
+            sha256: Some(digest),
+            ..ComponentVersion::default()
+        }];
     }
 }
 

@@ -241,12 +241,14 @@ impl Session<'_> {
         &mut self,
         environment: &dyn Environment,
     ) -> Result<Vec<UnavailableMode>, Failure> {
-        let (mesh, components) = (self.experiment.mesh, self.experiment.components.clone());
-        let left_out = unavailable::leave_out(&mut self.experiment, self.args.require_all_modes, |mode| {
-            environment.check_mode(mesh, mode, &components)
-        })?;
-        for UnavailableMode { mode, reason, hint } in &left_out {
-            anstream::eprintln!("mode {mode} cannot run here and is left out: {reason}");
+        let mesh = self.experiment.mesh;
+        let left_out =
+            unavailable::leave_out(&mut self.experiment, self.args.require_all_modes, |mode, components| {
+                environment.check_mode(mesh, mode, components)
+            })?;
+        for UnavailableMode { mode, factors, reason, hint } in &left_out {
+            let with = unavailable::with(factors);
+            anstream::eprintln!("mode {mode}{with} cannot run here and is left out: {reason}");
             if let Some(hint) = hint {
                 anstream::eprintln!("  hint: {hint}");
             }

@@ -1,27 +1,36 @@
-//! Modes that are unavailable here: left out, with what they lack. Nothing stands in for them.
+//! Modes that are unavailable here, altogether or with some components: left out, with what they lack. Nothing stands in
+//! for them.
 
 use crate::failure::Failure;
-use experiment::environment::{EnvironmentError, in_one_line};
-use experiment::schema::UnavailableMode;
+use experiment::environment::{ComponentsSettings, EnvironmentError, in_one_line};
+use experiment::schema::{Factors, UnavailableMode, is_of_components};
 use experiment::{Experiment, Mode};
 use std::error::Error as _;
 
 /// Leaves the unavailable modes out of an experiment, and returns them.
 ///
 /// # Errors
-/// No mode would be left, or only the baseline; or the user requires all modes.
+/// No mode would be left, or only the baseline; of the components that the experiment compares one alone would be; or the user
+/// requires all modes.
 pub(super) fn leave_out(
     experiment: &mut Experiment,
     all_required: bool,
-    check_mode: impl Fn(Mode) -> Result<(), EnvironmentError>,
+    check_mode: impl Fn(Mode, &ComponentsSettings) -> Result<(), EnvironmentError>,
 ) -> Result<Vec<UnavailableMode>, Failure> {
+    let choices = choices(experiment);
     let mut unavailable = Vec::new();
     let mut first_error = None;
     for mode in &experiment.modes {
-        if let Err(error) = check_mode(*mode) {
+        let checked = choices.iter().map(|(factors, components)| (factors, check_mode(*mode, components)));
+        let failed: Vec<(&Factors, EnvironmentError)> =
+            checked.filter_map(|(factors, result)| Some((factors, result.err()?))).collect();
+        let never_runs = failed.len() == choices.len();
+        let stated = if never_runs { 1 } else { failed.len() };
+        for (factors, error) in failed.into_iter().take(stated) {
             // That the mode cannot run is known: why.
             let reason = error.source().map_or_else(|| error.to_string(), in_one_line);
-            unavailable.push(UnavailableMode { mode: *mode, reason, hint: error.hint.clone() });
+            let factors = if never_runs { Factors::new() } else { factors.clone() };
+            unavailable.push(UnavailableMode { mode: *mode, factors, reason, hint: error.hint.clone() });
             first_error.get_or_insert(error);
         }
     }
@@ -29,57 +38,111 @@ pub(super) fn leave_out(
     if all_required {
         return Err(error.into());
     }
-    experiment.modes.retain(|mode| unavailable.iter().all(|unavailable| unavailable.mode != *mode));
-    if experiment.modes.iter().all(|mode| *mode == Mode::None) {
+    experiment.leave_out(&unavailable);
+    let runs = |factors: &Factors| {
+        let mut modes = experiment.modes.iter().filter(|mode| **mode != Mode::None);
+        modes.any(|mode| experiment.has_cell(*mode, factors))
+    };
+    let answers = choices.iter().filter(|(factors, _)| runs(factors)).count();
+    if answers < choices.len().min(2) {
         return Err(error.into());
     }
     Ok(unavailable)
+}
+
+/// Every choice of components that the experiment compares; of one that compares none, its own.
+fn choices(experiment: &Experiment) -> Vec<(Factors, ComponentsSettings)> {
+    let mut choices: Vec<(Factors, ComponentsSettings)> = Vec::new();
+    for (factors, one) in experiment.each_combination() {
+        let factors: Factors = factors.into_iter().filter(|(key, _)| is_of_components(key)).collect();
+        if !choices.iter().any(|(known, _)| *known == factors) {
+            choices.push((factors, one.components.clone()));
+        }
+    }
+    choices
+}
+
+/// Such as ` with components.istio 1.30.1`; empty without components.
+pub(super) fn with(factors: &Factors) -> String {
+    let components: Vec<String> = factors.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    if components.is_empty() { String::new() } else { format!(" with {}", components.join(", ")) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn lacks(missing: &[Mode]) -> impl Fn(Mode) -> Result<(), EnvironmentError> + '_ {
-        move |mode| {
-            if missing.contains(&mode) {
+    const MODES: &str = "{name: x, mesh: istio, modes: [none, sidecar, ambient], load: {rate: 1000}}";
+    const VERSIONS: &str = "{name: x, mesh: istio, modes: [none, sidecar, ambient], load: {rate: 1000}, \
+                            components: {istio: [1.28.0, 1.29.4, 1.30.1]}}";
+
+    fn left(
+        text: &str,
+        missing: &[(Mode, Option<&str>)],
+        all_required: bool,
+    ) -> (Result<Vec<UnavailableMode>, Failure>, Experiment) {
+        let mut experiment = Experiment::parse(text, "test").unwrap();
+        let unavailable = leave_out(&mut experiment, all_required, |mode, components| {
+            let lacks = |version: &Option<&str>| version.is_none() || *version == components.istio.as_deref();
+            if missing.iter().any(|(missing, version)| *missing == mode && lacks(version)) {
                 let error = EnvironmentError::new(format!("run mode {mode}"), "there is no ztunnel");
                 Err(error.with_hint("name one with --ztunnel"))
             } else {
                 Ok(())
             }
-        }
+        });
+        (unavailable, experiment)
     }
 
-    fn left(missing: &[Mode], all_required: bool) -> (Result<Vec<UnavailableMode>, Failure>, Vec<Mode>) {
-        let text = "{name: x, mesh: istio, modes: [none, sidecar, ambient], load: {rate: 1000}}";
-        let mut experiment = Experiment::parse(text, "test").unwrap();
-        let unavailable = leave_out(&mut experiment, all_required, lacks(missing));
-        (unavailable, experiment.modes)
+    fn lacks_ztunnel(mode: Mode, version: Option<&str>) -> UnavailableMode {
+        let version = version.map(|version| {
+            ("components.istio".to_owned(), experiment::schema::FactorValue::Text(version.into()))
+        });
+        UnavailableMode {
+            mode,
+            factors: version.into_iter().collect(),
+            reason: "there is no ztunnel".into(),
+            hint: Some("name one with --ztunnel".into()),
+        }
     }
 
     #[test]
     fn modes_that_can_run_do() {
-        let (unavailable, modes) = left(&[Mode::Ambient], false);
-        assert_eq!(modes, [Mode::None, Mode::Sidecar]);
-        let expected = UnavailableMode {
-            mode: Mode::Ambient,
-            reason: "there is no ztunnel".into(),
-            hint: Some("name one with --ztunnel".into()),
-        };
-        assert_eq!(unavailable.unwrap(), [expected]);
-        assert!(left(&[], true).0.unwrap().is_empty());
+        let (unavailable, experiment) = left(MODES, &[(Mode::Ambient, None)], false);
+        assert_eq!(experiment.modes, [Mode::None, Mode::Sidecar]);
+        assert_eq!(unavailable.unwrap(), [lacks_ztunnel(Mode::Ambient, None)]);
+        assert!(left(MODES, &[], true).0.unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_version_without_a_mode_leaves_the_mode_to_the_others() {
+        let missing = [(Mode::Ambient, Some("1.28.0"))];
+        let (unavailable, experiment) = left(VERSIONS, &missing, false);
+        assert_eq!(unavailable.unwrap(), [lacks_ztunnel(Mode::Ambient, Some("1.28.0"))]);
+        assert_eq!(experiment.modes.len(), 3);
+        let cells = experiment::plan::cells(&experiment);
+        let ambient = cells.iter().filter(|cell| cell.mode == Mode::Ambient);
+        let versions: Vec<String> =
+            ambient.map(|cell| cell.factors["components.istio"].to_string()).collect();
+        assert_eq!(versions, ["1.29.4", "1.30.1"]);
+        let plan = experiment::Plan::new(&experiment, 1);
+        assert_eq!(plan.trials.len(), cells.len() * experiment.repeats);
+        assert!(plan.trials.iter().enumerate().all(|(index, trial)| trial.index == index));
     }
 
     #[test]
     fn where_no_answer_is_left_the_first_reason_is_the_error() {
-        for (missing, all_required) in [
-            (&[Mode::Sidecar, Mode::Ambient][..], false),
-            (&[Mode::None, Mode::Sidecar, Mode::Ambient][..], false),
-            (&[Mode::Ambient][..], true),
+        let of_all = |version| [(Mode::Sidecar, Some(version)), (Mode::Ambient, Some(version))];
+        for (text, missing, all_required) in [
+            (MODES, vec![(Mode::Sidecar, None), (Mode::Ambient, None)], false),
+            (MODES, vec![(Mode::None, None), (Mode::Sidecar, None), (Mode::Ambient, None)], false),
+            (MODES, vec![(Mode::Ambient, None)], true),
+            (VERSIONS, [of_all("1.28.0"), of_all("1.29.4")].concat(), false),
+            (VERSIONS, of_all("1.30.1").to_vec(), true),
         ] {
-            let failure = left(missing, all_required).0.unwrap_err();
+            let failure = left(text, &missing, all_required).0.unwrap_err();
             assert!(format!("{failure:?}").contains("there is no ztunnel"), "{failure:?}");
         }
+        assert_eq!(left(VERSIONS, &of_all("1.30.1"), false).0.unwrap().len(), 2);
     }
 }

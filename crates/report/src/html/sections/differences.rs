@@ -37,11 +37,12 @@ struct ValueRow {
 }
 
 /// A figure with its caption and the axis of its chart; absent axes: no chart.
-const CHARTS: [(ComparedFigure, &str, &str); 8] = [
+const CHARTS: [(ComparedFigure, &str, &str); 9] = [
     (ComparedFigure::ResponseTimeP50Us, "Added to the median", "p50"),
     (ComparedFigure::ResponseTimeP99Us, "Added to the 99th percentile", "p99"),
     (ComparedFigure::RateCompleted, "Throughput", "throughput"),
     (ComparedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request", "cpu"),
+    (ComparedFigure::ProxiesConfigurationBytes, "Configuration of all proxies", "configuration"),
     (
         ComparedFigure::Fleet(FleetFigure::ConvergenceP99Us),
         "Added to the 99th percentile of convergence",
@@ -53,14 +54,20 @@ const CHARTS: [(ComparedFigure, &str, &str); 8] = [
 ];
 
 /// Columns of the table.
-const OF_REQUESTS: [(ComparedFigure, &str); 6] = [
+const OF_REQUESTS: [(ComparedFigure, &str); 8] = [
     (ComparedFigure::ResponseTimeP50Us, "p50"),
     (ComparedFigure::ResponseTimeP90Us, "p90"),
     (ComparedFigure::ResponseTimeP99Us, "p99"),
     (ComparedFigure::RateCompleted, "Throughput"),
     (ComparedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
     (ComparedFigure::ProxiesMemoryBytes, "Memory of all proxies"),
+    (ComparedFigure::ProxiesConfigurationBytes, "Configuration of all proxies"),
+    (ComparedFigure::ConfiguredLastUs, "Last proxy configured"),
 ];
+
+/// Columns for versions and programs of the mesh alone.
+const OF_VERSIONS: [ComparedFigure; 2] =
+    [ComparedFigure::ProxiesConfigurationBytes, ComparedFigure::ConfiguredLastUs];
 
 /// The same of fleets.
 const OF_FLEETS: [(ComparedFigure, &str); 8] = [
@@ -84,6 +91,11 @@ pub fn differences(context: &Context) -> Option<DifferenceSection> {
     let memory_unit = SizeUnit::for_sizes(of(|figure| figure == ComparedFigure::ProxiesMemoryBytes));
     let is_fleet = all.iter().any(|difference| difference.load.is_fleet());
     let columns: &[(ComparedFigure, &'static str)] = if is_fleet { &OF_FLEETS } else { &OF_REQUESTS };
+    let is_compared = |figure: ComparedFigure| {
+        !OF_VERSIONS.contains(&figure) || all.iter().any(|difference| difference.figure == figure)
+    };
+    let columns: Vec<(ComparedFigure, &str)> =
+        columns.iter().copied().filter(|(figure, _)| is_compared(*figure)).collect();
     let mut groups: Vec<(String, Vec<&FactorDifference>)> = Vec::new();
     for difference in all {
         let name = group_name(context, difference);

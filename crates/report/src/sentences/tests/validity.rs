@@ -87,6 +87,7 @@ fn modes_that_could_not_run_are_told_of_and_their_published_figures_stay() {
     let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
     let refused = |mode| UnavailableMode {
         mode,
+        factors: experiment::schema::Factors::new(),
         reason: "there is no ztunnel".into(),
         hint: Some("name one with --ztunnel".into()),
     };

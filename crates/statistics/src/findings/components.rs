@@ -1,0 +1,63 @@
+//! Versions and programs of the mesh against each other: the headline of a run that compares them.
+
+use super::run::{Run, distance_from_reference};
+use super::word_factors::told;
+use experiment::schema::{FactorDifference, Finding, FindingKind, FindingVerdict, is_of_components};
+
+/// Differences that the headline states.
+const MAX_STATED: usize = 3;
+
+/// Of the first factor that is a version or a program: the differences that are shown, the greatest of each mode first; without
+/// any, the first of those that are not. `of` is the number of differences between the two values.
+pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
+    let all = &run.summary.factor_differences;
+    let Some(first) = all.iter().find(|difference| is_of_components(&difference.factor)) else {
+        return Vec::new();
+    };
+    let of_factor: Vec<&FactorDifference> =
+        all.iter().filter(|difference| difference.factor == first.factor).collect();
+    let Some(to) = value_that_differs_most(&of_factor) else { return Vec::new() };
+    let between: Vec<&FactorDifference> =
+        of_factor.into_iter().filter(|difference| difference.to == to.to).collect();
+    let mut shown: Vec<&FactorDifference> = between.iter().copied().filter(is_shown).collect();
+    shown.sort_by(|one, other| size(other).total_cmp(&size(one)));
+    let mut stated: Vec<&FactorDifference> = Vec::new();
+    for difference in shown.iter().copied().filter(|difference| told(difference).is_some()) {
+        let is_stated = |known: &&FactorDifference| known.figure == difference.figure;
+        if stated.len() < MAX_STATED && !stated.iter().any(is_stated) {
+            stated.push(difference);
+        }
+    }
+    if stated.is_empty() {
+        let nearest = between.iter().filter(|difference| told(difference).is_some());
+        let nearest = nearest.min_by(|one, other| {
+            distance_from_reference(&one.load).total_cmp(&distance_from_reference(&other.load))
+        });
+        stated.extend(nearest);
+    }
+    let findings =
+        stated.into_iter().filter_map(|difference| finding(difference, shown.len(), between.len()));
+    findings.collect()
+}
+
+fn is_shown(difference: &&FactorDifference) -> bool {
+    difference.verdict == FindingVerdict::Shown
+}
+
+/// By the change as a fraction, of either direction.
+fn size(difference: &FactorDifference) -> f64 {
+    difference.relative.map_or(0.0, |relative| (1.0 + relative.estimate).max(f64::MIN_POSITIVE).ln().abs())
+}
+
+/// The value with the most differences that are shown; of equals the first.
+fn value_that_differs_most<'a>(of_factor: &[&'a FactorDifference]) -> Option<&'a FactorDifference> {
+    let shown = |value: &FactorDifference| {
+        of_factor.iter().filter(|other| other.to == value.to && is_shown(other)).count()
+    };
+    of_factor.iter().copied().reduce(|most, one| if shown(one) > shown(most) { one } else { most })
+}
+
+fn finding(difference: &FactorDifference, shown: usize, of: usize) -> Option<Finding> {
+    let finding = super::word_factors::finding(FindingKind::Headline, difference)?;
+    Some(Finding { n: Some(shown), of: Some(of), ..finding })
+}

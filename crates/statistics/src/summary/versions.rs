@@ -1,0 +1,31 @@
+//! Programs of the mesh that cells ran, where they differ between cells.
+
+use crate::trials::TrialsByCell;
+use experiment::schema::{Cell, CellKey, ComponentVersion};
+
+/// Writes into each cell the programs that not all cells ran.
+pub(super) fn note_differing(cells: &mut [Cell], trials: &TrialsByCell<'_>) {
+    let all: Vec<Vec<&ComponentVersion>> = cells.iter().map(|cell| of_cell(cell.key(), trials)).collect();
+    let measured: Vec<&Vec<&ComponentVersion>> = all.iter().filter(|versions| !versions.is_empty()).collect();
+    let differs = |version: &&&ComponentVersion| {
+        // A mode without this component says nothing of its versions.
+        let mut others = measured.iter().flat_map(|versions| versions.iter());
+        others.any(|other| other.name == version.name && other != *version)
+    };
+    let differing: Vec<Vec<ComponentVersion>> =
+        all.iter().map(|versions| versions.iter().filter(differs).copied().cloned().collect()).collect();
+    for (cell, versions) in cells.iter_mut().zip(differing) {
+        cell.versions = versions;
+    }
+}
+
+/// Each once.
+fn of_cell<'a>(cell: CellKey<'_>, trials: &TrialsByCell<'a>) -> Vec<&'a ComponentVersion> {
+    let mut versions: Vec<&ComponentVersion> = Vec::new();
+    for version in trials.of(cell).iter().flat_map(|trial| &trial.versions) {
+        if !versions.contains(&version) {
+            versions.push(version);
+        }
+    }
+    versions
+}
