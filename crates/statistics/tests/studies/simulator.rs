@@ -227,7 +227,8 @@ impl Design {
             p99: (!censored).then_some(p99 * stall),
             ..HistogramSummary::default()
         };
-        let cores = if mode == 0 { 0.0 } else { 0.1 * (1.0 + self.effect).powi(mode as i32) };
+        let has_proxies = mode > 0 || self.upgrade.is_some();
+        let cores = if !has_proxies { 0.0 } else { 0.1 * (1.0 + self.effect).powi(mode as i32) };
         let in_closed_loop = |clients: usize| clients as f64 * 1e6 / (true_median * noise.exp());
         let rate = planned.load.rate.unwrap_or_else(|| in_closed_loop(planned.load.clients.expect("a load")));
         let proxy_cores = cores * rate / 1000.0 * (common + deviation * normal(random)).exp();
