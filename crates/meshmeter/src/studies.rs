@@ -9,10 +9,11 @@ pub struct Study {
 }
 
 /// Every preset study.
-pub const STUDIES: [Study; 10] = [
+pub const STUDIES: [Study; 11] = [
     Study { name: "sidecar-cost", yaml: include_str!("../../../studies/sidecar-cost.yaml") },
     Study { name: "mesh-modes", yaml: include_str!("../../../studies/mesh-modes.yaml") },
     Study { name: "mesh-size", yaml: include_str!("../../../studies/mesh-size.yaml") },
+    Study { name: "istio-upgrade", yaml: include_str!("../../../studies/istio-upgrade.yaml") },
     Study { name: "emojivoto", yaml: include_str!("../../../studies/emojivoto.yaml") },
     Study { name: "tiered-50", yaml: include_str!("../../../studies/tiered-50.yaml") },
     Study { name: "egress", yaml: include_str!("../../../studies/egress.yaml") },

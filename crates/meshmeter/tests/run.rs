@@ -5,12 +5,13 @@ mod command;
 use command::{meshmeter, run, said, start, stderr, stdout};
 use experiment::Mode;
 use experiment::schema::{Figure, Host, Pacing, Retake, Role, Summary, TrialOutcome, TrialRecord};
+use lab::components::{Component, Overrides};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::num::NonZero;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, available_parallelism, spawn};
@@ -95,6 +96,74 @@ fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
     // An earlier run is not overwritten by accident.
     let second = run(&["run", "sidecar-cost", "--out", out]);
     assert_eq!(second.status.code(), Some(2), "{}", stderr(&second));
+}
+
+/// `base`, `burning`, `larger` and `same`, as scripts/known-differences.sh writes them.
+fn known_proxies(directory: &Path) {
+    let envoy = lab::components::find(Component::Envoy, &Overrides::default()).expect("Envoy is installed");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/known-differences.sh");
+    let made = Command::new(script)
+        .arg("make-proxies")
+        .arg(directory)
+        .env("MESHMETER_ENVOY", envoy.path)
+        .status()
+        .expect("bash is installed");
+    assert!(made.success());
+}
+
+#[test]
+fn builds_of_a_proxy_are_compared_and_each_trial_runs_its_own() {
+    let scratch = tempfile::tempdir().unwrap();
+    known_proxies(scratch.path());
+    let folder = scratch.path().join("run");
+    let values = ["base", "larger", "same"].map(|name| scratch.path().join(name).display().to_string());
+    let components = format!("components.envoy=[{}]", values.join(", "));
+    let output = run(&[
+        "run",
+        "sidecar-cost",
+        "--repeats",
+        "2",
+        "--duration",
+        "1s",
+        "--retakes",
+        "0",
+        "--set",
+        "modes=[sidecar]",
+        "--set",
+        "load={rate: 300, warmup: 100ms}",
+        "--set",
+        &components,
+        "--out",
+        folder.to_str().unwrap(),
+    ]);
+    // A busy machine may leave no trial valid; nothing else may go wrong.
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}{}", stdout(&output), stderr(&output));
+    let trials = trials(&folder);
+    assert_eq!(trials.len(), 6);
+    let configuration = |trial: &TrialRecord| -> u64 {
+        let proxies = trial.components.iter().filter(|component| component.role == Role::Proxy);
+        let held = proxies.map(|proxy| proxy.holdings.as_ref()?.configuration.map(|held| held.size_bytes));
+        held.sum::<Option<u64>>().expect("each proxy tells its configuration")
+    };
+    for trial in &trials {
+        assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
+        assert!(trial.path.proven, "{:?}", trial.path);
+        let path = trial.factors["components.envoy"].to_string();
+        let [envoy] = trial.versions.as_slice() else { panic!("{:?}", trial.versions) };
+        assert_eq!((envoy.path.as_deref(), envoy.name.as_str()), (Some(path.as_str()), "envoy"));
+        assert!(envoy.sha256.is_some());
+        let is_larger = path.ends_with("larger");
+        assert_eq!(configuration(trial) > 50_000, is_larger, "{path}: {}", configuration(trial));
+    }
+    let host: Host = serde_json::from_slice(&fs::read(folder.join("host.json")).unwrap()).unwrap();
+    assert_eq!(host.versions.iter().filter(|version| version.name == "envoy").count(), 3);
+    let summary = summary(&folder);
+    assert!(summary.cells.iter().all(|cell| cell.versions.len() == 1), "each cell says what it ran");
+    let same: Vec<bool> =
+        summary.factor_differences.iter().map(|difference| difference.same_programs).collect();
+    let to_same =
+        summary.factor_differences.iter().map(|difference| difference.to.to_string().ends_with("same"));
+    assert_eq!(same, to_same.collect::<Vec<_>>(), "a copy is the same program");
 }
 
 /// Every request was counted by each observer; the gateway's own figures are those of the window.

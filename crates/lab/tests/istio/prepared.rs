@@ -7,21 +7,30 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-fn file() -> PathBuf {
-    folder().expect("components are installed").join("control-plane/prepared-objects.json")
+/// One for each choice of programs that was started on this machine.
+fn files() -> Vec<PathBuf> {
+    let directory = folder().expect("components are installed").join("control-plane");
+    let entries = fs::read_dir(directory).expect("a control plane was started");
+    let paths = entries.map(|entry| entry.expect("it is ours").path());
+    let is_prepared = |path: &PathBuf| path.to_string_lossy().contains("prepared-objects-");
+    paths.filter(is_prepared).collect()
 }
 
-/// Cuts the file off. Other workers of this test may make it again at any time, and none is harmed.
+/// Cuts the files off. Other workers of this test may make them again at any time, and none is harmed.
 pub fn damage() {
-    let text = fs::read_to_string(file()).expect("a control plane was started");
-    fs::write(file(), &text[..text.len() / 2]).expect("it is ours");
+    for file in files() {
+        let text = fs::read_to_string(&file).expect("it is ours");
+        fs::write(&file, &text[..text.len() / 2]).expect("it is ours");
+    }
 }
 
 /// The control plane that was started after the damage has all kinds, and has made the file again.
 pub fn check_replaced(place: &LocalLab) {
     definitions(place);
-    let text = fs::read_to_string(file()).expect("it was made again");
-    let contents: Value = serde_json::from_str(&text).expect("it is whole");
+    let texts = files().into_iter().map(|file| fs::read_to_string(file).expect("it is ours"));
+    // Those of other programs, that nobody has started since, are still cut off.
+    let mut whole = texts.filter_map(|text| Some((serde_json::from_str::<Value>(&text).ok()?, text)));
+    let (contents, text) = whole.next().expect("it was made again");
     assert!(contents["objects"].as_array().is_some_and(|objects| !objects.is_empty()));
     assert!(!text.contains("PRIVATE KEY"));
 }

@@ -26,13 +26,14 @@ Examples:
   meshmeter run sidecar-cost --set load.rate=[2000] --set proxy.mtls=false
   meshmeter run sidecar-cost --set proxy.workers=[1,2,4] --set load.connections=[4,16] --dry-run
   meshmeter run mesh-modes --set topology.namespaces=[1,5] --set fresh=mode
+  meshmeter run istio-upgrade --set components.istio=[1.29.4,1.30.4]
   meshmeter run control-plane --set fleet.proxies=[250,500,1000,2000]
   meshmeter run mesh-modes --istio 1.29.4 --istio 1.30.4
   meshmeter run my-experiment.yaml --dry-run
   meshmeter run mesh-modes --on cluster --context staging --image registry.example.com/meshmeter:1")]
 pub struct RunArgs {
-    /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, emojivoto, tiered-50, egress,
-    /// egress-direct, ingress-capacity, ingress-scenarios, control-plane]
+    /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, istio-upgrade, emojivoto, tiered-50,
+    /// egress, egress-direct, ingress-capacity, ingress-scenarios, control-plane]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
     pub experiment: String,
 

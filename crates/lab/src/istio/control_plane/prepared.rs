@@ -16,10 +16,13 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// The file, in the components directory.
-const FILE: &str = "control-plane/prepared-objects.json";
+/// Directory of the files, in the components directory.
+const DIRECTORY: &str = "control-plane";
+
+/// Digits of `made_from` in a file's name.
+const KEY_DIGITS: usize = 16;
 
 /// Meaning of the file's fields; part of what it is made from.
 const SCHEMA: &str = "meshmeter.prepared-objects/1";
@@ -63,9 +66,15 @@ pub(super) struct PreparedObjects {
 impl PreparedObjects {
     /// The file for these programs and definitions; absent if there is no place for it, or a program's digest is unknown.
     pub fn new(programs: &IstioPrograms, definitions: &str) -> Option<Self> {
-        let path = components::folder().ok()?.join(FILE);
+        let directory = components::folder().ok()?.join(DIRECTORY);
         let (etcd, api_server) = (programs.etcd.recorded().sha256?, programs.api_server.recorded().sha256?);
-        Some(Self { path, made_from: sha256_of_texts(&[SCHEMA, &etcd, &api_server, definitions]) })
+        Some(Self::in_directory(&directory, sha256_of_texts(&[SCHEMA, &etcd, &api_server, definitions])))
+    }
+
+    /// Each origin has a file of its own: versions that are compared alternate.
+    fn in_directory(directory: &Path, made_from: String) -> Self {
+        let key = made_from.get(..KEY_DIGITS).unwrap_or(&made_from);
+        Self { path: directory.join(format!("prepared-objects-{key}.json")), made_from }
     }
 
     /// The objects; none if there is no usable file.
@@ -168,7 +177,6 @@ fn digest(objects: &[StoredObject]) -> String {
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt as _;
-    use std::path::Path;
 
     fn object(key: &str, value: &str) -> StoredObject {
         StoredObject { key: BASE64_STANDARD.encode(key), value: BASE64_STANDARD.encode(value) }
@@ -180,7 +188,7 @@ mod tests {
     }
 
     fn prepared(directory: &Path) -> PreparedObjects {
-        PreparedObjects { path: directory.join(FILE), made_from: "these programs".to_owned() }
+        PreparedObjects::in_directory(&directory.join(DIRECTORY), "these programs".to_owned())
     }
 
     #[test]
@@ -192,6 +200,20 @@ mod tests {
         assert_eq!(prepared.load(), Some(vec![definition("True")]));
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!((mode(&prepared.path), mode(prepared.path.parent().unwrap())), (0o600, 0o700));
+    }
+
+    #[test]
+    fn objects_of_other_programs_are_kept_beside_and_never_loaded() {
+        let directory = tempfile::tempdir().unwrap();
+        let [one, other] = ["aaaaaaaaaaaaaaaa1", "bbbbbbbbbbbbbbbb1"]
+            .map(|made_from| PreparedObjects::in_directory(directory.path(), made_from.to_owned()));
+        one.save(vec![definition("True")]).unwrap();
+        assert_eq!(other.load(), None);
+        other.save(vec![definition("True"), definition("False")]).unwrap();
+        assert_eq!([one.load().unwrap().len(), other.load().unwrap().len()], [1, 2]);
+        // The name of a file has the beginning of its key alone.
+        let alike = PreparedObjects::in_directory(directory.path(), "aaaaaaaaaaaaaaaa2".to_owned());
+        assert_eq!(alike.load(), None);
     }
 
     #[test]

