@@ -18,15 +18,17 @@ case " \$* " in
     *" --mode "* | *" --version "*) ;;
     *" --config-path "* | *" -c "*)
         $2
-        exec "$envoy" "\$@" $3 ;;
+        exec "$directory/envoy" "\$@" $3 ;;
 esac
-exec "$envoy" "\$@"
+exec "$directory/envoy" "\$@"
 SH
     chmod 755 "$directory/$1"
 }
 
 make_proxies() {
     mkdir -p "$directory"
+    # Proxies have a user of their own, who may not reach the place where it is installed.
+    cp "$envoy" "$directory/envoy"
     wrapper base ":" ""
     wrapper burning "python3 '$directory/burn.py' 0.01 &" ""
     wrapper larger ":" "--config-yaml \"\$(cat '$directory/clusters.yaml')\""
@@ -48,7 +50,7 @@ PY
         done
         echo "]}"
     } > "$directory/clusters.yaml"
-    chmod 755 "$directory"
+    chmod 755 "$directory" "$directory/envoy"
     chmod 644 "$directory"/*.py "$directory"/*.yaml
 }
 
