@@ -46,7 +46,7 @@ pub(super) fn known_releases() -> &'static KnownReleases {
 /// What `meshmeter lab install` installs of Istio where it is told nothing.
 #[derive(Debug)]
 pub enum DefaultIstio {
-    Release(ReleaseRequest),
+    Release(Box<ReleaseRequest>),
     /// No release was tested: the pinned source.
     NoneTested,
     /// The tested release cannot be had: the pinned source.
@@ -73,12 +73,9 @@ fn choose(
     {
         return Ok(DefaultIstio::OutOfReach { release, reason: error.to_string() });
     }
-    Ok(DefaultIstio::Release(ReleaseRequest {
-        name: release,
-        hub: hub.clone(),
-        charts: charts.clone(),
-        with_ztunnel: true,
-    }))
+    let request =
+        ReleaseRequest { name: release, hub: hub.clone(), charts: charts.clone(), with_ztunnel: true };
+    Ok(DefaultIstio::Release(Box::new(request)))
 }
 
 impl KnownReleases {

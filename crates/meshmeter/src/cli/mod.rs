@@ -53,7 +53,7 @@ pub struct Cli {
 /// The verbs. A verb without a text here has that of its arguments, with its details.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     Load(Box<LoadArgs>),
     /// Serve as a synthetic service
     Serve(ServeArgs),

@@ -96,7 +96,7 @@ fn request(
             progress.line(&format!("istio: release {} of {hub}, as it was tested", release.name));
             let default = release.name.clone();
             let wanted = |component| !matches!(component, Component::Istiod | Component::PilotAgent);
-            Ok((request(vec![release], &wanted), Some(Some(default))))
+            Ok((request(vec![*release], &wanted), Some(Some(default))))
         }
         DefaultIstio::NoneTested => {
             progress.line(
