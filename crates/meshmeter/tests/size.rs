@@ -1,6 +1,9 @@
 //! `meshmeter size` as users meet it, on the directory of a real run, and docs/size.md as its output.
 
 mod command;
+#[path = "../../statistics/tests/size/generated_run.rs"]
+mod generated_run;
+
 #[path = "../../statistics/tests/size/generated.rs"]
 mod generated;
 #[path = "../../statistics/tests/size/generated_fleet.rs"]

@@ -2,6 +2,8 @@
 
 #[path = "size/generated_fleet.rs"]
 mod generated_fleet;
+#[path = "size/generated_run.rs"]
+mod generated_run;
 
 use experiment::schema::{
     ControlPlaneAnswer, ControlPlaneCosts, ControlPlaneNoteKind, ControlPlaneQuestion, ControlPlaneSize,

@@ -2,6 +2,8 @@
 
 #[path = "size/generated.rs"]
 mod generated;
+#[path = "size/generated_run.rs"]
+mod generated_run;
 
 use experiment::Mode;
 use experiment::schema::{BindingResource, Prices, SizeAnswer, SizeNoteKind, SizeQuestion, SizeResult};

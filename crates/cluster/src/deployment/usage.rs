@@ -3,12 +3,13 @@
 
 use super::ClusterDeployment;
 use super::kubelet::{Key, Sample, read_summary, read_throttling};
-use crate::worker::protocol::{Status, Usage};
+use crate::worker::protocol::{Status, Usage, unix_ns};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes, Snapshot, in_one_line};
 use experiment::schema::{NetworkUsage, Role, Throttling};
+use jiff::Timestamp;
 use mesh::concurrent::side_by_side;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Where the figures of kubelets come from, in results.
 const KUBELET: &str = "kubelet";
@@ -100,7 +101,7 @@ impl ClusterDeployment<'_> {
 
     /// Counters now, of kubelets as they sampled them last.
     pub(super) fn read_usage(&mut self) -> Snapshot {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let now = Duration::from_nanos(unix_ns(Timestamp::now()));
         let mut components = self.read_generators();
         let (samples, errors) = self.read_kubelets();
         for error in errors {

@@ -13,6 +13,7 @@ use experiment::environment::deploy::{
 };
 use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
 use experiment::schema::LoadResult;
+use jiff::Timestamp;
 use mesh::admin::Admin;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::port_forward::PortForward;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// Readings of a worker's clock; the quickest is the best.
 const CLOCK_READINGS: usize = 5;
@@ -77,9 +78,9 @@ impl Worker {
     pub fn read_clock(&mut self) -> Result<()> {
         let mut best: Option<Clock> = None;
         for _ in 0..CLOCK_READINGS {
-            let before = i128::from(unix_ns(SystemTime::now()));
+            let before = i128::from(unix_ns(Timestamp::now()));
             let status = self.status()?;
-            let after = i128::from(unix_ns(SystemTime::now()));
+            let after = i128::from(unix_ns(Timestamp::now()));
             let bound_ns = (after - before) / 2;
             let offset_ns = i128::from(status.now_ns) - (before + bound_ns);
             if best.is_none_or(|best| bound_ns < best.bound_ns) {

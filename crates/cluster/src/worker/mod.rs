@@ -21,6 +21,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::{Cell, RefCell};
@@ -28,7 +29,7 @@ use std::convert::Infallible;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
@@ -146,7 +147,7 @@ impl Worker {
         match (&parts.method, parts.uri.path()) {
             (&Method::GET, STATUS_PATH) => json(&Status {
                 usage: usage::read(Path::new(CGROUP_ROOT)),
-                now_ns: unix_ns(SystemTime::now()),
+                now_ns: unix_ns(Timestamp::now()),
             }),
             (&Method::GET, PROGRESS_PATH) => self.progress(parts.uri.query().unwrap_or_default()).await,
             (&Method::GET, RESULT_PATH) => self.result(),

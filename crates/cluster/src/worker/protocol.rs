@@ -1,7 +1,8 @@
 //! What a run and its workers say to each other, as JSON over HTTP on a port of the pod's loopback.
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 pub const START_PATH: &str = "/start";
 pub const PROGRESS_PATH: &str = "/progress";
@@ -93,7 +94,6 @@ pub struct Usage {
 }
 
 /// Nanoseconds since 1970.
-pub fn unix_ns(time: SystemTime) -> u64 {
-    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+pub fn unix_ns(time: Timestamp) -> u64 {
+    u64::try_from(time.as_nanosecond()).unwrap_or_default()
 }

@@ -1,15 +1,12 @@
 //! Runs of known laws with noise within and between trials.
 
-#[path = "generated_run.rs"]
-mod generated_run;
-
+use crate::generated_run::finished;
+pub use crate::generated_run::{normal, run_of};
 use experiment::schema::{
     ComponentUsage, Figure, Figures, HistogramSummary, LoadResult, Rates, RequestCounts, Role, Throttling,
     TrialRecord, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
-use generated_run::finished;
-pub use generated_run::{normal, run_of};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use statistics::size::MeasuredRun;

@@ -1,14 +1,11 @@
 //! Runs of fleets whose control plane costs what known laws say, with noise.
 
-#[path = "generated_run.rs"]
-mod generated_run;
-
+use crate::generated_run::{finished, normal, run_of};
 use experiment::schema::{
     ControlPlaneFigures, DriverRecord, FleetChange, FleetEvent, FleetOutage, FleetPhase, FleetProxies,
     FleetPushes, FleetResult, FleetSecond, HistogramSummary, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Plan, PlannedTrial};
-use generated_run::{finished, normal, run_of};
 use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use statistics::size::MeasuredRun;
