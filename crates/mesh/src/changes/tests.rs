@@ -5,17 +5,9 @@ use experiment::xds::{Presence, ResourceType};
 use serde_json::Value;
 use std::time::Duration;
 
-const OF_OBJECTS: [ChangeKind; 9] = [
-    ChangeKind::EndpointAdded,
-    ChangeKind::EndpointRemoved,
-    ChangeKind::PodRestarted,
-    ChangeKind::ServiceAdded,
-    ChangeKind::VirtualService,
-    ChangeKind::DestinationRule,
-    ChangeKind::ServiceEntry,
-    ChangeKind::RootPolicy,
-    ChangeKind::RollingRestart,
-];
+fn of_mesh() -> impl Iterator<Item = ChangeKind> + Clone {
+    ChangeKind::ALL.into_iter().filter(|kind| kind.is_of_mesh())
+}
 
 fn population(kinds: &str, change: impl FnOnce(&mut FleetSettings)) -> Population {
     let mut settings = FleetSettings {
@@ -49,8 +41,8 @@ fn changes_are_the_same_for_a_seed_and_never_repeat() {
     let population = population("sidecar", |_| ());
     let all = |seed| {
         let mut changes = Changes::new(&population, seed);
-        let kinds = OF_OBJECTS.iter().cycle().take(90);
-        kinds.map(|kind| changes.next(*kind).unwrap().writes).collect::<Vec<_>>()
+        let kinds = of_mesh().cycle().take(90);
+        kinds.map(|kind| changes.next(kind).unwrap().writes).collect::<Vec<_>>()
     };
     assert_eq!(all(7), all(7));
     assert_ne!(all(7), all(8));
@@ -63,7 +55,7 @@ fn changes_are_the_same_for_a_seed_and_never_repeat() {
 fn every_written_object_has_the_label_of_the_run() {
     let population = population("gateway=1,sidecar", |_| ());
     let mut changes = Changes::new(&population, 1);
-    for kind in OF_OBJECTS {
+    for kind in of_mesh() {
         let change = changes.next(kind).unwrap();
         for object in change.writes.iter().filter_map(written) {
             assert_eq!(object["metadata"]["labels"][FLEET_LABEL], "run-1", "{object}");
@@ -155,10 +147,10 @@ fn scope_limits_changes_to_namespaces_that_have_proxies() {
         settings.proxies = 2;
     });
     let mut changes = Changes::new(&population, 1);
-    for kind in OF_OBJECTS.iter().cycle().take(45) {
-        let change = changes.next(*kind).unwrap();
+    for kind in of_mesh().cycle().take(45) {
+        let change = changes.next(kind).unwrap();
         let [Expected { namespace, .. }] = &change.expected[..] else { panic!("{change:?}") };
-        if *kind == ChangeKind::RootPolicy {
+        if kind == ChangeKind::RootPolicy {
             assert_eq!(*namespace, None);
         } else {
             assert!(["fleet-1", "fleet-2"].contains(&namespace.as_deref().unwrap()), "{change:?}");

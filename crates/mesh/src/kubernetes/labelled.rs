@@ -41,30 +41,19 @@ impl ApiClient {
         shown: Shown,
     ) -> Result<Option<Vec<Value>>> {
         let path = self.collection(&ObjectRef::new(api_version, kind, None, ""));
-        let mut params = ListParams::default().labels(&format!("{}={}", label.0, label.1)).limit(PAGE);
-        let mut objects = Vec::new();
-        loop {
+        let selector = format!("{}={}", label.0, label.1);
+        all_pages((api_version, kind), &selector, |params| {
             let request = match shown {
-                Shown::Whole => Request::new(&path).list(&params),
-                Shown::Metadata => Request::new(&path).list_metadata(&params),
+                Shown::Whole => Request::new(&path).list(params),
+                Shown::Metadata => Request::new(&path).list_metadata(params),
             };
             let request =
                 ApiRequest::new(format!("list objects of kind {kind} with the label {}", label.0), request)?;
-            let response = match self.send_within(PAGE_TIMEOUT, request) {
-                Err(ApiError { code: Some(403 | 404), .. }) => return Ok(None),
-                response => response?,
-            };
-            let mut page: Value = parse(&response)?;
-            for object in page["items"].as_array_mut().into_iter().flatten() {
-                object["apiVersion"] = json!(api_version);
-                object["kind"] = json!(kind);
-                objects.push(object.take());
+            match self.send_within(PAGE_TIMEOUT, request) {
+                Err(ApiError { code: Some(403 | 404), .. }) => Ok(None),
+                response => Ok(Some(response?)),
             }
-            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(token),
-                None => return Ok(Some(objects)),
-            }
-        }
+        })
     }
 
     /// What namespaces hold, of every kind that the API serves: each with its namespace. Events are left out.
@@ -153,4 +142,27 @@ impl ApiClient {
         let requests = objects.iter().map(|object| self.create_request(object));
         self.send_each(requests, OnError::Stop, on_progress).map(drop)
     }
+}
+
+/// Objects of a list, each with its version and kind, page by page as `fetch` gets them; absent where a page is.
+pub(super) fn all_pages(
+    (api_version, kind): (&str, &str),
+    selector: &str,
+    fetch: impl Fn(&ListParams) -> Result<Option<String>>,
+) -> Result<Option<Vec<Value>>> {
+    let mut params = ListParams::default().labels(selector).limit(PAGE);
+    let mut objects = Vec::new();
+    while let Some(page) = fetch(&params)? {
+        let mut page: Value = parse(&page)?;
+        for object in page["items"].as_array_mut().into_iter().flatten() {
+            object["apiVersion"] = json!(api_version);
+            object["kind"] = json!(kind);
+            objects.push(object.take());
+        }
+        match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+            Some(token) => params = params.continue_token(token),
+            None => return Ok(Some(objects)),
+        }
+    }
+    Ok(None)
 }

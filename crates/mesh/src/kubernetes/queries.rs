@@ -2,16 +2,15 @@
 //! in a namespace.
 
 use super::client::{ApiClient, parse};
+use super::labelled::all_pages;
 use super::object_ref::ObjectRef;
 use super::request::ApiRequest;
 use crate::Result;
 use kube::core::Request;
-use kube::core::params::ListParams;
 use kube::core::request::Error as BuildError;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
 
-const PAGE: u32 = 500;
 /// Of a kubelet that reads hundreds of containers.
 const LONG_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -36,23 +35,13 @@ impl ApiClient {
         selector: &str,
     ) -> Result<Vec<Value>> {
         let path = self.collection(&ObjectRef::new(api_version, kind, namespace, ""));
-        let mut params = ListParams::default().labels(selector).limit(PAGE);
-        let mut objects = Vec::new();
-        loop {
-            let place = namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
+        let place = namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
+        let objects = all_pages((api_version, kind), selector, |params| {
             let request =
-                ApiRequest::new(format!("list {kind} objects{place}"), Request::new(&path).list(&params))?;
-            let mut page: Value = parse(&self.send_within(LONG_TIMEOUT, request)?)?;
-            for object in page["items"].as_array_mut().into_iter().flatten() {
-                object["apiVersion"] = json!(api_version);
-                object["kind"] = json!(kind);
-                objects.push(object.take());
-            }
-            match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
-                Some(token) => params = params.continue_token(token),
-                None => return Ok(objects),
-            }
-        }
+                ApiRequest::new(format!("list {kind} objects{place}"), Request::new(&path).list(params))?;
+            Ok(Some(self.send_within(LONG_TIMEOUT, request)?))
+        })?;
+        Ok(objects.unwrap_or_default())
     }
 
     /// The last lines of a container's log.

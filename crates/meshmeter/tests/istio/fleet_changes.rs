@@ -18,17 +18,6 @@ use std::time::{Duration, Instant};
 const RUN: &str = "changes";
 /// A hundred times what it takes.
 const ARRIVED_TIMEOUT: Duration = Duration::from_secs(60);
-const KINDS: [ChangeKind; 9] = [
-    ChangeKind::EndpointAdded,
-    ChangeKind::EndpointRemoved,
-    ChangeKind::PodRestarted,
-    ChangeKind::ServiceAdded,
-    ChangeKind::VirtualService,
-    ChangeKind::DestinationRule,
-    ChangeKind::ServiceEntry,
-    ChangeKind::RootPolicy,
-    ChangeKind::RollingRestart,
-];
 
 fn settings(kinds: &str, scope: bool) -> FleetSettings {
     FleetSettings {
@@ -138,7 +127,7 @@ fn every_change_arrives(place: &LocalLab, settings: &FleetSettings) {
     let fleet = connect(place, &api, &population);
     let mut changes = Changes::new(&population, 1);
     let mut missed = Vec::new();
-    for kind in KINDS {
+    for kind in ChangeKind::ALL.into_iter().filter(|kind| kind.is_of_mesh()) {
         let change = changes.next(kind).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
         missed.extend(missing(&fleet, &api, &population, &change, kind.name()));
         if let Some(undo) = changes.undo(&change) {

@@ -153,7 +153,7 @@ impl Course<'_> {
         let spec = FleetSpec {
             targets: self.targets.clone(),
             spread: control_plane::spread(&self.args.control_plane),
-            xds: identities::variant(self.settings.xds),
+            xds: self.settings.xds,
             threads: self.settings.threads,
             connect_rate: self.settings.connect_rate,
             source_addresses: links::source_addresses(self),

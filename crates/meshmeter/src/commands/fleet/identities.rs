@@ -2,7 +2,7 @@
 
 use crate::cli::FleetArgs;
 use crate::failure::Failure;
-use experiment::settings::fleet::{FleetSecurity, FleetSettings, ProxyKind, XdsVariant};
+use experiment::settings::fleet::{FleetSecurity, FleetSettings, ProxyKind};
 use fleet::Credentials;
 use fleet::xds::ProxySpec;
 use mesh::kubernetes::client::ApiClient;
@@ -37,22 +37,6 @@ pub fn tokens(settings: &FleetSettings, population: &Population, api: &ApiClient
     Ok(accounts.into_iter().map(owned).zip(tokens.into_iter().map(Arc::from)).collect())
 }
 
-pub fn variant(xds: XdsVariant) -> fleet::xds::XdsVariant {
-    match xds {
-        XdsVariant::Delta => fleet::xds::XdsVariant::Delta,
-        XdsVariant::StateOfTheWorld => fleet::xds::XdsVariant::StateOfTheWorld,
-    }
-}
-
-pub fn kind(kind: ProxyKind) -> fleet::xds::ProxyKind {
-    match kind {
-        ProxyKind::Sidecar => fleet::xds::ProxyKind::Sidecar,
-        ProxyKind::Gateway => fleet::xds::ProxyKind::Gateway,
-        ProxyKind::Waypoint => fleet::xds::ProxyKind::Waypoint,
-        ProxyKind::Ztunnel => fleet::xds::ProxyKind::Ztunnel,
-    }
-}
-
 /// Source of identities.
 pub struct Identities<'a> {
     pub population: &'a Population,
@@ -76,7 +60,7 @@ impl Identities<'_> {
     fn spec(&self, place: usize, proxy: &Proxy) -> ProxySpec {
         let is_on_demand = self.args.proxies.on_demand && proxy.kind == ProxyKind::Ztunnel;
         ProxySpec {
-            kind: kind(proxy.kind),
+            kind: proxy.kind,
             name: proxy.name.clone(),
             namespace: proxy.namespace.clone(),
             address: proxy.address,
