@@ -101,6 +101,21 @@ fn drivers_and_services_are_tables_for_other_programs() {
 }
 
 #[test]
+fn ci_systems_get_junit_and_markdown() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("run");
+    folder_of(&folder, &fixture::run(fixture::tenant_trials(5)));
+    let (junit, markdown) = (root.path().join("junit.xml"), root.path().join("summary.md"));
+    let output = run(&["report", text(&folder), "--junit", text(&junit), "--markdown", text(&markdown)]);
+    // One driver of five misses the objective, and so does the run.
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let junit = fs::read_to_string(&junit).unwrap();
+    assert!(junit.contains(r#"type="missed"/>"#) && !junit.contains("failures=\"0\""), "{junit}");
+    let page = fs::read_to_string(&markdown).unwrap();
+    assert!(page.starts_with("## ") && page.contains("**Objective: not met**"), "{page}");
+}
+
+#[test]
 fn calls_between_services_are_a_table_for_other_programs() {
     let root = tempfile::tempdir().unwrap();
     let (folder, file) = (root.path().join("run"), root.path().join("edges.csv"));

@@ -1,8 +1,8 @@
 //! Reports: terminal, HTML and the run folder; and a load's result in the forms of other programs.
 //!
 //! Read [`folder`] for the files of a run, [`sentences`] for what is said of its findings, [`terminal`] and [`html`] for the two faces of its result, [`format`] for how
-//! numbers look in both, [`graph`] for drawings of a topology, [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`] and [`fortio`] for
-//! what other programs read. Estimates come from crate `statistics`; here they are only shown.
+//! numbers look in both, [`graph`] for drawings of a topology, [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`], [`junit`] and
+//! [`markdown`] for what other programs read. Estimates come from crate `statistics`; here they are only shown.
 
 pub mod calibration;
 pub mod cells_csv;
@@ -23,6 +23,8 @@ pub mod graph;
 pub mod hdr;
 pub mod holdings;
 pub mod html;
+pub mod junit;
+pub mod markdown;
 mod marks;
 pub mod reservations;
 pub mod run;

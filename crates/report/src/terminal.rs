@@ -18,10 +18,11 @@ mod style;
 pub use control_plane_size::control_plane_size_text;
 pub use fleet::fleet_text;
 pub use load::load_text;
+pub(crate) use result_table::load_table;
 pub use search::search_text;
 pub use size::size_text;
 pub use style::Options;
-pub(crate) use style::plain;
+pub(crate) use style::{WIDE, plain};
 
 use crate::clocks::ClockTable;
 use crate::conditions::ConditionLabels;
@@ -37,9 +38,9 @@ use crate::sentences;
 use crate::services::ServiceTable;
 use crate::table::ResultTable;
 use experiment::schema::{Cell, PublishedFigure, Summary};
-use result_table::{STAR, load_table};
+use result_table::STAR;
 use std::fmt::Write as _;
-use style::{WIDE, bold, wrap};
+use style::{bold, wrap};
 
 /// The summary of a run as text, ending with a line break.
 #[must_use]
@@ -56,6 +57,22 @@ pub fn render(summary: &Summary, options: Options) -> String {
         let _ = writeln!(text, "{}", bold(&plain(&group.load), options));
         let _ = writeln!(text, "{}\n", load_table(&table, &group.rows, options).trim_fmt());
     }
+    text.push_str(&parts(summary, options));
+    text.push_str(&findings(&sentences::others(summary), options));
+    for line in published(summary).into_iter().chain(footer(summary, &table, options)) {
+        if line.is_empty() {
+            text.push('\n');
+        }
+        for wrapped in wrap(&plain(&line), options.width) {
+            let _ = writeln!(text, "{wrapped}");
+        }
+    }
+    text
+}
+
+/// Tables of fleets, drivers, services, gateways and proxies, each only if the run has it.
+pub(crate) fn parts(summary: &Summary, options: Options) -> String {
+    let mut text = String::new();
     for line in FleetTable::new(summary).iter().flat_map(|table| fleets::lines(table, options)) {
         let _ = writeln!(text, "{line}");
     }
@@ -80,15 +97,6 @@ pub fn render(summary: &Summary, options: Options) -> String {
         }
         text.push('\n');
     }
-    text.push_str(&findings(&sentences::others(summary), options));
-    for line in published(summary).into_iter().chain(footer(summary, &table, options)) {
-        if line.is_empty() {
-            text.push('\n');
-        }
-        for wrapped in wrap(&plain(&line), options.width) {
-            let _ = writeln!(text, "{wrapped}");
-        }
-    }
     text
 }
 
@@ -108,7 +116,7 @@ fn finding(text: &str, mark: &str, options: Options) -> Vec<String> {
 }
 
 /// Figures of others beside this run's, a line each; what differs once for each source. Nothing where the run has none.
-fn published(summary: &Summary) -> Vec<String> {
+pub(crate) fn published(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.published.iter().all(|figure| figure.measured.is_none()) {
         return lines;
@@ -135,7 +143,8 @@ fn published(summary: &Summary) -> Vec<String> {
     lines
 }
 
-fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<String> {
+/// What the tables rest on: trials, marks, and what was left out.
+pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<String> {
     let mut lines = Vec::new();
     let valid: usize = summary.cells.iter().map(|cell| cell.valid).sum();
     let mut trials = format!(

@@ -1,5 +1,9 @@
 //! Whether a run, or one result, met its objective: the exit status.
 
+mod checks;
+
+pub use checks::{ObjectiveCheck, checks};
+
 use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
@@ -7,7 +11,6 @@ use experiment::schema::{
     BoundResult, Cell, DriverObjective, DriverSummary, Estimate, LoadResult, ObjectiveResult, Percentiles,
     Summary,
 };
-use experiment::units::format_fraction;
 use experiment::{Experiment, Objective, TimeFigure};
 use std::time::Duration;
 
@@ -86,107 +89,24 @@ pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
 
 /// Whether a cell met the objective; absent where there is none.
 pub(crate) fn of_cell(objective: &Objective, cell: &Cell) -> Option<DriverObjective> {
-    if objective.is_empty() {
-        return None;
-    }
-    let too_many_errors = objective.errors.is_some_and(|bound| cell.errors > bound);
-    let driver_missed =
-        cell.drivers.len() > 1 && cell.drivers.iter().any(|driver| driver.objective == Some(Missed));
-    let times = objective.times().map(|(figure, bound)| {
-        let response = cell.response_time_us.as_ref();
-        response.map_or(NotShown, |response| within(response, figure, bound_us(bound), cell.censored))
-    });
-    let all: Vec<DriverObjective> = times.collect();
-    let overloaded = cell.saturated_trials > 0 || cell.error_trials > 0;
-    Some(if overloaded || too_many_errors || driver_missed || all.contains(&Missed) {
-        Missed
-    } else if cell.valid == 0 || cell.failed_trials > 0 || all.contains(&NotShown) {
-        NotShown
-    } else {
-        Met
+    let checks = checks(objective, cell);
+    let any = |outcome| checks.iter().any(|check| check.outcome == outcome);
+    (!checks.is_empty()).then(|| match (any(Missed), any(NotShown)) {
+        (true, _) => Missed,
+        (false, true) => NotShown,
+        (false, false) => Met,
     })
 }
 
 /// Why one cell is not shown to meet the objective, in words. Empty where it meets everything, or nothing is asked.
 #[must_use]
 pub fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
-    let objective = &experiment.objective;
-    if of_cell(objective, cell).is_none_or(|verdict| verdict == Met) {
-        return Vec::new();
-    }
-    let mut misses = troubles(cell);
-    match &cell.response_time_us {
-        Some(response) => {
-            misses.extend(
-                objective
-                    .times()
-                    .filter_map(|(figure, bound)| missed_time(response, figure, bound, cell.censored)),
-            );
-        }
-        None => misses.push(format!("no valid trial ({})", cell.verdict)),
-    }
-    if let Some(bound) = objective.errors.filter(|bound| cell.errors > *bound) {
-        misses.push(format!(
-            "{} of the requests failed, above {}",
-            words::percent(cell.errors),
-            format_fraction(bound)
-        ));
-    }
-    misses.extend(missing_drivers(objective, cell));
+    let unmet = checks(&experiment.objective, cell).into_iter().filter(|check| check.outcome != Met);
+    let mut misses: Vec<String> = unmet.flat_map(|check| check.misses).collect();
+    // Without a valid trial, no bound is shown to hold, all for the same reason.
+    misses.dedup();
     let place = words::cell(cell);
     misses.into_iter().map(|miss| format!("{place}: {miss}")).collect()
-}
-
-/// What happened in some trials of a cell that no other trial makes up for.
-fn troubles(cell: &Cell) -> Vec<String> {
-    let told = [
-        ("saturated", cell.saturated_trials),
-        ("too many errors", cell.error_trials),
-        ("failed", cell.failed_trials),
-    ];
-    let happened = told.into_iter().filter(|(_, trials)| *trials > 0);
-    happened.map(|(what, trials)| format!("{what} in {trials} of {} trials", cell.trials)).collect()
-}
-
-/// Why a bound is not shown to hold; absent where it holds.
-fn missed_time(response: &Percentiles, figure: TimeFigure, bound: Duration, censored: u64) -> Option<String> {
-    let (name, limit) = (figure.name(), words::bound(bound));
-    let verdict = within(response, figure, bound_us(bound), censored);
-    Some(match (verdict, response.figure(figure)) {
-        (Met, _) => return None,
-        (Missed, Some(measured)) => format!("{name} is {}, above {limit}", words::latency(&measured)),
-        (NotShown, Some(measured)) => {
-            format!("{name} is {}, not shown to be within {limit}", words::latency(&measured))
-        }
-        (Missed, None) if figure == TimeFigure::Max => {
-            "some requests had no response, which a bound of max does not allow".to_owned()
-        }
-        (Missed, None) => format!("{name} falls among requests without a response, above {limit}"),
-        (NotShown, None) => format!("no trial has a usable {name}"),
-    })
-}
-
-/// The drivers of a cell of several that missed the objective, in words; absent where none did.
-fn missing_drivers(objective: &Objective, cell: &Cell) -> Option<String> {
-    let missed: Vec<&DriverSummary> =
-        cell.drivers.iter().filter(|driver| driver.objective == Some(Missed)).collect();
-    if cell.drivers.len() < 2 || missed.is_empty() {
-        return None;
-    }
-    let figure = objective.times().last().map_or(TimeFigure::P99, |(figure, _)| figure);
-    let time = |driver: &DriverSummary| driver.response_time_us?.figure(figure);
-    let slowest = missed.iter().filter_map(|driver| Some((driver, time(driver)?)));
-    let slowest = slowest.max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate)).map(
-        |(driver, time)| {
-            format!(", the slowest {} ({} {})", driver.name, figure.name(), words::latency(&time))
-        },
-    );
-    Some(format!(
-        "{} of {} drivers missed it{}",
-        missed.len(),
-        cell.drivers.len(),
-        slowest.unwrap_or_default()
-    ))
 }
 
 /// Compares a driver's intervals with an objective. `saturated`: its target did not keep up in some trial; `censored`: requests

@@ -30,7 +30,7 @@ pub use load::{
     Bidirectional, GrpcArgs, HttpArgs, HttpVersion, LoadArgs, LoadCommand, MAX_DURATION, MergeArgs,
     OfferedRate, OrderName, OutputArgs, ProgressStyle, ResultFileArgs, ServerPerName, StartAt,
 };
-pub use report::ReportArgs;
+pub use report::{AutomationArgs, ReportArgs};
 pub use run::{RunArgs, RunPlace};
 pub use serve::{NodeArgs, ServeArgs, TlsArgs};
 pub use size::SizeArgs;

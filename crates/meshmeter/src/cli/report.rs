@@ -34,4 +34,20 @@ pub struct ReportArgs {
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub automation: AutomationArgs,
+}
+
+/// Files for CI systems.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Automation")]
+pub struct AutomationArgs {
+    /// Write the outcome to this file as JUnit XML: a case per cell and part of the objective, failed trials as errors,
+    /// excluded trials as skipped cases
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub junit: Option<PathBuf>,
+    /// Write a short summary to this file as Markdown, for a comment or "$GITHUB_STEP_SUMMARY"
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub markdown: Option<PathBuf>,
 }

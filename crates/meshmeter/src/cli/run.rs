@@ -1,6 +1,6 @@
 //! Options of `meshmeter run`.
 
-use super::{ExportArgs, OnClusterArgs, OverrideArgs, ReleaseArgs};
+use super::{AutomationArgs, ExportArgs, OnClusterArgs, OverrideArgs, ReleaseArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use lab::components::IstioVersion;
 use std::path::PathBuf;
@@ -97,6 +97,9 @@ pub struct RunArgs {
     /// Print the summary as JSON instead of a table
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub automation: AutomationArgs,
 
     #[command(flatten)]
     pub export: ExportArgs,

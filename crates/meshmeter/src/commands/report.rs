@@ -1,6 +1,6 @@
 //! `meshmeter report`: everything that can be said of a run, made again from its folder.
 
-use crate::cli::ReportArgs;
+use crate::cli::{AutomationArgs, ReportArgs};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use report::RunData;
 use report::folder::{self, FolderError, REPORT_FILE};
@@ -23,11 +23,12 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
         }
         None => publish(&run, &args.folder, args.json)?,
     }
-    write_csv("components", args.csv.as_deref(), || report::components_csv::table(&run.summary))?;
-    write_csv("latencies", args.latency_csv.as_deref(), || report::cells_csv::table(&run.summary))?;
-    write_csv("drivers", args.drivers_csv.as_deref(), || report::drivers_csv::drivers(&run.summary))?;
-    write_csv("services", args.services_csv.as_deref(), || report::drivers_csv::services(&run.summary))?;
-    write_csv("edges", args.edges_csv.as_deref(), || report::drivers_csv::edges(&run.summary))?;
+    write_file("components", args.csv.as_deref(), || report::components_csv::table(&run.summary))?;
+    write_file("latencies", args.latency_csv.as_deref(), || report::cells_csv::table(&run.summary))?;
+    write_file("drivers", args.drivers_csv.as_deref(), || report::drivers_csv::drivers(&run.summary))?;
+    write_file("services", args.services_csv.as_deref(), || report::drivers_csv::services(&run.summary))?;
+    write_file("edges", args.edges_csv.as_deref(), || report::drivers_csv::edges(&run.summary))?;
+    write_for_automation(&run, &args.automation)?;
     Ok(objective_status(&run))
 }
 
@@ -53,10 +54,16 @@ pub fn publish(run: &RunData, folder: &Path, json: bool) -> Result<(), Failure> 
     write_html(run, &folder.join(REPORT_FILE))
 }
 
-/// Writes a table where a file was given for it.
-fn write_csv(name: &str, file: Option<&Path>, table: impl Fn() -> String) -> Result<(), Failure> {
+/// Writes the files that CI systems read.
+pub(super) fn write_for_automation(run: &RunData, args: &AutomationArgs) -> Result<(), Failure> {
+    write_file("JUnit", args.junit.as_deref(), || report::junit::render(run))?;
+    write_file("Markdown", args.markdown.as_deref(), || report::markdown::render(run))
+}
+
+/// Writes a text if a file is named for it.
+fn write_file(name: &str, file: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
-    folder::write_whole(file, table().as_bytes()).map_err(folder_failure)?;
+    folder::write_whole(file, text().as_bytes()).map_err(folder_failure)?;
     anstream::eprintln!("{name}: {}", file.display());
     Ok(())
 }

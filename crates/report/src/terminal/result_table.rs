@@ -12,7 +12,9 @@ use comfy_table::{
 pub(super) const STAR: &str = "*";
 /// From this width on, the names of modes are not broken.
 const NAMES_WHOLE: usize = 80;
-pub(super) fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table {
+
+/// The cells of one load, a row each.
+pub(crate) fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table {
     let unit = table.unit.symbol();
     let mut drawn = Table::new();
     let wide = options.width >= WIDE;

@@ -16,7 +16,7 @@ impl Default for Options {
 }
 
 /// From this width on, an interval stands beside its estimate, not under it.
-pub(super) const WIDE: usize = 118;
+pub(crate) const WIDE: usize = 118;
 
 pub(super) fn bold(text: &str, options: Options) -> String {
     if options.colours { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }

@@ -26,7 +26,7 @@ mod unavailable;
 mod verdict;
 
 use super::releases;
-use super::report::{folder_failure, objective_status, publish};
+use super::report::{folder_failure, objective_status, publish, write_for_automation};
 use crate::cli::{RunArgs, RunPlace};
 use crate::failure::Failure;
 use crate::memory;
@@ -276,6 +276,7 @@ impl Session<'_> {
     fn report(&self, folder: &Path) -> Result<ExitCode, Failure> {
         let run = RunData::read(folder).map_err(folder_failure)?;
         publish(&run, folder, self.args.json)?;
+        write_for_automation(&run, &self.args.automation)?;
         Ok(objective_status(&run))
     }
 }

@@ -1,0 +1,138 @@
+//! A run as a page of Markdown, for comments and summaries of CI systems: findings, tables, what was left out, the machine.
+//!
+//! Tables and lines are those of [`crate::terminal`]. What would not fit into a comment is left to `report.html`.
+
+use crate::RunData;
+use crate::format;
+use crate::sentences;
+use crate::table::{LoadGroup, ResultTable};
+use crate::terminal::{self, Options, WIDE, plain};
+use experiment::schema::Host;
+use statistics::objective_met;
+
+/// GitHub refuses comments of more than 65 536 characters.
+const MAX_LENGTH: usize = 60_000;
+/// Tables are laid out by who renders the page: no line is broken here.
+const LAYOUT: Options = Options { width: WIDE, colours: false };
+
+/// The page.
+#[must_use]
+pub fn render(run: &RunData) -> String {
+    let summary = &run.summary;
+    let table = ResultTable::new(summary);
+    let (headline, beside) = sentences::opening(summary);
+    let mut page = Page::default();
+    page.add(&format!("## {}\n\n{}\n", escape(&summary.name), escape(&summary.question)));
+    page.add(&headline.map(|text| format!("\n**{}**\n", escape(text))).unwrap_or_default());
+    page.add(objective(run));
+    page.add(&list(beside.iter().copied()));
+    for group in &table.groups {
+        page.add(&load(&table, group));
+    }
+    page.add(&folded("Further findings", &list(sentences::others(summary))));
+    let parts = terminal::parts(summary, LAYOUT);
+    if !parts.is_empty() {
+        page.add(&folded(
+            "Further tables",
+            &format!("\n```text\n{}\n```\n", parts.trim_end().replace("```", "'''")),
+        ));
+    }
+    page.add(&folded("Published figures", &list(terminal::published(summary).iter().map(String::as_str))));
+    page.add(&list(terminal::footer(summary, &table, LAYOUT).iter().map(String::as_str)));
+    page.end(&machine(&run.host))
+}
+
+/// Text of bounded length.
+#[derive(Default)]
+struct Page {
+    text: String,
+    left_out: usize,
+}
+
+impl Page {
+    /// Adds a part if it still fits.
+    fn add(&mut self, part: &str) {
+        if self.text.len() + part.len() > MAX_LENGTH {
+            self.left_out += 1;
+        } else {
+            self.text.push_str(part);
+        }
+    }
+
+    fn end(self, last: &str) -> String {
+        let left_out = match self.left_out {
+            0 => String::new(),
+            parts => format!(
+                "\n{} not shown here: see report.html.\n",
+                format::counted(parts as u64, "part is", "parts are")
+            ),
+        };
+        self.text + &left_out + last
+    }
+}
+
+fn list<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
+    let items = items.into_iter().filter(|item| !item.is_empty());
+    let lines: String = items.map(|item| format!("- {}\n", escape(item.trim_start_matches("· ")))).collect();
+    if lines.is_empty() { lines } else { format!("\n{lines}") }
+}
+
+fn folded(title: &str, content: &str) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    format!("\n<details><summary>{title}</summary>\n{content}\n</details>\n")
+}
+
+/// Whether every cell met the objective; nothing without one. A finding says which did not, and why.
+fn objective(run: &RunData) -> &'static str {
+    if run.experiment.objective.is_empty() {
+        return "";
+    }
+    match objective_met(&run.experiment, &run.summary).is_good() {
+        true => "\n**Objective: met**\n",
+        false => "\n**Objective: not met**\n",
+    }
+}
+
+/// The table of one load.
+fn load(table: &ResultTable, group: &LoadGroup) -> String {
+    let drawn = terminal::load_table(table, &group.rows, LAYOUT);
+    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let cells = |row: &comfy_table::Row| row.cell_iter().map(|cell| escape(&cell.content())).collect();
+    let header: Vec<String> = drawn.header().map(cells).unwrap_or_default();
+    // Figures stand right, as on the terminal.
+    let rule: Vec<String> =
+        (0..header.len()).map(|index| if index == 0 { "---" } else { "---:" }.to_owned()).collect();
+    let rows: String = drawn.row_iter().map(|row| line(cells(row))).collect();
+    format!("\n**{}**\n\n{}{}{rows}", escape(&group.load), line(header), line(rule))
+}
+
+/// One line: where it was measured, with which versions.
+fn machine(host: &Host) -> String {
+    let versions: Vec<String> =
+        host.versions.iter().map(|version| format!("{} {}", version.name, version.version)).collect();
+    let machine = format!(
+        "{}, {}, {}, Linux {}, {}",
+        host.cpu_model,
+        format::counted(host.cpus as u64, "CPU", "CPUs"),
+        format::size(host.memory_bytes as f64),
+        host.kernel,
+        host.distribution
+    );
+    format!("\n<sub>{}; {}</sub>\n", escape(&machine), escape(&versions.join(", ")))
+}
+
+/// Text without control characters and without meaning for Markdown.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in plain(text).chars() {
+        match character {
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' => escaped.extend(['\\', character]),
+            '<' => escaped.push_str("&lt;"),
+            '&' => escaped.push_str("&amp;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}

@@ -1,0 +1,145 @@
+//! A cell against an objective, part by part.
+
+use super::{bound_us, within};
+use crate::words;
+use DriverObjective::{Met, Missed, NotShown};
+use experiment::schema::{Cell, DriverObjective, DriverSummary, Percentiles};
+use experiment::units::format_fraction;
+use experiment::{Objective, TimeFigure};
+use std::time::Duration;
+
+/// One part of an objective, checked against a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectiveCheck {
+    /// Such as `p99 within 2 ms`.
+    pub name: String,
+    /// Met, missed or not shown.
+    pub outcome: DriverObjective,
+    /// The figure with its interval; absent if the cell has none.
+    pub measured: Option<String>,
+    /// Why the part is not met; empty if it is.
+    pub misses: Vec<String>,
+}
+
+/// Every part of an objective, checked against a cell: the trials themselves, each bound, each driver. Empty without an
+/// objective.
+#[must_use]
+pub fn checks(objective: &Objective, cell: &Cell) -> Vec<ObjectiveCheck> {
+    if objective.is_empty() {
+        return Vec::new();
+    }
+    let times = objective.times().map(|(figure, bound)| time(cell, figure, bound));
+    let mut checks = vec![trials(cell)];
+    checks.extend(times);
+    checks.extend(objective.errors.map(|bound| errors(cell, bound)));
+    checks.extend((cell.drivers.len() > 1).then(|| drivers(objective, cell)));
+    checks
+}
+
+/// The load was kept up and answered in every trial.
+fn trials(cell: &Cell) -> ObjectiveCheck {
+    let counted = [
+        ("saturated", cell.saturated_trials),
+        ("too many errors", cell.error_trials),
+        ("failed", cell.failed_trials),
+    ];
+    let happened = counted.into_iter().filter(|(_, trials)| *trials > 0);
+    let mut misses: Vec<String> =
+        happened.map(|(what, trials)| format!("{what} in {trials} of {} trials", cell.trials)).collect();
+    if cell.response_time_us.is_none() {
+        misses.push(no_valid_trial(cell));
+    }
+    let outcome = if cell.saturated_trials > 0 || cell.error_trials > 0 {
+        Missed
+    } else if cell.valid == 0 || cell.failed_trials > 0 {
+        NotShown
+    } else {
+        Met
+    };
+    let measured = Some(format!("{} of {} trials valid", cell.valid, cell.trials));
+    ObjectiveCheck { name: "every trial kept up".to_owned(), outcome, measured, misses }
+}
+
+fn no_valid_trial(cell: &Cell) -> String {
+    format!("no valid trial ({})", cell.verdict)
+}
+
+fn time(cell: &Cell, figure: TimeFigure, bound: Duration) -> ObjectiveCheck {
+    let name = format!("{} within {}", figure.name(), words::bound(bound));
+    let Some(response) = &cell.response_time_us else {
+        return ObjectiveCheck {
+            name,
+            outcome: NotShown,
+            measured: None,
+            misses: vec![no_valid_trial(cell)],
+        };
+    };
+    ObjectiveCheck {
+        name,
+        outcome: within(response, figure, bound_us(bound), cell.censored),
+        measured: response.figure(figure).map(|measured| words::latency(&measured)),
+        misses: missed_time(response, figure, bound, cell.censored).into_iter().collect(),
+    }
+}
+
+/// Why a bound is not shown to hold; absent where it holds.
+fn missed_time(response: &Percentiles, figure: TimeFigure, bound: Duration, censored: u64) -> Option<String> {
+    let (name, limit) = (figure.name(), words::bound(bound));
+    let verdict = within(response, figure, bound_us(bound), censored);
+    Some(match (verdict, response.figure(figure)) {
+        (Met, _) => return None,
+        (Missed, Some(measured)) => format!("{name} is {}, above {limit}", words::latency(&measured)),
+        (NotShown, Some(measured)) => {
+            format!("{name} is {}, not shown to be within {limit}", words::latency(&measured))
+        }
+        (Missed, None) if figure == TimeFigure::Max => {
+            "some requests had no response, which a bound of max does not allow".to_owned()
+        }
+        (Missed, None) => format!("{name} falls among requests without a response, above {limit}"),
+        (NotShown, None) => format!("no trial has a usable {name}"),
+    })
+}
+
+fn errors(cell: &Cell, bound: f64) -> ObjectiveCheck {
+    let (measured, limit) = (words::percent(cell.errors), format_fraction(bound));
+    let (outcome, miss) = match (cell.errors > bound, cell.valid) {
+        (true, _) => (Missed, Some(format!("{measured} of the requests failed, above {limit}"))),
+        (false, 0) => (NotShown, Some(no_valid_trial(cell))),
+        (false, _) => (Met, None),
+    };
+    ObjectiveCheck {
+        name: format!("errors within {limit}"),
+        outcome,
+        measured: (cell.valid > 0).then_some(measured),
+        misses: miss.into_iter().collect(),
+    }
+}
+
+/// No driver of several missed the objective.
+fn drivers(objective: &Objective, cell: &Cell) -> ObjectiveCheck {
+    let missed: Vec<&DriverSummary> =
+        cell.drivers.iter().filter(|driver| driver.objective == Some(Missed)).collect();
+    let figure = objective.times().last().map_or(TimeFigure::P99, |(figure, _)| figure);
+    let time = |driver: &DriverSummary| driver.response_time_us?.figure(figure);
+    let slowest = missed.iter().filter_map(|driver| Some((driver, time(driver)?)));
+    let slowest = slowest.max_by(|(_, one), (_, other)| one.estimate.total_cmp(&other.estimate)).map(
+        |(driver, time)| {
+            format!(", the slowest {} ({} {})", driver.name, figure.name(), words::latency(&time))
+        },
+    );
+    let (count, all) = (missed.len(), cell.drivers.len());
+    let (outcome, miss) = match (count, cell.valid) {
+        (1.., _) => {
+            let miss = format!("{count} of {all} drivers missed it{}", slowest.unwrap_or_default());
+            (Missed, Some(miss))
+        }
+        (0, 0) => (NotShown, Some(no_valid_trial(cell))),
+        (0, _) => (Met, None),
+    };
+    ObjectiveCheck {
+        name: "every driver".to_owned(),
+        outcome,
+        measured: (cell.valid > 0).then(|| format!("{} of {all} drivers did not miss it", all - count)),
+        misses: miss.into_iter().collect(),
+    }
+}
