@@ -2,12 +2,15 @@
 
 #[path = "size/generated.rs"]
 mod generated;
+#[path = "size/generated_clients.rs"]
+mod generated_clients;
 #[path = "size/generated_run.rs"]
 mod generated_run;
 
 use experiment::Mode;
 use experiment::schema::{BindingResource, Prices, SizeAnswer, SizeNoteKind, SizeQuestion, SizeResult};
 use generated::{ClosedLoop, OpenLoop, run_of};
+use generated_clients::Clients;
 use statistics::size::{MeasuredRun, size};
 
 const SEEDS: u64 = 100;
@@ -102,6 +105,46 @@ fn replicas_of_an_open_loop_contain_the_truth_in_90_of_100() {
 }
 
 #[test]
+fn replicas_cpu_and_memory_of_a_sweep_over_clients_contain_the_truth_in_90_of_100() {
+    let base = Clients::default();
+    let designs = [
+        base.clone(),
+        Clients { repeats: 3, between: 0.1, ..base.clone() },
+        Clients { mode: Mode::Ambient, component: "client-ztunnel", ..base.clone() },
+        Clients { clients: &[10, 100], ..base },
+    ];
+    let target = 3e6;
+    for (design, bound) in
+        designs.iter().flat_map(|design| [(design, 9e3), (design, 15e3), (design, f64::INFINITY)])
+    {
+        let (objective, capacity) = match bound.is_finite() {
+            true => (format!("p99={}ms", bound / 1e3), Clients::capacity(bound)),
+            false => (String::new(), design.greatest()),
+        };
+        let count = needed(target, capacity);
+        let share = target / count as f64;
+        let truths = [count as f64, count as f64 * Clients::cores(share), count as f64 * 50e6];
+        let mut hits = vec![Vec::new(); truths.len()];
+        for seed in 0..SEEDS {
+            let result = ask(&question(target), &objective, &[design.run(seed)]);
+            let option = &only_answer(&result).options[0];
+            let replicas = option.replicas;
+            let (cpu, memory) = (option.cpu_cores.unwrap(), option.memory_bytes.unwrap());
+            let ends = [
+                (replicas.low.unwrap() as f64, replicas.high.unwrap() as f64),
+                (cpu.low.unwrap(), cpu.high.unwrap()),
+                (memory.low.unwrap(), memory.high.unwrap()),
+            ];
+            for ((hits, truth), (low, high)) in hits.iter_mut().zip(truths).zip(ends) {
+                hits.push((low..=high).contains(&truth));
+            }
+        }
+        let shares: Vec<f64> = hits.iter().map(|hits| covered(hits)).collect();
+        assert!(shares.iter().all(|share| *share >= 0.9), "{objective}: {shares:?} in {design:?}");
+    }
+}
+
+#[test]
 fn the_answer_multiplies_what_was_measured() {
     let prices = Prices { cpu_hour: 0.04, gb_hour: 0.005, per_replica_hour: 0.001, currency: "USD".into() };
     let asked = SizeQuestion { headroom: 0.3, prices: Some(prices), ..question(50_000.0) };
@@ -178,7 +221,10 @@ fn what_runs_do_not_support_is_refused() {
     };
     assert_eq!(refused(&asked, "", &[full.run(1)]), SizeNoteKind::NoValidTrial);
     assert_eq!(refused(&asked, "", &[run_of(&closed.experiment(), Vec::new())]), SizeNoteKind::NoValidTrial);
-    let change: [fn(&mut MeasuredRun); 3] = [
+    let change: [fn(&mut MeasuredRun); 6] = [
+        |run| run.host.cpus = 4,
+        |run| run.host.threads_per_core += 1,
+        |run| run.host.memory_bytes = 8 << 30,
         |run| run.host.cpu_model = "another".to_owned(),
         |run| run.host.kernel = "6.19".to_owned(),
         |run| run.host.versions[0].version = "0.2.0".to_owned(),
@@ -206,6 +252,31 @@ fn sizes_of_several_runs_of_one_machine_stand_side_by_side() {
     assert_eq!(limits, [1.0, 2.0, 4.0, 8.0]);
     let runs: Vec<usize> = only_answer(&result).options.iter().map(|option| option.run).collect();
     assert_eq!(runs, [1, 1, 0, 0]);
+}
+
+#[test]
+fn runs_that_measured_a_size_under_other_loads_make_one_sweep() {
+    let low = OpenLoop { rates: &[1000.0, 2000.0, 4000.0], ..OpenLoop::default() };
+    let high = OpenLoop { rates: &[5000.0, 6000.0, 8000.0], ..OpenLoop::default() };
+    let asked = question(50_000.0);
+    let result = ask(&asked, "p99=20ms", &[high.run(1), low.run(2)]);
+    for answer in &result.answers {
+        let [option] = &answer.options[..] else { panic!("{:?}", answer.options) };
+        assert_eq!((option.run, &option.further_runs[..]), (0, &[1][..]));
+        let rps = option.capacity.rps;
+        assert!(rps.low < rps.high && rps.high <= Some(8000.0), "{rps:?}");
+    }
+    // What both measured stays apart, and so do runs under other settings, which is said.
+    let repeated = ask(&asked, "p99=20ms", &[low.run(1), low.run(2)]);
+    assert!(repeated.answers.iter().all(|answer| answer.options.len() == 2));
+    assert!(!kinds(&repeated).contains(&SizeNoteKind::MixedSettings));
+    let mut slower = high.run(1);
+    slower.experiment.server.cpu_time = std::time::Duration::from_micros(50);
+    let mixed = ask(&asked, "p99=20ms", &[low.run(2), slower]);
+    assert!(mixed.answers.iter().all(|answer| answer.options.len() == 2));
+    let notes = mixed.answers.iter().flat_map(|answer| &answer.notes);
+    let settings: Vec<_> = notes.filter(|note| note.kind == SizeNoteKind::MixedSettings).collect();
+    assert!(settings.iter().any(|note| note.detail.as_deref() == Some("server")), "{settings:?}");
 }
 
 #[test]

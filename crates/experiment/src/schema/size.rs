@@ -90,6 +90,12 @@ pub struct SizeMachine {
     pub cpu_model: String,
     /// CPUs online.
     pub cpus: usize,
+    /// Threads per core.
+    #[serde(default)]
+    pub threads_per_core: usize,
+    /// Memory, bytes.
+    #[serde(default)]
+    pub memory_bytes: u64,
     /// Release of the kernel.
     pub kernel: String,
     /// Version of Meshmeter.
@@ -147,6 +153,9 @@ impl SizeAnswer {
 pub struct SizeOption {
     /// Place of the run among `runs`.
     pub run: usize,
+    /// Places of further runs that measured the same size at other loads under the same settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_runs: Vec<usize>,
     /// Values of the factors that are its size, such as `gateway.cpu`; empty where the runs vary none.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub size: Factors,
@@ -198,6 +207,17 @@ pub struct Capacity {
     /// The number of clients (closed loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
+    /// The lowest number of clients above it that misses the objective (closed loop).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_clients: Option<usize>,
+}
+
+impl Capacity {
+    /// The lowest rate, or number of clients, that is not carried.
+    #[must_use]
+    pub fn missed_level(&self) -> Option<f64> {
+        self.missed_rps.or(self.missed_clients.map(|clients| clients as f64))
+    }
 }
 
 /// Why a capacity is what it is.
@@ -326,6 +346,8 @@ pub enum SizeNoteKind {
     SeveralServices,
     /// Versions of components differ between the runs.
     MixedComponents,
+    /// Sections of the experiments in which the runs differ, such as `server`.
+    MixedSettings,
     /// Trials of a size are left out.
     SizeLeftOut,
 }

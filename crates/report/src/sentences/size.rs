@@ -10,7 +10,7 @@ use statistics::words;
 const FORMULA: [&str; 7] = [
     "replicas = ⌈target ÷ (capacity of a replica × (1 − headroom))⌉; its interval has the capacity's upper end, then its lower end",
     "CPU of a replica = its CPU limit; without one CPU per request at its share of the target × that share ÷ (1 − headroom)",
-    "memory of a replica = greatest measured working set",
+    "memory of a replica = measured working set at its capacity; its interval reaches to the first load that is not carried",
     "CPU, memory = replicas × that of a replica",
     "requests per day = target × 86 400 s",
     "monthly cost = (CPU × cpu-hour + memory in GB of 10⁹ bytes × gb-hour + replicas × per-replica-hour) × 730 h",
@@ -80,6 +80,9 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
             "Requests are those of the drivers; each becomes calls between several services.".to_owned()
         }
         SizeNoteKind::MixedComponents => format!("The runs have different versions of components: {detail}."),
+        SizeNoteKind::MixedSettings => format!(
+            "The runs have different settings ({detail}): each size holds for those of its own run, named at it in --json."
+        ),
         SizeNoteKind::SizeLeftOut => format!("Left out: {detail}."),
     }
 }

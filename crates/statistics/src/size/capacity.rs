@@ -1,16 +1,16 @@
 //! What one replica carries: requests per second with an interval.
 //!
-//! - Closed loop with an objective: the throughput at the most clients that meet it. Levels above that are not shown to miss it
-//!   widen the interval upwards.
+//! - Closed loop with an objective: the truth lies between the throughput at the most clients that meet it and that at the next
+//!   level that misses it. The estimate is where the interpolated figure crosses its bound.
 //! - Closed loop without: the greatest throughput.
 //! - Open loop with an objective: the truth lies between the highest rate that meets it and the next that misses it, each by
 //!   its own interval. The estimate is where the interpolated figure crosses its bound; between measured rates the interval is
 //!   not interpolated, since response times rise ever steeper.
 //! - Open loop without: responses per second at the lowest rate that is not kept up with, at least the highest that is.
 //!
-//! Where the highest rate is carried, the capacity has no upper end.
+//! Where the highest rate is carried, the capacity has no upper end; nor where the most clients are, unless they fill its CPU.
 
-use super::groups::{MeasuredCell, Sized};
+use super::groups::{MeasuredCell, Sized, level};
 use super::reasons;
 use experiment::Objective;
 use experiment::schema::{
@@ -47,15 +47,16 @@ pub(super) fn capacity<'a>(objective: &Objective, sized: &'a Sized<'a>) -> Resul
     }
     let mut found = match (sized.is_closed_loop(), objective.is_empty()) {
         (true, true) => greatest_throughput(&measured)?,
-        (true, false) => throughput_at_objective(objective, &measured)?,
+        (true, false) => throughput_at_objective(objective, sized, &measured)?,
         (false, true) => saturation(&measured)?,
         (false, false) => rate_at_objective(objective, &measured)?,
     };
     if objective.is_empty() {
         found.notes.push(SizeNote::new(SizeNoteKind::NoObjective));
     }
-    let missed = measured.iter().find(|cell| cell.cell.load.rate == found.capacity.missed_rps);
-    let limiting = missed.filter(|_| found.capacity.missed_rps.is_some()).copied().unwrap_or(found.carried);
+    let missed = found.capacity.missed_level();
+    let missed = measured.iter().find(|cell| missed == Some(level(&cell.cell.load)));
+    let limiting = missed.copied().unwrap_or(found.carried);
     let sweep_ended = found.notes.iter().any(|note| note.kind == SizeNoteKind::SweepEnded);
     found.binds = binding(sized, limiting, found.capacity.basis, sweep_ended);
     if limiting.limited_by_generator {
@@ -102,6 +103,7 @@ fn found<'a>(carried: &'a MeasuredCell<'a>, rps: Estimate, basis: CapacityBasis)
         carried_rps: carried.cell.load.rate,
         missed_rps: None,
         clients: carried.cell.load.clients,
+        missed_clients: None,
     };
     Found { capacity, binds: BindingResource::Unknown, carried, notes: Vec::new() }
 }
@@ -119,21 +121,35 @@ fn greatest_throughput<'a>(measured: &[&'a MeasuredCell<'a>]) -> Result<Found<'a
 
 fn throughput_at_objective<'a>(
     objective: &Objective,
+    sized: &Sized<'_>,
     measured: &[&'a MeasuredCell<'a>],
 ) -> Result<Found<'a>, SizeNote> {
     let carried = highest_carried(objective, measured)?;
-    let above = &measured[carried + 1..];
     let cell = measured[carried];
     let rate = throughput(cell).ok_or_else(|| no_throughput(&measured[carried..=carried]))?;
-    let undecided = above.iter().take_while(|cell| status(objective, cell) == Status::NotShown);
-    let highest = undecided.filter_map(|cell| throughput(cell)?.high).fold(f64::NEG_INFINITY, f64::max);
-    let high = rate.high.map(|high| high.max(highest));
-    let mut found = found(cell, Estimate { high, ..rate }, CapacityBasis::ClosedLoopObjective);
-    if above.is_empty() {
+    let missed = first_missed(objective, measured, carried);
+    let bracket = &measured[carried..=missed.unwrap_or(measured.len() - 1)];
+    let highest = bracket.iter().filter_map(|cell| throughput(cell)?.high).fold(f64::NEG_INFINITY, f64::max);
+    // More clients bring nothing where the CPU is full.
+    let is_bounded = missed.is_some() || bracket.iter().any(|cell| fills_cpu(sized, cell));
+    let at_level = |cell: &MeasuredCell<'_>| throughput(cell).map_or(0.0, |rate| rate.estimate);
+    let rps = Estimate {
+        estimate: crossing(objective, if missed.is_some() { bracket } else { &bracket[..1] }, at_level),
+        high: rate.high.map(|high| high.max(highest)).filter(|_| is_bounded),
+        ..rate
+    };
+    let mut found = found(cell, rps, CapacityBasis::ClosedLoopObjective);
+    found.capacity.missed_clients = missed.and_then(|place| measured[place].cell.load.clients);
+    if missed.is_none() {
         found.notes.push(SizeNote::new(SizeNoteKind::SweepEnded));
     }
     found.notes.extend(not_monotone(objective, &measured[..carried]));
     Ok(found)
+}
+
+/// Place of the lowest load above the carried one that misses the objective.
+fn first_missed(objective: &Objective, measured: &[&MeasuredCell<'_>], carried: usize) -> Option<usize> {
+    (carried + 1..measured.len()).find(|place| status(objective, measured[*place]) == Status::Missed)
 }
 
 /// Place of the highest load that meets the objective.
@@ -163,12 +179,11 @@ fn rate_at_objective<'a>(
 ) -> Result<Found<'a>, SizeNote> {
     let carried = highest_carried(objective, measured)?;
     let rate = |cell: &MeasuredCell<'_>| cell.cell.load.rate.unwrap_or(0.0);
-    let missed =
-        (carried + 1..measured.len()).find(|place| status(objective, measured[*place]) == Status::Missed);
+    let missed = first_missed(objective, measured, carried);
     let cell = measured[carried];
     let bracket = &measured[carried..=missed.unwrap_or(carried)];
     let rps = Estimate {
-        estimate: crossing(objective, bracket),
+        estimate: crossing(objective, bracket, rate),
         low: Some(rate(cell)),
         high: missed.map(|place| rate(measured[place])),
         n: cell.cell.valid,
@@ -183,10 +198,13 @@ fn rate_at_objective<'a>(
     Ok(found)
 }
 
-/// The rate at which the first bounded figure crosses its bound, interpolated between measured rates on the logarithm of the
-/// figure; the rate that is carried where a figure above is unknown.
-fn crossing(objective: &Objective, bracket: &[&MeasuredCell<'_>]) -> f64 {
-    let rate = |cell: &MeasuredCell<'_>| cell.cell.load.rate.unwrap_or(0.0);
+/// The rate at which the first bounded figure crosses its bound, interpolated between those of measured loads on the logarithm of
+/// the figure; the rate that is carried where a figure above is unknown.
+fn crossing(
+    objective: &Objective,
+    bracket: &[&MeasuredCell<'_>],
+    rate: impl Fn(&MeasuredCell<'_>) -> f64,
+) -> f64 {
     let first = rate(bracket[0]);
     let of_figure = |figure, bound_us: f64| {
         let value = |cell: &MeasuredCell<'_>| cell.cell.response_time_us?.figure(figure);
@@ -236,6 +254,12 @@ fn saturation<'a>(measured: &[&'a MeasuredCell<'a>]) -> Result<Found<'a>, SizeNo
     }
 }
 
+/// Whether a load takes all of a replica's CPU: its limit, or without one that of its workers.
+fn fills_cpu(sized: &Sized<'_>, cell: &MeasuredCell<'_>) -> bool {
+    let cores = sized.limits.cpu_cores.unwrap_or(sized.limits.workers as f64);
+    cell.usage.is_some_and(|usage| usage.throttled || usage.cpu_cores.estimate >= FULL * cores)
+}
+
 /// What keeps a replica from carrying more, as the cell shows that it does not carry, or carries last.
 fn binding(
     sized: &Sized<'_>,
@@ -243,16 +267,12 @@ fn binding(
     basis: CapacityBasis,
     sweep_ended: bool,
 ) -> BindingResource {
-    let limits = sized.limits;
-    let cores = limits.cpu_cores.unwrap_or(limits.workers as f64);
-    let is_full = |used: Estimate, limit: f64| used.estimate >= FULL * limit;
-    let fills_cpu = cell.usage.is_some_and(|usage| usage.throttled || is_full(usage.cpu_cores, cores));
-    let memory = cell.usage.and_then(|usage| usage.working_set_bytes).zip(limits.memory_bytes);
+    let memory = cell.usage.and_then(|usage| usage.working_set_bytes).zip(sized.limits.memory_bytes);
     if cell.limited_by_generator {
         BindingResource::Generator
-    } else if fills_cpu {
+    } else if fills_cpu(sized, cell) {
         BindingResource::Cpu
-    } else if memory.is_some_and(|(used, limit)| is_full(used, limit as f64)) {
+    } else if memory.is_some_and(|(used, limit)| used.estimate >= FULL * limit as f64) {
         BindingResource::Memory
     } else if cell.fills_machine {
         BindingResource::Machine

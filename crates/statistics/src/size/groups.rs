@@ -1,13 +1,14 @@
 //! Cells sorted into answers (mode, proxy, factors that are no size) and options (factors that are the size of a proxy).
 
 use super::SizedRun;
+use super::settings::{experiment_of, joined};
 use crate::retakes::FULL_MACHINE;
 use crate::trials::{TrialsByCell, is_limited_by_generator, is_valid};
-use experiment::Mode;
 use experiment::schema::{
     Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Role, SizeNote, SizeNoteKind,
     SizeQuestion, TrialRecord,
 };
+use experiment::{Experiment, Mode};
 
 /// Factors that are the size of a proxy.
 const SIZE_KEYS: [&str; 5] =
@@ -32,6 +33,10 @@ pub(super) struct Group<'a> {
 /// Cells of one size.
 pub(super) struct Sized<'a> {
     pub run: usize,
+    /// Further runs that measured the same size at other loads.
+    pub further_runs: Vec<usize>,
+    /// The experiment, with the values of its factors.
+    pub experiment: &'a Experiment,
     pub size: Factors,
     pub limits: Limits,
     /// By rate or clients, ascending.
@@ -137,6 +142,9 @@ pub(super) fn groups<'a>(question: &SizeQuestion, runs: &'a [SizedRun]) -> (Vec<
         let names = asked.iter().flat_map(|cell| proxies(cell)).map(|proxy| proxy.name.clone());
         let wanted = question.component.as_deref().unwrap_or("proxies");
         return refused(format!("component {wanted}; proxies: {}", listed(names)));
+    }
+    for group in &mut groups {
+        group.options = joined(std::mem::take(&mut group.options));
     }
     for option in groups.iter_mut().flat_map(|group| &mut group.options) {
         option.cells.sort_by(|one, other| level(&one.cell.load).total_cmp(&level(&other.cell.load)));
@@ -250,16 +258,23 @@ fn add<'a>(
     match group.options.iter().position(is_same_size) {
         Some(position) => group.options[position].cells.push(measured),
         None => {
-            let limits = Limits::new(run, cell, component);
-            group.options.push(Sized { run: index, size, limits, cells: vec![measured] });
+            let experiment = experiment_of(&run.experiment, cell);
+            let limits = Limits::new(experiment, cell, component);
+            let cells = vec![measured];
+            group.options.push(Sized {
+                run: index,
+                further_runs: Vec::new(),
+                experiment,
+                size,
+                limits,
+                cells,
+            });
         }
     }
 }
 
 impl Limits {
-    fn new(run: &SizedRun, cell: &Cell, component: &Component) -> Self {
-        let combination = run.experiment.each_combination().find(|(factors, _)| *factors == cell.factors);
-        let experiment = combination.map_or(&run.experiment, |(_, experiment)| experiment);
+    fn new(experiment: &Experiment, cell: &Cell, component: &Component) -> Self {
         let proxy = &experiment.proxy;
         if has_gateway(cell.mode) && is_gateway(&component.name) {
             let limits = experiment.gateway.limits(proxy);

@@ -1,7 +1,7 @@
 //! How many replicas of a proxy a target takes, how big, and at what cost.
 //!
 //! Pure: what runs measured and a question become [`SizeResult`], whose sentences crate `report` makes. [`groups`] sorts cells
-//! into answers and sizes, [`capacity`] says what one replica carries, [`usage`] what it uses, [`option`] multiplies. Nothing
+//! into answers and sizes, [`settings`] says which runs make one sweep, [`capacity`] says what one replica carries, [`usage`] what it uses, [`option`] multiplies. Nothing
 //! is taken from outside what was measured: rates are interpolated only between measured ones, and whatever else an answer
 //! rests on is in its notes.
 //!
@@ -10,6 +10,7 @@
 mod capacity;
 mod groups;
 mod option;
+mod settings;
 mod usage;
 
 use crate::summary::summarize;
@@ -148,9 +149,20 @@ fn machine(host: &Host) -> SizeMachine {
     SizeMachine {
         cpu_model: host.cpu_model.clone(),
         cpus: host.cpus,
+        threads_per_core: host.threads_per_core,
+        memory_bytes: host.memory_bytes,
         kernel: host.kernel.clone(),
         meshmeter: version.map(|version| version.version.clone()).unwrap_or_default(),
     }
+}
+
+/// A kernel of the same release reserves a little more or less memory from boot to boot.
+const MEMORY_TOLERANCE: f64 = 0.05;
+
+fn is_same_machine(one: &SizeMachine, other: &SizeMachine) -> bool {
+    let (memory, others) = (one.memory_bytes as f64, other.memory_bytes as f64);
+    (memory - others).abs() <= MEMORY_TOLERANCE * memory.max(others)
+        && *one == SizeMachine { memory_bytes: one.memory_bytes, ..other.clone() }
 }
 
 /// The machine of all runs, or what they differ in.
@@ -158,7 +170,7 @@ pub(crate) fn one_machine(runs: &[MeasuredRun]) -> Result<Option<SizeMachine>, S
     let mut machines: Vec<(SizeMachine, &str)> = Vec::new();
     for run in runs {
         let machine = machine(&run.host);
-        if machines.iter().all(|(known, _)| *known != machine) {
+        if machines.iter().all(|(known, _)| !is_same_machine(known, &machine)) {
             machines.push((machine, &run.directory));
         }
     }
@@ -166,8 +178,11 @@ pub(crate) fn one_machine(runs: &[MeasuredRun]) -> Result<Option<SizeMachine>, S
         return Ok(machines.pop().map(|(machine, _)| machine));
     }
     let named = machines.iter().map(|(machine, directory)| {
-        let SizeMachine { cpu_model, cpus, kernel, meshmeter } = machine;
-        format!("{directory}: {cpu_model}, {cpus} CPUs, Linux {kernel}, meshmeter {meshmeter}")
+        let SizeMachine { cpu_model, cpus, threads_per_core, memory_bytes, kernel, meshmeter } = machine;
+        let memory_gb = *memory_bytes as f64 / 1e9;
+        format!(
+            "{directory}: {cpu_model}, {cpus} CPUs ({threads_per_core} per core), {memory_gb:.0} GB, Linux {kernel}, meshmeter {meshmeter}"
+        )
     });
     Err(SizeNote::naming(SizeNoteKind::MixedMachines, named.collect::<Vec<_>>().join("; ")))
 }

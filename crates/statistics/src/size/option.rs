@@ -1,6 +1,7 @@
 //! One size of replica: how many, what they use, what they cost, and what is left without one.
 
 use super::groups::{Group, Sized};
+use super::settings::differing_sections;
 use super::{Asked, SECONDS_PER_DAY, capacity, usage};
 use experiment::schema::{Estimate, Prices, ReplicaCount, SizeNote, SizeNoteKind, SizeOption, WithoutOne};
 
@@ -20,7 +21,7 @@ pub(super) fn option(
     let mut notes = found.notes;
     let count = replicas.estimate as f64;
     let (replica_cpu, cpu) = cpu(asked, sized, &replicas, &mut notes);
-    let replica_memory = usage::memory(sized);
+    let replica_memory = usage::memory(sized, &found.capacity);
     if replica_memory.is_none() {
         notes.push(SizeNote::new(SizeNoteKind::MemoryNotMeasured));
     }
@@ -28,11 +29,12 @@ pub(super) fn option(
     let cost = asked.question.prices.as_ref();
     let cost = cost.and_then(|prices| Some(monthly_cost(prices, &replicas, &cpu?, memory.as_ref())));
     let remaining_rps = (count - 1.0) * rps.estimate;
-    if group.component == "ztunnel" {
+    if group.component.ends_with("ztunnel") {
         notes.push(SizeNote::new(SizeNoteKind::SharedPerNode));
     }
     Ok(SizeOption {
         run: sized.run,
+        further_runs: sized.further_runs.clone(),
         size: sized.size.clone(),
         cpu_limit_cores: sized.limits.cpu_cores,
         memory_limit_bytes: sized.limits.memory_bytes,
@@ -91,7 +93,13 @@ fn cpu(
     if cpu.is_below_sweep {
         notes.push(SizeNote::new(SizeNoteKind::BelowSweep));
     }
-    let all = cpu.cores_per_1000_rps.map(|cores| cores * target / 1000.0 / (1.0 - headroom));
+    // The share of a replica is as uncertain as their number.
+    let others = [replicas.low, replicas.high].into_iter().flatten();
+    let others = others.filter_map(|count| usage::cpu_at(sized, target / count as f64));
+    let per_1000_rps = others
+        .filter(|other| other.is_measured)
+        .fold(cpu.cores_per_1000_rps, |all, other| usage::hull(all, other.cores_per_1000_rps));
+    let all = per_1000_rps.map(|cores| cores * target / 1000.0 / (1.0 - headroom));
     (Some(all.map(|cores| cores / count)), Some(all))
 }
 
@@ -149,6 +157,17 @@ pub(super) fn notes_of_all(asked: &Asked<'_>, group: &Group<'_>, options: &[Size
     let measured = cells.filter_map(|cell| Some(cell.cell.rate_completed?.estimate)).fold(0.0, f64::max);
     if options.iter().any(|option| option.replicas.estimate > 1) && asked.question.target_rps > measured {
         notes.push(SizeNote::naming(SizeNoteKind::TargetBeyondSweep, format!("{measured:.0}")));
+    }
+    let mut differing: Vec<&str> = group
+        .options
+        .iter()
+        .filter(|option| option.run != group.options[0].run)
+        .flat_map(|option| differing_sections(group.options[0].experiment, option.experiment))
+        .collect();
+    differing.sort_unstable();
+    differing.dedup();
+    if !differing.is_empty() {
+        notes.push(SizeNote::naming(SizeNoteKind::MixedSettings, differing.join(", ")));
     }
     if group.has_several_services {
         notes.push(SizeNote::new(SizeNoteKind::SeveralServices));

@@ -1,16 +1,18 @@
 //! CPU and memory of a replica.
 //!
 //! CPU per request falls with the rate, so CPU is read at the replica's share of the target, between measured rates: what a proxy
-//! uses is a little at rest and as much again for each request, a straight line. Memory of a proxy grows with its configuration
-//! and its connections, and hardly with the rate: the greatest measured working set counts.
+//! uses is a little at rest and as much again for each request, a straight line. Memory is that under the load that a replica
+//! carries at most, between those of the loads that bound it: an overloaded proxy holds requests that no replica is to hold.
 
 use super::groups::{Sized, Usage, level};
-use experiment::schema::Estimate;
+use experiment::schema::{Capacity, Estimate};
 
 /// CPU per 1000 requests/s at a rate, and whether the rate is under the lowest measured one.
 pub(super) struct CpuAtRate {
     pub cores_per_1000_rps: Estimate,
     pub is_below_sweep: bool,
+    /// The rate lies within the sweep.
+    pub is_measured: bool,
 }
 
 /// From CPU interpolated between measured rates; beyond them CPU per request of the nearest. Absent where no CPU was measured.
@@ -34,8 +36,12 @@ pub(super) fn cpu_at(sized: &Sized<'_>, rate: f64) -> Option<CpuAtRate> {
         None if rate < *lowest => first.cpu_cores_per_1000_rps,
         None => points.last()?.1.cpu_cores_per_1000_rps,
     };
-    // What a closed loop reaches is not its lowest rate.
-    Some(CpuAtRate { cores_per_1000_rps, is_below_sweep: rate < lowest * 0.99 && !sized.is_closed_loop() })
+    Some(CpuAtRate {
+        cores_per_1000_rps,
+        // What a closed loop reaches is not its lowest rate.
+        is_below_sweep: rate < lowest * 0.99 && !sized.is_closed_loop(),
+        is_measured: between.is_some(),
+    })
 }
 
 fn mixed(from: &Estimate, to: &Estimate, share: f64) -> Estimate {
@@ -49,11 +55,38 @@ fn mixed(from: &Estimate, to: &Estimate, share: f64) -> Estimate {
     }
 }
 
-/// The greatest measured working set; where no control group tells it, the greatest memory.
-pub(super) fn memory(sized: &Sized<'_>) -> Option<Estimate> {
-    let greatest = |read: fn(&Usage) -> Option<Estimate>| {
-        let usages = sized.cells.iter().filter_map(|cell| read(cell.usage.as_ref()?));
-        usages.max_by(|one, other| one.estimate.total_cmp(&other.estimate))
-    };
-    greatest(|usage| usage.working_set_bytes).or_else(|| greatest(|usage| usage.memory_bytes))
+/// An estimate whose interval contains another's too.
+pub(super) fn hull(one: Estimate, other: Estimate) -> Estimate {
+    Estimate {
+        low: one.low.zip(other.low).map(|(one, other)| one.min(other)),
+        high: one.high.zip(other.high).map(|(one, other)| one.max(other)),
+        ..one
+    }
+}
+
+/// The working set at a capacity; where no control group tells it, memory.
+pub(super) fn memory(sized: &Sized<'_>, capacity: &Capacity) -> Option<Estimate> {
+    memory_at(sized, capacity, |usage| usage.working_set_bytes)
+        .or_else(|| memory_at(sized, capacity, |usage| usage.memory_bytes))
+}
+
+fn memory_at(
+    sized: &Sized<'_>,
+    capacity: &Capacity,
+    read: fn(&Usage) -> Option<Estimate>,
+) -> Option<Estimate> {
+    let measured: Vec<(f64, Estimate)> = sized
+        .cells
+        .iter()
+        .filter_map(|cell| Some((level(&cell.cell.load), read(cell.usage.as_ref()?)?)))
+        .collect();
+    let carried = capacity.carried_rps.or(capacity.clients.map(|clients| clients as f64))?;
+    let place =
+        measured.iter().position(|(level, _)| *level >= carried).unwrap_or(measured.len().checked_sub(1)?);
+    let missed = capacity.missed_level();
+    let above = measured[place..]
+        .iter()
+        .skip(1)
+        .take_while(|(level, _)| missed.is_some_and(|missed| *level <= missed));
+    Some(above.fold(measured[place].1, |all, (_, other)| hull(all, *other)))
 }

@@ -204,7 +204,7 @@ impl OpenLoop {
     }
 }
 
-fn times([p50, p90, p99]: [f64; 3], count: f64) -> HistogramSummary {
+pub fn times([p50, p90, p99]: [f64; 3], count: f64) -> HistogramSummary {
     HistogramSummary {
         count: count as u64,
         mean: Some(p50),
@@ -216,7 +216,7 @@ fn times([p50, p90, p99]: [f64; 3], count: f64) -> HistogramSummary {
     }
 }
 
-fn proxy(name: &str, cores: f64) -> ComponentUsage {
+pub fn proxy(name: &str, cores: f64) -> ComponentUsage {
     ComponentUsage {
         cpu_user_s: 10.0 * cores,
         memory_resident_bytes: 70_000_000,
@@ -225,7 +225,7 @@ fn proxy(name: &str, cores: f64) -> ComponentUsage {
     }
 }
 
-fn record(
+pub fn record(
     planned: &PlannedTrial,
     verdict: &Verdict,
     times: HistogramSummary,
