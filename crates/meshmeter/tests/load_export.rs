@@ -22,9 +22,15 @@ fn load(arguments: &[&str]) -> (Output, LoadResult) {
     load_url(&server.url(), arguments)
 }
 
+/// A closed loop leaves no request unsent, however busy the machine: its maximum is a number.
+const CLOSED_LOOP: [&str; 2] = ["--clients", "1"];
+
+/// An open loop, unless the arguments ask for a closed one.
 fn load_url(url: &str, arguments: &[&str]) -> (Output, LoadResult) {
+    let rate: &[&str] = if arguments.contains(&CLOSED_LOOP[0]) { &[] } else { &["--rate", "200"] };
     let output = meshmeter()
-        .args(["load", "--progress", "off", "--rate", "200", "--duration", "2s", "--json", "-"])
+        .args(["load", "--progress", "off", "--duration", "2s", "--json", "-"])
+        .args(rate)
         .args(arguments)
         .arg(url)
         .output()
@@ -55,7 +61,8 @@ fn prometheus_has_every_figure_of_a_load_and_sees_its_series_end() {
         result
     };
     let classic = send("generator=classic", &[]);
-    let native = send("generator=native", &["--remote-write-histograms", "native"]);
+    let native =
+        send("generator=native", &[&CLOSED_LOOP[..], &["--remote-write-histograms", "native"]].concat());
 
     for (generator, result) in [("classic", &classic), ("native", &native)] {
         let last = |metric: &str| {
@@ -100,7 +107,8 @@ fn prometheus_has_every_figure_of_a_load_and_sees_its_series_end() {
 #[test]
 fn version_2_is_as_its_definition_has_it() {
     let stub = Stub::taking(ALL_WRITTEN);
-    let (output, result) = load(&["--remote-write", &stub.url(), "--remote-write-version", "2"]);
+    let (output, result) =
+        load(&[&CLOSED_LOOP[..], &["--remote-write", &stub.url(), "--remote-write-version", "2"]].concat());
     let export = only_export(&result);
     assert_eq!((export.dropped(), export.failed_requests), (0, 0), "{export:?}: {}", stderr(&output));
     assert_eq!(export.protocol, "remote-write-2");
