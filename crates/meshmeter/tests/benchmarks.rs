@@ -26,7 +26,7 @@ use generator_contest::{
 use generators::{Generator, Latency, Reading};
 use parts::{
     ALONE, AUTO, BRISK, CALM, CHURN, ECONOMICAL, FOUR_TIMES, HTTP2, LASTING, MANY, ON_EPOLL, ON_IO_URING,
-    PRECISE, PRECISE_ON_IO_URING, effort, parts,
+    PRECISE, PRECISE_ON_IO_URING, Size, effort, parts,
 };
 use peers::{Peer, Peers, fortio, oha, wrk2};
 use promises::promises;
@@ -36,6 +36,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 const MESHMETER: &str = env!("CARGO_BIN_EXE_meshmeter");
+const TINY: Size = Size { brisk_rate: 1000, many_connections: 100 };
 
 #[test]
 fn serve_against_nginx() {
@@ -63,7 +64,7 @@ fn fan_out() {
 #[test]
 fn load_against_peers() {
     let effort = Effort { rounds: 1, seconds: 1 };
-    let results: Vec<PartResult> = parts(Path::new(MESHMETER), &Peers::find(|_| None, |_| None), 100)
+    let results: Vec<PartResult> = parts(Path::new(MESHMETER), &Peers::find(|_| None, |_| None), TINY)
         .into_iter()
         .filter(|part| part.title != LASTING)
         .map(|part| part.run(effort).unwrap_or_else(|error| panic!("{error}")))
@@ -98,7 +99,12 @@ fn load_against_peers() {
             assert!(contender.median(CPU_US) > 0.0, "{text}");
         }
         let ours = result.contender("meshmeter load").unwrap();
-        assert!((1.0..=ours.median(P99_US)).contains(&ours.median(P50_US)), "{text}");
+        // A busy machine can leave requests unsent at any rate: then no percentile is a number, and the verdict says why.
+        let saturated = |round: &Round| round.reading.invalid.iter().any(|why| why.starts_with("saturated"));
+        assert!(
+            ours.rounds.iter().any(saturated) || (1.0..=ours.median(P99_US)).contains(&ours.median(P50_US)),
+            "{text}"
+        );
         assert!(ours.median(LAG_P99_US).is_finite(), "{text}");
     }
     let text = results[0].to_string();
@@ -154,7 +160,7 @@ fn promises_of_memory_balance_and_handshakes() {
 
 #[test]
 fn a_first_look_is_quick() {
-    for part in parts(Path::new(MESHMETER), &Peers::find(|_| None, |_| None), 100) {
+    for part in parts(Path::new(MESHMETER), &Peers::find(|_| None, |_| None), TINY) {
         let (whole, quick) = (effort(part.title, false), effort(part.title, true));
         assert!(quick.rounds <= 2 && quick.seconds == 1 && whole.seconds >= 3, "{}", part.title);
     }

@@ -15,15 +15,15 @@ mod promises;
 
 use contest::Outcome;
 use contest::process::on_path;
-use parts::{effort, parts};
+use parts::{Size, effort, parts};
 use peers::Peers;
 use promises::promises;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Connections of the part with many.
-const MANY_CONNECTIONS: u32 = 10_000;
+/// As the titles of the parts have it.
+const FULL_SIZE: Size = Size { brisk_rate: 20_000, many_connections: 10_000 };
 
 #[allow(clippy::print_stderr, reason = "a benchmark's result is its output")]
 fn main() -> ExitCode {
@@ -47,7 +47,7 @@ fn contest() -> Outcome<bool> {
     let (options, words): (Vec<String>, Vec<String>) =
         env::args().skip(1).partition(|word| word.starts_with('-'));
     let quick = options.iter().any(|option| option == "--quick");
-    let chosen = parts(meshmeter, &peers, MANY_CONNECTIONS).into_iter();
+    let chosen = parts(meshmeter, &peers, FULL_SIZE).into_iter();
     for part in chosen.filter(|part| words.iter().all(|word| part.title.contains(word))) {
         let effort = effort(part.title, quick);
         let result = part.run(effort)?;

@@ -36,8 +36,17 @@ const MORE_TOLERANT: [(&str, &[&str]); 4] = [
     ("same, 1ms tolerated", &["--pacing=economical", "--lag-tolerance=1ms"]),
 ];
 
-/// All parts, with the peers that are found. `many`: connections of the part with ten thousand.
-pub fn parts(meshmeter: &Path, peers: &Peers, many: u32) -> Vec<Part> {
+/// The size of the heaviest parts.
+#[derive(Clone, Copy)]
+pub struct Size {
+    /// Requests/s of the parts with 20 000.
+    pub brisk_rate: u32,
+    /// Connections of the part with ten thousand.
+    pub many_connections: u32,
+}
+
+/// All parts, with the peers that are found.
+pub fn parts(meshmeter: &Path, peers: &Peers, size: Size) -> Vec<Part> {
     let with = |label, options, load| Contender {
         label,
         ..Contender::new(Generator::Meshmeter(meshmeter.to_owned(), options), load)
@@ -49,11 +58,11 @@ pub fn parts(meshmeter: &Path, peers: &Peers, many: u32) -> Vec<Part> {
 
     let full = Load::Closed { connections: 64 };
     let calm = Load::Open { rate: 1000, connections: 4 };
-    let brisk = Load::Open { rate: 20_000, connections: 64 };
+    let brisk = Load::Open { rate: size.brisk_rate, connections: 64 };
     let streams = Load::Http2 { connections: 8, streams: 32 };
     let tls = Load::Tls { connections: 64 };
     let churn = Load::TlsChurn { connections: 16 };
-    let noted = Load::Noted { rate: 20_000, connections: many };
+    let noted = Load::Noted { rate: size.brisk_rate, connections: size.many_connections };
     let steady = Load::Open { rate: 5000, connections: 64 };
     // What the median of an open loop should be near: nobody waits for anybody.
     let alone = with(ALONE, &["--network=epoll"], Load::Closed { connections: 1 });
