@@ -6,6 +6,7 @@
 #   scripts/cluster.sh status DIR              what runs; exit status 3 unless it is up
 #   scripts/cluster.sh import DIR IMAGE.tar... give it images (OCI or Docker archives)
 #   scripts/cluster.sh istio DIR               install Istio, from the components of the lab
+#   scripts/cluster.sh kwok DIR [NODES]        add nodes without machines (20), on which all pods made from then on are said to run
 #   scripts/cluster.sh kubectl DIR ARGUMENT... its own kubectl
 #   scripts/cluster.sh enter DIR COMMAND...    run a command on the node
 #   scripts/cluster.sh down DIR                end it; DIR keeps the logs
@@ -213,6 +214,20 @@ up() {
   echo "cluster.sh: up after $SECONDS s; export KUBECONFIG=$dir/kubeconfig" >&2
 }
 
+# add_nodes COUNT: nodes of kwok's. It runs on the real node, which gets no pods any more.
+add_nodes() {
+  local number
+  import_image "$programs/kwok.tar"
+  kubectl apply --filename "$parts/kwok.yaml" >/dev/null
+  kubectl --namespace kube-system rollout status deployment/kwok --timeout=60s >/dev/null || fail_with_log 'start kwok' kubelet
+  kubectl cordon node-1 >/dev/null
+  for ((number = 1; number <= $1; number++)); do
+    sed "s/NUMBER/$number/" "$parts/kwok-node.yaml"
+  done | kubectl apply --filename - >/dev/null
+  kubectl wait --for=condition=Ready node --selector=type=kwok --timeout=60s >/dev/null || fail 'the nodes of kwok do not get ready'
+  echo "cluster.sh: $1 nodes without machines are ready; what is made from now on runs there alone" >&2
+}
+
 # What was made goes when the rest of it cannot be made.
 down_after_failure() {
   local status=$?
@@ -253,7 +268,7 @@ install)
   find_programs
   exit
   ;;
-up | status | import | istio | kubectl | enter | down | down-after) ;;
+up | status | import | istio | kwok | kubectl | enter | down | down-after) ;;
 *) usage ;;
 esac
 [[ $# -ge 2 ]] || usage
@@ -279,6 +294,11 @@ istio)
   [[ $# -eq 0 ]] || usage
   is_up || fail "no cluster is up in $dir" "$0 up $dir"
   "$parts/istio.sh" "$dir" "$programs"
+  ;;
+kwok)
+  [[ $# -eq 0 || ($# -eq 1 && $1 =~ ^[0-9]+$) ]] || usage
+  is_up || fail "no cluster is up in $dir" "$0 up $dir"
+  add_nodes "${1:-20}"
   ;;
 kubectl) kubectl "$@" ;;
 enter) on_node "$@" ;;

@@ -38,14 +38,16 @@ go_build() {
 
 # Into the folder given, which gets its name when all is in it.
 build() {
-  local minor=${kubernetes#*.} stamp=k8s.io/component-base/version image=$root/scripts/oci_image.py
+  local minor=${kubernetes#*.} stamp=k8s.io/component-base/version image=$root/scripts/oci_image.py program
   go_build cluster-node "$1" \
     "-X $stamp.gitVersion=v$kubernetes -X $stamp.gitMajor=${kubernetes%%.*} -X $stamp.gitMinor=${minor%%.*} -X $stamp.gitTreeState=clean" \
     k8s.io/kubernetes/cmd/{kube-controller-manager,kube-proxy,kube-scheduler,kubectl,kubelet} || return
-  go_build cluster-tools "$1" '' ./coredns helm.sh/helm/v3/cmd/helm || return
-  "$image" --output "$1/coredns.tar" --name localhost/coredns:1 --user 65532:65532 \
-    --file "/coredns=$1/coredns" --entrypoint /coredns >/dev/null || return
-  rm "$1/coredns"
+  go_build cluster-tools "$1" '' ./coredns helm.sh/helm/v3/cmd/helm sigs.k8s.io/kwok/cmd/kwok || return
+  for program in coredns kwok; do
+    "$image" --output "$1/$program.tar" --name "localhost/$program:1" --user 65532:65532 \
+      --file "/$program=$1/$program" --entrypoint "/$program" >/dev/null || return
+    rm "$1/$program"
+  done
   "$image" --output "$1/pause.tar" --name localhost/pause:1 --user 65535:65535 --program /busybox=/bin/busybox \
     --entrypoint /busybox --entrypoint sleep --entrypoint infinity >/dev/null || return
   chmod 755 "$1"

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::check::{Standing, check_namespace};
 use crate::clean;
 use crate::connection::Connected;
-use crate::deployment::{ClusterDeployment, bring_up};
+use crate::deployment::{ClusterDeployment, RolledOut, bring_up, roll_out};
 use crate::plug::{self, MeshPlug};
 use crate::settings::ClusterSettings;
 use experiment::environment::deploy::{Deployment, Environment};
@@ -101,6 +101,13 @@ impl Cluster {
             }
         }
         Ok(())
+    }
+
+    /// Writes the objects of a deployment and waits until every pod is ready. No generator is reached.
+    pub fn roll_out(&mut self, spec: &DeploymentSpec) -> Result<RolledOut> {
+        let plug = plug::of(spec.mesh, spec.mode, &self.settings)?;
+        self.claim_namespaces(spec)?;
+        roll_out(self, spec, &*plug)
     }
 
     fn deploy_on(&mut self, spec: &DeploymentSpec, label: &str) -> Result<ClusterDeployment<'_>> {

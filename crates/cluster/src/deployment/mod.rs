@@ -9,7 +9,8 @@ mod rollout;
 mod usage;
 mod worker;
 
-pub(crate) use self::rollout::bring_up;
+pub use self::rollout::RolledOut;
+pub(crate) use self::rollout::{bring_up, roll_out};
 
 use self::pods::PodState;
 use self::proof::{ProxyCounters, Readings};
@@ -41,7 +42,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 /// How long the API may be away while load runs: workers go on without it.
 const API_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time until pods of a deployment are gone.
+/// Time without a pod of a removed deployment that goes.
 const GONE_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
@@ -120,11 +121,14 @@ impl Written {
         }
         objects.reverse();
         self.api.delete(&objects, &|_| ())?;
-        let began = Instant::now();
+        let (mut fewest, mut changed_at) = (usize::MAX, Instant::now());
         loop {
             let left = self.pods()?;
             let Some(first) = left.first() else { return Ok(()) };
-            if began.elapsed() > GONE_TIMEOUT {
+            if left.len() < fewest {
+                (fewest, changed_at) = (left.len(), Instant::now());
+            }
+            if changed_at.elapsed() > GONE_TIMEOUT {
                 let name = first["metadata"]["name"].as_str().unwrap_or_default();
                 let reason = format!("{} pods are still there, such as {name}", left.len());
                 return Err(EnvironmentError::new("remove a deployment", reason));

@@ -35,13 +35,47 @@ const LOG_LINES: usize = 20;
 /// Kinds that make pods: their accounts and files come first.
 const MAKES_PODS: [&str; 2] = ["Deployment", "Job"];
 
+/// Objects of a deployment whose pods are all ready. Dropping it removes the objects.
+#[derive(Debug)]
+pub struct RolledOut {
+    written: Written,
+    /// Of each workload.
+    pods: Vec<Vec<PodState>>,
+}
+
+impl RolledOut {
+    /// Objects that were written, without namespaces.
+    pub fn objects(&self) -> usize {
+        self.written.objects.len()
+    }
+
+    pub fn pods(&self) -> usize {
+        self.pods.iter().map(Vec::len).sum()
+    }
+
+    /// Removes the objects and waits until their pods are gone.
+    pub fn remove(mut self) -> Result<()> {
+        self.written.remove()
+    }
+}
+
 pub(crate) fn bring_up<'a>(
     cluster: &'a Cluster,
     spec: &DeploymentSpec,
     plug: Box<dyn MeshPlug>,
     label: &str,
 ) -> Result<ClusterDeployment<'a>> {
-    let all = objects::objects(spec, &cluster.settings, &*plug)?;
+    let RolledOut { written, pods } = roll_out(cluster, spec, &*plug)?;
+    let pods = open(cluster, spec, &*plug, pods)?;
+    let workers = connect_workers(cluster, spec, &pods)?;
+    let mut deployment = ClusterDeployment::new(cluster, spec, plug, written, pods, workers, label);
+    deployment.wait_until_serving()?;
+    Ok(deployment)
+}
+
+/// Writes the objects of a deployment and waits until every pod is ready.
+pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn MeshPlug) -> Result<RolledOut> {
+    let all = objects::objects(spec, &cluster.settings, plug)?;
     let api = &cluster.connected.api;
     let (first, others): (Vec<Value>, Vec<Value>) =
         all.into_iter().partition(|object| object["kind"] == "Namespace");
@@ -64,11 +98,7 @@ pub(crate) fn bring_up<'a>(
         api.apply(objects)?;
     }
     let pods = wait_until_running(cluster, spec, &written)?;
-    let pods = open(cluster, spec, &*plug, pods)?;
-    let workers = connect_workers(cluster, spec, &pods)?;
-    let mut deployment = ClusterDeployment::new(cluster, spec, plug, written, pods, workers, label);
-    deployment.wait_until_serving()?;
-    Ok(deployment)
+    Ok(RolledOut { written, pods })
 }
 
 /// Waits until every pod is ready. Returns those of each workload, in their order.
@@ -82,6 +112,7 @@ fn wait_until_running(
     let began = Instant::now();
     loop {
         cluster.check_not_stopped("wait for pods")?;
+        let looked_at = Instant::now();
         let pods: Vec<PodState> = written.pods()?.iter().map(PodState::read).collect();
         let by_workload = by_workload(cluster, spec, &pods);
         let ready = by_workload.iter().flatten().filter(|pod| pod.is_ready).count();
@@ -101,7 +132,8 @@ fn wait_until_running(
                 format!("{ready} of {wanted} are ready, and no more since {} s", ROLLOUT_TIMEOUT.as_secs());
             return Err(EnvironmentError::new("wait for pods", reason));
         }
-        thread::sleep(POLL_INTERVAL);
+        // Lists of a thousand pods are work for the API server, which has others to do.
+        thread::sleep(POLL_INTERVAL.max(4 * looked_at.elapsed()));
     }
 }
 

@@ -3,6 +3,7 @@
 //! Needs root, as the cluster does, and what `make components` builds.
 
 mod cluster;
+mod thousand;
 
 use cluster::OneNodeCluster;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};

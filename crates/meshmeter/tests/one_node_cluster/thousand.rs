@@ -1,0 +1,84 @@
+//! Plans of a thousand services, on nodes without machines: objects written, pods ready, everything removed. No load runs.
+//! `cargo test --test one_node_cluster -- thousand --nocapture` prints how long both take.
+
+use crate::cluster::OneNodeCluster;
+use cluster::connection::Connection;
+use cluster::environment::Cluster;
+use cluster::settings::{ClusterSettings, RUN_LABEL};
+use experiment::{Experiment, Plan};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const SERVICES: usize = 1000;
+const RUN: &str = "thousand-1";
+/// Time until controllers have said what they made.
+const CONTROLLER_TIMEOUT: Duration = Duration::from_secs(180);
+
+fn large_plan() -> Plan {
+    let yaml = format!(
+        "name: thousand\nquestion: Can it be deployed?\ntopology: {{shape: random, services: {SERVICES}, density: 0}}\n\
+         mesh: istio\nmodes: [none]\nload: {{rate: 100}}\n"
+    );
+    let experiment = Experiment::parse(&yaml, "thousand.yaml").expect("a good experiment");
+    Plan::new(&experiment, 1)
+}
+
+#[test]
+fn a_thousand_services_come_up_and_go() {
+    let node = OneNodeCluster::up();
+    node.run("kwok", ["20"]);
+    let kubeconfig = node.folder().join("kubeconfig");
+    let connected = Connection { kubeconfig: Some(kubeconfig.clone()), context: None }.open().unwrap();
+    let mut environment = Cluster::new(connected, ClusterSettings::new("meshmeter", RUN), Arc::new(|| false));
+    let plan = large_plan();
+
+    let began = Instant::now();
+    let rolled_out = environment.roll_out(&plan.trials[0].spec).unwrap();
+    let created_after = began.elapsed();
+    // A Deployment, a Service and an account per service, a Job and an account for the generator, and the topology.
+    assert_eq!((rolled_out.objects(), rolled_out.pods()), (3 * SERVICES + 3, SERVICES + 1));
+    check_objects(&node);
+
+    // As after a run that was killed.
+    let began = Instant::now();
+    let clean = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
+        .args(["cluster", "clean", "--run", RUN, "--kubeconfig"])
+        .arg(&kubeconfig)
+        .output()
+        .unwrap();
+    let removed_after = began.elapsed();
+    assert!(clean.status.success(), "{}", String::from_utf8_lossy(&clean.stderr));
+    let left = [
+        "get",
+        "deployments,jobs,services,pods,namespaces,serviceaccounts",
+        "--all-namespaces",
+        "--output=name",
+    ];
+    let left = node.kubectl(&[&left[..], &["--selector", RUN_LABEL]].concat());
+    assert_eq!(left.trim(), "");
+    println!("{SERVICES} services: created after {created_after:.1?}, removed after {removed_after:.1?}");
+    // Nothing is left to remove.
+    rolled_out.remove().unwrap();
+}
+
+/// What the API has: each Deployment is available, and each Service leads to its pod. Controllers say so somewhat after the pods
+/// are ready.
+fn check_objects(node: &OneNodeCluster) {
+    let selector = format!("{RUN_LABEL}={RUN}");
+    let wait_for_all = |kind: &str, is_ready: &str| {
+        let names = format!("jsonpath={{range .items[?({is_ready})]}}{{.metadata.name}}{{\"\\n\"}}{{end}}");
+        let get = ["get", "--namespace=meshmeter", "--output", &names, kind, "--selector", &selector];
+        let began = Instant::now();
+        loop {
+            let ready = node.kubectl(&get).lines().count();
+            if ready == SERVICES {
+                return;
+            }
+            assert!(began.elapsed() < CONTROLLER_TIMEOUT, "{ready} of {SERVICES} {kind} are ready");
+        }
+    };
+    wait_for_all("deployments", "@.status.availableReplicas==1");
+    // They take over the labels of their Services.
+    wait_for_all("endpointslices", "@.endpoints[0].conditions.ready==true");
+}
