@@ -2,6 +2,7 @@
 
 use crate::connection::Connected;
 use crate::plug::MeshPlug;
+use crate::quota::Demand;
 use crate::rights::{Rights, Rule};
 use crate::settings::{ClusterSettings, RUN_LABEL};
 use experiment::environment::{EnvironmentError, in_one_line};
@@ -46,12 +47,13 @@ impl Finding {
     }
 }
 
-/// Looks at everything that a run in these namespaces needs. `plugs`: those of its modes.
+/// Looks at everything that a run in these namespaces needs. `plugs`: those of its modes; `demand`: of its largest deployment.
 pub fn check(
     cluster: &Connected,
     settings: &ClusterSettings,
     namespaces: &[String],
     plugs: &[Box<dyn MeshPlug>],
+    demand: &Demand,
 ) -> Vec<Finding> {
     let mut findings = vec![Finding::right(format!(
         "Kubernetes {} responds (context {})",
@@ -64,7 +66,7 @@ pub fn check(
     findings.extend(check_rights(cluster, &rights, namespaces));
     for namespace in namespaces {
         findings.push(check_namespace(cluster, settings, namespace));
-        findings.extend(check_quotas(cluster, namespace));
+        findings.extend(check_quotas(cluster, namespace, demand));
     }
     for plug in plugs {
         for need in plug.needs() {
@@ -170,20 +172,10 @@ fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Findin
     Finding::new(Standing::Missing, text, Some(&hint))
 }
 
-/// Quotas that are used up. Who may not list them learns of them when pods cannot be created.
-fn check_quotas(cluster: &Connected, namespace: &str) -> Vec<Finding> {
+/// Quotas that leave too little. Who may not list them learns of them when pods cannot be created.
+fn check_quotas(cluster: &Connected, namespace: &str, demand: &Demand) -> Vec<Finding> {
     let quotas = cluster.api.list("v1", "ResourceQuota", Some(namespace), "").unwrap_or_default();
-    let mut findings = Vec::new();
-    for quota in &quotas {
-        let (hard, used) = (&quota["status"]["hard"], &quota["status"]["used"]);
-        for (resource, limit) in hard.as_object().into_iter().flatten() {
-            if used[resource] == *limit {
-                let name = quota["metadata"]["name"].as_str().unwrap_or_default();
-                let limit = limit.as_str().unwrap_or_default();
-                let text = format!("quota {name} of namespace {namespace} is used up: {resource} {limit}");
-                findings.push(Finding::new(Standing::Missing, text, None));
-            }
-        }
-    }
-    findings
+    let hint = "ask for less (resources, replicas), or have the quota raised";
+    let lacks = quotas.iter().flat_map(|quota| demand.lacks_in(namespace, quota));
+    lacks.map(|lack| Finding::new(Standing::Missing, lack, Some(hint))).collect()
 }

@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::connection::Connected;
+use crate::patience::{API_TIMEOUT, patiently};
 use crate::settings::RUN_LABEL;
 use experiment::environment::EnvironmentError;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -84,13 +85,13 @@ fn add(found: &mut Leftovers, objects: &[Value]) -> Result<()> {
 
 /// Deletes objects and waits until they are gone; pods go with their owners. `is_stopped` ends the wait.
 pub fn remove(cluster: &Connected, objects: &[ObjectRef], is_stopped: &dyn Fn() -> bool) -> Result<()> {
-    cluster.api.delete(objects, &|_| ())?;
+    patiently(API_TIMEOUT, || cluster.api.delete(objects, &|_| ()))?;
     let namespaces: BTreeSet<&ObjectRef> =
         objects.iter().filter(|object| object.kind == NAMESPACE.1).collect();
     let deadline = Instant::now() + GONE_TIMEOUT;
     loop {
         let left: Vec<ObjectRef> = namespaces.iter().map(|namespace| (*namespace).clone()).collect();
-        let left = cluster.api.get_all(&left)?;
+        let left = patiently(API_TIMEOUT, || cluster.api.get_all(&left))?;
         let Some(waiting) = left.iter().flatten().next() else { return Ok(()) };
         let name = waiting["metadata"]["name"].as_str().unwrap_or_default();
         if is_stopped() || Instant::now() > deadline {

@@ -1,6 +1,7 @@
 //! The API of the cluster that a kubeconfig leads to.
 
 use crate::Result;
+use experiment::environment::ErrorContext as _;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::kubeconfig;
 use std::path::{Path, PathBuf};
@@ -33,8 +34,9 @@ impl Connection {
         }
         // What a run has written is removed after it was stopped too: requests never fail by themselves.
         let api = Arc::new(ApiClient::new(&config, || Ok(()))?);
-        let version = api.version()?;
         let context = config["current-context"].as_str().unwrap_or_default().to_owned();
+        let version =
+            api.version().context(format!("reach {} (context {context})", kubeconfig::server(&config)))?;
         Ok(Connected { api, version, context })
     }
 }

@@ -2,11 +2,13 @@
 //! needs them and go with the environment; everything else goes with its deployment.
 
 use crate::Result;
-use crate::check::{Standing, check_namespace};
+use crate::check::{Finding, Standing, check, check_namespace};
 use crate::clean;
 use crate::connection::Connected;
 use crate::deployment::{ClusterDeployment, RolledOut, bring_up, roll_out};
+use crate::objects;
 use crate::plug::{self, MeshPlug};
+use crate::quota::Demand;
 use crate::settings::ClusterSettings;
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, ProgressSink};
@@ -41,11 +43,8 @@ impl fmt::Debug for Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let namespaces = std::mem::take(&mut self.namespaces);
-        let namespaces: Vec<ObjectRef> =
-            namespaces.iter().map(|name| ObjectRef::new("v1", "Namespace", None, name)).collect();
-        // `cluster clean` finds what cannot be removed.
-        let _ = clean::remove(&self.connected, &namespaces, &*self.is_stopped);
+        // Who wants to know why it fails has closed it before.
+        let _ = self.close();
     }
 }
 
@@ -59,6 +58,40 @@ impl Cluster {
             logs: PathBuf::new(),
             namespaces: BTreeSet::new(),
         }
+    }
+
+    /// Removes the namespaces of the run.
+    pub fn close(&mut self) -> Result<()> {
+        let namespaces = std::mem::take(&mut self.namespaces);
+        let namespaces: Vec<ObjectRef> =
+            namespaces.iter().map(|name| ObjectRef::new("v1", "Namespace", None, name)).collect();
+        if namespaces.is_empty() {
+            return Ok(());
+        }
+        clean::remove(&self.connected, &namespaces, &*self.is_stopped).map_err(|error| {
+            error.with_hint(format!("remove it later: meshmeter cluster clean --run {}", self.settings.run))
+        })
+    }
+
+    /// What these deployments lack: rights, room in quotas, namespaces of their own. Nothing is written.
+    pub fn check_before(&self, specs: &[&DeploymentSpec]) -> Result<Vec<Finding>> {
+        let mut plugs: Vec<Box<dyn MeshPlug>> = Vec::new();
+        let mut demand = Demand::default();
+        let mut modes = BTreeSet::new();
+        for spec in specs {
+            let plug = plug::of(spec.mesh, spec.mode, &self.settings)?;
+            demand.raise_to(&Demand::of(&objects::objects(spec, &self.settings, &*plug)?));
+            if modes.insert(spec.mode.to_string()) {
+                plugs.push(plug);
+            }
+        }
+        let namespaces: BTreeSet<String> = specs
+            .iter()
+            .flat_map(|spec| spec.topology.namespaces())
+            .map(|name| self.settings.namespace(name))
+            .collect();
+        let namespaces: Vec<String> = namespaces.into_iter().collect();
+        Ok(check(&self.connected, &self.settings, &namespaces, &plugs, &demand))
     }
 
     /// Keeps logs of components that fail below this directory.
@@ -90,7 +123,7 @@ impl Cluster {
             }
             let finding = check_namespace(&self.connected, &self.settings, &name);
             if finding.standing == Standing::Missing {
-                let error = EnvironmentError::new(format!("use namespace {name}"), finding.text);
+                let error = EnvironmentError::new(format!("use namespace {name}"), finding.text).lasting();
                 return Err(match finding.hint {
                     Some(hint) => error.with_hint(hint),
                     None => error,

@@ -15,9 +15,13 @@ pub mod connection;
 mod deployment;
 pub mod environment;
 pub mod objects;
+mod patience;
 pub mod plug;
+mod pods;
+pub mod quota;
 pub mod rights;
 pub mod settings;
+mod startup;
 pub mod worker;
 
 /// What most functions return: their error names the operation.

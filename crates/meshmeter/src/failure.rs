@@ -41,6 +41,15 @@ impl Failure {
         Self { status: ENVIRONMENT_FAILED, message: in_one_line(error), hint: None }
     }
 
+    /// An error of an environment, with its hint.
+    pub fn from_error(error: &EnvironmentError) -> Self {
+        let failure = Self::environment(error);
+        match error.nearest_hint() {
+            Some(hint) => failure.with_hint(hint),
+            None => failure,
+        }
+    }
+
     /// Puts the operation and its subject before the cause.
     pub fn about(mut self, operation: &str) -> Self {
         self.message = format!("{operation}: {}", self.message);
@@ -90,10 +99,6 @@ impl Failure {
 
 impl From<EnvironmentError> for Failure {
     fn from(error: EnvironmentError) -> Self {
-        let failure = Self::environment(&error);
-        match error.nearest_hint() {
-            Some(hint) => failure.with_hint(hint),
-            None => failure,
-        }
+        Self::from_error(&error)
     }
 }

@@ -1,28 +1,31 @@
 //! Running workloads on a cluster: `experiment`'s `Deployment`. `rollout.rs` brings one up, `worker.rs` follows generators,
-//! `usage.rs` reads usage from workers and kubelets (`kubelet.rs`), `proof.rs` what services and proxies counted, `pods.rs` says
-//! what is wrong with a pod.
+//! `usage.rs` reads usage from workers and kubelets (`kubelet.rs`), `proof.rs` what services and proxies counted, `silence.rs`
+//! how long nobody answered.
 
 mod kubelet;
-mod pods;
 mod proof;
 mod rollout;
+mod silence;
 mod usage;
 mod worker;
 
 pub use self::rollout::RolledOut;
 pub(crate) use self::rollout::{bring_up, roll_out};
 
-use self::pods::PodState;
 use self::proof::{ProxyCounters, Readings};
 use self::rollout::PROBE;
+use self::silence::{API, Silences};
 use self::usage::Watched;
 use self::worker::{Followed, Worker, send_line, send_signal};
 use crate::Result;
 use crate::environment::Cluster;
+use crate::patience::{API_TIMEOUT, patiently};
 use crate::plug::MeshPlug;
+use crate::pods::PodState;
 use crate::worker::protocol::Signal;
 use experiment::environment::deploy::{
-    ComponentFailure, Deployment, DriverEvent, DriverLoad, DriverStart, HealthProbe, TrialEvidence,
+    ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverLoad, DriverStart,
+    HealthProbe, TrialEvidence,
 };
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as _, Snapshot, in_one_line};
 use experiment::schema::FleetAsk;
@@ -41,7 +44,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long the API may be away while load runs: workers go on without it.
-const API_TIMEOUT: Duration = Duration::from_secs(15);
+const AWAY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time without a pod of a removed deployment that goes.
 const GONE_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
@@ -67,6 +70,8 @@ pub(crate) struct ClusterDeployment<'a> {
     events: Receiver<DriverEvent>,
     is_over: Arc<AtomicBool>,
     api_away_since: Option<Instant>,
+    /// Of the trial.
+    silences: Silences,
     log_dir: PathBuf,
     written: Written,
 }
@@ -115,15 +120,15 @@ impl Written {
 
     /// Removes the objects and waits until their pods are gone: the next deployment has the same names.
     fn remove(&mut self) -> Result<()> {
-        let mut objects = std::mem::take(&mut self.objects);
-        if objects.is_empty() {
+        if self.objects.is_empty() {
             return Ok(());
         }
-        objects.reverse();
-        self.api.delete(&objects, &|_| ())?;
+        self.objects.reverse();
+        patiently(API_TIMEOUT, || self.api.delete(&self.objects, &|_| ()))?;
+        self.objects.clear();
         let (mut fewest, mut changed_at) = (usize::MAX, Instant::now());
         loop {
-            let left = self.pods()?;
+            let left = patiently(API_TIMEOUT, || self.pods())?;
             let Some(first) = left.first() else { return Ok(()) };
             if left.len() < fewest {
                 (fewest, changed_at) = (left.len(), Instant::now());
@@ -178,6 +183,7 @@ impl<'a> ClusterDeployment<'a> {
             events,
             is_over: Arc::default(),
             api_away_since: None,
+            silences: Silences::default(),
             log_dir: cluster.log_dir(label),
             written,
         };
@@ -229,6 +235,8 @@ impl<'a> ClusterDeployment<'a> {
             generator: start.generator.clone(),
             number: self.number,
             admin: worker.admin.clone(),
+            pod: worker.pod.clone(),
+            silences: self.silences.clone(),
             events: self.sender.clone(),
             is_over: Arc::clone(&self.is_over),
         };
@@ -238,17 +246,19 @@ impl<'a> ClusterDeployment<'a> {
     }
 
     fn failure(&mut self) -> Option<ComponentFailure> {
+        let asked_at = Instant::now();
         let pods = match self.written.pods() {
             Ok(pods) => pods,
             Err(error) => {
-                let since = *self.api_away_since.get_or_insert_with(Instant::now);
-                let how =
-                    format!("has not answered for {} s: {}", since.elapsed().as_secs(), in_one_line(&error));
-                let component = "Kubernetes API".to_owned();
-                return (since.elapsed() > API_TIMEOUT).then_some(ComponentFailure { component, how });
+                let away = self.api_away_since.get_or_insert(asked_at).elapsed();
+                self.silences.note(API, away);
+                let how = format!("has not answered for {} s: {}", away.as_secs(), in_one_line(&error));
+                return (away > AWAY_TIMEOUT).then_some(ComponentFailure { component: API.to_owned(), how });
             }
         };
-        self.api_away_since = None;
+        if let Some(since) = self.api_away_since.take() {
+            self.silences.note(API, since.elapsed());
+        }
         let by_name: BTreeMap<(&str, &str), &Value> = pods
             .iter()
             .filter_map(|pod| {
@@ -263,6 +273,19 @@ impl<'a> ClusterDeployment<'a> {
             };
             Some(ComponentFailure { component: pod.name.clone(), how })
         })
+    }
+
+    /// Ends the generators of a pod that has failed: nobody there can say so.
+    fn end_generators_of(&self, failure: &ComponentFailure) {
+        for (generator, (workload, pod)) in &self.generators {
+            if self.pods[*workload].get(*pod).is_some_and(|pod| pod.name == failure.component) {
+                let result = Err(format!("its pod {}", failure.how));
+                let end = DriverEnd { exit_code: None, result, last_lines: Vec::new() };
+                let kind = DriverEventKind::Ended(Box::new(end));
+                // This deployment has the other end.
+                let _ = self.sender.send(DriverEvent { generator: generator.clone(), kind });
+            }
+        }
     }
 
     /// Keeps the last lines of a pod that has failed, for the report and with the logs of the run.
@@ -300,6 +323,7 @@ impl Deployment for ClusterDeployment<'_> {
         self.is_over = Arc::default();
         (self.sender, self.events) = channel();
         self.generators.clear();
+        self.silences = Silences::default();
         self.number += 1;
         self.trial = Trial { notes: self.lasting_notes.clone(), ..Trial::default() };
         if let Some(ComponentFailure { component, how }) = self.failure() {
@@ -348,7 +372,9 @@ impl Deployment for ClusterDeployment<'_> {
     }
 
     fn health(&mut self, _probe: HealthProbe) -> Option<ComponentFailure> {
-        self.failure()
+        let failure = self.failure()?;
+        self.end_generators_of(&failure);
+        Some(failure)
     }
 
     fn end_trial(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
@@ -361,6 +387,10 @@ impl Deployment for ClusterDeployment<'_> {
             evidence.path.proven = false;
             evidence.path.reasons.push(format!("{component} {how}"));
             self.keep_log(&component, &mut evidence);
+        }
+        for reason in self.silences.reasons() {
+            evidence.path.proven = false;
+            evidence.path.reasons.push(reason);
         }
         evidence
     }

@@ -1,13 +1,15 @@
 //! How a deployment comes up: objects written, pods awaited with one clear line for each reason why they do not run, ports
 //! opened, and a first request answered.
 
-use super::pods::{PodState, creation_failure};
 use super::worker::Worker;
 use super::{ClusterDeployment, RunningPod, Written};
 use crate::Result;
 use crate::environment::Cluster;
 use crate::objects::{self, counters_port, url};
+use crate::patience::{API_TIMEOUT, patiently};
 use crate::plug::MeshPlug;
+use crate::pods::PodState;
+use crate::startup::Startup;
 use crate::worker::protocol::{End, StartArgument};
 use experiment::Protocol;
 use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
@@ -22,15 +24,14 @@ use std::time::{Duration, Instant};
 
 /// Time without a pod that has become ready.
 const ROLLOUT_TIMEOUT: Duration = Duration::from_secs(180);
-/// Time that a pod may wait for a node.
-const SCHEDULING_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time until a first request is answered: names and routes of Services take a moment.
 const SERVING_TIMEOUT: Duration = Duration::from_secs(60);
 const WORKER_TIMEOUT: Duration = Duration::from_secs(30);
+/// Time until objects that the API does not take are given up: a namespace may still lack its accounts.
+const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of the first generator of a worker: it probes whether the target serves.
 pub(super) const PROBE: u64 = 0;
-const LOG_LINES: usize = 20;
 
 /// Kinds that make pods: their accounts and files come first.
 const MAKES_PODS: [&str; 2] = ["Deployment", "Job"];
@@ -95,7 +96,7 @@ pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn Mesh
     };
     for objects in [&first, &before_pods, &with_pods] {
         cluster.check_not_stopped("write the objects of a deployment")?;
-        api.apply(objects)?;
+        patiently(APPLY_TIMEOUT, || api.apply(objects)).map_err(EnvironmentError::lasting)?;
     }
     let pods = wait_until_running(cluster, spec, &written)?;
     Ok(RolledOut { written, pods })
@@ -109,11 +110,12 @@ fn wait_until_running(
 ) -> Result<Vec<Vec<PodState>>> {
     let wanted = spec.topology.pods();
     let (mut most_ready, mut changed_at) = (0, Instant::now());
-    let began = Instant::now();
+    let startup = Startup::new(&written.api, &written.namespaces, &written.selector);
     loop {
         cluster.check_not_stopped("wait for pods")?;
         let looked_at = Instant::now();
-        let pods: Vec<PodState> = written.pods()?.iter().map(PodState::read).collect();
+        let pods = patiently(API_TIMEOUT, || written.pods())?;
+        let pods: Vec<PodState> = pods.iter().map(PodState::read).collect();
         let by_workload = by_workload(cluster, spec, &pods);
         let ready = by_workload.iter().flatten().filter(|pod| pod.is_ready).count();
         if ready == wanted {
@@ -123,10 +125,7 @@ fn wait_until_running(
             (most_ready, changed_at) = (ready, Instant::now());
         }
         cluster.progress.report(&format!("{ready} of {wanted} pods are ready"));
-        for pod in &pods {
-            check_pod(cluster, pod, began)?;
-        }
-        check_owners(cluster, written)?;
+        startup.check(&pods)?;
         if changed_at.elapsed() > ROLLOUT_TIMEOUT {
             let reason =
                 format!("{ready} of {wanted} are ready, and no more since {} s", ROLLOUT_TIMEOUT.as_secs());
@@ -135,63 +134,6 @@ fn wait_until_running(
         // Lists of a thousand pods are work for the API server, which has others to do.
         thread::sleep(POLL_INTERVAL.max(4 * looked_at.elapsed()));
     }
-}
-
-fn check_pod(cluster: &Cluster, pod: &PodState, began: Instant) -> Result<()> {
-    let Some(problem) = &pod.problem else { return Ok(()) };
-    if problem.may_pass && began.elapsed() < SCHEDULING_TIMEOUT {
-        return Ok(());
-    }
-    let PodState { namespace, name, .. } = pod;
-    let error = EnvironmentError::new(format!("start pod {namespace}/{name}"), format!("it {}", problem.how));
-    let error = match problem.hint {
-        Some(hint) => error.with_hint(hint),
-        None => error,
-    };
-    let Some(container) = &problem.container else { return Err(error) };
-    let api = &cluster.connected.api;
-    let read =
-        |of_previous| api.log_tail(namespace, name, container, LOG_LINES, of_previous).unwrap_or_default();
-    let mut lines = read(false);
-    if lines.is_empty() {
-        lines = read(true);
-    }
-    Err(error.about_component(name.clone(), lines))
-}
-
-/// Deployments and Jobs that cannot make their pods, for a quota or a policy. A Job says so in an event alone.
-fn check_owners(cluster: &Cluster, written: &Written) -> Result<()> {
-    for namespace in &written.namespaces {
-        let api = &cluster.connected.api;
-        for (api_version, kind) in [("apps/v1", "Deployment"), ("batch/v1", "Job")] {
-            for owner in api.list(api_version, kind, Some(namespace), &written.selector)? {
-                if let Some(reason) = creation_failure(&owner) {
-                    let name = owner["metadata"]["name"].as_str().unwrap_or_default();
-                    return Err(EnvironmentError::new(
-                        format!("start the pods of {namespace}/{name}"),
-                        reason,
-                    ));
-                }
-            }
-        }
-        // Who may not read events waits until the time is over.
-        for event in api.list("v1", "Event", Some(namespace), "").unwrap_or_default() {
-            if event["reason"] == "FailedCreate" && event["involvedObject"]["kind"] == "Job" {
-                let name = event["involvedObject"]["name"].as_str().unwrap_or_default();
-                let is_own = written.objects.iter().any(|object| object.kind == "Job" && object.name == name);
-                let uid = &event["involvedObject"]["uid"];
-                let job = api.get(&ObjectRef::new("batch/v1", "Job", Some(namespace), name))?;
-                if is_own && job.is_some_and(|job| job["metadata"]["uid"] == *uid) {
-                    let reason = event["message"].as_str().unwrap_or("no message").to_owned();
-                    return Err(EnvironmentError::new(
-                        format!("start the pods of {namespace}/{name}"),
-                        reason,
-                    ));
-                }
-            }
-        }
-    }
-    Ok(())
 }
 
 fn by_workload(cluster: &Cluster, spec: &DeploymentSpec, pods: &[PodState]) -> Vec<Vec<PodState>> {

@@ -1,10 +1,11 @@
 //! A worker from the run's side: its port, its clock, and the generator in it.
 
+use super::silence::Silences;
 use crate::Result;
 use crate::settings::WORKER_PORT;
 use crate::worker::protocol::{
-    End, FINISH_PATH, INPUT_PATH, Input, PROGRESS_PATH, Progress, RESULT_PATH, SIGNAL_PATH, START_PATH,
-    STATUS_PATH, Signal, Start, StartArgument, Status, unix_ns,
+    End, FINISH_PATH, INPUT_PATH, Input, PROGRESS_PATH, PROGRESS_WAIT, Progress, RESULT_PATH, SIGNAL_PATH,
+    START_PATH, STATUS_PATH, Signal, Start, StartArgument, Status, unix_ns,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -30,6 +31,8 @@ const CLOCK_READINGS: usize = 5;
 const LOST_AFTER: Duration = Duration::from_secs(20);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 const LAST_LINES: usize = 20;
+/// Exit status of a container that was killed: 128 and the number of SIGKILL.
+const KILLED: i32 = 137;
 
 #[derive(Debug)]
 pub(super) struct Worker {
@@ -146,6 +149,8 @@ pub(super) struct Followed {
     pub generator: String,
     pub number: u64,
     pub admin: Admin,
+    pub pod: String,
+    pub silences: Silences,
     pub events: Sender<DriverEvent>,
     /// The deployment is over.
     pub is_over: Arc<AtomicBool>,
@@ -157,6 +162,11 @@ impl Followed {
             let mut last_lines = VecDeque::with_capacity(LAST_LINES);
             let end = self.read_until_end(&mut last_lines);
             let (exit_code, result) = match end {
+                Ok(End { is_oom_killed: true, .. }) => {
+                    let how = "killed at the memory limit of its container (OOMKilled)".to_owned();
+                    self.send(DriverEventKind::Message(how.clone()));
+                    (Some(KILLED), Err(how))
+                }
                 Ok(end) => (end.exit_code, self.read_result(&end)),
                 Err(reason) => (None, Err(reason)),
             };
@@ -177,6 +187,7 @@ impl Followed {
                 Ok(_) => return Err("another trial has begun in its worker".to_owned()),
                 Err(error) if heard_at.elapsed() > LOST_AFTER => {
                     let silent_s = heard_at.elapsed().as_secs();
+                    self.note_silence(heard_at);
                     return Err(format!("its worker was lost {silent_s} s ago: {}", in_one_line(&error)));
                 }
                 Err(_) => {
@@ -184,6 +195,7 @@ impl Followed {
                     continue;
                 }
             };
+            self.note_silence(heard_at);
             heard_at = Instant::now();
             read += progress.lines.len();
             for line in progress.lines {
@@ -198,6 +210,11 @@ impl Followed {
                 return Ok(end);
             }
         }
+    }
+
+    fn note_silence(&self, heard_at: Instant) {
+        let silence = heard_at.elapsed().saturating_sub(PROGRESS_WAIT);
+        self.silences.note(&format!("the worker in pod {}", self.pod), silence);
     }
 
     /// Copies the result off, trying again while the API is away for a while.

@@ -1,6 +1,7 @@
 //! A generator as a child of the worker: its lines, its input, its end.
 
 use super::protocol::{End, Progress, Signal, Start, StartArgument};
+use super::{CGROUP_ROOT, usage};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use std::fs;
@@ -80,6 +81,8 @@ impl Generator {
     fn follow(&self, errors: impl io::BufRead + Send + 'static) {
         let (child, written) = (Arc::clone(&self.child), Arc::clone(&self.written));
         let (changed, result) = (Arc::clone(&self.changed), self.result.clone());
+        let oom_kills = || usage::oom_kills(Path::new(CGROUP_ROOT));
+        let before = oom_kills();
         thread::spawn(move || {
             for line in errors.lines().map_while(Result::ok) {
                 let mut written = lock(&written);
@@ -99,7 +102,8 @@ impl Generator {
                 thread::sleep(END_INTERVAL);
             };
             let result_bytes = fs::metadata(&result).ok().map(|file| file.len());
-            lock(&written).ended = Some(End { exit_code, result_bytes });
+            let is_oom_killed = exit_code.is_none() && oom_kills() > before;
+            lock(&written).ended = Some(End { exit_code, result_bytes, is_oom_killed });
             changed.notify_waiters();
         });
     }

@@ -64,6 +64,9 @@ pub struct End {
     pub exit_code: Option<i32>,
     /// Size of its result, bytes; absent where it wrote none.
     pub result_bytes: Option<u64>,
+    /// The kernel killed a process of the container at its memory limit meanwhile.
+    #[serde(default)]
+    pub is_oom_killed: bool,
 }
 
 /// Clock and usage of a worker's container.

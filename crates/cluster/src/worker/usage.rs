@@ -14,6 +14,14 @@ pub(super) fn read(root: &Path) -> Option<Usage> {
     Some(usage)
 }
 
+/// Processes of the container that the kernel has killed at its memory limit. It kills the largest: the generator, and not the
+/// worker, which is what a kubelet watches.
+pub(super) fn oom_kills(root: &Path) -> u64 {
+    let files = [root.join("memory.events"), root.join("memory/memory.oom_control")];
+    let counts = files.iter().filter_map(|file| field(&fs::read_to_string(file).ok()?, "oom_kill"));
+    counts.max().unwrap_or(0)
+}
+
 fn of_version_2(root: &Path) -> Option<Usage> {
     let stat = fs::read_to_string(root.join("cpu.stat")).ok()?;
     let value = |name: &str| field(&stat, name);
@@ -95,6 +103,11 @@ mod tests {
         let first = read(root.path()).unwrap();
         assert_eq!((first.cpu_ns, first.memory_bytes, first.anonymous_bytes), (5000, Some(70), Some(20)));
         assert_eq!((first.throttled_periods, first.throttled_ns), (Some(2), Some(70)));
+        assert_eq!(oom_kills(root.path()), 0);
+        write("memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+        assert_eq!(oom_kills(root.path()), 1);
+        write("memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 0\n");
+        assert_eq!(oom_kills(root.path()), 2);
         write("cpu.stat", "usage_usec 7\nuser_usec 5\nsystem_usec 2\nnr_throttled 1\nthrottled_usec 3\n");
         let second = read(root.path()).unwrap();
         assert_eq!(

@@ -13,6 +13,8 @@ pub struct EnvironmentError {
     pub hint: Option<String>,
     /// The component that it is about; absent where it is about none.
     pub component: Option<Box<LastLines>>,
+    /// Another attempt would fail the same way.
+    pub is_lasting: bool,
 }
 
 /// A component, with the last lines of its log.
@@ -30,7 +32,15 @@ impl EnvironmentError {
         operation: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Self { operation: operation.into(), source: Some(source.into()), hint: None, component: None }
+        let (operation, source) = (operation.into(), Some(source.into()));
+        Self { operation, source, hint: None, component: None, is_lasting: false }
+    }
+
+    /// Says that another attempt would fail the same way.
+    #[must_use]
+    pub fn lasting(mut self) -> Self {
+        self.is_lasting = true;
+        self
     }
 
     /// Adds what to do about it.
@@ -57,6 +67,12 @@ impl EnvironmentError {
     #[must_use]
     pub fn nearest_component(&self) -> Option<&LastLines> {
         self.with_causes().find_map(|error| error.component.as_deref())
+    }
+
+    /// Whether it, or a cause, would fail another attempt the same way.
+    #[must_use]
+    pub fn lasts(&self) -> bool {
+        self.with_causes().any(|error| error.is_lasting)
     }
 
     /// It and all its causes of its own kind.

@@ -31,6 +31,16 @@ pub fn read(path: Option<&Path>) -> Result<Value> {
     serde_json::to_value(kubeconfig).context(operation)
 }
 
+/// URL of the API server of the current context.
+pub fn server(kubeconfig: &Value) -> &str {
+    let named = |list: &str, name: &Value| {
+        kubeconfig[list].as_array().into_iter().flatten().find(|one| one["name"] == *name)
+    };
+    let context = named("contexts", &kubeconfig["current-context"]);
+    let cluster = context.and_then(|context| named("clusters", &context["context"]["cluster"]));
+    cluster.and_then(|cluster| cluster["cluster"]["server"].as_str()).unwrap_or("the API server")
+}
+
 /// Makes another of its contexts the current one.
 pub fn use_context(kubeconfig: &mut Value, context: &str) -> Result<()> {
     let names: Vec<&str> = kubeconfig["contexts"]

@@ -2,6 +2,7 @@
 //! the kubelet: a port on a pod's loopback can be reached, and no redirection of a mesh is on the way.
 
 use super::client::ApiClient;
+use super::request::reason;
 use crate::Result;
 use crate::admin::Admin;
 use crate::admin::dial::TcpPort;
@@ -76,7 +77,7 @@ impl ApiClient {
 }
 
 async fn carry(pods: &Api<Pod>, pod: &str, port: u16, mut local: TcpStream) -> Result<(), String> {
-    let mut forwarder = pods.portforward(pod, &[port]).await.map_err(|error| error.to_string())?;
+    let mut forwarder = pods.portforward(pod, &[port]).await.map_err(|error| reason(&error))?;
     let mut remote = forwarder.take_stream(port).ok_or("the API forwards no such port")?;
     let refused = forwarder.take_error(port);
     // Either end may close first, also in the middle: what the caller reads says so.

@@ -92,16 +92,27 @@ fn message(status: &Status) -> String {
     status.message.clone()
 }
 
-/// Why there is no response. The text of kube's errors contains those of their causes.
+/// Why a request failed: the API's own message, or why there is no response.
+pub(super) fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => message(status),
+        error => describe(error),
+    }
+}
+
+/// Why there is no response. The first cause says more than the library's text, such as `Connection refused`.
 fn describe(error: &kube::Error) -> String {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    let mut last = error.to_string();
     while let Some(error) = cause {
         if error.is::<LengthLimitError>() {
             return format!("its response is longer than {MAX_RESPONSE_BYTES} bytes");
         }
+        last = error.to_string();
         cause = error.source();
     }
-    error.to_string()
+    // The words of the timer that kube uses.
+    last.replace("deadline has elapsed", "no response in time")
 }
 
 /// Whether nothing is served at the path, in the API's words for known and for unknown groups. An absent object or

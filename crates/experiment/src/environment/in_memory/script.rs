@@ -58,6 +58,8 @@ pub struct ScriptedError {
     pub hint: Option<String>,
     /// The component that it is about.
     pub component: Option<LastLines>,
+    /// Another attempt would fail the same way.
+    pub is_lasting: bool,
 }
 
 /// A component with a steady use of CPU.
@@ -157,6 +159,7 @@ impl ScriptedError {
             source: Some(self.reason.clone().into()),
             hint: self.hint.clone(),
             component: self.component.clone().map(Box::new),
+            is_lasting: self.is_lasting,
         }
     }
 }

@@ -4,7 +4,9 @@ use crate::cli::CheckClusterArgs;
 use crate::commands::run::read_experiment;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use cluster::check::{Finding, Standing, check};
+use cluster::objects;
 use cluster::plug::{self, MeshPlug};
+use cluster::quota::Demand;
 use cluster::settings::ClusterSettings;
 use experiment::Experiment;
 use std::collections::BTreeSet;
@@ -19,7 +21,8 @@ pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
     let plugs = plugs(experiment.as_ref(), &settings, &mut findings);
     let namespaces = namespaces(experiment.as_ref(), &settings);
     let cluster = args.place.connection.connection().open()?;
-    findings.extend(check(&cluster, &settings, &namespaces, &plugs));
+    let demand = experiment.as_ref().map(|experiment| demand(experiment, &settings)).unwrap_or_default();
+    findings.extend(check(&cluster, &settings, &namespaces, &plugs, &demand));
     let mut output = anstream::stdout();
     // Whoever reads may stop early.
     if args.json {
@@ -57,6 +60,17 @@ fn plugs(
         }
     }
     plugs
+}
+
+/// Of the largest deployment. Modes without objects are findings already.
+fn demand(experiment: &Experiment, settings: &ClusterSettings) -> Demand {
+    let mut demand = Demand::default();
+    for trial in &experiment::Plan::new(experiment, 0).trials {
+        let written = plug::of(trial.spec.mesh, trial.mode, settings)
+            .and_then(|plug| objects::objects(&trial.spec, settings, &*plug));
+        demand.raise_to(&Demand::of(&written.unwrap_or_default()));
+    }
+    demand
 }
 
 fn namespaces(experiment: Option<&Experiment>, settings: &ClusterSettings) -> Vec<String> {

@@ -24,6 +24,8 @@ pub(super) struct Coordinator<'a> {
     log: RunLog<'a>,
     /// Deployments so far.
     deployments: usize,
+    /// One of them has come up.
+    has_deployed: bool,
 }
 
 /// What is known of the trials so far, and where they are written.
@@ -56,7 +58,7 @@ impl<'a> Coordinator<'a> {
         let live = context.live;
         let log = RunLog { folder, progress, failures: Failures::default(), retakes, live, trials: 0 };
         log.planned(plan.trials.len());
-        Self { plan, environment, context, log, deployments: 0 }
+        Self { plan, environment, context, log, deployments: 0, has_deployed: false }
     }
 
     /// Runs until the end, an interruption, or a disk or an environment that fails for good.
@@ -116,7 +118,7 @@ impl<'a> Coordinator<'a> {
         first: DueTrial<'_>,
         rest: &mut VecDeque<DueTrial<'_>>,
     ) -> Result<(), Failure> {
-        let Self { environment, context, log, deployments, .. } = self;
+        let Self { environment, context, log, deployments, has_deployed, .. } = self;
         let mut used = DeploymentUse { number: *deployments, trial: 0 };
         *deployments += 1;
         let label = match shares_deployment(rest, &first) {
@@ -127,8 +129,14 @@ impl<'a> Coordinator<'a> {
         let mut started_at = jiff::Timestamp::now();
         let mut deployment = match environment.deploy(&first.planned.spec, &label) {
             Ok(deployment) => deployment,
-            Err(error) => return log.append(first, started_at, used, TrialRun::not_deployed(error, context)),
+            Err(error) => {
+                let hopeless = (!*has_deployed && error.lasts()).then(|| Failure::from_error(&error));
+                log.append(first, started_at, used, TrialRun::not_deployed(error, context))?;
+                // The others would fail the same way.
+                return hopeless.map_or(Ok(()), Err);
+            }
         };
+        *has_deployed = true;
         let mut trial = first;
         loop {
             let run = trial::run(&mut *deployment, trial.planned, &log.next_label(), context, log.progress);

@@ -79,7 +79,9 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let start_exporter = || live::start_exporter(&args.export, &name);
     if args.on == RunPlace::Cluster {
         let mut cluster = on_cluster::open(args, &name)?;
-        return session.run(&mut cluster, start_exporter()?);
+        let status = session.run(&mut cluster, start_exporter()?);
+        cluster.close();
+        return status;
     }
     on_lab::enter_after(&title, &args.overrides, start_exporter, |lab, exporter| session.run(lab, exporter))
 }
@@ -129,6 +131,17 @@ fn check_memory(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The deployments of a plan, each once.
+fn specs(plan: &Plan) -> Vec<&DeploymentSpec> {
+    let mut specs: Vec<&DeploymentSpec> = Vec::new();
+    for trial in &plan.trials {
+        if !specs.contains(&&trial.spec) {
+            specs.push(&trial.spec);
+        }
+    }
+    specs
+}
+
 /// A seed for a run that was given none. Small, so that it is easily typed again.
 fn draw_seed() -> u64 {
     let nanos = jiff::Timestamp::now().as_nanosecond();
@@ -160,7 +173,7 @@ impl Session<'_> {
         let unavailable = self.leave_out_unavailable(place.environment())?;
         self.check_scenarios(place.environment())?;
         self.specs().into_iter().try_for_each(|spec| place.environment().check_settings(spec))?;
-        place.check_memory(&self.plan)?;
+        place.check_before(&self.plan)?;
         let mut folder = self.create_folder()?;
         let floor = place.measure_noise_floor()?;
         let pauses = floor.as_ref().and_then(|floor| floor.pauses.clone());
@@ -201,13 +214,7 @@ impl Session<'_> {
 
     /// The deployments of the plan, each once.
     fn specs(&self) -> Vec<&DeploymentSpec> {
-        let mut specs: Vec<&DeploymentSpec> = Vec::new();
-        for trial in &self.plan.trials {
-            if !specs.contains(&&trial.spec) {
-                specs.push(&trial.spec);
-            }
-        }
-        specs
+        specs(&self.plan)
     }
 
     /// Versions of what some deployments need besides.

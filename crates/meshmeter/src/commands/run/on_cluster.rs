@@ -6,6 +6,7 @@ use crate::cli::RunArgs;
 use crate::commands::cluster::documents;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::interrupt;
+use cluster::check::{Finding, Standing};
 use cluster::environment::Cluster;
 use cluster::{objects, plug};
 use experiment::environment::ProgressSink;
@@ -51,6 +52,15 @@ pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
     Ok(OnCluster { environment, stop })
 }
 
+impl OnCluster {
+    /// Removes what the run has made; says what stays.
+    pub(super) fn close(mut self) {
+        if let Err(error) = self.environment.close() {
+            Failure::from(error).report();
+        }
+    }
+}
+
 impl RunEnvironment for OnCluster {
     fn environment(&mut self) -> &mut dyn Environment {
         &mut self.environment
@@ -61,9 +71,18 @@ impl RunEnvironment for OnCluster {
         Box::new(move || stop.load(Ordering::Relaxed))
     }
 
-    /// The scheduler says what does not fit.
-    fn check_memory(&self, _plan: &Plan) -> Result<(), Failure> {
-        Ok(())
+    /// Rights, namespaces and quotas. The scheduler says what does not fit nodes.
+    fn check_before(&self, plan: &Plan) -> Result<(), Failure> {
+        let findings = self.environment.check_before(&super::specs(plan))?;
+        let missing = findings.into_iter().filter(|finding| finding.standing == Standing::Missing);
+        Failure::all(
+            missing
+                .map(|Finding { text, hint, .. }| match hint {
+                    Some(hint) => Failure::broken(text).with_hint(hint),
+                    None => Failure::broken(text),
+                })
+                .collect(),
+        )
     }
 
     fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure> {

@@ -72,7 +72,7 @@ impl RunEnvironment for OnLab {
         Box::new(move || lab.stop_requested())
     }
 
-    fn check_memory(&self, plan: &Plan) -> Result<(), Failure> {
+    fn check_before(&self, plan: &Plan) -> Result<(), Failure> {
         check_memory(plan)
     }
 

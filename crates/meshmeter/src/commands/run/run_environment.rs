@@ -14,8 +14,8 @@ pub(super) trait RunEnvironment {
     /// Whether the user has stopped the run, now and later.
     fn stop_request(&self) -> Box<dyn Fn() -> bool>;
 
-    /// Holds what the plan's deployments take against what there is.
-    fn check_memory(&self, plan: &Plan) -> Result<(), Failure>;
+    /// Checks that there is what the plan's deployments take, before anything is written.
+    fn check_before(&self, plan: &Plan) -> Result<(), Failure>;
 
     /// The noise floor of the machine that is measured on; absent where that is another.
     fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure>;

@@ -4,8 +4,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Reasons of a container that will not go away by waiting.
-const HOPELESS: [&str; 7] = [
+const HOPELESS: [&str; 9] = [
+    "ErrImagePull",
     "ImagePullBackOff",
+    "ImageInspectError",
     "InvalidImageName",
     "ErrImageNeverPull",
     "CreateContainerConfigError",
@@ -16,7 +18,7 @@ const HOPELESS: [&str; 7] = [
 
 /// A pod of the run.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub(super) struct PodState {
+pub(crate) struct PodState {
     pub namespace: String,
     pub name: String,
     pub uid: String,
@@ -33,13 +35,15 @@ pub(super) struct PodState {
 
 /// Why a pod does not run.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) struct Problem {
+pub(crate) struct Problem {
     /// Words that continue after the pod's name.
     pub how: String,
     pub container: Option<String>,
     pub hint: Option<&'static str>,
     /// Waiting may help: a node may come.
     pub may_pass: bool,
+    /// Another pod would fail the same way.
+    pub is_lasting: bool,
 }
 
 impl PodState {
@@ -130,6 +134,7 @@ fn problem(pod: &Value) -> Option<Problem> {
                 container: Some(name.to_owned()),
                 hint: hint(reason),
                 may_pass: false,
+                is_lasting: reason != "CrashLoopBackOff",
             });
         }
         let terminated = &container["state"]["terminated"];
@@ -139,6 +144,7 @@ fn problem(pod: &Value) -> Option<Problem> {
                 container: Some(name.to_owned()),
                 hint: None,
                 may_pass: false,
+                is_lasting: false,
             });
         }
     }
@@ -148,20 +154,20 @@ fn problem(pod: &Value) -> Option<Problem> {
         container: None,
         hint: Some("ask for less (resources), or for other nodes (--generator-nodes)"),
         may_pass: true,
+        is_lasting: true,
     })
 }
 
 fn hint(reason: &str) -> Option<&'static str> {
     match reason {
-        "ImagePullBackOff" | "ErrImageNeverPull" | "InvalidImageName" => {
-            Some("--image names an image that every node can pull")
-        }
+        "ErrImagePull" | "ImagePullBackOff" | "ImageInspectError" | "ErrImageNeverPull"
+        | "InvalidImageName" => Some("--image names an image that every node can pull"),
         _ => None,
     }
 }
 
 /// Why an object that makes pods makes none, such as a quota.
-pub(super) fn creation_failure(owner: &Value) -> Option<String> {
+pub(crate) fn creation_failure(owner: &Value) -> Option<String> {
     let conditions = owner["status"]["conditions"].as_array().into_iter().flatten();
     let failed = conditions.filter(|condition| condition["status"] == "True");
     let mut failed =

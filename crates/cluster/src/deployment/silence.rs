@@ -1,0 +1,60 @@
+//! How long the API and workers did not answer in a trial. Workers go on meanwhile, but counters are read late and pods are not
+//! watched: beyond a bound the trial proves nothing.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Of a worker: on busy machines it answers within a second.
+const MAX_SILENCE: Duration = Duration::from_secs(3);
+/// Of the API, from a request that failed until one that succeeded: what happened to pods meanwhile may have passed.
+const MAX_API_SILENCE: Duration = Duration::from_secs(1);
+pub(super) const API: &str = "the Kubernetes API";
+
+/// The longest silence of each component in a trial. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Silences(Arc<Mutex<BTreeMap<String, Duration>>>);
+
+impl Silences {
+    pub fn note(&self, component: &str, silence: Duration) {
+        let mut longest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let longest = longest.entry(component.to_owned()).or_default();
+        *longest = silence.max(*longest);
+    }
+
+    /// Why the trial proves nothing; empty where every silence was short.
+    pub fn reasons(&self) -> Vec<String> {
+        let longest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let bound = |component: &str| if component == API { MAX_API_SILENCE } else { MAX_SILENCE };
+        let long = longest.iter().filter(|(component, silence)| **silence > bound(component));
+        let reason = |(component, silence): (&String, &Duration)| {
+            format!(
+                "{component} did not answer for {:.1} s: nobody watched the trial meanwhile",
+                silence.as_secs_f64()
+            )
+        };
+        long.map(reason).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_longest_silence_counts_and_only_a_long_one() {
+        let silences = Silences::default();
+        silences.note("worker a", Duration::from_secs(2));
+        silences.note(API, Duration::from_millis(900));
+        assert!(silences.reasons().is_empty());
+        for seconds in [4, 6, 5] {
+            silences.clone().note("worker b", Duration::from_secs(seconds));
+        }
+        assert_eq!(
+            silences.reasons(),
+            ["worker b did not answer for 6.0 s: nobody watched the trial meanwhile"]
+        );
+        silences.note(API, Duration::from_millis(1100));
+        assert_eq!(silences.reasons().len(), 2);
+    }
+}

@@ -1,0 +1,138 @@
+//! Why pods do not start, as one line each: what the pods say, the objects that make them, and their events.
+
+use crate::Result;
+use crate::patience::{API_TIMEOUT, patiently};
+use crate::pods::{PodState, creation_failure};
+use experiment::environment::EnvironmentError;
+use mesh::kubernetes::client::ApiClient;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Time that a pod may wait for a node.
+const SCHEDULING_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time until warnings of a pod that has not started end the wait: kubelets repeat what failed once.
+const WARNING_TIMEOUT: Duration = Duration::from_secs(30);
+const LOG_LINES: usize = 20;
+/// Warnings of a pod whose containers cannot be created.
+const POD_WARNINGS: [&str; 3] = ["FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume"];
+
+/// Pods that are to start, by the label of their run.
+pub(crate) struct Startup<'a> {
+    api: &'a ApiClient,
+    namespaces: &'a [String],
+    selector: &'a str,
+    began: Instant,
+}
+
+impl<'a> Startup<'a> {
+    pub fn new(api: &'a ApiClient, namespaces: &'a [String], selector: &'a str) -> Self {
+        Self { api, namespaces, selector, began: Instant::now() }
+    }
+
+    /// Fails if one of these pods, or one that is not there yet, will not start.
+    pub fn check(&self, pods: &[PodState]) -> Result<()> {
+        pods.iter().try_for_each(|pod| self.check_pod(pod))?;
+        self.namespaces.iter().try_for_each(|namespace| self.check_namespace(namespace, pods))
+    }
+
+    fn check_pod(&self, pod: &PodState) -> Result<()> {
+        let Some(problem) = &pod.problem else { return Ok(()) };
+        if problem.may_pass && self.began.elapsed() < SCHEDULING_TIMEOUT {
+            return Ok(());
+        }
+        let PodState { namespace, name, .. } = pod;
+        let error =
+            EnvironmentError::new(format!("start pod {namespace}/{name}"), format!("it {}", problem.how));
+        let error = match problem.hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        };
+        let error = if problem.is_lasting { error.lasting() } else { error };
+        let Some(container) = &problem.container else { return Err(error) };
+        let read = |of_previous| {
+            self.api.log_tail(namespace, name, container, LOG_LINES, of_previous).unwrap_or_default()
+        };
+        let mut lines = read(false);
+        if lines.is_empty() {
+            lines = read(true);
+        }
+        Err(error.about_component(name.clone(), lines))
+    }
+
+    /// Deployments say in a condition that they cannot make their pods, for a quota or a policy; Jobs in an event alone.
+    fn check_namespace(&self, namespace: &str, pods: &[PodState]) -> Result<()> {
+        let list = |api_version, kind| {
+            patiently(API_TIMEOUT, || self.api.list(api_version, kind, Some(namespace), self.selector))
+        };
+        let jobs = list("batch/v1", "Job")?;
+        for owner in list("apps/v1", "Deployment")?.iter().chain(&jobs) {
+            if let Some(reason) = creation_failure(owner) {
+                return Err(refused(namespace, owner, &reason));
+            }
+        }
+        // Who may not read events waits until the time is over.
+        for event in self.api.list("v1", "Event", Some(namespace), "").unwrap_or_default() {
+            let (subject, reason) = (&event["involvedObject"], event["reason"].as_str().unwrap_or_default());
+            let message = event["message"].as_str().unwrap_or("no message");
+            let job = jobs.iter().find(|job| job["metadata"]["uid"] == subject["uid"]);
+            if let Some(job) = job.filter(|_| reason == "FailedCreate") {
+                return Err(refused(namespace, job, message));
+            }
+            let pod = pods.iter().find(|pod| !pod.is_ready && subject["uid"] == pod.uid.as_str());
+            let is_warning = POD_WARNINGS.contains(&reason) && self.began.elapsed() > WARNING_TIMEOUT;
+            if let Some(pod) = pod.filter(|_| is_warning) {
+                let what = format!("it cannot be created: {reason}: {message}");
+                return Err(
+                    EnvironmentError::new(format!("start pod {namespace}/{}", pod.name), what).lasting()
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(namespace: &str, owner: &Value, reason: &str) -> EnvironmentError {
+    let name = owner["metadata"]["name"].as_str().unwrap_or_default();
+    let operation = format!("start the pods of {namespace}/{name}");
+    let error = EnvironmentError::new(operation, reason).lasting();
+    match admission_hint(reason) {
+        Some(hint) => error.with_hint(hint),
+        None => error,
+    }
+}
+
+/// What to do about a pod that the API did not take, by the API's words.
+fn admission_hint(reason: &str) -> Option<&'static str> {
+    let hints = [
+        (
+            "exceeded quota",
+            "a ResourceQuota of the namespace leaves too little: ask for less, or have it raised",
+        ),
+        ("failed quota", "a ResourceQuota of the namespace wants every pod to have `resources`: set them"),
+        ("usage per", "a LimitRange of the namespace bounds `resources`: keep to it, or have it changed"),
+        ("violates PodSecurity", "the namespace's Pod Security level refuses what was added to the pods"),
+        ("denied the request", "an admission webhook of the cluster refused the pods"),
+    ];
+    hints.into_iter().find(|(words, _)| reason.contains(words)).map(|(_, hint)| hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn refused_pods_name_their_owner_the_reason_and_what_to_do() {
+        let owner = json!({"metadata": {"name": "server"}});
+        let reason = "pods \"server-x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
+        let error = refused("perf", &owner, reason);
+        assert_eq!(error.operation, "start the pods of perf/server");
+        assert!(error.lasts());
+        assert!(
+            error.nearest_hint().unwrap().starts_with("a ResourceQuota of the namespace leaves too little")
+        );
+        let limited = "pods \"a\" is forbidden: maximum memory usage per Container is 1Mi, but limit is 2Mi";
+        assert!(refused("perf", &owner, limited).nearest_hint().unwrap().contains("LimitRange"));
+        assert_eq!(refused("perf", &owner, "out of luck").nearest_hint(), None);
+    }
+}
