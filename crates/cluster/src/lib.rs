@@ -14,6 +14,7 @@ pub mod clean;
 pub mod connection;
 mod deployment;
 pub mod environment;
+pub mod in_pod;
 pub mod objects;
 mod patience;
 pub mod plug;

@@ -52,7 +52,7 @@ pub enum ClusterCommand {
 /// Which cluster.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ConnectionArgs {
-    /// Leads to the cluster [default: KUBECONFIG, else ~/.kube/config]
+    /// Leads to the cluster [default: KUBECONFIG, else ~/.kube/config, else the account of the pod that this runs in]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Cluster")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -74,7 +74,7 @@ pub struct OnClusterArgs {
     #[command(flatten)]
     pub connection: ConnectionArgs,
 
-    /// Image of Meshmeter, as the cluster's nodes pull it
+    /// Image of Meshmeter, as the cluster's nodes pull it [default: in a pod of the cluster its own]
     #[arg(long, value_name = "IMAGE", help_heading = "Cluster")]
     pub image: Option<String>,
 

@@ -8,7 +8,7 @@ use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::interrupt;
 use cluster::check::{Finding, Standing};
 use cluster::environment::Cluster;
-use cluster::{objects, plug};
+use cluster::{in_pod, objects, plug};
 use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
 use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
@@ -33,7 +33,7 @@ pub(super) struct OnCluster {
 
 /// Opens the cluster that the options name. Nothing is written yet.
 pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
-    if args.cluster.image.is_none() {
+    if args.cluster.image.is_none() && !in_pod::is_in_pod() {
         return Err(Failure::wrong_use("a run on a cluster needs an image of Meshmeter")
             .with_hint("--image IMAGE, as the cluster's nodes pull it"));
     }
@@ -41,8 +41,9 @@ pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
         return Err(Failure::wrong_use("--calibrate measures this machine, and trials run on others"));
     }
     let run = run_identifier(name);
-    let settings = args.cluster.settings(&run, ANY_IMAGE);
     let connected = args.cluster.connection.connection().open()?;
+    let image = args.cluster.image.clone().map_or_else(|| in_pod::own_image(&connected), Ok)?;
+    let settings = args.cluster.settings(&run, &image);
     anstream::eprintln!("run {run} on Kubernetes {} (context {})", connected.version, connected.context);
     let last_words =
         format!("what the run has written stays; remove it: meshmeter cluster clean --run {run}");
