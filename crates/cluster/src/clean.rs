@@ -2,8 +2,9 @@
 
 use crate::Result;
 use crate::connection::Connected;
+use crate::detached::job_name;
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::settings::RUN_LABEL;
+use crate::settings::{RUN_LABEL, RUNNER};
 use experiment::environment::EnvironmentError;
 use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::Value;
@@ -81,6 +82,29 @@ fn add(found: &mut Leftovers, objects: &[Value]) -> Result<()> {
         found.entry(run.to_owned()).or_default().push(ObjectRef::from_object(object)?);
     }
     Ok(())
+}
+
+/// Ends the Job of a detached run, which would write again what is removed under it. Returns whether there was one.
+pub fn end_runner(cluster: &Connected, run: &str, objects: &[ObjectRef]) -> Result<bool> {
+    let name = job_name(run);
+    let Some(job) = objects.iter().find(|object| object.kind == "Job" && object.name == name) else {
+        return Ok(false);
+    };
+    patiently(API_TIMEOUT, || cluster.api.delete(std::slice::from_ref(job), &|_| ()))?;
+    let (component, runner) = RUNNER;
+    let selector = format!("{RUN_LABEL}={run},{component}={runner}");
+    let deadline = Instant::now() + GONE_TIMEOUT;
+    loop {
+        let left =
+            patiently(API_TIMEOUT, || cluster.api.list("v1", "Pod", job.namespace.as_deref(), &selector))?;
+        if left.is_empty() {
+            return Ok(true);
+        }
+        if Instant::now() > deadline {
+            return Err(EnvironmentError::new(format!("end run {run}"), "its pod is still being deleted"));
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
 }
 
 /// Deletes objects and waits until they are gone; pods go with their owners. `is_stopped` ends the wait.

@@ -2,7 +2,7 @@
 //! the load and the scheduler spreads it: there is no operator and no definition of our own.
 //!
 //! Read [`objects`] first (what a deployment writes, pure), then [`plug`] (what a mesh adds to it), [`environment`] (how it is
-//! brought up) and [`worker`] (what runs inside a Job). [`rights`] is the one list of what a user must be allowed to do, which
+//! brought up) and [`worker`] (what runs inside a Job). [`detached`] leaves a run to a Job of its own, which [`runner`] is. [`rights`] is the one list of what a user must be allowed to do, which
 //! `meshmeter cluster rbac` prints and [`check`] asks the API for. Everything that is written carries the run's label, and
 //! [`clean`] removes nothing else.
 
@@ -13,6 +13,8 @@ pub mod check;
 pub mod clean;
 pub mod connection;
 mod deployment;
+pub mod detached;
+mod endpoint;
 pub mod environment;
 pub mod in_pod;
 pub mod objects;
@@ -21,6 +23,7 @@ pub mod plug;
 mod pods;
 pub mod quota;
 pub mod rights;
+pub mod runner;
 pub mod settings;
 mod startup;
 pub mod worker;

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 /// Name of every Role and RoleBinding.
 const NAME: &str = "meshmeter";
+const NAME_TO_DETACH: &str = "meshmeter-detach";
 
 /// Verbs on some resources of one group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -71,6 +72,16 @@ const NODES: [Rule; 2] = [
     },
 ];
 
+/// In the namespace of the account of detached runs: what starts, follows and ends them. Whoever may create Jobs there may use
+/// the rights of that account.
+pub const DETACHED: [Rule; 5] = [
+    needed("batch", &["jobs"], WRITTEN),
+    needed("", &["configmaps"], &["get", "create", "patch", "delete"]),
+    needed("", &["serviceaccounts"], &["get"]),
+    needed("", &["pods", "pods/log", "events"], &["get", "list"]),
+    needed("", &["pods/portforward"], &["get", "create"]),
+];
+
 /// What a run takes, by where it must be allowed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Rights {
@@ -80,6 +91,8 @@ pub struct Rights {
     pub in_mesh: Vec<Rule>,
     /// In the whole cluster.
     pub in_cluster: Vec<Rule>,
+    /// A Role would go with a namespace that the run deletes: rights in its namespaces are then rights in all.
+    pub creates_namespaces: bool,
 }
 
 impl Rights {
@@ -91,6 +104,7 @@ impl Rights {
         }
         if !settings.existing_namespaces {
             rights.in_cluster.push(NAMESPACES);
+            rights.creates_namespaces = true;
         }
         if settings.reads_nodes {
             rights.in_cluster.extend(NODES);
@@ -138,12 +152,23 @@ impl Subject {
 /// Roles and their bindings: in these namespaces, in that of the mesh, and in the cluster as far as rights ask for it.
 pub fn roles(rights: &Rights, namespaces: &[String], subject: &Subject) -> Vec<Value> {
     let mut objects = Vec::new();
-    for namespace in namespaces {
-        objects.extend(role(Some(namespace), NAME, &rights.in_namespaces, subject));
+    let mut in_cluster = rights.in_cluster.clone();
+    if rights.creates_namespaces {
+        in_cluster.extend(&rights.in_namespaces);
+    } else {
+        for namespace in namespaces {
+            objects.extend(role(Some(namespace), NAME, &rights.in_namespaces, subject));
+        }
     }
     objects.extend(role(Some(SYSTEM_NAMESPACE), NAME, &rights.in_mesh, subject));
-    objects.extend(role(None, NAME, &rights.in_cluster, subject));
+    objects.extend(role(None, NAME, &in_cluster, subject));
     objects
+}
+
+/// Roles to start, follow and end detached runs in these namespaces, beside those of the account that they run with.
+pub fn roles_to_detach(namespaces: &[String], subject: &Subject) -> Vec<Value> {
+    let role = |namespace: &String| role(Some(namespace), NAME_TO_DETACH, &DETACHED, subject);
+    namespaces.iter().flat_map(role).collect()
 }
 
 fn role(namespace: Option<&str>, name: &str, rules: &[Rule], subject: &Subject) -> Vec<Value> {
@@ -191,7 +216,10 @@ mod tests {
         let least = Rights::new(&settings, false);
         assert_eq!(kinds(&least), ["Role", "RoleBinding", "Role", "RoleBinding"]);
         let wide = Rights::new(&ClusterSettings::new("meshmeter:1", "run-1"), true);
-        assert_eq!(kinds(&wide)[4..], ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]);
+        assert_eq!(kinds(&wide), ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]);
+        let detached = roles_to_detach(&namespaces, &subject);
+        assert!(detached.iter().all(|role| role["metadata"]["name"] == "meshmeter-detach"));
+        assert_eq!(detached.len(), 4);
     }
 
     #[test]

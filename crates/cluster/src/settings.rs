@@ -7,6 +7,8 @@ use experiment::environment::EnvironmentError;
 pub const RUN_LABEL: &str = "meshmeter.dev/run";
 /// Label of the namespaces that a run creates.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "meshmeter");
+/// Label of the Job that a detached run is, of its pod and its file.
+pub const RUNNER: (&str, &str) = ("app.kubernetes.io/component", "runner");
 pub const DEFAULT_PREFIX: &str = "meshmeter";
 
 /// Port of requests to a service.
@@ -15,6 +17,10 @@ pub const SERVICE_PORT: u16 = 8080;
 pub const COUNTERS_PORT: u16 = 8079;
 /// Port of a worker, on the loopback of its pod.
 pub const WORKER_PORT: u16 = 8078;
+/// Port of a runner, on the loopback of its pod.
+pub const RUNNER_PORT: u16 = 8077;
+/// Port at which a kubelet asks whether a detached run has ended.
+pub const ENDED_PORT: u16 = 8076;
 /// Longest name of an object that is a part of host names.
 const MAX_NAME_LENGTH: usize = 63;
 
@@ -67,9 +73,10 @@ impl ClusterSettings {
         }
     }
 
-    /// Selector of everything that this run writes.
+    /// Selector of everything that this run writes for its trials: not of the Job that a detached run is.
     pub fn selector(&self) -> String {
-        format!("{RUN_LABEL}={}", self.run)
+        let (component, runner) = RUNNER;
+        format!("{RUN_LABEL}={},{component}!={runner}", self.run)
     }
 }
 

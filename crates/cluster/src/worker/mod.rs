@@ -14,18 +14,14 @@ use self::protocol::{
     STATUS_PATH, Signal, Start, Status, unix_ns,
 };
 use crate::Result;
+use crate::endpoint::{Reply, Respond, accept, json, refused, whole};
 use experiment::environment::ErrorContext as _;
 use http::{Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
+use hyper::body::Incoming;
 use jiff::Timestamp;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::{Cell, RefCell};
-use std::convert::Infallible;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -33,8 +29,6 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-/// Of a request: input files of an experiment.
-const MAX_REQUEST_BYTES: usize = 64 << 20;
 /// Time between two looks whether anybody still asks.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Time for the last response to leave.
@@ -109,40 +103,21 @@ fn serve(listener: TcpListener, options: WorkerOptions) -> Result<WorkerEnd> {
     })
 }
 
-async fn accept(listener: tokio::net::TcpListener, worker: Rc<Worker>) {
-    loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, which come back.
-            tokio::time::sleep(POLL_INTERVAL).await;
-            continue;
-        };
-        let worker = Rc::clone(&worker);
-        tokio::task::spawn_local(async move {
-            let service = service_fn(move |request| {
-                let worker = Rc::clone(&worker);
-                async move { Ok::<_, Infallible>(worker.respond(request).await) }
-            });
-            // Who asks may go away at any time.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
-        });
-    }
-}
-
-type Reply = Response<Full<Bytes>>;
-
 impl Worker {
     async fn abandoned(&self) {
         while self.asked_at.get().elapsed() < self.options.abandoned_after {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
+}
 
+impl Respond for Worker {
     async fn respond(&self, request: Request<Incoming>) -> Reply {
         self.asked_at.set(Instant::now());
         let (parts, body) = request.into_parts();
-        let body = match Limited::new(body, MAX_REQUEST_BYTES).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) => return refused(StatusCode::BAD_REQUEST, &error.to_string()),
+        let body = match whole(body).await {
+            Ok(body) => body,
+            Err(reply) => return reply,
         };
         match (&parts.method, parts.uri.path()) {
             (&Method::GET, STATUS_PATH) => json(&Status {
@@ -167,7 +142,9 @@ impl Worker {
             _ => refused(StatusCode::NOT_FOUND, "a worker has no such path"),
         }
     }
+}
 
+impl Worker {
     fn start(&self, start: &Start) -> Reply {
         // The earlier one ends here.
         self.generator.borrow_mut().take();
@@ -224,16 +201,6 @@ fn with<T: DeserializeOwned>(body: &[u8], act: impl FnOnce(T) -> Reply) -> Reply
         Ok(message) => act(message),
         Err(error) => refused(StatusCode::BAD_REQUEST, &error.to_string()),
     }
-}
-
-fn json(message: &impl Serialize) -> Reply {
-    Response::new(Full::new(serde_json::to_vec(message).expect("messages are plain data").into()))
-}
-
-fn refused(status: StatusCode, reason: &str) -> Reply {
-    let mut response = Response::new(Full::new(Bytes::copy_from_slice(reason.as_bytes())));
-    *response.status_mut() = status;
-    response
 }
 
 #[cfg(test)]

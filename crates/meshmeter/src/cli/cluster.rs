@@ -1,9 +1,11 @@
 //! Options of `meshmeter cluster`, and of what runs on a cluster.
 
+use super::AutomationArgs;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use cluster::connection::Connection;
 use cluster::rights::Subject;
 use cluster::settings::{ClusterSettings, DEFAULT_PREFIX, MeshName};
+use experiment::units::parse_duration;
 use std::path::PathBuf;
 
 /// Kubernetes clusters: what a run needs there, and what runs have left behind
@@ -31,6 +33,18 @@ pub enum ClusterCommand {
                             meshmeter cluster check mesh-modes --context staging --image registry.example.com/meshmeter:1"
     )]
     Check(Box<CheckClusterArgs>),
+    /// Follow a run that goes on in the cluster (`run --on cluster --detach`), and copy its results at its end
+    ///
+    /// Shows its progress as in the foreground. Ctrl-C detaches again, and the run goes on; --stop ends it with the results so
+    /// far. At the end the run folder is copied, and the Job completes. A run that ended while nobody was attached is still
+    /// there, for as long as its --keep-for said.
+    ///
+    /// Exit status: that of the run; 130 where Ctrl-C detached.
+    #[command(
+        after_help = "Examples:\n  meshmeter cluster attach\n  meshmeter cluster attach mesh-modes-20261122-201500 --namespace perf --out runs/modes\n  \
+                      meshmeter cluster attach mesh-modes-20261122-201500 --stop"
+    )]
+    Attach(Box<AttachArgs>),
     /// Print the Roles that a run needs, with their bindings
     ///
     /// In the given namespaces alone, unless --namespaces or --nodes asks for more: then with a ClusterRole that holds no more
@@ -130,6 +144,36 @@ impl OnClusterArgs {
     }
 }
 
+impl OnClusterArgs {
+    /// The same options as arguments of a run in the cluster, which has a connection of its own.
+    pub fn arguments(&self) -> Vec<String> {
+        let Self {
+            connection: _,
+            image,
+            namespace_prefix,
+            existing_namespaces,
+            generator_nodes,
+            cluster_mesh,
+            istio_revision,
+            without_nodes,
+        } = self;
+        let mesh = cluster_mesh.to_possible_value().map(|value| value.get_name().to_owned());
+        let nodes = generator_nodes.as_ref().map(|(label, value)| format!("{label}={value}"));
+        let values = [
+            ("--on", Some("cluster".to_owned())),
+            ("--image", image.clone()),
+            ("--namespace-prefix", Some(namespace_prefix.clone())),
+            ("--generator-nodes", nodes),
+            ("--cluster-mesh", mesh),
+            ("--istio-revision", istio_revision.clone()),
+        ];
+        let flags = [(*existing_namespaces, "--existing-namespaces"), (*without_nodes, "--without-nodes")];
+        let values = values.into_iter().filter_map(|(option, value)| Some(format!("{option}={}", value?)));
+        let flags = flags.into_iter().filter(|(is_given, _)| *is_given).map(|(_, option)| option.to_owned());
+        values.chain(flags).collect()
+    }
+}
+
 fn parse_label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((label, value)) if !label.is_empty() => Ok((label.to_owned(), value.to_owned())),
@@ -166,13 +210,76 @@ pub struct RbacArgs {
     #[arg(long)]
     pub istio: bool,
 
-    /// Runs create and delete their namespaces: a ClusterRole, since Kubernetes has no narrower right
+    /// Runs create and delete their namespaces: a ClusterRole for all namespaces, since a Role goes with its namespace
     #[arg(long)]
     pub namespaces: bool,
 
     /// Runs read usage from kubelets, and versions of nodes: a ClusterRole with nodes/proxy
     #[arg(long)]
     pub nodes: bool,
+
+    /// Print the Roles that somebody needs to start, follow and end detached runs in these namespaces, which are those of
+    /// accounts that runs have the rights of. Whoever may create Jobs there may use the rights of these accounts
+    #[arg(long, conflicts_with_all = ["istio", "namespaces", "nodes"])]
+    pub detach: bool,
+}
+
+/// Options of `meshmeter cluster attach`.
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// The run, as `run --detach` named it [default: the only one]
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    #[command(flatten)]
+    pub connection: ConnectionArgs,
+
+    /// Look in this namespace alone, that of the run's account; may be given several times [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub namespace: Vec<String>,
+
+    /// End the run with the results so far, instead of waiting for all of its trials
+    #[arg(long)]
+    pub stop: bool,
+
+    /// Copy the run's folder here [default: runs/RUN]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub out: Option<PathBuf>,
+
+    /// Replace an earlier run in that folder
+    #[arg(long, requires = "out")]
+    pub overwrite: bool,
+
+    /// Print the summary as JSON instead of a table
+    #[arg(long)]
+    pub json: bool,
+
+    #[command(flatten)]
+    pub automation: AutomationArgs,
+}
+
+/// Leaving a run to the cluster.
+#[derive(Debug, Args)]
+pub struct DetachArgs {
+    /// Leave the run to a Job in the cluster, and return once it is under way; `meshmeter cluster attach` picks it up
+    #[arg(long, help_heading = "Cluster")]
+    pub detach: bool,
+
+    /// Account whose rights a detached run has, and in whose namespace its Job is
+    #[arg(long, value_name = "NAMESPACE:NAME", value_parser = parse_account, requires = "detach", help_heading = "Cluster")]
+    pub service_account: Option<(String, String)>,
+
+    /// How long the results of a detached run wait for `cluster attach`, from its end
+    #[arg(long, value_name = "D", default_value = "24h", value_parser = check_duration, help_heading = "Cluster")]
+    pub keep_for: String,
+
+    /// Identifier of the run, which the Job of a detached run is given
+    #[arg(long, value_name = "RUN", hide = true)]
+    pub run_identifier: Option<String>,
+}
+
+fn check_duration(text: &str) -> Result<String, String> {
+    parse_duration(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
 /// Who is allowed something.

@@ -1,6 +1,7 @@
 //! What was typed, as types: one file for each command.
 
 mod cluster;
+mod cluster_runner;
 mod cluster_worker;
 mod collect_spans;
 mod components;
@@ -15,7 +16,10 @@ mod serve;
 mod size;
 mod topology;
 
-pub use cluster::{CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, OnClusterArgs, RbacArgs};
+pub use cluster::{
+    AttachArgs, CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, DetachArgs, OnClusterArgs, RbacArgs,
+};
+pub use cluster_runner::ClusterRunnerArgs;
 pub use cluster_worker::ClusterWorkerArgs;
 pub use collect_spans::CollectSpansArgs;
 pub use components::{HubArgs, OverrideArgs, ReleaseArgs};
@@ -65,6 +69,9 @@ pub enum Command {
     Lab(LabArgs),
     Cluster(ClusterArgs),
     Doctor(DoctorArgs),
+    /// Run a detached run in its pod, and keep its results (its Job runs this)
+    #[command(hide = true)]
+    ClusterRunner(ClusterRunnerArgs),
     /// Start generators for a run on a cluster (pods of its Jobs run this)
     #[command(hide = true)]
     ClusterWorker(ClusterWorkerArgs),

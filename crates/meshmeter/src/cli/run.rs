@@ -1,6 +1,6 @@
 //! Options of `meshmeter run`.
 
-use super::{AutomationArgs, ExportArgs, OnClusterArgs, OverrideArgs, ReleaseArgs};
+use super::{AutomationArgs, DetachArgs, ExportArgs, OnClusterArgs, OverrideArgs, ReleaseArgs};
 use clap::{Args, ValueEnum, ValueHint};
 use lab::components::IstioVersion;
 use std::path::PathBuf;
@@ -30,7 +30,8 @@ Examples:
   meshmeter run control-plane --set fleet.proxies=[250,500,1000,2000]
   meshmeter run mesh-modes --istio 1.29.4 --istio 1.30.4
   meshmeter run my-experiment.yaml --dry-run
-  meshmeter run mesh-modes --on cluster --context staging --image registry.example.com/meshmeter:1")]
+  meshmeter run mesh-modes --on cluster --context staging --image registry.example.com/meshmeter:1
+  meshmeter run mesh-modes --on cluster --image registry.example.com/meshmeter:1 --detach --service-account perf:meshmeter")]
 pub struct RunArgs {
     /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, istio-upgrade, emojivoto, tiered-50,
     /// egress, egress-direct, ingress-capacity, ingress-scenarios, control-plane]
@@ -107,6 +108,9 @@ pub struct RunArgs {
     /// Where on a cluster, and how.
     #[command(flatten)]
     pub cluster: OnClusterArgs,
+
+    #[command(flatten)]
+    pub detached: DetachArgs,
 
     /// Run this release of Istio, out of its published images, or `pinned` for the one built from source; given several times,
     /// they are compared (components.istio). A release that is not installed is fetched first

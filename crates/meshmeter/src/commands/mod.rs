@@ -1,6 +1,7 @@
 //! What each command does: one file for each.
 
 mod cluster;
+mod cluster_runner;
 mod cluster_worker;
 mod collect_spans;
 mod doctor;
@@ -32,6 +33,7 @@ pub fn run(command: Command) -> Result<ExitCode, Failure> {
         Command::Lab(args) => lab::run(&args),
         Command::Cluster(args) => cluster::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::ClusterRunner(args) => cluster_runner::run(&args),
         Command::ClusterWorker(args) => cluster_worker::run(&args),
         Command::CollectSpans(args) => collect_spans::run(&args),
         Command::Completion { shell } => {

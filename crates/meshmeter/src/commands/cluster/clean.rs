@@ -24,6 +24,14 @@ pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let is_asked = args.all || args.run.is_some();
     for (run, objects) in &found {
         if is_asked {
+            let is_detached = clean::end_runner(&cluster, run, objects)?;
+            // It may have written more until it ended.
+            let now = if is_detached {
+                clean::find(&cluster, &args.namespace, Some(run))?
+            } else {
+                Default::default()
+            };
+            let objects = now.get(run).unwrap_or(objects);
             clean::remove(&cluster, objects, &|| stop.load(Ordering::Relaxed))?;
         }
         let verb = if is_asked { "removed" } else { "has left" };

@@ -1,5 +1,6 @@
 //! `meshmeter cluster`: what a run needs on a cluster, and what runs have left there.
 
+mod attach;
 mod check;
 mod clean;
 mod rbac;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 pub fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         ClusterCommand::Check(args) => check::run(args),
+        ClusterCommand::Attach(args) => attach::run(args),
         ClusterCommand::Rbac(args) => {
             rbac::run(args);
             Ok(ExitCode::SUCCESS)

@@ -2,19 +2,25 @@
 
 use super::documents;
 use crate::cli::RbacArgs;
-use cluster::rights::{Rights, roles};
+use cluster::rights::{Rights, roles, roles_to_detach};
 use cluster::settings::ClusterSettings;
 use std::io::Write as _;
 
+const HEADING: &str = "# Rights of a run on this cluster: written by `meshmeter cluster rbac`.\n";
+
 /// Prints the Roles.
 pub(super) fn run(args: &RbacArgs) {
+    if args.detach {
+        let objects = roles_to_detach(&args.namespace, &args.subject.subject());
+        return print(&format!("{HEADING}{}", documents(&objects)));
+    }
     let settings = ClusterSettings {
         existing_namespaces: !args.namespaces,
         reads_nodes: args.nodes,
         ..ClusterSettings::new("", "")
     };
     let rights = Rights::new(&settings, args.istio);
-    let mut text = String::from("# Rights of a run on this cluster: written by `meshmeter cluster rbac`.\n");
+    let mut text = HEADING.to_owned();
     let options = [
         (!args.namespaces, "--existing-namespaces: it may not create namespaces (here: --namespaces)"),
         (!args.nodes, "--without-nodes: it may not read usage from kubelets (here: --nodes)"),
@@ -23,6 +29,10 @@ pub(super) fn run(args: &RbacArgs) {
         text.push_str(&format!("# Run with {option}.\n"));
     }
     text.push_str(&documents(&roles(&rights, &args.namespace, &args.subject.subject())));
+    print(&text);
+}
+
+fn print(text: &str) {
     // Whoever reads may stop early.
     let _ = anstream::stdout().write_all(text.as_bytes());
 }

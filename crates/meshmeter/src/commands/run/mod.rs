@@ -9,6 +9,7 @@ pub(super) mod calibrate;
 mod clock;
 mod context;
 mod coordinator;
+mod detach;
 pub(super) mod drivers;
 mod failures;
 pub(super) mod files;
@@ -59,7 +60,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     experiment.seed = Some(seed);
     let plan = Plan::new(&experiment, seed);
     if args.dry_run && args.on == RunPlace::Cluster {
-        return on_cluster::print_objects(args, &plan);
+        return on_cluster::print_objects(args, &experiment, &plan);
     }
     if args.dry_run {
         // Whoever reads may stop early.
@@ -68,6 +69,14 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             failure.report();
         }
         return Ok(ExitCode::SUCCESS);
+    }
+    if args.detached.detach {
+        if args.on != RunPlace::Cluster {
+            return Err(
+                Failure::wrong_use("only a run on a cluster can be detached").with_hint("--on cluster")
+            );
+        }
+        return detach::run(args, &experiment);
     }
     let settings = plan.trials.iter().map(|trial| &trial.spec.components);
     if let Some(status) = releases::provide(releases::named(settings), &args.releases)? {

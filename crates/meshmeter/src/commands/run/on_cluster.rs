@@ -1,7 +1,7 @@
 //! A run on a Kubernetes cluster: the only file of a run that knows clusters.
 
-use super::pacing;
 use super::run_environment::RunEnvironment;
+use super::{detach, pacing};
 use crate::cli::RunArgs;
 use crate::commands::cluster::documents;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
@@ -12,7 +12,7 @@ use cluster::{in_pod, objects, plug};
 use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
 use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
-use experiment::{Mode, Plan};
+use experiment::{Experiment, Mode, Plan};
 use report::folder::RunFolder;
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -40,7 +40,7 @@ pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
     if args.calibrate {
         return Err(Failure::wrong_use("--calibrate measures this machine, and trials run on others"));
     }
-    let run = run_identifier(name);
+    let run = args.detached.run_identifier.clone().unwrap_or_else(|| run_identifier(name));
     let connected = args.cluster.connection.connection().open()?;
     let image = args.cluster.image.clone().map_or_else(|| in_pod::own_image(&connected), Ok)?;
     let settings = args.cluster.settings(&run, &image);
@@ -117,7 +117,11 @@ impl RunEnvironment for OnCluster {
 }
 
 /// Prints every object of the first deployment of each mode. Modes that no cluster runs are named.
-pub(super) fn print_objects(args: &RunArgs, plan: &Plan) -> Result<ExitCode, Failure> {
+pub(super) fn print_objects(
+    args: &RunArgs,
+    experiment: &Experiment,
+    plan: &Plan,
+) -> Result<ExitCode, Failure> {
     let mut text = String::new();
     let (mut modes, mut refused): (Vec<Mode>, Vec<Failure>) = Default::default();
     let settings = args.cluster.settings(&run_identifier(&plan.name), ANY_IMAGE);
@@ -139,13 +143,18 @@ pub(super) fn print_objects(args: &RunArgs, plan: &Plan) -> Result<ExitCode, Fai
     for failure in &refused {
         failure.report();
     }
+    if args.detached.detach {
+        let written = detach::objects(args, experiment)?;
+        let _ = writeln!(text, "# The detached run: {} objects", written.len());
+        text.push_str(&documents(&written));
+    }
     // Whoever reads may stop early.
     let _ = anstream::stdout().write_all(text.as_bytes());
     Ok(if text.is_empty() { ExitCode::from(ENVIRONMENT_FAILED) } else { ExitCode::SUCCESS })
 }
 
 /// Value of the run's label: the experiment's name as far as a label may hold it, and the time in UTC to the second.
-fn run_identifier(name: &str) -> String {
+pub(super) fn run_identifier(name: &str) -> String {
     let name = name.to_lowercase().replace(|other: char| !other.is_ascii_alphanumeric(), "-");
     let name: String = name.trim_matches('-').chars().take(MAX_LABELLED_NAME).collect();
     let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");

@@ -1,0 +1,61 @@
+//! A small HTTP server in a pod, which the run reaches by a port forward: of workers and of runners.
+
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde::Serialize;
+use std::convert::Infallible;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Of a request: input files of an experiment.
+const MAX_REQUEST_BYTES: usize = 64 << 20;
+/// Time until file descriptors are there again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+pub(crate) type Reply = Response<Full<Bytes>>;
+
+pub(crate) trait Respond {
+    async fn respond(&self, request: Request<Incoming>) -> Reply;
+}
+
+/// Serves every connection on a task of its own. For a `LocalSet`.
+pub(crate) async fn accept<R: Respond + 'static>(listener: tokio::net::TcpListener, responder: Rc<R>) {
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, which come back.
+            tokio::time::sleep(RETRY_INTERVAL).await;
+            continue;
+        };
+        let responder = Rc::clone(&responder);
+        tokio::task::spawn_local(async move {
+            let service = service_fn(move |request| {
+                let responder = Rc::clone(&responder);
+                async move { Ok::<_, Infallible>(responder.respond(request).await) }
+            });
+            // Who asks may go away at any time.
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+        });
+    }
+}
+
+/// The whole body; the error is the response.
+pub(crate) async fn whole(body: Incoming) -> Result<Bytes, Reply> {
+    match Limited::new(body, MAX_REQUEST_BYTES).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) => Err(refused(StatusCode::BAD_REQUEST, &error.to_string())),
+    }
+}
+
+pub(crate) fn json(message: &impl Serialize) -> Reply {
+    Response::new(Full::new(serde_json::to_vec(message).expect("messages are plain data").into()))
+}
+
+pub(crate) fn refused(status: StatusCode, reason: &str) -> Reply {
+    let mut response = Response::new(Full::new(Bytes::copy_from_slice(reason.as_bytes())));
+    *response.status_mut() = status;
+    response
+}

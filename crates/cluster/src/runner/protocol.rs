@@ -1,0 +1,23 @@
+//! What a runner and who is attached say to each other, as JSON over HTTP on a port of the pod's loopback.
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+pub const PROGRESS_PATH: &str = "/progress";
+/// POST: ends the run with the results so far.
+pub const INTERRUPT_PATH: &str = "/interrupt";
+/// The run folder as a tar archive, once the run has ended.
+pub const FOLDER_PATH: &str = "/folder";
+/// POST: the folder was copied, so that nothing here is needed any longer.
+pub const FETCHED_PATH: &str = "/fetched";
+
+/// Longest time that [`PROGRESS_PATH`] waits for something new.
+pub const PROGRESS_WAIT: Duration = Duration::from_secs(1);
+
+/// What a run has written to standard error since a line.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+pub struct RunProgress {
+    pub lines: Vec<String>,
+    /// Its exit status, once all its lines are read; absent while it runs.
+    pub ended: Option<u8>,
+}

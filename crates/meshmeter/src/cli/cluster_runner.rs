@@ -1,0 +1,31 @@
+//! Options of `meshmeter cluster-runner`.
+
+use clap::Args;
+use experiment::units::parse_duration;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// See the command's help.
+#[derive(Debug, Args)]
+pub struct ClusterRunnerArgs {
+    /// Port of the loopback to listen on
+    #[arg(long, value_name = "PORT")]
+    pub port: u16,
+
+    /// Port at which the kubelet asks whether the run has ended
+    #[arg(long, value_name = "PORT")]
+    pub ended_port: u16,
+
+    /// The run's folder
+    #[arg(long, value_name = "DIR")]
+    pub folder: PathBuf,
+
+    /// Keep a folder that nobody copies for this long
+    #[arg(long, value_name = "D", value_parser = parse_duration)]
+    pub keep_for: Duration,
+
+    /// Arguments of the run
+    #[arg(last = true, required = true)]
+    pub arguments: Vec<OsString>,
+}

@@ -1,0 +1,121 @@
+//! `meshmeter cluster attach`.
+
+use crate::cli::AttachArgs;
+use crate::commands::report::{folder_failure, publish, write_for_automation};
+use crate::failure::Failure;
+use crate::interrupt;
+use cluster::connection::Connected;
+use cluster::detached::{Attached, DetachedRun, find};
+use report::RunData;
+use report::folder::{Existing, RunFolder};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+/// Exit status of a command that Ctrl-C has ended: 128 and the number of SIGINT, as shells have it.
+const DETACHED_AGAIN: u8 = 130;
+
+/// Runs the command.
+pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
+    let stop = interrupt::on_signals()?;
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    let cluster = args.connection.connection().open()?;
+    let place = choose(&cluster, args)?;
+    let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(&place.run));
+    check_free(&out, args.overwrite)?;
+    let attached = Attached::open(&cluster, place, &is_stopped)?;
+    let run = attached.place().run.clone();
+    if args.stop {
+        attached.interrupt()?;
+        anstream::eprintln!("run {run} ends with the results so far");
+    } else {
+        anstream::eprintln!("attached to run {run}; Ctrl-C detaches, and the run goes on");
+    }
+    let mut read = 0;
+    let status = loop {
+        let progress = attached.progress(read, &is_stopped)?;
+        read += progress.lines.len();
+        progress.lines.iter().for_each(|line| anstream::eprintln!("{line}"));
+        if let Some(status) = progress.ended {
+            break status;
+        }
+        if is_stopped() {
+            anstream::eprintln!(
+                "detached; the run goes on: meshmeter cluster attach {run} (with --stop, it ends)"
+            );
+            return Ok(ExitCode::from(DETACHED_AGAIN));
+        }
+    };
+    let has_run = copy(&attached, &out, args.overwrite)?;
+    // Whatever the report says, the results are here.
+    attached.fetched()?;
+    if has_run {
+        match RunData::read(&out) {
+            Ok(run) => {
+                publish(&run, &out, args.json)?;
+                write_for_automation(&run, &args.automation)?;
+            }
+            // The run said why it ended so early.
+            Err(error) => drop(folder_failure(error).report()),
+        }
+    } else {
+        anstream::eprintln!("the run ended before it had a folder");
+    }
+    Ok(ExitCode::from(status))
+}
+
+/// The run that was named, or the only one.
+fn choose(cluster: &Connected, args: &AttachArgs) -> Result<DetachedRun, Failure> {
+    let mut found = find(cluster, &args.namespace, args.run.as_deref())?;
+    found.retain(|place| args.run.is_some() || !place.is_over);
+    match (found.len(), &args.run) {
+        (1, _) => Ok(found.remove(0)),
+        (0, Some(run)) => Err(Failure::wrong_use(format!("no detached run {run} is in this cluster"))
+            .with_hint("`meshmeter cluster clean` lists what runs have left")),
+        (0, None) => Err(Failure::wrong_use("no detached run is in this cluster")),
+        _ => {
+            let runs: Vec<&str> = found.iter().map(|place| place.run.as_str()).collect();
+            Err(Failure::wrong_use("several detached runs are in this cluster")
+                .with_hint(format!("name one of {}", runs.join(", "))))
+        }
+    }
+}
+
+/// Before anything is asked of the run: a folder that is in the way would be found out hours later.
+fn check_free(out: &Path, overwrite: bool) -> Result<(), Failure> {
+    let is_empty = fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
+    if is_empty || overwrite {
+        return Ok(());
+    }
+    Err(Failure::wrong_use(format!("{} is not empty", out.display()))
+        .with_hint("name another with --out, or replace an earlier run with --overwrite"))
+}
+
+/// Copies the run folder off. It has its name once it is whole. Returns whether the run had one.
+fn copy(attached: &Attached<'_>, out: &Path, overwrite: bool) -> Result<bool, Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::environment(&error).about(&format!("copy the run folder to {}", out.display()))
+    };
+    let partial = beside(out);
+    // What an attempt that was killed has left.
+    let _ = fs::remove_dir_all(&partial);
+    fs::create_dir_all(&partial).map_err(failed)?;
+    let has_run = attached.copy_folder(&partial)?;
+    if !has_run {
+        fs::remove_dir(&partial).map_err(failed)?;
+        return Ok(false);
+    }
+    let existing = if overwrite { Existing::Replace } else { Existing::Keep };
+    // Removes an earlier run, and nothing else.
+    drop(RunFolder::create(out, existing).map_err(folder_failure)?);
+    fs::remove_dir_all(out).and_then(|()| fs::rename(&partial, out)).map_err(failed)?;
+    Ok(true)
+}
+
+/// A folder on the same file system.
+fn beside(out: &Path) -> PathBuf {
+    let mut name = out.file_name().unwrap_or_default().to_owned();
+    name.push(".partial");
+    out.with_file_name(name)
+}
