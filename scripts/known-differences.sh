@@ -2,6 +2,10 @@
 # Compares builds of Envoy whose differences are known, in one run of some eight minutes on two cores:
 #
 #   sudo scripts/known-differences.sh target/release/meshmeter [further options of `meshmeter run`]
+#   sudo scripts/known-differences.sh releases target/release/meshmeter [further options of `meshmeter run`]
+#
+# With `releases` each build is the proxy of a release of Istio: images in a registry on this machine, which `meshmeter run`
+# fetches and compares by `components.istio`, each with a control plane of its own. It needs Cargo and Debian's docker-registry.
 #
 # `base` is the first value. `burning` uses a hundredth of a core more, some 5 % of what a proxy takes at 1000 requests/s;
 # `larger` has 400 clusters more; `same` is a copy of `base`. The report is to show CPU for `burning`, configuration and memory
@@ -66,11 +70,32 @@ if [ "${1:-}" = make-proxies ]; then
     make_proxies
     exit
 fi
+releases=
+if [ "${1:-}" = releases ]; then
+    releases=yes
+    shift
+fi
 meshmeter=${1:?name the meshmeter program}
 shift
 directory=$(mktemp -d)
 trap 'rm -rf "$directory"' EXIT
 make_proxies
-values="$directory/base, $directory/burning, $directory/larger, $directory/same"
-"$meshmeter" run sidecar-cost --set "modes=[sidecar]" --set "components.envoy=[$values]" \
-    --set load.rate=1000 --set load.warmup=1s --duration 8s --repeats 10 "$@"
+load=(--set "modes=[sidecar]" --set load.rate=1000 --set load.warmup=1s --duration 8s)
+if [ -z "$releases" ]; then
+    values="$directory/base, $directory/burning, $directory/larger, $directory/same"
+    "$meshmeter" run sidecar-cost "${load[@]}" --set "components.envoy=[$values]" --repeats 10 "$@"
+    exit
+fi
+
+cargo build --locked --quiet --example known_releases
+# The registry ends with its input, which is open as long as this script runs.
+coproc registry { cargo run --locked --quiet --example known_releases -- "$directory"; }
+read -r hub <&"${registry[0]}"
+mkdir "$directory/components"
+# What no image has comes from the components that are installed.
+cache=${MESHMETER_COMPONENTS:-${XDG_CACHE_HOME:-$HOME/.cache}/meshmeter/components}
+for package in "$cache"/*; do
+    ln -s "$package" "$directory/components/"
+done
+MESHMETER_COMPONENTS=$directory/components "$meshmeter" run sidecar-cost "${load[@]}" --set mesh=istio --registry "$hub" \
+    --set "components.istio=[1.99.0-base, 1.99.0-burning, 1.99.0-larger, 1.99.0-same]" --repeats 6 "$@"

@@ -2,17 +2,17 @@
 //! registry server; installed, run, listed and removed by the command.
 
 mod command;
+mod release_images;
 
 use command::{NOBODY, meshmeter, stderr, stdout};
-use lab::components::{Component, IstioFiles, Overrides, find, istio_files};
+use lab::components::Component;
+use release_images::{image, installed, push_release};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use test_registry::{
-    Artifact, Chart, Compression, ImageBuilder, Index, LayerBuilder, MediaTypes, Registry, RegistryOptions,
-};
+use test_registry::{Compression, LayerBuilder, Registry, RegistryOptions};
 
 const VERSION: &str = "1.99.0-test";
 
@@ -87,48 +87,6 @@ impl Scene {
     }
 }
 
-fn installed(component: Component) -> PathBuf {
-    find(component, &Overrides::default().without_release())
-        .expect("this test needs the components: `meshmeter lab install --from-source`")
-        .path
-}
-
-fn files() -> IstioFiles {
-    istio_files(&Overrides::default().without_release()).expect("this test needs Istio's files")
-}
-
-/// An image as Istio publishes it: an index with two architectures, base layers below. `layers` is for this machine's.
-fn image(layers: impl IntoIterator<Item = LayerBuilder>) -> Artifact {
-    let host = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
-    let other = if host == "amd64" { "arm64" } else { "amd64" };
-    let base = || LayerBuilder::new(Compression::Gzip).file("etc/os-release", b"NAME=base\n");
-    let image = ImageBuilder::new(MediaTypes::Oci).layer(base());
-    let image = layers.into_iter().fold(image, ImageBuilder::layer).build();
-    let foreign = ImageBuilder::new(MediaTypes::Oci).architecture(other).layer(base()).build();
-    Index::new(MediaTypes::Oci).image(other, foreign).image(host, image).build()
-}
-
-/// The release that the installed components make, but for ztunnel.
-fn push_installed(registry: &Registry, version: &str) {
-    let pilot = LayerBuilder::new(Compression::None)
-        .file_from("usr/local/bin/pilot-discovery", &installed(Component::Istiod));
-    registry.push("istio/pilot", version, &image([pilot]));
-    let IstioFiles { istio_crds, bootstrap_template, .. } = files();
-    let earlier = LayerBuilder::new(Compression::Gzip)
-        .file("usr/local/bin/pilot-agent", b"an earlier build")
-        .file("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", b"{}");
-    let gone = LayerBuilder::new(Compression::None).whiteout("usr/local/bin/pilot-agent");
-    let agent = LayerBuilder::new(Compression::Gzip)
-        .file_from("usr/local/bin/pilot-agent", &installed(Component::PilotAgent))
-        .file_from("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", &bootstrap_template);
-    let envoy =
-        LayerBuilder::new(Compression::Zstd).file_from("usr/local/bin/envoy", &installed(Component::Envoy));
-    registry.push("istio/proxyv2", version, &image([earlier, gone, envoy, agent]));
-    let definitions = fs::read(istio_crds).unwrap();
-    let chart = Chart::new("base", version).file("files/crd-all.gen.yaml", &definitions).build();
-    registry.push("istio/charts/base", version, &chart);
-}
-
 /// A release of scripts that state a version, for what never runs them.
 fn push_scripts(registry: &Registry, version: &str) {
     let istio =
@@ -156,7 +114,7 @@ fn read_json(path: &Path) -> Value {
 #[test]
 fn a_release_of_a_private_registry_is_installed_and_runs() {
     let registry = Registry::start(RegistryOptions { token: true, tls: true, ..RegistryOptions::default() });
-    push_installed(&registry, VERSION);
+    push_release(&registry, VERSION, &installed(Component::Envoy));
     let scene = Scene::new();
     scene.link(Component::Etcd);
     scene.link(Component::ApiServer);
@@ -216,6 +174,87 @@ fn a_release_of_a_private_registry_is_installed_and_runs() {
         assert!(recorded.get("in_place_of").is_none());
     }
     assert!(version("etcd").get("image").is_none());
+}
+
+/// A proxy with so many clusters of its own, run by the installed Envoy.
+fn proxy(scene: &Scene, name: &str, clusters: usize) -> PathBuf {
+    let envoy = scene.path("envoy");
+    if !envoy.exists() {
+        // Proxies have a user of their own, who may not reach the place where it is installed.
+        fs::copy(installed(Component::Envoy), &envoy).unwrap();
+    }
+    let cluster = |number| {
+        format!(
+            "{{name: further_{number}, type: STATIC, connect_timeout: 1s, load_assignment: {{cluster_name: further_{number}}}}}"
+        )
+    };
+    let clusters: Vec<String> = (0..clusters).map(cluster).collect();
+    let configuration = scene.path(&format!("{name}.yaml"));
+    fs::write(&configuration, format!("static_resources: {{clusters: [{}]}}\n", clusters.join(","))).unwrap();
+    fs::set_permissions(&configuration, fs::Permissions::from_mode(0o644)).unwrap();
+    let (envoy, configuration) = (envoy.display(), configuration.display());
+    let wrapper = scene.path(name);
+    let text = format!(
+        "#!/bin/sh\ncase \" $* \" in\n*\" --mode \"* | *\" --version \"*) ;;\n\
+         *\" -c \"*) exec {envoy} \"$@\" --config-yaml \"$(cat {configuration})\" ;;\nesac\nexec {envoy} \"$@\"\n"
+    );
+    fs::write(&wrapper, text).unwrap();
+    wrapper
+}
+
+#[test]
+fn releases_are_fetched_and_compared_in_one_run() {
+    let registry = Registry::start(RegistryOptions::default());
+    let scene = Scene::new();
+    push_release(&registry, "1.98.0", &proxy(&scene, "usual", 0));
+    push_release(&registry, "1.99.0", &proxy(&scene, "larger", 400));
+    scene.link(Component::Etcd);
+    scene.link(Component::ApiServer);
+    fs::write(scene.path("experiment.yaml"), EXPERIMENT.replace("repeats: 1", "repeats: 2")).unwrap();
+    let hub = format!("{}/istio", registry.address());
+    let compared = "components.istio=[1.98.0, 1.99.0]";
+    let arguments = ["run", "experiment.yaml", "--set", compared, "--registry", &hub, "--retakes", "0"];
+    let run = scene.run(&[&arguments[..], &["--out", "run"]].concat());
+    let said = stderr(&run);
+    assert!(matches!(run.status.code(), Some(0 | 1)), "{}\n{said}", stdout(&run));
+    for version in ["1.98.0", "1.99.0"] {
+        assert!(said.contains(&format!("istio {version}")), "what is fetched is said before: {said}");
+    }
+
+    let trials = fs::read_to_string(scene.path("run/trials.jsonl")).unwrap();
+    let trials: Vec<Value> = trials.lines().map(json).collect();
+    assert_eq!(trials.len(), 4);
+    let mut order = Vec::new();
+    for trial in &trials {
+        assert_eq!(trial["path"]["proven"], true, "{}", trial["path"]);
+        let version = trial["factors"]["components.istio"].as_str().unwrap();
+        order.push(version);
+        let programs = trial["versions"].as_array().unwrap();
+        for (name, image) in [("istiod", "pilot"), ("envoy", "proxyv2")] {
+            let program = programs.iter().find(|program| program["name"] == name);
+            let program = program.unwrap_or_else(|| panic!("{name}: {programs:?}"));
+            assert_eq!(program["image"]["reference"], format!("{hub}/{image}:{version}"));
+        }
+        let components = trial["components"].as_array().unwrap();
+        let held = components.iter().filter(|component| component["role"] == "proxy").map(|proxy| {
+            proxy["holdings"]["configuration"]["size_bytes"]
+                .as_u64()
+                .expect("each proxy tells its configuration")
+        });
+        let held: Vec<u64> = held.collect();
+        let is_larger = version == "1.99.0";
+        assert!(held.iter().all(|size_bytes| (*size_bytes > 80_000) == is_larger), "{version}: {held:?}");
+    }
+    order[..2].sort_unstable();
+    order[2..].sort_unstable();
+    assert_eq!(order, ["1.98.0", "1.99.0", "1.98.0", "1.99.0"], "each repeat has both");
+    let summary = read_json(&scene.path("run/summary.json"));
+    let differences = summary["factor_differences"].as_array().unwrap();
+    let of_versions = |difference: &Value| (difference["from"].clone(), difference["to"].clone());
+    assert!(
+        differences.iter().any(|difference| of_versions(difference) == ("1.98.0".into(), "1.99.0".into())),
+        "{differences:?}"
+    );
 }
 
 #[test]

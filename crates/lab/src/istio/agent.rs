@@ -101,7 +101,7 @@ impl AgentFactory<'_> {
         };
         Ok(Proxy {
             known_as: Some(format!("{pod_name}.{namespace}")),
-            envoy: Some(envoy),
+            is_agent: true,
             spans: Some(SentSpans {
                 // As the agent names the node: by the pod's label `app` and its namespace.
                 sender: format!("{account}.{namespace}"),

@@ -4,14 +4,14 @@ use crate::Result;
 use crate::container::Container;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
+use crate::process_table;
 use experiment::environment::ErrorContext;
 use mesh::istio::nack::{CHECKED_LINES, check_not_rejected};
 use mesh::istio::propagation::Running;
 use mesh::proxy::CounterSource;
 use mesh::spans::SentSpans;
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 #[derive(Debug)]
 pub(crate) struct Proxy {
@@ -20,8 +20,8 @@ pub(crate) struct Proxy {
     pub container: Container,
     /// What istiod calls it; absent where istiod does not track what it has acknowledged.
     pub known_as: Option<String>,
-    /// The program of an Envoy that its process starts and cannot do without.
-    pub envoy: Option<PathBuf>,
+    /// Whether its process is an agent, which starts the Envoy.
+    pub is_agent: bool,
     /// Spans that it sends where requests are traced; absent where it sends none.
     pub spans: Option<SentSpans>,
     pub counters: Box<dyn CounterSource>,
@@ -38,13 +38,19 @@ impl Proxy {
         files: PrivateDir,
     ) -> Self {
         let (name, pod) = (name.to_owned(), pod.name().to_owned());
-        Self { name, pod, container, known_as: None, envoy: None, spans: None, counters, _files: files }
+        Self { name, pod, container, known_as: None, is_agent: false, spans: None, counters, _files: files }
     }
 
     /// Treats the end of the agent's Envoy as the proxy's end: agents may end much later, and nothing passes meanwhile.
     pub fn watch_envoy(&self) -> Result<()> {
-        let Some(program) = &self.envoy else { return Ok(()) };
-        let is_envoy = |pid: &i32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == *program);
+        if !self.is_agent {
+            return Ok(());
+        }
+        // Its only child. The program may be another than the one named, where that is a script around it.
+        let agent = self.container.pid().cast_signed();
+        let is_envoy = |pid: &i32| {
+            process_table::stat(Path::new("/proc"), *pid).is_ok_and(|process| process.ppid == agent)
+        };
         let watched = match self.container.processes().into_iter().find(is_envoy) {
             Some(envoy) => self.container.requires("Envoy", envoy),
             None => Err(std::io::ErrorKind::NotFound.into()),

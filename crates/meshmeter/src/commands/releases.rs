@@ -56,7 +56,10 @@ pub fn provide(
         .with_hint(format!("`meshmeter lab install --istio {first}` fetches it")));
     }
     let hub = args.hub.hub()?;
-    anstream::eprintln!("Istio {names} is not installed: fetching it from {hub} (--offline would refuse)");
+    let (are, them) = if missing.len() == 1 { ("is", "it") } else { ("are", "them") };
+    anstream::eprintln!(
+        "Istio {names} {are} not installed: fetching {them} from {hub} (--offline would refuse)"
+    );
     let mut command = Command::new("/proc/self/exe");
     command.args(["lab", "install"]).stdin(Stdio::null()).stdout(Stdio::null());
     command.args(missing.iter().flat_map(|release| ["--istio", release.as_str()]));

@@ -1,0 +1,47 @@
+//! Releases of Istio as images in the layout of Istio's own, made from the installed components.
+
+use lab::components::{Component, IstioFiles, Overrides, find, istio_files};
+use std::fs;
+use std::path::{Path, PathBuf};
+use test_registry::{Artifact, Chart, Compression, ImageBuilder, Index, LayerBuilder, MediaTypes, Registry};
+
+pub fn installed(component: Component) -> PathBuf {
+    find(component, &Overrides::default().without_release())
+        .expect("this needs the components: `meshmeter lab install --from-source`")
+        .path
+}
+
+fn files() -> IstioFiles {
+    istio_files(&Overrides::default().without_release()).expect("this needs Istio's files")
+}
+
+/// An image as Istio publishes it: an index with two architectures, base layers below. `layers` is for this machine's.
+pub fn image(layers: impl IntoIterator<Item = LayerBuilder>) -> Artifact {
+    let host = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
+    let other = if host == "amd64" { "arm64" } else { "amd64" };
+    let base = || LayerBuilder::new(Compression::Gzip).file("etc/os-release", b"NAME=base\n");
+    let image = ImageBuilder::new(MediaTypes::Oci).layer(base());
+    let image = layers.into_iter().fold(image, ImageBuilder::layer).build();
+    let foreign = ImageBuilder::new(MediaTypes::Oci).architecture(other).layer(base()).build();
+    Index::new(MediaTypes::Oci).image(other, foreign).image(host, image).build()
+}
+
+/// The release that the installed components make with this Envoy, but for ztunnel.
+pub fn push_release(registry: &Registry, version: &str, envoy: &Path) {
+    let pilot = LayerBuilder::new(Compression::None)
+        .file_from("usr/local/bin/pilot-discovery", &installed(Component::Istiod));
+    registry.push("istio/pilot", version, &image([pilot]));
+    let IstioFiles { istio_crds, bootstrap_template, .. } = files();
+    let earlier = LayerBuilder::new(Compression::Gzip)
+        .file("usr/local/bin/pilot-agent", b"an earlier build")
+        .file("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", b"{}");
+    let gone = LayerBuilder::new(Compression::None).whiteout("usr/local/bin/pilot-agent");
+    let agent = LayerBuilder::new(Compression::Gzip)
+        .file_from("usr/local/bin/pilot-agent", &installed(Component::PilotAgent))
+        .file_from("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", &bootstrap_template);
+    let envoy = LayerBuilder::new(Compression::Zstd).file_from("usr/local/bin/envoy", envoy);
+    registry.push("istio/proxyv2", version, &image([earlier, gone, envoy, agent]));
+    let definitions = fs::read(istio_crds).unwrap();
+    let chart = Chart::new("base", version).file("files/crd-all.gen.yaml", &definitions).build();
+    registry.push("istio/charts/base", version, &chart);
+}
