@@ -8,6 +8,7 @@
 #   scripts/cluster.sh istio DIR               install Istio, from the components of the lab
 #   scripts/cluster.sh kwok DIR [NODES]        add nodes without machines (20), on which all pods made from then on are said to run
 #   scripts/cluster.sh kubectl DIR ARGUMENT... its own kubectl
+#   scripts/cluster.sh helm DIR ARGUMENT...    its own Helm
 #   scripts/cluster.sh enter DIR COMMAND...    run a command on the node
 #   scripts/cluster.sh down DIR                end it; DIR keeps the logs
 #
@@ -101,6 +102,11 @@ YAML
 
 kubectl() {
   KUBECACHEDIR=$private/kubectl-cache "$programs/kubectl" --kubeconfig "$dir/kubeconfig" "$@"
+}
+
+helm() {
+  HELM_CACHE_HOME=$private/helm HELM_CONFIG_HOME=$private/helm HELM_DATA_HOME=$private/helm \
+    "$programs/helm" --kubeconfig "$dir/kubeconfig" "$@"
 }
 
 # Main (outside) and init (the namespaces' first process) are recorded with their time of start, which tells them from
@@ -268,7 +274,7 @@ install)
   find_programs
   exit
   ;;
-up | status | import | istio | kwok | kubectl | enter | down | down-after) ;;
+up | status | import | istio | kwok | kubectl | helm | enter | down | down-after) ;;
 *) usage ;;
 esac
 [[ $# -ge 2 ]] || usage
@@ -301,6 +307,7 @@ kwok)
   add_nodes "${1:-20}"
   ;;
 kubectl) kubectl "$@" ;;
+helm) helm "$@" ;;
 enter) on_node "$@" ;;
 down-after)
   tail --pid="$1" --follow /dev/null

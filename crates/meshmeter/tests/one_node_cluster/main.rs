@@ -3,6 +3,7 @@
 //! Needs root, as the cluster does, and what `make components` builds.
 
 mod cluster;
+mod packages;
 mod thousand;
 
 use cluster::OneNodeCluster;

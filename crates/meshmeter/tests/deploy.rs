@@ -1,0 +1,67 @@
+//! The kustomize bases and the Helm chart in `deploy/` hold the rights that `meshmeter cluster rbac` prints. A file that does not is
+//! written anew by the test that fails.
+
+mod command;
+
+use cluster::rights::{Rights, Subject, roles};
+use cluster::settings::ClusterSettings;
+use command::{run, stdout};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// Compares a file with what it must hold, and writes it if it differs. True: it held that.
+fn is_current(file: &str, wanted: &str) -> bool {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file);
+    let is_current = fs::read_to_string(&path).is_ok_and(|text| text == wanted);
+    if !is_current {
+        fs::write(&path, wanted).unwrap();
+    }
+    is_current
+}
+
+/// What `meshmeter cluster rbac` prints, document by document, without its comments.
+fn printed(options: &[&str]) -> Vec<String> {
+    let account = ["cluster", "rbac", "--namespace=meshmeter", "--service-account=meshmeter:meshmeter"];
+    let output = run(&[&account, options].concat());
+    stdout(&output).split("---\n").skip(1).map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn kustomize_bases_have_the_rights_that_rbac_prints() {
+    let comment = "# Printed by `meshmeter cluster rbac`.\n";
+    let file = |documents: &[String]| comment.to_owned() + &documents.join("---\n");
+    let of_istio = printed(&["--istio", "--nodes"]);
+    let files = [
+        ("kustomize/base/rights.yaml", file(&printed(&[]))),
+        // The first two are of the run's namespace: the base has the binding, and the overlay replaces the role.
+        ("kustomize/istio/role.yaml", file(&of_istio[..1])),
+        ("kustomize/istio/rights.yaml", file(&of_istio[2..])),
+    ];
+    let stale: Vec<&str> =
+        files.iter().filter(|(name, text)| !is_current(name, text)).map(|(name, _)| *name).collect();
+    assert!(stale.is_empty(), "written anew: {stale:?}");
+}
+
+#[test]
+fn the_chart_has_the_rights_that_rbac_prints() {
+    let settings = ClusterSettings { existing_namespaces: true, ..ClusterSettings::new("meshmeter", "") };
+    let rules = |rights: Rights| -> Value {
+        let subject = Subject::User(String::new());
+        roles(&rights, &["".to_owned()], &subject)[0]["rules"].clone()
+    };
+    let all = Rights::new(&settings, true);
+    let only = |in_mesh, in_cluster| Rights { in_mesh, in_cluster, ..Rights::default() };
+    let of_role = |rights: Rights| {
+        let objects = roles(&rights, &[], &Subject::User(String::new()));
+        objects[0]["rules"].clone()
+    };
+    let files = json!({
+        "inNamespaces": rules(Rights::new(&settings, false)),
+        "inNamespacesWithIstio": rules(all.clone()),
+        "inMeshNamespace": of_role(only(all.in_mesh.clone(), Vec::new())),
+        "ofNodes": of_role(only(Vec::new(), all.in_cluster)),
+    });
+    let text = serde_json::to_string_pretty(&files).unwrap() + "\n";
+    assert!(is_current("helm/meshmeter/files/rights.json", &text), "written anew");
+}
