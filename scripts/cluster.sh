@@ -306,7 +306,8 @@ kwok)
   is_up || fail "no cluster is up in $dir" "$0 up $dir"
   add_nodes "${1:-20}"
   ;;
-kubectl) kubectl "$@" ;;
+# In place of this process: a port that it forwards ends with the process that the caller started.
+kubectl) KUBECACHEDIR=$private/kubectl-cache exec "$programs/kubectl" --kubeconfig "$dir/kubeconfig" "$@" ;;
 helm) helm "$@" ;;
 enter) on_node "$@" ;;
 down-after)

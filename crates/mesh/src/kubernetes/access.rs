@@ -14,6 +14,7 @@ use std::time::Duration;
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 const ISTIO_GROUPS: &str = ".istio.io";
+const GATEWAY_API_GROUP: &str = "gateway.networking.k8s.io/";
 
 /// Something that is done to objects of one kind.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -93,6 +94,8 @@ impl ApiClient {
         Err(if api_version.contains(ISTIO_GROUPS) {
             error
                 .with_hint("Istio's definitions (CRDs) are not installed there: its chart `base` brings them")
+        } else if api_version.starts_with(GATEWAY_API_GROUP) {
+            error.with_hint("the Gateway API's definitions (CRDs) are not installed there")
         } else {
             error
         })

@@ -35,6 +35,8 @@ pub struct Written {
 struct Differences {
     stale: Vec<ObjectRef>,
     namespaces: Vec<Value>,
+    /// Before pods: a cluster refuses a pod whose account does not exist.
+    accounts: Vec<Value>,
     new: Vec<Value>,
     changed: Vec<Value>,
     statuses: Vec<Value>,
@@ -54,10 +56,10 @@ impl Population {
         }
         let differences = self.differences(objects, &existing)?;
         check_no_foreign(api, &differences)?;
-        let Differences { stale, namespaces, new, changed, statuses, endpoints } = differences;
+        let Differences { stale, namespaces, accounts, new, changed, statuses, endpoints } = differences;
         written.removed = stale.len();
         written.updated = changed.len();
-        written.created = namespaces.len() + new.len() + endpoints.len();
+        written.created = namespaces.len() + accounts.len() + new.len() + endpoints.len();
         let total = written.removed + written.updated + written.created + statuses.len();
         let mut done = 0;
         let mut progress = |count: usize| {
@@ -67,6 +69,7 @@ impl Population {
         };
         api.delete(&stale, &progress(stale.len()))?;
         api.create_new(&namespaces, &progress(namespaces.len()))?;
+        api.create_new(&accounts, &progress(accounts.len()))?;
         api.create_new(&new, &progress(new.len()))?;
         api.apply(&changed)?;
         progress(changed.len())(changed.len());
@@ -89,6 +92,7 @@ impl Population {
                 Some(existing) if object["kind"] == "Secret" || covers(existing, &object) => {}
                 Some(_) => differences.changed.push(object),
                 None if object["kind"] == "Namespace" => differences.namespaces.push(object),
+                None if object["kind"] == "ServiceAccount" => differences.accounts.push(object),
                 None if object["kind"] == "EndpointSlice" => differences.endpoints.push(object),
                 None => differences.new.push(object),
             }
@@ -146,7 +150,8 @@ fn check_no_foreign(api: &ApiClient, differences: &Differences) -> Result<()> {
         |objects: &[Value]| objects.iter().map(ObjectRef::from_object).collect::<Result<Vec<_>>>();
     let namespaces = references(&differences.namespaces)?;
     let new: HashSet<&str> = namespaces.iter().map(|namespace| namespace.name.as_str()).collect();
-    let mut others = references(&differences.new)?;
+    let mut others = references(&differences.accounts)?;
+    others.extend(references(&differences.new)?);
     others.extend(references(&differences.endpoints)?);
     // A namespace that does not exist holds nothing.
     others.retain(|object| object.namespace.as_deref().is_some_and(|namespace| !new.contains(namespace)));
@@ -233,7 +238,8 @@ mod tests {
             (differences.namespaces.len(), differences.statuses.len(), differences.endpoints.len()),
             (2, 8, 4)
         );
-        assert_eq!(differences.new.len(), all(&population).len() - 2 - 4);
+        let further = differences.new.len() + differences.accounts.len();
+        assert_eq!((differences.accounts.len(), further), (4, all(&population).len() - 2 - 4));
         assert!(differences.changed.is_empty() && differences.stale.is_empty());
     }
 

@@ -36,8 +36,13 @@ impl OneNodeCluster {
     }
 
     pub fn try_run(&self, verb: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
+        self.command(verb, arguments).output().expect("the script runs")
+    }
+
+    pub fn command(&self, verb: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = Command::new(script("cluster.sh"));
-        command.arg(verb).arg(self.folder()).args(arguments).output().expect("the script runs")
+        command.arg(verb).arg(self.folder()).args(arguments);
+        command
     }
 
     pub fn kubectl(&self, arguments: &[&str]) -> String {

@@ -3,6 +3,9 @@
 //! Needs root, as the cluster does, and what `make components` builds.
 
 mod cluster;
+#[path = "../command/mod.rs"]
+mod command;
+mod istiod;
 mod packages;
 mod thousand;
 
