@@ -1,4 +1,4 @@
-//! What the proxies of a thread share while they receive: the sessions' store, what is waited for, and the figures.
+//! State shared by the proxies of a thread: the sessions' store, pursuits and figures.
 
 use crate::figures::{Figures, Lateness, Reading};
 use crate::outage::{Loss, Losses};
@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// See the module.
+/// State shared by the proxies of a thread.
 pub(crate) struct Core {
     store: Store,
     marks: Marks,
@@ -169,7 +169,7 @@ impl Core {
         }
     }
 
-    /// Nobody looks for a change's marks any longer; returns them.
+    /// Ends the search for a change's marks; returns them.
     fn close_marks(&mut self, change: usize) -> Vec<MarkId> {
         let of_change = self.changes.iter().filter(|(_, of)| **of == change);
         let closed: Vec<_> = of_change.map(|(mark, _)| *mark).collect();
@@ -214,7 +214,7 @@ impl Core {
         }
     }
 
-    /// Counts why a connection ended, or why no certificate was signed.
+    /// Counts the end of a connection, or a refused certificate, by its cause.
     pub(crate) fn failed(&mut self, proxy: &Proxy, ending: &Ending, shared: &Shared) {
         let kind = ending.kind.name();
         self.figures[proxy.target].violated(kind);
@@ -257,7 +257,7 @@ impl Core {
     }
 }
 
-/// Whether a proxy ever subscribes to a type.
+/// True if a proxy ever subscribes to a type.
 fn subscribes(proxy: &ProxySpec, resource_type: ResourceType) -> bool {
     let is_ztunnel = proxy.kind == ProxyKind::Ztunnel;
     match resource_type {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const TYPES: usize = ResourceType::ALL.len();
-/// What responses of a type that no proxy knows are counted as.
+/// Name of resource types that no proxy knows.
 const UNKNOWN_TYPE: &str = "unknown";
 
 /// Responses of one type.
@@ -29,7 +29,7 @@ struct Triggered {
     bytes: u64,
 }
 
-/// See the module.
+/// Figures of one target.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Figures {
     pub(crate) connect: LatencyHistogram,
@@ -91,7 +91,7 @@ impl Figures {
         }
     }
 
-    /// As the result has them.
+    /// Pushes as in the result.
     pub(crate) fn pushes(&self, triggers: &[String]) -> BTreeMap<String, FleetPushes> {
         let names = ResourceType::ALL.iter().map(|resource_type| resource_type.name()).chain([UNKNOWN_TYPE]);
         let seen = names.zip(&self.responses).filter(|(_, responses)| responses.count > 0);
@@ -135,7 +135,7 @@ pub(crate) struct Reading {
 pub(crate) struct Lateness {
     /// From a response's receipt to its reading.
     pub(crate) lag: LatencyHistogram,
-    /// The same of responses that brought a change.
+    /// From the receipt of a response that brought a change to its reading.
     pub(crate) change_lag: LatencyHistogram,
     /// Uncertainty of the kernel's times; its microseconds are nanoseconds.
     uncertainty_ns: LatencyHistogram,
@@ -152,7 +152,7 @@ const NS_IN_US: u32 = 1000;
 const VALUES_PER_MAGNITUDE: f64 = 1024.0;
 
 impl Lateness {
-    /// Whether times of arrival are the kernel's: it may have stamped nothing for a moment after the first socket asked for it.
+    /// True if times of arrival are the kernel's: it may have stamped nothing for a moment after the first socket requested it.
     pub(crate) fn is_by_kernel(&self) -> bool {
         self.uncertainty_ns.count() > 0 && self.unstamped * 100 <= self.lag.count()
     }

@@ -46,7 +46,7 @@ struct Thread {
     handle: JoinHandle<WorkerResult>,
 }
 
-/// What a change is, and when it was written.
+/// A change and the time of its write.
 #[derive(Clone, Debug)]
 pub(crate) struct ChangeRecord {
     pub(crate) kind: String,
@@ -58,7 +58,7 @@ pub(crate) struct ChangeRecord {
     pub(crate) expected: u64,
 }
 
-/// How a change enters the result.
+/// Place of a change in the result.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ChangeClass {
     /// Of the mesh: part of the fleet's convergence.
@@ -71,7 +71,7 @@ pub(crate) enum ChangeClass {
     CutOff,
 }
 
-/// How far a wait came.
+/// Progress of a wait.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Waited {
     /// Connections that were waited for.
@@ -88,7 +88,7 @@ impl Waited {
     }
 }
 
-/// Where a fleet stands.
+/// Counts of a running fleet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FleetStatus {
     /// Seconds from the start.
@@ -183,7 +183,7 @@ impl Fleet {
         Interrupter(Arc::clone(&self.shared))
     }
 
-    /// Where the fleet stands.
+    /// Counts so far.
     #[must_use]
     pub fn status(&self) -> FleetStatus {
         let counters = &self.shared.counters;
@@ -241,7 +241,7 @@ impl Fleet {
         self.reached(change)
     }
 
-    /// How far a change is.
+    /// Progress of a change.
     #[must_use]
     pub fn reached(&self, change: ChangeId) -> Waited {
         let expected = lock(&self.changes).get(change.0).map_or(0, |record| record.expected);

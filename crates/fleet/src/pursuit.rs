@@ -1,4 +1,4 @@
-//! What a thread's connections are waited for: the marks of a change, a complete configuration after a loss, a certificate.
+//! Pursuits: awaited marks of a change, complete configurations after a loss, and certificates, per connection of a thread.
 //!
 //! A pursuit holds 4 bytes per connection, and 2 more while it is open.
 
@@ -12,7 +12,7 @@ const WAITING: u32 = u32::MAX - 1;
 const NOT_LOST: u32 = u32::MAX - 2;
 const MAX_ARRIVAL: u32 = u32::MAX - 3;
 
-/// What must happen on a connection.
+/// Aim of a pursuit on each connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Aim {
     /// Its marks arrive.
@@ -64,12 +64,12 @@ impl Pursuit {
         self.arrivals[link] != NOT_EXPECTED
     }
 
-    /// Whether this connection is still waited for.
+    /// True if this connection is still awaited.
     pub(crate) fn waits_for(&self, link: usize) -> bool {
         matches!(self.arrivals[link], WAITING | NOT_LOST)
     }
 
-    /// Whether it was expected of this connection and has not come.
+    /// True if this connection is expected to be reached and is not.
     pub(crate) fn misses(&self, link: usize) -> bool {
         self.arrivals[link] == WAITING
     }
@@ -101,7 +101,7 @@ impl Pursuit {
         true
     }
 
-    /// What became of each connection that it expects, with its place: the time from the start; absent: not reached. Where a
+    /// Expected connections by place, each with the time from the start; absent: not reached. Where a
     /// return was expected of connections that were never lost, these are left out.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = (usize, Option<Duration>)> + '_ {
         self.arrivals.iter().enumerate().filter_map(|(link, arrival)| match *arrival {

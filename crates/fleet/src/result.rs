@@ -72,15 +72,13 @@ pub(crate) fn assemble(mut ending: Ending) -> FleetResult {
         violations: all.violations_by_name(),
         cut_off: all_outages(&mut ending, &outcomes),
         by_istiod: by_istiod(&ending, &per_target, &convergence, &triggers),
-        witnesses: Vec::new(),
         events: ending.shared.events(),
-        phases: Vec::new(),
         series: std::mem::take(&mut ending.samples.series),
         proxies,
         fleet: usage,
         verdict,
-        mesh: None,
-        control_plane: Vec::new(),
+        // The command adds what it alone knows.
+        ..FleetResult::default()
     }
 }
 

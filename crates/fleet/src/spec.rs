@@ -204,11 +204,11 @@ pub struct ChangeMarks {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub struct ChangeId(pub(crate) usize);
 
-/// When a change was written.
+/// Times of a change's write.
 #[derive(Clone, Copy, Debug)]
 pub struct WrittenAt {
-    /// When the first write was sent.
+    /// Sending of the first write.
     pub first_sent: Instant,
-    /// When the last was acknowledged.
+    /// Acknowledgement of the last write.
     pub acknowledged: Instant,
 }

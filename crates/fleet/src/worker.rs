@@ -207,7 +207,7 @@ impl Worker {
         }
     }
 
-    /// When a proxy begins to connect, from the fleet's start.
+    /// Start of a proxy's connecting, from the fleet's start.
     fn start_of(&self, place: usize) -> Duration {
         let rate = self.settings.connect_rate.filter(|rate| *rate > 0.0);
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(self.proxies[place].link as f64 / rate))

@@ -9,9 +9,12 @@ use super::suggestion::nearest;
 use crate::definition::Experiment;
 use crate::diagnostic::ExperimentError;
 use crate::mode::Mode;
+use crate::protocol::Protocol;
 use crate::settings::fleet::{
-    ChangeKind, Churn, FleetSecurity, FleetSettings, ProxyKind, RepeatedChange, XdsVariant,
+    ChangeKind, Churn, FleetSecurity, FleetSettings, HeldTopology, ProxyKind, RepeatedChange, XdsVariant,
 };
+use crate::settings::service::ServerSettings;
+use crate::topology::settings::TopologySettings;
 use crate::units::{parse_duration, parse_rate};
 use std::time::Duration;
 
@@ -30,15 +33,23 @@ const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 const MIN_DURATION_OF_CHURN: Duration = Duration::from_secs(1);
 
 /// Sections and keys that say something of requests and the proxies that carry them.
-const OF_REQUESTS: [&str; 9] =
-    ["load", "topology", "objective", "resolve", "proxy", "ingress", "gateway", "server", "client"];
+const OF_REQUESTS: [&str; 8] =
+    ["load", "objective", "resolve", "proxy", "ingress", "gateway", "server", "client"];
+
+/// Keys of the section that a topology says.
+const OF_TOPOLOGY: [&str; 3] = ["services", "pods", "namespaces"];
 
 /// Keys of the section that `--scale` multiplies.
 const SCALED: [&str; 7] =
     ["proxies", "services", "pods", "virtual-services", "destination-rules", "gateways", "policies"];
 
 /// Reads the section. Mode and section need each other.
-pub(super) fn settings(root: &Section<'_>, modes: &[Mode], scale: &Scale) -> Result<Option<FleetSettings>> {
+pub(super) fn settings(
+    root: &Section<'_>,
+    topology: &TopologySettings,
+    modes: &[Mode],
+    scale: &Scale,
+) -> Result<Option<FleetSettings>> {
     let has_mode = modes.contains(&Mode::ControlPlane);
     let section = root.section("fleet")?;
     let Some(field) = root.field("fleet")? else {
@@ -62,7 +73,33 @@ pub(super) fn settings(root: &Section<'_>, modes: &[Mode], scale: &Scale) -> Res
             "expected `modes: [control-plane]` with `mesh: istio`",
         ));
     }
-    read(&section, scale).map(Some)
+    let fleet = read(&section, scale)?;
+    match root.field("topology")? {
+        Some(field) => with_topology(fleet, &field, topology, &section).map(Some),
+        None => Ok(Some(fleet)),
+    }
+}
+
+/// Services, pods and namespaces are the topology's.
+fn with_topology(
+    fleet: FleetSettings,
+    field: &Field<'_>,
+    topology: &TopologySettings,
+    section: &Section<'_>,
+) -> Result<FleetSettings> {
+    for key in OF_TOPOLOGY {
+        if let Some(number) = section.field(key)? {
+            return Err(number.key_place.error(
+                format!("`{}` and `topology` contradict each other", number.path),
+                "expected one of the two",
+            ));
+        }
+    }
+    let made = topology.topology(Mode::None, Protocol::default(), &ServerSettings::default(), None);
+    match made.and_then(|made| HeldTopology::new(&made)) {
+        Ok(held) => Ok(fleet.with_topology(held)),
+        Err(reason) => Err(field.key_place.error(reason, "expected services that run in the mesh")),
+    }
 }
 
 fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
@@ -89,6 +126,7 @@ fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
         security: section.field("security")?.map_or(Ok(defaults.security), |field| {
             field.choice(&FleetSecurity::ALL.map(|security| (security.name(), security)))
         })?,
+        topology: None,
         services: number("services", defaults.services, 1, MAX_OBJECTS)?,
         pods: number("pods", defaults.pods, 1, MAX_OBJECTS)?,
         namespaces: number("namespaces", defaults.namespaces, 1, MAX_OBJECTS)?,

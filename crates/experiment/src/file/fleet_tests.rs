@@ -64,6 +64,21 @@ repeats: 2
 }
 
 #[test]
+fn topology_says_services_pods_and_namespaces() {
+    let experiment =
+        read("fleet: {proxies: 4}, topology: {shape: tiered, namespaces: [2, 3], replicas: 2}, repeats: 1");
+    let numbers = experiment.combinations.iter().map(|one| {
+        let fleet = one.experiment.fleet.as_deref().unwrap();
+        (fleet.services, fleet.pods, fleet.namespaces)
+    });
+    assert_eq!(numbers.collect::<Vec<_>>(), [(8, 16, 2), (12, 24, 3)]);
+    assert_eq!(Experiment::parse(&experiment.to_yaml(), "again").unwrap(), experiment);
+    let graph = read("fleet: {proxies: 1}, topology: {services: [{name: web}], clients: [{name: client}]}");
+    assert_eq!(graph.fleet.as_ref().map(|fleet| (fleet.services, fleet.pods)), Some((1, 1)));
+    assert_eq!(Experiment::parse(&graph.to_yaml(), "again").unwrap(), graph);
+}
+
+#[test]
 fn defaults_are_written_out() {
     let experiment = read("fleet: {}");
     insta::assert_snapshot!(experiment.to_yaml());
@@ -97,7 +112,11 @@ fn contradictions_point_at_their_value() {
     };
     fault("fleet: {}, load: {rate: 1}", "`load` and `fleet` contradict each other", "load");
     fault("repeats: 1", "mode `control-plane` has no fleet", "modes");
-    fault("fleet: {}, topology: pair", "`topology` says nothing with a fleet", "topology");
+    fault(
+        "fleet: {services: 3}, topology: pair",
+        "`fleet.services` and `topology` contradict each other",
+        "services",
+    );
     fault("fleet: {}, istio: {lua: on}", "`istio.lua` says nothing with a fleet", "lua");
     fault("fleet: {proxies: 300}", "300 sidecars in a mesh of 200 pods", "300");
     fault("fleet: {pods: 50}", "100 sidecars in a mesh of 50 pods", "50");

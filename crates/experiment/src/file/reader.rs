@@ -53,10 +53,11 @@ pub(super) fn experiment(
     let name = name(&root.required("name", "name: my-study")?)?;
     let question = root.field("question")?.map_or(Ok(String::new()), |field| question(&field))?;
     let topology = topology::settings(&root, graph)?;
-    let entry = topology::entry(&root, &topology)?;
+    // A fleet sends no requests into it.
+    let entry = if root.field("fleet")?.is_none() { topology::entry(&root, &topology)? } else { None };
     let mesh = root.field("mesh")?.map_or(Ok(MeshKind::Envoy), |field| mesh(&field))?;
     let modes = modes(&root.required("modes", "modes: [none, sidecar]")?, mesh)?;
-    let fleet = fleet::settings(&root, &modes, scale)?;
+    let fleet = fleet::settings(&root, &topology, &modes, scale)?;
     let load_section = root.section("load")?;
     let load = match &fleet {
         Some(fleet) => LoadSettings::of_fleet(fleet),

@@ -70,10 +70,11 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
     let objective = &experiment.objective;
     // With a fleet there are no requests, and nothing is said of what carries them.
     let has_requests = experiment.fleet.is_none();
+    let has_topology = experiment.fleet.as_ref().is_none_or(|fleet| fleet.topology.is_some());
     let view = FileView {
         name: &experiment.name,
         question: &experiment.question,
-        topology: has_requests.then(|| topology(experiment)),
+        topology: has_topology.then(|| topology(experiment)),
         mesh: experiment.mesh,
         modes: &experiment.modes,
         load: has_requests.then(|| load(experiment)),

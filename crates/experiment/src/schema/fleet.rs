@@ -1,5 +1,6 @@
 //! `meshmeter.fleet/1`: what a fleet of simulated proxies saw of a control plane.
 
+use super::export::ExportRecord;
 use super::histogram::HistogramSummary;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -73,6 +74,9 @@ pub struct FleetResult {
     pub control_plane: Vec<ControlPlaneFigures>,
     /// The fleet itself, so that it cannot be blamed unseen.
     pub fleet: FleetUsage,
+    /// What became of the figures that were sent to other systems meanwhile.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exports: Vec<ExportRecord>,
     /// Whether the figures may be used, and why not.
     pub verdict: FleetVerdict,
 }
@@ -120,6 +124,9 @@ pub struct FleetProxies {
 pub struct FleetMesh {
     /// Value of the label `meshmeter.io/fleet` of every object that the fleet wrote.
     pub run_id: String,
+    /// Name of the topology that it has the services of; absent where these are numbers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology: Option<String>,
     /// Objects by kind, such as `Service`.
     pub objects: BTreeMap<String, usize>,
     /// From the first write to the API's answer for the last, seconds.

@@ -26,7 +26,7 @@ const CONTROL_BYTES: usize = cmsg_space::<TimeSpec>();
 const CHECK_WRITES: usize = 200;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// When the last bytes of a read came, and when they were read.
+/// Times of receipt and of reading of a read's last bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
     /// By the kernel; the time of reading where it has none.

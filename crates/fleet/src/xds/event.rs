@@ -16,12 +16,12 @@ pub enum Event {
     Arrived {
         /// The mark.
         mark: MarkId,
-        /// When the bytes arrived that completed it; for content that must be gone, the end of the resource or response.
+        /// Arrival of the bytes that completed it; for content that must be gone, the end of the resource or response.
         at: Moment,
     },
     /// The first complete configuration of this connection: every type answered, and all that clusters and listeners name.
     Complete {
-        /// When its last response arrived.
+        /// Arrival of its last response.
         at: Moment,
     },
     /// The control plane violated the protocol.
@@ -46,7 +46,7 @@ pub struct Response {
     pub removed: u32,
     /// Acknowledged, not rejected (NACK).
     pub accepted: bool,
-    /// When its last bytes arrived.
+    /// Arrival of its last bytes.
     pub at: Moment,
 }
 

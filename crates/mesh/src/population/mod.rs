@@ -20,7 +20,7 @@ use crate::istio::objects::{ingress, waypoint};
 use crate::kubernetes::labelled::Kind;
 use crate::kubernetes::workloads::{Membership, Replica, ServicePort, namespace, service_account};
 use experiment::environment::EnvironmentError;
-use experiment::settings::fleet::{FleetSettings, ProxyKind};
+use experiment::settings::fleet::{FleetSettings, HeldTopology, HeldWorkload, ProxyKind};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -31,6 +31,10 @@ pub const FLEET_LABEL: &str = "meshmeter.io/fleet";
 pub const PORT: ServicePort = ServicePort { name: "http", port: 8080 };
 /// Namespaces of services have this prefix and a number from 1.
 pub const NAMESPACE_PREFIX: &str = "fleet-";
+/// Namespace of the services of a topology that has a single one, behind the prefix.
+const DEFAULT_NAMESPACE: &str = "default";
+/// Length limit of a namespace's name.
+const MAX_NAMESPACE_BYTES: usize = 63;
 /// Namespace of gateways and ztunnels.
 pub const PROXY_NAMESPACE: &str = "fleet-proxies";
 /// Pods have the addresses that are reserved for benchmarks (RFC 2544).
@@ -99,14 +103,18 @@ impl Addresses {
 }
 
 impl Population {
-    /// A mesh of the numbers in `settings`: services and pods are spread over the namespaces evenly.
+    /// A mesh of the topology in `settings`, or of numbers: then services and pods are spread over the namespaces evenly.
     pub fn new(settings: &FleetSettings, placement: &Placement) -> Result<Self> {
+        if let Some(topology) = &settings.topology {
+            return Self::with_services(settings, placement, shapes_of(topology)?);
+        }
         let services = (0..settings.services).map(|number| {
             let namespace = number % settings.namespaces.max(1) + 1;
             let pods =
                 settings.pods / settings.services + usize::from(number < settings.pods % settings.services);
             services::Shape {
                 name: format!("service-{}", number + 1),
+                ports: std::slice::from_ref(&PORT),
                 namespace: format!("{NAMESPACE_PREFIX}{namespace}"),
                 pods,
                 is_headless: number % HEADLESS_EVERY == HEADLESS_EVERY - 1,
@@ -136,8 +144,9 @@ impl Population {
                 HeldService::new(&shape, replicas, membership, placement)
             })
             .collect();
-        let mut infrastructure = |name: &str, namespace: &str, pods, membership| {
+        let mut infrastructure = |name: &str, ports, namespace: &str, pods, membership| {
             let shape = services::Shape {
+                ports,
                 name: name.to_owned(),
                 namespace: namespace.to_owned(),
                 pods,
@@ -145,13 +154,20 @@ impl Population {
             };
             HeldService::new(&shape, addresses.replicas(name, pods), membership, placement)
         };
-        let gateways =
-            infrastructure(ingress::NAME, PROXY_NAMESPACE, count(ProxyKind::Gateway), Membership::Outside);
+        let gateways = infrastructure(
+            ingress::NAME,
+            &GATEWAY_PORTS,
+            PROXY_NAMESPACE,
+            count(ProxyKind::Gateway),
+            Membership::Outside,
+        );
         let namespaces: BTreeSet<&str> = services.iter().map(|service| service.namespace()).collect();
         let waypoints = count(ProxyKind::Waypoint);
         let waypoints = namespaces.iter().enumerate().map_while(|(number, namespace)| {
             let pods = waypoints / namespaces.len() + usize::from(number < waypoints % namespaces.len());
-            (pods > 0).then(|| infrastructure(waypoint::NAME, namespace, pods, Membership::Waypoint))
+            (pods > 0).then(|| {
+                infrastructure(waypoint::NAME, &WAYPOINT_PORTS, namespace, pods, Membership::Waypoint)
+            })
         });
         let waypoints: Vec<HeldService> = waypoints.collect();
         let mut population = Self {
@@ -245,6 +261,33 @@ impl Population {
     pub(crate) fn label(&self, object: &mut Value) {
         object["metadata"]["labels"][FLEET_LABEL] = json!(self.run_id());
     }
+}
+
+/// Services of a topology. Their namespaces have the fleet's prefix: a fleet writes into namespaces of its own alone.
+fn shapes_of(topology: &HeldTopology) -> Result<Vec<services::Shape>> {
+    let refused = |reason: String| {
+        Err(EnvironmentError::new("lay out the mesh of the fleet", reason)
+            .with_hint("rename it in a copy of the topology"))
+    };
+    let shape = |workload: &HeldWorkload| {
+        let HeldWorkload { name, namespace, pods } = workload;
+        let namespace = if namespace.is_empty() { DEFAULT_NAMESPACE } else { namespace };
+        let namespace = format!("{NAMESPACE_PREFIX}{namespace}");
+        if name == waypoint::NAME {
+            return refused(format!("a fleet has a service `{name}` of its own"));
+        }
+        if namespace == PROXY_NAMESPACE || namespace.len() > MAX_NAMESPACE_BYTES {
+            return refused(format!("a fleet cannot have a namespace `{namespace}` for services"));
+        }
+        Ok(services::Shape {
+            name: name.clone(),
+            namespace,
+            pods: *pods,
+            is_headless: false,
+            ports: std::slice::from_ref(&PORT),
+        })
+    };
+    topology.workloads.iter().map(shape).collect()
 }
 
 fn check(settings: &FleetSettings, shapes: &[services::Shape]) -> Result<()> {

@@ -1,7 +1,6 @@
 //! A service of the mesh with its pods, their account and their endpoints.
 
-use super::{FLEET_LABEL, GATEWAY_PORTS, PORT, Placement, WAYPOINT_PORTS};
-use crate::istio::objects::{ingress, waypoint};
+use super::{FLEET_LABEL, Placement};
 use crate::kubernetes::workloads::{Membership, Replica, ServicePort, Workload, service_account};
 use crate::names::service_host;
 use serde_json::{Value, json};
@@ -16,11 +15,13 @@ pub(super) struct Shape {
     pub namespace: String,
     pub pods: usize,
     pub is_headless: bool,
+    pub ports: &'static [ServicePort],
 }
 
 #[derive(Clone, Debug)]
 pub struct HeldService {
     workload: Workload,
+    ports: &'static [ServicePort],
     is_headless: bool,
     has_controllers: bool,
     has_pods: bool,
@@ -38,6 +39,7 @@ impl HeldService {
         workload.labels.extend(labels.map(|(name, value)| (name.to_owned(), value.to_owned())));
         Self {
             workload,
+            ports: shape.ports,
             is_headless: shape.is_headless,
             has_controllers: placement.has_controllers,
             has_pods: !placement.has_controllers || placement.simulate_pods,
@@ -87,14 +89,6 @@ impl HeldService {
         service
     }
 
-    fn ports(&self) -> &'static [ServicePort] {
-        match self.name() {
-            ingress::NAME => &GATEWAY_PORTS,
-            waypoint::NAME => &WAYPOINT_PORTS,
-            _ => std::slice::from_ref(&PORT),
-        }
-    }
-
     /// Account, Service and pods.
     pub(super) fn objects(&self) -> Vec<Value> {
         let account = service_account(self.name(), self.namespace());
@@ -102,7 +96,7 @@ impl HeldService {
     }
 
     pub(crate) fn service(&self) -> Value {
-        let mut service = self.workload.service(self.ports());
+        let mut service = self.workload.service(self.ports);
         let spec = service["spec"].as_object_mut().expect("a Service has one");
         if self.is_headless {
             spec.insert("clusterIP".to_owned(), json!("None"));
@@ -133,7 +127,7 @@ impl HeldService {
     }
 
     pub(crate) fn endpoint_slices(&self) -> Vec<Value> {
-        let mut slices = self.workload.endpoint_slices(self.ports());
+        let mut slices = self.workload.endpoint_slices(self.ports);
         if !self.has_pods {
             for endpoint in slices.iter_mut().flat_map(|slice| slice["endpoints"].as_array_mut()).flatten() {
                 let endpoint = endpoint.as_object_mut().expect("an endpoint is an object");

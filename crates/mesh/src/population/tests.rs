@@ -1,4 +1,5 @@
 use super::*;
+use experiment::environment::in_one_line;
 use std::collections::HashSet;
 
 fn settings(change: impl FnOnce(&mut FleetSettings)) -> FleetSettings {
@@ -131,4 +132,31 @@ fn cluster_gets_no_pods_and_no_selectors_unless_asked() {
         pods.iter()
             .all(|pod| pod["spec"]["nodeName"].is_null() && pod["spec"]["schedulerName"] == "meshmeter")
     );
+}
+
+#[test]
+fn topology_says_services_namespaces_and_pods() {
+    let workload = |name: &str, namespace: &str, pods| HeldWorkload {
+        name: name.to_owned(),
+        namespace: namespace.to_owned(),
+        pods,
+    };
+    let held = |workloads| HeldTopology { name: "shop".to_owned(), workloads };
+    let of = |workloads, sidecars| {
+        let settings = FleetSettings { proxies: sidecars, ..FleetSettings::default() };
+        Population::new(&settings.with_topology(held(workloads)), &placement())
+    };
+    let population = of(vec![workload("web", "front", 3), workload("cart", "", 2)], 4).unwrap();
+    assert_eq!(population.namespace_names(), ["fleet-default", "fleet-front"]);
+    let objects = population.objects();
+    assert_eq!((count(&objects, "Service"), count(&objects, "Pod")), (2, 5));
+    let proxies: Vec<String> =
+        population.proxies().iter().map(|proxy| format!("{}.{}", proxy.name, proxy.namespace)).collect();
+    assert_eq!(
+        proxies,
+        ["web-1.fleet-front", "cart-1.fleet-default", "web-2.fleet-front", "cart-2.fleet-default"]
+    );
+    let refused = |workload| in_one_line(&of(vec![workload], 1).unwrap_err());
+    assert!(refused(workload("waypoint", "", 1)).contains("a fleet has a service `waypoint` of its own"));
+    assert!(refused(workload("web", "proxies", 1)).contains("cannot have a namespace `fleet-proxies`"));
 }

@@ -1,7 +1,7 @@
 //! Options of `meshmeter fleet`.
 
 use super::load::{parse_positive_rate, parse_run_duration, parse_run_duration_or_zero};
-use super::{ProgressStyle, ReleaseArgs};
+use super::{ExportArgs, ProgressStyle, ReleaseArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum, ValueHint};
 use experiment::settings::fleet::{Churn, FleetSecurity, ProxyKinds, RepeatedChange, XdsVariant};
@@ -38,6 +38,7 @@ Examples:
   meshmeter fleet --proxies 2000 --services 1000 --pods 2000 --change endpoint-added=20 --change service-entry=5
   meshmeter fleet --proxies 500 --churn 25%/m --duration 5m --json churn.json
   meshmeter fleet --kind ztunnel --proxies 1000 --change connect-storm
+  meshmeter fleet --topology shop.yaml --proxies 60 --virtual-services 10
   meshmeter fleet --istiod istiod.example:15012 --kubeconfig ~/.kube/config --proxies 100
   meshmeter fleet --istio 1.30.4 --proxies 500
   meshmeter fleet --istiod ~/istiod-1.30 --istiod ~/istiod-1.31 --proxies 500
@@ -64,6 +65,9 @@ pub struct FleetArgs {
     pub progress: ProgressStyle,
 
     #[command(flatten)]
+    pub export: ExportArgs,
+
+    #[command(flatten)]
     pub releases: ReleaseArgs,
 
     /// Ask for what only the environment can do on standard error (as --progress json does), and read its answers from
@@ -72,7 +76,7 @@ pub struct FleetArgs {
     pub environment_answers: bool,
 }
 
-/// Where the control plane is.
+/// Location of the control plane.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Control plane")]
 pub struct ControlPlaneArgs {
@@ -119,7 +123,7 @@ pub struct ControlPlaneArgs {
     pub cluster_id: String,
 }
 
-/// What connects.
+/// The proxies.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Proxies")]
 pub struct ProxyArgs {
@@ -166,10 +170,15 @@ pub struct ProxyArgs {
     pub threads: Option<u32>,
 }
 
-/// What the proxies are configured with.
+/// The mesh that proxies are configured with.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Mesh")]
 pub struct MeshArgs {
+    /// Take services, namespaces and pods from a topology: a file, or a built-in shape by name. Their namespaces get the prefix
+    /// fleet-; all else is as numbers say
+    #[arg(long, value_name = "FILE|NAME", value_hint = ValueHint::FilePath, conflicts_with_all = ["services", "pods", "namespaces"])]
+    pub topology: Option<String>,
+
     /// Services
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = count_parser(1))]
     pub services: u64,
@@ -220,7 +229,7 @@ pub struct MeshArgs {
     pub remove: Option<String>,
 }
 
-/// What changes.
+/// Changes of the mesh.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Changes")]
 pub struct ChangeArgs {
@@ -252,7 +261,7 @@ pub struct ChangeArgs {
     pub settle: Duration,
 }
 
-/// What several istiods are to each other.
+/// Relation of several istiods to each other.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum SpreadName {
     /// Each has the whole fleet

@@ -73,7 +73,7 @@ pub struct SourceArgs {
 }
 
 /// Parameters of a shape, as the key `topology` of an experiment takes them.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct ParameterArgs {
     /// Have the whole topology this many times, each in a namespace of its own
     #[arg(long, value_name = "N")]

@@ -8,6 +8,7 @@ mod doctor;
 mod fleet;
 mod lab;
 mod load;
+mod metric_labels;
 mod releases;
 mod report;
 mod run;

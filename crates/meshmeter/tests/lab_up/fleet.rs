@@ -3,6 +3,7 @@
 use crate::command::{said, start, stderr, stdout};
 use crate::forwarder::Forwarder;
 use crate::held::{Held, Registry};
+use crate::receiver::{Stub, otlp};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,6 +17,12 @@ use std::time::{Duration, Instant};
 const SETTLE: &str = "--settle=3m";
 const GONE_TIMEOUT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+const SHOP: &str = "
+name: shop
+defaults: {namespace: front, replicas: 5}
+services: [{name: web}, {name: cart}, {name: prices, namespace: back}, {name: stock, namespace: back}]
+";
 
 struct Elsewhere {
     kubeconfig: String,
@@ -274,11 +281,12 @@ fn a_fleet_without_an_istiod_makes_a_lab_whose_istiod_is_restarted() {
     let registry = Registry::new();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let result = folder.path().join("fleet.json");
+    let topology = folder.path().join("shop.yaml");
+    fs::write(&topology, SHOP).expect("it can be written");
+    let metrics = Stub::taking("");
     let mut command = registry.command();
-    command.args([
-        "fleet",
+    command.arg("fleet").arg("--topology").arg(&topology).args(["--otlp", &metrics.url()]).args([
         "--proxies=20",
-        "--services=10",
         "--witnesses=1",
         "--change=endpoint-added=2",
         "--change=service-entry",
@@ -289,6 +297,21 @@ fn a_fleet_without_an_istiod_makes_a_lab_whose_istiod_is_restarted() {
     let fleet = read(&result);
     assert!(output.status.success(), "{}: {fleet:#}", stderr(&output));
     assert_eq!(fleet["proxies"]["converged"], 20);
+    let mesh = &fleet["mesh"];
+    assert_eq!((&mesh["topology"], &mesh["objects"]["Service"]), (&json!("shop"), &json!(4)), "{mesh}");
+    assert_eq!(mesh["objects"]["Pod"], 20, "{mesh}");
+    let export = &fleet["exports"][0];
+    assert_eq!((&export["protocol"], &export["failed_requests"]), (&json!("otlp"), &json!(0)), "{export}");
+    let sent = otlp::read(&metrics.received());
+    let most = |name: &str, key: &str, value: &str| {
+        let points = sent.get(name).unwrap_or_else(|| panic!("{name}: {:?}", sent.keys()));
+        let points = points.iter().filter(|point| point.attributes.get(key).is_some_and(|own| own == value));
+        points.filter_map(|point| point.value).fold(0.0, f64::max)
+    };
+    assert_eq!(most("meshmeter_fleet_proxies", "state", "complete"), 20.0);
+    // One of them while the link is down.
+    assert_eq!(most("meshmeter_fleet_changes_total", "kind", "endpoint-added"), 3.0);
+    assert!(most("meshmeter_fleet_convergence_quantile_seconds", "kind", "service-entry") > 0.0);
     let istiod = &fleet["control_plane"][0];
     assert_eq!((&istiod["name"], &istiod["restarts"]), (&json!("istiod"), &json!(1)), "{istiod}");
     assert!(istiod["cpu_s"].as_f64().is_some_and(|cpu_s| cpu_s > 0.0), "{istiod}");

@@ -14,3 +14,5 @@ mod istio;
 #[path = "../../../lab/tests/arrangement/last_lines.rs"]
 mod last_lines;
 mod pods;
+#[path = "../receiver/mod.rs"]
+mod receiver;

@@ -105,8 +105,9 @@ fn facts(result: &FleetResult, options: Options) -> Vec<String> {
             Some(removed_s) => format!("removed in {}", format::duration(removed_s)),
             None => "kept".to_owned(),
         };
+        let topology = mesh.topology.iter().map(|name| format!("topology {name}: ")).collect::<String>();
         let text = format!(
-            "{}; written in {}, {removed} (run {})",
+            "{topology}{}; written in {}, {removed} (run {})",
             objects.collect::<Vec<_>>().join(", "),
             format::duration(mesh.written_s),
             mesh.run_id

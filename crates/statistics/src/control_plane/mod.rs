@@ -1,4 +1,4 @@
-//! What a control plane costs against the size of its mesh and its changes.
+//! Cost model of a control plane: its resources against the size of its mesh and its changes.
 //!
 //! - Configuration of a proxy ≈ constant + per visible service + per visible pod.
 //! - CPU of first configurations ≈ constant + per byte sent (proxies × configuration) + per connection.
@@ -38,6 +38,9 @@ const VARIABLES: [&str; 9] = [
     "fleet.connect-rate",
 ];
 
+/// A topology's factors change its services, pods and namespaces, which the laws contain.
+const TOPOLOGY: &str = "topology.";
+
 const CONFIGURATION: Terms =
     Terms { unit: "bytes", variables: &["visible services", "visible pods"], needs_slope: false };
 const CONNECTING: Terms = Terms {
@@ -72,7 +75,7 @@ struct Laws {
     changes: BTreeMap<String, ChangeLaws>,
 }
 
-/// What a change of one kind makes istiod send to each affected proxy.
+/// Pushes and bytes per affected proxy and change of one kind.
 struct ChangeLaws {
     pushes: Result<FittedLaw, Unresolved>,
     bytes: Result<FittedLaw, Unresolved>,
@@ -110,7 +113,7 @@ fn groups(runs: &[(&Experiment, &[TrialRecord])]) -> Vec<Group> {
                 continue;
             }
             let mut own = factors.clone();
-            own.retain(|key, _| !VARIABLES.contains(&key.as_str()));
+            own.retain(|key, _| !VARIABLES.contains(&key.as_str()) && !key.starts_with(TOPOLOGY));
             let kinds = fleet.kinds.to_string();
             match groups.iter_mut().find(|group| (&group.factors, &group.kinds) == (&own, &kinds)) {
                 Some(group) => group.trials.extend(measured),

@@ -1,4 +1,4 @@
-//! What a control plane takes for a mesh that was not measured.
+//! Resources of a control plane for a mesh that was not measured.
 //!
 //! Each repeat has laws of its own, and so an answer; the interval is that of the answers. What lies outside the measured ranges
 //! is extrapolated and said.

@@ -42,9 +42,12 @@ pub(super) struct FleetView {
     pub(super) kind: String,
     pub(super) xds: &'static str,
     pub(super) security: &'static str,
-    pub(super) services: usize,
-    pub(super) pods: usize,
-    pub(super) namespaces: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) services: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pods: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) namespaces: Option<usize>,
     pub(super) virtual_services: usize,
     pub(super) destination_rules: usize,
     pub(super) gateways: usize,
@@ -73,14 +76,16 @@ fn is_zero(number: &usize) -> bool {
 
 impl FleetView {
     pub(super) fn new(fleet: &FleetSettings) -> Self {
+        // A topology says them.
+        let number = |number: usize| fleet.topology.is_none().then_some(number);
         Self {
             proxies: fleet.proxies,
             kind: fleet.kinds.to_string(),
             xds: fleet.xds.name(),
             security: fleet.security.name(),
-            services: fleet.services,
-            pods: fleet.pods,
-            namespaces: fleet.namespaces,
+            services: number(fleet.services),
+            pods: number(fleet.pods),
+            namespaces: number(fleet.namespaces),
             virtual_services: fleet.virtual_services,
             destination_rules: fleet.destination_rules,
             gateways: fleet.gateways,

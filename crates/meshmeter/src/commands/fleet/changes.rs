@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Of the choice of services.
+/// Seed of the choice of services.
 const SEED: u64 = 1;
 
 /// Makes the changes of a run.
@@ -26,7 +26,7 @@ pub(super) struct Changing<'a> {
     pub course: &'a Course<'a>,
     pub fleet: &'a Fleet,
     pub population: &'a Population,
-    /// Held until a change is written: the next one builds on it.
+    /// Locked until a change is written: the next change builds on it.
     sequence: Mutex<Sequence>,
     /// Changes that could not be made.
     impossible: Mutex<Vec<FleetChange>>,
@@ -34,7 +34,7 @@ pub(super) struct Changing<'a> {
     phases: PhaseRecorder<'a>,
 }
 
-/// What a run has of its changes besides the fleet's own figures.
+/// Results of changes besides the fleet's own figures.
 #[derive(Default)]
 pub(super) struct Changed {
     /// Changes that could not be made.
@@ -70,12 +70,12 @@ struct Sequence {
 
 struct Pending {
     ids: Vec<ChangeId>,
-    /// What is to arrive: bytes of resources, or their names.
+    /// Expected content: bytes of resources, or their names.
     contents: Vec<Vec<u8>>,
 }
 
 impl Pending {
-    /// Whether another change takes away what this one brings: where istiod pushes both together, it never arrives.
+    /// True if another change removes what this one adds: if istiod pushes both together, it never arrives.
     fn is_undone_by(&self, change: &Change) -> bool {
         let gone = change.replaced.iter().flat_map(|replaced| {
             [replaced.gone.address.to_string().into_bytes(), format!("/{}", replaced.gone.pod).into_bytes()]

@@ -58,7 +58,7 @@ fn merged(changes: Vec<FleetChange>) -> Vec<FleetChange> {
 struct Sum {
     change: FleetChange,
     times: LatencyHistogram,
-    /// When the last change was written that it has.
+    /// Write of its last change, seconds from the start.
     last_at: f64,
 }
 

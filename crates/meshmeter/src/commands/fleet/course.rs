@@ -7,6 +7,7 @@ use super::conclude;
 use super::control_plane::{self, Api};
 use super::identities;
 use super::links;
+use super::live::LiveFleet;
 use super::metrics::{MetricsSampler, Phases};
 use super::progress::{FleetReporter, Seconds};
 use super::remove;
@@ -25,13 +26,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at the fleet.
+/// Poll interval of the fleet's status.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// Time after which a fleet that has received nothing is given up.
+/// Timeout of a fleet that has received nothing.
 const NOTHING_RECEIVED_TIMEOUT: Duration = Duration::from_secs(30);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What every step of a run needs.
+/// State of a run that every step uses.
 pub(super) struct Course<'a> {
     pub args: &'a FleetArgs,
     pub settings: &'a FleetSettings,
@@ -75,7 +76,7 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> 
         api,
         targets,
         link,
-        reporter: FleetReporter::new(args.progress),
+        reporter: FleetReporter::new(args.progress, LiveFleet::start(&args.export)?),
         seconds: Mutex::new(Seconds::new()),
         stop,
         is_written,
@@ -83,9 +84,10 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> 
     let measured = course.measure(&population);
     course.api.ignore_stop();
     let removed = course.remove(&placement.run_id);
-    course.reporter.finish();
     let removed =
         removed.map_err(|failure| failure.with_hint(format!("remove what is left with: {removal}")));
+    let exports = course.reporter.finish(measured.as_ref().ok());
+    let measured = measured.map(|result| FleetResult { exports, ..result });
     let result = match (measured, removed) {
         (Err(failure), Ok(_)) => return Err(failure),
         (Err(failure), Err(removal)) => return Err(failure.and(removal)),
@@ -126,11 +128,11 @@ impl Course<'_> {
         let mesh = match written {
             Ok(written) => FleetMesh {
                 run_id: population.run_id().to_owned(),
+                topology: self.settings.topology.as_ref().map(|topology| topology.name.clone()),
                 objects: written.objects,
                 written_s: begun.elapsed().as_secs_f64(),
                 removed_s: None,
             },
-            // What a request was about when it was given up says nothing.
             Err(_) if self.is_stopped() => return Ok(interrupted(None)),
             Err(error) => return Err(error.into()),
         };
@@ -191,7 +193,7 @@ impl Course<'_> {
         }
     }
 
-    /// Waits until every proxy has its configuration, or as long as it may. Returns whether anything came.
+    /// Waits until every proxy has its configuration, at most for `settle`. Returns true if any proxy received something.
     fn connect(&self, fleet: &Fleet) -> bool {
         let begun = Instant::now();
         let deadline = begun + self.settings.settle;
@@ -208,7 +210,7 @@ impl Course<'_> {
         }
     }
 
-    /// Removes what was written. Returns how long that took, seconds; nothing if there was nothing, or it is to stay.
+    /// Removes the mesh. Returns the time that took, seconds; nothing if there was none, or it is kept.
     fn remove(&self, run_id: &str) -> Result<Option<f64>, Failure> {
         if self.args.mesh.keep_mesh || !self.is_written.load(Ordering::Relaxed) {
             return Ok(None);
@@ -225,7 +227,7 @@ impl Course<'_> {
 }
 
 /// Six letters and digits.
-fn made_up_id() -> Result<String, Failure> {
+pub(super) fn made_up_id() -> Result<String, Failure> {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut random = [0_u8; 6];
     rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())

@@ -1,6 +1,7 @@
 //! A fleet against the control plane of a lab that is made for it: the lab runs this command once more in the fleet's pod, and
 //! does what only a lab can.
 
+use super::live::LiveFleet;
 use super::progress::FleetReporter;
 use super::{show, write_json};
 use crate::cli::FleetArgs;
@@ -13,7 +14,7 @@ use experiment::environment::deploy::{
     DriverStart, Environment as _, HealthProbe,
 };
 use experiment::environment::{DeploymentSpec, EnvironmentError};
-use experiment::schema::FleetProgress;
+use experiment::schema::{FleetProgress, FleetResult};
 use experiment::settings::fleet::FleetSettings;
 use experiment::{Experiment, Plan, PlannedTrial, topology};
 use lab::components::{Component, IstioVersion, Overrides};
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 const LABEL: &str = "fleet";
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
-/// A fleet ends within this time after it was told to, or is killed: it removes its mesh first.
+/// An interrupted fleet removes its mesh within this time, or is killed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(180);
 
 pub fn run(args: &FleetArgs, settings: &FleetSettings, istiods: &[PathBuf]) -> Result<ExitCode, Failure> {
@@ -35,9 +36,11 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, istiods: &[PathBuf]) -> R
         return Ok(status);
     }
     let trial = planned(settings);
-    match lab::enter(LABEL)? {
+    let mut live = None;
+    // A lab has no way to the network of its user.
+    match lab::enter_after(LABEL, || live = Some(LiveFleet::start(&args.export)))? {
         Entered::Outside(status) => Ok(status),
-        Entered::Inside(lab) => match hold(args, &trial, istiods, &lab) {
+        Entered::Inside(lab) => match hold(args, &trial, istiods, &lab, live.transpose()?.flatten()) {
             Err(_) if lab.stop_requested() => {
                 Err(Failure::broken("interrupted before the fleet had a result"))
             }
@@ -57,7 +60,13 @@ fn planned(settings: &FleetSettings) -> PlannedTrial {
     PlannedTrial { fleet: Some(Arc::new(settings.clone())), spec, ..trial }
 }
 
-fn hold(args: &FleetArgs, trial: &PlannedTrial, istiods: &[PathBuf], lab: &Lab) -> Result<ExitCode, Failure> {
+fn hold(
+    args: &FleetArgs,
+    trial: &PlannedTrial,
+    istiods: &[PathBuf],
+    lab: &Lab,
+    live: Option<LiveFleet>,
+) -> Result<ExitCode, Failure> {
     let settings = trial.fleet.as_deref().expect("the trial is a fleet's");
     if let Some(available) = memory::available_bytes()
         && let Some(warning) = memory::check_fleet(settings, istiods.len().max(1), available)?
@@ -71,15 +80,16 @@ fn hold(args: &FleetArgs, trial: &PlannedTrial, istiods: &[PathBuf], lab: &Lab) 
     let starts: Vec<DriverStart> =
         drivers::starts(trial).into_iter().map(|start| with_run_id(start, args)).collect();
     deployment.start(&starts)?;
-    let reporter = FleetReporter::new(args.progress);
+    let reporter = FleetReporter::new(args.progress, live);
     let end = follow(deployment.as_mut(), lab, &reporter);
-    reporter.finish();
+    let measured = end.as_ref().ok().and_then(|end| end.result.as_ref().ok()?.fleet());
+    let exports = reporter.finish(measured);
     let evidence = deployment.end_trial(&[]);
     let end = end?;
     let finished = deployment.finish();
     let DriverEnd { exit_code, result, last_lines } = end;
     let result = match result {
-        Ok(DriverResult::Fleet(result)) => result,
+        Ok(DriverResult::Fleet(result)) => FleetResult { exports, ..*result },
         Ok(DriverResult::Load(_)) => return Err(Failure::broken("the fleet's result is that of a load")),
         Err(reason) => return Err(without_result(&reason, &last_lines, evidence.hints)),
     };
@@ -111,7 +121,7 @@ fn with_run_id(start: DriverStart, args: &FleetArgs) -> DriverStart {
     DriverStart { arguments: start.arguments.iter().cloned().chain(run_id).collect(), ..start }
 }
 
-/// Follows the fleet until it has ended; told to stop, it keeps what it has.
+/// Follows the fleet to its end. A fleet that is interrupted keeps its results.
 fn follow(
     deployment: &mut dyn Deployment,
     lab: &Lab,
@@ -149,7 +159,7 @@ fn follow(
     }
 }
 
-/// What the fleet itself said of its failure, which is that of this command.
+/// The failure that the fleet reported, as that of this command.
 fn without_result(reason: &str, last_lines: &[String], hints: Vec<String>) -> Failure {
     let said = |prefix: &str| last_lines.iter().rev().find_map(|line| line.strip_prefix(prefix));
     let failure = Failure::broken(said("error: ").unwrap_or(reason));

@@ -23,7 +23,7 @@ type ReadPage = Box<dyn Fn() -> Result<String, EnvironmentError> + Send + Sync>;
 pub struct MetricsPage {
     exposed: Exposed,
     read: ReadPage,
-    /// What to do if it cannot be read; may be empty.
+    /// Hint if it cannot be read; may be empty.
     hint: String,
     /// Read every second: the API server's page is too long for that.
     is_sampled: bool,
@@ -57,7 +57,7 @@ impl MetricsPage {
 
 struct Watched {
     page: MetricsPage,
-    /// Why there is no window.
+    /// The error is the reason that there is no window.
     window: Mutex<Result<MetricsWindow, String>>,
     /// Held while the page is read: readings are added in the order in which they were taken, also where a process ends between.
     turn: Mutex<()>,

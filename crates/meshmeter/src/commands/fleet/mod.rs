@@ -3,7 +3,7 @@
 //! Read `course.rs` first: the run from the API's check to the removal of the mesh. `settings.rs` makes sense of the options,
 //! `control_plane.rs` finds what the fleet connects to, `changes.rs` and `churn.rs` make changes, `metrics.rs` reads what istiod
 //! reports of itself, `phases.rs` parts the time under changes, `identities.rs` has the proxies, `asks.rs` talks to the environment, `links.rs` cuts
-//! proxies off, `conclude.rs` makes the result.
+//! proxies off, `live.rs` sends metrics, `conclude.rs` makes the result.
 
 mod asks;
 mod changes;
@@ -14,6 +14,7 @@ mod course;
 mod identities;
 mod in_lab;
 mod links;
+mod live;
 mod metrics;
 mod phases;
 mod progress;

@@ -1,8 +1,9 @@
 //! Progress of a fleet on standard error: a live line on a terminal, plain lines elsewhere, events for a program.
 
+use super::live::LiveFleet;
 use crate::cli::ProgressStyle;
 use crate::progress::line;
-use experiment::schema::{FleetProgress, FleetSecond};
+use experiment::schema::{ExportRecord, FleetProgress, FleetResult, FleetSecond};
 use indicatif::{ProgressBar, ProgressStyle as BarStyle};
 use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
@@ -17,6 +18,7 @@ pub struct FleetReporter {
     style: Style,
     /// The phase that was reported last, and when.
     last: Mutex<Option<(Phase, Instant)>>,
+    live: Mutex<Option<LiveFleet>>,
 }
 
 /// A part of the run, and which change.
@@ -30,7 +32,7 @@ enum Style {
 }
 
 impl FleetReporter {
-    pub fn new(style: ProgressStyle) -> Self {
+    pub fn new(style: ProgressStyle, live: Option<LiveFleet>) -> Self {
         let style = match style {
             ProgressStyle::Auto if std::io::stderr().is_terminal() => {
                 let template = BarStyle::with_template("{spinner} {msg}").expect("the template is constant");
@@ -40,10 +42,13 @@ impl FleetReporter {
             ProgressStyle::Json => Style::Json,
             ProgressStyle::Off => Style::Off,
         };
-        Self { style, last: Mutex::new(None) }
+        Self { style, last: Mutex::new(None), live: Mutex::new(live) }
     }
 
     pub fn report(&self, event: &FleetProgress) {
+        if let Some(live) = &*self.live.lock().unwrap_or_else(PoisonError::into_inner) {
+            live.add(event);
+        }
         let interval = match &self.style {
             Style::Off => return,
             Style::Json => EVENT_INTERVAL,
@@ -65,11 +70,13 @@ impl FleetReporter {
         }
     }
 
-    /// Takes the live line away.
-    pub fn finish(&self) {
+    /// Takes the live line away, and ends the live metrics with the result.
+    pub fn finish(&self, result: Option<&FleetResult>) -> Vec<ExportRecord> {
         if let Style::Live(bar) = &self.style {
             bar.finish_and_clear();
         }
+        let live = self.live.lock().unwrap_or_else(PoisonError::into_inner).take();
+        live.map(|live| live.finish(result)).unwrap_or_default()
     }
 
     fn is_due(&self, phase: Phase, is_last: bool, interval: Duration) -> bool {

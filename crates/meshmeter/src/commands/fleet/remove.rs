@@ -15,10 +15,10 @@ use std::sync::atomic::AtomicBool;
 pub fn run(args: &FleetArgs, run_id: &str) -> Result<ExitCode, Failure> {
     let never = Arc::new(AtomicBool::new(false));
     let api = Api::open(args.control_plane.kubeconfig.as_deref(), &never)?;
-    let reporter = FleetReporter::new(args.progress);
+    let reporter = FleetReporter::new(args.progress, None);
     reporter.report(&FleetProgress::Removing);
     let removed = remove(&api.client, run_id, &|_| ());
-    reporter.finish();
+    reporter.finish(None);
     let removed = removed?;
     let mut text = match removed.objects {
         0 => format!("There is nothing of run {run_id}.\n"),

@@ -1,9 +1,10 @@
-//! What was typed, as settings of a fleet that make sense together.
+//! Settings of a fleet from the command line, and contradictions between options.
 
 use crate::cli::FleetArgs;
+use crate::commands::topology;
 use crate::failure::Failure;
 use experiment::settings::fleet::{
-    ChangeKind, Churn, FleetSecurity, FleetSettings, ProxyKind, RepeatedChange,
+    ChangeKind, Churn, FleetSecurity, FleetSettings, HeldTopology, ProxyKind, RepeatedChange,
 };
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,7 +13,7 @@ const PODS_PER_SERVICE: usize = 2;
 const DEFAULT_NAMESPACES: usize = 10;
 const DEFAULT_CHURN_DURATION: Duration = Duration::from_secs(60);
 
-/// Where the control plane runs.
+/// Location of the control plane.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ControlPlane {
     /// In a lab that is made for the run; with these istiods, or the installed one.
@@ -24,6 +25,7 @@ pub enum ControlPlane {
 pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
     let (mesh, changes) = (&args.mesh, &args.changes);
     let (services, proxies) = (mesh.services as usize, args.proxies.proxies as usize);
+    let topology = mesh.topology.as_deref().map(held_topology).transpose()?;
     let kinds = args.proxies.kind.of(proxies).map_err(|error| {
         Failure::wrong_use(format!("--kind: {error}"))
             .with_hint("leave the number of one kind out: it has the rest")
@@ -36,6 +38,7 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
         kinds: args.proxies.kind.clone(),
         xds: args.proxies.xds,
         security: args.proxies.security,
+        topology: None,
         services,
         pods: mesh.pods.map_or((PODS_PER_SERVICE * services).max(sidecars), |pods| pods as usize),
         namespaces: mesh
@@ -70,17 +73,30 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
         connect_rate: args.proxies.connect_rate,
         threads: args.proxies.threads.map(|threads| threads as usize),
     };
+    let settings = match topology {
+        Some(topology) => settings.with_topology(topology),
+        None => settings,
+    };
     check(&settings, sidecars, args)?;
     Ok(settings)
+}
+
+fn held_topology(source: &str) -> Result<HeldTopology, Failure> {
+    let topology = topology::named("--topology", source)?;
+    HeldTopology::new(&topology).map_err(|reason| Failure::wrong_use(format!("--topology: {reason}")))
 }
 
 fn check(settings: &FleetSettings, sidecars: usize, args: &FleetArgs) -> Result<(), Failure> {
     let wrong = |message: String, hint: &str| Err(Failure::wrong_use(message).with_hint(hint));
     let FleetSettings { services, pods, namespaces, .. } = *settings;
     if sidecars > pods {
+        let (option, hint) = match args.mesh.topology {
+            Some(_) => ("--topology", "raise `replicas` of its services, or lower --proxies"),
+            None => ("--pods", "raise --pods, or leave it out"),
+        };
         let message =
-            format!("{sidecars} sidecars are more than the {pods} pods of --pods: each is of another pod");
-        return wrong(message, "raise --pods, or leave it out");
+            format!("{sidecars} sidecars are more than the {pods} pods of {option}: each is of another pod");
+        return wrong(message, hint);
     }
     if namespaces > services {
         let message = format!("--namespaces {namespaces} are more than --services {services}");
@@ -138,7 +154,7 @@ fn check_changes(settings: &FleetSettings, args: &FleetArgs) -> Result<(), Failu
     Ok(())
 }
 
-/// Which istiods are meant, checked as far as that goes without asking them.
+/// The istiods of the command line, checked without connecting to them.
 pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
     let given = &args.control_plane;
     let (paths, addresses): (Vec<&String>, Vec<&String>) =
@@ -219,6 +235,16 @@ mod tests {
         assert_eq!(pods(&["--proxies", "500"]), 500);
         assert_eq!(pods(&["--proxies", "500", "--kind", "ztunnel"]), 200);
         assert_eq!(pods(&["--pods", "120"]), 120);
+    }
+
+    #[test]
+    fn topology_says_services_pods_and_namespaces() {
+        let of = settings(&args(&["--topology", "tiered", "--proxies", "2"])).unwrap();
+        let topology = of.topology.as_deref().expect("it was named");
+        assert_eq!((of.services, of.pods, of.namespaces), (topology.workloads.len(), topology.pods(), 1));
+        for refused in [["--topology", "-"], ["--topology", "/no/such.yaml"], ["--topology", "pair"]] {
+            assert!(settings(&args(&refused)).is_err(), "{refused:?}");
+        }
     }
 
     #[test]

@@ -6,13 +6,13 @@
 mod server;
 
 use crate::cli::{ExportArgs, OutputArgs};
+use crate::commands::metric_labels;
 use crate::failure::Failure;
 use experiment::schema::ExportRecord;
-use export::{Exporter, Labels, LoadFigures, LoadPhase, ProcessFigures, SecondFigures, Settings};
+use export::{Exporter, LoadFigures, LoadPhase, ProcessFigures, SecondFigures, Settings};
 use load::{Observer, Progress, Second};
 use rustix::time::{ClockId, clock_gettime};
 use server::Server;
-use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -84,20 +84,12 @@ impl Metrics {
 impl Export {
     fn start(args: &ExportArgs) -> Result<Self, Failure> {
         let destinations = args.destinations().map_err(Failure::wrong_use)?;
-        let own = [("generator", generator_name()), ("job", "meshmeter".to_owned())];
-        let mut labels: Labels = own.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect();
-        labels.extend(args.label.iter().map(|(name, value)| (Cow::Owned(name.clone()), value.clone())));
+        let labels = metric_labels::of_process(&std::process::id().to_string(), &args.label);
         let exporter =
             Exporter::start(Settings { destinations, labels }, |text| anstream::eprintln!("{text}"))
                 .map_err(|error| Failure::environment(&error).about("start to send metrics"))?;
         Ok(Self { exporter, interval: args.export_interval.as_secs(), seconds: 0 })
     }
-}
-
-/// Another name for each generator, unless a label says otherwise: two that write the same series would spoil both.
-fn generator_name() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("{host}-{}", std::process::id())
 }
 
 fn listen(address: SocketAddr, figures: Arc<Mutex<LoadFigures>>) -> Result<Server, Failure> {

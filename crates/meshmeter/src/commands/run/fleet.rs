@@ -22,9 +22,6 @@ pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
         ("--kind", fleet.kinds.to_string()),
         ("--xds", fleet.xds.name().to_owned()),
         ("--security", fleet.security.name().to_owned()),
-        ("--services", fleet.services.to_string()),
-        ("--pods", fleet.pods.to_string()),
-        ("--namespaces", fleet.namespaces.to_string()),
         ("--virtual-services", fleet.virtual_services.to_string()),
         ("--destination-rules", fleet.destination_rules.to_string()),
         ("--gateways", fleet.gateways.to_string()),
@@ -43,7 +40,21 @@ pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
     let switches = [("--scope", fleet.scope), ("--on-demand", fleet.on_demand)];
     let switches = switches.into_iter().filter(|(_, is_on)| *is_on).map(|(switch, _)| text(switch));
     let options = options.into_iter().flat_map(|(option, value)| [text(option), Argument::Text(value)]);
-    options.chain(switches).chain(no_change).collect()
+    options.chain(mesh_arguments(fleet)).chain(switches).chain(no_change).collect()
+}
+
+/// Services, pods and namespaces: those of a topology as a file, or numbers.
+fn mesh_arguments(fleet: &FleetSettings) -> Vec<Argument> {
+    if let Some(topology) = &fleet.topology {
+        let content = topology.to_yaml().into_bytes();
+        return vec![text("--topology"), Argument::File { name: "topology.yaml".to_owned(), content }];
+    }
+    let numbers =
+        [("--services", fleet.services), ("--pods", fleet.pods), ("--namespaces", fleet.namespaces)];
+    numbers
+        .into_iter()
+        .flat_map(|(option, number)| [text(option), Argument::Text(number.to_string())])
+        .collect()
 }
 
 fn text(text: &str) -> Argument {
@@ -113,10 +124,24 @@ mod tests {
         let joined = texts.join(" ");
         assert_eq!(
             joined,
-            "--proxies 50 --kind ztunnel=10,sidecar --xds delta --security token --services 100 --pods 200 --namespaces 10 \
+            "--proxies 50 --kind ztunnel=10,sidecar --xds delta --security token \
              --virtual-services 0 --destination-rules 0 --gateways 0 --policies 0 --churn 25%/m --between 2s --settle 20s \
-             --change endpoint-added=3 --change service-entry --duration 30s --connect-rate 100 --threads 2 --scope --on-demand"
+             --change endpoint-added=3 --change service-entry --duration 30s --connect-rate 100 --threads 2 \
+             --services 100 --pods 200 --namespaces 10 --scope --on-demand"
         );
+    }
+
+    #[test]
+    fn topology_is_a_file_in_place_of_numbers() {
+        let text = "{name: f, mesh: istio, modes: [control-plane], topology: {shape: chain, hops: 3}, fleet: {proxies: 2}}";
+        let fleet = Experiment::parse(text, "test").unwrap().fleet.unwrap();
+        let arguments = arguments(&fleet);
+        assert!(!arguments.contains(&super::text("--services")));
+        let file = arguments.iter().find_map(|argument| match argument {
+            Argument::File { content, .. } => Some(String::from_utf8_lossy(content).into_owned()),
+            Argument::Text(_) => None,
+        });
+        assert_eq!(file.unwrap().matches("replicas: 1").count(), fleet.services);
     }
 
     #[test]

@@ -223,6 +223,9 @@ impl Follower<'_> {
         if let DriverEventKind::Load(event) = &kind {
             self.tell_live(&self.generators[place], event);
         }
+        if let (DriverEventKind::Fleet(event), Some(live)) = (&kind, self.context.live) {
+            live.fleet(&name, event);
+        }
         let generator = &mut self.generators[place];
         match kind {
             DriverEventKind::Load(LoadEvent::Ready) => {

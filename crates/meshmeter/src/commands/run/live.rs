@@ -8,8 +8,10 @@ mod trial_figures;
 use crate::cli::ExportArgs;
 use crate::failure::Failure;
 use experiment::PlannedTrial;
-use experiment::schema::{ExportRecord, Factors, LoadEvent, LoadPoint, SecondDetail, TrialRecord};
-use export::{Exporter, Families, Labels, LoadFigures, LoadPhase, SecondFigures, Settings};
+use experiment::schema::{
+    ExportRecord, Factors, FleetProgress, LoadEvent, LoadPoint, SecondDetail, TrialRecord,
+};
+use export::{Exporter, Families, FleetFigures, Labels, LoadFigures, LoadPhase, SecondFigures, Settings};
 use statistics::LatencyHistogram;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -68,6 +70,7 @@ enum Told {
     Planned(usize),
     Begins(Labels),
     Load { generator: String, driver: String, namespace: String, event: LoadEvent },
+    Fleet { driver: String, event: FleetProgress },
     Ended(Box<TrialRecord>),
 }
 
@@ -104,6 +107,11 @@ impl LiveMetrics {
             let [generator, driver, namespace] = [generator, driver, namespace].map(str::to_owned);
             self.tell(Told::Load { generator, driver, namespace, event: event.clone() });
         }
+    }
+
+    /// A fleet reports.
+    pub(super) fn fleet(&self, driver: &str, event: &FleetProgress) {
+        self.tell(Told::Fleet { driver: driver.to_owned(), event: event.clone() });
     }
 
     /// A trial has ended.
@@ -147,6 +155,8 @@ struct Collector {
     labels: Labels,
     /// Generators of the trial under way, with their labels.
     generators: BTreeMap<String, (Labels, LoadFigures)>,
+    /// Fleets of the trial under way, with their labels.
+    fleets: BTreeMap<String, (Labels, FleetFigures)>,
     /// What the last trial showed.
     last_trial: Families,
     planned: usize,
@@ -161,6 +171,7 @@ impl Collector {
             published_at: Instant::now(),
             labels: Labels::new(),
             generators: BTreeMap::new(),
+            fleets: BTreeMap::new(),
             last_trial: Families::default(),
             planned: 0,
             ended: 0,
@@ -185,9 +196,18 @@ impl Collector {
             Told::Begins(labels) => {
                 self.labels = labels;
                 self.generators.clear();
+                self.fleets.clear();
             }
             Told::Load { generator, driver, namespace, event } => {
                 self.load(generator, [("driver", driver), ("namespace", namespace)], event);
+            }
+            Told::Fleet { driver, event } => {
+                let (_, figures) = self.fleets.entry(driver).or_insert_with_key(|driver| {
+                    let mut labels = self.labels.clone();
+                    labels.insert(Cow::Borrowed("driver"), driver.clone());
+                    (labels, FleetFigures::starting_now())
+                });
+                figures.add(&event);
             }
             Told::Ended(record) => {
                 self.ended += 1;
@@ -195,6 +215,7 @@ impl Collector {
                 // The last state of its generators, before they are gone.
                 self.publish();
                 self.generators.clear();
+                self.fleets.clear();
             }
         }
     }
@@ -226,6 +247,9 @@ impl Collector {
             families.gauge("meshmeter_run_trials", help, labels, trials as f64);
         }
         for (labels, figures) in self.generators.values() {
+            figures.add_to(&mut families, labels);
+        }
+        for (labels, figures) in self.fleets.values() {
             figures.add_to(&mut families, labels);
         }
         families.append(self.last_trial.clone());

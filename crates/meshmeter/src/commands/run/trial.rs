@@ -106,10 +106,10 @@ pub(super) fn run(
     run.failed_by(error)
 }
 
-/// The generators' starts. For live metrics they tell more of each second.
+/// Starts of the drivers. Generators report more of each second for live metrics; fleets always do.
 fn starts(planned: &PlannedTrial, context: &RunContext<'_>) -> Vec<DriverStart> {
     let mut starts = drivers::starts(planned);
-    if context.live.is_some() {
+    if context.live.is_some() && planned.fleet.is_none() {
         for start in &mut starts {
             start.arguments.push(Argument::Text("--progress-detail".to_owned()));
         }

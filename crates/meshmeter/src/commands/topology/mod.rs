@@ -9,8 +9,9 @@ mod machine;
 mod output;
 mod source;
 
-use crate::cli::{GenerateArgs, TopologyArgs, TopologyCommand};
+use crate::cli::{GenerateArgs, ParameterArgs, SourceArgs, TopologyArgs, TopologyCommand};
 use crate::failure::Failure;
+use experiment::topology::Topology;
 use std::process::ExitCode;
 
 /// Runs the command.
@@ -22,6 +23,15 @@ pub fn run(args: &TopologyArgs) -> Result<ExitCode, Failure> {
         TopologyCommand::Generate(args) => generate(args),
     }?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The topology that another command's option names: a file, or a shape with its defaults.
+pub(super) fn named(option: &str, source: &str) -> Result<Topology, Failure> {
+    if source == "-" {
+        let failure = Failure::wrong_use(format!("{option}: standard input cannot be read here"));
+        return Err(failure.with_hint("name a file, or a built-in shape"));
+    }
+    source::read(&SourceArgs { source: source.to_owned(), parameters: ParameterArgs::default() })
 }
 
 fn generate(args: &GenerateArgs) -> Result<(), Failure> {

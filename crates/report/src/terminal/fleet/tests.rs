@@ -70,6 +70,7 @@ fn result() -> FleetResult {
         proxies: FleetProxies { wanted: 4, connected: 4, converged: 4, never: 0, never_names: Vec::new() },
         kinds: BTreeMap::from([("sidecar".to_owned(), 4)]),
         mesh: Some(FleetMesh {
+            topology: None,
             run_id: "3f9k2a".to_owned(),
             objects: BTreeMap::from([("Service".to_owned(), 100)]),
             written_s: 1.5,

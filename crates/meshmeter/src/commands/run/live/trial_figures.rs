@@ -3,7 +3,7 @@
 use experiment::schema::{
     ComponentUsage, GatewayDuration, GatewayRecord, LoadResult, Role, ServiceRecord, TrialRates, TrialRecord,
 };
-use export::{Families, Labels};
+use export::{Families, Labels, add_fleet_result};
 use std::borrow::Cow;
 
 /// Microseconds in a second.
@@ -18,6 +18,9 @@ pub(super) fn trial_families(record: &TrialRecord, labels: &Labels) -> Families 
     figures.gauge("meshmeter_trial_valid", "1 where the figures of the trial may be used.", &[], valid);
     if let Some(result) = &record.result {
         figures.result(result);
+    }
+    if let Some(fleet) = record.fleet() {
+        add_fleet_result(fleet, &mut figures.families, labels);
     }
     record.components.iter().for_each(|component| figures.component(component));
     record.services().iter().for_each(|service| figures.service(service));

@@ -1,0 +1,219 @@
+//! Kinds of changes, and churn.
+
+use super::ProxyKind;
+use crate::units::{UnitError, format_fraction, format_rate, parse_fraction, parse_rate, shortened};
+use std::fmt;
+use std::str::FromStr;
+
+/// Pods that are replaced all the time: each is deleted, and another takes its place.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Churn {
+    /// No churn.
+    #[default]
+    None,
+    /// This fraction of all pods per minute.
+    FractionPerMinute(f64),
+    /// This number of pods per second.
+    PodsPerSecond(f64),
+}
+
+impl Churn {
+    /// The number in it: a fraction per minute, or pods per second.
+    #[must_use]
+    pub fn amount(self) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::FractionPerMinute(amount) | Self::PodsPerSecond(amount) => amount,
+        }
+    }
+
+    /// Pods replaced per second in a mesh of this many pods.
+    #[must_use]
+    pub fn pods_per_s(self, pods: usize) -> f64 {
+        match self {
+            Self::None => 0.0,
+            Self::FractionPerMinute(fraction) => fraction * pods as f64 / 60.0,
+            Self::PodsPerSecond(rate) => rate,
+        }
+    }
+}
+
+impl fmt::Display for Churn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.write_str("0"),
+            Self::FractionPerMinute(fraction) => write!(f, "{}/m", format_fraction(*fraction)),
+            Self::PodsPerSecond(rate) => write!(f, "{}/s", format_rate(*rate)),
+        }
+    }
+}
+
+impl FromStr for Churn {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = |error: UnitError| UnitError {
+            quantity: "churn",
+            expected: "expected a percentage of the pods per minute, or pods per second".to_owned(),
+            example: "25%/m",
+            ..error
+        };
+        let trimmed = text.trim();
+        if ["0", "0%", "none"].contains(&trimmed) {
+            return Ok(Self::None);
+        }
+        let churn = match trimmed.strip_suffix("/m").filter(|share| share.ends_with('%')) {
+            Some(share) => Self::FractionPerMinute(parse_fraction(share).map_err(refused)?),
+            None => Self::PodsPerSecond(parse_rate(trimmed).map_err(refused)?),
+        };
+        Ok(if churn == Self::FractionPerMinute(0.0) { Self::None } else { churn })
+    }
+}
+
+/// A kind of change whose arrival at the proxies is timed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
+pub enum ChangeKind {
+    /// A service has an endpoint more.
+    EndpointAdded,
+    /// A service has an endpoint less.
+    EndpointRemoved,
+    /// A pod is deleted, and one with another address takes its place.
+    PodRestarted,
+    /// A new service.
+    ServiceAdded,
+    /// The routes of a service change.
+    VirtualService,
+    /// The traffic policy of a service changes.
+    DestinationRule,
+    /// A service outside the mesh: a full push.
+    ServiceEntry,
+    /// A policy of the root namespace: a full push.
+    RootPolicy,
+    /// All pods of a service are replaced, one after the other.
+    RollingRestart,
+    /// Proxies get new certificates and connect with them.
+    CertificateRotation,
+    /// All proxies disconnect and connect again at once.
+    ConnectStorm,
+    /// An istiod is killed and started again.
+    IstiodRestart,
+    /// A further istiod.
+    IstiodAdded,
+    /// An istiod less.
+    IstiodRemoved,
+    /// Some proxies lose their connection for a time.
+    LinkDown,
+}
+
+impl ChangeKind {
+    /// Every kind, in the order in which results show them.
+    pub const ALL: [Self; 15] = [
+        Self::EndpointAdded,
+        Self::EndpointRemoved,
+        Self::PodRestarted,
+        Self::ServiceAdded,
+        Self::VirtualService,
+        Self::DestinationRule,
+        Self::ServiceEntry,
+        Self::RootPolicy,
+        Self::RollingRestart,
+        Self::CertificateRotation,
+        Self::ConnectStorm,
+        Self::IstiodRestart,
+        Self::IstiodAdded,
+        Self::IstiodRemoved,
+        Self::LinkDown,
+    ];
+
+    /// The word that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::EndpointAdded => "endpoint-added",
+            Self::EndpointRemoved => "endpoint-removed",
+            Self::PodRestarted => "pod-restarted",
+            Self::ServiceAdded => "service-added",
+            Self::VirtualService => "virtual-service",
+            Self::DestinationRule => "destination-rule",
+            Self::ServiceEntry => "service-entry",
+            Self::RootPolicy => "root-policy",
+            Self::RollingRestart => "rolling-restart",
+            Self::CertificateRotation => "certificate-rotation",
+            Self::ConnectStorm => "connect-storm",
+            Self::IstiodRestart => "istiod-restart",
+            Self::IstiodAdded => "istiod-added",
+            Self::IstiodRemoved => "istiod-removed",
+            Self::LinkDown => "link-down",
+        }
+    }
+
+    /// True if istiod sends proxies of this kind anything for it.
+    #[must_use]
+    pub fn reaches(self, kind: ProxyKind) -> bool {
+        kind != ProxyKind::Ztunnel || !matches!(self, Self::VirtualService | Self::DestinationRule)
+    }
+
+    /// True for changes of the mesh's objects, which istiod pushes to proxies that are connected.
+    #[must_use]
+    pub fn is_of_mesh(self) -> bool {
+        !self.is_of_environment() && !matches!(self, Self::CertificateRotation | Self::ConnectStorm)
+    }
+
+    /// True if pods of a service come or go: istiod sends the endpoints of that service alone.
+    #[must_use]
+    pub fn is_of_endpoints(self) -> bool {
+        matches!(
+            self,
+            Self::EndpointAdded | Self::EndpointRemoved | Self::PodRestarted | Self::RollingRestart
+        )
+    }
+
+    /// True if only the environment of an experiment can make it.
+    #[must_use]
+    pub fn is_of_environment(self) -> bool {
+        matches!(self, Self::IstiodRestart | Self::IstiodAdded | Self::IstiodRemoved | Self::LinkDown)
+    }
+}
+
+/// A kind of change and how often it is made, such as `endpoint-added=5`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct RepeatedChange {
+    /// Kind of the change.
+    pub kind: ChangeKind,
+    /// Number of changes.
+    pub count: usize,
+}
+
+impl fmt::Display for RepeatedChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        if self.count == 1 { Ok(()) } else { write!(f, "={}", self.count) }
+    }
+}
+
+impl FromStr for RepeatedChange {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = |expected: String| UnitError {
+            given: shortened(text),
+            quantity: "change",
+            expected,
+            example: "endpoint-added=5",
+        };
+        let (word, count) = text.split_once('=').map_or((text, "1"), |(word, count)| (word, count));
+        let word = word.trim();
+        let kind = ChangeKind::ALL.into_iter().find(|kind| kind.name() == word).ok_or_else(|| {
+            let names = ChangeKind::ALL.map(ChangeKind::name);
+            let nearest = crate::file::suggestion::nearest(word, names);
+            refused(nearest.map_or_else(
+                || format!("expected {}", names.join(", ")),
+                |nearest| format!("did you mean {nearest}?"),
+            ))
+        })?;
+        match count.trim().parse() {
+            Ok(count @ 1..=1000) => Ok(Self { kind, count }),
+            _ => Err(refused("expected a number from 1 to 1000 after `=`".to_owned())),
+        }
+    }
+}

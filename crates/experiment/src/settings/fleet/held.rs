@@ -1,0 +1,103 @@
+//! Services of a topology as the mesh of a fleet.
+
+use crate::topology::Topology;
+use crate::topology::file::MAX_WORKLOADS;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Services, namespaces and pods of a topology. Calls and load do not matter to a control plane.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HeldTopology {
+    /// The topology's name.
+    pub name: String,
+    /// Services in the mesh; at least one.
+    pub workloads: Vec<HeldWorkload>,
+}
+
+/// A service of a topology.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HeldWorkload {
+    /// Name within its namespace.
+    pub name: String,
+    /// Namespace within the topology; empty where the topology has a single one.
+    pub namespace: String,
+    /// Number of pods.
+    pub pods: usize,
+}
+
+impl HeldTopology {
+    /// The services of a topology that run in the mesh: without clients, databases and external services.
+    ///
+    /// # Errors
+    /// It has none, or too many. The error is a sentence.
+    pub fn new(topology: &Topology) -> Result<Self, String> {
+        let in_mesh =
+            topology.workloads.iter().filter(|workload| workload.serves() && !workload.is_external());
+        let workloads: Vec<HeldWorkload> = in_mesh
+            .map(|workload| HeldWorkload {
+                name: workload.name.clone(),
+                namespace: workload.namespace.clone(),
+                pods: workload.replicas,
+            })
+            .collect();
+        match workloads.len() {
+            0 => Err(format!("the topology `{}` has no service in the mesh", topology.name)),
+            1..=MAX_WORKLOADS => Ok(Self { name: topology.name.clone(), workloads }),
+            services => Err(format!(
+                "the topology `{}` has {services} services, and a fleet's mesh at most {MAX_WORKLOADS}",
+                topology.name
+            )),
+        }
+    }
+
+    /// Number of pods.
+    #[must_use]
+    pub fn pods(&self) -> usize {
+        self.workloads.iter().map(|workload| workload.pods).sum()
+    }
+
+    /// Number of namespaces.
+    #[must_use]
+    pub fn namespaces(&self) -> usize {
+        let names: BTreeSet<&str> = self.workloads.iter().map(|workload| &*workload.namespace).collect();
+        names.len()
+    }
+
+    /// A topology file with these services.
+    #[must_use]
+    pub fn to_yaml(&self) -> String {
+        let mut text = format!("name: \"{}\"\nservices:\n", self.name);
+        for HeldWorkload { name, namespace, pods } in &self.workloads {
+            let namespace =
+                if namespace.is_empty() { String::new() } else { format!("namespace: \"{namespace}\", ") };
+            let _ = writeln!(text, "- {{name: \"{name}\", {namespace}replicas: {pods}}}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::file;
+
+    #[test]
+    fn topology_keeps_services_in_the_mesh() {
+        let text = "name: shop\nclients: [{name: client}]\nservices:\n\
+             - {name: web, namespace: front, replicas: 3}\n- {name: \"no\", namespace: back, replicas: 2}\n\
+             databases: [{name: store, namespace: back}]\n";
+        let topology = file::read(text, "shop.yaml").unwrap_or_else(|error| panic!("{}", error.message));
+        let held = HeldTopology::new(&topology).unwrap();
+        let names: Vec<&str> = held.workloads.iter().map(|workload| workload.name.as_str()).collect();
+        assert_eq!(names, ["web", "no"]);
+        assert_eq!((held.pods(), held.namespaces()), (5, 2));
+        let again = file::read(&held.to_yaml(), "again.yaml").unwrap();
+        assert_eq!(HeldTopology::new(&again).unwrap(), held);
+    }
+
+    #[test]
+    fn topology_without_services_in_the_mesh_is_refused() {
+        let error = HeldTopology::new(&crate::topology::fleet(0)).unwrap_err();
+        assert_eq!(error, "the topology `fleet` has no service in the mesh");
+    }
+}

@@ -1,0 +1,205 @@
+//! The section `fleet` of an experiment: simulated proxies, the mesh that they are configured with, and its changes.
+//!
+//! The words of this module are also the options of `meshmeter fleet`.
+
+mod changes;
+mod held;
+mod proxies;
+
+pub use changes::{ChangeKind, Churn, RepeatedChange};
+pub use held::{HeldTopology, HeldWorkload};
+pub use proxies::{FleetSecurity, ProxyKind, ProxyKinds, XdsVariant};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The section `fleet`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FleetSettings {
+    /// Simulated proxies.
+    pub proxies: usize,
+    /// Kinds of proxies.
+    pub kinds: ProxyKinds,
+    /// Variant of the protocol.
+    pub xds: XdsVariant,
+    /// Identification of proxies to the control plane.
+    pub security: FleetSecurity,
+    /// Topology that services, pods and namespaces are taken from; absent: they are numbers alone.
+    pub topology: Option<Arc<HeldTopology>>,
+    /// Services of the mesh.
+    pub services: usize,
+    /// Pods of the mesh, spread over the services.
+    pub pods: usize,
+    /// Namespaces, which share services and pods evenly.
+    pub namespaces: usize,
+    /// VirtualServices, each of another service.
+    pub virtual_services: usize,
+    /// DestinationRules, each of another service.
+    pub destination_rules: usize,
+    /// Gateways.
+    pub gateways: usize,
+    /// Authorization policies.
+    pub policies: usize,
+    /// Sidecars are told of their own namespace alone.
+    pub scope: bool,
+    /// Ztunnels ask for addresses only as they need them.
+    pub on_demand: bool,
+    /// Real sidecars that stand beside the fleet, so that its times can be compared with theirs.
+    pub witnesses: usize,
+    /// Pods that are replaced all the time.
+    pub churn: Churn,
+    /// Changes that are made and timed, in this order.
+    pub changes: Vec<RepeatedChange>,
+    /// From one change to the next, at least.
+    pub between: Duration,
+    /// Least time that the configured fleet is observed, with churn and changes in it.
+    pub duration: Duration,
+    /// Time that a change has to reach the last proxy; also that of the first configurations.
+    pub settle: Duration,
+    /// Connections opened per second; absent: as fast as they are accepted.
+    pub connect_rate: Option<f64>,
+    /// Threads of the fleet; absent: as many as it needs.
+    pub threads: Option<usize>,
+}
+
+impl Default for FleetSettings {
+    fn default() -> Self {
+        let change = |kind, count| RepeatedChange { kind, count };
+        Self {
+            proxies: 100,
+            kinds: ProxyKinds::default(),
+            xds: XdsVariant::default(),
+            security: FleetSecurity::default(),
+            topology: None,
+            services: 100,
+            pods: 200,
+            namespaces: 10,
+            virtual_services: 0,
+            destination_rules: 0,
+            gateways: 0,
+            policies: 0,
+            scope: false,
+            on_demand: false,
+            witnesses: 0,
+            churn: Churn::None,
+            changes: vec![
+                change(ChangeKind::EndpointAdded, 5),
+                change(ChangeKind::ServiceAdded, 2),
+                change(ChangeKind::ServiceEntry, 2),
+            ],
+            between: Duration::from_secs(1),
+            duration: Duration::ZERO,
+            settle: Duration::from_secs(60),
+            connect_rate: None,
+            threads: None,
+        }
+    }
+}
+
+impl FleetSettings {
+    /// The same with the services, pods and namespaces of a topology.
+    #[must_use]
+    pub fn with_topology(self, topology: HeldTopology) -> Self {
+        Self {
+            services: topology.workloads.len(),
+            pods: topology.pods(),
+            namespaces: topology.namespaces(),
+            topology: Some(Arc::new(topology)),
+            ..self
+        }
+    }
+
+    /// Number of proxies of a kind.
+    #[must_use]
+    pub fn count_of(&self, kind: ProxyKind) -> usize {
+        let counts = self.kinds.of(self.proxies).unwrap_or_default();
+        counts.into_iter().find_map(|(one, number)| (one == kind).then_some(number)).unwrap_or(0)
+    }
+
+    /// Number of changes.
+    #[must_use]
+    pub fn number_of_changes(&self) -> usize {
+        self.changes.iter().map(|change| change.count).sum()
+    }
+
+    /// Time from the first complete configuration to the end, about: changes, or churn where that takes longer.
+    #[must_use]
+    pub fn window(&self) -> Duration {
+        let changes = u32::try_from(self.number_of_changes()).unwrap_or(u32::MAX);
+        self.duration.max(self.between.saturating_mul(changes))
+    }
+
+    /// True if istiod pushes a change to some proxy of the fleet. Ztunnels on demand get policies alone.
+    #[must_use]
+    pub fn is_told_of(&self, change: ChangeKind) -> bool {
+        let told = |proxy: &ProxyKind| {
+            let asks = *proxy == ProxyKind::Ztunnel && self.on_demand;
+            let is_pushed = !asks || !change.is_of_mesh() || change == ChangeKind::RootPolicy;
+            self.count_of(*proxy) > 0 && change.reaches(*proxy) && is_pushed
+        };
+        ProxyKind::ALL.iter().any(told)
+    }
+
+    /// Objects that the mesh consists of: services with their EndpointSlices, pods, and Istio's.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        let scopes = if self.scope { self.namespaces } else { 0 };
+        2 * self.services
+            + self.pods
+            + 2 * self.namespaces
+            + self.virtual_services
+            + self.destination_rules
+            + self.gateways
+            + self.policies
+            + scopes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_read_back_and_one_takes_the_rest() {
+        let kinds: ProxyKinds = "ztunnel=100, sidecar".parse().unwrap();
+        assert_eq!(kinds.to_string(), "ztunnel=100,sidecar");
+        assert_eq!(kinds.of(150).unwrap(), [(ProxyKind::Ztunnel, 100), (ProxyKind::Sidecar, 50)]);
+        assert_eq!(kinds.of(99).unwrap_err(), "`ztunnel=100,sidecar` are 100 proxies of 99");
+        let numbers: ProxyKinds = "gateway=2,waypoint=3".parse().unwrap();
+        assert!(numbers.of(5).is_ok());
+        assert_eq!(numbers.of(6).unwrap_err(), "`gateway=2,waypoint=3` are 5 proxies of 6");
+        for refused in ["envoy", "sidecar,gateway", "sidecar=0", "sidecar=1,sidecar=2", "", "sidecar=x"] {
+            assert!(refused.parse::<ProxyKinds>().is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn churn_is_a_share_of_the_pods_per_minute_or_pods_per_second() {
+        for (text, pods_per_s, written) in [
+            ("25%/m", 5.0, "25%/m"),
+            ("10/s", 10.0, "10/s"),
+            ("120/m", 2.0, "2/s"),
+            ("0", 0.0, "0"),
+            ("0%/m", 0.0, "0"),
+        ] {
+            let churn: Churn = text.parse().unwrap();
+            assert!((churn.pods_per_s(1200) - pods_per_s).abs() < 1e-9, "{text}");
+            assert_eq!(churn.to_string(), written);
+            assert_eq!(written.parse::<Churn>().unwrap(), churn);
+        }
+        for refused in ["25%", "25%/h", "fast", "-1/s", ""] {
+            assert_eq!(refused.parse::<Churn>().unwrap_err().quantity, "churn", "{refused}");
+        }
+    }
+
+    #[test]
+    fn changes_read_back_with_their_numbers() {
+        for text in ["endpoint-added", "service-entry=3"] {
+            assert_eq!(text.parse::<RepeatedChange>().unwrap().to_string(), text);
+        }
+        let slip = "endpoint-aded".parse::<RepeatedChange>().unwrap_err();
+        assert_eq!(slip.expected, "did you mean endpoint-added?");
+        assert!("service-entry=0".parse::<RepeatedChange>().is_err());
+        assert_eq!(FleetSettings::default().number_of_changes(), 9);
+    }
+}

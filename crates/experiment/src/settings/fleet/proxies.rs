@@ -1,0 +1,175 @@
+//! Kinds of simulated proxies, and how they connect.
+
+use crate::units::{UnitError, shortened};
+use std::fmt;
+use std::str::FromStr;
+
+/// Kind of a proxy, which decides its subscriptions.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
+pub enum ProxyKind {
+    /// An Envoy beside an application.
+    Sidecar,
+    /// An Envoy at the edge of the mesh.
+    Gateway,
+    /// An Envoy for the services of a namespace in ambient mode.
+    Waypoint,
+    /// The node proxy of ambient mode.
+    Ztunnel,
+}
+
+impl ProxyKind {
+    /// Every kind.
+    pub const ALL: [Self; 4] = [Self::Sidecar, Self::Gateway, Self::Waypoint, Self::Ztunnel];
+
+    /// The word that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sidecar => "sidecar",
+            Self::Gateway => "gateway",
+            Self::Waypoint => "waypoint",
+            Self::Ztunnel => "ztunnel",
+        }
+    }
+}
+
+/// Variant of the aggregated discovery service.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Hash)]
+pub enum XdsVariant {
+    /// `DeltaAggregatedResources`: what changed. istiod's default.
+    #[default]
+    Delta,
+    /// `StreamAggregatedResources`: all resources of a type at once.
+    StateOfTheWorld,
+}
+
+impl XdsVariant {
+    /// Both variants.
+    pub const ALL: [Self; 2] = [Self::Delta, Self::StateOfTheWorld];
+
+    /// The word that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delta => "delta",
+            Self::StateOfTheWorld => "state-of-the-world",
+        }
+    }
+}
+
+/// Identification of proxies to the control plane.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Hash)]
+pub enum FleetSecurity {
+    /// By a certificate from the control plane's own CA.
+    #[default]
+    MutualTls,
+    /// TLS, with the token of the proxy's service account.
+    Token,
+    /// Not at all: the control plane's plaintext port.
+    Plaintext,
+}
+
+impl FleetSecurity {
+    /// Every kind.
+    pub const ALL: [Self; 3] = [Self::MutualTls, Self::Token, Self::Plaintext];
+
+    /// The word that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MutualTls => "mutual-tls",
+            Self::Token => "token",
+            Self::Plaintext => "plaintext",
+        }
+    }
+}
+
+/// Kinds of proxies in a fleet, such as `sidecar` or `ztunnel=100,sidecar`. One kind may be without a number: it takes the
+/// rest.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct ProxyKinds {
+    /// In the order given, each kind once.
+    shares: Vec<(ProxyKind, Option<usize>)>,
+}
+
+impl Default for ProxyKinds {
+    fn default() -> Self {
+        Self::only(ProxyKind::Sidecar)
+    }
+}
+
+impl ProxyKinds {
+    /// All proxies are of this kind.
+    #[must_use]
+    pub fn only(kind: ProxyKind) -> Self {
+        Self { shares: vec![(kind, None)] }
+    }
+
+    /// True if some proxies are of this kind.
+    #[must_use]
+    pub fn contains(&self, kind: ProxyKind) -> bool {
+        self.shares.iter().any(|(one, _)| *one == kind)
+    }
+
+    /// Kinds with their numbers in a fleet of this size.
+    ///
+    /// # Errors
+    /// The numbers do not add up to the size. The error is a sentence.
+    pub fn of(&self, proxies: usize) -> Result<Vec<(ProxyKind, usize)>, String> {
+        let given: usize = self.shares.iter().filter_map(|(_, number)| *number).sum();
+        let has_rest = self.shares.iter().any(|(_, number)| number.is_none());
+        if given > proxies || given < proxies && !has_rest {
+            return Err(format!("`{self}` are {given} proxies of {proxies}"));
+        }
+        let number = |number: Option<usize>| number.unwrap_or(proxies - given);
+        Ok(self.shares.iter().map(|(kind, share)| (*kind, number(*share))).collect())
+    }
+}
+
+impl fmt::Display for ProxyKinds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (kind, number)) in self.shares.iter().enumerate() {
+            f.write_str(if place == 0 { "" } else { "," })?;
+            f.write_str(kind.name())?;
+            number.map_or(Ok(()), |number| write!(f, "={number}"))?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for ProxyKinds {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let refused = |expected: &str| UnitError {
+            given: shortened(text),
+            quantity: "kind of proxy",
+            expected: expected.to_owned(),
+            example: "ztunnel=100,sidecar",
+        };
+        let mut shares: Vec<(ProxyKind, Option<usize>)> = Vec::new();
+        for part in text.split(',') {
+            let (word, number) = match part.split_once('=') {
+                Some((word, number)) => (word.trim(), Some(number.trim())),
+                None => (part.trim(), None),
+            };
+            let kind = ProxyKind::ALL.into_iter().find(|kind| kind.name() == word);
+            let kind = kind.ok_or_else(|| {
+                refused("expected `sidecar`, `gateway`, `waypoint` or `ztunnel`, each with `=N` or not")
+            })?;
+            let number = match number.map(str::parse::<usize>) {
+                None => None,
+                Some(Ok(number)) if number > 0 => Some(number),
+                Some(_) => return Err(refused("expected a number above 0 after `=`")),
+            };
+            if shares.iter().any(|(other, _)| *other == kind) {
+                return Err(refused("expected each kind once"));
+            }
+            shares.push((kind, number));
+        }
+        if shares.iter().filter(|(_, number)| number.is_none()).count() > 1 {
+            return Err(refused("expected a number for every kind but one, which takes the rest"));
+        }
+        Ok(Self { shares })
+    }
+}

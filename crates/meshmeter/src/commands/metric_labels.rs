@@ -1,0 +1,13 @@
+//! Labels of the metrics that a process sends.
+
+use export::Labels;
+use std::borrow::Cow;
+
+/// Labels that tell a process from others, unless `given` has them: two that write the same series would spoil both. `id` is
+/// unique on the host.
+pub(super) fn of_process(id: &str, given: &[(String, String)]) -> Labels {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let own = [("generator", format!("{host}-{id}")), ("job", "meshmeter".to_owned())];
+    let own = own.into_iter().map(|(name, value)| (Cow::Borrowed(name), value));
+    own.chain(given.iter().map(|(name, value)| (Cow::Owned(name.clone()), value.clone()))).collect()
+}
