@@ -7,6 +7,7 @@ use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
 use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::side_by_side;
+use mesh::envoy::traffic::plain_name;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{CallCounters, CountedService, Evidence};
 use mesh::proxy::CounterSource as _;
@@ -66,6 +67,8 @@ impl ClusterDeployment<'_> {
             let forward = pod.proxy.as_ref().expect("pods with proxies alone are read");
             let name = format!("{}-proxy", pod.name);
             let counters = forward.admin(&name).counters();
+            let counters = counters
+                .map(|counters| counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect());
             (name, counters.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error))))
         });
         read.into_iter().collect()
