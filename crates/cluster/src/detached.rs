@@ -194,7 +194,7 @@ impl DetachedSpec<'_> {
                 "name": job[0]["metadata"]["name"], "uid": job[0]["metadata"]["uid"],
             }]);
             cluster.api.apply(&[owned])?;
-            Attached::open(cluster, self.place(), is_stopped)
+            Attached::open(cluster, &self.place(), is_stopped)
         });
         if begun.is_err() {
             // `cluster clean` finds what cannot be removed.
@@ -246,7 +246,7 @@ pub struct Attached<'a> {
 
 impl<'a> Attached<'a> {
     /// Waits until the runner responds; the error says why its pod does not run, or no longer.
-    pub fn open(cluster: &'a Connected, place: DetachedRun, is_stopped: &dyn Fn() -> bool) -> Result<Self> {
+    pub fn open(cluster: &'a Connected, place: &DetachedRun, is_stopped: &dyn Fn() -> bool) -> Result<Self> {
         let operation = || format!("attach to run {}", place.run);
         let (component, runner) = RUNNER;
         let selector = format!("{RUN_LABEL}={},{component}={runner}", place.run);

@@ -29,7 +29,10 @@ impl Dial for PodPort {
     fn dial(&self, timeout: Duration) -> Result<Connection, AdminCause> {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let connected = self.namespace.run(move || TcpStream::connect_timeout(&address, timeout));
-        connected.map_err(AdminCause::Pod)?.map(Connection::Tcp).map_err(AdminCause::Connect)
+        connected
+            .map_err(|error| AdminCause::Pod(Box::new(error)))?
+            .map(Connection::Tcp)
+            .map_err(AdminCause::Connect)
     }
 
     fn curl_arguments(&self, path: &str) -> Vec<String> {

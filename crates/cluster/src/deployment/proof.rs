@@ -67,8 +67,9 @@ impl ClusterDeployment<'_> {
             let forward = pod.proxy.as_ref().expect("pods with proxies alone are read");
             let name = format!("{}-proxy", pod.name);
             let counters = forward.admin(&name).counters();
-            let counters = counters
-                .map(|counters| counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect());
+            let counters = counters.map(|counters| {
+                counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect()
+            });
             (name, counters.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error))))
         });
         read.into_iter().collect()

@@ -19,7 +19,7 @@ pub enum AdminCause {
     #[error("open its admin socket")]
     Connect(#[source] io::Error),
     #[error("enter its pod")]
-    Pod(#[source] EnvironmentError),
+    Pod(#[source] Box<EnvironmentError>),
     #[error("no whole answer")]
     Exchange(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("no answer within {} ms", .0.as_millis())]

@@ -5,8 +5,11 @@
 mod cluster;
 #[path = "../command/mod.rs"]
 mod command;
+mod detached;
+mod failures;
 mod istiod;
 mod packages;
+mod runs;
 mod thousand;
 
 use cluster::OneNodeCluster;

@@ -24,7 +24,7 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let place = choose(&cluster, args)?;
     let out = args.out.clone().unwrap_or_else(|| Path::new("runs").join(&place.run));
     check_free(&out, args.overwrite)?;
-    let attached = Attached::open(&cluster, place, &is_stopped)?;
+    let attached = Attached::open(&cluster, &place, &is_stopped)?;
     let run = attached.place().run.clone();
     if args.stop {
         attached.interrupt()?;

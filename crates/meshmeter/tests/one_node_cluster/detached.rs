@@ -1,0 +1,111 @@
+//! A run that is left to the cluster, picked up, stopped, and removed.
+
+use crate::cluster::OneNodeCluster;
+use crate::runs::{Run, TIMEOUT, meshmeter, text, trials};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Instant;
+
+/// Where its account is, and its trials run.
+const NAMESPACE: &str = "perf";
+const ACCOUNT: &str = "perf:meshmeter";
+
+fn prepare(cluster: &OneNodeCluster) {
+    cluster.import_meshmeter();
+    cluster.kubectl(&["create", "namespace", NAMESPACE]);
+    cluster.kubectl(&["create", "serviceaccount", "meshmeter", "--namespace", NAMESPACE]);
+    let rbac = ["cluster", "rbac", "--namespace", NAMESPACE, "--service-account", ACCOUNT];
+    let file = cluster.folder().join("roles.yaml");
+    fs::write(&file, meshmeter(cluster).args(rbac).output().unwrap().stdout).unwrap();
+    cluster.kubectl(&["apply", "--filename", file.to_str().unwrap()]);
+}
+
+/// Detaches it, and returns its identifier.
+fn detach(run: &Run<'_>) -> String {
+    let output = run.output();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout).split_whitespace().nth(1).unwrap().to_owned()
+}
+
+fn attach(cluster: &OneNodeCluster, run: &str) -> Command {
+    let mut command = meshmeter(cluster);
+    command
+        .args(["cluster", "attach", run, "--namespace", NAMESPACE])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+#[test]
+fn a_detached_run_is_picked_up_and_ends_with_its_status_and_another_is_stopped_and_removed() {
+    let cluster = &OneNodeCluster::up();
+    prepare(cluster);
+    let detached = ["--existing-namespaces", "--detach", "--service-account", ACCOUNT, "--repeats", "2"];
+    let load = "rate: [50], connections: 2, warmup: 1s, duration: 2s";
+    let short = Run::new(cluster, NAMESPACE, "pair", load).with(&detached);
+    let printed = short.command().arg("--dry-run").output().unwrap();
+    assert!(text(&printed.stdout).contains("cluster-runner"), "{}", text(&printed.stdout));
+
+    let run = detach(&short);
+    // Ctrl-C leaves it alone.
+    let mut first = attach(cluster, &run).spawn().unwrap();
+    let mut lines = BufReader::new(first.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.starts_with("attached to run")));
+    kill_process(Pid::from_child(&first), Signal::INT).unwrap();
+    assert!(lines.any(|line| line.starts_with("detached; the run goes on")));
+    assert_eq!(first.wait().unwrap().code(), Some(130));
+
+    // It ends while nobody is attached, and is still there.
+    let job = format!("job/run-{run}");
+    short.kubectl(&["wait", "--for=jsonpath={.status.ready}=1", "--timeout=120s", &job]);
+    let out = cluster.folder().join("copied");
+    let output = attach(cluster, &run).arg("--out").arg(&out).output().unwrap();
+    assert_eq!(trials(&out).len(), 2, "{}", text(&output.stderr));
+    assert!(out.join("report.html").exists() && out.join("experiment.yaml").exists());
+    let pod = format!("--selector=job-name=run-{run}");
+    let terminated = "{.items[0].status.containerStatuses[0].state.terminated.exitCode}";
+    let read = || short.kubectl(&["get", "pod", &pod, &format!("--output=jsonpath={terminated}")]);
+    short.wait_for("end of the Job", || !read().is_empty());
+    // On a busy machine its trials may be worth nothing, which is 1.
+    assert_eq!(output.status.code().map(|code| code.to_string()), Some(read()), "{}", text(&output.stderr));
+    let again = attach(cluster, &run).arg("--out").arg(cluster.folder().join("again")).output().unwrap();
+    assert!(text(&again.stderr).contains("results were copied"), "{}", text(&again.stderr));
+
+    stopped_and_removed(cluster, &detached);
+}
+
+/// Stops the run once there is an API server again.
+fn stop(cluster: &OneNodeCluster, run: &str, out: &Path) -> Output {
+    let began = Instant::now();
+    loop {
+        let output = attach(cluster, run).arg("--stop").arg("--out").arg(out).output().unwrap();
+        if out.exists() || began.elapsed() > TIMEOUT {
+            return output;
+        }
+    }
+}
+
+/// The API server is killed meanwhile.
+fn stopped_and_removed(cluster: &OneNodeCluster, detached: &[&str]) {
+    let load = "rate: [50], connections: 2, warmup: 1s, duration: 100s";
+    let long = Run::new(cluster, NAMESPACE, "pair", load).with(detached);
+    let run = detach(&long);
+    let out = cluster.folder().join("stopped");
+    long.wait_until_loaded();
+    cluster.run("enter", ["pkill", "-KILL", "-x", "kube-apiserver"]);
+    let output = stop(cluster, &run, &out);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+    assert_eq!(trials(&out)[0]["verdict"]["valid"], false);
+
+    let other = detach(&long);
+    let clean = meshmeter(cluster).args(["cluster", "clean", "--run", &other]).output().unwrap();
+    assert!(clean.status.success(), "{}", text(&clean.stderr));
+    assert!(text(&clean.stdout).contains(&format!("Job {NAMESPACE}/run-{other}")), "{}", text(&clean.stdout));
+    let label = format!("--selector=meshmeter.dev/run={other}");
+    let left = long.kubectl(&["get", "pods,jobs,deployments,services,configmaps", &label, "--output=name"]);
+    // Pods of what was deleted may still be ending.
+    assert!(left.lines().all(|line| line.starts_with("pod/")), "{left}");
+}

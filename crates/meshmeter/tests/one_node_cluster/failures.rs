@@ -1,0 +1,178 @@
+//! What fails on a cluster, before a run and in the middle of one: named in one line, trials not valid with their reason,
+//! nothing left. Cases in namespaces of their own run side by side; those that break the cluster come after them.
+
+use crate::cluster::OneNodeCluster;
+use crate::runs::{Run, kubeconfig_of, meshmeter, text};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread;
+
+const SHORT: &str = "rate: [50], connections: 2, warmup: 1s, duration: 2s";
+/// Ended by what breaks.
+const LONG: &str = "rate: [50], connections: 2, warmup: 1s, duration: 100s, timeout: 2s";
+
+#[test]
+fn what_fails_is_named_in_one_line_and_spoils_its_trial_and_nothing_is_left() {
+    let cluster = &OneNodeCluster::up();
+    cluster.import_meshmeter();
+    thread::scope(|scope| {
+        let cases: [fn(&OneNodeCluster); 9] = [
+            unreachable,
+            denied,
+            crowded,
+            not_pulled,
+            without_mesh,
+            generator_deleted,
+            service_out_of_memory,
+            generator_out_of_memory,
+            command_killed,
+        ];
+        for case in cases {
+            scope.spawn(move || case(cluster));
+        }
+    });
+    unwatched(cluster);
+    let left = text(&meshmeter(cluster).args(["cluster", "clean"]).output().unwrap().stdout);
+    assert_eq!(left.trim(), "nothing is left of any run");
+    let namespaces = cluster.kubectl(&["get", "namespaces", "--output=name"]);
+    assert!(!namespaces.contains("meshmeter-case"), "{namespaces}");
+}
+
+/// Neither of these clusters is there. One accepts connections and says nothing.
+fn unreachable(cluster: &OneNodeCluster) {
+    let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let at = |name: &str, port: u16| {
+        let path: PathBuf = cluster.folder().join(name);
+        let own = fs::read_to_string(cluster.folder().join("kubeconfig")).unwrap();
+        let (before, after) = own.split_once("https://127.0.0.1:").unwrap();
+        let (_, after) = after.split_once('"').unwrap();
+        fs::write(&path, format!("{before}https://127.0.0.1:{port}\"{after}")).unwrap();
+        path
+    };
+    let run = |name, arguments: &[&str], says: &str| {
+        Run::new(cluster, name, "pair", SHORT).with(arguments).assert_refused(3, says);
+    };
+    run("case-context", &["--context", "other"], "use context other: the kubeconfig has no such context");
+    // Nobody else can take a port that is reserved for this.
+    let closed = at("closed", 1);
+    run(
+        "case-closed",
+        &["--kubeconfig", closed.to_str().unwrap()],
+        "reach https://127.0.0.1:1 (context meshmeter-cluster)",
+    );
+    let silent = at("silent", silent.local_addr().unwrap().port());
+    run("case-silent", &["--kubeconfig", silent.to_str().unwrap()], "no response in time");
+}
+
+/// Rights of a run without port forwards.
+fn denied(cluster: &OneNodeCluster) {
+    cluster.kubectl(&["create", "namespace", "case-denied"]);
+    cluster.kubectl(&["create", "serviceaccount", "weak", "--namespace=case-denied"]);
+    let rbac = ["cluster", "rbac", "--namespace", "case-denied", "--service-account", "case-denied:weak"];
+    let roles = meshmeter(cluster).args(rbac).output().unwrap();
+    let file = cluster.folder().join("roles.yaml");
+    fs::write(&file, roles.stdout).unwrap();
+    cluster.kubectl(&["apply", "--filename", file.to_str().unwrap()]);
+    let patch = r#"--patch=[{"op": "remove", "path": "/rules/4"}]"#;
+    cluster.kubectl(&["patch", "role", "meshmeter", "--namespace=case-denied", "--type=json", patch]);
+    let token = cluster.kubectl(&["create", "token", "weak", "--namespace=case-denied"]);
+    let kubeconfig = cluster.folder().join("weak");
+    fs::write(&kubeconfig, kubeconfig_of(cluster, &format!("  user: {{token: {}}}", token.trim()))).unwrap();
+    let says = "this user may not in namespace case-denied: get pods/portforward, create pods/portforward";
+    let arguments = ["--existing-namespaces", "--kubeconfig", kubeconfig.to_str().unwrap()];
+    Run::new(cluster, "case-denied", "pair", SHORT).with(&arguments).assert_refused(3, says);
+}
+
+/// Namespaces that are there, and have a quota, or bounds that no pod meets.
+fn crowded(cluster: &OneNodeCluster) {
+    let existing = |name: &'static str, objects: &str| {
+        cluster.kubectl(&["create", "namespace", name]);
+        let file = cluster.folder().join(format!("{name}.yaml"));
+        fs::write(&file, objects).unwrap();
+        cluster.kubectl(&["apply", "--namespace", name, "--filename", file.to_str().unwrap()]);
+        Run::new(cluster, name, "pair", SHORT)
+    };
+    let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: small}, spec: {hard: {pods: '1'}}}";
+    let run = existing("case-quota", quota);
+    run.assert_refused(3, "namespace case-quota is there already, and not Meshmeter's");
+    run.with(&["--existing-namespaces"])
+        .assert_refused(3, "quota small of namespace case-quota leaves too little pods");
+    let ratio = "{apiVersion: v1, kind: LimitRange, metadata: {name: bounds}, spec: {limits: [{type: Pod, min: {cpu: 10m}}]}}";
+    let run = existing("case-limits", ratio).with(&["--existing-namespaces"]);
+    run.assert_refused(3, "minimum cpu usage per Pod is 10m");
+}
+
+fn not_pulled(cluster: &OneNodeCluster) {
+    let run = Run::new(cluster, "case-image", "pair", SHORT).with(&["--image", "localhost/absent:1"]);
+    run.assert_refused(3, "ErrImagePull");
+    assert_eq!(run.trials().len(), 1, "the others would fail the same way");
+}
+
+fn without_mesh(cluster: &OneNodeCluster) {
+    let run = Run::new(cluster, "case-mesh", "pair", SHORT).with(&["--set", "modes=[none, sidecar]"]);
+    run.assert_refused(3, "Istio injects no sidecars into this cluster");
+}
+
+fn generator_deleted(cluster: &OneNodeCluster) {
+    let run = Run::new(cluster, "case-deleted", "pair", LONG).with(&["--repeats", "1"]);
+    let reasons =
+        run.broken(|| drop(run.kubectl(&["delete", "pod", "--selector=app=client", "--wait=false"])));
+    assert!(reasons[0].starts_with("failed: in the trial, client "), "{reasons:?}");
+}
+
+fn service_out_of_memory(cluster: &OneNodeCluster) {
+    let topology = "{services: [{name: server, resources: {limits: {memory: 96Mi}}, script: [{memory: 8MiB}, {sleep: 2s}]}]}";
+    let load = LONG.replace("connections: 2", "connections: 100");
+    let run = Run::new(cluster, "case-oom", topology, &load).with(&["--repeats", "1"]);
+    let reasons = run.reasons(&run.output());
+    let says = "failed: in the trial, server was restarted: container server was killed at its memory limit (OOMKilled)";
+    assert_eq!(reasons[0], says);
+}
+
+/// The kernel kills the generator, not the worker that a kubelet watches.
+fn generator_out_of_memory(cluster: &OneNodeCluster) {
+    let topology = "{services: [{name: server}], clients: [{name: load, resources: {limits: {memory: 24Mi}}}], \
+                    drivers: [{name: generator, in: load, target: server}]}";
+    let load = LONG.replace("connections: 2", "connections: 8000");
+    let run = Run::new(cluster, "case-big", topology, &load).with(&["--repeats", "1"]);
+    let reasons = run.reasons(&run.output());
+    assert!(reasons[0].contains("(OOMKilled)"), "{reasons:?}");
+}
+
+/// What was measured is kept, and what it has left can be removed.
+fn command_killed(cluster: &OneNodeCluster) {
+    let run = Run::new(cluster, "case-killed", "pair", SHORT);
+    let mut command = run.command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    run.wait_for("trial", || !run.trials().is_empty());
+    kill_process(Pid::from_child(&command), Signal::KILL).unwrap();
+    command.wait().unwrap();
+    let report = meshmeter(cluster).arg("report").arg(run.folder()).output().unwrap();
+    assert!(text(&report.stdout).contains("of 3 planned"), "{}", text(&report.stderr));
+    let namespace =
+        cluster.kubectl(&["get", "namespace", "case-killed", "--output=jsonpath={.metadata.labels}"]);
+    let labels: serde_json::Value = serde_json::from_str(&namespace).unwrap();
+    let id = labels["meshmeter.dev/run"].as_str().unwrap();
+    let clean = meshmeter(cluster).args(["cluster", "clean", "--run", id]).output().unwrap();
+    assert!(clean.status.success(), "{}", text(&clean.stderr));
+    assert!(text(&clean.stdout).contains("Namespace case-killed"), "{}", text(&clean.stdout));
+}
+
+/// The API server is killed and the kubelet stands still: load goes on, and nobody watches it.
+fn unwatched(cluster: &OneNodeCluster) {
+    let load = "rate: [50], connections: 2, warmup: 1s, duration: 20s";
+    let run = Run::new(cluster, "case-unwatched", "pair", load).with(&["--repeats", "1"]);
+    let reasons = run.broken(|| {
+        cluster.run("enter", ["pkill", "-KILL", "-x", "kube-apiserver"]);
+        cluster.run("enter", ["sh", "-c", "pkill -STOP -x kubelet; sleep 6; pkill -CONT -x kubelet"]);
+    });
+    let says = |what: &str| reasons.iter().any(|reason| reason.contains(what));
+    assert!(says("the Kubernetes API did not answer for"), "{reasons:?}");
+    assert!(says("the worker in pod client-0-"), "{reasons:?}");
+    assert!(
+        run.trials()[0]["result"]["requests"]["completed"].as_u64().unwrap() > 0,
+        "what was measured is kept"
+    );
+}
