@@ -6,7 +6,6 @@
 #![allow(missing_docs)]
 
 pub mod admin;
-pub mod changes;
 pub mod concurrent;
 pub mod config_dump;
 pub mod envoy;
@@ -16,7 +15,6 @@ pub mod gateway_probe;
 pub mod istio;
 pub mod kubernetes;
 pub mod names;
-pub mod population;
 pub mod proof;
 pub mod proxy;
 pub mod service;

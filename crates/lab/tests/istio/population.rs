@@ -11,7 +11,7 @@ use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::namespace;
 use mesh::kubernetes::writes::Write;
-use mesh::population::{Placement, Population, Written, remove};
+use population::{Placement, Population, Written, remove};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Instant;

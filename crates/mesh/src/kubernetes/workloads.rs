@@ -183,7 +183,7 @@ impl ServicePort {
     }
 }
 
-pub(crate) fn endpoint_slice(
+pub fn endpoint_slice(
     (namespace, name): (&str, &str),
     service: &str,
     endpoints: &[Value],

@@ -8,10 +8,10 @@ use experiment::settings::fleet::{ChangeKind, FleetSettings};
 use fleet::xds::ProxySpec;
 use fleet::{ChangeMarks, Credentials, Fleet, FleetSpec, Security, Selection, Target};
 use lab::environment::LocalLab;
-use mesh::changes::{Change, Changes};
 use mesh::kubernetes::client::ApiClient;
 use mesh::names::{DISCOVERY_NAME, DISCOVERY_PORT, TOKEN_AUDIENCE};
-use mesh::population::{Placement, Population, Proxy, remove};
+use population::changes::{Change, Changes};
+use population::{Placement, Population, Proxy, remove};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

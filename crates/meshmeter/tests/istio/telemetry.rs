@@ -12,7 +12,7 @@ use experiment::settings::fleet::{FleetSettings, ProxyKind};
 use lab::environment::LocalLab;
 use mesh::admin::Admin;
 use mesh::names::{ISTIOD, ISTIOD_HTTP_PORT};
-use mesh::population::{Placement, Population, Proxy, remove};
+use population::{Placement, Population, Proxy, remove};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -21,7 +21,7 @@ const RETRIED_CODES: [u16; 4] = [500, 502, 503, 504];
 const RETRIED_GRPC_HEADER: &str = "x-envoy-retry-grpc-on";
 /// gRPC status of injected errors.
 const RETRIED_GRPC_STATUS: &str = "internal";
-pub(crate) const ISTIO_API: &str = "networking.istio.io/v1";
+pub const ISTIO_API: &str = "networking.istio.io/v1";
 pub(super) const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
 
 /// Public name of what is in a namespace of the topology: one of its own where there are several.

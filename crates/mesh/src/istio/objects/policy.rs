@@ -19,7 +19,7 @@ pub fn policy_names(sort: &str, service: &str, rules: usize) -> Vec<String> {
 }
 
 /// What the proxies of a namespace accept. Callers follow (Istio's automatic mutual TLS).
-pub(crate) fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
+pub fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
     let mode = match mtls {
         MutualTls::Strict => "STRICT",
         MutualTls::Permissive => "PERMISSIVE",

@@ -28,7 +28,7 @@ impl Subject<'_> {
     }
 }
 
-pub(crate) fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), spec: &Value) -> Value {
+pub fn object(api_version: &str, kind: &str, (namespace, name): (&str, &str), spec: &Value) -> Value {
     json!({
         "apiVersion": api_version,
         "kind": kind,

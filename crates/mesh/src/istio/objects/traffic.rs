@@ -45,7 +45,7 @@ pub(super) fn http2_upgrade(is_set: bool, subject: &Subject<'_>) -> Option<Value
 }
 
 /// Limits what sidecars are told of to their own namespace and the control plane's.
-pub(crate) fn sidecar_scope(is_scoped: bool, namespace: &str) -> Option<Value> {
+pub fn sidecar_scope(is_scoped: bool, namespace: &str) -> Option<Value> {
     let spec = json!({"egress": [{"hosts": ["./*", "istio-system/*"]}]});
     is_scoped.then(|| object(API, "Sidecar", (namespace, "default"), &spec))
 }

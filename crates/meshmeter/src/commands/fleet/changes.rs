@@ -12,8 +12,8 @@ use experiment::schema::{FleetAsk, FleetChange, FleetPhase, FleetProgress, Fleet
 use experiment::settings::fleet::{ChangeKind, Churn};
 use experiment::xds::Presence;
 use fleet::{ChangeId, ChangeMarks, Fleet, Selection, Target, Waited};
-use mesh::changes::{Change, Changes, Expected};
-use mesh::population::{Population, Proxy};
+use population::changes::{Change, Changes, Expected};
+use population::{Population, Proxy};
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;

@@ -4,7 +4,7 @@ use super::changes::Changing;
 use super::conclude::CHURN;
 use experiment::settings::fleet::ChangeKind;
 use fleet::ChangeId;
-use mesh::changes::ChurnSchedule;
+use population::changes::ChurnSchedule;
 use std::time::{Duration, Instant};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);

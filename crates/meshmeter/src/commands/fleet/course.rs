@@ -19,8 +19,8 @@ use experiment::environment::in_one_line;
 use experiment::schema::{FleetMesh, FleetProgress, FleetResult};
 use experiment::settings::fleet::FleetSettings;
 use fleet::{Fleet, FleetSpec, Target};
-use mesh::changes::Change;
-use mesh::population::{Placement, Population};
+use population::changes::Change;
+use population::{Placement, Population};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -217,7 +217,7 @@ impl Course<'_> {
         }
         self.reporter.report(&FleetProgress::Removing);
         let begun = Instant::now();
-        let removed = mesh::population::remove(&self.api.client, run_id, &|_| ())?;
+        let removed = population::remove(&self.api.client, run_id, &|_| ())?;
         self.is_written.store(false, Ordering::Relaxed);
         for remains in &removed.remaining {
             anstream::eprintln!("note: left: {remains}");

@@ -7,7 +7,7 @@ use fleet::Credentials;
 use fleet::xds::ProxySpec;
 use mesh::kubernetes::client::ApiClient;
 use mesh::names::TOKEN_AUDIENCE;
-use mesh::population::{Population, Proxy};
+use population::{Population, Proxy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -6,7 +6,7 @@ use crate::cli::FleetArgs;
 use crate::commands::report::print_text;
 use crate::failure::Failure;
 use experiment::schema::FleetProgress;
-use mesh::population::remove;
+use population::remove;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;

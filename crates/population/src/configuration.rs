@@ -1,12 +1,12 @@
 //! Istio's configuration for the services of a population.
 
 use super::{FLEET_LABEL, HeldService, PORT, PROXY_NAMESPACE, Population};
-use crate::istio::objects::ingress::{self, Credential, ISTIO_API};
-use crate::istio::objects::subject::object;
-use crate::istio::objects::{estate, policy, traffic};
-use crate::names::TRUST_DOMAIN;
 use experiment::environment::MutualTls;
 use experiment::mesh_settings::IngressTls;
+use mesh::istio::objects::ingress::{self, Credential, ISTIO_API};
+use mesh::istio::objects::subject::object;
+use mesh::istio::objects::{estate, policy, traffic};
+use mesh::names::TRUST_DOMAIN;
 use serde_json::{Value, json};
 
 /// Neighbouring domains that share a certificate.

@@ -1,8 +1,8 @@
 //! Identities that simulated proxies take.
 
 use super::{HeldService, PROXY_NAMESPACE, Population};
-use crate::names::NODE;
 use experiment::settings::fleet::ProxyKind;
+use mesh::names::NODE;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
@@ -57,7 +57,7 @@ fn spread(services: &[HeldService], count: usize, kind: ProxyKind) -> Vec<Proxy>
     let pods = (0..most).flat_map(|round| {
         services.iter().filter_map(move |service| Some((service, service.replicas().get(round)?)))
     });
-    let proxy = |(service, replica): (&HeldService, &crate::kubernetes::workloads::Replica)| Proxy {
+    let proxy = |(service, replica): (&HeldService, &mesh::kubernetes::workloads::Replica)| Proxy {
         kind,
         name: replica.pod.clone(),
         namespace: service.namespace().to_owned(),

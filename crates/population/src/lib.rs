@@ -1,10 +1,14 @@
-//! The mesh that a control plane has to hold: namespaces, services with their pods, and Istio's configuration for them, from
-//! numbers or from a topology. Pure: [`Population::new`] decides names and addresses, [`Population::namespaces`] and
+//! The mesh that a fleet's control plane holds: namespaces, services with their pods, and Istio's configuration for them, from
+//! numbers or from a topology; `changes/` is what changes in it. Pure: [`Population::new`] decides names and addresses, [`Population::namespaces`] and
 //! [`Population::stages`] are the objects. Read `services.rs` first, then `configuration.rs`.
 //!
 //! Every object has the label [`FLEET_LABEL`] with the id of its run: the mark by which it is updated and removed.
 
-pub(crate) mod configuration;
+// Docs are for what a name does not say: no fields here are a contract.
+#![allow(missing_docs)]
+
+pub mod changes;
+mod configuration;
 mod proxies;
 mod remove;
 mod services;
@@ -15,12 +19,11 @@ pub use remove::{Removed, remove};
 pub use services::HeldService;
 pub use write::Written;
 
-use crate::Result;
-use crate::istio::objects::{ingress, waypoint};
-use crate::kubernetes::labelled::Kind;
-use crate::kubernetes::workloads::{Membership, Replica, ServicePort, namespace, service_account};
 use experiment::environment::EnvironmentError;
 use experiment::settings::fleet::{FleetSettings, HeldTopology, HeldWorkload, ProxyKind};
+use mesh::istio::objects::{ingress, waypoint};
+use mesh::kubernetes::labelled::Kind;
+use mesh::kubernetes::workloads::{Membership, Replica, ServicePort, namespace, service_account};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -65,7 +68,10 @@ const KINDS: [Kind; 15] = [
 /// Those that changes write, whether the population has any or not.
 const CHANGED_KINDS: [&str; 4] = ["DestinationRule", "ServiceEntry", "VirtualService", "AuthorizationPolicy"];
 const GATEWAY_PORTS: [ServicePort; 1] = [ServicePort { name: "https", port: ingress::PORT }];
-const WAYPOINT_PORTS: [ServicePort; 1] = [ServicePort { name: "mesh", port: crate::names::HBONE_PORT }];
+const WAYPOINT_PORTS: [ServicePort; 1] = [ServicePort { name: "mesh", port: mesh::names::HBONE_PORT }];
+
+/// What most functions return: their error names the operation.
+pub(crate) type Result<T, E = EnvironmentError> = std::result::Result<T, E>;
 
 /// Environment on which the objects of a population depend besides the settings.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

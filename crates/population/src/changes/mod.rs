@@ -11,11 +11,11 @@ pub use marks::Expected;
 pub use schedule::ChurnSchedule;
 
 use crate::Result;
-use crate::kubernetes::client::ApiClient;
-use crate::kubernetes::object_ref::ObjectRef;
-use crate::kubernetes::workloads::Replica;
-use crate::kubernetes::writes::{Performed, Write};
 use experiment::settings::fleet::ChangeKind;
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::kubernetes::workloads::Replica;
+use mesh::kubernetes::writes::{Performed, Write};
 
 /// A change of the mesh.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! Resources that istiod sends to proxies of each kind for a change. Sidecars receive those in their scope, gateways all
 //! services, waypoints those of their namespace, ztunnels addresses and policies of all.
 
-use crate::istio::objects::ingress;
-use crate::names::SYSTEM_NAMESPACE;
-use crate::population::{HeldService, PORT, PROXY_NAMESPACE, Population};
+use crate::{HeldService, PORT, PROXY_NAMESPACE, Population};
 use experiment::settings::fleet::ProxyKind;
 use experiment::xds::{Mark, Presence, ResourceType};
+use mesh::istio::objects::ingress;
+use mesh::names::SYSTEM_NAMESPACE;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 

@@ -4,11 +4,11 @@
 
 use super::{CHANGED_KINDS, FLEET_LABEL, KINDS, Population};
 use crate::Result;
-use crate::kubernetes::access::Action;
-use crate::kubernetes::client::ApiClient;
-use crate::kubernetes::labelled::{Kind, Shown};
-use crate::kubernetes::object_ref::{ObjectKey, ObjectRef};
 use experiment::environment::EnvironmentError;
+use mesh::kubernetes::access::Action;
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::labelled::{Kind, Shown};
+use mesh::kubernetes::object_ref::{ObjectKey, ObjectRef};
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -194,7 +194,7 @@ fn covers(actual: &Value, wanted: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::population::Placement;
+    use crate::Placement;
     use experiment::settings::fleet::FleetSettings;
     use serde_json::json;
 

@@ -2,11 +2,11 @@
 
 use super::{FLEET_LABEL, KINDS};
 use crate::Result;
-use crate::kubernetes::client::ApiClient;
-use crate::kubernetes::labelled::Shown;
-use crate::kubernetes::object_ref::ObjectRef;
-use crate::wait::{Progress, wait_with_progress};
 use experiment::environment::EnvironmentError;
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::labelled::Shown;
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::wait::{Progress, wait_with_progress};
 use std::time::Duration;
 
 const GONE_TIMEOUT: Duration = Duration::from_secs(60);

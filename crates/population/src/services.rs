@@ -1,8 +1,8 @@
 //! A service of the mesh with its pods, their account and their endpoints.
 
 use super::{FLEET_LABEL, Placement};
-use crate::kubernetes::workloads::{Membership, Replica, ServicePort, Workload, service_account};
-use crate::names::service_host;
+use mesh::kubernetes::workloads::{Membership, Replica, ServicePort, Workload, service_account};
+use mesh::names::service_host;
 use serde_json::{Value, json};
 
 /// No scheduler has this name, so that none gives a simulated pod a node.

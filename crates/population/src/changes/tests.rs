@@ -1,5 +1,5 @@
 use super::*;
-use crate::population::{FLEET_LABEL, Placement, Population};
+use crate::{FLEET_LABEL, Placement, Population};
 use experiment::settings::fleet::{Churn, FleetSettings, ProxyKind};
 use experiment::xds::{Presence, ResourceType};
 use serde_json::Value;
