@@ -1,15 +1,17 @@
 //! What the reader takes, what it refuses and in which words.
 
+mod hostile;
+mod lists;
+mod published;
+
 use super::Override;
 use super::{Files, NoFiles};
+use crate::MeshKind;
 use crate::definition::{Experiment, LoadLevels};
 use crate::environment::{AccessLog, MutualTls};
 use crate::plan::Plan;
 use crate::protocol::Protocol;
-use crate::published::{ReferenceValue, Relation, RelativeQuantity};
 use crate::settings::istio::{IngressApi, IngressTls, LuaScript, TelemetrySetting, ZtunnelPlacement};
-use crate::{MeshKind, Mode};
-use proptest::prelude::*;
 use std::time::Duration;
 
 const SMALL: &str = "name: small\nmodes: [none, sidecar]\nload: {rate: 1000}\n";
@@ -424,186 +426,4 @@ fn overrides_change_the_file_and_errors_name_the_option() {
         rendered_with(&[Override::scale("1000000")]),
     ];
     insta::assert_snapshot!(text.join("\n\n"));
-}
-
-#[test]
-fn lists_of_single_keys_are_factors() {
-    let text = "name: f\nmesh: istio\nmodes: [none, sidecar]\nload: {rate: [500, 1000], connections: [2, 4, 8], payload: [1KiB]}\n\
-                proxy: {cpu: [250m, 1], mtls: [strict, off]}\n\
-                istio: {lua: [off, on], surroundings: {services: [0, 200], endpoints: 3}}\n\
-                topology: {shape: pair, namespaces: [1, 5]}\nfresh: mode\n";
-    let read = Experiment::parse(text, "f").unwrap_or_else(|error| panic!("{}", error.render(false)));
-    let keys: Vec<&str> = read.factors.iter().map(|factor| factor.key.as_str()).collect();
-    let expected = [
-        "istio.surroundings.services",
-        "topology.namespaces",
-        "load.connections",
-        "proxy.mtls",
-        "proxy.cpu",
-        "istio.lua",
-    ];
-    assert_eq!(keys, expected);
-    assert_eq!(read.combinations.len(), 2 * 2 * 3 * 2 * 2 * 2);
-    assert_eq!((read.load.connections, read.server.payload_bytes), (Some(2), 1024));
-    for one in &read.combinations {
-        let said = |key: &str| one.factors[key].to_string();
-        assert_eq!(one.experiment.load.connections.unwrap().to_string(), said("load.connections"));
-        assert_eq!(one.experiment.topology.namespaces.to_string(), said("topology.namespaces"));
-        assert_eq!(one.experiment.proxy.mtls.name(), said("proxy.mtls"));
-        assert_eq!(one.experiment.istio.lua.is_some(), said("istio.lua") == "on");
-        assert!(one.experiment.factors.is_empty());
-    }
-    let written = read.to_yaml();
-    let again =
-        Experiment::parse(&written, "written").unwrap_or_else(|error| panic!("{}", error.render(false)));
-    assert_eq!(again, read);
-    insta::assert_snapshot!(written);
-
-    let set =
-        ["load.connections=[2, 4]", "topology.replicas=[1, 3]", "topology.namespaces=2"].map(Override::set);
-    let set = Experiment::parse_with(SMALL, "small", &set, &NoFiles).unwrap();
-    assert_eq!((set.combinations.len(), set.topology.namespaces), (4, 2));
-}
-
-#[test]
-fn wrong_lists_say_where_and_what_was_expected() {
-    let connections = "name: f\nmodes: [none]\nload:\n  clients: [1, 4]\n  connections:\n  - 8\n  - 2\nproxy: {workers: [1, 2]}\n";
-    let values: Vec<String> = (1..=60).map(|value| value.to_string()).collect();
-    let many = format!("[{}]", values.join(", "));
-    let text = [
-        rendered(&format!("{SMALL}proxy: {{cpu: [250m, much, 1]}}")),
-        rendered(&format!("{SMALL}proxy: {{workers: [1, 2], cpu: [250m, much, 1]}}")),
-        rendered(connections),
-        rendered(&format!("{SMALL}proxy: {{cpu: [500m, 1, 0.5]}}")),
-        rendered(&format!("{SMALL}proxy: {{cpu: []}}")),
-        rendered(&format!("{SMALL}proxy: {{cpu: [1, [2]]}}")),
-        rendered(&format!("{SMALL}proxy: [1, 2]")),
-        rendered(&format!("{SMALL}repeats: [1, 2]")),
-        rendered(&format!("{SMALL}objective: {{p99: [1s, 2s]}}")),
-        rendered(&format!(
-            "{SMALL}mesh: istio\nistio: {{lua: [off, \"function envoy_on_request(handle)\\nend\"]}}"
-        )),
-        rendered(&format!("{SMALL}topology: [pair, chain]")),
-        rendered(&format!("{SMALL}topology: {{shape: pair, hops: 2}}")),
-        rendered(&format!(
-            "{SMALL}proxy: {{workers: {many}}}\nclient: {{cpu: {many}}}\nserver: {{cpu: {many}}}"
-        )),
-        rendered_with(&[Override::set("load.connections=[2, x]")]),
-        rendered_with(&[Override::set("load.duration=[1s, 2s]")]),
-    ];
-    insta::assert_snapshot!(text.join("\n\n"));
-}
-
-#[test]
-fn hostile_files_end_quickly() {
-    let deep = "[".repeat(100_000);
-    let deep_block: String = (0..1000).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
-    for level in 1..30 {
-        let aliases = vec![format!("*a{}", level - 1); 9].join(", ");
-        bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
-    }
-    let long_line = format!("name: {}", "y".repeat(900_000));
-    let huge = "x".repeat(2 << 20);
-    for text in [&deep, &deep_block, &bomb, &long_line, &huge] {
-        let error = Experiment::parse(text, "hostile").unwrap_err();
-        assert!(error.render(true).len() < 2000, "{}", error.render(true).len());
-    }
-}
-
-#[test]
-fn places_count_characters_and_bytes() {
-    let error =
-        Experiment::parse("name: ok\nquestion: \"é\"\nmodes: [ é ]\nload: {rate: 1000}\n", "x").unwrap_err();
-    assert_eq!((error.line, error.column), (3, 10));
-    assert_eq!(error.span, 33..35);
-}
-
-proptest! {
-    #[test]
-    fn no_text_makes_the_reader_panic(text in "(?s).{0,200}") {
-        let _ = Experiment::parse(&text, "any").map_err(|error| error.render(true));
-    }
-
-    #[test]
-    fn no_yaml_like_text_makes_the_reader_panic(text in "[a-z0-9 :,\\[\\]{}&*<>|'\"#%!\\n\\-.?]{0,120}") {
-        let _ = Experiment::parse(&text, "any").map_err(|error| error.render(true));
-    }
-
-    #[test]
-    fn no_mutation_of_a_good_file_makes_the_reader_panic(
-        cuts in prop::collection::vec((0_usize..600, 0_usize..12, "[ -~é\\n\\t]{0,4}"), 1..6),
-    ) {
-        let mut characters: Vec<char> = FULL.chars().collect();
-        for (at, length, insert) in cuts {
-            let start = at.min(characters.len());
-            let end = (start + length).min(characters.len());
-            characters.splice(start..end, insert.chars());
-        }
-        let text: String = characters.into_iter().collect();
-        match Experiment::parse(&text, "mutated") {
-            Ok(experiment) => {
-                let again = Experiment::parse(&experiment.to_yaml(), "again");
-                prop_assert_eq!(again.ok(), Some(experiment));
-            }
-            Err(error) => prop_assert!(!error.render(false).is_empty()),
-        }
-    }
-
-    #[test]
-    fn no_override_makes_the_reader_panic(text in "[a-z.=\\[\\]{}0-9 é:,-]{0,40}") {
-        let _ = Experiment::parse_with(SMALL, "x", &[Override::set(text)], &NoFiles).map_err(|error| error.render(true));
-    }
-}
-
-#[test]
-fn published_figures_may_be_relative_to_another_mode() {
-    let text = |figure: &str| {
-        format!(
-            "name: t\nmesh: istio\nmodes: [egress-bypass, egress-sni]\nload: {{clients: 20}}\n\
-             published:\n  - source: a study\n    figures:\n      - {figure}\n"
-        )
-    };
-    for (written, relation) in [
-        ("-24%", Relation::Change(-0.24)),
-        ("+12.5%", Relation::Change(0.125)),
-        ("alike", Relation::Alike),
-        ("higher", Relation::Higher),
-        ("lower", Relation::Lower),
-    ] {
-        let figure = format!(
-            "{{figure: throughput, mode: egress-sni, to: egress-bypass, clients: 20, value: {written}}}"
-        );
-        let experiment =
-            Experiment::parse(&text(&figure), "t").unwrap_or_else(|e| panic!("{}", e.render(false)));
-        let read = &experiment.published[0].figures[0];
-        assert_eq!(read.clients, Some(20));
-        assert_eq!(
-            read.value,
-            ReferenceValue::Relative(RelativeQuantity::Throughput, Mode::EgressBypass, relation)
-        );
-        let again = Experiment::parse(&experiment.to_yaml(), "written").unwrap();
-        assert_eq!(again.published, experiment.published);
-    }
-    for (figure, said) in [
-        ("{figure: throughput, mode: egress-sni, value: -24%}", "`-24%` is not a rate"),
-        (
-            "{figure: throughput, mode: egress-sni, to: none, value: -24%}",
-            "`egress-sni` is not compared with `none`",
-        ),
-        ("{figure: cpu, mode: egress-sni, to: egress-sni, value: alike}", "is not compared with"),
-        (
-            "{figure: memory, mode: egress-sni, to: egress-bypass, value: alike}",
-            "this figure is not relative",
-        ),
-        ("{figure: cpu, mode: egress-sni, to: egress-bypass, value: 0.24}", "is not a change"),
-        ("{figure: cpu, mode: egress-sni, to: egress-bypass, value: -101%}", "nothing left"),
-        (
-            "{figure: cpu, mode: egress-sni, to: egress-bypass, component: sni-proxy, value: alike}",
-            "`cpu` here is of no component",
-        ),
-    ] {
-        let error = Experiment::parse(&text(figure), "t").unwrap_err().render(false);
-        assert!(error.contains(said), "{figure}: {error}");
-    }
 }

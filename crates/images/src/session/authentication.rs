@@ -6,7 +6,8 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use reqwest::Url;
 use serde::Deserialize;
 
-use super::{MAX_RETRIES, Sent, Session, message_of};
+use super::response::message_of;
+use super::{MAX_RETRIES, Sent, Session};
 use crate::ImageError;
 use crate::credentials::{self, Credentials, Unavailable};
 use crate::docker_config::DockerConfig;

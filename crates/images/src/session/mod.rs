@@ -1,20 +1,20 @@
 //! Requests to one registry about one image: redirects, repeats, credentials, and an eye on the clock and the caller.
 
 mod authentication;
+mod client;
+mod response;
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::io::ErrorKind;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use reqwest::{Response, Url};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use tokio::runtime::Runtime;
 
+use self::client::http_client;
 use crate::error::{one_line, root_cause};
 use crate::{Access, ImageError, ImageReference, Limits, Watch};
 
@@ -23,9 +23,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_REDIRECTS: usize = 5;
 /// Repeats of a request that the registry could not answer.
 const MAX_RETRIES: u32 = 3;
-/// What is read of an error's text.
-const MAX_ERROR_BYTES: u64 = 64 << 10;
-const MAX_SHOWN_CHARS: usize = 200;
 
 pub(crate) struct Session<'a> {
     pub(crate) image: &'a ImageReference,
@@ -332,76 +329,6 @@ impl<'a> Session<'a> {
             _ => false,
         }
     }
-
-    /// Waits where a repeat can help, as long as the server asks; `false` where it cannot.
-    fn waited_to_repeat(&self, response: &Response, retries: u32) -> Result<bool, ImageError> {
-        let status = response.status();
-        let is_temporary = status == StatusCode::TOO_MANY_REQUESTS
-            || status == StatusCode::REQUEST_TIMEOUT
-            || (status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED);
-        if !is_temporary || retries == MAX_RETRIES {
-            return Ok(false);
-        }
-        let pause = retry_after(response.headers()).unwrap_or_else(|| self.backoff(retries));
-        if pause > self.limits().max_retry_after {
-            return Ok(false);
-        }
-        self.pause(pause)?;
-        Ok(true)
-    }
-
-    /// The error that a response stands for.
-    fn describe_failure(&self, response: Response) -> ImageError {
-        let status = response.status();
-        let retry_after = retry_after(response.headers());
-        let text = match self.read_body(response, MAX_ERROR_BYTES, "error") {
-            Err(interrupted @ ImageError::Interrupted { .. }) => return interrupted,
-            Ok(Ok(body)) => message_of(&body),
-            _ => String::new(),
-        };
-        let reason = if text.is_empty() { status.to_string() } else { format!("{status}: {text}") };
-        match status {
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => self.refused(reason),
-            StatusCode::NOT_FOUND => {
-                ImageError::NotFound { image: self.image.to_string(), registry: self.registry(), reason }
-            }
-            StatusCode::TOO_MANY_REQUESTS => ImageError::RateLimited {
-                image: self.image.to_string(),
-                registry: self.registry(),
-                reason: match retry_after {
-                    Some(pause) => format!("{reason} (again in {} s)", pause.as_secs()),
-                    None => reason,
-                },
-            },
-            status if status.is_server_error() => self.unreachable(format!("it responds {reason}")),
-            _ => self.invalid(reason),
-        }
-    }
-
-    /// Reads a body that is small or none; the inner error is that of a connection that broke.
-    fn read_body(
-        &self,
-        mut response: Response,
-        max_bytes: u64,
-        what: &str,
-    ) -> Result<Result<Vec<u8>, String>, ImageError> {
-        let started = Instant::now();
-        let mut body = Vec::new();
-        loop {
-            match self.next_chunk(&mut response)? {
-                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-                Ok(None) => return Ok(Ok(body)),
-                Err(reason) => return Ok(Err(reason)),
-            }
-            if body.len() as u64 > max_bytes {
-                return Err(self.invalid(format!("its {what} is larger than {} KiB", max_bytes >> 10)));
-            }
-            let timeout = self.limits().document_timeout;
-            if started.elapsed() > timeout {
-                return Err(self.unreachable(format!("its {what} did not come within {}", shown(timeout))));
-            }
-        }
-    }
 }
 
 impl Drop for Session<'_> {
@@ -429,73 +356,4 @@ fn is_no_tls(error: &(dyn std::error::Error + 'static)) -> bool {
 
 fn shown(time: Duration) -> String {
     format!("{} s", time.as_secs_f64())
-}
-
-/// What the server says of its own error, if it says it in OCI's form or in short.
-fn message_of(body: &[u8]) -> String {
-    #[derive(serde::Deserialize)]
-    struct Envelope {
-        errors: Vec<Item>,
-    }
-    #[derive(serde::Deserialize)]
-    struct Item {
-        #[serde(default)]
-        code: String,
-        #[serde(default)]
-        message: String,
-    }
-    if let Ok(envelope) = serde_json::from_slice::<Envelope>(body) {
-        let item = envelope.errors.into_iter().next();
-        let message = item.map(|item| if item.message.is_empty() { item.code } else { item.message });
-        return one_line(&message.unwrap_or_default(), MAX_SHOWN_CHARS);
-    }
-    let text = String::from_utf8_lossy(&body[..body.len().min(MAX_ERROR_BYTES as usize)]);
-    if text.contains('<') { String::new() } else { one_line(&text, MAX_SHOWN_CHARS) }
-}
-
-/// In seconds, which is the form that registries use.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds))
-}
-
-fn http_client(image: &ImageReference, access: &Access) -> Result<reqwest::Client, String> {
-    let mut builder = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls_config(access)?)
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(access.limits.connect_timeout)
-        .user_agent(concat!("meshmeter/", env!("CARGO_PKG_VERSION")));
-    if image.is_loopback() {
-        builder = builder.no_proxy();
-    } else if let Some(proxy) = &access.proxy {
-        let proxy = reqwest::Proxy::all(proxy).map_err(|_| "the proxy's URL is none".to_owned())?;
-        builder = builder.proxy(proxy);
-    }
-    builder.build().map_err(|error| root_cause(&error))
-}
-
-fn tls_config(access: &Access) -> Result<rustls::ClientConfig, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if let Some(path) = &access.roots {
-        let unusable =
-            |reason: String| format!("cannot use the certificates of {}: {reason}", path.display());
-        let certificates =
-            CertificateDer::pem_file_iter(path).map_err(|error| unusable(root_cause(&error)))?;
-        let mut count = 0;
-        for certificate in certificates {
-            let certificate = certificate.map_err(|error| unusable(root_cause(&error)))?;
-            roots.add(certificate).map_err(|error| unusable(root_cause(&error)))?;
-            count += 1;
-        }
-        if count == 0 {
-            return Err(unusable("it has none".to_owned()));
-        }
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    Ok(rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("the provider has the default versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth())
 }

@@ -11,6 +11,7 @@
 mod istiods;
 mod prepared;
 mod shared;
+mod starting;
 
 pub(crate) use self::istiods::happening;
 use self::istiods::{Istiod, Istiods, Starter};
@@ -18,7 +19,7 @@ use super::credentials::{API_PORT, ApiCredentials};
 use super::programs::IstioPrograms;
 use crate::Result;
 use crate::components::{Installed, IstioFiles};
-use crate::container::{Container, ContainerSpec, ContainerUser};
+use crate::container::{Container, ContainerUser};
 use crate::lab::Lab;
 use crate::life;
 use crate::pod::{Pod, PodSpec, check_name_places};
@@ -27,7 +28,7 @@ use crate::running::Supporting;
 use crate::sandbox::port_forward::PortForward;
 use crate::wait::wait_for;
 use experiment::Mode;
-use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
+use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::schema::{Happening, ProxySetup, Role};
 use experiment::settings::istio::IstiodSettings;
 use mesh::admin::Admin;
@@ -37,13 +38,11 @@ use mesh::istio::background::BackgroundServices;
 use mesh::istio::objects::telemetry::TRACE_COLLECTOR_PORT;
 use mesh::istio::validation;
 use mesh::kubernetes::client::ApiClient;
-use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::workloads::{namespace, node};
 use mesh::names::{DISCOVERY_PORT, ISTIOD, SYSTEM_NAMESPACE};
 use prepared::PreparedObjects;
+use starting::{Starting, create_definitions, definitions};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::net::SocketAddrV4;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,19 +52,10 @@ const POD: &str = "control-plane";
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
 
-/// Addresses of Services. They lie beside the pods' own, 10.77.0.0/16.
-const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
-
 /// etcd's port, on the loopback of the pod.
 const ETCD_PORT: u16 = 2379;
 /// Metrics of etcd, for everyone in the lab.
 const ETCD_METRICS_PORT: u16 = 2381;
-
-/// For etcd and kube-apiserver, whose CPU time is no result: half as many garbage collections. istiod keeps Go's default.
-const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "200");
-
-/// How long each of the three may take to answer. Together they take some 8 s on two free cores.
-const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// How long one that runs may take to answer, on a busy machine; it takes milliseconds.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
@@ -369,135 +359,4 @@ pub(crate) enum IstiodChange {
     Restart,
     Add,
     Remove,
-}
-
-struct Starting<'a> {
-    lab: &'a Lab,
-    programs: &'a IstioPrograms,
-    folder: &'a Path,
-    log_dir: &'a Path,
-    pod: Pod,
-    containers: Vec<Container>,
-    /// The first, once it has been started.
-    istiod: Option<Container>,
-}
-
-impl Starting<'_> {
-    fn etcd(&mut self) -> Result<()> {
-        let data = self.folder.join("etcd");
-        let client = format!("http://127.0.0.1:{ETCD_PORT}");
-        let peer = "http://127.0.0.1:2380";
-        let arguments = [
-            format!("--data-dir={}", data.display()),
-            format!("--listen-client-urls={client}"),
-            format!("--advertise-client-urls={client}"),
-            format!("--listen-peer-urls={peer}"),
-            format!("--initial-advertise-peer-urls={peer}"),
-            format!("--initial-cluster=default={peer}"),
-            format!("--listen-metrics-urls=http://0.0.0.0:{ETCD_METRICS_PORT}"),
-            // Nothing of it outlives the lab.
-            "--unsafe-no-fsync".to_owned(),
-            // The only member waits up to so long before it elects itself.
-            "--election-timeout=500".to_owned(),
-            "--log-level=warn".to_owned(),
-        ];
-        let etcd = self.start(ETCD, &self.programs.etcd.path, arguments, garbage_collection())?;
-        self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_WITHIN)
-    }
-
-    fn api_server(&mut self, credentials: &ApiCredentials) -> Result<()> {
-        let file = |option: &str, path: &Path| format!("--{option}={}", path.display());
-        let arguments = [
-            format!("--etcd-servers=http://127.0.0.1:{ETCD_PORT}"),
-            "--bind-address=0.0.0.0".to_owned(),
-            format!("--advertise-address={}", self.pod.address()),
-            format!("--secure-port={API_PORT}"),
-            file("tls-cert-file", &credentials.certificate),
-            file("tls-private-key-file", &credentials.key),
-            file("client-ca-file", &credentials.client_authority),
-            file("service-account-signing-key-file", &credentials.token_signing_key),
-            file("service-account-key-file", &credentials.token_checking_key),
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-            format!("--service-cluster-ip-range={SERVICE_ADDRESSES}"),
-            // Rules as in a cluster: a gateway reads secrets only where its service account may.
-            "--authorization-mode=RBAC".to_owned(),
-            "--anonymous-auth=false".to_owned(),
-            // Accounts are made by us, and nothing is mounted into pods that are no containers.
-            "--disable-admission-plugins=ServiceAccount".to_owned(),
-            "--endpoint-reconciler-type=none".to_owned(),
-            "--enable-priority-and-fairness=false".to_owned(),
-            "--profiling=false".to_owned(),
-        ];
-        self.start(API_SERVER, &self.programs.api_server.path, arguments, garbage_collection()).map(drop)
-    }
-
-    fn start(
-        &mut self,
-        name: &str,
-        program: &Path,
-        arguments: impl IntoIterator<Item = String>,
-        environment: BTreeMap<String, OsString>,
-    ) -> Result<Container> {
-        let container = self.pod.start(&ContainerSpec {
-            arguments: arguments.into_iter().map(OsString::from).collect(),
-            environment,
-            working_directory: Some(self.folder.to_path_buf()),
-            ..ContainerSpec::new(name, program, self.log_dir.join(format!("{name}.log")))
-        })?;
-        self.containers.push(container.clone());
-        Ok(container)
-    }
-
-    /// Whether the API can answer at all, and the user still wants it to.
-    fn api_stop_check(&self) -> impl Fn() -> Result<()> + Send + Sync + 'static {
-        let (lab, parts) = (self.lab.clone(), self.containers.clone());
-        move || {
-            lab.check_not_stopped()?;
-            parts.iter().try_for_each(|part| part.check("answer"))
-        }
-    }
-
-    fn wait_until(&self, what: &str, so: impl Fn() -> bool) -> Result<()> {
-        wait_for(what, READY_WITHIN, || {
-            self.check_alive(what)?;
-            Ok(so().then_some(()))
-        })
-    }
-
-    fn check_alive(&self, what: &str) -> Result<()> {
-        self.lab.check_not_stopped()?;
-        let mut containers = self.containers.iter().chain(&self.istiod);
-        containers.try_for_each(|container| container.check(format!("wait until {what}")))
-    }
-
-    /// What istiod puts into every namespace for its pods to mount.
-    fn root_certificate(&self, api: &ApiClient) -> Result<String> {
-        let reference = ObjectRef::new("v1", "ConfigMap", Some(SYSTEM_NAMESPACE), "istio-ca-root-cert");
-        let what = "istiod gives out its root certificate";
-        wait_for(what, READY_WITHIN, || {
-            self.check_alive(what)?;
-            let map = api.get(&reference)?;
-            Ok(map.and_then(|map| map["data"]["root-cert.pem"].as_str().map(ToOwned::to_owned)))
-        })
-    }
-}
-
-fn garbage_collection() -> BTreeMap<String, OsString> {
-    let (name, value) = GARBAGE_COLLECTION;
-    BTreeMap::from([(name.to_owned(), value.into())])
-}
-
-/// Definitions of the kinds of objects that Istio and the Gateway API add to the API, as YAML documents.
-fn definitions(programs: &IstioPrograms) -> Result<String> {
-    let mut definitions = String::new();
-    for file in std::iter::once(&programs.files.istio_crds).chain(&programs.files.gateway_api_crds) {
-        let text = std::fs::read_to_string(file).context(format!("read {}", file.display()))?;
-        definitions.push_str("\n---\n");
-        definitions.push_str(&text);
-    }
-    Ok(definitions)
-}
-
-fn create_definitions(api: &ApiClient, definitions: &str) -> Result<usize> {
-    api.create_documents("apiextensions.k8s.io/v1", "CustomResourceDefinition", definitions)
 }

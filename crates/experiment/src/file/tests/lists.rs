@@ -1,0 +1,72 @@
+//! Lists of a key are factors.
+
+use super::{NoFiles, Override, SMALL, rendered, rendered_with};
+use crate::definition::Experiment;
+
+#[test]
+fn lists_of_single_keys_are_factors() {
+    let text = "name: f\nmesh: istio\nmodes: [none, sidecar]\nload: {rate: [500, 1000], connections: [2, 4, 8], payload: [1KiB]}\n\
+                proxy: {cpu: [250m, 1], mtls: [strict, off]}\n\
+                istio: {lua: [off, on], surroundings: {services: [0, 200], endpoints: 3}}\n\
+                topology: {shape: pair, namespaces: [1, 5]}\nfresh: mode\n";
+    let read = Experiment::parse(text, "f").unwrap_or_else(|error| panic!("{}", error.render(false)));
+    let keys: Vec<&str> = read.factors.iter().map(|factor| factor.key.as_str()).collect();
+    let expected = [
+        "istio.surroundings.services",
+        "topology.namespaces",
+        "load.connections",
+        "proxy.mtls",
+        "proxy.cpu",
+        "istio.lua",
+    ];
+    assert_eq!(keys, expected);
+    assert_eq!(read.combinations.len(), 2 * 2 * 3 * 2 * 2 * 2);
+    assert_eq!((read.load.connections, read.server.payload_bytes), (Some(2), 1024));
+    for one in &read.combinations {
+        let said = |key: &str| one.factors[key].to_string();
+        assert_eq!(one.experiment.load.connections.unwrap().to_string(), said("load.connections"));
+        assert_eq!(one.experiment.topology.namespaces.to_string(), said("topology.namespaces"));
+        assert_eq!(one.experiment.proxy.mtls.name(), said("proxy.mtls"));
+        assert_eq!(one.experiment.istio.lua.is_some(), said("istio.lua") == "on");
+        assert!(one.experiment.factors.is_empty());
+    }
+    let written = read.to_yaml();
+    let again =
+        Experiment::parse(&written, "written").unwrap_or_else(|error| panic!("{}", error.render(false)));
+    assert_eq!(again, read);
+    insta::assert_snapshot!(written);
+
+    let set =
+        ["load.connections=[2, 4]", "topology.replicas=[1, 3]", "topology.namespaces=2"].map(Override::set);
+    let set = Experiment::parse_with(SMALL, "small", &set, &NoFiles).unwrap();
+    assert_eq!((set.combinations.len(), set.topology.namespaces), (4, 2));
+}
+
+#[test]
+fn wrong_lists_say_where_and_what_was_expected() {
+    let connections = "name: f\nmodes: [none]\nload:\n  clients: [1, 4]\n  connections:\n  - 8\n  - 2\nproxy: {workers: [1, 2]}\n";
+    let values: Vec<String> = (1..=60).map(|value| value.to_string()).collect();
+    let many = format!("[{}]", values.join(", "));
+    let text = [
+        rendered(&format!("{SMALL}proxy: {{cpu: [250m, much, 1]}}")),
+        rendered(&format!("{SMALL}proxy: {{workers: [1, 2], cpu: [250m, much, 1]}}")),
+        rendered(connections),
+        rendered(&format!("{SMALL}proxy: {{cpu: [500m, 1, 0.5]}}")),
+        rendered(&format!("{SMALL}proxy: {{cpu: []}}")),
+        rendered(&format!("{SMALL}proxy: {{cpu: [1, [2]]}}")),
+        rendered(&format!("{SMALL}proxy: [1, 2]")),
+        rendered(&format!("{SMALL}repeats: [1, 2]")),
+        rendered(&format!("{SMALL}objective: {{p99: [1s, 2s]}}")),
+        rendered(&format!(
+            "{SMALL}mesh: istio\nistio: {{lua: [off, \"function envoy_on_request(handle)\\nend\"]}}"
+        )),
+        rendered(&format!("{SMALL}topology: [pair, chain]")),
+        rendered(&format!("{SMALL}topology: {{shape: pair, hops: 2}}")),
+        rendered(&format!(
+            "{SMALL}proxy: {{workers: {many}}}\nclient: {{cpu: {many}}}\nserver: {{cpu: {many}}}"
+        )),
+        rendered_with(&[Override::set("load.connections=[2, x]")]),
+        rendered_with(&[Override::set("load.duration=[1s, 2s]")]),
+    ];
+    insta::assert_snapshot!(text.join("\n\n"));
+}

@@ -1,0 +1,160 @@
+use super::*;
+use experiment::schema::FactorValue;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+#[test]
+fn a_figure_agrees_if_its_whole_interval_lies_within_the_margin() {
+    let relative =
+        |relation| ReferenceValue::Relative(RelativeQuantity::Throughput, Mode::EgressBypass, relation);
+    let p99 = ReferenceValue::Added(PublishedPercentile::P99, Duration::from_micros(235));
+    for (published, low, high, expected) in [
+        (relative(Relation::Alike), -0.04, 0.03, Some(true)),
+        (relative(Relation::Alike), -0.05, -0.01, Some(true)),
+        (relative(Relation::Alike), -0.3, 0.02, None),
+        (relative(Relation::Alike), -0.3, -0.12, Some(false)),
+        (relative(Relation::Change(-0.1)), -0.15, -0.02, Some(true)),
+        (relative(Relation::Change(-0.1)), -0.15, 0.02, None),
+        (relative(Relation::Change(-0.1)), -0.3, -0.22, Some(false)),
+        (relative(Relation::Change(-0.5)), -0.65, -0.4, Some(true)),
+        (relative(Relation::Higher), 0.01, 3.0, Some(true)),
+        (relative(Relation::Higher), -0.2, 3.0, None),
+        (relative(Relation::Lower), 0.01, 3.0, Some(false)),
+        (p99, 200.0, 270.0, Some(true)),
+        // The noisier, the less it agrees.
+        (p99, 100.0, 400.0, None),
+        (p99, 300.0, 400.0, Some(false)),
+    ] {
+        let measured = Estimate { estimate: low, low: Some(low), high: Some(high), n: 3 };
+        let margin = margin(published, None).unwrap();
+        assert_eq!(agrees(published, margin, &measured), expected, "{published:?} and {low} to {high}");
+    }
+    let measured = Estimate { estimate: 300.0, low: Some(290.0), high: Some(310.0), n: 3 };
+    assert_eq!(agrees(p99, margin(p99, Some(0.5)).unwrap(), &measured), Some(true), "within half");
+    let single = Estimate::single(-0.1);
+    assert_eq!(agrees(relative(Relation::Change(-0.1)), 0.1, &single), None);
+}
+
+#[test]
+fn a_change_seen_from_the_other_side_keeps_its_interval() {
+    let halved = Estimate { estimate: -0.5, low: Some(-0.6), high: Some(-0.2), n: 3 };
+    let doubled = turned_round(&halved);
+    assert!((doubled.estimate - 1.0).abs() < 1e-12, "{doubled:?}");
+    assert!((doubled.low.unwrap() - 0.25).abs() < 1e-12 && (doubled.high.unwrap() - 1.5).abs() < 1e-12);
+}
+
+/// A cell with one proxy, of whose memory these figures are known.
+fn cell(memory: &Value) -> Cell {
+    let zero = json!({"estimate": 0.0, "low": null, "high": null});
+    let mut proxy = json!({
+        "name": "client-proxy", "role": "proxy", "cpu_cores": zero, "cpu_cores_per_1000_rps": zero,
+        "memory_bytes": null, "network_bytes_received_s": null, "network_bytes_sent_s": null,
+    });
+    for (kind, bytes) in memory.as_object().unwrap() {
+        proxy[kind] = json!({"estimate": bytes, "low": null, "high": null});
+    }
+    serde_json::from_value(json!({
+        "mode": "sidecar",
+        "load": {"protocol": "http/1.1", "connections": 4, "payload_bytes": 1024, "arrival": "uniform"},
+        "trials": 1, "valid": 1, "verdict": "valid", "response_time_us": null, "added_us": null,
+        "rate_completed": null, "errors": 0.0, "components": [proxy],
+        "path": {"proven": true, "proxies": ["client-proxy"]},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn what_the_proxies_lack_is_said_beside_what_differs_anyway() {
+    let of = |setups: [Option<(ProxyBuild, bool)>; 2]| {
+        let cells = setups.map(|setup| Cell {
+            proxies: setup.map(|(build, telemetry)| ProxySetup { build, telemetry }),
+            ..cell(&json!({}))
+        });
+        with_further("here: one machine", proxies(&cells))
+    };
+    let (upstream, on, off) =
+        ((ProxyBuild::Upstream, false), (ProxyBuild::Istio, true), (ProxyBuild::Istio, false));
+    let cases = [[None, None], [None, Some(on)], [None, Some(off)], [Some(on), Some(off)]];
+    assert_eq!(
+        cases.map(of),
+        [
+            "here: one machine",
+            "here: one machine",
+            "here: one machine; here Istio's telemetry is off",
+            "here: one machine; here Istio's telemetry is off in some of the cells",
+        ]
+    );
+    let stands_in = "here: one machine; here upstream Envoy stands in for Istio's proxy";
+    assert_eq!(of([None, Some(upstream)]), format!("{stands_in}, without its telemetry filters"));
+    assert!(of([Some(on), Some(upstream)]).starts_with(&format!("{stands_in} in some of the cells")));
+    assert_eq!(with_further("", Some("a")), "a");
+}
+
+#[test]
+fn memory_is_of_the_kind_that_was_published_or_of_the_nearest_and_says_which() {
+    let all = json!({
+        "memory_working_set_bytes": 30e6, "memory_anonymous_bytes": 29e6, "memory_resident_bytes": 110e6,
+    });
+    let without_group = json!({"memory_anonymous_bytes": 29e6, "memory_resident_bytes": 110e6});
+    let old = json!({"memory_bytes": 110e6});
+    let (working_set, anonymous) = (MemoryKind::WorkingSet, MemoryKind::Anonymous);
+    let cases = [
+        (&all, working_set, Some("client-proxy 30 MB, anonymous 29 MB, resident 110 MB")),
+        (&all, anonymous, Some("client-proxy 29 MB, working set 30 MB, resident 110 MB")),
+        (&all, MemoryKind::Resident, Some("client-proxy 110 MB, working set 30 MB, anonymous 29 MB")),
+        (&without_group, working_set, Some("client-proxy anonymous 29 MB, resident 110 MB")),
+        (&old, working_set, Some("client-proxy resident 110 MB")),
+        (&old, anonymous, None),
+    ];
+    for (memory, kind, expected) in cases {
+        let value = ReferenceValue::Memory(kind, 60_000_000);
+        let figure = ReferenceFigure {
+            mode: Mode::Sidecar,
+            rate: None,
+            clients: None,
+            component: None,
+            gateway_cpu_cores: None,
+            value,
+        };
+        let measured = super::memory(&figure, &cell(memory), kind).map(|measured| measured.text);
+        assert_eq!(measured.as_deref(), expected, "{kind:?} of {memory}");
+    }
+}
+
+#[test]
+fn throughput_is_that_of_the_cell_with_the_limit_and_per_core_that_the_gateway_used() {
+    let text = "{name: x, mesh: istio, modes: ingress, load: {clients: 50}, gateway: {cpu: [500m, 1]}}";
+    let experiment = Experiment::parse(text, "test").unwrap();
+    let cells = [("500m", 2000.0), ("1", 3900.0)];
+    let cells: Vec<Cell> = cells
+        .iter()
+        .map(|(limit, rate)| {
+            let mut cell = cell(&json!({}));
+            cell.mode = Mode::Ingress;
+            cell.load.clients = Some(50);
+            cell.factors.insert(GATEWAY_CPU.to_owned(), FactorValue::from_typed(limit));
+            cell.rate_completed = Some(Estimate::single(*rate));
+            cell.components[0].cpu_cores_per_1000_rps = Estimate::single(0.25);
+            cell
+        })
+        .collect();
+    let figure = |value, gateway_cpu_cores| ReferenceFigure {
+        mode: Mode::Ingress,
+        rate: None,
+        clients: None,
+        gateway_cpu_cores,
+        component: None,
+        value,
+    };
+    let is_of = |figure: &ReferenceFigure| {
+        let wanted = Wanted { figure, experiment: &experiment };
+        cells.iter().map(|cell| wanted.is_of(cell)).collect::<Vec<_>>()
+    };
+    let throughput = |cores| figure(ReferenceValue::Throughput(4000.0), cores);
+    assert_eq!(is_of(&throughput(Some(1.0))), [false, true]);
+    assert_eq!(is_of(&throughput(Some(8.0))), [false, false]);
+    assert_eq!(is_of(&throughput(None)), [true, true]);
+    assert_eq!(per_core(&cells[0].components[0].cpu_cores_per_1000_rps).estimate, 4000.0);
+    let what = what(&figure(ReferenceValue::ThroughputPerCpu(4000.0), Some(1.0)));
+    assert_eq!(what, "ingress: requests per second for each core of each proxy, gateway.cpu 1");
+}
