@@ -2,6 +2,7 @@
 
 use crate::cluster::OneNodeCluster;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 const EXPERIMENT: &str = "\
 name: pair
@@ -54,14 +55,31 @@ fn install_the_chart(cluster: &OneNodeCluster, experiment: &Path) {
     let image = "--set=image.repository=localhost/meshmeter,image.tag=test,image.pullPolicy=Never";
     let install =
         ["install", "perf", chart.to_str().unwrap(), "--namespace=perf", "--create-namespace", &file, image];
-    let notes = cluster.run("helm", install);
+    let notes = cluster.run("helm", [&install[..], &["--set=keepFor=10m"]].concat());
     assert!(notes.contains("job/perf-1"), "{notes}");
+    attach(cluster);
     check_run(cluster, "perf", "job/perf-1");
     cluster.run("helm", ["uninstall", "perf", "--namespace=perf", "--wait"]);
     let left =
         ["get", "jobs,roles,rolebindings,configmaps,serviceaccounts", "--namespace=perf", "--output=name"];
     let left = cluster.kubectl(&[&left[..], &["--selector=app.kubernetes.io/instance=perf"]].concat());
     assert_eq!(left.trim(), "");
+}
+
+/// The chart's run is found as one that `run --detach` has started.
+fn attach(cluster: &OneNodeCluster) {
+    let run = ["cluster", "attach", "perf-1", "--namespace=perf", "--kubeconfig"];
+    let folder = cluster.folder().join("run");
+    let attached = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
+        .args(run)
+        .arg(cluster.folder().join("kubeconfig"))
+        .arg("--out")
+        .arg(&folder)
+        .output()
+        .unwrap();
+    let status = attached.status.code();
+    assert!(matches!(status, Some(0 | 1)), "{status:?}: {}", String::from_utf8_lossy(&attached.stderr));
+    assert!(folder.join("report.html").exists() && folder.join("trials.jsonl").exists());
 }
 
 /// An overlay as a user writes one: another image, another experiment.
@@ -92,7 +110,7 @@ fn copy_files(from: &Path, to: &Path) {
 }
 
 /// Waits until a run has ended. A busy machine may make its one trial invalid, which is a status of its own; what was measured is
-/// in its log, and nothing of it is left.
+/// in its log, and nothing of it but its own Job is left.
 fn check_run(cluster: &OneNodeCluster, namespace: &str, job: &str) {
     let namespace = format!("--namespace={namespace}");
     let pods = format!("--selector=job-name={}", job.trim_start_matches("job/"));
@@ -104,7 +122,8 @@ fn check_run(cluster: &OneNodeCluster, namespace: &str, job: &str) {
     let status = "jsonpath={.items[0].status.containerStatuses[0].state.terminated.exitCode}";
     let status = cluster.kubectl(&[&namespace, "get", "pods", &pods, "--output", status]);
     assert!(status == "0" || status == "1", "exit status {status}: {log}");
-    let left = ["get", "deployments,jobs,services", "--selector=meshmeter.dev/run", "--output=name"];
+    let selector = "--selector=meshmeter.dev/run,app.kubernetes.io/component!=runner";
+    let left = ["get", "deployments,jobs,services", selector, "--output=name"];
     let left = cluster.kubectl(&[&[&*namespace], &left[..]].concat());
     assert_eq!(left.trim(), "");
 }

@@ -18,6 +18,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end -}}
 
+{{/* Labels by which `meshmeter cluster attach` and `cluster clean` find a run. */}}
+{{- define "meshmeter.run" -}}
+meshmeter.dev/run: {{ . }}
+app.kubernetes.io/component: runner
+{{- end -}}
+
 {{/* A role and its binding. Keys: context, kind (Role or ClusterRole), name, namespace (of a Role), rules. */}}
 {{- define "meshmeter.role" -}}
 {{- $context := .context -}}
