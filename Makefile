@@ -20,7 +20,7 @@ bench: setup-test build ## Benchmarks (minutes; leave the machine alone meanwhil
 	$(CARGO) bench --locked --workspace --no-fail-fast --bench '*'
 
 image: ## An image for clusters, of a static program, and its bill of materials: target/image/
-	@CARGO=$(CARGO) scripts/image.sh
+	@CARGO=$(CARGO) scripts/image.sh $(addprefix --architecture ,$(ARCHITECTURES))
 
 audit: ## Known vulnerabilities of dependencies (needs the network)
 	scripts/cargo-deny.sh check advisories

@@ -2,8 +2,9 @@
 # Builds an image of meshmeter, without a container engine: target/image/meshmeter.tar (an OCI archive) and beside it its
 # software bill of materials (CycloneDX).
 #
-#   scripts/image.sh [NAME:TAG]
+#   scripts/image.sh [--architecture amd64|arm64]... [NAME:TAG]
 #
+# Without --architecture it is for each architecture that can be built here; one that is named and cannot be built is an error.
 # The image holds one static program and needs nothing else: no shell, no writable file system, no privileges. Two builds of the
 # same source with the same Rust have the same digest.
 set -euo pipefail
@@ -11,6 +12,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cargo=${CARGO:-cargo}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+named=()
+while [[ ${1:-} == --architecture ]]; do
+  named+=("${2:-}")
+  shift 2 || break
+done
 name=${1:-localhost/meshmeter:$version}
 out=target/image
 cyclonedx=0.5.9
@@ -74,15 +80,45 @@ write_bill_of_materials() {
   # As in the program: no paths of this machine.
   sed "s|path+file://$PWD/$copy/|path+file:///meshmeter/|g" "$copy/crates/meshmeter/bill.json" >"$out/meshmeter.cdx.json"
   rm -rf "$copy"
+  check_bill_of_materials "$1"
 }
+
+# Holds the bill against Cargo's own list of what the program is made of.
+check_bill_of_materials() {
+  local linked listed missing
+  linked=$("$cargo" tree --locked --package meshmeter --edges normal --target "$1" --prefix none --format '{p}' |
+    sed 's/^\([^ ]*\) v\([^ ]*\).*/\1 \2/' | sort -u)
+  listed=$(python3 -c '
+import json, sys
+bill = json.load(sys.stdin)
+for part in bill["components"] + [bill["metadata"]["component"]]:
+    print(part["name"], part["version"])' <"$out/meshmeter.cdx.json" | sort -u)
+  missing=$(comm -23 <(echo "$linked") <(echo "$listed"))
+  [[ -z $missing ]] || fail "the bill of materials lacks $(tr '\n' ',' <<<"$missing")"
+  echo "image.sh: the bill of materials has the $(wc -l <<<"$linked") crates that the program is made of" >&2
+}
+
+# use_architecture NAME: sets its target and linker.
+use_architecture() {
+  case $1 in
+  amd64) target=x86_64-unknown-linux-gnu linker=x86_64-linux-gnu-gcc ;;
+  arm64) target=aarch64-unknown-linux-gnu linker=aarch64-linux-gnu-gcc ;;
+  *) fail "there are images for amd64 and arm64, not for \"$1\"" ;;
+  esac
+}
+
+# Before anything is built, which takes minutes.
+for architecture in "${named[@]}"; do
+  use_architecture "$architecture"
+  reason=$(lacking "$target" "$linker")
+  [[ -z $reason ]] || fail "there can be no image for $architecture: $reason"
+done
+[[ ${#named[@]} -gt 0 ]] || named=(amd64 arm64)
 
 mkdir -p "$out"
 archives=()
-for architecture in amd64 arm64; do
-  case $architecture in
-  amd64) target=x86_64-unknown-linux-gnu linker=x86_64-linux-gnu-gcc ;;
-  arm64) target=aarch64-unknown-linux-gnu linker=aarch64-linux-gnu-gcc ;;
-  esac
+for architecture in "${named[@]}"; do
+  use_architecture "$architecture"
   reason=$(lacking "$target" "$linker")
   if [[ -n $reason ]]; then
     echo "image.sh: without $architecture: $reason" >&2
