@@ -29,7 +29,7 @@ component() {
 }
 
 image() {
-  "$root/scripts/oci_image.py" --output "$work/$1.tar" --name "localhost/$1:lab" "${@:2}" >/dev/null
+  "$root/scripts/oci_image.py" --output "$work/$1.tar" --name "localhost/$1:$version" "${@:2}" >/dev/null
   "$root/scripts/cluster.sh" import "$dir" "$work/$1.tar"
   rm "$work/$1.tar"
 }
@@ -53,10 +53,10 @@ import_proxy() {
 
 # As the lab runs istiod for upstream's Envoy (docs/components.md).
 write_values() {
-  cat >"$work/values.yaml" <<'YAML'
+  cat >"$work/values.yaml" <<YAML
 global:
   hub: localhost
-  tag: lab
+  tag: $version
   imagePullPolicy: Never
   proxy: {resources: {requests: {cpu: 10m, memory: 64Mi}}}
 env:
@@ -78,10 +78,13 @@ install_chart() {
 [[ -n $commit && -n $envoy_version ]] || fail 'components/istio/go.mod and requirements.txt name no versions' 'see docs/components.md'
 charts=$(cd "$root/components/istio" && GOWORK=off go mod download -json istio.io/istio | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')/manifests/charts
 [[ -d $charts ]] || fail 'the charts of Istio cannot be had' 'it needs Go and its module proxy'
+istiod=$(component istiod istiod)
+# Runs name the version of the mesh by this tag.
+version=${istiod%/istiod} version=${version##*/istiod-}
 rm -rf "$work"
 mkdir -p "$work"
 import_proxy
-image pilot --entrypoint /usr/local/bin/pilot-discovery --user 1337:1337 --file "/usr/local/bin/pilot-discovery=$(component istiod istiod)"
+image pilot --entrypoint /usr/local/bin/pilot-discovery --user 1337:1337 --file "/usr/local/bin/pilot-discovery=$istiod"
 write_values
 install_chart istio-base "$charts/base" --set defaultRevision=default
 install_chart istiod "$charts/istio-control/istio-discovery" --values "$work/values.yaml"
