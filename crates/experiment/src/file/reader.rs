@@ -181,16 +181,18 @@ fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
 }
 
 fn load(section: &Section<'_>, entry: Option<&Entry>, scale: &Scale) -> Result<LoadSettings> {
-    let own = entry.map(|entry| entry.protocol);
     let protocol = match section.field("protocol")? {
         Some(field) => {
             let protocol = field.choice(&Protocol::ALL.map(|protocol| (protocol.name(), protocol)))?;
-            if let Some(own) = own.filter(|own| *own != protocol) {
-                return Err(topology::contradiction(&field, own.name()));
+            match entry {
+                Some(entry) if entry.replaces(&field) => entry.protocol,
+                Some(entry) if entry.protocol != protocol => {
+                    return Err(topology::contradiction(&field, entry.protocol.name()));
+                }
+                _ => protocol,
             }
-            protocol
         }
-        None => own.unwrap_or_default(),
+        None => entry.map_or_else(Protocol::default, |entry| entry.protocol),
     };
     let levels = levels(section, scale)?;
     let connections = match (section.field("connections")?, &levels) {

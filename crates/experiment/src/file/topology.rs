@@ -6,7 +6,7 @@ use super::named_files::Files;
 use super::section::{Field, Section, alternatives};
 use super::suggestion::nearest;
 use crate::definition::Experiment;
-use crate::diagnostic::ExperimentError;
+use crate::diagnostic::{ExperimentError, Source};
 use crate::mode::{MeshKind, Mode};
 use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
@@ -137,6 +137,15 @@ fn shape(field: &Field<'_>) -> Result<&'static Shape> {
 pub(super) struct Entry {
     pub(super) protocol: Protocol,
     pub(super) response_bytes: u64,
+    /// The experiment file, if the command line replaces its topology: its values of `load` were for another one.
+    replaced: Option<Arc<Source>>,
+}
+
+impl Entry {
+    /// True if this value was for the topology that the command line replaced.
+    pub(super) fn replaces(&self, field: &Field<'_>) -> bool {
+        self.replaced.as_ref().is_some_and(|file| Arc::ptr_eq(file, &field.place().source))
+    }
 }
 
 /// Where load enters. All drivers must speak one protocol.
@@ -161,7 +170,9 @@ pub(super) fn entry(root: &Section<'_>, settings: &TopologySettings) -> Result<O
     let path = topology.drivers.first().map_or("", |driver| driver.endpoint.as_str());
     let endpoint = first.script().and_then(|script| script.endpoint(path));
     let response_bytes = endpoint.map_or(0.0, |endpoint| endpoint.response_bytes.mean());
-    Ok(Some(Entry { protocol: first.protocol, response_bytes: response_bytes.round() as u64 }))
+    let file = &root.place().source;
+    let replaced = (!Arc::ptr_eq(file, &field.place().source)).then(|| Arc::clone(file));
+    Ok(Some(Entry { protocol: first.protocol, response_bytes: response_bytes.round() as u64, replaced }))
 }
 
 fn made(
@@ -250,6 +261,7 @@ pub(super) fn payload(
         (Some(field), entry) => {
             let bytes = read(&field)?;
             match entry {
+                Some(entry) if entry.replaces(&field) => Ok(entry.response_bytes),
                 Some(entry) if entry.response_bytes != bytes => {
                     Err(contradiction(&field, &format_size(entry.response_bytes)))
                 }

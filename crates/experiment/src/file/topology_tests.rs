@@ -86,6 +86,18 @@ fn file_is_read_and_brought_along() {
 }
 
 #[test]
+fn topology_from_the_command_line_replaces_the_files_protocol_and_payload() {
+    let text = SMALL.replace("load: {", "load: {protocol: http/1.1, payload: 1KiB, ");
+    assert_ne!(text, SMALL);
+    let shop = read(&text, &["topology=shop.yaml"]).unwrap();
+    assert_eq!((shop.load.protocol, shop.server.payload_bytes), (Protocol::Grpc, 300));
+    let written = Experiment::parse_with(&shop.to_yaml(), "written", &[], &Folder).unwrap();
+    assert_eq!(written, shop);
+    assert!(read(&text, &["topology=shop.yaml", "load.payload=1KiB"]).unwrap_err().contains("contradicts"));
+    assert!(read(&format!("{text}topology: shop.yaml\n"), &[]).unwrap_err().contains("contradicts"));
+}
+
+#[test]
 fn graph_stands_in_the_experiment_itself() {
     let indented: String = SHOP.lines().map(|line| format!("  {line}\n")).collect();
     let text = format!("{SMALL}topology:\n  namespaces: 3\n{indented}");
