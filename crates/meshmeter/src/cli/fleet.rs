@@ -156,8 +156,8 @@ pub struct ProxyArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=20))]
     pub witnesses: u64,
 
-    /// Statistics port of a real sidecar of the mesh (15090) whose own times of update are compared with the fleet's; its
-    /// proxyStatsMatcher must include the suffix update_time
+    /// Statistics port of a real sidecar (15090) or ztunnel (15020) of the mesh whose own times of update are compared with the
+    /// fleet's; a sidecar's proxyStatsMatcher must include the suffix update_time
     #[arg(long, value_name = "HOST:PORT")]
     pub witness: Vec<String>,
 

@@ -1,70 +1,189 @@
-//! Real Envoys beside the fleet: when each updated its configuration for a change, by its own clock, beside the times at which
-//! the change arrived at the proxies of the fleet.
+//! Real Envoys and ztunnels beside the fleet: their times of update for a change, beside the times at which the change arrived
+//! at the proxies of the fleet.
+//!
+//! An Envoy keeps the time of its last update. A ztunnel counts messages by type: [`MessageWatch`] polls the count.
 
 use experiment::schema::FleetWitness;
 use experiment::settings::fleet::ProxyKind;
+use experiment::xds::ResourceType;
 use fleet::{ChangeId, Fleet};
 use mesh::admin::Admin;
 use mesh::admin::dial::TcpPort;
 use mesh::envoy::update_times;
+use mesh::ztunnel::messages;
 use population::changes::Expected;
 use statistics::witnesses::compare;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// An Envoy that receives what the whole fleet has received updates within milliseconds.
+/// A real proxy that receives what the whole fleet has received updates within milliseconds.
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Times of update are cut to milliseconds: half of one is what they lack on average.
+/// An Envoy's times are cut to milliseconds: half of one is what they lack on average.
 const HALF_MS: f64 = 0.5;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Poll interval of a ztunnel's counters while a change is awaited.
+const COUNTER_INTERVAL: Duration = Duration::from_millis(2);
 
-type Types = BTreeSet<&'static str>;
+type Types = BTreeSet<ResourceType>;
 
 #[derive(Debug)]
 pub(super) struct Witnesses {
-    /// By address.
-    statistics: Vec<(String, Admin)>,
+    witnesses: Vec<Witness>,
     state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct Witness {
+    address: String,
+    kind: ProxyKind,
+    statistics: Admin,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Types of the resources that change.
-    expected: BTreeMap<ChangeId, Types>,
+    expected: BTreeMap<ChangeId, Awaited>,
     seen: Vec<FleetWitness>,
+}
+
+/// A change that witnesses are expected to receive.
+#[derive(Debug)]
+struct Awaited {
+    kind: ProxyKind,
+    /// Types of the resources that change.
+    types: Types,
+    /// Of ztunnels, by their place among the witnesses.
+    watches: BTreeMap<usize, MessageWatch>,
+}
+
+/// A thread that waits until a ztunnel has received messages of all types. Ends when dropped.
+#[derive(Debug)]
+struct MessageWatch {
+    /// Milliseconds since 1970.
+    received_ms: Arc<Mutex<Option<f64>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Witness {
+    fn new(address: &str) -> Self {
+        let port = TcpPort { authority: address.to_owned() };
+        let statistics = Admin::new(format!("witness {address}"), port);
+        let is_ztunnel = messages::read(&statistics).is_ok_and(|messages| !messages.is_empty());
+        let kind = if is_ztunnel { ProxyKind::Ztunnel } else { ProxyKind::Sidecar };
+        Self { address: address.to_owned(), kind, statistics }
+    }
+
+    /// Waits for the update. Returns the time from the write, microseconds; absent if a type was not updated in time.
+    fn updated_since(&self, written_ms: f64, types: &Types, watch: Option<&MessageWatch>) -> Option<f64> {
+        let give_up_at = Instant::now() + UPDATE_TIMEOUT;
+        loop {
+            let updated_ms = match watch {
+                Some(watch) => watch.received_ms(),
+                None => self.envoy_updated_ms(written_ms, types),
+            };
+            if let Some(updated_ms) = updated_ms {
+                return Some((updated_ms - written_ms) * 1000.0);
+            }
+            if Instant::now() >= give_up_at {
+                return None;
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    fn envoy_updated_ms(&self, written_ms: f64, types: &Types) -> Option<f64> {
+        let updates = update_times::read(&self.statistics).unwrap_or_default();
+        let updated: Vec<u64> =
+            types.iter().map(|of| updates.get(of.name()).copied()).collect::<Option<_>>()?;
+        let is_over = updated.iter().all(|updated| *updated as f64 >= written_ms.floor());
+        updated.into_iter().max().filter(|_| is_over).map(|last| last as f64 + HALF_MS)
+    }
+}
+
+impl MessageWatch {
+    /// Begins before the change is written.
+    fn start(statistics: &Admin, types: &Types) -> Option<Self> {
+        let statistics = statistics.clone();
+        let urls: Vec<&'static str> = types.iter().map(|of| of.url()).collect();
+        let count = |messages: &BTreeMap<String, u64>, url: &str| messages.get(url).copied().unwrap_or(0);
+        let before = messages::read(&statistics).ok()?;
+        let watch = Self { received_ms: Arc::default(), is_over: Arc::default() };
+        let (received_ms, is_over) = (Arc::clone(&watch.received_ms), Arc::clone(&watch.is_over));
+        let poll = move || {
+            let mut missing_at_ms = now_ms();
+            while !is_over.load(Ordering::Relaxed) {
+                thread::sleep(COUNTER_INTERVAL);
+                let asked_at_ms = now_ms();
+                let now = messages::read(&statistics).unwrap_or_default();
+                if urls.iter().all(|url| count(&now, url) > count(&before, url)) {
+                    let between = f64::midpoint(missing_at_ms, now_ms());
+                    *received_ms.lock().unwrap_or_else(PoisonError::into_inner) = Some(between);
+                    return;
+                }
+                missing_at_ms = asked_at_ms;
+            }
+        };
+        thread::Builder::new().name("witness".to_owned()).spawn(poll).ok().map(|_| watch)
+    }
+
+    fn received_ms(&self) -> Option<f64> {
+        *self.received_ms.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for MessageWatch {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+fn now_ms() -> f64 {
+    jiff::Timestamp::now().as_microsecond() as f64 / 1000.0
 }
 
 impl Witnesses {
     pub fn new(addresses: &[String]) -> Self {
-        let statistics = addresses.iter().map(|address| {
-            let port = TcpPort { authority: address.clone() };
-            (address.clone(), Admin::new(format!("witness {address}"), port))
-        });
-        Self { statistics: statistics.collect(), state: Mutex::default() }
+        let witnesses = addresses.iter().map(|address| Witness::new(address));
+        Self { witnesses: witnesses.collect(), state: Mutex::default() }
     }
 
-    /// Notes which types of resources a change is expected in.
+    /// Notes the types of resources that a change is expected in. Called before the change is written.
     pub fn expect(&self, change: ChangeId, expected: &Expected) {
-        if !self.statistics.is_empty() && expected.kind == ProxyKind::Sidecar {
-            let types = expected.marks.iter().map(|mark| mark.resource_type.name()).collect();
-            self.state().expected.insert(change, types);
+        let kind = expected.kind;
+        let mut alike =
+            self.witnesses.iter().enumerate().filter(|(_, witness)| witness.kind == kind).peekable();
+        if alike.peek().is_none() {
+            return;
         }
+        let types: Types = expected.marks.iter().map(|mark| mark.resource_type).collect();
+        let ztunnels = alike.filter(|(_, witness)| witness.kind == ProxyKind::Ztunnel);
+        let watches = ztunnels
+            .filter_map(|(place, witness)| Some((place, MessageWatch::start(&witness.statistics, &types)?)));
+        let watches = watches.collect();
+        self.state().expected.insert(change, Awaited { kind, types, watches });
     }
 
-    /// Reads when the witnesses updated for a change that has reached the fleet.
+    /// Reads the witnesses' times of update for a change that has reached the fleet.
     pub fn follow(&self, fleet: &Fleet, changes: &[ChangeId]) {
         for change in changes {
-            let Some(types) = self.state().expected.remove(change) else { continue };
+            let Some(Awaited { kind, types, watches }) = self.state().expected.remove(change) else {
+                continue;
+            };
             let Some(record) = fleet.change(*change).into_iter().next() else { continue };
             let written_ms = (fleet.started_at_unix_s() + record.at) * 1000.0;
             let convergence = &record.convergence_us;
-            for (name, statistics) in &self.statistics {
-                let updated_us = updated_since(statistics, written_ms, &types);
+            let alike = self.witnesses.iter().enumerate().filter(|(_, witness)| witness.kind == kind);
+            for (place, witness) in alike {
+                let watch = watches.get(&place);
+                if kind == ProxyKind::Ztunnel && watch.is_none() {
+                    continue;
+                }
+                let updated_us = witness.updated_since(written_ms, &types, watch);
                 let compared = updated_us.and_then(|updated_us| compare(updated_us, convergence));
                 self.state().seen.push(FleetWitness {
-                    name: name.clone(),
+                    name: witness.address.clone(),
                     kind: record.kind.clone(),
                     at: record.at,
                     updated_us,
@@ -83,22 +202,5 @@ impl Witnesses {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Time from the write until all types were updated, microseconds; absent if one was not in time.
-fn updated_since(statistics: &Admin, written_ms: f64, types: &Types) -> Option<f64> {
-    let give_up_at = Instant::now() + UPDATE_TIMEOUT;
-    loop {
-        let updates = update_times::read(statistics).unwrap_or_default();
-        let of_types: Option<Vec<u64>> = types.iter().map(|of| updates.get(of).copied()).collect();
-        let is_over = |updated: &u64| *updated as f64 >= written_ms.floor();
-        if let Some(updated) = of_types.filter(|of_types| of_types.iter().all(is_over)) {
-            return updated.into_iter().max().map(|last| (last as f64 + HALF_MS - written_ms) * 1000.0);
-        }
-        if Instant::now() >= give_up_at {
-            return None;
-        }
-        thread::sleep(POLL_INTERVAL);
     }
 }
