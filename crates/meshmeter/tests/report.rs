@@ -204,3 +204,50 @@ fn a_full_disk_keeps_the_old_report() {
     });
     assert_eq!(parts.count(), 0, "nothing half written is left behind");
 }
+
+/// A real run, as versions wrote it that judged trials as a whole.
+fn run_of_an_earlier_version(path: &Path) {
+    let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/size_run");
+    fs::copy(real.join("experiment.yaml"), path.join("experiment.yaml")).unwrap();
+    let without = |value: &mut serde_json::Value, names: &[&str]| {
+        names.iter().for_each(|name| {
+            value.as_object_mut().map(|object| object.remove(*name));
+        });
+    };
+    let mut host: serde_json::Value =
+        serde_json::from_slice(&fs::read(real.join("host.json")).unwrap()).unwrap();
+    without(&mut host, &["noise_floor", "pacing", "calibration", "exports"]);
+    fs::write(path.join("host.json"), host.to_string()).unwrap();
+    let trials = fs::read_to_string(real.join("trials.jsonl")).unwrap();
+    let earlier = trials.lines().map(|line| {
+        let mut trial: serde_json::Value = serde_json::from_str(line).unwrap();
+        without(&mut trial["verdict"], &["spoiled"]);
+        without(
+            &mut trial,
+            &["gateways", "rates", "edges", "services", "drivers", "push", "hints", "versions"],
+        );
+        let result = &mut trial["result"];
+        without(&mut result["verdict"], &["spoiled"]);
+        without(result, &["reading_lag_us", "pauses"]);
+        for times in ["response_time_us", "service_time_us", "schedule_lag_us", "generator_lag_us"] {
+            without(&mut result[times], &["censored", "episodes"]);
+        }
+        trial.to_string()
+    });
+    fs::write(path.join("trials.jsonl"), earlier.collect::<Vec<_>>().join("\n") + "\n").unwrap();
+}
+
+#[test]
+fn a_run_of_an_earlier_version_is_read() {
+    let root = tempfile::tempdir().unwrap();
+    run_of_an_earlier_version(root.path());
+    let output = run(&["report", text(root.path())]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let summary: Summary =
+        serde_json::from_slice(&fs::read(root.path().join("summary.json")).unwrap()).unwrap();
+    // What spoiled one figure spoiled all of the trial then.
+    let usable = summary.cells.iter().filter(|cell| cell.response_time_us.is_some());
+    assert_eq!((summary.cells.len(), usable.clone().count()), (6, 2));
+    assert!(usable.flat_map(|cell| cell.response_time_us).all(|times| times.p50.is_some()));
+    assert!(fs::read_to_string(root.path().join("report.html")).unwrap().contains("id=\"headline\""));
+}
