@@ -30,6 +30,7 @@ pub mod reservations;
 pub mod run;
 pub mod sentences;
 pub mod services;
+pub mod side_by_side;
 pub mod svg;
 pub mod table;
 pub mod terminal;

@@ -12,6 +12,7 @@ mod load;
 mod reservations;
 mod result_table;
 mod search;
+mod side_by_side;
 mod size;
 mod style;
 
@@ -20,6 +21,7 @@ pub use fleet::fleet_text;
 pub use load::load_text;
 pub(crate) use result_table::load_table;
 pub use search::search_text;
+pub use side_by_side::side_by_side_text;
 pub use size::size_text;
 pub use style::Options;
 pub(crate) use style::{WIDE, plain};

@@ -9,6 +9,15 @@ pub struct ReportArgs {
     /// The run's folder
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
+    /// Compare with this run of the same experiment, made elsewhere: figures side by side, and what differs between the two
+    /// places. Prints text, or JSON with --json; -o writes a page. Both folders stay as they are
+    #[arg(
+        long,
+        value_name = "OTHER",
+        value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["csv", "latency_csv", "drivers_csv", "services_csv", "edges_csv", "junit", "markdown"]
+    )]
+    pub beside: Option<PathBuf>,
     /// Write the HTML report to this file, and leave the folder as it is
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,

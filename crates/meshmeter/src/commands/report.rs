@@ -4,6 +4,7 @@ use crate::cli::{AutomationArgs, ReportArgs};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use report::RunData;
 use report::folder::{self, FolderError, REPORT_FILE};
+use report::side_by_side::SideBySide;
 use report::terminal::{self, Options};
 use statistics::{ObjectiveOutcome, objective_met};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -15,6 +16,9 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let run = RunData::read(&args.folder).map_err(folder_failure)?;
     for note in &run.notes {
         anstream::eprintln!("note: {note}");
+    }
+    if let Some(other) = &args.beside {
+        return compare(&run, other, args);
     }
     match &args.output {
         Some(file) => {
@@ -30,6 +34,25 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     write_file("edges", args.edges_csv.as_deref(), || report::drivers_csv::edges(&run.summary))?;
     write_for_automation(&run, &args.automation)?;
     Ok(objective_status(&run))
+}
+
+/// Shows two runs side by side.
+fn compare(run: &RunData, other: &Path, args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let other = RunData::read(other).map_err(folder_failure)?;
+    let compared = SideBySide::new(run, &other);
+    let text = if args.json {
+        let json = serde_json::to_string_pretty(&compared);
+        json.map_err(|error| Failure::environment(&error))? + "\n"
+    } else {
+        terminal::side_by_side_text(&compared, terminal_options())
+    };
+    print_text(&text)?;
+    if let Some(file) = &args.output {
+        let page = report::html::render_side_by_side(&compared);
+        folder::write_whole(file, page.as_bytes()).map_err(folder_failure)?;
+        anstream::eprintln!("report: {}", file.display());
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The exit status that a run's objective gives; says what is not met.

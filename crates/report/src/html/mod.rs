@@ -9,7 +9,9 @@ mod sections;
 pub mod style;
 
 use crate::run::RunData;
+use crate::side_by_side::SideBySide;
 use minijinja::{AutoEscape, Environment};
+use serde::Serialize;
 
 /// The page.
 ///
@@ -17,14 +19,26 @@ use minijinja::{AutoEscape, Environment};
 /// Never for any run: the templates are constants that the tests render.
 #[must_use]
 pub fn render(run: &RunData) -> String {
-    let page = sections::Page::new(run);
+    fill("report.html", &sections::Page::new(run))
+}
+
+/// The page of two runs beside each other.
+///
+/// # Panics
+/// Never: the template is a constant that the tests render.
+#[must_use]
+pub fn render_side_by_side(compared: &SideBySide) -> String {
+    fill("side-by-side.html", compared)
+}
+
+fn fill(template: &str, page: &impl Serialize) -> String {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     for (name, source) in TEMPLATES.iter().copied() {
         environment.add_template(name, source).expect("templates are constants");
     }
-    let template = environment.get_template("report.html").expect("templates are constants");
-    template.render(minijinja::value::Serde(&page)).expect("the page has what its template names")
+    let template = environment.get_template(template).expect("templates are constants");
+    template.render(minijinja::value::Serde(page)).expect("the page has what its template names")
 }
 
 /// Name and text of each file in `templates/`.
@@ -67,4 +81,5 @@ const TEMPLATES: &[(&str, &str)] = templates![
     "method.html",
     "repeat.html",
     "tables.html",
+    "side-by-side.html",
 ];

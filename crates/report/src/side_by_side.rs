@@ -1,0 +1,219 @@
+//! Two runs of the same experiment in different places, such as the lab and a cluster: figures of the cells that both have, and
+//! what differs between the places.
+
+use crate::RunData;
+use crate::conditions::ConditionLabels;
+use crate::format;
+use experiment::schema::{Cell, Estimate, Host, Role};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// The environment of runs on a cluster, as their host names it.
+const CLUSTER: &str = "cluster";
+const BYTES_PER_MB: f64 = 1e6;
+
+/// What differs by construction between a lab and a cluster, also on one machine.
+const LAB_AND_CLUSTER: [&str; 5] = [
+    "Pod network: the lab joins its network namespaces by a bridge of its own; a cluster's CNI plugin joins pods, and adds \
+     routes, tunnels or rules to the way of each packet.",
+    "kube-proxy: the lab has none; on a cluster, new connections to a Service pass its rules, or those of what stands in for \
+     it. Connections that stay open pass them once.",
+    "kubelet: it and the container runtime run on the nodes beside what is measured, as does the API server on a cluster of one \
+     node. Containers have the limits that their objects or the mesh's injection set.",
+    "Usage: the lab reads each component's CPU at both ends of the window; a cluster's kubelets sample services and proxies \
+     about every ten seconds, and do not tell user mode from the kernel.",
+    "Generators: in the lab they may spin until a request is due; on a cluster they sleep, unless the experiment says otherwise.",
+];
+
+/// Two runs beside each other.
+#[derive(Clone, Debug, Serialize)]
+pub struct SideBySide {
+    /// Name of the first run's experiment.
+    pub name: String,
+    /// Where each ran.
+    pub environments: [String; 2],
+    /// Figures of the cells that both have.
+    pub rows: Vec<Row>,
+    /// Cells that one of them lacks.
+    pub unmatched: Vec<String>,
+    /// Facts of machines, versions and experiments that differ.
+    pub differences: Vec<Difference>,
+    /// What differs between a lab and a cluster by construction; empty for two of a kind.
+    pub explanations: Vec<&'static str>,
+}
+
+/// One figure of one cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// Mode and load.
+    pub cell: String,
+    /// The figure.
+    pub figure: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// By run; absent where it has none.
+    pub estimates: [Option<Estimate>; 2],
+    /// The second over the first.
+    pub ratio: Option<f64>,
+    /// Both estimates and their ratio as text.
+    pub texts: [String; 3],
+}
+
+/// A fact that differs.
+#[derive(Clone, Debug, Serialize)]
+pub struct Difference {
+    /// What differs.
+    pub what: String,
+    /// By run.
+    pub values: [String; 2],
+}
+
+type Read = fn(&Cell) -> Option<Estimate>;
+
+const FIGURES: [(&str, &str, Read); 9] = [
+    ("p50", "µs", |cell| cell.response_time_us.as_ref()?.p50),
+    ("p90", "µs", |cell| cell.response_time_us.as_ref()?.p90),
+    ("p99", "µs", |cell| cell.response_time_us.as_ref()?.p99),
+    ("added p50", "µs", |cell| cell.added_us.as_ref()?.p50),
+    ("added p99", "µs", |cell| cell.added_us.as_ref()?.p99),
+    ("completed", "1/s", |cell| cell.rate_completed),
+    ("CPU of all proxies", "cores", |cell| {
+        Some(cell.totals.iter().find(|one| one.role == Role::Proxy)?.cpu_cores)
+    }),
+    ("memory of all proxies", "MB", |cell| {
+        let bytes = cell.totals.iter().find(|one| one.role == Role::Proxy)?.memory_bytes?;
+        Some(in_megabytes(bytes))
+    }),
+    ("CPU of the control plane", "cores", |cell| {
+        Some(cell.totals.iter().find(|one| one.role == Role::ControlPlane)?.cpu_cores)
+    }),
+];
+
+impl SideBySide {
+    /// Compares two runs, cell by cell.
+    #[must_use]
+    pub fn new(first: &RunData, second: &RunData) -> Self {
+        let runs = [first, second];
+        let cells = runs.iter().flat_map(|run| &run.summary.cells);
+        let labels = ConditionLabels::new(cells.map(Cell::conditions));
+        let label = |cell: &Cell| format!("{} at {}", cell.mode, labels.label(cell.conditions()));
+        let environments = runs.map(|run| environment(&run.host));
+        let lacking = |run: &RunData, other: &RunData, where_else: &str| -> Vec<String> {
+            let missing = run.summary.cells.iter().filter(|cell| counterpart(other, cell).is_none());
+            missing.map(|cell| format!("{} is not in the run {where_else}", label(cell))).collect()
+        };
+        let mut unmatched = lacking(first, second, &environments[1]);
+        unmatched.extend(lacking(second, first, &environments[0]));
+        let both = first.summary.cells.iter().filter_map(|cell| Some((cell, counterpart(second, cell)?)));
+        let is_cluster = runs.map(|run| run.host.privileges == CLUSTER);
+        Self {
+            name: first.summary.name.clone(),
+            rows: both.flat_map(|(one, other)| rows(&label(one), one, other)).collect(),
+            unmatched,
+            differences: differences(runs),
+            explanations: if is_cluster[0] == is_cluster[1] { Vec::new() } else { LAB_AND_CLUSTER.to_vec() },
+            environments,
+        }
+    }
+}
+
+fn texts(estimates: &[Option<Estimate>; 2], ratio: Option<f64>) -> [String; 3] {
+    let text = |estimate: &Option<Estimate>| {
+        let interval = estimate.as_ref().map_or_else(format::Interval::absent, format::Interval::new);
+        interval.text()
+    };
+    let ratio = ratio.map(|ratio| format!("×{}", format::digits(ratio)));
+    [text(&estimates[0]), text(&estimates[1]), ratio.unwrap_or_else(|| format::Interval::absent().text())]
+}
+
+/// Where a run took place: `Kubernetes 1.36.3 (1 Kubernetes node)`, or `lab (the CPU's name)`.
+fn environment(host: &Host) -> String {
+    if host.privileges == CLUSTER {
+        let version = host.versions.iter().find(|version| version.name == "kubernetes");
+        let version = version.map_or("of an unknown version", |version| version.version.as_str());
+        format!("Kubernetes {version} ({})", host.cpu_model)
+    } else {
+        format!("lab ({})", host.cpu_model)
+    }
+}
+
+fn counterpart<'a>(run: &'a RunData, cell: &Cell) -> Option<&'a Cell> {
+    run.summary.cells.iter().find(|other| other.key() == cell.key())
+}
+
+fn rows(label: &str, first: &Cell, second: &Cell) -> Vec<Row> {
+    let row = |(figure, unit, read): (&'static str, &'static str, Read)| {
+        let estimates = [read(first), read(second)];
+        let ratio = match &estimates {
+            [Some(one), Some(other)] if one.estimate > 0.0 && other.estimate > 0.0 => {
+                Some(other.estimate / one.estimate)
+            }
+            _ => None,
+        };
+        estimates.iter().any(Option::is_some).then(|| Row {
+            cell: label.to_owned(),
+            figure,
+            unit,
+            texts: texts(&estimates, ratio),
+            estimates,
+            ratio,
+        })
+    };
+    FIGURES.into_iter().filter_map(row).collect()
+}
+
+fn differences([first, second]: [&RunData; 2]) -> Vec<Difference> {
+    let (one, other) = (facts(&first.host), facts(&second.host));
+    let names: Vec<&String> = one.iter().chain(&other).map(|(name, _)| name).collect();
+    let mut seen = BTreeSet::new();
+    let names = names.into_iter().filter(|name| seen.insert(name.as_str()));
+    let value = |facts: &[(String, String)], name: &str| {
+        let values: Vec<&str> =
+            facts.iter().filter(|(own, _)| own == name).map(|(_, value)| value.as_str()).collect();
+        if values.is_empty() { "–".to_owned() } else { values.join(", ") }
+    };
+    let of_hosts =
+        names.map(|name| Difference { what: name.clone(), values: [value(&one, name), value(&other, name)] });
+    let mut all: Vec<Difference> = of_hosts.filter(|one| one.values[0] != one.values[1]).collect();
+    all.extend(difference_of_experiments(first, second));
+    all
+}
+
+/// Names and values; a version of several programs has a fact for each.
+fn facts(host: &Host) -> Vec<(String, String)> {
+    let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let mut all = vec![
+        fact("CPUs", &host.cpus.to_string()),
+        fact("memory", &format::size(host.memory_bytes as f64)),
+        fact("kernel", &host.kernel),
+        fact("distribution", &host.distribution),
+        fact("usage is read from", &host.cgroups),
+    ];
+    all.extend(host.pacing.as_ref().map(|chosen| fact("pacing of generators", chosen.pacing.name())));
+    all.extend(host.versions.iter().map(|version| fact(&version.name, &version.version)));
+    all
+}
+
+/// Lines of the experiments that differ, but for the seed, which each run draws.
+fn difference_of_experiments(first: &RunData, second: &RunData) -> Option<Difference> {
+    let lines = |run: &RunData| -> Vec<String> {
+        let lines = run.experiment_yaml.lines().map(str::trim);
+        lines.filter(|line| !line.starts_with("seed:")).map(str::to_owned).collect()
+    };
+    let (one, other) = (lines(first), lines(second));
+    let only = |own: &[String], others: &[String]| -> String {
+        own.iter().filter(|line| !others.contains(line)).cloned().collect::<Vec<_>>().join("; ")
+    };
+    let values = [only(&one, &other), only(&other, &one)];
+    (values[0] != values[1]).then(|| Difference { what: "experiment".to_owned(), values })
+}
+
+fn in_megabytes(bytes: Estimate) -> Estimate {
+    let scaled = |value: f64| value / BYTES_PER_MB;
+    Estimate {
+        estimate: scaled(bytes.estimate),
+        low: bytes.low.map(scaled),
+        high: bytes.high.map(scaled),
+        ..bytes
+    }
+}

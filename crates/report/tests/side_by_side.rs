@@ -1,0 +1,56 @@
+//! Two runs side by side: as text, as a page and as JSON.
+
+mod fixture;
+
+use experiment::schema::ComponentVersion;
+use report::RunData;
+use report::html;
+use report::side_by_side::SideBySide;
+use report::terminal::{Options, side_by_side_text};
+
+/// The same trials, as if a cluster had made them.
+fn on_cluster(run: &RunData) -> RunData {
+    let mut run = run.clone();
+    run.host.privileges = "cluster".to_owned();
+    run.host.cpu_model = "1 Kubernetes node".to_owned();
+    run.host.cgroups = "kubelet".to_owned();
+    let version = |name: &str, version: &str| ComponentVersion {
+        name: name.into(),
+        version: version.into(),
+        ..Default::default()
+    };
+    run.host.versions.extend([version("kubernetes", "1.36.3"), version("kubelet", "1.36.3 <b>")]);
+    run
+}
+
+#[test]
+fn places_are_named_and_what_differs_is_listed() {
+    let lab = fixture::run(fixture::usual_trials());
+    let compared = SideBySide::new(&lab, &on_cluster(&lab));
+    assert_eq!(compared.environments[1], "Kubernetes 1.36.3 (1 Kubernetes node)");
+    let shown: Vec<_> = compared.rows.iter().filter_map(|row| row.ratio).collect();
+    assert!(!shown.is_empty() && shown.iter().all(|ratio| (ratio - 1.0).abs() < 1e-9), "{shown:?}");
+    let named: Vec<&str> = compared.differences.iter().map(|difference| difference.what.as_str()).collect();
+    assert_eq!(named, ["usage is read from", "kubernetes", "kubelet"]);
+    assert!(compared.unmatched.is_empty());
+
+    let text = side_by_side_text(&compared, Options { width: 120, colours: false });
+    let page = html::render_side_by_side(&compared);
+    let json = serde_json::to_value(&compared).unwrap();
+    for word in ["kube-proxy", "CNI", "kubelet", "lab (AMD EPYC 9354P 32-Core Processor)", "added p50"] {
+        assert!(text.contains(word) && page.contains(word), "{word}: {text}");
+        assert!(json.to_string().contains(word));
+    }
+    assert!(page.contains("1.36.3 &lt;b&gt;") && !page.contains("<b>1.36.3"), "{page}");
+}
+
+#[test]
+fn two_runs_of_a_kind_need_no_explanation_and_missing_cells_are_named() {
+    let whole = fixture::run(fixture::usual_trials());
+    let mut part = whole.clone();
+    let left_out = part.summary.cells.pop().expect("cells");
+    let compared = SideBySide::new(&whole, &part);
+    assert!(compared.explanations.is_empty() && compared.differences.is_empty());
+    assert_eq!(compared.unmatched.len(), 1);
+    assert!(compared.unmatched[0].starts_with(&left_out.mode.to_string()), "{:?}", compared.unmatched);
+}
