@@ -4,15 +4,16 @@
 mod command;
 mod release_images;
 
-use command::{NOBODY, meshmeter, stderr, stdout};
+use command::{NOBODY, meshmeter, said, stderr, stdout};
 use lab::components::Component;
 use release_images::{image, installed, push_release};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use test_registry::{Compression, LayerBuilder, Registry, RegistryOptions};
+use std::process::{Command, Output, Stdio};
+use test_registry::{Behaviour, Compression, HostileRegistry, LayerBuilder, Registry, RegistryOptions};
 
 const VERSION: &str = "1.99.0-test";
 
@@ -300,6 +301,57 @@ fn releases_stand_side_by_side_are_listed_and_go_as_a_whole() {
     let absent = scene.run(&["lab", "remove", "1.29.4"]);
     assert_eq!(absent.status.code(), Some(3));
     assert!(stderr(&absent).contains("hint: installed: 1.30.1"), "{}", stderr(&absent));
+}
+
+#[test]
+fn etcd_and_the_api_server_come_out_of_images_too() {
+    let registry = Registry::start(RegistryOptions::default());
+    push_scripts(&registry, "1.30.1");
+    for (component, tag) in [(Component::Etcd, "3.6.8-0"), (Component::ApiServer, "v1.36.3")] {
+        let name = component.name();
+        let program = LayerBuilder::new(Compression::Gzip)
+            .file_from(&format!("usr/local/bin/{name}"), &installed(component));
+        registry.push(&format!("kubernetes/{name}"), tag, &image([program]));
+    }
+    let scene = Scene::new();
+    let hub = |path: &str| format!("{}/{path}", registry.address());
+    let (istio, kubernetes) = (hub("istio"), hub("kubernetes"));
+    let install = ["lab", "install", "--istio", "1.30.1", "--registry", &istio];
+    let output = scene.run(&[&install[..], &["--registry-kubernetes", &kubernetes]].concat());
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(!said.contains("building"), "nothing is compiled: {said}");
+    assert_eq!(scene.components(), [".lock", "etcd-3.6.8", "istio-1.30.1", "kube-apiserver-1.36.3"]);
+    let listed = json(&stdout(&scene.run(&["lab", "status", "--components", "--json"])));
+    for (name, image) in [("etcd", "etcd:3.6.8-0"), ("kube-apiserver", "kube-apiserver:v1.36.3")] {
+        let component =
+            listed.as_array().unwrap().iter().find(|component| component["name"] == name).unwrap();
+        assert_eq!(component["state"], "installed", "{component}");
+        assert_eq!(component["images"][0]["reference"], format!("{kubernetes}/{image}"), "{component}");
+    }
+}
+
+#[test]
+fn ctrl_c_ends_a_download_and_nothing_stays() {
+    let content = (0..4_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8);
+    let content: Vec<u8> = content.collect();
+    let artifact =
+        image([LayerBuilder::new(Compression::None).file("usr/local/bin/pilot-discovery", &content)]);
+    let layer = artifact.blobs.iter().max_by_key(|blob| blob.bytes.len()).unwrap().digest.clone();
+    let registry = HostileRegistry::start(artifact).with(&layer, Behaviour::StallAfter(1_000_000));
+    let scene = Scene::new();
+    let hub = format!("{}/istio", registry.address());
+    let mut command = scene.meshmeter(&["lab", "install", "--istio", "1.30.1", "--registry", &hub]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = said(&mut child);
+    while !registry.requests().iter().any(|request| request.path().ends_with(&layer)) {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(3));
+    let end: Vec<String> = lines.by_ref().filter(|line| line.starts_with("error: ")).collect();
+    assert!(matches!(&end[..], [line] if line.contains("interrupted")), "{end:?}");
+    assert_eq!(scene.components(), [".lock"]);
 }
 
 #[test]

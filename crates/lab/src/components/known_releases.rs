@@ -103,6 +103,7 @@ impl KnownRelease {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use test_registry::{ImageBuilder, MediaTypes, Registry, RegistryOptions};
 
     #[test]
     fn listed_digests_are_digests_and_tested_releases_have_them_for_all_images() {
@@ -147,7 +148,13 @@ mod tests {
         assert!(
             matches!(installed, DefaultIstio::Release(request) if Some(&request.name) == tested.as_ref())
         );
-        let absent = choose(&hub, &hub.charts(), tested, |_| Ok(false)).unwrap();
+        let absent = choose(&hub, &hub.charts(), tested.clone(), |_| Ok(false)).unwrap();
         assert!(matches!(absent, DefaultIstio::OutOfReach { reason, .. } if !reason.is_empty()));
+
+        let registry = Registry::start(RegistryOptions::default());
+        registry.push("istio/pilot", "1.30.4", &ImageBuilder::new(MediaTypes::Oci).build());
+        let hub = Hub::new(&format!("{}/istio", registry.address()), None).unwrap();
+        let there = choose(&hub, &hub.charts(), tested, |_| Ok(false)).unwrap();
+        assert!(matches!(there, DefaultIstio::Release(request) if request.with_ztunnel));
     }
 }

@@ -70,11 +70,21 @@ impl Machine {
     }
 }
 
-/// The version, the start of the program's digest, and who named the program where it is not the installed one.
+/// The version, the start of the program's digest, the image it came from, and who named the program where it is not the
+/// installed one.
 fn version_text(version: &ComponentVersion) -> String {
     let mut parts = vec![version.version.clone()];
     parts.extend(
         version.sha256.as_deref().map(|digest| format!("SHA-256 {}", format::shortened_digest(digest))),
+    );
+    parts.extend(version.image.as_ref().map(|image| {
+        let digest = image.index_digest.as_ref().unwrap_or(&image.manifest_digest);
+        let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
+        format!("from {}, digest {}", image.reference, format::shortened_digest(digest))
+    }));
+    let absent = version.in_place_of.as_deref();
+    parts.extend(
+        absent.map(|release| format!("the pinned one, since release {release} could not provide it")),
     );
     parts.extend(version.named_by.as_deref().map(|by| {
         let path = version.path.as_deref().unwrap_or_default();
@@ -261,6 +271,7 @@ impl Repeat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::schema::ComponentImage;
     use experiment::schema::Summary;
 
     #[test]
@@ -283,5 +294,31 @@ mod tests {
         let upstream = of(&[(ProxyBuild::Upstream, false)]).expect("it stands in");
         assert!(upstream.starts_with("upstream’s build of Envoy in place of Istio’s"), "{upstream}");
         assert_eq!(builds(&summary.cells), None, "results of earlier versions do not say");
+    }
+
+    #[test]
+    fn versions_say_where_a_program_came_from() {
+        let digest = |letter: &str| format!("sha256:{}", letter.repeat(64));
+        let pulled = ComponentVersion {
+            name: "istiod".to_owned(),
+            version: "1.30.4".to_owned(),
+            image: Some(ComponentImage {
+                reference: "hub.example/istio/pilot:1.30.4".to_owned(),
+                index_digest: Some(digest("a")),
+                manifest_digest: digest("b"),
+                ..ComponentImage::default()
+            }),
+            ..ComponentVersion::default()
+        };
+        let short = format::shortened_digest(&"a".repeat(64)).to_string();
+        assert_eq!(
+            version_text(&pulled),
+            format!("1.30.4; from hub.example/istio/pilot:1.30.4, digest {short}")
+        );
+        let pinned = ComponentVersion { image: None, in_place_of: Some("1.30.4".to_owned()), ..pulled };
+        assert_eq!(
+            version_text(&pinned),
+            "1.30.4; the pinned one, since release 1.30.4 could not provide it"
+        );
     }
 }
