@@ -2,10 +2,10 @@
 
 use crate::certificates::RunAuthority;
 use crate::component_name::{file_name, lab_name};
-use crate::components::Overrides;
 use crate::container::{ContainerSpec, ContainerUser};
 use crate::istio::{ControlPlane, IstioPrograms, MeshNamespaces};
 use crate::lab::Lab;
+use components::Overrides;
 use experiment::environment::DeploymentSpec;
 use experiment::topology::Resources;
 use std::path::{Path, PathBuf};

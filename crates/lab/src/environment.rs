@@ -5,10 +5,10 @@
 pub use crate::local_lab::{LocalLab, Programs};
 
 use crate::Result;
-use crate::components::{Installed, find_database};
 use crate::deployment::{LabDeployment, deploy};
 use crate::observe::host::{Sources, describe};
 use crate::{dataplane, entry, exit, redirect};
+use components::{Installed, find_database};
 use experiment::dataplane::{DataPlane, ModeParts};
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, Scenario};

@@ -11,7 +11,6 @@
 mod admin_port;
 pub mod certificates;
 mod component_name;
-pub mod components;
 mod context;
 mod dataplane;
 pub mod deployment;

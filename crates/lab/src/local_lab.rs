@@ -2,7 +2,6 @@
 
 use crate::Result;
 use crate::certificates::RunAuthority;
-use crate::components::{Component, Installed, Overrides, find};
 use crate::context::DeploymentContext;
 use crate::filters::FilterPrograms;
 use crate::istio::control_plane::ControlPlanePlan;
@@ -10,6 +9,7 @@ use crate::istio::{ControlPlane, IstioPrograms};
 use crate::lab::Lab;
 use crate::observe::HostProc;
 use crate::programs::{ChosenPrograms, once};
+use components::{Component, Installed, Overrides, find};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, ErrorContext, ProgressSink};
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Programs of deployments: found once for each choice of components.
 
 use crate::Result;
-use crate::components::{Component, Installed, Overrides, find};
 use crate::istio::{AmbientPrograms, IstioPrograms};
+use components::{Component, Installed, Overrides, find};
 use experiment::MeshKind;
 use experiment::environment::{ComponentsSettings, DeploymentSpec};
 use experiment::schema::ComponentVersion;

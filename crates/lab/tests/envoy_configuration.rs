@@ -1,9 +1,9 @@
 //! Every configuration that the lab can generate: what it looks like, and that the real Envoy accepts it.
 
+use components::{Component, Overrides, find};
 use experiment::Protocol;
 use experiment::environment::AccessLog;
 use lab::certificates::{CredentialFiles, RunAuthority};
-use lab::components::{Component, Overrides, find};
 use mesh::envoy::bootstrap::{Callee, Inbound, Position, ProxyConfiguration, configuration};
 use mesh::filters::GatewayFilters;
 use std::net::{Ipv4Addr, SocketAddrV4};

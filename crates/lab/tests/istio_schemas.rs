@@ -1,9 +1,9 @@
 //! Objects of the mesh are what the schemas of Istio and of the Gateway API allow.
 
+use components::{Overrides, istio_files};
 use experiment::dataplane::Exit;
 use experiment::environment::DeploymentSpec;
 use experiment::{Experiment, MeshKind, Mode, Plan, Protocol};
-use lab::components::{Overrides, istio_files};
 use mesh::istio::objects::ingress::Credential;
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, egress, extra, ingress, waypoint};

@@ -5,7 +5,7 @@ mod command;
 mod release_images;
 
 use command::{NOBODY, meshmeter, said, stderr, stdout};
-use lab::components::Component;
+use components::Component;
 use release_images::{image, installed, push_release};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -3,9 +3,9 @@
 mod command;
 
 use command::{meshmeter, run, said, start, stderr, stdout};
+use components::{Component, Overrides};
 use experiment::Mode;
 use experiment::schema::{Figure, Host, Pacing, Retake, Role, Summary, TrialOutcome, TrialRecord};
-use lab::components::{Component, Overrides};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -100,7 +100,7 @@ fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
 
 /// `base`, `burning`, `larger` and `same`, as scripts/known-differences.sh writes them.
 fn known_proxies(directory: &Path) {
-    let envoy = lab::components::find(Component::Envoy, &Overrides::default()).expect("Envoy is installed");
+    let envoy = components::find(Component::Envoy, &Overrides::default()).expect("Envoy is installed");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/known-differences.sh");
     let made = Command::new(script)
         .arg("make-proxies")

@@ -2,7 +2,6 @@
 
 use crate::Result;
 use crate::certificates::spiffe_identity;
-use crate::components::Installed;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{ProxyId, Station, Stations};
@@ -10,6 +9,7 @@ use crate::programs::ChosenPrograms;
 use crate::redirect::{self, Redirect};
 use crate::running::StaticEnvoyFactory;
 use crate::running::service::SERVICE_PORT;
+use components::Installed;
 use experiment::environment::EnvironmentError;
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::try_side_by_side;

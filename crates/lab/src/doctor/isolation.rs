@@ -2,9 +2,9 @@
 
 use super::check::Check;
 use crate::Result;
-use crate::components::{Component, Overrides, find};
 use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
 use crate::{ContainerSpec, ContainerUser, Lab, Pod, PodSpec, Privileges};
+use components::{Component, Overrides, find};
 use experiment::environment::in_one_line;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::topology::Resources;

@@ -15,11 +15,11 @@ mod programs;
 pub use check::{Check, State};
 
 use crate::Result;
-use crate::components::output_within;
 use crate::local_lab::{LocalLab, Programs};
 use crate::observe::host;
 use crate::observe::noise_floor;
 use crate::sandbox::lab::Lab;
+use components::output_within;
 use experiment::environment::deploy::Environment as _;
 use experiment::environment::{ComponentsSettings, EnvironmentError, ErrorContext as _, in_one_line};
 use experiment::schema::Floor;
@@ -134,7 +134,7 @@ fn mode_checks(lab: &Result<LocalLab>) -> Vec<ModeCheck> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::Overrides;
+    use components::Overrides;
 
     #[test]
     fn a_lab_that_cannot_be_made_is_said_with_its_own_hint_and_no_mode_runs() {

@@ -2,7 +2,7 @@
 
 use super::check::Check;
 use crate::Result;
-use crate::components::{
+use components::{
     Component, Installed, Overrides, find, find_database, find_rate_limit_store, how_to_get, istio_files,
 };
 use experiment::environment::{EnvironmentError, in_one_line};

@@ -3,7 +3,6 @@
 use super::domains::{self, Domains, with_client_tls};
 use crate::Result;
 use crate::component_name::lab_name;
-use crate::components::Installed;
 use crate::container::ContainerUser;
 use crate::dataplane::static_envoy::callee;
 use crate::deployment::part::Part;
@@ -13,6 +12,7 @@ use crate::filters::proof::FilteredGateway;
 use crate::private_dir::PrivateDir;
 use crate::running::service::SERVICE_PORT;
 use crate::running::{PodPlace, StaticEnvoyFactory};
+use components::Installed;
 use experiment::environment::{Estate, Scenario};
 use experiment::mesh_settings::IngressTls;
 use experiment::topology::{Call, DriverPlacement, WorkloadId};

@@ -6,7 +6,6 @@
 
 use crate::Result;
 use crate::certificates::write_private;
-use crate::components::answer_within;
 use crate::container::{ContainerSpec, ContainerUser};
 use crate::context::DeploymentContext;
 use crate::namespace::Namespace;
@@ -15,6 +14,7 @@ use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
 use crate::running::{CounterSource, Proxy};
 use crate::sandbox::search_path::find_program;
+use components::answer_within;
 use experiment::environment::EnvironmentError;
 use experiment::schema::HopProtocol;
 use mesh::admin::{AdminCause, AdminError};

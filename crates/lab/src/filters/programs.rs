@@ -1,7 +1,7 @@
 //! Programs of the services behind filters.
 
 use crate::Result;
-use crate::components::{Component, Installed, Overrides, find, find_rate_limit_store};
+use components::{Component, Installed, Overrides, find, find_rate_limit_store};
 
 #[derive(Clone, Debug)]
 pub(crate) struct FilterPrograms {

@@ -3,7 +3,6 @@
 use super::FilterPrograms;
 use crate::Result;
 use crate::component_name::lab_name;
-use crate::components::Component;
 use crate::container::{Container, ContainerSpec, ContainerUser};
 use crate::deployment::rollout::Rollout;
 use crate::local_lab::LocalLab;
@@ -11,6 +10,7 @@ use crate::private_dir::PrivateDir;
 use crate::running::Supporting;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use components::Component;
 use experiment::dataplane::Entry;
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as _};
 use experiment::schema::Role;

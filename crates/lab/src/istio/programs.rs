@@ -2,9 +2,7 @@
 
 use super::proxy_build::proxy_build;
 use crate::Result;
-use crate::components::{
-    Component, Installed, IstioFiles, Overrides, answer_within, find, how_to_get, istio_files,
-};
+use components::{Component, Installed, IstioFiles, Overrides, answer_within, find, how_to_get, istio_files};
 use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::{ProxyBuild, ProxySetup};
 use experiment::settings::istio::TelemetrySetting;
@@ -117,7 +115,7 @@ fn knows_upstream_envoy(istiod: &Installed) -> Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::Origin;
+    use components::Origin;
     use experiment::environment::in_one_line;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;

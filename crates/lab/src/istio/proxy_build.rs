@@ -5,7 +5,7 @@
 //! refuses the first. Each takes some 50 ms; the response is kept as long as the file is the same.
 
 use crate::Result;
-use crate::components::{Installed, answer_within};
+use components::{Installed, answer_within};
 use experiment::environment::EnvironmentError;
 use experiment::schema::ProxyBuild;
 use mesh::envoy::istio_filters;
@@ -91,7 +91,7 @@ fn validates(envoy: &Path, bootstrap: &str, timeout: Duration) -> Result<Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::{Component, Origin};
+    use components::{Component, Origin};
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use tempfile::TempDir;

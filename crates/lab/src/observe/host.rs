@@ -2,8 +2,8 @@
 //! [`Sources`] are the kernel's and the distribution's files as read; [`describe`] makes a [`Host`] of them and does no
 //! I/O. What only the lab knows (cgroups, privileges, redirect) and the measurement floor are filled in by their owners.
 
-use crate::components::answer_within;
 use crate::sandbox::search_path::search_path;
+use components::answer_within;
 use experiment::schema::{ComponentVersion, Host};
 use std::fs;
 use std::path::Path;

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::certificates::{CredentialFiles, write_private};
-use crate::components::{Component, Installed};
+use components::{Component, Installed};
 use experiment::environment::ErrorContext;
 use mesh::admin::{Admin, AdminError};
 use mesh::exposition::{Sample, samples};

@@ -4,9 +4,9 @@
 //! there goes with the visitor, and with the lab.
 
 use crate::Result;
-use crate::sandbox::permission::in_child;
 use crate::sandbox::process_table::ProcessIdentity;
 use crate::sandbox::registry::status::{PodNamespaces, PodStatus};
+use components::end_with_parent;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -36,7 +36,7 @@ pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus> {
     for variable in PROXY_VARIABLES {
         command.env_remove(variable).env_remove(variable.to_uppercase());
     }
-    in_child(&mut command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
+    end_with_parent(&mut command);
     let mut child = command.spawn().map_err(failed)?;
     loop {
         if let Some(status) = child.try_wait().map_err(failed)? {

@@ -16,10 +16,11 @@ pub mod permission;
 pub mod pod;
 pub mod port_forward;
 pub mod privileges;
-pub(crate) mod process_end;
-pub mod process_table;
 pub(crate) mod proxy_user;
 pub mod redirect;
 pub mod registry;
 pub(crate) mod search_path;
 pub mod subordinate;
+
+pub(crate) use components::process_end;
+pub use components::process_table;

@@ -7,8 +7,8 @@
 //! sets on its sockets. Left out: UDP (DNS capture), IPv6, TPROXY.
 
 use crate::Result;
-use crate::components::output_within;
 use crate::sandbox::search_path::{find_program, search_path};
+use components::output_within;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 pub use mesh::names::{INBOUND_PORT, OUTBOUND_PORT};
 use std::collections::{BTreeMap, HashSet};

@@ -15,7 +15,7 @@ mod sampling;
 mod trial;
 
 use self::cases::{Cases, Demand};
-use lab::components::Overrides;
+use components::Overrides;
 use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::process::ExitCode;

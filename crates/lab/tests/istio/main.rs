@@ -30,7 +30,7 @@ mod trial;
 mod with_ztunnel;
 
 use self::cases::{Cases, Demand};
-use lab::components::Overrides;
+use components::Overrides;
 use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::process::ExitCode;

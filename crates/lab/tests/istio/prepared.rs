@@ -1,6 +1,6 @@
 //! The prepared objects of a control plane: a damaged file is replaced, and a start from it lacks nothing.
 
-use lab::components::{Overrides, folder, istio_files};
+use components::{Overrides, folder, istio_files};
 use lab::environment::LocalLab;
 use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Cases that need a ztunnel, which no registry has: without one they are listed as not run, and never as passed.
 
+use components::{Component, Overrides, find, variable};
 use experiment::environment::in_one_line;
-use lab::components::{Component, Overrides, find, variable};
 
 /// Why there is no ztunnel here; nothing where there is one. One that was named must be usable.
 pub fn missing() -> Option<String> {

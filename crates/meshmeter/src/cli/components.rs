@@ -1,8 +1,8 @@
 //! Options that choose components: the user's own, and releases of Istio.
 
 use clap::{Args, ValueHint};
+use components::{Component, DEFAULT_HUB, HUB_VARIABLE, Hub, Overrides};
 use experiment::environment::EnvironmentError;
-use lab::components::{Component, DEFAULT_HUB, HUB_VARIABLE, Hub, Overrides};
 use std::ffi::OsString;
 use std::path::PathBuf;
 

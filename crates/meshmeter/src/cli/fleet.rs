@@ -4,8 +4,8 @@ use super::load::{parse_positive_rate, parse_run_duration, parse_run_duration_or
 use super::{ExportArgs, ProgressStyle, ReleaseArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum, ValueHint};
+use components::IstioVersion;
 use experiment::settings::fleet::{Churn, FleetSecurity, ProxyKinds, RepeatedChange, XdsVariant};
-use lab::components::IstioVersion;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,8 +3,8 @@
 use super::{HubArgs, OverrideArgs, ReleaseArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, Subcommand, ValueHint};
+use components::{Component, IstioVersion, ReleaseName, installable};
 use experiment::{MeshKind, Mode};
-use lab::components::{Component, IstioVersion, ReleaseName, installable};
 use std::ffi::OsString;
 
 /// Labs on this machine: components, what is up, taking down

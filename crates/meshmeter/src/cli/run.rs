@@ -2,7 +2,7 @@
 
 use super::{AutomationArgs, DetachArgs, ExportArgs, OnClusterArgs, OverrideArgs, ReleaseArgs};
 use clap::{Args, ValueEnum, ValueHint};
-use lab::components::IstioVersion;
+use components::IstioVersion;
 use std::path::PathBuf;
 
 /// Run an experiment, a preset study or a file, in a lab on this machine

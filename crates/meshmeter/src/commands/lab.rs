@@ -13,7 +13,6 @@ mod up;
 
 use crate::cli::{DownArgs, LabArgs, LabCommand, StatusArgs};
 use crate::failure::Failure;
-use lab::components;
 use lab::registry::{self, Removed};
 use output::{json, print};
 use std::process::ExitCode;

@@ -3,9 +3,9 @@
 
 use crate::cli::ReleaseArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use components::{IstioVersion, ReleaseName, is_installed};
 use experiment::Override;
 use experiment::environment::ComponentsSettings;
-use lab::components::{IstioVersion, ReleaseName, is_installed};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};

@@ -39,7 +39,7 @@ mod wasm;
 mod with_ztunnel;
 
 use self::cases::{Cases, Demand};
-use lab::components::Overrides;
+use components::Overrides;
 use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Releases of Istio as images in the layout of Istio's own, made from the installed components.
 
-use lab::components::{Component, IstioFiles, Overrides, find, istio_files};
+use components::{Component, IstioFiles, Overrides, find, istio_files};
 use std::fs;
 use std::path::{Path, PathBuf};
 use test_registry::{Artifact, Chart, Compression, ImageBuilder, Index, LayerBuilder, MediaTypes, Registry};

@@ -6,10 +6,10 @@
 //! write them to etcd. A file that is damaged or made from other programs is ignored and made again.
 //! Only objects of [`KINDS`] are kept: no Secret, ConfigMap, token or object of a run can be among them.
 
-use crate::components::{self, sha256_of_texts};
 use crate::istio::programs::IstioPrograms;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use components::sha256_of_texts;
 use mesh::admin::Admin;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

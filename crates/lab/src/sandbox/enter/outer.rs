@@ -4,7 +4,7 @@ use super::inner::{ARMED_FILE, INSIDE_VARIABLE};
 use crate::Result;
 use crate::sandbox::exec;
 use crate::sandbox::inotify;
-use crate::sandbox::permission::{first_namespaces, in_child, refused};
+use crate::sandbox::permission::{first_namespaces, refused};
 use crate::sandbox::privileges::Privileges;
 use crate::sandbox::privileges::unshare;
 use crate::sandbox::process_end::ends_within;
@@ -15,6 +15,7 @@ use crate::sandbox::registry::registration::Registration;
 use crate::sandbox::registry::runtime_dir::DirAccess;
 use crate::sandbox::registry::status;
 use crate::sandbox::subordinate::{NoProxyUser, Subordinate};
+use components::end_with_parent;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::wait::wait_for;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
@@ -127,7 +128,7 @@ fn start_inner(directory: &Path) -> Result<Child> {
         command.arg0(name);
     }
     command.args(arguments).env(INSIDE_VARIABLE, directory).process_group(0);
-    in_child(&mut command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
+    end_with_parent(&mut command);
     command.spawn().map_err(|error| refused("start the lab's first process", error))
 }
 

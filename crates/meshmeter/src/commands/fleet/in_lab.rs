@@ -9,6 +9,7 @@ use crate::commands::releases;
 use crate::commands::run::{drivers, progress};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::memory;
+use components::{Component, IstioVersion, Overrides};
 use experiment::environment::deploy::{
     Argument, ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverResult,
     DriverStart, Environment as _, HealthProbe,
@@ -17,7 +18,6 @@ use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::schema::{FleetProgress, FleetResult};
 use experiment::settings::fleet::FleetSettings;
 use experiment::{Experiment, Plan, PlannedTrial, topology};
-use lab::components::{Component, IstioVersion, Overrides};
 use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Components as a person reads them.
 
-use lab::components::{Component, ComponentState, ComponentStatus, Installation, Lack};
+use components::{Component, ComponentState, ComponentStatus, Installation, Lack};
 use report::format;
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -5,12 +5,12 @@ use super::output::{json, print};
 use crate::cli::InstallArgs;
 use crate::failure::Failure;
 use crate::interrupt;
-use indicatif::{ProgressBar, ProgressStyle};
-use lab::components::{
+use components::{
     Component, DefaultIstio, InstallNews, InstallObserver, InstallRequest, Installation, KUBERNETES_HUB,
     Lack, Overrides, Package, ReleaseName, ReleaseRequest, default_istio, find, install, installable,
     set_default_istio,
 };
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;

@@ -5,7 +5,7 @@ use super::output::{json, print};
 use crate::cli::RemoveArgs;
 use crate::failure::Failure;
 use crate::interrupt;
-use lab::components::remove_release;
+use components::remove_release;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;

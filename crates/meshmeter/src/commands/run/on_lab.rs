@@ -37,7 +37,7 @@ pub(super) fn enter_after<T>(
         Entered::Inside(lab) => {
             let started = started.expect("the process inside calls it")?;
             let programs = Programs { meshmeter: "/proc/self/exe".into(), overrides: overrides.into() };
-            lab::components::check_options(&programs.overrides)?;
+            components::check_options(&programs.overrides)?;
             let environment = LocalLab::new(lab.clone(), programs)?;
             session(&mut OnLab { lab, environment }, started)
         }

@@ -1,8 +1,8 @@
 //! Calibrations of this user's machines: a file each in the cache, named after the machine.
 
+use components::user_cache;
 use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration};
 use jiff::{Timestamp, ToSpan as _};
-use lab::components::user_cache;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{env, fs, io};

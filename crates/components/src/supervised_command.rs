@@ -4,8 +4,7 @@
 //! up, so their callers give them folders for temporary files that go with the installation.
 
 use crate::Result;
-use crate::sandbox::permission::in_child;
-use crate::sandbox::process_end::ends_within;
+use crate::process_end::ends_within;
 use experiment::environment::EnvironmentError;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::collections::VecDeque;
@@ -113,10 +112,20 @@ pub(super) struct Running {
     pub end: OwnedFd,
 }
 
+/// The kernel kills the command when the thread that starts it ends.
+#[allow(unsafe_code)]
+pub fn end_with_parent(command: &mut Command) {
+    // SAFETY: the closure makes one system call and neither allocates nor locks, which is what is allowed between fork and
+    // exec in a process with other threads (signal-safety(7)).
+    unsafe {
+        command.pre_exec(|| Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
+    }
+}
+
 impl Running {
     pub fn start(command: &mut Command) -> io::Result<Self> {
         command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        in_child(command, || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?));
+        end_with_parent(command);
         let mut child = command.spawn()?;
         let group = Pid::from_child(&child);
         match pidfd_open(group, PidfdFlags::empty()) {

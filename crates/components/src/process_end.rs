@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// Waits until the process has ended, at most `timeout`; signals do not interrupt the wait.
-pub(crate) fn ends_within(process: &OwnedFd, timeout: Duration) -> bool {
+pub fn ends_within(process: &OwnedFd, timeout: Duration) -> bool {
     let give_up_at = Instant::now() + timeout;
     loop {
         // What the kernel cannot represent is no timeout.

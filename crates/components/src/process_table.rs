@@ -1,5 +1,5 @@
 //! Processes in `/proc`: enough to recognise one later, even if its number was reused.
-//! Memory and context switches are in [`crate::observe`].
+//! Memory and context switches are the lab's (`observe`).
 
 use procfs_core::FromRead as _;
 pub use procfs_core::process::Stat;

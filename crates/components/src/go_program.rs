@@ -37,52 +37,52 @@ pub(super) struct Module {
 }
 
 static KUBERNETES: Module = Module {
-    go_mod: include_str!("../../../../components/kubernetes/go.mod"),
-    go_sum: include_str!("../../../../components/kubernetes/go.sum"),
+    go_mod: include_str!("../../../components/kubernetes/go.mod"),
+    go_sum: include_str!("../../../components/kubernetes/go.sum"),
     sources: &[],
     vendored: &[],
 };
 
 /// Without a version FerretDB's main package refuses to start.
 static FERRETDB: Module = Module {
-    go_mod: include_str!("../../../../components/ferretdb/go.mod"),
-    go_sum: include_str!("../../../../components/ferretdb/go.sum"),
+    go_mod: include_str!("../../../components/ferretdb/go.mod"),
+    go_sum: include_str!("../../../components/ferretdb/go.sum"),
     sources: &[],
     vendored: &[("github.com/FerretDB/FerretDB/build/version/version.txt", FERRETDB_VERSION_TEXT)],
 };
 
 static GATEWAY_SERVICES: Module = Module {
-    go_mod: include_str!("../../../../components/gateway-services/go.mod"),
-    go_sum: include_str!("../../../../components/gateway-services/go.sum"),
+    go_mod: include_str!("../../../components/gateway-services/go.mod"),
+    go_sum: include_str!("../../../components/gateway-services/go.sum"),
     sources: &[
         (
             "filter-services/authorization.go",
-            include_str!("../../../../components/gateway-services/filter-services/authorization.go"),
+            include_str!("../../../components/gateway-services/filter-services/authorization.go"),
         ),
         (
             "filter-services/counters.go",
-            include_str!("../../../../components/gateway-services/filter-services/counters.go"),
+            include_str!("../../../components/gateway-services/filter-services/counters.go"),
         ),
         (
             "filter-services/firewall.go",
-            include_str!("../../../../components/gateway-services/filter-services/firewall.go"),
+            include_str!("../../../components/gateway-services/filter-services/firewall.go"),
         ),
         (
             "filter-services/main.go",
-            include_str!("../../../../components/gateway-services/filter-services/main.go"),
+            include_str!("../../../components/gateway-services/filter-services/main.go"),
         ),
-        ("ratelimit/main.go", include_str!("../../../../components/gateway-services/ratelimit/main.go")),
+        ("ratelimit/main.go", include_str!("../../../components/gateway-services/ratelimit/main.go")),
     ],
     vendored: &[],
 };
 
 /// Also the module that [`super::istio_files`] come from.
 pub(super) static ISTIO: Module = Module {
-    go_mod: include_str!("../../../../components/istio/go.mod"),
-    go_sum: include_str!("../../../../components/istio/go.sum"),
+    go_mod: include_str!("../../../components/istio/go.mod"),
+    go_sum: include_str!("../../../components/istio/go.sum"),
     sources: &[
-        ("ambient-iptables/main.go", include_str!("../../../../components/istio/ambient-iptables/main.go")),
-        ("istiod/main.go", include_str!("../../../../components/istio/istiod/main.go")),
+        ("ambient-iptables/main.go", include_str!("../../../components/istio/ambient-iptables/main.go")),
+        ("istiod/main.go", include_str!("../../../components/istio/istiod/main.go")),
     ],
     vendored: &[],
 };

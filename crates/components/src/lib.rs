@@ -1,10 +1,15 @@
-//! The real components that the lab runs: where they are, which versions, and how they get there.
+//! The real components that a lab runs: where they are, which versions, and how they get there.
 //! Read `catalog.rs` for what there is, and [`find`] for how a component is looked for: one that the user named by an
 //! option or a variable ([`Overrides`]), else that of the release of Istio that serves (`release.rs`), else the pinned one.
 //! Both are in the components folder (`MESHMETER_COMPONENTS`, else `$XDG_CACHE_HOME/meshmeter/components`, else
 //! `~/.cache/meshmeter/components`), which [`install`] fills: `package.rs` says how each is made, `hub.rs` takes files out of
 //! images. Only ztunnel, which is not built here, is looked for in `PATH` too: a program of unknown make shall not slip into
 //! a measurement.
+//! `supervised_command.rs` and `subprocess.rs` run commands with a bound on their time, [`process_table`] reads `/proc`.
+//! Leaves out namespaces, and which programs a deployment starts.
+
+// No field here is a contract; documentation that repeats a name would only hide what matters.
+#![allow(missing_docs)]
 
 mod catalog;
 mod find;
@@ -21,6 +26,8 @@ mod kubernetes_images;
 mod manifest;
 mod overrides;
 mod package;
+pub mod process_end;
+pub mod process_table;
 mod release;
 mod release_source;
 mod status;
@@ -45,10 +52,13 @@ pub use istio_version::{BadVersion, IstioVersion, ReleaseName};
 pub use known_releases::{DefaultIstio, default_istio};
 pub use kubernetes_images::KUBERNETES_HUB;
 pub use manifest::Lack;
-pub(crate) use manifest::sha256_of_texts;
+pub use manifest::sha256_of_texts;
 pub use overrides::{Overrides, how_to_get, variable};
 pub use package::Package;
 pub use release::{installed_releases, is_installed};
 pub use release_source::ReleaseRequest;
 pub use status::{ComponentState, ComponentStatus, status};
-pub(crate) use subprocess::{answer_within, output_within};
+pub use subprocess::{answer_within, output_within};
+pub use supervised_command::end_with_parent;
+
+pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

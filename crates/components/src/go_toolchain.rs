@@ -92,7 +92,7 @@ fn numbers(version: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::testing::program;
+    use crate::testing::program;
 
     const GO_MOD: &str = "module m\n\ngo 1.26.0\n";
 

@@ -159,8 +159,8 @@ pub(super) fn set_default(folder: &Path, release: Option<&ReleaseName>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::manifest::{FileOrigin, Lack, Made};
-    use crate::components::package::Package;
+    use crate::manifest::{FileOrigin, Lack, Made};
+    use crate::package::Package;
     use experiment::schema::ComponentImage;
 
     fn name(text: &str) -> ReleaseName {
@@ -236,13 +236,9 @@ mod tests {
     fn another_file_in_the_record_is_a_flaw() {
         let folder = tempfile::tempdir().unwrap();
         install(folder.path(), &name("1.30.4"), &[]);
-        let hub = crate::components::Hub::new("hub", None).unwrap();
-        let request = crate::components::ReleaseRequest {
-            name: name("1.30.4"),
-            charts: hub.charts(),
-            hub,
-            with_ztunnel: true,
-        };
+        let hub = crate::Hub::new("hub", None).unwrap();
+        let request =
+            crate::ReleaseRequest { name: name("1.30.4"), charts: hub.charts(), hub, with_ztunnel: true };
         assert!(Package::Release(&request).state(folder.path(), Verify::Thorough).is_ok());
         fs::write(folder.path().join("istio-1.30.4/envoy"), "other").unwrap();
         assert!(Package::Release(&request).state(folder.path(), Verify::Quick).is_err());

@@ -117,7 +117,7 @@ fn is_crd(name: &OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::components::testing::program;
+    use crate::testing::program;
 
     fn module_cache(folder: &Path) {
         for (path, text) in [

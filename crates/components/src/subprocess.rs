@@ -1,8 +1,8 @@
 //! Short commands with a bound on their time: nothing that the lab asks may hang it.
 
 use super::supervised_command::Running;
-use crate::sandbox::process_end::ends_within;
-use crate::sandbox::process_table;
+use crate::process_end::ends_within;
+use crate::process_table;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Output};

@@ -226,7 +226,7 @@ fn modified_ns(metadata: &fs::Metadata) -> i128 {
 }
 
 /// SHA-256, in hexadecimal, of several texts, each preceded by its length so that none can pass for a part of another.
-pub(crate) fn sha256_of_texts(texts: &[&str]) -> String {
+pub fn sha256_of_texts(texts: &[&str]) -> String {
     let mut context = Context::new(&SHA256);
     for text in texts {
         context.update(&(text.len() as u64).to_be_bytes());

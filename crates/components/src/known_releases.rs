@@ -36,7 +36,7 @@ pub(super) enum Evidence {
 }
 
 static KNOWN: LazyLock<KnownReleases> = LazyLock::new(|| {
-    KnownReleases::parse(include_str!("../../../../components/istio/releases.json")).expect("a test reads it")
+    KnownReleases::parse(include_str!("../../../components/istio/releases.json")).expect("a test reads it")
 });
 
 pub(super) fn known_releases() -> &'static KnownReleases {
