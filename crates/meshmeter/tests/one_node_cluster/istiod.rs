@@ -44,12 +44,9 @@ impl Drop for Forwarded {
     }
 }
 
-#[test]
-fn fleet_converges_at_an_istiod_in_a_cluster_and_leaves_nothing() {
-    let cluster = OneNodeCluster::up();
-    cluster.run("istio", [""; 0]);
+pub fn fleet_converges_and_leaves_nothing(cluster: &OneNodeCluster) {
     let before = cluster.kubectl(&["get", "namespaces", "--output=name"]);
-    let forwarded = Forwarded::new(&cluster);
+    let forwarded = Forwarded::new(cluster);
     let kubeconfig = cluster.folder().join("kubeconfig");
     let fleet = |arguments: &[&str]| {
         let mut command = meshmeter();

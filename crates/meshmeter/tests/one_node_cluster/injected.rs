@@ -1,0 +1,119 @@
+//! Runs with and without the sidecars that istiod's webhook injects: the path is proven from the proxies' own counters, and
+//! each container has its usage.
+
+use crate::cluster::OneNodeCluster;
+use crate::istiod::fleet_converges_and_leaves_nothing;
+use cluster::settings::RUN_LABEL;
+use experiment::Mode;
+use experiment::schema::{Host, Role, TrialOutcome, TrialRecord};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+/// Workers of the pair's load.
+const GENERATORS: u32 = 6;
+
+fn trials(folder: &Path) -> Vec<TrialRecord> {
+    let text = std::fs::read_to_string(folder.join("trials.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Runs both modes of a study, each once, in a namespace of its name.
+fn run_study(cluster: &OneNodeCluster, study: &str, rate: u32, generators: u32, duration: &str) -> PathBuf {
+    let folder = cluster.folder().join(study);
+    let output = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
+        .args(["run", study, "--on", "cluster", "--image", "localhost/meshmeter:test"])
+        .args(["--namespace-prefix", study, "--set", "modes=[none,sidecar]", "--require-all-modes"])
+        .args(["--set", &format!("load.rate={rate}"), "--set", &format!("load.generators={generators}")])
+        .args(["--set", &format!("load.connections={generators}")])
+        .args(["--duration", duration])
+        .args(["--repeats", "1", "--retakes", "0", "--kubeconfig"])
+        .arg(cluster.folder().join("kubeconfig"))
+        .arg("--out")
+        .arg(&folder)
+        .output()
+        .unwrap();
+    // A busy machine may leave no trial valid; nothing else may go wrong.
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    folder
+}
+
+/// Each mode was measured, and with sidecars every request passed each of these, encrypted.
+fn check_paths(trials: &[TrialRecord], sidecars: &[&str]) {
+    assert_eq!(trials.len(), 2);
+    for trial in trials {
+        assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
+        assert!(trial.path.proven, "{}: {:?}", trial.mode, trial.path.reasons);
+        let mut passed: Vec<&str> = trial.path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+        passed.sort_unstable();
+        passed.dedup();
+        let expected: &[&str] = if trial.mode == Mode::Sidecar { sidecars } else { &[] };
+        assert_eq!(passed, expected);
+        for proxy in &trial.path.proxies {
+            assert!(proxy.tls_expected && proxy.tls_handshakes > 0, "{proxy:?}");
+        }
+    }
+}
+
+/// A sidecar's usage stands apart from its application's, and istiod's beside both.
+fn check_usage(trials: &[TrialRecord]) {
+    for trial in trials {
+        let used = |of: &str, role: Role| {
+            let found = trial.components.iter().filter(|component| {
+                component.name.starts_with(of) && component.role == role && component.cpu_user_s > 0.0
+            });
+            found.count()
+        };
+        let names: Vec<&str> = trial.components.iter().map(|component| component.name.as_str()).collect();
+        assert_eq!(used("server", Role::App), 1, "{}: {names:?}", trial.mode);
+        if trial.mode == Mode::Sidecar {
+            assert_eq!(used("client", Role::Proxy), GENERATORS as usize, "{names:?}");
+            assert_eq!(used("server", Role::Proxy), 1, "{names:?}");
+            assert_eq!(used("istiod", Role::ControlPlane), 1, "{names:?}");
+        }
+    }
+}
+
+#[test]
+fn istio_in_a_cluster_injects_sidecars_and_configures_a_fleet() {
+    let cluster = OneNodeCluster::up();
+    cluster.import_meshmeter();
+    cluster.run("istio", [""; 0]);
+    path_and_usage_of_sidecars_are_known(&cluster);
+    fleet_converges_and_leaves_nothing(&cluster);
+}
+
+fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
+    let (pair, app) = thread::scope(|scope| {
+        // Kubelets sample about every ten seconds, on busy machines less often.
+        let pair = scope.spawn(|| run_study(cluster, "mesh-modes", 60, GENERATORS, "30s"));
+        let app = scope.spawn(|| run_study(cluster, "emojivoto", 10, 1, "3s"));
+        (pair.join().unwrap(), app.join().unwrap())
+    });
+
+    let of_pair = trials(&pair);
+    for trial in &of_pair {
+        let merged = trial.result.as_ref().and_then(|result| result.merged.as_ref());
+        let parts = merged.map(|merged| merged.parts.iter().map(|part| part.requests));
+        let requests: Vec<u64> = parts.into_iter().flatten().collect();
+        assert!(
+            requests.len() == GENERATORS as usize && requests.iter().all(|requests| *requests > 0),
+            "{requests:?}"
+        );
+    }
+    check_paths(&of_pair, &["client-proxy", "server-proxy"]);
+    check_usage(&of_pair);
+    check_paths(&trials(&app), &["client-proxy", "emoji-proxy", "voting-proxy", "web-proxy"]);
+    let host: Host = serde_json::from_slice(&std::fs::read(pair.join("host.json")).unwrap()).unwrap();
+    let named: Vec<&str> = host.versions.iter().map(|version| version.name.as_str()).collect();
+    for name in ["kubernetes", "kubelet", "container-runtime", "linux", "istiod"] {
+        assert!(named.contains(&name), "{name} is not in {named:?}");
+    }
+    let left = ["get", "namespaces,jobs,pods", "--all-namespaces", "--output=name", "--selector", RUN_LABEL];
+    assert_eq!(cluster.kubectl(&left).trim(), "");
+}
