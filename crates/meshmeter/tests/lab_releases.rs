@@ -115,7 +115,7 @@ fn read_json(path: &Path) -> Value {
 #[test]
 fn a_release_of_a_private_registry_is_installed_and_runs() {
     let registry = Registry::start(RegistryOptions { token: true, tls: true, ..RegistryOptions::default() });
-    push_release(&registry, VERSION, &installed(Component::Envoy));
+    push_release(&registry, VERSION, &installed(Component::Envoy), None);
     let scene = Scene::new();
     scene.link(Component::Etcd);
     scene.link(Component::ApiServer);
@@ -207,8 +207,8 @@ fn proxy(scene: &Scene, name: &str, clusters: usize) -> PathBuf {
 fn releases_are_fetched_and_compared_in_one_run() {
     let registry = Registry::start(RegistryOptions::default());
     let scene = Scene::new();
-    push_release(&registry, "1.98.0", &proxy(&scene, "usual", 0));
-    push_release(&registry, "1.99.0", &proxy(&scene, "larger", 400));
+    push_release(&registry, "1.98.0", &proxy(&scene, "usual", 0), None);
+    push_release(&registry, "1.99.0", &proxy(&scene, "larger", 400), None);
     scene.link(Component::Etcd);
     scene.link(Component::ApiServer);
     fs::write(scene.path("experiment.yaml"), EXPERIMENT.replace("repeats: 1", "repeats: 2")).unwrap();
@@ -384,6 +384,16 @@ fn a_release_that_cannot_be_had_is_one_line_and_leaves_nothing() {
         ),
         (run(&["--istio", "1.29.4", "--registry", &down]), "cannot be reached", "--from-source"),
         (run(&["--istio", "1.29.4", "--offline"]), "--offline forbids", "lab install --istio 1.29.4"),
+        (
+            scene.run(&["lab", "up", "--mesh", "istio", "--istio", "1.29.4", "--offline"]),
+            "--offline forbids",
+            "lab install --istio 1.29.4",
+        ),
+        (
+            scene.run(&["fleet", "--proxies", "2", "--istio", "1.29.4", "--offline"]),
+            "--offline forbids",
+            "lab install --istio 1.29.4",
+        ),
     ];
     for (output, error, hint) in cases {
         let said = stderr(&output);

@@ -26,8 +26,8 @@ pub fn image(layers: impl IntoIterator<Item = LayerBuilder>) -> Artifact {
     Index::new(MediaTypes::Oci).image(other, foreign).image(host, image).build()
 }
 
-/// The release that the installed components make with this Envoy, but for ztunnel.
-pub fn push_release(registry: &Registry, version: &str, envoy: &Path) {
+/// The release that the installed components make with this Envoy. It has a ztunnel where one is named.
+pub fn push_release(registry: &Registry, version: &str, envoy: &Path, ztunnel: Option<&Path>) {
     let pilot = LayerBuilder::new(Compression::None)
         .file_from("usr/local/bin/pilot-discovery", &installed(Component::Istiod));
     registry.push("istio/pilot", version, &image([pilot]));
@@ -41,6 +41,10 @@ pub fn push_release(registry: &Registry, version: &str, envoy: &Path) {
         .file_from("var/lib/istio/envoy/envoy_bootstrap_tmpl.json", &bootstrap_template);
     let envoy = LayerBuilder::new(Compression::Zstd).file_from("usr/local/bin/envoy", envoy);
     registry.push("istio/proxyv2", version, &image([earlier, gone, envoy, agent]));
+    if let Some(ztunnel) = ztunnel {
+        let ztunnel = LayerBuilder::new(Compression::Gzip).file_from("usr/local/bin/ztunnel", ztunnel);
+        registry.push("istio/ztunnel", version, &image([ztunnel]));
+    }
     let definitions = fs::read(istio_crds).unwrap();
     let chart = Chart::new("base", version).file("files/crd-all.gen.yaml", &definitions).build();
     registry.push("istio/charts/base", version, &chart);

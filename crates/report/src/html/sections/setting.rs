@@ -306,11 +306,10 @@ mod tests {
                 reference: "hub.example/istio/pilot:1.30.4".to_owned(),
                 index_digest: Some(digest("a")),
                 manifest_digest: digest("b"),
-                ..ComponentImage::default()
             }),
             ..ComponentVersion::default()
         };
-        let short = format::shortened_digest(&"a".repeat(64)).to_string();
+        let short = format::shortened_digest(&"a".repeat(64));
         assert_eq!(
             version_text(&pulled),
             format!("1.30.4; from hub.example/istio/pilot:1.30.4, digest {short}")
