@@ -17,6 +17,16 @@ while [[ ${1:-} == --architecture ]]; do
   named+=("${2:-}")
   shift 2 || break
 done
+case ${1:-} in
+  -h | --help)
+    sed -n '2,/^set /{/^set /!s/^# \{0,1\}//p}' scripts/image.sh
+    exit
+    ;;
+  -*)
+    echo "image.sh: there is no option $1 (--help shows those there are)" >&2
+    exit 2
+    ;;
+esac
 name=${1:-localhost/meshmeter:$version}
 out=target/image
 cyclonedx=0.5.9

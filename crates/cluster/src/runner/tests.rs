@@ -14,8 +14,9 @@ struct Served {
 fn served(script: &str, keep_for: Duration) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let options = RunnerOptions {
-        program: "/bin/sh".into(),
-        arguments: ["-c", script, "run"]
+        program: "/usr/bin/env".into(),
+        // A shell that begins with the signal ignored, as in the background of another, can set no trap for it.
+        arguments: ["--default-signal=INT", "sh", "-c", script, "run"]
             .map(OsString::from)
             .into_iter()
             .chain([folder.path().into()])

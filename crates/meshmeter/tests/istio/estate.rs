@@ -100,10 +100,12 @@ pub fn tls_is_what_the_scenario_says(place: &LocalLab) {
         trial.check_path(&what);
         let rose = |counter: &str| trial.rise(gateway, &format!("{LISTENER}.{counter}"));
         let per_request = matches!(scenario, Scenario::FullHandshakes | Scenario::Resumption);
-        // The last connections may be opened for requests that are not due any more.
-        let least = if per_request { REQUESTS } else { CONNECTIONS };
-        assert!((least..=least + CONNECTIONS).contains(&rose("handshake")), "{what}: {}", rose("handshake"));
         let result = trial.result();
+        // A busy machine may leave some unsent.
+        assert!(result.requests.completed > REQUESTS / 2, "{what}: {:?}", result.requests);
+        // The last connections may be opened for requests that are not due any more.
+        let least = if per_request { result.requests.completed } else { CONNECTIONS };
+        assert!((least..=least + CONNECTIONS).contains(&rose("handshake")), "{what}: {}", rose("handshake"));
         let sessions = |of: &str| -> u64 {
             let found = result.tls_sessions.iter().filter(|(name, _)| name.contains(of));
             found.map(|(_, count)| count).sum()

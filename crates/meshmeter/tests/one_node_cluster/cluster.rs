@@ -3,16 +3,42 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Condvar, Mutex};
 use tempfile::TempDir;
+
+/// Clusters at once. Each has a control plane of its own, and its trials want their share of the CPUs.
+const AT_ONCE: usize = 2;
+
+static UP: Mutex<usize> = Mutex::new(0);
+static GONE: Condvar = Condvar::new();
+
+/// A place among the clusters that are up at once.
+struct Place;
+
+impl Place {
+    fn take() -> Self {
+        let up = UP.lock().expect("nobody panics with it");
+        *GONE.wait_while(up, |up| *up == AT_ONCE).expect("nobody panics with it") += 1;
+        Self
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *UP.lock().expect("nobody panics with it") -= 1;
+        GONE.notify_one();
+    }
+}
 
 /// Goes down when dropped, and with this process at the latest. The logs of a failed test stay: its message names their folder.
 pub struct OneNodeCluster {
     folder: TempDir,
+    _place: Place,
 }
 
 impl OneNodeCluster {
     pub fn up() -> Self {
-        let cluster = Self { folder: tempfile::tempdir().unwrap() };
+        let cluster = Self { folder: tempfile::tempdir().unwrap(), _place: Place::take() };
         let owner = std::process::id().to_string();
         cluster.run("up", ["--owner", &owner]);
         cluster
