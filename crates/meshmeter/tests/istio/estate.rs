@@ -118,9 +118,11 @@ pub fn tls_is_what_the_scenario_says(place: &LocalLab) {
         match scenario {
             Scenario::MutualTls => assert_eq!(rose("no_certificate"), 0, "{what}"),
             Scenario::Resumption => {
+                let at_gateway = rose("session_reused");
+                // A client has its session before the gateway has counted it, and the last ones are closed at once.
                 assert!(
-                    resumed >= all - CONNECTIONS && rose("session_reused") >= resumed,
-                    "{what}: {resumed}"
+                    resumed >= all - CONNECTIONS && at_gateway + CONNECTIONS >= resumed,
+                    "{what}: {resumed} of {all}, {at_gateway} at the gateway"
                 );
             }
             _ => assert_eq!(resumed, 0, "{what}"),
