@@ -5,8 +5,8 @@
 #   scripts/image.sh [--architecture amd64|arm64]... [NAME:TAG]
 #
 # Without --architecture it is for each architecture that can be built here; one that is named and cannot be built is an error.
-# The image holds one static program and needs nothing else: no shell, no writable file system, no privileges. Two builds of the
-# same source with the same Rust have the same digest.
+# The image holds one static program and needs nothing else: no shell, no writable file system, no privileges. No path and no
+# time of the build is in it: packing the same program again gives the same digest.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
