@@ -1,8 +1,6 @@
 //! The parts of a mode: the data plane of the workloads in the mesh, the way into it and the way out of it.
 
-use crate::mode::{MeshKind, Mode};
-
-/// Proxies that carry the traffic of the workloads in the mesh.
+/// What carries the traffic of the workloads in the mesh.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DataPlane {
     /// No proxy.
@@ -56,49 +54,58 @@ pub struct ModeParts {
     pub exit: Exit,
 }
 
+/// The programs that proxies are.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ProxyProgram {
+    /// Envoy with a static file.
+    StaticEnvoy,
+    /// Envoy under pilot-agent, configured by istiod.
+    AgentEnvoy,
+    /// ztunnel.
+    Ztunnel,
+}
+
+/// Which proxies a data plane has, and where.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Proxies {
+    /// In each pod.
+    pub pod: Option<ProxyProgram>,
+    /// On the node, for all pods.
+    pub node: Option<ProxyProgram>,
+    /// In each namespace that has a service in the mesh.
+    pub namespace: Option<ProxyProgram>,
+}
+
+impl DataPlane {
+    /// Its proxies.
+    #[must_use]
+    pub fn proxies(self) -> Proxies {
+        let none = Proxies { pod: None, node: None, namespace: None };
+        match self {
+            Self::None => none,
+            Self::StaticEnvoy => Proxies { pod: Some(ProxyProgram::StaticEnvoy), ..none },
+            Self::Sidecar => Proxies { pod: Some(ProxyProgram::AgentEnvoy), ..none },
+            Self::Ztunnel => Proxies { node: Some(ProxyProgram::Ztunnel), ..none },
+            Self::ZtunnelWaypoint => {
+                Proxies { namespace: Some(ProxyProgram::AgentEnvoy), ..Self::Ztunnel.proxies() }
+            }
+        }
+    }
+}
+
 impl ModeParts {
     /// Whether an Envoy runs: a sidecar, a waypoint or a gateway.
     #[must_use]
     pub fn has_envoy(self) -> bool {
-        !matches!(self.data_plane, DataPlane::None | DataPlane::Ztunnel) || self.entry != Entry::Direct
-    }
-}
-
-impl Mode {
-    /// Whether istiod configures Envoys in this mode; those of a fleet are simulated.
-    #[must_use]
-    pub fn configures_envoys(self) -> bool {
-        self == Self::ControlPlane || self.parts(MeshKind::Istio).has_envoy()
-    }
-
-    /// The parts that this mode consists of under `mesh`.
-    #[must_use]
-    pub fn parts(self, mesh: MeshKind) -> ModeParts {
-        let sidecar = match mesh {
-            MeshKind::Envoy => DataPlane::StaticEnvoy,
-            MeshKind::Istio => DataPlane::Sidecar,
-        };
-        let direct = |data_plane| ModeParts { data_plane, entry: Entry::Direct, exit: Exit::None };
-        let exit = |exit| ModeParts { exit, ..direct(sidecar) };
-        match self {
-            Self::None | Self::ControlPlane => direct(DataPlane::None),
-            Self::Gateway => ModeParts { entry: Entry::Gateway, ..direct(DataPlane::None) },
-            Self::Sidecar => direct(sidecar),
-            Self::Ambient => direct(DataPlane::Ztunnel),
-            Self::AmbientWaypoint => direct(DataPlane::ZtunnelWaypoint),
-            Self::Ingress => ModeParts { entry: Entry::Ingress, ..direct(sidecar) },
-            Self::EgressBypass => exit(Exit::Bypass),
-            Self::EgressSidecar => exit(Exit::Sidecar),
-            Self::EgressGateway => exit(Exit::Gateway),
-            Self::EgressGatewayMtls => exit(Exit::GatewayMtls),
-            Self::EgressSni => exit(Exit::Sni),
-        }
+        let Proxies { pod, namespace, .. } = self.data_plane.proxies();
+        pod.is_some() || namespace.is_some() || self.entry != Entry::Direct
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mode::{MeshKind, Mode};
 
     #[test]
     fn modes_expand_to_their_parts() {
@@ -113,6 +120,7 @@ mod tests {
             assert_eq!(parts.exit != Exit::None, mode.is_egress(), "{mode}");
             let without_envoy = [Mode::None, Mode::Ambient, Mode::ControlPlane];
             assert_eq!(parts.has_envoy(), !without_envoy.contains(&mode), "{mode}");
+            assert_eq!(serde_json::to_value(mode).unwrap(), mode.name(), "as users type it");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Arrangements of proxies on a request's path, named as users name them.
 
+use crate::dataplane::{DataPlane, Entry, Exit, ModeParts};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -13,34 +14,69 @@ pub enum MeshKind {
     Istio,
 }
 
-/// An arrangement of proxies on the request's path (docs/terminology.md).
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mode {
+/// The table of modes, in the order in which reports show them: the name that users type, what stands on the request's path,
+/// the meshes that can make it, and its parts (data plane, entry, exit). Everything else about a mode follows from these.
+macro_rules! modes {
+    ($($(#[$doc:meta])* $mode:ident = $name:literal, $meaning:literal, [$($mesh:ident),+], ($plane:ident, $entry:ident, $exit:ident);)+) => {
+        /// An arrangement of proxies on the request's path (docs/terminology.md).
+        #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Mode {
+            $($(#[$doc])* $mode,)+
+        }
+
+        impl Mode {
+            /// Every mode, in the order in which reports show them.
+            pub const ALL: [Self; [$(Self::$mode),+].len()] = [$(Self::$mode),+];
+
+            fn row(self) -> Row {
+                match self {
+                    $(Self::$mode => Row {
+                        name: $name,
+                        meaning: $meaning,
+                        meshes: &[$(MeshKind::$mesh),+],
+                        parts: ModeParts { data_plane: DataPlane::$plane, entry: Entry::$entry, exit: Exit::$exit },
+                    },)+
+                }
+            }
+        }
+    };
+}
+
+/// A row of the table of modes.
+struct Row {
+    name: &'static str,
+    meaning: &'static str,
+    meshes: &'static [MeshKind],
+    /// Under istiod.
+    parts: ModeParts,
+}
+
+modes! {
     /// Client and server talk directly: the floor.
-    None,
+    None = "none", "client and server talk directly: the floor", [Envoy, Istio], (None, Direct, None);
     /// One proxy in a pod of its own between client and server.
-    Gateway,
+    Gateway = "gateway", "one proxy in a pod of its own", [Envoy], (None, Gateway, None);
     /// One proxy in the client's pod and one in the server's, traffic redirected transparently.
-    Sidecar,
+    Sidecar = "sidecar", "a proxy in the client’s pod and one in the server’s", [Envoy, Istio], (Sidecar, Direct, None);
     /// A node proxy (ztunnel) on both sides.
-    Ambient,
+    Ambient = "ambient", "a node proxy (ztunnel) on both sides", [Istio], (Ztunnel, Direct, None);
     /// Node proxies with an HTTP proxy (waypoint) between them.
-    AmbientWaypoint,
+    AmbientWaypoint = "ambient-waypoint", "node proxies with a waypoint between them", [Istio], (ZtunnelWaypoint, Direct, None);
     /// Into the mesh through an ingress gateway.
-    Ingress,
+    Ingress = "ingress", "into the mesh through an ingress gateway", [Istio], (Sidecar, Ingress, None);
     /// Out of the mesh, past the sidecar.
-    EgressBypass,
+    EgressBypass = "egress-bypass", "out of the mesh, past the sidecar", [Istio], (Sidecar, Direct, Bypass);
     /// Out of the mesh through the sidecar.
-    EgressSidecar,
+    EgressSidecar = "egress-sidecar", "out of the mesh through the sidecar", [Istio], (Sidecar, Direct, Sidecar);
     /// Out of the mesh through an egress gateway.
-    EgressGateway,
+    EgressGateway = "egress-gateway", "out of the mesh through an egress gateway", [Istio], (Sidecar, Direct, Gateway);
     /// The same with mutual TLS between sidecar and gateway.
-    EgressGatewayMtls,
+    EgressGatewayMtls = "egress-gateway-mtls", "through an egress gateway, mutual TLS up to it", [Istio], (Sidecar, Direct, GatewayMtls);
     /// The same with an SNI proxy behind the gateway.
-    EgressSni,
+    EgressSni = "egress-sni", "through an egress gateway with an SNI proxy", [Istio], (Sidecar, Direct, Sni);
     /// The control plane with a fleet of simulated proxies: no requests.
-    ControlPlane,
+    ControlPlane = "control-plane", "the control plane with a fleet of simulated proxies", [Istio], (None, Direct, None);
 }
 
 impl MeshKind {
@@ -53,25 +89,15 @@ impl MeshKind {
         }
     }
 
-    /// The modes that it can make, in the order in which reports show them.
+    /// Whether it can make `mode`.
     #[must_use]
-    pub fn modes(self) -> &'static [Mode] {
-        match self {
-            Self::Envoy => &[Mode::None, Mode::Gateway, Mode::Sidecar],
-            Self::Istio => &[
-                Mode::None,
-                Mode::Sidecar,
-                Mode::Ambient,
-                Mode::AmbientWaypoint,
-                Mode::Ingress,
-                Mode::EgressBypass,
-                Mode::EgressSidecar,
-                Mode::EgressGateway,
-                Mode::EgressGatewayMtls,
-                Mode::EgressSni,
-                Mode::ControlPlane,
-            ],
-        }
+    pub fn makes(self, mode: Mode) -> bool {
+        mode.row().meshes.contains(&self)
+    }
+
+    /// The modes that it can make, in the order in which reports show them.
+    pub fn modes(self) -> impl Iterator<Item = Mode> {
+        Mode::ALL.into_iter().filter(move |mode| self.makes(*mode))
     }
 }
 
@@ -82,21 +108,29 @@ impl fmt::Display for MeshKind {
 }
 
 impl Mode {
-    /// Every mode, in the order in which reports show them.
-    pub const ALL: [Self; 12] = [
-        Self::None,
-        Self::Gateway,
-        Self::Sidecar,
-        Self::Ambient,
-        Self::AmbientWaypoint,
-        Self::Ingress,
-        Self::EgressBypass,
-        Self::EgressSidecar,
-        Self::EgressGateway,
-        Self::EgressGatewayMtls,
-        Self::EgressSni,
-        Self::ControlPlane,
-    ];
+    /// The name that users type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What stands on the request's path, in a few words.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        self.row().meaning
+    }
+
+    /// The parts that this mode consists of under `mesh`.
+    #[must_use]
+    pub fn parts(self, mesh: MeshKind) -> ModeParts {
+        let parts = self.row().parts;
+        match (mesh, parts.data_plane) {
+            (MeshKind::Envoy, DataPlane::Sidecar) => {
+                ModeParts { data_plane: DataPlane::StaticEnvoy, ..parts }
+            }
+            _ => parts,
+        }
+    }
 
     /// Whether drivers send requests in it.
     #[must_use]
@@ -104,42 +138,41 @@ impl Mode {
         self != Self::ControlPlane
     }
 
+    /// Whether istiod configures Envoys in this mode; those of a fleet are simulated.
+    #[must_use]
+    pub fn configures_envoys(self) -> bool {
+        !self.has_requests() || self.row().parts.has_envoy()
+    }
+
     /// Whether requests go through ztunnel, the node proxy of the ambient modes.
     #[must_use]
     pub fn is_ambient(self) -> bool {
-        matches!(self, Self::Ambient | Self::AmbientWaypoint)
+        self.row().parts.data_plane.proxies().node.is_some()
     }
 
     /// Whether a pod has a proxy of its own beside it, under a control plane.
     #[must_use]
     pub fn has_sidecars(self) -> bool {
-        !matches!(self, Self::None | Self::Gateway | Self::ControlPlane) && !self.is_ambient()
+        self.row().parts.data_plane.proxies().pod.is_some()
     }
 
     /// Whether requests leave the mesh for a server outside it.
     #[must_use]
     pub fn is_egress(self) -> bool {
-        matches!(
-            self,
-            Self::EgressBypass
-                | Self::EgressSidecar
-                | Self::EgressGateway
-                | Self::EgressGatewayMtls
-                | Self::EgressSni
-        )
+        self.row().parts.exit != Exit::None
     }
 
     /// Whether a proxy of the mesh before the service reads HTTP requests. Of what leaves the mesh it does not: the
     /// client's own TLS goes through to the server.
     #[must_use]
     pub fn reads_requests(self) -> bool {
-        matches!(self, Self::Gateway | Self::Sidecar | Self::AmbientWaypoint | Self::Ingress)
+        !self.is_egress() && self.row().parts.has_envoy()
     }
 
     /// Whether two proxies that read requests stand next to each other in it.
     #[must_use]
     pub fn has_two_readers(self) -> bool {
-        matches!(self, Self::Sidecar | Self::Ingress)
+        self.has_sidecars() && self.reads_requests()
     }
 
     /// The mode that this one's cost is the difference to; absent where it is itself a floor. What leaves the mesh for a
@@ -157,25 +190,6 @@ impl Mode {
     #[must_use]
     pub fn compares_with(self, other: Self) -> bool {
         self.floor().unwrap_or(self) == other.floor().unwrap_or(other)
-    }
-
-    /// The name that users type.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Gateway => "gateway",
-            Self::Sidecar => "sidecar",
-            Self::Ambient => "ambient",
-            Self::AmbientWaypoint => "ambient-waypoint",
-            Self::Ingress => "ingress",
-            Self::EgressBypass => "egress-bypass",
-            Self::EgressSidecar => "egress-sidecar",
-            Self::EgressGateway => "egress-gateway",
-            Self::EgressGatewayMtls => "egress-gateway-mtls",
-            Self::EgressSni => "egress-sni",
-            Self::ControlPlane => "control-plane",
-        }
     }
 }
 

@@ -124,8 +124,6 @@ impl Figures {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) stamp: Stamp,
-    /// Receipt of the read before it on the connection.
-    pub(crate) previous: Option<Instant>,
     /// Events that were reported before the last part of a response in it: further bytes followed theirs.
     pub(crate) followed_events: usize,
 }
@@ -148,8 +146,8 @@ pub(crate) struct Lateness {
 }
 
 const NS_IN_US: u32 = 1000;
-/// Histograms tell values apart that differ by one in this number.
-const VALUES_PER_MAGNITUDE: f64 = 1024.0;
+/// Times in results are whole microseconds.
+const RESOLUTION: Duration = Duration::from_micros(1);
 
 impl Lateness {
     /// True if times of arrival are the kernel's: it may have stamped nothing for a moment after the first socket requested it.
@@ -166,18 +164,16 @@ impl Lateness {
     }
 
     /// Counts the arrival of a change that began at `begun`. The kernel's time is that of the last bytes of the read. Where
-    /// others followed those of the change, it came since the read before, or since its beginning at the earliest. Times in
-    /// results are whole microseconds with a relative precision.
+    /// others followed those of the change, it came after those before the read, and after its beginning.
     pub(crate) fn record_arrival(&mut self, reading: &Reading, is_followed: bool, begun: Instant) {
-        let Stamp { received, read, uncertainty } = reading.stamp;
+        let Stamp { received, read, uncertainty, after, is_cut } = reading.stamp;
         self.change_lag.record(read.saturating_duration_since(received));
         let since_begun = received.saturating_duration_since(begun);
-        let since_previous =
-            reading.previous.map_or(since_begun, |previous| received.saturating_duration_since(previous));
-        let late = if is_followed { since_begun.min(since_previous) } else { Duration::ZERO };
+        let is_followed = is_followed || is_cut;
+        let span = after.map_or(since_begun, |after| received.saturating_duration_since(after));
+        let late = if is_followed { since_begun.min(span) } else { Duration::ZERO };
         self.followed += u64::from(is_followed);
-        let resolution = Duration::from_micros(1) + since_begun.div_f64(VALUES_PER_MAGNITUDE);
-        let error = uncertainty.unwrap_or_default() + late + resolution;
+        let error = uncertainty.unwrap_or_default() + late + RESOLUTION;
         self.arrival_error_ns.record(error.saturating_mul(NS_IN_US));
     }
 

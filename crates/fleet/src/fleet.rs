@@ -6,7 +6,7 @@ use crate::sampler::Sampler;
 use crate::shared::Shared;
 use crate::spec::{ChangeId, ChangeMarks, FleetSpec, Security, Selection, Spread, Target, WrittenAt};
 use crate::target::ResolvedTarget;
-use crate::transport::{Stamping, check_timestamps};
+use crate::transport::{Stamping, check_timestamps, wait_ended};
 use crate::usage::{allow_open_files, memory_bytes};
 use crate::worker::{Action, Command, LinkSpec, Outcome, Settings, WorkerResult, WorkerSpec, run};
 use crate::xds::{Mark, ProxySpec};
@@ -418,10 +418,16 @@ impl Fleet {
     }
 }
 
+/// As many as tokio asks for by itself.
+const MIN_EVENTS_PER_LOOK: usize = 1024;
+
 impl Thread {
     fn start(index: usize, spec: WorkerSpec) -> Result<Self, FleetError> {
-        let runtime =
-            runtime::Builder::new_current_thread().enable_all().build().map_err(FleetError::Thread)?;
+        // One look at the kernel reports all connections that have something to read.
+        let events = spec.links.len().max(MIN_EVENTS_PER_LOOK);
+        let mut runtime = runtime::Builder::new_current_thread();
+        runtime.enable_all().max_io_events_per_tick(events).on_thread_unpark(wait_ended);
+        let runtime = runtime.build().map_err(FleetError::Thread)?;
         let (commands, received) = unbounded_channel();
         let thread = thread::Builder::new().name(format!("fleet-{index}"));
         let handle = thread.spawn(move || run(spec, &runtime, received)).map_err(FleetError::Thread)?;

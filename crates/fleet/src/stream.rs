@@ -32,8 +32,6 @@ pub(crate) struct Stream<'a> {
     began: Instant,
     ready: bool,
     last_received: Instant,
-    /// Receipt of the last read that had part of a response.
-    last_stamp: Option<Instant>,
     /// A ping of ours is not answered yet.
     pinged: bool,
     timer: Pin<Box<Sleep>>,
@@ -59,7 +57,6 @@ impl<'a> Stream<'a> {
             began,
             ready: false,
             last_received: began,
-            last_stamp: None,
             pinged: false,
             timer,
         }
@@ -103,11 +100,10 @@ impl<'a> Stream<'a> {
         let (proxy, deframer) = (self.proxy, &mut self.deframer);
         let mut ready = false;
         let mut reading: Option<Reading> = None;
-        let previous = self.last_stamp;
         let received = self.link.poll_receive(context, &mut buffer, &mut |event, stamp| match event {
             LinkEvent::Data(bytes) => deframer.receive(bytes, usize::MAX, |piece| {
                 if !matches!(piece, Piece::End) {
-                    reading = Some(Reading { stamp: *stamp, previous, followed_events: core.events.len() });
+                    reading = Some(Reading { stamp: *stamp, followed_events: core.events.len() });
                 }
                 receive_piece(core, proxy, &piece, stamp)
             }),
@@ -127,7 +123,6 @@ impl<'a> Stream<'a> {
             self.backoff.reset();
         }
         if let Some(reading) = reading {
-            self.last_stamp = Some(reading.stamp.received);
             core.take_events(proxy, self.began, &reading, &self.worker.shared);
         }
         // What came before an error counts.

@@ -82,7 +82,7 @@ impl Environment for LocalLab {
                 "it needs ztunnel and a control plane, and this lab runs Envoy with static files only",
                 RUNNABLE,
             ),
-            MeshKind::Envoy if !mesh.modes().contains(&mode) => {
+            MeshKind::Envoy if !mesh.makes(mode) => {
                 refused("it needs a control plane, and this lab runs Envoy with static files only", RUNNABLE)
             }
             MeshKind::Istio if mode == Mode::Gateway => refused(
@@ -95,7 +95,7 @@ impl Environment for LocalLab {
                 redirect::programs().map(drop)
             }
             _ => {
-                dataplane::check(data_plane, self, &programs, mode)?;
+                (dataplane::kind(data_plane).check)(self, &programs, mode)?;
                 entry::check(entry, &programs)?;
                 exit::check(exit, mode)
             }

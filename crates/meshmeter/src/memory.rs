@@ -4,7 +4,7 @@
 //! rough, so only a deployment that is far beyond the machine is an error.
 
 use crate::failure::Failure;
-use experiment::dataplane::{DataPlane, Entry, ModeParts};
+use experiment::dataplane::{Entry, ModeParts, ProxyProgram};
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::settings::fleet::{FleetSettings, ProxyKind};
@@ -65,22 +65,18 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
     };
     let configuration = told as u64 * CONFIGURATION_BYTES;
     let ModeParts { data_plane, entry, .. } = spec.parts();
-    let (per_pod, others) = match data_plane {
-        DataPlane::None => (0, 0),
-        DataPlane::StaticEnvoy => (STATIC_ENVOY_BYTES, 0),
-        DataPlane::Sidecar => (ENVOY_BYTES + configuration, 0),
-        DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint => {
-            let (per_pod, shared) = match spec.istio.ztunnel {
-                ZtunnelPlacement::Shared => (0, ZTUNNEL_BYTES),
-                ZtunnelPlacement::PerPod => (ZTUNNEL_BYTES, 0),
-            };
-            let waypoints = match data_plane {
-                DataPlane::ZtunnelWaypoint => waypoints(topology) as u64,
-                _ => 0,
-            };
-            (per_pod, shared + waypoints * (ENVOY_BYTES + configuration))
-        }
+    let proxies = data_plane.proxies();
+    let of = |program: Option<ProxyProgram>| match program {
+        None => 0,
+        Some(ProxyProgram::StaticEnvoy) => STATIC_ENVOY_BYTES,
+        Some(ProxyProgram::AgentEnvoy) => ENVOY_BYTES + configuration,
+        Some(ProxyProgram::Ztunnel) => ZTUNNEL_BYTES,
     };
+    let (of_each_pod, of_node) = match spec.istio.ztunnel {
+        ZtunnelPlacement::Shared => (0, of(proxies.node)),
+        ZtunnelPlacement::PerPod => (of(proxies.node), 0),
+    };
+    let waypoints = waypoints(topology) as u64 * of(proxies.namespace);
     let gateways = match entry {
         Entry::Direct => 0,
         Entry::Gateway | Entry::Ingress => {
@@ -93,8 +89,8 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
         service: SERVICE_BYTES,
         database: DATABASE_BYTES,
         driver: DRIVER_BYTES,
-        proxy: per_pod,
-        shared: control_plane + others + gateways,
+        proxy: of(proxies.pod) + of_each_pod,
+        shared: control_plane + of_node + waypoints + gateways,
     })
 }
 

@@ -157,10 +157,10 @@ fn modes(field: &Field<'_>, mesh: MeshKind) -> Result<Vec<Mode>> {
 }
 
 fn mode(item: &Item<'_>, mesh: MeshKind) -> Result<Mode> {
-    let available: Vec<&str> = mesh.modes().iter().map(|mode| mode.name()).collect();
+    let available: Vec<&str> = mesh.modes().map(Mode::name).collect();
     let expected = format!("expected {}", alternatives(&available));
     match Mode::ALL.into_iter().find(|mode| mode.name() == item.text) {
-        Some(mode) if mesh.modes().contains(&mode) => Ok(mode),
+        Some(mode) if mesh.makes(mode) => Ok(mode),
         Some(mode) => {
             let error = item.place.error(format!("mesh {mesh} has no mode `{mode}`"), expected);
             Err(match mesh {

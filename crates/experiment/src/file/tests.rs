@@ -210,7 +210,7 @@ fn what_is_asked_of_a_control_plane_is_read_and_written_back_without_its_files()
 /// Whom a connection is from, its proxies know; what is in it they do not.
 #[test]
 fn every_mode_of_istio_carries_raw_tcp_with_what_needs_no_requests() {
-    for mode in MeshKind::Istio.modes().iter().filter(|mode| mode.has_requests()) {
+    for mode in MeshKind::Istio.modes().filter(|mode| mode.has_requests()) {
         let parsed = |rest: &str| {
             let text = format!(
                 "name: x\nmesh: istio\nmodes: [{mode}]\nload: {{rate: 1000, protocol: tcp}}\n{rest}\n"

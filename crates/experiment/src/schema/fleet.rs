@@ -391,8 +391,9 @@ pub struct FleetUsage {
     /// Where times of arrival come from: `kernel` (receive timestamps) or `reading`.
     pub clock: String,
     /// Bound of the error of a change's time of arrival, p99, microseconds: conversion of clocks, position of the change in what
-    /// was read at once, precision of histograms (1 µs and one in 1024), and [`Self::timestamp_check_p99_us`]. Absent where
-    /// reading stamps: [`Self::lag_us`] is the error then. Results of earlier versions have the conversion alone.
+    /// was read at once, 1 µs in which times are kept, and [`Self::timestamp_check_p99_us`]. Absent where reading stamps:
+    /// [`Self::lag_us`] is the error then. Results of earlier versions have other bounds: the conversion alone, or with the
+    /// precision of histograms, one in 1024.
     pub timestamp_error_p99_us: Option<f64>,
     /// How far the kernel's times of receipt lay from writes to a connection of the loopback, p99, microseconds: the greater of a
     /// check at the start and one at the end.

@@ -2,14 +2,16 @@
 
 use super::ending::{Ending, EndingKind};
 use super::http2::{Event, Http2, RequestHead};
-use super::receive::{Stamp, enable_timestamps, receive};
+use super::receive::{MAX_UNCERTAINTY, Stamp, enable_timestamps, receive};
 use super::tls::TlsSession;
+use super::turns::before_last_wait;
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Instant;
 use tokio::io::Interest;
 use tokio::net::{TcpSocket, TcpStream};
 
@@ -38,6 +40,31 @@ pub(crate) struct Link {
     /// Bytes for the socket.
     outgoing: Vec<u8>,
     written: usize,
+    last_read: Option<LastRead>,
+}
+
+/// What the last read tells of the times of those that follow.
+#[derive(Clone, Copy, Debug)]
+struct LastRead {
+    received: Instant,
+    /// Bytes with its time of receipt came after this.
+    after: Option<Instant>,
+    /// It left nothing to read.
+    is_drained: bool,
+}
+
+impl LastRead {
+    /// What is known after a read with this time. The kernel joins packets that nobody has read, under the time of the last:
+    /// bytes with another time than those before came after those.
+    fn next(last: Option<Self>, stamp: &Stamp) -> Self {
+        let after = match last {
+            None => None,
+            Some(last) if stamp.received <= last.received + MAX_UNCERTAINTY => last.after,
+            Some(last) if last.is_drained => before_last_wait().max(Some(last.received)),
+            Some(last) => Some(last.received),
+        };
+        Self { received: stamp.received, after, is_drained: !stamp.is_cut }
+    }
 }
 
 impl Link {
@@ -53,7 +80,7 @@ impl Link {
                 Some(tls)
             }
         };
-        Ok(Self { socket, tls, http2: Http2::new(), outgoing, written: 0 })
+        Ok(Self { socket, tls, http2: Http2::new(), outgoing, written: 0, last_read: None })
     }
 
     pub(crate) fn open_stream(&mut self, head: &RequestHead<'_>) {
@@ -158,8 +185,11 @@ impl Link {
             let room = &mut buffer[kept..kept + MAX_READ_BYTES];
             let socket = &self.socket;
             match socket.try_io(Interest::READABLE, || receive(socket, room)) {
-                Ok((length, stamp)) => {
-                    if length < room.len() {
+                Ok((length, mut stamp)) => {
+                    let read = LastRead::next(self.last_read, &stamp);
+                    stamp.after = read.after;
+                    self.last_read = Some(read);
+                    if read.is_drained {
                         // The socket is empty: its readiness is cleared as tokio's own reads do, which saves the read that
                         // would find nothing.
                         let _ = socket.try_io(Interest::READABLE, || {

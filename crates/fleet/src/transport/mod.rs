@@ -11,6 +11,7 @@ mod http2;
 mod link;
 mod receive;
 mod tls;
+mod turns;
 
 pub(crate) use ending::{Ending, EndingKind};
 pub(crate) use grpc::{Deframer, Piece, frame_message};
@@ -18,3 +19,4 @@ pub(crate) use http2::{Event, RequestHead};
 pub(crate) use link::{Link, READ_BUFFER_BYTES, Route};
 pub(crate) use receive::{Stamp, Stamping, check_timestamps};
 pub(crate) use tls::{client_config, client_config_with_identity};
+pub(crate) use turns::wait_ended;

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const STAMPING_TIMEOUT: Duration = Duration::from_secs(1);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1);
 /// Two clocks read one after the other are this close unless the thread lost the CPU.
-const MAX_UNCERTAINTY: Duration = Duration::from_micros(10);
+pub(super) const MAX_UNCERTAINTY: Duration = Duration::from_micros(10);
 const MAX_CLOCK_READINGS: usize = 4;
 
 const CONTROL_BYTES: usize = cmsg_space::<TimeSpec>();
@@ -35,6 +35,10 @@ pub(crate) struct Stamp {
     /// Uncertainty of the conversion from the wall clock: the time between the two readings of the monotonic clock around
     /// that of the wall clock. Absent where the kernel gave no time.
     pub(crate) uncertainty: Option<Duration>,
+    /// All bytes of the read came after this; absent where nothing is known.
+    pub(crate) after: Option<Instant>,
+    /// The read took what it had room for: the kernel's time may be that of bytes that it left.
+    pub(crate) is_cut: bool,
 }
 
 /// Asks the kernel to stamp what the socket receives from now on.
@@ -72,6 +76,7 @@ impl Stamping {
 /// Reads once without waiting.
 pub(crate) fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Stamp)> {
     let mut control = [0; CONTROL_BYTES];
+    let room = buffer.len();
     let mut parts = [IoSliceMut::new(buffer)];
     let descriptor = socket.as_fd().as_raw_fd();
     let message = recvmsg::<()>(descriptor, &mut parts, Some(&mut control), MsgFlags::empty())?;
@@ -80,12 +85,14 @@ pub(crate) fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<(usiz
         _ => None,
     });
     let read = Instant::now();
+    let is_cut = message.bytes == room;
     let stamp = match stamped {
-        None => Stamp { received: read, read, uncertainty: None },
+        None => Stamp { received: read, read, uncertainty: None, after: None, is_cut },
         Some(stamped) => {
             let (monotonic, wall, uncertainty) = both_clocks(read);
             let received = monotonic.checked_sub(wall.saturating_sub(stamped)).unwrap_or(read);
-            Stamp { received: received.min(read), read, uncertainty: Some(uncertainty) }
+            let received = received.min(read);
+            Stamp { received, read, uncertainty: Some(uncertainty), after: None, is_cut }
         }
     };
     Ok((message.bytes, stamp))

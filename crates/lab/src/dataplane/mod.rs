@@ -1,4 +1,4 @@
-//! Data planes: what carries the traffic of the workloads in the mesh. One file each.
+//! Data planes: what carries the traffic of the workloads in the mesh. One file each, and a line in [`kind`].
 //! It starts proxies for workloads, redirects traffic through them, and names the counters that prove a call's path.
 
 pub(crate) mod none;
@@ -8,38 +8,25 @@ mod waypoint;
 mod ztunnel;
 
 use crate::Result;
-use crate::deployment::part::{Nothing, Part};
+use crate::deployment::part::Part;
 use crate::local_lab::LocalLab;
 use crate::programs::ChosenPrograms;
 use experiment::Mode;
 use experiment::dataplane::DataPlane;
 
-pub(crate) fn part(data_plane: DataPlane, programs: &ChosenPrograms) -> Result<Box<dyn Part + '_>> {
-    Ok(match data_plane {
-        DataPlane::None => Box::new(Nothing),
-        DataPlane::StaticEnvoy => Box::new(static_envoy::StaticEnvoys::new(programs.envoy()?)),
-        DataPlane::Sidecar => Box::new(sidecar::Sidecars::new(programs.istio()?)),
-        DataPlane::Ztunnel => Box::new(ztunnel::Ztunnels::new(programs.ambient()?, false)),
-        DataPlane::ZtunnelWaypoint => Box::new(waypoint::Waypoints::new(programs.ambient()?)),
-    })
+/// A data plane in the lab.
+pub(crate) struct Kind {
+    /// Whether it can run here; the error says what is missing.
+    pub check: fn(&LocalLab, &ChosenPrograms, Mode) -> Result<()>,
+    pub part: for<'a> fn(&'a ChosenPrograms) -> Result<Box<dyn Part + 'a>>,
 }
 
-pub(crate) fn check(
-    data_plane: DataPlane,
-    lab: &LocalLab,
-    programs: &ChosenPrograms,
-    mode: Mode,
-) -> Result<()> {
+pub(crate) fn kind(data_plane: DataPlane) -> Kind {
     match data_plane {
-        DataPlane::None => Ok(()),
-        DataPlane::StaticEnvoy => static_envoy::check(programs),
-        DataPlane::Sidecar => sidecar::check(lab, programs, mode),
-        DataPlane::Ztunnel => ztunnel::check(programs, mode),
-        DataPlane::ZtunnelWaypoint => {
-            ztunnel::check(programs, mode)?;
-            sidecar::check(lab, programs, mode)?;
-            programs.istio()?.check_gateway_api()?;
-            programs.istio()?.check_waypoints()
-        }
+        DataPlane::None => none::KIND,
+        DataPlane::StaticEnvoy => static_envoy::KIND,
+        DataPlane::Sidecar => sidecar::KIND,
+        DataPlane::Ztunnel => ztunnel::KIND,
+        DataPlane::ZtunnelWaypoint => waypoint::KIND,
     }
 }

@@ -1,10 +1,14 @@
 //! No proxies: workloads talk directly. Under a control plane they use the addresses of Services.
 
+use super::Kind;
 use crate::Result;
+use crate::deployment::part::Nothing;
 use crate::deployment::rollout::Rollout;
 use crate::istio::redirect::{ServiceAddress, service_rules};
 use crate::running::service::SERVICE_PORT;
 use experiment::dataplane::{DataPlane, Entry};
+
+pub(super) const KIND: Kind = Kind { check: |_, _, _| Ok(()), part: |_| Ok(Box::new(Nothing)) };
 
 /// Leads callers without a proxy from the addresses of Services to pods, as kube-proxy does in a cluster.
 pub(crate) fn lead_to_services(rollout: &mut Rollout<'_>) -> Result<()> {

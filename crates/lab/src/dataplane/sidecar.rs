@@ -1,5 +1,6 @@
 //! A sidecar in each pod, configured by istiod, traffic redirected by Istio's own rules.
 
+use super::Kind;
 use crate::NoProxyUser;
 use crate::Result;
 use crate::deployment::part::Part;
@@ -31,8 +32,10 @@ pub(crate) struct Sidecars<'a> {
     proxies: BTreeMap<WorkloadId, Vec<ProxyId>>,
 }
 
+pub(super) const KIND: Kind = Kind { check, part: |programs| Ok(Box::new(Sidecars::new(programs.istio()?))) };
+
 /// Checks that agents can run here: sidecars, gateways and waypoints.
-pub(crate) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Result<()> {
+pub(super) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Result<()> {
     programs.istio()?;
     redirect::programs()?;
     let Some(NoProxyUser { reason, hint }) = lab.lab.no_proxy_user() else { return Ok(()) };

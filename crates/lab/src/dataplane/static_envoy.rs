@@ -1,11 +1,11 @@
 //! An Envoy with a static file in each pod, traffic redirected by rules as Istio's: no control plane.
 
+use super::Kind;
 use crate::Result;
 use crate::certificates::spiffe_identity;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{ProxyId, Station, Stations};
-use crate::programs::ChosenPrograms;
 use crate::redirect::{self, Redirect};
 use crate::running::StaticEnvoyFactory;
 use crate::running::service::SERVICE_PORT;
@@ -32,9 +32,10 @@ pub(super) struct StaticEnvoys<'a> {
     proxies: BTreeMap<WorkloadId, (Position, Vec<ProxyId>)>,
 }
 
-pub(super) fn check(programs: &ChosenPrograms) -> Result<()> {
-    programs.envoy().and_then(|_| redirect::programs()).map(drop)
-}
+pub(super) const KIND: Kind = Kind {
+    check: |_, programs, _| programs.envoy().and_then(|_| redirect::programs()).map(drop),
+    part: |programs| Ok(Box::new(StaticEnvoys::new(programs.envoy()?))),
+};
 
 impl<'a> StaticEnvoys<'a> {
     pub fn new(envoy: &'a Installed) -> Self {

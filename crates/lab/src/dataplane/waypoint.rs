@@ -1,14 +1,18 @@
 //! ztunnel with a waypoint per namespace: an Envoy in its own pod, to which ztunnels send the namespace's requests.
 
 use super::ztunnel::Ztunnels;
+use super::{Kind, sidecar, ztunnel};
 use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::istio::AmbientPrograms;
 use crate::istio::agent::ProxyKind;
+use crate::local_lab::LocalLab;
+use crate::programs::ChosenPrograms;
 use crate::running::GatewayPod;
 use crate::running::service::SERVICE_PORT;
+use experiment::Mode;
 use experiment::topology::{Call, WorkloadId};
 use mesh::envoy::hop::{Hop, Layer, Peer};
 use mesh::istio::objects::waypoint::{NAME, gateway};
@@ -25,6 +29,16 @@ const PORTS: [ServicePort; 2] = [
 
 /// The cluster by which it reaches ztunnels, whatever it sends them.
 const TUNNEL_CLUSTER: &str = "connect_originate";
+
+pub(super) const KIND: Kind =
+    Kind { check, part: |programs| Ok(Box::new(Waypoints::new(programs.ambient()?))) };
+
+fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Result<()> {
+    ztunnel::check(lab, programs, mode)?;
+    sidecar::check(lab, programs, mode)?;
+    programs.istio()?.check_gateway_api()?;
+    programs.istio()?.check_waypoints()
+}
 
 pub(super) struct Waypoints<'a> {
     ztunnels: Ztunnels<'a>,

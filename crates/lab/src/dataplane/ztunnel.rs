@@ -1,6 +1,7 @@
 //! ztunnel, the node proxy of ambient mode, on both sides of each call. One ztunnel serves all pods, as on a node of a
 //! cluster, or each pod has its own (`istio.ztunnel`). The redirect rules are Istio's own in both cases.
 
+use super::Kind;
 use crate::Result;
 use crate::deployment::part::Part;
 use crate::deployment::rollout::Rollout;
@@ -9,6 +10,7 @@ use crate::istio::AmbientPrograms;
 use crate::istio::redirect::redirect_into_ambient;
 use crate::istio::ztunnel::metrics::{Side, Stream};
 use crate::istio::ztunnel::{NAME, ServedPod, ZtunnelFactory};
+use crate::local_lab::LocalLab;
 use crate::pod::PodSpec;
 use crate::programs::ChosenPrograms;
 use crate::redirect;
@@ -27,7 +29,10 @@ use mesh::proof::{Count, Demand, Evidence, ProtocolCounters, RequestByteCounters
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
-pub(super) fn check(programs: &ChosenPrograms, mode: Mode) -> Result<()> {
+pub(super) const KIND: Kind =
+    Kind { check, part: |programs| Ok(Box::new(Ztunnels::new(programs.ambient()?, false))) };
+
+pub(super) fn check(_lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Result<()> {
     let missing = |error: EnvironmentError| {
         let hint = error.hint.clone();
         let missing = EnvironmentError::new(format!("run mode {mode}"), error);

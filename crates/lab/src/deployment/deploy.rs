@@ -45,8 +45,11 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     let ModeParts { data_plane, entry, exit } = spec.parts();
     exit::check_databases(spec)?;
     let programs = lab.programs_for(&spec.components)?;
-    let mut parts: Vec<Box<dyn Part + '_>> =
-        vec![entry::part(entry, &programs)?, dataplane::part(data_plane, &programs)?, exit::part(exit)];
+    let mut parts: Vec<Box<dyn Part + '_>> = vec![
+        entry::part(entry, &programs)?,
+        (dataplane::kind(data_plane).part)(&programs)?,
+        exit::part(exit),
+    ];
     let member =
         parts.iter().map(|part| part.membership()).find(|membership| *membership != Membership::Outside);
     let mut rollout = Rollout::begin(lab, &programs, spec, log_dir, member.unwrap_or(Membership::Outside))?;

@@ -354,12 +354,13 @@ fn open_mesh<'a>(
     control_plane.provide(context.lab, context.meshmeter, settings, &lab.progress)?;
     let wasm_module =
         settings.wasm.as_ref().map(|file| wasm_module::give_to_proxies(context.lab, file)).transpose()?;
+    let labels: Vec<_> = waypoint::namespace_labels(context.spec.parts().data_plane).collect();
     let namespaces = MeshNamespaces::create(
         context.lab,
         &control_plane,
         context.number,
         &context.spec.topology.namespaces(),
-        waypoint::namespace_labels(context.spec.parts().data_plane),
+        &labels,
     )?;
     Ok(MeshContext { programs, control_plane, namespaces, wasm_module })
 }

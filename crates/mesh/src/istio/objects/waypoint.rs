@@ -2,7 +2,7 @@
 
 use super::subject::object;
 use crate::names::HBONE_PORT;
-use experiment::dataplane::DataPlane;
+use experiment::dataplane::{DataPlane, Proxies};
 use experiment::environment::DeploymentSpec;
 use serde_json::{Value, json};
 
@@ -28,16 +28,13 @@ pub fn gateway(namespace: &str) -> Value {
     gateway
 }
 
-pub fn namespace_labels(data_plane: DataPlane) -> &'static [(&'static str, &'static str)] {
-    match data_plane {
-        DataPlane::Ztunnel => &[AMBIENT_LABEL],
-        DataPlane::ZtunnelWaypoint => &[AMBIENT_LABEL, USE_WAYPOINT_LABEL],
-        DataPlane::None | DataPlane::StaticEnvoy | DataPlane::Sidecar => &[],
-    }
+pub fn namespace_labels(data_plane: DataPlane) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let Proxies { node, namespace, .. } = data_plane.proxies();
+    node.map(|_| AMBIENT_LABEL).into_iter().chain(namespace.map(|_| USE_WAYPOINT_LABEL))
 }
 
 pub(super) fn is_used(spec: &DeploymentSpec) -> bool {
-    spec.parts().data_plane == DataPlane::ZtunnelWaypoint
+    spec.parts().data_plane.proxies().namespace.is_some()
 }
 
 /// Attaches a resource of a namespace to its waypoint, where requests are read by waypoints.

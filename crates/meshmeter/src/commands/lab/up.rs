@@ -52,8 +52,8 @@ pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
 /// The trial that a run with these switches would begin with.
 fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
     let (mesh, mode) = (args.mesh, args.mode);
-    if !mesh.modes().contains(&mode) {
-        let modes: Vec<&str> = mesh.modes().iter().map(|mode| mode.name()).collect();
+    if !mesh.makes(mode) {
+        let modes: Vec<&str> = mesh.modes().map(|mode| mode.name()).collect();
         return Err(Failure::wrong_use(format!("`--mesh {mesh}` has no mode {mode}"))
             .with_hint(format!("it has {}", modes.join(", "))));
     }

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::memory::{needed_bytes, waypoints};
+use experiment::dataplane::{Entry, Exit, ModeParts, Proxies};
 use experiment::environment::DeploymentSpec;
 use experiment::topology::Topology;
 use experiment::{MeshKind, Mode};
@@ -57,13 +58,14 @@ impl Machine {
     /// The data planes that an experiment with Istio has, each with what it takes.
     pub(super) fn takes(&self, topology: &Topology) -> Vec<Take> {
         let shared = Arc::new(topology.clone());
-        [Mode::None, Mode::Sidecar, Mode::Ambient, Mode::AmbientWaypoint]
-            .into_iter()
+        MeshKind::Istio
+            .modes()
+            .filter(|mode| is_data_plane_alone(*mode))
             .map(|mode| {
-                let sidecars = if mode == Mode::Sidecar { topology.pods_in_mesh() } else { 0 };
-                let ztunnels = usize::from(matches!(mode, Mode::Ambient | Mode::AmbientWaypoint));
-                let waypoints = if mode == Mode::AmbientWaypoint { waypoints(topology) } else { 0 };
-                let proxies = sidecars + ztunnels + waypoints;
+                let Proxies { pod, node, namespace } = mode.parts(MeshKind::Istio).data_plane.proxies();
+                let sidecars = pod.map_or(0, |_| topology.pods_in_mesh());
+                let waypoints = namespace.map_or(0, |_| waypoints(topology));
+                let proxies = sidecars + usize::from(node.is_some()) + waypoints;
                 let topology = Arc::clone(&shared);
                 let spec = DeploymentSpec { topology, ..DeploymentSpec::new(MeshKind::Istio, mode) };
                 let memory_bytes = needed_bytes(&spec);
@@ -72,6 +74,12 @@ impl Machine {
             })
             .collect()
     }
+}
+
+/// Whether a mode is its data plane and nothing beside: no gateway, no way out, no fleet.
+fn is_data_plane_alone(mode: Mode) -> bool {
+    let ModeParts { entry, exit, .. } = mode.parts(MeshKind::Istio);
+    mode.has_requests() && entry == Entry::Direct && exit == Exit::None
 }
 
 #[cfg(test)]
