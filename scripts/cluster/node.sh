@@ -109,14 +109,16 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
       [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
         SystemdCgroup = false
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
+    bin_dir = "$private/cni-programs"
     conf_dir = "$private/cni"
 TOML
 }
 
 # Every pod has its own pair of devices, and all traffic between pods is routed, so that the rules of Services see it.
 write_network_settings() {
-  mkdir -p "$private/cni"
+  # A mesh may add a plugin: here, and not to the machine's own.
+  mkdir -p "$private/cni" "$private/cni-programs"
+  ln --symbolic /usr/lib/cni/* "$private/cni-programs/"
   cat >"$private/cni/10-pods.conflist" <<JSON
 {"cniVersion": "0.4.0", "name": "pods", "plugins": [
   {"type": "ptp", "mtu": 1500, "ipMasq": false, "ipam":
