@@ -1,6 +1,6 @@
 //! The parts of a mode: the data plane of the workloads in the mesh, the way into it and the way out of it.
 
-/// What carries the traffic of the workloads in the mesh.
+/// Arrangement of proxies that carries the traffic of the workloads in the mesh.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DataPlane {
     /// No proxy.
@@ -54,7 +54,7 @@ pub struct ModeParts {
     pub exit: Exit,
 }
 
-/// The programs that proxies are.
+/// Program of a proxy.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProxyProgram {
     /// Envoy with a static file.
@@ -65,7 +65,7 @@ pub enum ProxyProgram {
     Ztunnel,
 }
 
-/// Which proxies a data plane has, and where.
+/// Proxies of a data plane, by place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Proxies {
     /// In each pod.
@@ -77,7 +77,7 @@ pub struct Proxies {
 }
 
 impl DataPlane {
-    /// Its proxies.
+    /// Proxies that run for it, by place.
     #[must_use]
     pub fn proxies(self) -> Proxies {
         let none = Proxies { pod: None, node: None, namespace: None };
@@ -94,7 +94,7 @@ impl DataPlane {
 }
 
 impl ModeParts {
-    /// Whether an Envoy runs: a sidecar, a waypoint or a gateway.
+    /// True if an Envoy runs: a sidecar, a waypoint or a gateway.
     #[must_use]
     pub fn has_envoy(self) -> bool {
         let Proxies { pod, namespace, .. } = self.data_plane.proxies();

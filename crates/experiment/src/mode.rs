@@ -14,15 +14,14 @@ pub enum MeshKind {
     Istio,
 }
 
-/// The table of modes, in the order in which reports show them: the name that users type, what stands on the request's path,
-/// the meshes that can make it, and its parts (data plane, entry, exit). Everything else about a mode follows from these.
+/// The table of modes, in the order in which reports show them: the name that users type, the meaning, the meshes that can make
+/// it, and its parts (data plane, entry, exit). Everything else about a mode follows from these.
 macro_rules! modes {
-    ($($(#[$doc:meta])* $mode:ident = $name:literal, $meaning:literal, [$($mesh:ident),+], ($plane:ident, $entry:ident, $exit:ident);)+) => {
+    ($($mode:ident = $name:literal, $meaning:literal, [$($mesh:ident),+], ($plane:ident, $entry:ident, $exit:ident);)+) => {
         /// An arrangement of proxies on the request's path (docs/terminology.md).
         #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
-        #[serde(rename_all = "kebab-case")]
         pub enum Mode {
-            $($(#[$doc])* $mode,)+
+            $(#[doc = $meaning] #[serde(rename = $name)] $mode,)+
         }
 
         impl Mode {
@@ -53,29 +52,17 @@ struct Row {
 }
 
 modes! {
-    /// Client and server talk directly: the floor.
     None = "none", "client and server talk directly: the floor", [Envoy, Istio], (None, Direct, None);
-    /// One proxy in a pod of its own between client and server.
     Gateway = "gateway", "one proxy in a pod of its own", [Envoy], (None, Gateway, None);
-    /// One proxy in the client's pod and one in the server's, traffic redirected transparently.
     Sidecar = "sidecar", "a proxy in the client’s pod and one in the server’s", [Envoy, Istio], (Sidecar, Direct, None);
-    /// A node proxy (ztunnel) on both sides.
     Ambient = "ambient", "a node proxy (ztunnel) on both sides", [Istio], (Ztunnel, Direct, None);
-    /// Node proxies with an HTTP proxy (waypoint) between them.
     AmbientWaypoint = "ambient-waypoint", "node proxies with a waypoint between them", [Istio], (ZtunnelWaypoint, Direct, None);
-    /// Into the mesh through an ingress gateway.
     Ingress = "ingress", "into the mesh through an ingress gateway", [Istio], (Sidecar, Ingress, None);
-    /// Out of the mesh, past the sidecar.
     EgressBypass = "egress-bypass", "out of the mesh, past the sidecar", [Istio], (Sidecar, Direct, Bypass);
-    /// Out of the mesh through the sidecar.
     EgressSidecar = "egress-sidecar", "out of the mesh through the sidecar", [Istio], (Sidecar, Direct, Sidecar);
-    /// Out of the mesh through an egress gateway.
     EgressGateway = "egress-gateway", "out of the mesh through an egress gateway", [Istio], (Sidecar, Direct, Gateway);
-    /// The same with mutual TLS between sidecar and gateway.
     EgressGatewayMtls = "egress-gateway-mtls", "through an egress gateway, mutual TLS up to it", [Istio], (Sidecar, Direct, GatewayMtls);
-    /// The same with an SNI proxy behind the gateway.
     EgressSni = "egress-sni", "through an egress gateway with an SNI proxy", [Istio], (Sidecar, Direct, Sni);
-    /// The control plane with a fleet of simulated proxies: no requests.
     ControlPlane = "control-plane", "the control plane with a fleet of simulated proxies", [Istio], (None, Direct, None);
 }
 
@@ -89,7 +76,7 @@ impl MeshKind {
         }
     }
 
-    /// Whether it can make `mode`.
+    /// True if it can make `mode`.
     #[must_use]
     pub fn makes(self, mode: Mode) -> bool {
         mode.row().meshes.contains(&self)
@@ -114,7 +101,7 @@ impl Mode {
         self.row().name
     }
 
-    /// What stands on the request's path, in a few words.
+    /// Meaning in a few words, for legends.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         self.row().meaning
@@ -138,7 +125,7 @@ impl Mode {
         self != Self::ControlPlane
     }
 
-    /// Whether istiod configures Envoys in this mode; those of a fleet are simulated.
+    /// True if istiod configures Envoys in this mode; those of a fleet are simulated.
     #[must_use]
     pub fn configures_envoys(self) -> bool {
         !self.has_requests() || self.row().parts.has_envoy()

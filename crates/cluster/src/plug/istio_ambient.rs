@@ -1,8 +1,9 @@
 //! Istio's ambient mode: ztunnel on every node, with a waypoint per namespace or without.
 
 use super::istio::{self, control_plane};
-use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent, labels};
+use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent};
 use crate::Result;
+use experiment::dataplane::DataPlane;
 use experiment::schema::Role;
 use mesh::istio::objects::waypoint;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -12,31 +13,32 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug)]
 pub(super) struct Ambient {
     pub revision: Option<String>,
-    pub has_waypoint: bool,
+    pub data_plane: DataPlane,
 }
 
 impl Ambient {
-    fn all_labels(&self) -> Labels {
-        let mut all = labels([waypoint::AMBIENT_LABEL]);
-        if self.has_waypoint {
-            all.extend(labels([waypoint::USE_WAYPOINT_LABEL]));
-        }
-        all
+    fn labels(&self) -> Labels {
+        let labels = waypoint::namespace_labels(self.data_plane);
+        labels.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+    }
+
+    fn has_waypoint(&self) -> bool {
+        self.data_plane.proxies().namespace.is_some()
     }
 }
 
 impl MeshPlug for Ambient {
     fn namespace_labels(&self) -> Labels {
-        self.all_labels()
+        self.labels()
     }
 
     fn pod_labels(&self) -> Labels {
-        self.all_labels()
+        self.labels()
     }
 
     fn objects(&self, context: &PlugContext<'_>) -> Vec<Value> {
         let namespaces = context.spec.topology.namespaces();
-        let namespaces = namespaces.into_iter().filter(|_| self.has_waypoint);
+        let namespaces = namespaces.into_iter().filter(|_| self.has_waypoint());
         let gateways = namespaces.map(|namespace| {
             let mut gateway = waypoint::gateway(&context.settings.namespace(namespace));
             if let Some(revision) = &self.revision {
@@ -64,7 +66,7 @@ impl MeshPlug for Ambient {
             namespace: None,
             selector: format!("{}={}", waypoint::GATEWAY_NAME_LABEL, waypoint::NAME),
         };
-        let waypoint = self.has_waypoint.then_some(waypoint);
+        let waypoint = self.has_waypoint().then_some(waypoint);
         [ztunnel].into_iter().chain(waypoint).chain([control_plane(self.revision.as_deref())]).collect()
     }
 
@@ -79,7 +81,7 @@ impl MeshPlug for Ambient {
             otherwise: "Istio deploys no waypoints in this cluster",
             hint: "install the Gateway API's definitions before Istio",
         };
-        [ztunnel].into_iter().chain(self.has_waypoint.then_some(gateway)).collect()
+        [ztunnel].into_iter().chain(self.has_waypoint().then_some(gateway)).collect()
     }
 
     fn refusal(&self) -> Option<&'static str> {

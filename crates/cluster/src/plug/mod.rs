@@ -151,11 +151,8 @@ pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<
         (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint, MeshName::Linkerd) => {
             refused("Linkerd has no ambient mode", "its mode here is `sidecar`")
         }
-        (DataPlane::Ztunnel, MeshName::Istio) => {
-            Ok(Box::new(istio_ambient::Ambient { revision, has_waypoint: false }))
-        }
-        (DataPlane::ZtunnelWaypoint, MeshName::Istio) => {
-            Ok(Box::new(istio_ambient::Ambient { revision, has_waypoint: true }))
+        (data_plane @ (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint), MeshName::Istio) => {
+            Ok(Box::new(istio_ambient::Ambient { revision, data_plane }))
         }
     }
 }

@@ -43,7 +43,7 @@ pub(crate) struct Link {
     last_read: Option<LastRead>,
 }
 
-/// What the last read tells of the times of those that follow.
+/// Facts of a read that bound the times of the next.
 #[derive(Clone, Copy, Debug)]
 struct LastRead {
     received: Instant,
@@ -54,8 +54,8 @@ struct LastRead {
 }
 
 impl LastRead {
-    /// What is known after a read with this time. The kernel joins packets that nobody has read, under the time of the last:
-    /// bytes with another time than those before came after those.
+    /// Facts of a read with this time. The kernel joins packets that nobody has read, under the time of the last: bytes with
+    /// another time than those before came after those.
     fn next(last: Option<Self>, stamp: &Stamp) -> Self {
         let after = match last {
             None => None,

@@ -16,7 +16,7 @@ use experiment::dataplane::DataPlane;
 
 /// A data plane in the lab.
 pub(crate) struct Kind {
-    /// Whether it can run here; the error says what is missing.
+    /// Succeeds if it can run here; the error says what is missing.
     pub check: fn(&LocalLab, &ChosenPrograms, Mode) -> Result<()>,
     pub part: for<'a> fn(&'a ChosenPrograms) -> Result<Box<dyn Part + 'a>>,
 }

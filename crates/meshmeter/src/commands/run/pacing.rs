@@ -1,7 +1,7 @@
 //! One pacing for all trials of a run, chosen before the first (docs/decisions/0006-pacing.md).
 
 use super::drivers;
-use experiment::dataplane::{Entry, Exit, ModeParts};
+use experiment::dataplane::{Entry, Exit, ModeParts, Proxies};
 use experiment::environment::DeploymentSpec;
 use experiment::schema::{Pacing, Pauses, RunPacing};
 use experiment::{MeshKind, Plan, PlannedTrial};
@@ -52,13 +52,12 @@ fn is_limited(trial: &PlannedTrial) -> bool {
 fn components(spec: &DeploymentSpec) -> usize {
     let topology = &spec.topology;
     let ModeParts { data_plane, entry, exit } = spec.parts();
-    let proxies = data_plane.proxies();
+    let Proxies { pod, node, namespace } = data_plane.proxies();
     let services = topology.workloads.iter().filter(|workload| workload.serves());
     let services: usize = services.map(|workload| workload.replicas).sum();
     // A node proxy has a worker on each side of a call; of waypoints requests pass one.
-    let proxies = proxies.pod.map_or(0, |_| topology.pods())
-        + proxies.node.map_or(0, |_| 2)
-        + usize::from(proxies.namespace.is_some());
+    let proxies =
+        pod.map_or(0, |_| topology.pods()) + node.map_or(0, |_| 2) + usize::from(namespace.is_some());
     let gateways =
         usize::from(entry != Entry::Direct) + usize::from(!matches!(exit, Exit::None | Exit::Bypass));
     services + proxies + gateways + usize::from(spec.mesh == MeshKind::Istio)

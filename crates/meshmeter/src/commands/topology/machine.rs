@@ -76,7 +76,7 @@ impl Machine {
     }
 }
 
-/// Whether a mode is its data plane and nothing beside: no gateway, no way out, no fleet.
+/// True if a mode has nothing beside its data plane: no gateway, no way out, no fleet.
 fn is_data_plane_alone(mode: Mode) -> bool {
     let ModeParts { entry, exit, .. } = mode.parts(MeshKind::Istio);
     mode.has_requests() && entry == Entry::Direct && exit == Exit::None
