@@ -367,38 +367,39 @@ fn a_trial_that_others_disturbed_is_taken_again_after_its_repeat_and_every_take_
     let mut child = start(
         meshmeter()
             .args(["run", "sidecar-cost", "--repeats", "1", "--retakes", "1", "--duration", "1s"])
-            // A sleeping generator may be late at the median on a slow machine, and the second trial goes first then.
+            // One trial: which of several goes first, where the machine disturbed them all, is the machine's.
             .args(["--set", "load.rate=[100]", "--set", "load.pacing=precise"])
-            .args(["--set", "modes=[none, gateway]", "--out", out]),
+            .args(["--set", "modes=[none]", "--out", out]),
     );
     let mut lines = said(&mut child);
     let first = lines.next().expect("it says what it is about to do");
     assert!(first.contains("(with 1 taken again, the most, "), "{first}");
-    assert!(lines.any(|line| line.trim_start().starts_with("1/2")), "the first trial ends");
+    assert!(lines.any(|line| line.trim_start().starts_with("1/1")), "the first trial ends");
     drop(noise);
     let rest: Vec<String> = lines.collect();
     let output = child.wait_with_output().unwrap();
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+    let trials = trials(&folder);
     assert!(
-        rest.iter().any(|line| line.trim_start().starts_with("3/3") && line.contains("trial 1 again")),
-        "{rest:?}"
+        rest.iter().any(|line| line.trim_start().starts_with("2/2") && line.contains("trial 1 again")),
+        "{rest:?}, {:?}",
+        trials[0].verdict
     );
 
-    let trials = trials(&folder);
-    assert_eq!(trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), [0, 1, 2]);
-    let (disturbed, again) = (&trials[0], &trials[2]);
+    assert_eq!(trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), [0, 1]);
+    let (disturbed, again) = (&trials[0], &trials[1]);
     // The generator may have been late as well.
     let others = |reason: &String| reason.starts_with("other-processes: ");
     assert!(disturbed.verdict.reasons.iter().any(others), "{:?}", disturbed.verdict);
-    assert_eq!((&disturbed.retake, &trials[1].retake), (&None, &None));
+    assert_eq!(disturbed.retake, None);
     let reasons = disturbed.verdict.reasons.clone();
     assert_eq!(again.retake, Some(Retake { take: 2, of: 0, because: reasons }));
     assert_eq!((again.mode, again.repeat, &again.load), (disturbed.mode, disturbed.repeat, &disturbed.load));
-    assert!(folder.join("logs/trial-002/load.json").exists());
+    assert!(folder.join("logs/trial-001/load.json").exists());
 
     // Whether the other takes are valid is this machine's; that they are counted once is not.
     let summary = summary(&folder);
-    assert_eq!((summary.trials_planned, summary.trials_recorded, summary.places_recorded()), (2, 3, 2));
+    assert_eq!((summary.trials_planned, summary.trials_recorded, summary.places_recorded()), (1, 2, 1));
     assert_eq!(
         summary.retakes.map(|retakes| (retakes.of_each, retakes.most, retakes.taken)),
         Some((1, 1, 1))

@@ -21,7 +21,7 @@ const WANTED: [Figure; 6] =
 fn is_disturbed(trial: &TrialRecord) -> bool {
     let spoiling = || trial.verdict.reasons_with_figures().filter(|(_, figures)| !figures.is_empty());
     let kinds = || spoiling().map(|(reason, _)| kind_of(reason));
-    let of_the_machine = |kind: &str| matches!(kind, OTHER_PROCESSES | SCHEDULE_LAG | FLEET_LATE);
+    let of_the_machine = |kind: &str| kind == OTHER_PROCESSES || is_lateness(kind);
     let by_others = kinds().any(|kind| kind == OTHER_PROCESSES);
     trial.outcome == TrialOutcome::Finished
         && kinds().next().is_some()
@@ -30,9 +30,11 @@ fn is_disturbed(trial: &TrialRecord) -> bool {
 }
 
 const OTHER_PROCESSES: &str = "other-processes";
-const SCHEDULE_LAG: &str = "schedule-lag";
-/// The same of a fleet.
-const FLEET_LATE: &str = "fleet-late";
+
+/// Whether the generator or a fleet was late itself, in sending or in reading.
+fn is_lateness(kind: &str) -> bool {
+    matches!(kind, "schedule-lag" | "reading-lag" | "fleet-late")
+}
 
 /// Share of the machine's CPUs: above it no CPU was left.
 pub(crate) const FULL_MACHINE: f64 = 0.9;
@@ -40,8 +42,7 @@ pub(crate) const FULL_MACHINE: f64 = 0.9;
 /// Whether the generator was late in a trial, for whatever reason but other processes.
 pub(crate) fn is_late(trial: &TrialRecord) -> bool {
     let reasons = || trial.verdict.reasons.iter().map(|reason| kind_of(reason));
-    reasons().any(|kind| matches!(kind, SCHEDULE_LAG | FLEET_LATE))
-        && reasons().all(|kind| kind != "other-processes")
+    reasons().any(is_lateness) && reasons().all(|kind| kind != OTHER_PROCESSES)
 }
 
 /// Whether the experiment itself left no CPU to the generator.

@@ -53,7 +53,8 @@ fn changes_arrive_after_they_were_written_by_the_kernels_clock() {
     }
 }
 
-/// How far an arrival is from the time between the beginning and the end of its write, microseconds.
+/// How far an arrival is from the time between the beginning and the end of its write, beyond the precision of the histogram
+/// that it was read from, microseconds.
 #[track_caller]
 fn error_us(writes: &[MarkWrite], proxy: usize, number: u32, commanded: Instant, arrival_us: f64) -> f64 {
     let name = format!("~proxy-{proxy:05}.");
@@ -61,7 +62,8 @@ fn error_us(writes: &[MarkWrite], proxy: usize, number: u32, commanded: Instant,
     assert_eq!(write.mark, number);
     let since_commanded = |moment: Instant| moment.duration_since(commanded).as_secs_f64() * 1e6;
     let (before_us, after_us) = (since_commanded(write.before), since_commanded(write.after));
-    let latest_us = arrival_us * (1.0 + RELATIVE_ERROR) + MAX_ERROR.as_secs_f64() * 1e6;
+    let rounded_us = arrival_us * RELATIVE_ERROR;
+    let latest_us = arrival_us + rounded_us + MAX_ERROR.as_secs_f64() * 1e6;
     assert!(latest_us >= before_us, "proxy {proxy}: written at {before_us} us, arrived at {arrival_us} us");
-    (before_us - arrival_us).max(arrival_us - after_us).max(0.0)
+    ((before_us - arrival_us).max(arrival_us - after_us) - rounded_us).max(0.0)
 }

@@ -15,6 +15,8 @@ fn load() -> LoadPoint {
 }
 
 const LATE: &str = "schedule-lag: the generator itself was 900 µs late at the p99, of 1000 µs response time";
+const LATE_READER: &str =
+    "reading-lag: the generator read responses 900 µs late at the p99, of 1000 µs response time";
 const OTHERS: &str = "other-processes: others took 0.80 cores (cc 0.80)";
 
 /// A first take with these reasons, on a machine of two CPUs of which the experiment takes one.
@@ -79,7 +81,7 @@ fn is_due(change: impl FnOnce(&mut TrialRecord), reasons: &[&str]) -> bool {
 #[test]
 fn only_what_the_machine_did_is_taken_again() {
     let alone = |reasons: &[&str]| is_due(|_| {}, reasons);
-    assert!(alone(&[LATE]) && alone(&[OTHERS]) && alone(&[OTHERS, LATE]));
+    assert!(alone(&[LATE]) && alone(&[OTHERS]) && alone(&[OTHERS, LATE]) && alone(&[OTHERS, LATE_READER]));
     assert!(!alone(&[]));
     for result in [
         "saturated: 800/s completed of 1000/s offered",
