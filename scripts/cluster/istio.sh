@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Gives a cluster Istio: images of istiod and of the proxy from the components of the lab, and istiod by Istio's own charts.
+# Gives a cluster Istio: images of istiod and of the proxy from the components of the lab, the Gateway API's definitions, and istiod
+# by Istio's own charts.
 # Part of scripts/cluster.sh, which says where the programs of the cluster are.
 #
 #   istio.sh DIR PROGRAMS            with sidecars
@@ -138,10 +139,10 @@ if [[ -n $ztunnel ]]; then
   import_ambient
   write_ambient_values
   of_istiod+=(--values "$work/ambient.yaml")
-  # istiod deploys waypoints for Gateways where their definitions are there before it.
-  gateway_api=$(component istio-files gateway-api-crds.yaml)
-  "$root/scripts/cluster.sh" kubectl "$dir" apply --server-side --filename "$gateway_api" >/dev/null
 fi
+# Before istiod, which makes classes of gateways as it starts and deploys waypoints of Gateways.
+gateway_api=$(component istio-files gateway-api-crds.yaml)
+"$root/scripts/cluster.sh" kubectl "$dir" apply --server-side --filename "$gateway_api" >/dev/null
 install_chart istiod "$charts/istio-control/istio-discovery" "${of_istiod[@]}"
 [[ -z $ztunnel ]] || install_ambient
 rm -rf "$work"

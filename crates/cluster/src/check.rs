@@ -1,11 +1,12 @@
 //! What is missing before a run: rights, the mesh, quotas, room for the namespaces, a node that the image is for.
 
 use crate::connection::Connected;
-use crate::plug::MeshPlug;
+use crate::gateway;
+use crate::plug::{MeshPlug, Need};
 use crate::quota::Demand;
-use crate::rights::{Rights, Rule};
+use crate::rights::{Parts, Rights, Rule};
 use crate::settings::{ClusterSettings, RUN_LABEL};
-use experiment::environment::{EnvironmentError, in_one_line};
+use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
 use mesh::kubernetes::access::Action;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::SYSTEM_NAMESPACE;
@@ -47,13 +48,31 @@ impl Finding {
     }
 }
 
-/// Looks at everything that a run in these namespaces needs. `plugs`: those of its modes; `demand`: of its largest deployment.
+/// What deployments need beyond the meshes of their modes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Needs {
+    /// What is taken of quotas: by the largest deployment.
+    demand: Demand,
+    gateway_tls: bool,
+    installed: Vec<Need>,
+}
+
+impl Needs {
+    /// Adds those of a deployment with these objects.
+    pub fn add(&mut self, spec: &DeploymentSpec, objects: &[Value]) {
+        self.demand.raise_to(&Demand::of(objects));
+        self.gateway_tls |= gateway::has_secrets(spec);
+        self.installed.extend(gateway::need(spec));
+    }
+}
+
+/// Looks at everything that a run in these namespaces needs. `plugs`: those of its modes.
 pub fn check(
     cluster: &Connected,
     settings: &ClusterSettings,
     namespaces: &[String],
     plugs: &[Box<dyn MeshPlug>],
-    demand: &Demand,
+    needs: &Needs,
 ) -> Vec<Finding> {
     let mut findings = vec![Finding::right(format!(
         "Kubernetes {} responds (context {})",
@@ -62,19 +81,24 @@ pub fn check(
     let has_istio = plugs
         .iter()
         .any(|plug| plug.shared().iter().any(|shared| shared.namespace == Some(SYSTEM_NAMESPACE)));
-    let rights = Rights::new(settings, has_istio);
+    let rights = Rights::new(settings, Parts { istio: has_istio, gateway_tls: needs.gateway_tls });
     findings.extend(check_rights(cluster, &rights, namespaces));
     for namespace in namespaces {
         findings.push(check_namespace(cluster, settings, namespace));
-        findings.extend(check_quotas(cluster, namespace, demand));
+        findings.extend(check_quotas(cluster, namespace, &needs.demand));
+    }
+    for need in plugs.iter().flat_map(|plug| plug.needs()).chain(needs.installed.iter().cloned()) {
+        findings.push(match need.check(&cluster.api) {
+            Ok(true) => Finding::right(format!("{} is there", need.object)),
+            Ok(false) => {
+                let text =
+                    format!("this user may not look for {}; pods show whether it is there", need.object);
+                Finding::new(Standing::Less, text, None)
+            }
+            Err(error) => Finding::of_error(Standing::Missing, &error),
+        });
     }
     for plug in plugs {
-        for need in plug.needs() {
-            findings.push(match need.check(&cluster.api) {
-                Ok(()) => Finding::right(format!("{} is there", need.object)),
-                Err(error) => Finding::of_error(Standing::Missing, &error),
-            });
-        }
         if let Some(reason) = plug.refusal() {
             findings.push(Finding::new(Standing::Missing, reason, None));
         }

@@ -13,16 +13,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Kinds that a run writes, those that make others first.
-const KINDS: [(&str, &str); 11] = [
+const KINDS: [(&str, &str); 16] = [
+    // istiod makes the Deployments of these anew.
+    ("gateway.networking.k8s.io/v1", "Gateway"),
     ("apps/v1", "Deployment"),
     ("batch/v1", "Job"),
     ("v1", "Service"),
     ("v1", "ServiceAccount"),
     ("v1", "ConfigMap"),
-    ("gateway.networking.k8s.io/v1", "Gateway"),
+    ("v1", "Secret"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("gateway.networking.k8s.io/v1", "HTTPRoute"),
     ("security.istio.io/v1", "PeerAuthentication"),
     ("security.istio.io/v1", "AuthorizationPolicy"),
     ("networking.istio.io/v1", "DestinationRule"),
+    ("networking.istio.io/v1", "Gateway"),
     ("networking.istio.io/v1", "VirtualService"),
     ("networking.istio.io/v1", "Sidecar"),
 ];
@@ -47,8 +53,8 @@ pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Re
             let objects = cluster.api.list(api_version, kind, *scope, &selector);
             match objects {
                 Ok(objects) => add(&mut found, &objects)?,
-                // Kinds that this cluster does not have.
-                Err(error) if !is_of_kubernetes(api_version) => drop(error),
+                // Kinds that this cluster does not have, or that only some runs may write.
+                Err(error) if !is_of_every_run(api_version, kind) => drop(error),
                 Err(error) if scope.is_none() => {
                     return Err(
                         error.with_hint("without a right to all namespaces, name them: --namespace NAME")
@@ -72,8 +78,8 @@ pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Re
     Ok(found)
 }
 
-fn is_of_kubernetes(api_version: &str) -> bool {
-    matches!(api_version, "v1" | "apps/v1" | "batch/v1")
+fn is_of_every_run(api_version: &str, kind: &str) -> bool {
+    matches!(api_version, "v1" | "apps/v1" | "batch/v1") && kind != "Secret"
 }
 
 fn add(found: &mut Leftovers, objects: &[Value]) -> Result<()> {

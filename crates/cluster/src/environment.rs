@@ -2,13 +2,12 @@
 //! needs them and go with the environment; everything else goes with its deployment.
 
 use crate::Result;
-use crate::check::{Finding, Standing, check, check_namespace};
+use crate::check::{Finding, Needs, Standing, check, check_namespace};
 use crate::clean;
 use crate::connection::Connected;
 use crate::deployment::{ClusterDeployment, RolledOut, bring_up, roll_out};
 use crate::objects;
 use crate::plug::{self, MeshPlug};
-use crate::quota::Demand;
 use crate::settings::ClusterSettings;
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, ProgressSink};
@@ -76,11 +75,11 @@ impl Cluster {
     /// What these deployments lack: rights, room in quotas, namespaces of their own. Nothing is written.
     pub fn check_before(&self, specs: &[&DeploymentSpec]) -> Result<Vec<Finding>> {
         let mut plugs: Vec<Box<dyn MeshPlug>> = Vec::new();
-        let mut demand = Demand::default();
+        let mut needs = Needs::default();
         let mut modes = BTreeSet::new();
         for spec in specs {
             let plug = plug::of(spec.mesh, spec.mode, &self.settings)?;
-            demand.raise_to(&Demand::of(&objects::objects(spec, &self.settings, &*plug)?));
+            needs.add(spec, &objects::objects(spec, &self.settings, &*plug)?);
             if modes.insert(spec.mode.to_string()) {
                 plugs.push(plug);
             }
@@ -91,7 +90,7 @@ impl Cluster {
             .map(|name| self.settings.namespace(name))
             .collect();
         let namespaces: Vec<String> = namespaces.into_iter().collect();
-        Ok(check(&self.connected, &self.settings, &namespaces, &plugs, &demand))
+        Ok(check(&self.connected, &self.settings, &namespaces, &plugs, &needs))
     }
 
     /// Keeps logs of components that fail below this directory.
@@ -219,7 +218,7 @@ impl Environment for Cluster {
         if let Some(reason) = plug.refusal() {
             return Err(EnvironmentError::new(format!("run mode {mode}"), reason));
         }
-        plug.needs().iter().try_for_each(|need| need.check(&self.connected.api))
+        plug.needs().iter().try_for_each(|need| need.check(&self.connected.api).map(drop))
     }
 
     fn deploy(&mut self, spec: &DeploymentSpec, label: &str) -> Result<Box<dyn Deployment + '_>> {

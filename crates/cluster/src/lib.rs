@@ -16,6 +16,7 @@ mod deployment;
 pub mod detached;
 mod endpoint;
 pub mod environment;
+mod gateway;
 pub mod in_pod;
 pub mod objects;
 mod patience;

@@ -4,6 +4,7 @@
 //! generator. All run the entry point of Meshmeter's image without privileges, on a read-only root.
 
 use crate::Result;
+use crate::gateway;
 use crate::plug::{Labels, MeshPlug, PlugContext, annotated_outside_of_meshes, outside_of_meshes};
 use crate::settings::{
     COUNTERS_PORT, ClusterSettings, MANAGED_BY, RUN_LABEL, SERVICE_PORT, WORKER_PORT, check_name,
@@ -34,6 +35,7 @@ pub fn objects(spec: &DeploymentSpec, settings: &ClusterSettings, plug: &dyn Mes
     check(spec, settings)?;
     let context = PlugContext { spec, settings };
     plug.check_settings(&context)?;
+    gateway::check(&context)?;
     let builder = Builder { context, plug, topology: in_cluster(&spec.topology, settings) };
     builder.objects()
 }
@@ -93,7 +95,8 @@ impl Builder<'_> {
                 all.push(value(&manifests::config_map(metadata, FILE_NAME, &file)));
             }
         }
-        for mut object in self.plug.objects(&self.context) {
+        let of_gateways = gateway::objects(&self.context, &self.plug.pod_labels());
+        for mut object in self.plug.objects(&self.context).into_iter().chain(of_gateways) {
             object["metadata"]["labels"][RUN_LABEL] = json!(self.context.settings.run);
             all.push(object);
         }
@@ -133,7 +136,7 @@ impl Builder<'_> {
         let workload = &self.topology.workloads[id];
         let mut labels = app_labels(&workload.name);
         labels.extend(self.run_label());
-        let (extra_labels, annotations) = if workload.in_mesh {
+        let (extra_labels, annotations) = if self.context.is_member(id) {
             (self.plug.pod_labels(), self.plug.pod_annotations(&self.context, id))
         } else {
             (outside_of_meshes(), annotated_outside_of_meshes())
@@ -219,7 +222,7 @@ impl Builder<'_> {
             format!("--directory={SCRATCH}"),
             format!("--abandoned-after={ABANDONED_AFTER}"),
         ];
-        if let Some(url) = self.plug.end_of_proxy().filter(|_| workload.in_mesh) {
+        if let Some(url) = self.plug.end_of_proxy().filter(|_| self.context.is_member(id)) {
             arguments.push(format!("--end-proxy={url}"));
         }
         let mut pod = value(&self.pod(id, &self.container(id, &arguments)));

@@ -41,8 +41,15 @@ const IN_NAMESPACES: [Rule; 5] = [
 /// Objects of Istio in each namespace of a run; without a mesh none is written.
 const OF_ISTIO: [Rule; 3] = [
     needed("security.istio.io", &["peerauthentications", "authorizationpolicies"], WRITTEN),
-    needed("networking.istio.io", &["destinationrules", "virtualservices", "sidecars"], WRITTEN),
-    needed("gateway.networking.k8s.io", &["gateways"], WRITTEN),
+    needed("networking.istio.io", &["destinationrules", "gateways", "sidecars", "virtualservices"], WRITTEN),
+    needed("gateway.networking.k8s.io", &["gateways", "httproutes"], WRITTEN),
+];
+
+/// Certificates of gateways in each namespace of a run, and the Role by which a gateway's account reads them: nobody may give
+/// a right that they do not have.
+const OF_GATEWAY_TLS: [Rule; 2] = [
+    needed("", &["secrets"], &["get", "list", "watch", "create", "patch", "delete"]),
+    needed("rbac.authorization.k8s.io", &["roles", "rolebindings"], WRITTEN),
 ];
 
 /// In the namespace of the mesh.
@@ -82,6 +89,15 @@ pub const DETACHED: [Rule; 5] = [
     needed("", &["pods/portforward"], &["get", "create"]),
 ];
 
+/// What runs on a cluster have besides services and drivers.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Parts {
+    /// Istio's objects.
+    pub istio: bool,
+    /// Gateways whose clients speak TLS.
+    pub gateway_tls: bool,
+}
+
 /// What a run takes, by where it must be allowed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Rights {
@@ -96,11 +112,14 @@ pub struct Rights {
 }
 
 impl Rights {
-    pub fn new(settings: &ClusterSettings, has_istio: bool) -> Self {
+    pub fn new(settings: &ClusterSettings, parts: Parts) -> Self {
         let mut rights = Self { in_namespaces: IN_NAMESPACES.to_vec(), ..Self::default() };
-        if has_istio {
+        if parts.istio {
             rights.in_namespaces.extend(OF_ISTIO);
             rights.in_mesh.extend(IN_MESH_NAMESPACE);
+        }
+        if parts.gateway_tls {
+            rights.in_namespaces.extend(OF_GATEWAY_TLS);
         }
         if !settings.existing_namespaces {
             rights.in_cluster.push(NAMESPACES);
@@ -213,9 +232,10 @@ mod tests {
             let objects = roles(rights, &namespaces, &subject);
             objects.iter().map(|object| object["kind"].as_str().unwrap_or_default().to_owned()).collect()
         };
-        let least = Rights::new(&settings, false);
+        let least = Rights::new(&settings, Parts::default());
         assert_eq!(kinds(&least), ["Role", "RoleBinding", "Role", "RoleBinding"]);
-        let wide = Rights::new(&ClusterSettings::new("meshmeter:1", "run-1"), true);
+        let everything = Parts { istio: true, gateway_tls: true };
+        let wide = Rights::new(&ClusterSettings::new("meshmeter:1", "run-1"), everything);
         assert_eq!(kinds(&wide), ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]);
         let detached = roles_to_detach(&namespaces, &subject);
         assert!(detached.iter().all(|role| role["metadata"]["name"] == "meshmeter-detach"));

@@ -9,7 +9,6 @@
 #![allow(missing_docs)]
 
 mod admin_port;
-pub mod certificates;
 mod component_name;
 mod context;
 mod dataplane;
@@ -28,6 +27,7 @@ mod programs;
 mod running;
 pub mod sandbox;
 
+pub use mesh::certificates;
 pub use mesh::wait::{self, wait_for};
 pub use sandbox::container::{self, Container, ContainerSpec, ContainerUser, ErrorOutput, StandardInput};
 pub use sandbox::enter::{Entered, enter, enter_after, enter_with_ports};

@@ -6,6 +6,7 @@
 #![allow(missing_docs)]
 
 pub mod admin;
+pub mod certificates;
 pub mod concurrent;
 pub mod config_dump;
 pub mod envoy;

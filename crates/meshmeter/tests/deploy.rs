@@ -3,7 +3,7 @@
 
 mod command;
 
-use cluster::rights::{Rights, Subject, roles};
+use cluster::rights::{Parts, Rights, Subject, roles};
 use cluster::settings::ClusterSettings;
 use command::{run, stdout};
 use serde_json::{Value, json};
@@ -50,16 +50,20 @@ fn the_chart_has_the_rights_that_rbac_prints() {
         let subject = Subject::User(String::new());
         roles(&rights, &["".to_owned()], &subject)[0]["rules"].clone()
     };
-    let all = Rights::new(&settings, true);
+    let without = Rights::new(&settings, Parts::default());
+    let all = Rights::new(&settings, Parts { istio: true, ..Parts::default() });
+    let mut of_gateway_tls = Rights::new(&settings, Parts { gateway_tls: true, ..Parts::default() });
+    of_gateway_tls.in_namespaces.drain(..without.in_namespaces.len());
     let only = |in_mesh, in_cluster| Rights { in_mesh, in_cluster, ..Rights::default() };
     let of_role = |rights: Rights| {
         let objects = roles(&rights, &[], &Subject::User(String::new()));
         objects[0]["rules"].clone()
     };
     let files = json!({
-        "inNamespaces": rules(Rights::new(&settings, false)),
+        "inNamespaces": rules(without),
         "inNamespacesWithIstio": rules(all.clone()),
         "inMeshNamespace": of_role(only(all.in_mesh.clone(), Vec::new())),
+        "ofGatewayTls": rules(of_gateway_tls),
         "ofNodes": of_role(only(Vec::new(), all.in_cluster)),
     });
     let text = serde_json::to_string_pretty(&files).unwrap() + "\n";

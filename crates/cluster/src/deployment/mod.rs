@@ -1,7 +1,8 @@
 //! Running workloads on a cluster: `experiment`'s `Deployment`. `rollout.rs` brings one up, `worker.rs` follows generators,
-//! `usage.rs` reads usage from workers and kubelets (`kubelet.rs`), `proof.rs` what services and proxies counted, `silence.rs`
-//! how long nobody answered.
+//! `gateways.rs` is about their way through ingress gateways, `usage.rs` reads usage from workers and kubelets (`kubelet.rs`),
+//! `proof.rs` what services and proxies counted, `silence.rs` how long nobody answered.
 
+mod gateways;
 mod kubelet;
 mod proof;
 mod rollout;
@@ -19,8 +20,9 @@ use self::usage::Watched;
 use self::worker::{Followed, Worker, send_line, send_signal};
 use crate::Result;
 use crate::environment::Cluster;
+use crate::gateway::{self, GatewayCertificates};
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::MeshPlug;
+use crate::plug::{MeshPlug, PlugContext};
 use crate::pods::PodState;
 use crate::worker::protocol::Signal;
 use experiment::environment::deploy::{
@@ -58,6 +60,10 @@ pub(crate) struct ClusterDeployment<'a> {
     /// Of each workload.
     pods: Vec<Vec<RunningPod>>,
     workers: Vec<Vec<Worker>>,
+    /// In the order of [`gateway::gateways`].
+    gateways: Vec<RunningPod>,
+    /// What gateways and drivers show each other; absent without TLS between them.
+    certificates: Option<GatewayCertificates>,
     watched: Vec<Watched>,
     /// Of every trial.
     lasting_notes: Vec<String>,
@@ -76,11 +82,22 @@ pub(crate) struct ClusterDeployment<'a> {
     written: Written,
 }
 
-/// A pod of a workload.
+/// Pods that can be asked, and what drivers need to reach their targets.
+#[derive(Debug)]
+struct Opened {
+    pods: Vec<Vec<RunningPod>>,
+    gateways: Vec<RunningPod>,
+    workers: Vec<Vec<Worker>>,
+    certificates: Option<GatewayCertificates>,
+}
+
+/// A pod of a workload, or of a gateway.
 #[derive(Debug)]
 struct RunningPod {
-    /// Its name in the topology.
+    /// Its name in the topology; of a gateway that in results.
     name: String,
+    /// Its proxy's name in results.
+    proxy_name: String,
     state: PodState,
     /// Where its service returns counters.
     service: Option<PortForward>,
@@ -163,17 +180,19 @@ impl<'a> ClusterDeployment<'a> {
         spec: &DeploymentSpec,
         plug: Box<dyn MeshPlug>,
         written: Written,
-        pods: Vec<Vec<RunningPod>>,
-        workers: Vec<Vec<Worker>>,
+        opened: Opened,
         label: &str,
     ) -> Self {
         let (sender, events) = channel();
+        let Opened { pods, gateways, workers, certificates } = opened;
         let mut deployment = Self {
             cluster,
             spec: spec.clone(),
             plug,
             pods,
             workers,
+            gateways,
+            certificates,
             watched: Vec::new(),
             lasting_notes: Vec::new(),
             trial: Trial::default(),
@@ -190,6 +209,14 @@ impl<'a> ClusterDeployment<'a> {
         deployment.note_clocks();
         deployment.watch();
         deployment
+    }
+
+    fn context(&self) -> PlugContext<'_> {
+        PlugContext { spec: &self.spec, settings: &self.cluster.settings }
+    }
+
+    fn all_pods(&self) -> impl Iterator<Item = &RunningPod> {
+        self.pods.iter().flatten().chain(&self.gateways)
     }
 
     fn workers_of(&self, workload: WorkloadId) -> &[Worker] {
@@ -226,11 +253,11 @@ impl<'a> ClusterDeployment<'a> {
         let driver = self.spec.topology.driver(&start.driver).cloned();
         let driver =
             driver.ok_or_else(|| EnvironmentError::new(operation(), "the topology has no such driver"))?;
-        let url = self.url_of(driver.target, &driver.endpoint);
+        let destination = self.destination_of(&driver);
         let worker = self.workers[driver.at].get(start.pod).ok_or_else(|| {
             EnvironmentError::new(operation(), format!("there is no pod {} for it", start.pod + 1))
         })?;
-        worker.start(self.number, start, &url)?;
+        worker.start(self.number, start, &destination)?;
         let followed = Followed {
             generator: start.generator.clone(),
             number: self.number,
@@ -266,7 +293,7 @@ impl<'a> ClusterDeployment<'a> {
                 Some(((metadata["namespace"].as_str()?, metadata["name"].as_str()?), pod))
             })
             .collect();
-        self.pods.iter().flatten().find_map(|pod| {
+        self.all_pods().find_map(|pod| {
             let how = match by_name.get(&(pod.state.namespace.as_str(), pod.state.name.as_str())) {
                 None => "is gone: its pod was deleted".to_owned(),
                 Some(now) => PodState::read(now).failure_since(&pod.state, now)?,
@@ -290,16 +317,15 @@ impl<'a> ClusterDeployment<'a> {
 
     /// Keeps the last lines of a pod that has failed, for the report and with the logs of the run.
     fn keep_log(&self, component: &str, evidence: &mut TrialEvidence) {
-        let Some((workload, pod)) =
-            self.spec.topology.workloads.iter().zip(&self.pods).find_map(|(workload, pods)| {
-                Some((workload, pods.iter().find(|pod| pod.name == component)?))
-            })
-        else {
-            return;
-        };
+        let find = |pods: &'_ [RunningPod]| pods.iter().position(|pod| pod.name == component);
+        let mut workloads = self.spec.topology.workloads.iter().zip(&self.pods);
+        let of_workload =
+            workloads.find_map(|(workload, pods)| Some((workload.name.as_str(), &pods[find(pods)?])));
+        let of_gateway = || Some((gateway::CONTAINER, &self.gateways[find(&self.gateways)?]));
+        let Some((container, pod)) = of_workload.or_else(of_gateway) else { return };
         let api = &self.cluster.connected.api;
         let read = |of_previous| {
-            api.log_tail(&pod.state.namespace, &pod.state.name, &workload.name, 20, of_previous)
+            api.log_tail(&pod.state.namespace, &pod.state.name, container, 20, of_previous)
                 .unwrap_or_default()
         };
         let mut lines = read(true);

@@ -2,7 +2,7 @@
 
 use super::ClusterDeployment;
 use crate::Result;
-use crate::plug::PlugContext;
+use crate::gateway;
 use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
 use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
 use experiment::topology::{Call, WorkloadId};
@@ -28,7 +28,14 @@ pub(super) type ProxyCounters = BTreeMap<String, Result<BTreeMap<String, u64>, S
 struct Station {
     call: Call,
     names: [String; 2],
-    proxies: Vec<(WorkloadId, String, Evidence)>,
+    proxies: Vec<StationProxy>,
+}
+
+/// A proxy of a call, with the names of its replicas.
+struct StationProxy {
+    name: String,
+    replicas: Vec<String>,
+    evidence: Evidence,
 }
 
 impl ClusterDeployment<'_> {
@@ -62,10 +69,10 @@ impl ClusterDeployment<'_> {
     }
 
     fn read_proxies(&self) -> ProxyCounters {
-        let proxies = self.pods.iter().flatten().filter(|pod| pod.proxy.is_some());
+        let proxies = self.all_pods().filter(|pod| pod.proxy.is_some());
         let read = side_by_side(proxies, |pod| {
             let forward = pod.proxy.as_ref().expect("pods with proxies alone are read");
-            let name = format!("{}-proxy", pod.name);
+            let name = pod.proxy_name.clone();
             let counters = forward.admin(&name).counters();
             let counters = counters.map(|counters| {
                 counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect()
@@ -76,17 +83,22 @@ impl ClusterDeployment<'_> {
     }
 
     fn stations(&self) -> Vec<Station> {
-        let context = PlugContext { spec: &self.spec, settings: &self.cluster.settings };
+        let context = self.context();
         let name = |id: WorkloadId| self.spec.topology.workloads[id].qualified_name();
-        let station = |call: &Call| Station {
-            call: *call,
-            names: [name(call.from), name(call.to)],
-            proxies: self
-                .plug
-                .evidence(&context, *call)
-                .into_iter()
-                .map(|(id, evidence)| (id, format!("{}-proxy", name(id)), evidence))
-                .collect(),
+        let station = |call: &Call| {
+            let gateway = gateway::of_call(&context, *call).map(|gateway| StationProxy {
+                replicas: vec![gateway.name.clone()],
+                evidence: gateway.evidence(&context),
+                name: gateway.name,
+            });
+            let of_mesh =
+                self.plug.evidence(&context, *call).into_iter().map(|(id, evidence)| StationProxy {
+                    name: format!("{}-proxy", name(id)),
+                    replicas: self.pods[id].iter().map(|pod| pod.proxy_name.clone()).collect(),
+                    evidence,
+                });
+            let proxies = gateway.into_iter().chain(of_mesh).collect();
+            Station { call: *call, names: [name(call.from), name(call.to)], proxies }
         };
         self.spec.topology.calls.iter().map(station).collect()
     }
@@ -96,13 +108,14 @@ impl ClusterDeployment<'_> {
         let deadline = Instant::now() + SETTLED_TIMEOUT;
         loop {
             let services = self.read_services();
-            let replicas = self.replicas();
+            let proxies = self.read_proxies();
+            let replicas = self.replicas(&proxies);
             let counted: Vec<_> =
                 stations.iter().map(|station| self.counted(station.call, sent, &services)).collect();
             let edges: Vec<Edge<'_>> = stations
                 .iter()
                 .zip(&counted)
-                .map(|(station, counted)| edge(self, station, counted, &replicas))
+                .map(|(station, counted)| edge(station, counted, &replicas))
                 .collect();
             if Instant::now() < deadline && !have_settled(&edges) {
                 thread::sleep(POLL_INTERVAL);
@@ -113,19 +126,20 @@ impl ClusterDeployment<'_> {
             return TrialEvidence {
                 path,
                 services: self.service_counts(&services),
+                gateways: self.gateway_counts(&proxies),
                 notes: std::mem::take(&mut self.trial.notes),
                 ..TrialEvidence::default()
             };
         }
     }
 
-    fn replicas(&self) -> BTreeMap<String, Replica> {
-        let replica = |(name, after): (String, Result<BTreeMap<String, u64>, String>)| {
-            let before = self.trial.proxies_before.get(&name).and_then(|before| before.as_ref().ok());
-            let replica = Replica { name: name.clone(), before: before.cloned().unwrap_or_default(), after };
-            (name, replica)
+    fn replicas(&self, after: &ProxyCounters) -> BTreeMap<String, Replica> {
+        let replica = |(name, after): (&String, &Result<BTreeMap<String, u64>, String>)| {
+            let before = self.trial.proxies_before.get(name).and_then(|before| before.as_ref().ok());
+            let before = before.cloned().unwrap_or_default();
+            (name.clone(), Replica { name: name.clone(), before, after: after.clone() })
         };
-        self.read_proxies().into_iter().map(replica).collect()
+        after.iter().map(replica).collect()
     }
 
     /// What was sent over a call, and what the pods of its callee counted.
@@ -216,20 +230,16 @@ fn sum(loads: &[&SentLoad]) -> SentLoad {
 }
 
 fn edge<'a>(
-    deployment: &ClusterDeployment<'_>,
     station: &'a Station,
     (sent, services): &'a (Sent, Vec<CountedService>),
     replicas: &'a BTreeMap<String, Replica>,
 ) -> Edge<'a> {
-    let proxies = station.proxies.iter().map(|(id, name, evidence)| EdgeProxy {
-        name,
+    let proxies = station.proxies.iter().map(|proxy| EdgeProxy {
+        name: &proxy.name,
         side: None,
-        evidence,
+        evidence: &proxy.evidence,
         spans: None,
-        replicas: deployment.pods[*id]
-            .iter()
-            .filter_map(|pod| replicas.get(&format!("{}-proxy", pod.name)))
-            .collect(),
+        replicas: proxy.replicas.iter().filter_map(|name| replicas.get(name)).collect(),
     });
     Edge {
         from: &station.names[0],

@@ -2,18 +2,20 @@
 //! opened, and a first request answered.
 
 use super::worker::Worker;
-use super::{ClusterDeployment, RunningPod, Written};
+use super::{ClusterDeployment, Opened, RunningPod, Written};
 use crate::Result;
 use crate::environment::Cluster;
-use crate::objects::{self, counters_port, url};
+use crate::gateway::{self, Destination, Gateway, GatewayCertificates, NOT_SERVED};
+use crate::objects::{self, counters_port};
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::MeshPlug;
+use crate::plug::{MeshPlug, PlugContext};
 use crate::pods::PodState;
 use crate::startup::Startup;
 use crate::worker::protocol::{End, StartArgument};
 use experiment::Protocol;
 use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
-use experiment::topology::{DriverPlacement, WorkloadId};
+use experiment::topology::DriverPlacement;
+use mesh::istio::objects::ingress;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::ADMIN_PORT;
 use serde_json::Value;
@@ -40,8 +42,17 @@ const MAKES_PODS: [&str; 2] = ["Deployment", "Job"];
 #[derive(Debug)]
 pub struct RolledOut {
     written: Written,
+    pods: ReadyPods,
+    certificates: Option<GatewayCertificates>,
+}
+
+/// Pods, all of which are ready.
+#[derive(Debug)]
+struct ReadyPods {
     /// Of each workload.
-    pods: Vec<Vec<PodState>>,
+    workloads: Vec<Vec<PodState>>,
+    /// In the order of [`gateway::gateways`].
+    gateways: Vec<PodState>,
 }
 
 impl RolledOut {
@@ -51,7 +62,7 @@ impl RolledOut {
     }
 
     pub fn pods(&self) -> usize {
-        self.pods.iter().map(Vec::len).sum()
+        self.pods.workloads.iter().map(Vec::len).sum::<usize>() + self.pods.gateways.len()
     }
 
     /// Removes the objects and waits until their pods are gone.
@@ -66,17 +77,23 @@ pub(crate) fn bring_up<'a>(
     plug: Box<dyn MeshPlug>,
     label: &str,
 ) -> Result<ClusterDeployment<'a>> {
-    let RolledOut { written, pods } = roll_out(cluster, spec, &*plug)?;
-    let pods = open(cluster, spec, &*plug, pods)?;
+    let RolledOut { written, pods: ReadyPods { workloads, gateways }, certificates } =
+        roll_out(cluster, spec, &*plug)?;
+    let pods = open(cluster, spec, &*plug, workloads)?;
+    let gateways = open_gateways(cluster, spec, gateways)?;
     let workers = connect_workers(cluster, spec, &pods)?;
-    let mut deployment = ClusterDeployment::new(cluster, spec, plug, written, pods, workers, label);
+    let opened = Opened { pods, gateways, workers, certificates };
+    let mut deployment = ClusterDeployment::new(cluster, spec, plug, written, opened, label);
     deployment.wait_until_serving()?;
     Ok(deployment)
 }
 
 /// Writes the objects of a deployment and waits until every pod is ready.
 pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn MeshPlug) -> Result<RolledOut> {
-    let all = objects::objects(spec, &cluster.settings, plug)?;
+    let context = PlugContext { spec, settings: &cluster.settings };
+    let mut all = objects::objects(spec, &cluster.settings, plug)?;
+    let certificates = GatewayCertificates::issue(&context)?;
+    certificates.iter().for_each(|certificates| certificates.fill_in(&mut all));
     let api = &cluster.connected.api;
     let (first, others): (Vec<Value>, Vec<Value>) =
         all.into_iter().partition(|object| object["kind"] == "Namespace");
@@ -99,16 +116,13 @@ pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn Mesh
         patiently(APPLY_TIMEOUT, || api.apply(objects)).map_err(EnvironmentError::lasting)?;
     }
     let pods = wait_until_running(cluster, spec, &written)?;
-    Ok(RolledOut { written, pods })
+    Ok(RolledOut { written, pods, certificates })
 }
 
-/// Waits until every pod is ready. Returns those of each workload, in their order.
-fn wait_until_running(
-    cluster: &Cluster,
-    spec: &DeploymentSpec,
-    written: &Written,
-) -> Result<Vec<Vec<PodState>>> {
-    let wanted = spec.topology.pods();
+/// Waits until every pod is ready.
+fn wait_until_running(cluster: &Cluster, spec: &DeploymentSpec, written: &Written) -> Result<ReadyPods> {
+    let gateways = gateway::gateways(&PlugContext { spec, settings: &cluster.settings });
+    let wanted = spec.topology.pods() + gateways.len();
     let (mut most_ready, mut changed_at) = (0, Instant::now());
     let startup = Startup::new(&written.api, &written.namespaces, &written.selector);
     loop {
@@ -116,10 +130,11 @@ fn wait_until_running(
         let looked_at = Instant::now();
         let pods = patiently(API_TIMEOUT, || written.pods())?;
         let pods: Vec<PodState> = pods.iter().map(PodState::read).collect();
-        let by_workload = by_workload(cluster, spec, &pods);
-        let ready = by_workload.iter().flatten().filter(|pod| pod.is_ready).count();
+        let workloads = by_workload(cluster, spec, &pods);
+        let of_gateways = of_gateways(&gateways, &pods);
+        let ready = workloads.iter().flatten().chain(&of_gateways).filter(|pod| pod.is_ready).count();
         if ready == wanted {
-            return Ok(by_workload);
+            return Ok(ReadyPods { workloads, gateways: of_gateways });
         }
         if ready > most_ready {
             (most_ready, changed_at) = (ready, Instant::now());
@@ -127,8 +142,11 @@ fn wait_until_running(
         cluster.progress.report(&format!("{ready} of {wanted} pods are ready"));
         startup.check(&pods)?;
         if changed_at.elapsed() > ROLLOUT_TIMEOUT {
-            let reason =
-                format!("{ready} of {wanted} are ready, and no more since {} s", ROLLOUT_TIMEOUT.as_secs());
+            let timeout_s = ROLLOUT_TIMEOUT.as_secs();
+            let mut reason = format!("{ready} of {wanted} are ready, and no more since {timeout_s} s");
+            if of_gateways.len() < gateways.len() {
+                reason.push_str("; there is a gateway of which nothing has made a pod");
+            }
             return Err(EnvironmentError::new("wait for pods", reason));
         }
         // Lists of a thousand pods are work for the API server, which has others to do.
@@ -148,6 +166,14 @@ fn by_workload(cluster: &Cluster, spec: &DeploymentSpec, pods: &[PodState]) -> V
     own.collect()
 }
 
+/// A pod of each gateway, as far as there is one.
+fn of_gateways(gateways: &[Gateway], pods: &[PodState]) -> Vec<PodState> {
+    let own = gateways.iter().filter_map(|gateway| {
+        pods.iter().find(|pod| pod.namespace == gateway.namespace && pod.app == ingress::NAME)
+    });
+    own.cloned().collect()
+}
+
 /// Opens the ports by which pods are asked for their counters.
 fn open(
     cluster: &Cluster,
@@ -157,18 +183,36 @@ fn open(
 ) -> Result<Vec<Vec<RunningPod>>> {
     let api = &cluster.connected.api;
     let mut all = Vec::with_capacity(pods.len());
-    for (workload, states) in spec.topology.workloads.iter().zip(pods) {
+    for (id, (workload, states)) in spec.topology.workloads.iter().zip(pods).enumerate() {
         let mut running = Vec::with_capacity(states.len());
         for (name, state) in workload.pod_names().zip(states) {
             let forward = |port| api.forward(&state.namespace, &state.name, port);
             let service = workload.serves().then(|| forward(counters_port(workload))).transpose()?;
-            let has_proxy = workload.in_mesh && plug.proxy_container().is_some();
+            let has_proxy = spec.is_member(id) && plug.proxy_container().is_some();
             let proxy = has_proxy.then(|| forward(ADMIN_PORT)).transpose()?;
-            running.push(RunningPod { name, state, service, proxy, asked: AtomicU64::default() });
+            let proxy_name = format!("{name}-proxy");
+            running.push(RunningPod { name, proxy_name, state, service, proxy, asked: AtomicU64::default() });
         }
         all.push(running);
     }
     Ok(all)
+}
+
+/// Opens the admin interfaces of gateways.
+fn open_gateways(cluster: &Cluster, spec: &DeploymentSpec, pods: Vec<PodState>) -> Result<Vec<RunningPod>> {
+    let gateways = gateway::gateways(&PlugContext { spec, settings: &cluster.settings });
+    let open = |(gateway, state): (Gateway, PodState)| {
+        let proxy = cluster.connected.api.forward(&state.namespace, &state.name, ADMIN_PORT)?;
+        Ok(RunningPod {
+            proxy_name: gateway.name.clone(),
+            name: gateway.name,
+            state,
+            service: None,
+            proxy: Some(proxy),
+            asked: AtomicU64::default(),
+        })
+    };
+    gateways.into_iter().zip(pods).map(open).collect()
 }
 
 /// A worker in each pod of a driver's workload, each with its clock read.
@@ -205,50 +249,64 @@ impl ClusterDeployment<'_> {
         let topology = Arc::clone(&self.spec.topology);
         for driver in &topology.drivers {
             let protocol = topology.workloads[driver.target].protocol;
-            // What requests of the others are, the drivers alone know.
-            if matches!(protocol, Protocol::Http1 | Protocol::Http2) {
-                self.wait_for_target(driver, protocol)?;
+            let destination = self.destination_of(driver);
+            // What requests of the others are, the drivers alone know. A gateway is asked whether it has a route.
+            if matches!(protocol, Protocol::Http1 | Protocol::Http2) || destination.is_gateway {
+                self.wait_for_target(driver, &destination, protocol)?;
             }
         }
         Ok(())
     }
 
-    fn wait_for_target(&self, driver: &DriverPlacement, protocol: Protocol) -> Result<()> {
-        let url = self.url_of(driver.target, &driver.endpoint);
+    fn wait_for_target(
+        &self,
+        driver: &DriverPlacement,
+        destination: &Destination,
+        protocol: Protocol,
+    ) -> Result<()> {
         let Some(worker) = self.workers_of(driver.at).first() else { return Ok(()) };
         let began = Instant::now();
         loop {
             self.cluster.check_not_stopped("wait until the target serves")?;
-            let last = match probe(worker, &url, protocol) {
-                Ok(0) => "no response".to_owned(),
-                Ok(_) => return Ok(()),
+            let last = match probe(worker, destination, protocol) {
+                Ok(None) => return Ok(()),
+                Ok(Some(reason)) => reason,
                 Err(error) => in_one_line(&error),
             };
             if began.elapsed() > SERVING_TIMEOUT {
-                let operation = format!("wait until {url} answers a request from {}", worker.pod);
+                let Destination { probe_url, .. } = destination;
+                let operation = format!("wait until {probe_url} answers a request from {}", worker.pod);
                 return Err(EnvironmentError::new(operation, last));
             }
         }
     }
-
-    pub(super) fn url_of(&self, target: WorkloadId, endpoint: &str) -> String {
-        url(&self.spec.topology, target, endpoint, &self.cluster.settings)
-    }
 }
 
-/// Responses to one request.
-fn probe(worker: &Worker, url: &str, protocol: Protocol) -> Result<u64> {
+/// Sends one request. Returns why its response does not count; absent if it does.
+fn probe(worker: &Worker, destination: &Destination, protocol: Protocol) -> Result<Option<String>> {
     let text = |text: &str| StartArgument::Text(text.to_owned());
+    let url = destination.probe_url.as_str();
     let mut arguments = ["load", url, "--clients=1", "--requests=1", "--timeout=2s"].map(text).to_vec();
-    if protocol == Protocol::Http2 {
+    if protocol.multiplexes() {
         arguments.push(text("--http=2"));
     }
+    arguments.extend(destination.arguments.iter().cloned());
     worker.start_with(PROBE, arguments)?;
     let began = Instant::now();
     loop {
         let progress = worker.progress(0)?;
         match progress.ended {
-            Some(End { result_bytes: Some(_), .. }) => return Ok(worker.result()?.requests.completed),
+            Some(End { result_bytes: Some(_), .. }) => {
+                let requests = worker.result()?.requests;
+                let statuses = requests.status.keys().map(String::as_str);
+                let not_served = statuses.filter(|status| NOT_SERVED.contains(status));
+                let mut not_served =
+                    not_served.filter(|_| destination.is_gateway).map(|one| format!("status {one}"));
+                return Ok(match requests.completed {
+                    0 => Some("no response".to_owned()),
+                    _ => not_served.next(),
+                });
+            }
             Some(_) => {
                 let last = progress.lines.last().cloned().unwrap_or_default();
                 return Err(EnvironmentError::new("probe the target", last));

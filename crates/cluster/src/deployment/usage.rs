@@ -3,6 +3,7 @@
 
 use super::ClusterDeployment;
 use super::kubelet::{Key, Sample, read_summary, read_throttling};
+use crate::gateway::CONTAINER;
 use crate::worker::protocol::{Status, Usage, unix_ns};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes, Snapshot, in_one_line};
 use experiment::schema::{NetworkUsage, Role, Throttling};
@@ -52,6 +53,15 @@ impl ClusterDeployment<'_> {
                 }
             }
         }
+        watched.extend(self.gateways.iter().map(|pod| Watched {
+            name: pod.proxy_name.clone(),
+            role: Role::Proxy,
+            pod: pod.name.clone(),
+            key: (pod.state.namespace.clone(), pod.state.name.clone(), CONTAINER.to_owned()),
+            node: pod.state.node.clone(),
+            is_limited: pod.state.limited.iter().any(|limited| limited == CONTAINER),
+            shows_network: true,
+        }));
         watched.extend(self.shared_containers());
         self.watched = watched;
     }
@@ -113,7 +123,7 @@ impl ClusterDeployment<'_> {
             .filter_map(|watched| Some(snapshot_of(watched, samples.get(&watched.key)?)))
             .collect();
         components.extend(self.in_window(known, now));
-        Snapshot { components, ..Snapshot::default() }
+        Snapshot { components, gateways: self.read_gateways(), ..Snapshot::default() }
     }
 
     fn read_generators(&self) -> Vec<ComponentSnapshot> {

@@ -2,6 +2,7 @@
 
 use super::silence::Silences;
 use crate::Result;
+use crate::gateway::Destination;
 use crate::settings::WORKER_PORT;
 use crate::worker::protocol::{
     End, FINISH_PATH, INPUT_PATH, Input, PROGRESS_PATH, PROGRESS_WAIT, Progress, RESULT_PATH, SIGNAL_PATH,
@@ -94,14 +95,16 @@ impl Worker {
         Ok(())
     }
 
-    /// Starts a generator that requests this URL.
-    pub fn start(&self, number: u64, start: &DriverStart, url: &str) -> Result<()> {
+    /// Starts a generator that sends its requests there.
+    pub fn start(&self, number: u64, start: &DriverStart, destination: &Destination) -> Result<()> {
         let DriverVerb::Load { held, query } = &start.verb else {
             let reason = "fleets do not run on clusters yet";
             return Err(EnvironmentError::new(format!("start {}", start.generator), reason));
         };
-        let url = if query.is_empty() { url.to_owned() } else { format!("{url}?{query}") };
+        let url = &destination.url;
+        let url = if query.is_empty() { url.clone() } else { format!("{url}?{query}") };
         let mut arguments = vec![StartArgument::Text("load".to_owned()), StartArgument::Text(url)];
+        arguments.extend(destination.arguments.iter().cloned());
         arguments.extend(start.arguments.iter().map(|argument| match argument {
             Argument::Text(text) => StartArgument::Text(text.clone()),
             Argument::File { name, content } => {

@@ -19,7 +19,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
 
 #[test]
 fn objects_carry_the_label_of_their_run_and_end_up_in_its_namespace() {
-    for mode in [Mode::None, Mode::Sidecar, Mode::Ambient, Mode::AmbientWaypoint] {
+    for mode in [Mode::None, Mode::Sidecar, Mode::Ingress, Mode::Ambient, Mode::AmbientWaypoint] {
         for object in written(mode) {
             assert_eq!(object["metadata"]["labels"][RUN_LABEL], "run-1", "{object}");
             let is_namespace = object["kind"] == "Namespace";
@@ -105,7 +105,11 @@ fn drivers_request_the_target_by_the_name_of_its_service() {
 
 #[test]
 fn modes_that_a_cluster_lacks_are_refused_by_name() {
-    for (mesh, mode) in [(MeshKind::Envoy, Mode::Sidecar), (MeshKind::Istio, Mode::Ingress)] {
+    for (mesh, mode) in [
+        (MeshKind::Envoy, Mode::Sidecar),
+        (MeshKind::Envoy, Mode::Gateway),
+        (MeshKind::Istio, Mode::EgressGateway),
+    ] {
         let error = plug::of(mesh, mode, &settings()).unwrap_err();
         assert_eq!(error.operation, format!("run mode {mode}"));
         assert!(error.hint.is_some());

@@ -6,8 +6,8 @@ use crate::settings::SERVICE_PORT;
 use experiment::environment::{AccessLog, DeploymentSpec, EnvironmentError};
 use experiment::schema::Role;
 use experiment::topology::WorkloadId;
-use mesh::istio::objects;
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
+use mesh::istio::objects::{self, ingress};
 use mesh::names::SYSTEM_NAMESPACE;
 use serde_json::Value;
 
@@ -35,26 +35,40 @@ pub(super) fn objects(context: &PlugContext<'_>) -> Vec<Value> {
 }
 
 fn objects_for_service(context: &PlugContext<'_>, id: WorkloadId) -> Vec<Value> {
+    with_subject(context, id, |subject| objects::for_service(context.spec, subject, None))
+}
+
+/// Calls back with a Service and those who call it: with a gateway before it, that in the drivers' place.
+pub(crate) fn with_subject<T>(
+    context: &PlugContext<'_>,
+    id: WorkloadId,
+    use_it: impl FnOnce(&Subject<'_>) -> T,
+) -> T {
     let topology = &context.spec.topology;
     let workload = &topology.workloads[id];
     let callers = topology.calls.iter().filter(|call| call.to == id);
-    let callers: Vec<(String, &str)> = callers
-        .map(|call| (context.namespace_of(call.from), topology.workloads[call.from].name.as_str()))
+    let mut callers: Vec<(String, &str)> = callers
+        .map(|call| {
+            if context.has_gateway(*call) {
+                return (context.namespace_of(id), ingress::NAME);
+            }
+            (context.namespace_of(call.from), topology.workloads[call.from].name.as_str())
+        })
         .collect();
+    callers.dedup();
     let callers: Vec<ServiceAccount<'_>> =
         callers.iter().map(|(namespace, name)| ServiceAccount { namespace, name }).collect();
     let endpoints =
         workload.script().map(|script| script.endpoints.iter().map(|one| one.path.as_str()).collect());
     let endpoints: Vec<&str> = endpoints.unwrap_or_else(|| vec!["/"]);
-    let subject = Subject {
+    use_it(&Subject {
         namespace: &context.namespace_of(id),
         service: &workload.name,
         port: SERVICE_PORT,
         callers: &callers,
         protocol: workload.protocol,
         endpoints: &endpoints,
-    };
-    objects::for_service(context.spec, &subject, None)
+    })
 }
 
 /// What is set in the configuration of the mesh itself, which a run never changes.

@@ -84,11 +84,12 @@ impl MeshPlug for Sidecars {
     }
 
     fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(WorkloadId, Evidence)> {
-        let workloads = &context.spec.topology.workloads;
         let mtls = context.spec.proxy.mtls.is_spoken();
-        let [from, to] = [call.from, call.to].map(|id| workloads[id].in_mesh);
+        let [from, to] = [call.from, call.to].map(|id| context.is_member(id));
+        // A gateway speaks mutual TLS as a sidecar does.
+        let is_encrypted = mtls && (from || context.has_gateway(call));
         let caller = from.then(|| (call.from, outbound(context, call).evidence(mtls && to)));
-        let callee = to.then(|| (call.to, inbound(context, call.to).evidence(mtls && from)));
+        let callee = to.then(|| (call.to, inbound(context, call.to).evidence(is_encrypted)));
         caller.into_iter().chain(callee).collect()
     }
 }
@@ -117,11 +118,17 @@ fn statistics(context: &PlugContext<'_>, id: WorkloadId) -> Vec<String> {
 }
 
 fn outbound(context: &PlugContext<'_>, call: Call) -> Hop {
-    let callee = &context.spec.topology.workloads[call.to];
-    let peer = if callee.in_mesh { Peer::Next } else { Peer::Nobody };
+    hop_to(context, call.to, SERVICE_PORT)
+}
+
+/// What a proxy that takes requests at this port does with those for a service: a caller's sidecar, or a gateway.
+pub(crate) fn hop_to(context: &PlugContext<'_>, callee: WorkloadId, port: u16) -> Hop {
+    let peer = if context.is_member(callee) { Peer::Next } else { Peer::Nobody };
+    let namespace = context.namespace_of(callee);
+    let callee = &context.spec.topology.workloads[callee];
     let layer = Layer::for_protocol(callee.protocol).between(None, between_proxies(context));
-    let host = service_host(&callee.name, &context.settings.namespace(&callee.namespace));
-    Hop { peer, ..Hop::outbound(layer, SERVICE_PORT, format!("outbound|{SERVICE_PORT}||{host}")) }
+    let host = service_host(&callee.name, &namespace);
+    Hop { peer, ..Hop::outbound(layer, port, format!("outbound|{SERVICE_PORT}||{host}")) }
 }
 
 fn inbound(context: &PlugContext<'_>, id: WorkloadId) -> Hop {

@@ -7,6 +7,9 @@ mod istio_sidecar;
 mod linkerd;
 mod none;
 
+pub(crate) use self::istio::with_subject;
+pub(crate) use self::istio_sidecar::hop_to;
+
 use crate::Result;
 use crate::settings::{ClusterSettings, MeshName};
 use experiment::dataplane::{DataPlane, Entry, Exit};
@@ -107,6 +110,17 @@ pub struct Need {
 }
 
 impl PlugContext<'_> {
+    /// Whether the mesh is attached to a workload.
+    pub fn is_member(&self, workload: WorkloadId) -> bool {
+        self.spec.is_member(workload)
+    }
+
+    /// Whether a call goes through an ingress gateway: those of drivers do, in modes that have one.
+    pub fn has_gateway(&self, call: Call) -> bool {
+        let is_of_driver = !self.spec.topology.workloads[call.from].serves();
+        is_of_driver && self.spec.parts().entry == Entry::Ingress
+    }
+
     /// Name of a workload's namespace in the cluster.
     pub fn namespace_of(&self, workload: WorkloadId) -> String {
         self.settings.namespace(&self.spec.topology.workloads[workload].namespace)
@@ -114,11 +128,12 @@ impl PlugContext<'_> {
 }
 
 impl Need {
-    /// Whether it is there; the error says what is missing.
-    pub fn check(&self, api: &ApiClient) -> Result<()> {
-        match api.get(&self.object)? {
-            Some(_) => Ok(()),
-            None => Err(EnvironmentError::new(
+    /// Whether it is known to be there: who may not read it learns of it when pods start. The error says what is missing.
+    pub fn check(&self, api: &ApiClient) -> Result<bool> {
+        match api.exists(&self.object)? {
+            Some(true) => Ok(true),
+            None => Ok(false),
+            Some(false) => Err(EnvironmentError::new(
                 "look for the mesh",
                 format!("{}: there is no {}", self.otherwise, self.object),
             )
@@ -133,11 +148,15 @@ pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<
         Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
     };
     let parts = mode.parts(mesh);
-    if parts.entry != Entry::Direct || parts.exit != Exit::None {
-        return refused(
-            "gateways are not deployed on clusters yet",
-            "the lab runs it: leave out `--on cluster`",
-        );
+    let in_lab = "the lab runs it: leave out `--on cluster`";
+    if parts.entry == Entry::Gateway {
+        return refused("its gateway has static files, which the lab alone has", in_lab);
+    }
+    if parts.entry == Entry::Ingress && settings.mesh == MeshName::Linkerd {
+        return refused("Linkerd has no ingress gateway", "`--cluster-mesh istio` has one");
+    }
+    if parts.exit != Exit::None {
+        return refused("paths out of the mesh are not deployed on clusters yet", in_lab);
     }
     let revision = settings.revision.clone();
     match (parts.data_plane, settings.mesh) {

@@ -8,8 +8,8 @@ use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 use crate::settings::istio::{IngressTls, MeshSettings};
 use crate::settings::proxy::ProxySettings;
 use crate::settings::service::ServerSettings;
-use crate::topology::Topology;
 use crate::topology::settings::TopologySettings;
+use crate::topology::{Topology, WorkloadId};
 use std::sync::Arc;
 
 /// Workloads, proxies and settings of a deployment.
@@ -64,6 +64,17 @@ impl DeploymentSpec {
         if is_direct { Mode::None.parts(self.mesh) } else { parts }
     }
 
+    /// Whether the data plane is attached to a workload. Drivers of an entry from outside the mesh are outside it.
+    ///
+    /// # Panics
+    /// The topology has no workload at this position.
+    #[must_use]
+    pub fn is_member(&self, id: WorkloadId) -> bool {
+        let workload = &self.topology.workloads[id];
+        let drives_from_outside = self.parts().entry != Entry::Direct && !workload.serves();
+        workload.in_mesh && !drives_from_outside
+    }
+
     /// What clients speak with its gateway: the scenario of mutual TLS says so itself.
     #[must_use]
     pub fn ingress_tls(&self) -> IngressTls {
@@ -83,6 +94,15 @@ impl DeploymentSpec {
 mod tests {
     use super::*;
     use crate::dataplane::DataPlane;
+
+    #[test]
+    fn drivers_before_a_gateway_are_outside_the_mesh() {
+        let members = |mode| {
+            let spec = DeploymentSpec::new(MeshKind::Istio, mode);
+            [0, 1].map(|id| spec.is_member(id))
+        };
+        assert_eq!((members(Mode::Sidecar), members(Mode::Ingress)), ([true, true], [false, true]));
+    }
 
     #[test]
     fn the_direct_scenario_takes_the_gateway_out_of_its_modes_alone() {

@@ -1,6 +1,6 @@
 //! One Envoy with a static file before each target, in a pod of its own.
 
-use super::domains::{self, Domains, with_client_tls};
+use super::domains::{self, Domains};
 use crate::Result;
 use crate::component_name::lab_name;
 use crate::container::ContainerUser;
@@ -23,6 +23,7 @@ use mesh::envoy::hop::Hop;
 use mesh::filters::GatewayFilters;
 use mesh::istio::objects::ingress::PORT;
 use mesh::proof::Evidence;
+use mesh::proof::client_tls::with_client_tls;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! certificates by the run's authority) or plain HTTP, and connects to the gateway's pod by the service's public name, as
 //! a load balancer before it would. The gateway's certificate is a Secret that istiod gives it.
 
-use super::domains::{self, Domains, client_arguments, with_client_tls};
+use super::domains::{self, Domains, client_arguments};
 use super::further_domain::FurtherDomain;
 use crate::Result;
 use crate::certificates::Credentials;
@@ -24,6 +24,7 @@ use mesh::istio::objects::subject::Subject;
 use mesh::istio::objects::{self, estate};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
+use mesh::proof::client_tls::with_client_tls;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

@@ -25,7 +25,7 @@ use tower::util::MapResponseLayer;
 
 /// Of many requests, time until the next response. Their sum has no bound: ten thousand Services take minutes.
 const NEXT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time until the response to a probe: an API that is starting may drop one request and answer the next.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two checks whether a response can still come.

@@ -1,9 +1,9 @@
 //! Operations on objects: apply, create, get, delete, finalize.
 
-use super::client::{ApiClient, OnError, PROBE_TIMEOUT, parse};
+use super::client::{ApiClient, OnError, PROBE_TIMEOUT, RESPONSE_TIMEOUT, parse};
 use super::documents::{documents, name_in};
 use super::object_ref::ObjectRef;
-use super::request::ApiRequest;
+use super::request::{ApiError, ApiRequest};
 use crate::Result;
 use experiment::environment::in_one_line;
 use kube::core::Request;
@@ -109,6 +109,17 @@ impl ApiClient {
 
     pub fn get(&self, object: &ObjectRef) -> Result<Option<Value>> {
         Ok(self.get_all(std::slice::from_ref(object))?.pop().flatten())
+    }
+
+    /// Whether an object exists; absent where the user may not know.
+    pub fn exists(&self, object: &ObjectRef) -> Result<Option<bool>> {
+        let request = Request::new(self.collection(object)).get(&object.name, &GetParams::default());
+        let request = ApiRequest::new(format!("get {object}"), request)?.ignoring_not_found();
+        match self.send_within(RESPONSE_TIMEOUT, request) {
+            Ok(text) => Ok(Some(!text.is_empty())),
+            Err(ApiError { code: Some(403), .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Objects, in the order of `objects`; absent are those that do not exist.

@@ -6,6 +6,7 @@
 //! a topology; `proxy.rs` checks one proxy. [`evidence`] says which counters show the path: of requests or of their bytes
 //! (`requests.rs`), or of connections that are carried unread (`streams.rs`).
 
+pub mod client_tls;
 mod counted;
 pub mod counters;
 pub(crate) mod delta;

@@ -210,6 +210,11 @@ pub struct RbacArgs {
     #[arg(long)]
     pub istio: bool,
 
+    /// Runs have mode ingress, whose clients speak TLS with a gateway: Secrets in these namespaces, and a Role to read them.
+    /// Without it: runs with `istio.ingress.tls: off`
+    #[arg(long, requires = "istio")]
+    pub gateway_tls: bool,
+
     /// Runs create and delete their namespaces: a ClusterRole for all namespaces, since a Role goes with its namespace
     #[arg(long)]
     pub namespaces: bool,
@@ -220,7 +225,7 @@ pub struct RbacArgs {
 
     /// Print the Roles that somebody needs to start, follow and end detached runs in these namespaces, which are those of
     /// accounts that runs have the rights of. Whoever may create Jobs there may use the rights of these accounts
-    #[arg(long, conflicts_with_all = ["istio", "namespaces", "nodes"])]
+    #[arg(long, conflicts_with_all = ["istio", "gateway_tls", "namespaces", "nodes"])]
     pub detach: bool,
 }
 

@@ -2,6 +2,9 @@
 //! each container has its usage.
 
 use crate::cluster::OneNodeCluster;
+use crate::gateways::{
+    istios_api_has_a_gateway_with_certificates, the_gateway_api_has_a_gateway_that_istiod_deploys,
+};
 use crate::istiod::fleet_converges_and_leaves_nothing;
 use cluster::settings::RUN_LABEL;
 use experiment::Mode;
@@ -13,7 +16,7 @@ use std::thread;
 /// Workers of the pair's load.
 const GENERATORS: u32 = 6;
 
-fn trials(folder: &Path) -> Vec<TrialRecord> {
+pub(super) fn trials(folder: &Path) -> Vec<TrialRecord> {
     let text = std::fs::read_to_string(folder.join("trials.jsonl")).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -47,19 +50,23 @@ fn run_study(cluster: &OneNodeCluster, study: &str, rate: u32, generators: u32, 
 fn check_paths(trials: &[TrialRecord], sidecars: &[&str]) {
     assert_eq!(trials.len(), 2);
     for trial in trials {
-        assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
-        // A busy machine may leave workers without an answer for seconds.
-        let is_busy = |reason: &String| reason.ends_with("nobody watched the trial meanwhile");
-        let path = &trial.path;
-        assert!(path.proven || path.reasons.iter().all(is_busy), "{}: {:?}", trial.mode, path.reasons);
-        let mut passed: Vec<&str> = trial.path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
-        passed.sort_unstable();
-        passed.dedup();
-        let expected: &[&str] = if trial.mode == Mode::Sidecar { sidecars } else { &[] };
-        assert_eq!(passed, expected);
-        for proxy in &trial.path.proxies {
-            assert!(proxy.tls_expected && proxy.tls_handshakes > 0, "{proxy:?}");
-        }
+        check_path(trial, if trial.mode == Mode::Sidecar { sidecars } else { &[] });
+    }
+}
+
+/// The trial was measured, and every request passed each of these proxies, encrypted.
+pub(super) fn check_path(trial: &TrialRecord, proxies: &[&str]) {
+    assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
+    // A busy machine may leave workers without an answer for seconds.
+    let is_busy = |reason: &String| reason.ends_with("nobody watched the trial meanwhile");
+    let path = &trial.path;
+    assert!(path.proven || path.reasons.iter().all(is_busy), "{}: {:?}", trial.mode, path.reasons);
+    let mut passed: Vec<&str> = path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+    passed.sort_unstable();
+    passed.dedup();
+    assert_eq!(passed, proxies);
+    for proxy in &path.proxies {
+        assert!(proxy.tls_expected && proxy.tls_handshakes > 0, "{proxy:?}");
     }
 }
 
@@ -83,7 +90,7 @@ fn check_usage(trials: &[TrialRecord]) {
 }
 
 #[test]
-fn istio_in_a_cluster_injects_sidecars_and_configures_a_fleet() {
+fn istio_in_a_cluster_injects_sidecars_makes_gateways_and_configures_a_fleet() {
     let cluster = OneNodeCluster::up();
     cluster.import_meshmeter();
     cluster.run("istio", [""; 0]);
@@ -95,7 +102,12 @@ fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
     let (pair, app) = thread::scope(|scope| {
         // Kubelets sample about every ten seconds, on busy machines less often.
         let pair = scope.spawn(|| run_study(cluster, "mesh-modes", 60, GENERATORS, "30s"));
-        let app = scope.spawn(|| run_study(cluster, "emojivoto", 10, 1, "3s"));
+        let app = scope.spawn(|| {
+            let app = run_study(cluster, "emojivoto", 10, 1, "3s");
+            istios_api_has_a_gateway_with_certificates(cluster);
+            app
+        });
+        scope.spawn(|| the_gateway_api_has_a_gateway_that_istiod_deploys(cluster));
         (pair.join().unwrap(), app.join().unwrap())
     });
 

@@ -7,6 +7,7 @@ mod cluster;
 mod command;
 mod detached;
 mod failures;
+mod gateways;
 mod injected;
 mod istiod;
 mod packages;

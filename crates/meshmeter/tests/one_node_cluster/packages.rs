@@ -34,14 +34,19 @@ fn check_that_the_chart_is_good(cluster: &OneNodeCluster) {
     let chart = chart.to_str().unwrap();
     cluster.run("helm", ["lint", "--strict", chart]);
     let everything = [
-        "--set=rights.istio=true,rights.nodes=true,namespaces={a,b},study=mesh-modes,generatorNodes=load=true",
+        "--set=rights.istio=true,rights.gatewayTls=true,rights.nodes=true,namespaces={a,b},study=mesh-modes,generatorNodes=load=true",
         "--set=nodeSelector.disk=ssd,results.claim=runs,arguments={--repeats=3},activeDeadlineSeconds=3600",
     ];
     let rendered =
         cluster.run("helm", [&["template", "perf", chart, "--namespace=perf"], &everything[..]].concat());
-    for expected in
-        ["namespace: b", "namespace: istio-system", "kind: ClusterRole", "- mesh-modes", "claimName: runs"]
-    {
+    for expected in [
+        "namespace: b",
+        "namespace: istio-system",
+        "kind: ClusterRole",
+        "- mesh-modes",
+        "claimName: runs",
+        "rolebindings",
+    ] {
         assert!(rendered.contains(expected), "no {expected:?} in {rendered}");
     }
     assert!(!rendered.contains("--without-nodes") && !rendered.contains("kind: ConfigMap"), "{rendered}");

@@ -28,11 +28,8 @@ impl<'a> Rollout<'a> {
         (0..self.topology().workloads.len()).filter(|id| self.is_member(*id)).collect()
     }
 
-    /// Whether the data plane is attached to a workload. Drivers of an entry from outside the mesh are outside it.
     pub fn is_member(&self, id: WorkloadId) -> bool {
-        let workload = self.workload(id);
-        let drives_from_outside = self.mode.entry != Entry::Direct && matches!(workload.runs, Runs::Drivers);
-        workload.in_mesh && !drives_from_outside
+        self.context.spec.is_member(id)
     }
 
     /// A call to a member from outside the mesh that no gateway takes: it comes in plain text.

@@ -3,10 +3,9 @@
 use crate::cli::CheckClusterArgs;
 use crate::commands::run::read_experiment;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
-use cluster::check::{Finding, Standing, check};
+use cluster::check::{Finding, Needs, Standing, check};
 use cluster::objects;
 use cluster::plug::{self, MeshPlug};
-use cluster::quota::Demand;
 use cluster::settings::ClusterSettings;
 use experiment::Experiment;
 use std::collections::BTreeSet;
@@ -21,8 +20,8 @@ pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
     let plugs = plugs(experiment.as_ref(), &settings, &mut findings);
     let namespaces = namespaces(experiment.as_ref(), &settings);
     let cluster = args.place.connection.connection().open()?;
-    let demand = experiment.as_ref().map(|experiment| demand(experiment, &settings)).unwrap_or_default();
-    findings.extend(check(&cluster, &settings, &namespaces, &plugs, &demand));
+    let needs = needs(experiment.as_ref(), &settings, &mut findings);
+    findings.extend(check(&cluster, &settings, &namespaces, &plugs, &needs));
     let mut output = anstream::stdout();
     // Whoever reads may stop early.
     if args.json {
@@ -62,15 +61,23 @@ fn plugs(
     plugs
 }
 
-/// Of the largest deployment. Modes without objects are findings already.
-fn demand(experiment: &Experiment, settings: &ClusterSettings) -> Demand {
-    let mut demand = Demand::default();
+/// Of all deployments. Modes without a plug are findings already; settings that no cluster has become one each.
+fn needs(experiment: Option<&Experiment>, settings: &ClusterSettings, findings: &mut Vec<Finding>) -> Needs {
+    let mut needs = Needs::default();
+    let Some(experiment) = experiment else { return needs };
     for trial in &experiment::Plan::new(experiment, 0).trials {
-        let written = plug::of(trial.spec.mesh, trial.mode, settings)
-            .and_then(|plug| objects::objects(&trial.spec, settings, &*plug));
-        demand.raise_to(&Demand::of(&written.unwrap_or_default()));
+        let Ok(plug) = plug::of(trial.spec.mesh, trial.mode, settings) else { continue };
+        match objects::objects(&trial.spec, settings, &*plug) {
+            Ok(objects) => needs.add(&trial.spec, &objects),
+            Err(error) => {
+                let finding = Finding::of_error(Standing::Missing, &error);
+                if !findings.contains(&finding) {
+                    findings.push(finding);
+                }
+            }
+        }
     }
-    demand
+    needs
 }
 
 fn namespaces(experiment: Option<&Experiment>, settings: &ClusterSettings) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use super::documents;
 use crate::cli::RbacArgs;
-use cluster::rights::{Rights, roles, roles_to_detach};
+use cluster::rights::{Parts, Rights, roles, roles_to_detach};
 use cluster::settings::ClusterSettings;
 use std::io::Write as _;
 
@@ -19,7 +19,7 @@ pub(super) fn run(args: &RbacArgs) {
         reads_nodes: args.nodes,
         ..ClusterSettings::new("", "")
     };
-    let rights = Rights::new(&settings, args.istio);
+    let rights = Rights::new(&settings, Parts { istio: args.istio, gateway_tls: args.gateway_tls });
     let mut text = HEADING.to_owned();
     let options = [
         (!args.namespaces, "--existing-namespaces: it may not create namespaces (here: --namespaces)"),

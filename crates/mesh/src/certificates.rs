@@ -1,13 +1,15 @@
-//! The certificates of one run: its own authority, a certificate with a SPIFFE identity per proxy, and those of the
-//! lab's Kubernetes API. As in a mesh: ECDSA P-256, identities as URIs (`spiffe://cluster.local/ns/default/sa/client`).
-//! The authority's key never leaves this process. The proxies' keys are written only to the folder that the caller
-//! names, which must be private to the lab; nothing here may be copied to a run's results.
+//! The certificates of one run: its own authority, a certificate with a SPIFFE identity per proxy, those of gateways and
+//! their clients, and those of the lab's Kubernetes API. As in a mesh: ECDSA P-256, identities as URIs
+//! (`spiffe://cluster.local/ns/default/sa/client`). The authority's key never leaves this process. Other keys are written only
+//! to the folder that the caller names, which must be private to the lab, or to a Secret of the run; nothing here may be copied
+//! to a run's results.
 
 use crate::Result;
+pub use crate::envoy::credentials::CredentialFiles;
+use crate::names::TRUST_DOMAIN;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use graviola::signing::rsa;
 use jiff::Timestamp;
-pub use mesh::envoy::credentials::CredentialFiles;
 use rcgen::string::Ia5String;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -21,11 +23,8 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// Istio's default.
-const TRUST_DOMAIN: &str = "cluster.local";
-
 /// A lab may be held open for weeks, nothing renews these certificates, and they go with it.
-pub(crate) const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
+const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 
 /// Clocks may differ; Istio backdates its certificates as much.
 const BACKDATED: Duration = Duration::from_secs(120);
@@ -78,7 +77,7 @@ impl RunAuthority {
     pub fn create() -> Result<Self> {
         let operation = "make a certificate for the run's authority";
         let mut parameters = dated_parameters();
-        parameters.distinguished_name.push(DnType::OrganizationName, "Meshmeter lab");
+        parameters.distinguished_name.push(DnType::OrganizationName, "Meshmeter");
         parameters.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         parameters.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         let key = KeyPair::generate().context(operation)?;
@@ -182,10 +181,10 @@ fn leaf_parameters(purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
 
 /// A certificate, its key and the trusted authority, PEM. Its `Debug` shows no key.
 pub struct Credentials {
-    pub(crate) certificate_pem: String,
+    pub certificate_pem: String,
     /// For memory and private files only.
-    pub(crate) key_pem: String,
-    pub(crate) authority_pem: String,
+    pub key_pem: String,
+    pub authority_pem: String,
 }
 
 impl fmt::Debug for Credentials {
@@ -220,7 +219,7 @@ fn private_folder(folder: &Path, owner: Option<u32>) -> io::Result<()> {
 }
 
 /// Writes a new file that only its owner may read, from the moment it exists.
-pub(crate) fn write_private(path: &Path, content: &[u8], owner: Option<u32>) -> Result<()> {
+pub fn write_private(path: &Path, content: &[u8], owner: Option<u32>) -> Result<()> {
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
         file.write_all(content)?;
