@@ -3,6 +3,7 @@
 use crate::connection::Connected;
 use crate::gateway;
 use crate::plug::{MeshPlug, Need};
+use crate::prometheus::{CPU_METRIC, Prometheus, PrometheusAddress};
 use crate::quota::Demand;
 use crate::rights::{Parts, Rights, Rule};
 use crate::settings::{ClusterSettings, RUN_LABEL};
@@ -98,6 +99,7 @@ pub fn check(
             Err(error) => Finding::of_error(Standing::Missing, &error),
         });
     }
+    findings.extend(settings.prometheus.as_ref().map(|address| check_prometheus(cluster, address)));
     for plug in plugs {
         if let Some(reason) = plug.refusal() {
             findings.push(Finding::new(Standing::Missing, reason, None));
@@ -115,6 +117,9 @@ fn check_rights(cluster: &Connected, rights: &Rights, namespaces: &[String]) -> 
         findings.extend(check_rules(cluster, &rights.in_namespaces, Some(namespace)));
     }
     findings.extend(check_rules(cluster, &rights.in_mesh, Some(SYSTEM_NAMESPACE)));
+    if let Some((namespace, rule)) = &rights.in_prometheus {
+        findings.extend(check_rules(cluster, &[*rule], Some(namespace)));
+    }
     findings.extend(check_rules(cluster, &rights.in_cluster, None));
     findings
 }
@@ -149,6 +154,19 @@ fn check_rules(cluster: &Connected, rules: &[Rule], namespace: Option<&str>) -> 
         findings.push(Finding::right(format!("this user has every right that is needed {place}")));
     }
     findings
+}
+
+/// Whether it responds and has usage of any container.
+fn check_prometheus(cluster: &Connected, address: &PrometheusAddress) -> Finding {
+    match Prometheus::new(address, &cluster.api).and_then(|prometheus| prometheus.count(CPU_METRIC)) {
+        Ok(0) => Finding::new(
+            Standing::Missing,
+            format!("Prometheus at {address} has no {CPU_METRIC}"),
+            Some("it must scrape the cluster's kubelets, at /metrics/cadvisor"),
+        ),
+        Ok(series) => Finding::right(format!("Prometheus at {address} has {series} series of {CPU_METRIC}")),
+        Err(error) => Finding::of_error(Standing::Missing, &error),
+    }
 }
 
 /// A namespace of somebody else is never written to, unless the user says that it is meant.

@@ -22,6 +22,7 @@ pub mod objects;
 mod patience;
 pub mod plug;
 mod pods;
+pub mod prometheus;
 pub mod quota;
 pub mod rights;
 pub mod runner;

@@ -28,8 +28,6 @@ pub(crate) struct PodState {
     pub is_ready: bool,
     /// Restarts by container, sidecars included.
     pub restarts: BTreeMap<String, i64>,
-    /// CPU limits by container, as they are written.
-    pub limited: Vec<String>,
     pub problem: Option<Problem>,
 }
 
@@ -54,9 +52,6 @@ impl PodState {
         let is_ready = condition(status, "Ready").is_some_and(|ready| ready["status"] == "True");
         let restarts = containers(status)
             .map(|container| (text(&container["name"]), container["restartCount"].as_i64().unwrap_or(0)));
-        let specs = ["containers", "initContainers"].into_iter();
-        let specs = specs.flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
-        let limited = specs.filter(|one| !one["resources"]["limits"]["cpu"].is_null());
         Self {
             namespace: text(&metadata["namespace"]),
             name: text(&metadata["name"]),
@@ -66,7 +61,6 @@ impl PodState {
             node: text(&pod["spec"]["nodeName"]),
             is_ready,
             restarts: restarts.collect(),
-            limited: limited.map(|container| text(&container["name"])).collect(),
             problem: problem(pod),
         }
     }

@@ -1,5 +1,6 @@
 //! What a user must be allowed to do for a run: one list, which `rbac` prints as Roles and `check` asks the API for.
 
+use crate::prometheus::PrometheusAddress;
 use crate::settings::ClusterSettings;
 use mesh::kubernetes::access::Action;
 use mesh::names::SYSTEM_NAMESPACE;
@@ -8,6 +9,8 @@ use serde_json::{Value, json};
 /// Name of every Role and RoleBinding.
 const NAME: &str = "meshmeter";
 const NAME_TO_DETACH: &str = "meshmeter-detach";
+/// Of its own: a namespace of the run may have the Prometheus.
+const NAME_TO_QUERY: &str = "meshmeter-prometheus";
 
 /// Verbs on some resources of one group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -62,22 +65,24 @@ const IN_MESH_NAMESPACE: [Rule; 1] = [Rule {
 
 const NAMESPACES: Rule = needed("", &["namespaces"], &["get", "create", "patch", "delete"]);
 
-const NODES: [Rule; 2] = [
-    Rule {
-        group: "",
-        resources: &["nodes"],
-        verbs: &["get", "list"],
-        lost_without: Some("kernels, systems and kubelets of the nodes in the report"),
-    },
-    Rule {
-        group: "",
-        resources: &["nodes/proxy"],
-        verbs: &["get"],
-        lost_without: Some(
-            "CPU, memory, network and throttling of services and proxies; generators measure themselves",
-        ),
-    },
-];
+const NODES: Rule = Rule {
+    group: "",
+    resources: &["nodes"],
+    verbs: &["get", "list"],
+    lost_without: Some("kernels, systems and kubelets of the nodes in the report"),
+};
+
+const KUBELETS: Rule = Rule {
+    group: "",
+    resources: &["nodes/proxy"],
+    verbs: &["get"],
+    lost_without: Some(
+        "CPU, memory, network and throttling of services and proxies; generators measure themselves",
+    ),
+};
+
+/// In the namespace of a Prometheus that is reached through the API server.
+const PROMETHEUS: Rule = needed("", &["services/proxy"], &["get"]);
 
 /// In the namespace of the account of detached runs: what starts, follows and ends them. Whoever may create Jobs there may use
 /// the rights of that account.
@@ -105,6 +110,8 @@ pub struct Rights {
     pub in_namespaces: Vec<Rule>,
     /// In the namespace of the mesh.
     pub in_mesh: Vec<Rule>,
+    /// In the namespace of a Prometheus.
+    pub in_prometheus: Option<(String, Rule)>,
     /// In the whole cluster.
     pub in_cluster: Vec<Rule>,
     /// A Role would go with a namespace that the run deletes: rights in its namespaces are then rights in all.
@@ -126,7 +133,11 @@ impl Rights {
             rights.creates_namespaces = true;
         }
         if settings.reads_nodes {
-            rights.in_cluster.extend(NODES);
+            rights.in_cluster.push(NODES);
+            rights.in_cluster.extend(settings.prometheus.is_none().then_some(KUBELETS));
+        }
+        if let Some(PrometheusAddress::Service { namespace, .. }) = &settings.prometheus {
+            rights.in_prometheus = Some((namespace.clone(), PROMETHEUS));
         }
         rights
     }
@@ -168,7 +179,8 @@ impl Subject {
     }
 }
 
-/// Roles and their bindings: in these namespaces, in that of the mesh, and in the cluster as far as rights ask for it.
+/// Roles and their bindings: in these namespaces, in those of the mesh and of a Prometheus, and in the cluster as far as rights
+/// ask for it.
 pub fn roles(rights: &Rights, namespaces: &[String], subject: &Subject) -> Vec<Value> {
     let mut objects = Vec::new();
     let mut in_cluster = rights.in_cluster.clone();
@@ -180,6 +192,9 @@ pub fn roles(rights: &Rights, namespaces: &[String], subject: &Subject) -> Vec<V
         }
     }
     objects.extend(role(Some(SYSTEM_NAMESPACE), NAME, &rights.in_mesh, subject));
+    if let Some((namespace, rule)) = &rights.in_prometheus {
+        objects.extend(role(Some(namespace), NAME_TO_QUERY, &[*rule], subject));
+    }
     objects.extend(role(None, NAME, &in_cluster, subject));
     objects
 }
@@ -240,6 +255,24 @@ mod tests {
         let detached = roles_to_detach(&namespaces, &subject);
         assert!(detached.iter().all(|role| role["metadata"]["name"] == "meshmeter-detach"));
         assert_eq!(detached.len(), 4);
+    }
+
+    #[test]
+    fn a_prometheus_takes_the_place_of_kubelets() {
+        let of = |prometheus: &str| {
+            let prometheus = Some(prometheus.parse().unwrap());
+            let settings = ClusterSettings { prometheus, ..ClusterSettings::new("meshmeter:1", "run-1") };
+            Rights::new(&settings, Parts::default())
+        };
+        let inside = of("monitoring/prometheus:9090");
+        assert!(inside.in_cluster.contains(&NODES) && !inside.in_cluster.contains(&KUBELETS));
+        let written = roles(&inside, &[], &Subject::User("jane".to_owned()));
+        assert_eq!(
+            written[0]["metadata"],
+            json!({"name": "meshmeter-prometheus", "namespace": "monitoring"})
+        );
+        assert_eq!(written[0]["rules"][0]["resources"], json!(["services/proxy"]));
+        assert_eq!(of("http://prometheus.monitoring:9090").in_prometheus, None);
     }
 
     #[test]

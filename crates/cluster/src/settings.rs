@@ -1,6 +1,7 @@
 //! Settings of a run on a cluster, and the names that follow from them.
 
 use crate::Result;
+use crate::prometheus::PrometheusAddress;
 use experiment::environment::EnvironmentError;
 
 /// Label of everything that a run writes; its value is the run's identifier.
@@ -40,8 +41,10 @@ pub struct ClusterSettings {
     pub mesh: MeshName,
     /// Revision of istiod (`istio.io/rev`); absent: the default one.
     pub revision: Option<String>,
-    /// Whether kubelets are read, which takes a right to all nodes.
+    /// Whether nodes and their kubelets are read, which takes a right to all nodes.
     pub reads_nodes: bool,
+    /// Read for usage in place of kubelets.
+    pub prometheus: Option<PrometheusAddress>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -61,6 +64,7 @@ impl ClusterSettings {
             mesh: MeshName::Istio,
             revision: None,
             reads_nodes: true,
+            prometheus: None,
         }
     }
 

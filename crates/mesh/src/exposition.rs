@@ -16,6 +16,8 @@ pub struct Sample<'a> {
     /// Between the braces.
     labels: &'a str,
     pub value: f64,
+    /// When it was taken, in milliseconds since 1970; absent: when the page was read.
+    pub timestamp_ms: Option<f64>,
 }
 
 #[derive(Debug, thiserror::Error, Eq, PartialEq)]
@@ -40,8 +42,9 @@ impl<'a> Sample<'a> {
         };
         let mut numbers = rest.strip_prefix('}').unwrap_or(rest).split_ascii_whitespace();
         let value = numbers.next()?.parse().ok()?;
-        let has_rest = numbers.next().is_some_and(|timestamp| timestamp.parse::<f64>().is_err());
-        (is_name(name) && !has_rest && numbers.next().is_none()).then_some(Self { name, labels, value })
+        let timestamp_ms = numbers.next().map(str::parse).transpose().ok()?;
+        let is_sample = is_name(name) && numbers.next().is_none();
+        is_sample.then_some(Self { name, labels, value, timestamp_ms })
     }
 }
 
@@ -204,6 +207,8 @@ pilot_xds{version="1.31.1", } NaN
         assert_eq!(info.label("note").as_deref(), Some("a \"quoted\" \\ and } and \n"));
         assert_eq!(info.label("version").as_deref(), Some("go1.26"));
         assert_eq!(info.label("ersion"), None);
+        let timestamp = |name| page.named(name).next().unwrap().timestamp_ms;
+        assert_eq!((timestamp("go_info"), timestamp("pilot_xds")), (Some(1.7e12), None));
         let by_type = page.counts_by("pilot_xds_push_time_count", "type");
         assert_eq!(by_type, BTreeMap::from([("cds".to_owned(), 3), ("eds".to_owned(), 5)]));
     }

@@ -287,6 +287,7 @@ mod tests {
             components: vec![],
             path: PathProof::default(),
             machine: None,
+            nodes: Vec::new(),
             log_tails: BTreeMap::new(),
             hints: Vec::new(),
             push: None,

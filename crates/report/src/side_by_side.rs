@@ -21,7 +21,7 @@ const LAB_AND_CLUSTER: [&str; 5] = [
     "kubelet: it and the container runtime run on the nodes beside what is measured, as does the API server on a cluster of one \
      node. Containers have the limits that their objects or the mesh's injection set.",
     "Usage: the lab reads each component's CPU at both ends of the window; a cluster's kubelets sample services and proxies \
-     about every ten seconds, and do not tell user mode from the kernel.",
+     about every ten seconds.",
     "Generators: in the lab they may spin until a request is due; on a cluster they sleep, unless the experiment says otherwise.",
 ];
 

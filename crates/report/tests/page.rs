@@ -8,7 +8,7 @@ mod kinds_of_runs;
 
 use experiment::Mode;
 use experiment::schema::{
-    Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, ProxyConfiguration,
+    Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, NodeUsage, ProxyConfiguration,
     ProxyHoldings, Rates, Role, SeriesPoint, TracedProxy, TracingProof, TrialRecord,
 };
 use report::RunData;

@@ -1,31 +1,73 @@
-//! Usage of containers as kubelets tell it. A kubelet samples about every ten seconds: each counter is of its sample's time,
-//! which is kept, so that usage is over the time between two samples and not over the window.
+//! Usage of containers and nodes as kubelets sample it, about every ten seconds.
 
+use super::cadvisor::ControlGroups;
+use super::sample::{Key, Reading, Sample};
+use experiment::environment::{CpuSample, CpuTimes, NodeSnapshot, in_one_line};
 use jiff::Timestamp;
-use mesh::exposition::samples;
+use mesh::kubernetes::client::ApiClient;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Namespace, pod and container.
-pub(super) type Key = (String, String, String);
-
-/// One container at the time of its sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Sample {
-    /// Since 1970.
-    pub at: Duration,
-    pub cpu: Duration,
-    pub working_set_bytes: Option<u64>,
-    pub anonymous_bytes: Option<u64>,
-    /// Of the pod: received and sent bytes.
-    pub network: Option<(u64, u64)>,
-    /// Periods, throttled periods, and time throttled.
-    pub throttling: Option<(u64, u64, f64)>,
+/// Whom a reading is about.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject<'a> {
+    /// Namespaces and names of the pods that belong to the experiment.
+    pub own: &'a BTreeSet<(&'a str, &'a str)>,
+    /// The container in each pod of the mesh that is its proxy.
+    pub proxy: Option<&'a str>,
 }
 
-/// Containers of a kubelet's summary (`/stats/summary`). A container without a sample is left out.
-pub(super) fn read_summary(summary: &Value, into: &mut BTreeMap<Key, Sample>) {
+impl Subject<'_> {
+    pub fn has(&self, (namespace, pod, _): &Key) -> bool {
+        self.own.contains(&(namespace.as_str(), pod.as_str()))
+    }
+
+    fn is_other_proxy(&self, key: &Key) -> bool {
+        Some(key.2.as_str()) == self.proxy && !self.has(key)
+    }
+}
+
+impl Reading {
+    /// Reads one kubelet.
+    pub fn of_node(api: &ApiClient, node: &str, subject: Subject<'_>) -> Self {
+        let operation = format!("read the kubelet of node {node}");
+        let path = |page: &str| format!("/api/v1/nodes/{node}/proxy/{page}");
+        let mut notes = Vec::new();
+        let summary = match api.get_json(&operation, &path("stats/summary")) {
+            Ok(summary) => summary,
+            Err(error) => {
+                notes
+                    .push(format!("usage of what runs on node {node} is not known: {}", in_one_line(&error)));
+                return Self { notes, ..Self::default() };
+            }
+        };
+        let groups = match api.get_text(&operation, &path("metrics/cadvisor")) {
+            Ok(page) => ControlGroups::read(&page),
+            Err(error) => {
+                notes.push(format!("throttling on node {node} is not known: {}", in_one_line(&error)));
+                ControlGroups::default()
+            }
+        };
+        let mut samples = read_summary(&summary);
+        let other_proxies = samples.keys().filter(|key| subject.is_other_proxy(key)).count();
+        samples.retain(|key, _| subject.has(key));
+        add_counters(&groups, &mut samples);
+        let node = read_node(node, &summary, &groups).map(|node| {
+            let containers = samples.iter().map(|((namespace, pod, container), sample)| {
+                let sample = CpuSample { at: sample.at, cpu: sample.cpu };
+                (format!("{namespace}/{pod}/{container}"), sample)
+            });
+            NodeSnapshot { containers: containers.collect(), ..node }
+        });
+        Self { samples, nodes: node.into_iter().collect(), other_proxies, notes }
+    }
+}
+
+/// Containers of a kubelet's summary (`/stats/summary`), with times in whole seconds and without user mode, kernel and
+/// throttling. A container without a sample is left out.
+fn read_summary(summary: &Value) -> BTreeMap<Key, Sample> {
+    let mut samples = BTreeMap::new();
     for pod in summary["pods"].as_array().into_iter().flatten() {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (namespace, name) = (text(&pod["podRef"]["namespace"]), text(&pod["podRef"]["name"]));
@@ -33,36 +75,45 @@ pub(super) fn read_summary(summary: &Value, into: &mut BTreeMap<Key, Sample>) {
         let network = network["rxBytes"].as_u64().zip(network["txBytes"].as_u64());
         for container in pod["containers"].as_array().into_iter().flatten() {
             let (cpu, memory) = (&container["cpu"], &container["memory"]);
-            let Some((at, cpu)) = time(&cpu["time"]).zip(cpu["usageCoreNanoSeconds"].as_u64()) else {
+            let Some((at, total)) = time(&cpu["time"]).zip(cpu["usageCoreNanoSeconds"].as_u64()) else {
                 continue;
             };
             let sample = Sample {
                 at,
-                cpu: Duration::from_nanos(cpu),
+                cpu: CpuTimes { total: Duration::from_nanos(total), ..CpuTimes::default() },
                 working_set_bytes: memory["workingSetBytes"].as_u64(),
                 anonymous_bytes: memory["rssBytes"].as_u64(),
                 network,
-                throttling: None,
+                ..Sample::default()
             };
-            into.insert((namespace.clone(), name.clone(), text(&container["name"])), sample);
+            samples.insert((namespace.clone(), name.clone(), text(&container["name"])), sample);
         }
+    }
+    samples
+}
+
+/// Adds what only cAdvisor's counters say. Their total goes before the summary's: its time is exact.
+fn add_counters(groups: &ControlGroups, samples: &mut BTreeMap<Key, Sample>) {
+    for (key, sample) in samples {
+        let own = groups.container(key).copied().unwrap_or_default();
+        sample.throttling = own.throttling();
+        if let Some((at, total)) = own.at.zip(own.total) {
+            (sample.at, sample.cpu.total) = (at, total);
+        }
+        (sample.modes, (sample.cpu.user, sample.cpu.system)) = groups.modes(key);
     }
 }
 
-/// Throttling from a kubelet's page of cAdvisor's metrics.
-pub(super) fn read_throttling(page: &str, into: &mut BTreeMap<Key, Sample>) {
-    for sample in samples(page) {
-        let set: fn(&mut (u64, u64, f64), f64) = match sample.name {
-            "container_cpu_cfs_periods_total" => |counts, value| counts.0 = value as u64,
-            "container_cpu_cfs_throttled_periods_total" => |counts, value| counts.1 = value as u64,
-            "container_cpu_cfs_throttled_seconds_total" => |counts, value| counts.2 = value,
-            _ => continue,
-        };
-        let label = |name: &str| sample.label(name).unwrap_or_default().into_owned();
-        if let Some(known) = into.get_mut(&(label("namespace"), label("pod"), label("container"))) {
-            set(known.throttling.get_or_insert_default(), sample.value);
-        }
-    }
+/// A node as a whole, without the containers of the experiment; absent where its kubelet has no sample of it.
+fn read_node(name: &str, summary: &Value, groups: &ControlGroups) -> Option<NodeSnapshot> {
+    let counters = groups.node().copied().unwrap_or_default();
+    let cpu = &summary["node"]["cpu"];
+    let of_summary =
+        || Some((time(&cpu["time"])?, Duration::from_nanos(cpu["usageCoreNanoSeconds"].as_u64()?)));
+    let (at, total) = counters.at.zip(counters.total).or_else(of_summary)?;
+    let (user, system) = counters.modes().unwrap_or_default();
+    let all = CpuSample { at, cpu: CpuTimes { total, user, system } };
+    Some(NodeSnapshot { name: name.to_owned(), cpus: groups.cpus, all, ..NodeSnapshot::default() })
 }
 
 fn time(value: &Value) -> Option<Duration> {
@@ -72,28 +123,106 @@ fn time(value: &Value) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sample::Modes;
     use super::*;
     use serde_json::json;
 
-    #[test]
-    fn samples_keep_their_own_time() {
-        let summary = json!({"pods": [{
+    const NO_SAMPLE_OF_ITS_OWN: &str = "split";
+
+    fn summary() -> Value {
+        let container = |name: &str| {
+            let cpu = json!({"time": "2026-11-22T20:00:01Z", "usageCoreNanoSeconds": 7});
+            json!({"name": name, "cpu": cpu, "memory": {"workingSetBytes": 8, "rssBytes": 4}})
+        };
+        let node = json!({"cpu": {"time": "2026-11-22T20:00:03Z", "usageCoreNanoSeconds": 11}});
+        json!({"node": node, "pods": [{
             "podRef": {"namespace": "m", "name": "p"},
             "network": {"rxBytes": 5, "txBytes": 6},
-            "containers": [
-                {"name": "a", "cpu": {"time": "2026-11-22T20:00:01Z", "usageCoreNanoSeconds": 7}, "memory": {"workingSetBytes": 8, "rssBytes": 4}},
-                {"name": "new", "cpu": {}},
-            ],
-        }]});
-        let mut all = BTreeMap::new();
-        read_summary(&summary, &mut all);
-        let page = "container_cpu_cfs_periods_total{container=\"a\",namespace=\"m\",pod=\"p\"} 10 1700000000000\n\
-                    container_cpu_cfs_throttled_periods_total{container=\"a\",namespace=\"m\",pod=\"p\"} 3 1700000000000\n\
-                    container_cpu_cfs_throttled_seconds_total{container=\"a\",namespace=\"m\",pod=\"p\"} 0.5 1700000000000\n";
-        read_throttling(page, &mut all);
-        assert_eq!(all.len(), 1);
-        let sample = all[&("m".to_owned(), "p".to_owned(), "a".to_owned())];
-        assert_eq!((sample.at.as_secs(), sample.cpu.as_nanos()), (1_795_377_601, 7));
-        assert_eq!((sample.network, sample.throttling), (Some((5, 6)), Some((10, 3, 0.5))));
+            "containers": [container("a"), container(NO_SAMPLE_OF_ITS_OWN), container("b"), {"name": "new", "cpu": {}}],
+        }]})
+    }
+
+    fn key(container: &str) -> Key {
+        ("m".to_owned(), "p".to_owned(), container.to_owned())
+    }
+
+    /// Lines of a kubelet 1.36 on cgroups of version 1, shortened.
+    const PAGE: &str = r#"# HELP container_cpu_cfs_periods_total Number of elapsed enforcement period intervals.
+container_cpu_cfs_periods_total{container="a",id="/k/2",image="i",name="2",namespace="m",pod="p"} 10 1795377601234
+container_cpu_cfs_throttled_periods_total{container="a",id="/k/2",image="i",name="2",namespace="m",pod="p"} 3 1795377601234
+container_cpu_cfs_throttled_seconds_total{container="a",id="/k/2",image="i",name="2",namespace="m",pod="p"} 0.5 1795377601234
+container_cpu_usage_seconds_total{container="",cpu="total",id="/",image="",name="",namespace="",pod=""} 99 1795377601000
+container_cpu_usage_seconds_total{container="",cpu="total",id="/k",image="",name="",namespace="",pod=""} 98 1795377601000
+container_cpu_usage_seconds_total{container="a",cpu="total",id="/k/1",image="i",name="1",namespace="m",pod="p"} 50 1795377500000
+container_cpu_usage_seconds_total{container="a",cpu="total",id="/k/2",image="i",name="2",namespace="m",pod="p"} 4 1795377601234
+container_cpu_user_seconds_total{container="",id="/",image="",name="",namespace="",pod=""} 70 1795377601000
+container_cpu_user_seconds_total{container="",id="/k",image="",name="",namespace="m",pod="p"} 30 1795377600000
+container_cpu_user_seconds_total{container="",id="/k/0",image="pause",name="0",namespace="m",pod="p"} 1 1795377600000
+container_cpu_user_seconds_total{container="a",id="/k/2",image="i",name="2",namespace="m",pod="p"} 3 1795377601234
+container_cpu_user_seconds_total{container="split",id="/k/3",image="i",name="3",namespace="m",pod="p"} 2 1795377601234
+container_cpu_system_seconds_total{container="",id="/",image="",name="",namespace="",pod=""} 29 1795377601000
+container_cpu_system_seconds_total{container="",id="/k",image="",name="",namespace="m",pod="p"} 20 1795377600000
+container_cpu_system_seconds_total{container="a",id="/k/2",image="i",name="2",namespace="m",pod="p"} 1 1795377601234
+container_cpu_system_seconds_total{container="split",id="/k/3",image="i",name="3",namespace="m",pod="p"} 5 1795377601234
+machine_cpu_cores{boot_id="1",machine_id="",system_uuid=""} 4
+"#;
+
+    #[test]
+    fn summary_has_the_time_of_each_sample() {
+        let samples = read_summary(&summary());
+        assert_eq!(samples.len(), 3);
+        let sample = samples[&key("a")];
+        assert_eq!((sample.at.as_secs(), sample.cpu.total.as_nanos()), (1_795_377_601, 7));
+        assert_eq!((sample.network, sample.modes), (Some((5, 6)), Modes::Unknown));
+    }
+
+    #[test]
+    fn counters_replace_totals_and_tell_user_mode_from_the_kernel() {
+        let mut samples = read_summary(&summary());
+        add_counters(&ControlGroups::read(PAGE), &mut samples);
+        let read = |container: &str| {
+            let sample = samples[&key(container)];
+            let CpuTimes { total, user, system } = sample.cpu;
+            (sample.modes, sample.at.as_millis(), total.as_nanos(), user.as_secs(), system.as_secs())
+        };
+        assert_eq!(read("a"), (Modes::OfSample, 1_795_377_601_234, 4_000_000_000, 3, 1));
+        assert_eq!(samples[&key("a")].throttling, Some((10, 3, 0.5)));
+        let from_summary = 1_795_377_601_000;
+        assert_eq!(read(NO_SAMPLE_OF_ITS_OWN), (Modes::OfOtherSample, from_summary, 7, 2, 5));
+        assert_eq!(read("b"), (Modes::OfPod, from_summary, 7, 30, 20));
+    }
+
+    #[test]
+    fn proxies_of_other_pods_are_others() {
+        let own = BTreeSet::from([("m", "p")]);
+        let subject = Subject { own: &own, proxy: Some("proxy") };
+        let of = |pod: &str, container: &str| ("m".to_owned(), pod.to_owned(), container.to_owned());
+        assert!(subject.has(&of("p", "proxy")) && !subject.is_other_proxy(&of("p", "proxy")));
+        assert!(!subject.has(&of("q", "proxy")) && subject.is_other_proxy(&of("q", "proxy")));
+        assert!(!subject.is_other_proxy(&of("q", "app")));
+        assert!(!Subject { proxy: None, ..subject }.is_other_proxy(&of("q", "proxy")));
+    }
+
+    #[test]
+    fn node_is_read_from_counters_or_the_summary() {
+        let of = |page: &str| read_node("node-1", &summary(), &ControlGroups::read(page)).unwrap();
+        let [total, user, system] = [99, 70, 29].map(Duration::from_secs);
+        let (exact, summed) = (of(PAGE), of(""));
+        assert_eq!(
+            (exact.all.at.as_secs(), exact.all.cpu),
+            (1_795_377_601, CpuTimes { total, user, system })
+        );
+        assert_eq!((exact.name.as_str(), exact.cpus), ("node-1", Some(4)));
+        let total = Duration::from_nanos(11);
+        let cpu = CpuTimes { total, ..CpuTimes::default() };
+        assert_eq!((summed.all.at.as_secs(), summed.all.cpu, summed.cpus), (1_795_377_603, cpu, None));
+        assert_eq!(read_node("node-1", &json!({}), &ControlGroups::default()), None);
+    }
+
+    #[test]
+    fn counters_of_nothing_leave_the_summary_as_it_is() {
+        let (before, mut samples) = (read_summary(&summary()), read_summary(&summary()));
+        add_counters(&ControlGroups::read("404 page not found"), &mut samples);
+        assert_eq!(samples, before);
     }
 }

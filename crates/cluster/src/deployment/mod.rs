@@ -1,11 +1,15 @@
 //! Running workloads on a cluster: `experiment`'s `Deployment`. `rollout.rs` brings one up, `worker.rs` follows generators,
-//! `gateways.rs` is about their way through ingress gateways, `usage.rs` reads usage from workers and kubelets (`kubelet.rs`),
-//! `proof.rs` what services and proxies counted, `silence.rs` how long nobody answered.
+//! `gateways.rs` is about their way through ingress gateways, `usage.rs` reads usage as samples (`sample.rs`) from workers,
+//! kubelets (`kubelet.rs`, `cadvisor.rs`) or a Prometheus (`scraped.rs`), `proof.rs` what services and proxies counted,
+//! `silence.rs` how long nobody answered.
 
+mod cadvisor;
 mod gateways;
 mod kubelet;
 mod proof;
 mod rollout;
+mod sample;
+mod scraped;
 mod silence;
 mod usage;
 mod worker;
@@ -15,6 +19,7 @@ pub(crate) use self::rollout::{bring_up, roll_out};
 
 use self::proof::{ProxyCounters, Readings};
 use self::rollout::PROBE;
+use self::sample::Samples;
 use self::silence::{API, Silences};
 use self::usage::Watched;
 use self::worker::{Followed, Worker, send_line, send_signal};
@@ -111,8 +116,8 @@ struct RunningPod {
 struct Trial {
     services_before: Readings,
     proxies_before: ProxyCounters,
-    /// When the window opened, and the time of each component's sample then.
-    opened: Option<(Duration, BTreeMap<String, Duration>)>,
+    /// When the window opened, and the samples then.
+    opened: Option<(Duration, Samples)>,
     notes: Vec<String>,
 }
 

@@ -1,19 +1,18 @@
 //! Usage of every component at one moment: generators by their workers, which read their own control group at that moment;
-//! services and proxies by kubelets, whose samples have times of their own.
+//! services and proxies by kubelets, whose samples have times of their own, or by a Prometheus that has scraped them.
 
 use super::ClusterDeployment;
-use super::kubelet::{Key, Sample, read_summary, read_throttling};
+use super::kubelet::Subject;
+use super::sample::{Key, Reading, Sample, Samples};
 use crate::gateway::CONTAINER;
+use crate::prometheus::Prometheus;
 use crate::worker::protocol::{Status, Usage, unix_ns};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes, Snapshot, in_one_line};
 use experiment::schema::{NetworkUsage, Role, Throttling};
 use jiff::Timestamp;
 use mesh::concurrent::side_by_side;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
-
-/// Where the figures of kubelets come from, in results.
-const KUBELET: &str = "kubelet";
 
 /// A container whose usage belongs to the experiment.
 #[derive(Clone, Debug)]
@@ -23,7 +22,6 @@ pub(super) struct Watched {
     pod: String,
     key: Key,
     node: String,
-    is_limited: bool,
     shows_network: bool,
 }
 
@@ -41,7 +39,6 @@ impl ClusterDeployment<'_> {
                     pod: pod.name.clone(),
                     key: (state.namespace.clone(), state.name.clone(), container.to_owned()),
                     node: state.node.clone(),
-                    is_limited: state.limited.iter().any(|limited| limited == container),
                     shows_network,
                 };
                 let proxy = proxy.filter(|_| pod.proxy.is_some());
@@ -59,7 +56,6 @@ impl ClusterDeployment<'_> {
             pod: pod.name.clone(),
             key: (pod.state.namespace.clone(), pod.state.name.clone(), CONTAINER.to_owned()),
             node: pod.state.node.clone(),
-            is_limited: pod.state.limited.iter().any(|limited| limited == CONTAINER),
             shows_network: true,
         }));
         watched.extend(self.shared_containers());
@@ -100,7 +96,6 @@ impl ClusterDeployment<'_> {
                             text(&container["name"]),
                         ),
                         node: text(&pod["spec"]["nodeName"]),
-                        is_limited: !container["resources"]["limits"]["cpu"].is_null(),
                         shows_network: true,
                     });
                 }
@@ -109,21 +104,31 @@ impl ClusterDeployment<'_> {
         watched
     }
 
-    /// Counters now, of kubelets as they sampled them last.
+    /// Counters now; of services and proxies as kubelets sampled them last.
     pub(super) fn read_usage(&mut self) -> Snapshot {
         let now = Duration::from_nanos(unix_ns(Timestamp::now()));
         let mut components = self.read_generators();
-        let (samples, errors) = self.read_kubelets();
-        for error in errors {
-            self.note(error);
-        }
-        let known: Vec<ComponentSnapshot> = self
+        let Reading { samples, nodes, other_proxies, mut notes } = self.read_samples();
+        notes.extend(self.note_on_others(other_proxies));
+        let known = self
             .watched
             .iter()
-            .filter_map(|watched| Some(snapshot_of(watched, samples.get(&watched.key)?)))
-            .collect();
-        components.extend(self.in_window(known, now));
-        Snapshot { components, gateways: self.read_gateways(), ..Snapshot::default() }
+            .filter_map(|watched| Some((watched.name.clone(), *samples.get(&watched.key)?)));
+        let mut known = Samples(known.collect());
+        match &self.trial.opened {
+            None => self.trial.opened = Some((now, known.clone())),
+            Some((opened_at, opened)) => {
+                notes.extend(self.note_on_absent(&known));
+                notes.extend(known.keep_new([*opened_at, now], opened));
+            }
+        }
+        notes.into_iter().for_each(|note| self.note(note));
+        let known = self
+            .watched
+            .iter()
+            .filter_map(|watched| Some(snapshot_of(watched, known.0.get(&watched.name)?, self.source())));
+        components.extend(known);
+        Snapshot { components, nodes, gateways: self.read_gateways(), ..Snapshot::default() }
     }
 
     fn read_generators(&self) -> Vec<ComponentSnapshot> {
@@ -138,68 +143,65 @@ impl ClusterDeployment<'_> {
         read.into_iter().flatten().collect()
     }
 
-    fn read_kubelets(&self) -> (BTreeMap<Key, Sample>, Vec<String>) {
-        if !self.cluster.settings.reads_nodes {
-            let note = "usage of services and proxies is not known: kubelets are not read (--without-nodes)";
-            return (BTreeMap::new(), vec![note.to_owned()]);
-        }
-        let nodes: BTreeSet<&str> = self.watched.iter().map(|watched| watched.node.as_str()).collect();
-        let (api, watched) = (&self.cluster.connected.api, &self.watched);
-        let pages = side_by_side(nodes, |node| {
-            let operation = format!("read the kubelet of node {node}");
-            let path = |page: &str| format!("/api/v1/nodes/{node}/proxy/{page}");
-            let has_limits = watched.iter().any(|watched| watched.node == node && watched.is_limited);
-            let summary = api.get_json(&operation, &path("stats/summary"));
-            let throttling =
-                has_limits.then(|| api.get_text(&operation, &path("metrics/cadvisor"))).transpose();
-            (summary, throttling)
-        });
-        let (mut samples, mut errors) = (BTreeMap::new(), Vec::new());
-        for (summary, throttling) in pages {
-            match summary {
-                Ok(summary) => read_summary(&summary, &mut samples),
-                Err(error) => errors
-                    .push(format!("usage of services and proxies is not known: {}", in_one_line(&error))),
+    fn read_samples(&self) -> Reading {
+        let pods = self.pods.iter().flatten().map(|pod| (&*pod.state.namespace, &*pod.state.name));
+        let shared = self.watched.iter().map(|watched| (&*watched.key.0, &*watched.key.1));
+        let own: BTreeSet<(&str, &str)> = pods.chain(shared).collect();
+        let settings = &self.cluster.settings;
+        let not_known = |why: &str| Reading {
+            notes: vec![format!("usage of services and proxies is not known: {why}")],
+            ..Reading::default()
+        };
+        match &settings.prometheus {
+            Some(address) => match Prometheus::new(address, &self.cluster.connected.api) {
+                Ok(prometheus) => Reading::of_prometheus(&prometheus, &own),
+                Err(error) => not_known(&in_one_line(&error)),
+            },
+            None if settings.reads_nodes => {
+                self.read_kubelets(Subject { own: &own, proxy: self.plug.proxy_container() })
             }
-            match throttling {
-                Ok(page) => read_throttling(&page.unwrap_or_default(), &mut samples),
-                Err(error) => errors.push(format!("throttling is not known: {}", in_one_line(&error))),
-            }
+            None => not_known("kubelets are not read (--without-nodes), and no Prometheus is (--prometheus)"),
         }
-        (samples, errors)
     }
 
-    /// Notes how far samples are from the window. A container without a new sample since the window opened is left out:
-    /// nothing is known of it.
-    fn in_window(&mut self, components: Vec<ComponentSnapshot>, now: Duration) -> Vec<ComponentSnapshot> {
-        let Some(opened) = self.trial.opened.clone() else {
-            let opened = components.iter().map(|component| (component.name.clone(), component.at)).collect();
-            self.trial.opened = Some((now, opened));
-            return components;
-        };
-        let (opened_at, opened) = opened;
-        let (new, stale): (Vec<_>, Vec<_>) = components
-            .into_iter()
-            .partition(|component| opened.get(&component.name).is_none_or(|at| component.at > *at));
-        if !stale.is_empty() {
-            let names: Vec<&str> = stale.iter().map(|component| component.name.as_str()).collect();
-            self.note(format!(
-                "usage of {} is not known: its kubelet took no sample within the window; a longer `load.duration` helps",
-                names.join(", ")
-            ));
+    /// Reads the kubelets of all nodes that have pods of the run, or of what its mesh shares.
+    fn read_kubelets(&self, subject: Subject<'_>) -> Reading {
+        let nodes = self.pods.iter().flatten().map(|pod| &*pod.state.node);
+        let nodes: BTreeSet<&str> = nodes.chain(self.watched.iter().map(|watched| &*watched.node)).collect();
+        let api = &self.cluster.connected.api;
+        let mut all = Reading::default();
+        for reading in side_by_side(nodes, |node| Reading::of_node(api, node, subject)) {
+            all.other_proxies += reading.other_proxies;
+            all.samples.extend(reading.samples);
+            all.nodes.extend(reading.nodes);
+            all.notes.extend(reading.notes);
         }
-        let spans = new.iter().filter_map(|component| Some((*opened.get(&component.name)?, component.at)));
-        let spans: Vec<(Duration, Duration)> = spans.collect();
-        let late = |(open, close): &(Duration, Duration)| {
-            opened_at.abs_diff(*open).max(now.abs_diff(*close)).as_secs_f64()
-        };
-        let farthest = spans.iter().map(late).fold(0.0, f64::max);
-        if !spans.is_empty() {
-            self.note(format!(
-                "usage of services and proxies is between two samples of kubelets, up to {farthest:.1} s from the ends of the window"
-            ));
-        }
-        new
+        all
+    }
+
+    /// Where nothing was read at all, the notes say why.
+    fn note_on_absent(&self, known: &Samples) -> Option<String> {
+        let absent = self.watched.iter().filter(|watched| !known.0.contains_key(&watched.name));
+        let names: Vec<&str> = absent.map(|watched| watched.name.as_str()).collect();
+        (!known.0.is_empty() && !names.is_empty())
+            .then(|| format!("usage of {} is not known: there is no sample", names.join(", ")))
+    }
+
+    /// What a mesh shares works for other pods too, and no counter says for whom.
+    fn note_on_others(&self, other_proxies: usize) -> Option<String> {
+        let shared: Vec<&str> = self.plug.shared().iter().map(|shared| shared.name).collect();
+        let own = self.pods.iter().flatten().filter(|pod| pod.proxy.is_some()).count();
+        (other_proxies > 0 && !shared.is_empty()).then(|| {
+            format!(
+                "usage of {} is that for {other_proxies} proxies of other pods on these nodes too, beside {own} of this run",
+                shared.join(", ")
+            )
+        })
+    }
+
+    /// Where the figures of services and proxies come from, in results.
+    fn source(&self) -> &'static str {
+        if self.cluster.settings.prometheus.is_some() { "prometheus" } else { "kubelet" }
     }
 
     fn note(&mut self, note: String) {
@@ -209,12 +211,12 @@ impl ClusterDeployment<'_> {
     }
 }
 
-fn snapshot_of(watched: &Watched, sample: &Sample) -> ComponentSnapshot {
+fn snapshot_of(watched: &Watched, sample: &Sample, source: &str) -> ComponentSnapshot {
     let network = sample.network.filter(|_| watched.shows_network);
     ComponentSnapshot {
         pod: Some(watched.pod.clone()),
-        cpu: CpuTimes { total: sample.cpu, ..CpuTimes::default() },
-        cpu_source: KUBELET.to_owned(),
+        cpu: sample.cpu,
+        cpu_source: source.to_owned(),
         memory: ComponentMemory {
             resident_bytes: sample.anonymous_bytes,
             working_set_bytes: sample.working_set_bytes,

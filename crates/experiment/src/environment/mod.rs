@@ -18,9 +18,9 @@ pub use clock::Clock;
 pub use error::{EnvironmentError, ErrorContext, LastLines, in_one_line};
 pub use progress::ProgressSink;
 pub use snapshot::{
-    Bucket, Buckets, ComponentMemory, ComponentSnapshot, CpuTimes, GatewayCounters, GatewaySnapshot, KERNEL,
-    MachineSnapshot, OtherProcess, ProcessId, ProcessSnapshot, ServiceRate, ServiceSnapshot, Snapshot,
-    WindowUsage,
+    Bucket, Buckets, ComponentMemory, ComponentSnapshot, CpuSample, CpuTimes, GatewayCounters,
+    GatewaySnapshot, KERNEL, MachineSnapshot, NodeSnapshot, OtherProcess, ProcessId, ProcessSnapshot,
+    ServiceRate, ServiceSnapshot, Snapshot, WindowUsage,
 };
 pub use spec::DeploymentSpec;
 

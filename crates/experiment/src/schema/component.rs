@@ -39,7 +39,8 @@ pub struct ComponentUsage {
     pub cpu_user_s: f64,
     /// CPU in the kernel over the window, seconds.
     pub cpu_system_s: f64,
-    /// Where the CPU figures come from: `cgroup-v1`, `cgroup-v2` or `proc`.
+    /// Where the CPU figures come from: `cgroup-v1`, `cgroup-v2` or `proc`; of services and proxies of a cluster `kubelet` or
+    /// `prometheus`.
     pub cpu_source: String,
     /// Resident memory of all its processes at the end of the window, bytes.
     pub memory_resident_bytes: u64,

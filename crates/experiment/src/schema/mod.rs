@@ -31,6 +31,7 @@ pub(crate) mod host;
 pub(crate) mod load;
 pub(crate) mod load_point;
 pub(crate) mod machine;
+pub(crate) mod node;
 mod objective;
 pub(crate) mod path;
 mod pauses;
@@ -100,6 +101,7 @@ pub use load::{
 };
 pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};
+pub use node::NodeUsage;
 pub use objective::{BoundResult, ObjectiveResult};
 pub use path::{
     CellPath, EdgeProof, FilterProbe, FilterProof, PathProof, ProxyProof, ServiceProof, StreamProof,

@@ -11,6 +11,7 @@ use super::host::ComponentVersion;
 use super::load::LoadResult;
 use super::load_point::LoadPoint;
 use super::machine::MachineUsage;
+use super::node::NodeUsage;
 use super::path::PathProof;
 use super::proxy::ProxySetup;
 use super::service::ServiceRecord;
@@ -79,6 +80,10 @@ pub struct TrialRecord {
     pub versions: Vec<ComponentVersion>,
     /// What the machine as a whole did in the window; absent where it was not observed.
     pub machine: Option<MachineUsage>,
+    /// What the nodes of a cluster did in the window, those that have pods of the experiment; empty in a lab, and where nodes
+    /// were not read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<NodeUsage>,
     /// Last lines of the logs of components that failed, by component.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub log_tails: BTreeMap<String, Vec<String>>,

@@ -195,7 +195,8 @@ fn escape(name: &str) -> String {
     escaped
 }
 
-fn percent_encode(text: &str) -> String {
+/// Encodes a part of a URL.
+pub fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {

@@ -3,6 +3,7 @@
 use super::AutomationArgs;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 use cluster::connection::Connection;
+use cluster::prometheus::PrometheusAddress;
 use cluster::rights::Subject;
 use cluster::settings::{ClusterSettings, DEFAULT_PREFIX, MeshName};
 use experiment::units::parse_duration;
@@ -112,9 +113,15 @@ pub struct OnClusterArgs {
     #[arg(long, value_name = "REVISION", help_heading = "Cluster")]
     pub istio_revision: Option<String>,
 
-    /// Read no kubelets, which takes rights to all nodes: services and proxies then have no usage in the report
+    /// Read no nodes and no kubelets, which takes rights to all nodes: without --prometheus, services and proxies then have no
+    /// usage in the report
     #[arg(long, help_heading = "Cluster")]
     pub without_nodes: bool,
+
+    /// Read usage of services and proxies from a Prometheus that scrapes the cluster's kubelets, instead of from these: its
+    /// URL, or a Service that the API server leads to
+    #[arg(long, value_name = "URL|NAMESPACE/SERVICE:PORT", value_hint = ValueHint::Url, help_heading = "Cluster")]
+    pub prometheus: Option<PrometheusAddress>,
 }
 
 /// A mesh that a cluster may have.
@@ -139,6 +146,7 @@ impl OnClusterArgs {
             },
             revision: self.istio_revision.clone(),
             reads_nodes: !self.without_nodes,
+            prometheus: self.prometheus.clone(),
             ..ClusterSettings::new(self.image.as_deref().unwrap_or(image), run)
         }
     }
@@ -156,6 +164,7 @@ impl OnClusterArgs {
             cluster_mesh,
             istio_revision,
             without_nodes,
+            prometheus,
         } = self;
         let mesh = cluster_mesh.to_possible_value().map(|value| value.get_name().to_owned());
         let nodes = generator_nodes.as_ref().map(|(label, value)| format!("{label}={value}"));
@@ -166,6 +175,7 @@ impl OnClusterArgs {
             ("--generator-nodes", nodes),
             ("--cluster-mesh", mesh),
             ("--istio-revision", istio_revision.clone()),
+            ("--prometheus", prometheus.as_ref().map(ToString::to_string)),
         ];
         let flags = [(*existing_namespaces, "--existing-namespaces"), (*without_nodes, "--without-nodes")];
         let values = values.into_iter().filter_map(|(option, value)| Some(format!("{option}={}", value?)));
@@ -223,9 +233,13 @@ pub struct RbacArgs {
     #[arg(long)]
     pub nodes: bool,
 
+    /// Runs read usage from a Prometheus through the API server: a Role with services/proxy in its namespace
+    #[arg(long, value_name = "NAMESPACE/SERVICE:PORT")]
+    pub prometheus: Option<PrometheusAddress>,
+
     /// Print the Roles that somebody needs to start, follow and end detached runs in these namespaces, which are those of
     /// accounts that runs have the rights of. Whoever may create Jobs there may use the rights of these accounts
-    #[arg(long, conflicts_with_all = ["istio", "gateway_tls", "namespaces", "nodes"])]
+    #[arg(long, conflicts_with_all = ["istio", "gateway_tls", "namespaces", "nodes", "prometheus"])]
     pub detach: bool,
 }
 

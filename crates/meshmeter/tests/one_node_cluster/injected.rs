@@ -70,12 +70,14 @@ pub(super) fn check_path(trial: &TrialRecord, proxies: &[&str]) {
     }
 }
 
-/// A sidecar's usage stands apart from its application's, and istiod's beside both.
+/// A sidecar's usage stands apart from its application's, and istiod's beside both; each in user mode and in the kernel.
 fn check_usage(trials: &[TrialRecord]) {
     for trial in trials {
+        check_node(trial);
         let used = |of: &str, role: Role| {
             let found = trial.components.iter().filter(|component| {
-                component.name.starts_with(of) && component.role == role && component.cpu_user_s > 0.0
+                let has_name = component.name.starts_with(of) && component.role == role;
+                has_name && component.cpu_user_s > 0.0 && component.cpu_system_s > 0.0
             });
             found.count()
         };
@@ -87,6 +89,18 @@ fn check_usage(trials: &[TrialRecord]) {
             assert_eq!(used("istiod", Role::ControlPlane), 1, "{names:?}");
         }
     }
+}
+
+/// The only node was busy with more than the experiment: the kernel's own work, kubelet, the API server.
+fn check_node(trial: &TrialRecord) {
+    let [node] = trial.nodes.as_slice() else { panic!("{}: {:?}", trial.mode, trial.nodes) };
+    let [system, other, other_system] =
+        [node.system_cores, node.other_cores, node.other_system_cores].map(|cores| cores.expect("cores"));
+    // Samples are of a moment to a few milliseconds.
+    let may_be_busy = node.cpus.expect("CPUs") as f64 * 1.05;
+    assert!(node.window_s > 0.0 && node.busy_cores < may_be_busy, "{node:?}");
+    assert!(0.0 < system && system < node.busy_cores && other < node.busy_cores, "{node:?}");
+    assert!(0.0 < other_system && other_system <= other, "{node:?}");
 }
 
 #[test]

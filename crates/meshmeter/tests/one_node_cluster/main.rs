@@ -12,6 +12,7 @@ mod injected;
 mod istiod;
 mod packages;
 mod runs;
+mod scraped;
 mod thousand;
 
 use cluster::OneNodeCluster;

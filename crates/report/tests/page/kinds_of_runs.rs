@@ -81,6 +81,33 @@ fn domains_of_a_gateway_have_their_cost_and_the_time_of_a_further_one() {
 }
 
 #[test]
+fn nodes_of_a_cluster_are_shown_the_busiest_first() {
+    let mut trials = fixture::usual_trials();
+    for (index, trial) in trials.iter_mut().enumerate() {
+        let node = |number: usize| NodeUsage {
+            name: format!("node-{number}"),
+            cpus: Some(4),
+            // The mean over trials counts, and those that know no more say no more.
+            busy_cores: number as f64 / 4.0 + if index % 2 == 0 { 0.125 } else { -0.125 },
+            system_cores: Some(0.25),
+            other_cores: (number == 10).then_some(0.5),
+            other_system_cores: (number == 10).then_some(0.125),
+            ..NodeUsage::default()
+        };
+        trial.machine = None;
+        trial.nodes = (1..=10).map(node).collect();
+    }
+    let page = page(&fixture::run(trials));
+    let machine = words_of(section(&page, "machine")).replace('\u{a0}', " ");
+    let busiest = machine.find("Node node-10 during trials\n2.").expect("the busiest node");
+    assert!(busiest < machine.find("Node node-9 during trials").expect("the next one"), "{machine}");
+    let says = "of 4 cores busy, 0.250 cores in the kernel; 0.500 cores in no container of the experiment, 0.125 cores of it";
+    assert_eq!(machine.matches(says).count(), 1, "{machine}");
+    assert!(machine.contains("Less busy nodes\n2") && !machine.contains("node-2 "), "{machine}");
+    assert!(!machine.contains("Other processes during trials"), "{machine}");
+}
+
+#[test]
 fn many_gateways_are_folded() {
     let mut trials = fixture::gateway_trials();
     for trial in &mut trials {

@@ -47,6 +47,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
         components: vec![],
         path: experiment::schema::PathProof::default(),
         machine: Some(MachineUsage { cpus: 2, busy_cores: 1.0, ..MachineUsage::default() }),
+        nodes: Vec::new(),
         log_tails: [].into(),
         hints: Vec::new(),
         push: None,

@@ -106,6 +106,7 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
         components,
         path: PathProof { proven: true, ..PathProof::default() },
         machine: None,
+        nodes: Vec::new(),
         log_tails: BTreeMap::new(),
         hints: Vec::new(),
         push: None,

@@ -321,6 +321,7 @@ fn record(
         components: vec![proxy],
         path: PathProof { proven: true, ..PathProof::default() },
         machine: None,
+        nodes: Vec::new(),
         log_tails: BTreeMap::new(),
         hints: Vec::new(),
         push: None,

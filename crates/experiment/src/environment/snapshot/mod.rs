@@ -4,11 +4,13 @@
 //! component started; [`Snapshot::usage_since`] is the only place that takes differences.
 
 pub(crate) mod machine;
+mod node;
 #[cfg(test)]
 mod tests;
 mod traffic;
 
 pub use machine::{MachineSnapshot, OtherProcess, ProcessId};
+pub use node::{CpuSample, NodeSnapshot};
 pub use traffic::{Bucket, Buckets, GatewayCounters, GatewaySnapshot, ServiceRate, ServiceSnapshot};
 
 use crate::schema::component::{
@@ -16,6 +18,7 @@ use crate::schema::component::{
 };
 use crate::schema::gateway::GatewayRecord;
 use crate::schema::machine::MachineUsage;
+use crate::schema::node::NodeUsage;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -29,6 +32,8 @@ pub struct Snapshot {
     pub components: Vec<ComponentSnapshot>,
     /// The machine as a whole; absent where the environment does not see it.
     pub machine: Option<MachineSnapshot>,
+    /// Nodes of a cluster that have pods of the experiment, as far as they are known.
+    pub nodes: Vec<NodeSnapshot>,
     /// The observer before it read all this, and after; absent where it is not on the same machine.
     pub observer: Option<Box<[ComponentSnapshot; 2]>>,
     /// Gateways whose counters could be read.
@@ -50,7 +55,7 @@ pub struct ComponentSnapshot {
     pub at: Duration,
     /// CPU of all its processes, ended ones included.
     pub cpu: CpuTimes,
-    /// `cgroup-v1`, `cgroup-v2` or `proc`.
+    /// As in [`ComponentUsage::cpu_source`].
     pub cpu_source: String,
     /// Memory now.
     pub memory: ComponentMemory,
@@ -108,6 +113,8 @@ pub struct WindowUsage {
     pub components: Vec<ComponentUsage>,
     /// The machine as a whole; absent where the environment does not see it.
     pub machine: Option<MachineUsage>,
+    /// Nodes with a newer sample in the second snapshot.
+    pub nodes: Vec<NodeUsage>,
     /// Gateways that both snapshots have.
     pub gateways: Vec<GatewayRecord>,
     /// Services all of whose pods are in both snapshots.
@@ -135,12 +142,16 @@ impl Snapshot {
         let machines = open.machine.as_ref().zip(self.machine.as_ref());
         let machine = machines.map(|(open, close)| close.usage_since(open, experiment_cores));
         components.extend(machine.as_ref().map(kernel_usage));
+        let nodes = self
+            .nodes
+            .iter()
+            .filter_map(|close| close.usage_since(open.nodes.iter().find(|open| open.name == close.name)?));
         let gateways = self.gateways.iter().filter_map(|close| {
             let open = open.gateways.iter().find(|open| open.name == close.name)?;
             Some(close.since(open))
         });
         let services = traffic::service_rates(&open.services, &self.services);
-        WindowUsage { components, machine, gateways: gateways.collect(), services }
+        WindowUsage { components, machine, nodes: nodes.collect(), gateways: gateways.collect(), services }
     }
 }
 

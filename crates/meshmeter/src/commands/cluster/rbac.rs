@@ -17,6 +17,7 @@ pub(super) fn run(args: &RbacArgs) {
     let settings = ClusterSettings {
         existing_namespaces: !args.namespaces,
         reads_nodes: args.nodes,
+        prometheus: args.prometheus.clone(),
         ..ClusterSettings::new("", "")
     };
     let rights = Rights::new(&settings, Parts { istio: args.istio, gateway_tls: args.gateway_tls });

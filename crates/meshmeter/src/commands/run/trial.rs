@@ -167,7 +167,7 @@ pub(super) fn record(
     }
     verdict.notes.extend(notes);
     let drivers = driver_records(planned, drivers, &observed, &verdict);
-    let WindowUsage { components, machine, services: in_window, .. } = usage.unwrap_or_default();
+    let WindowUsage { components, machine, nodes, services: in_window, .. } = usage.unwrap_or_default();
     let record = TrialRecord {
         schema: TRIAL_SCHEMA.to_owned(),
         index: place.index,
@@ -192,6 +192,7 @@ pub(super) fn record(
         components,
         path,
         machine,
+        nodes,
         log_tails,
         hints,
         push,

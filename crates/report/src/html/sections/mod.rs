@@ -19,6 +19,7 @@ mod holdings;
 mod latency;
 mod lateness;
 mod legend;
+mod nodes;
 mod opening;
 mod rates;
 mod resources;

@@ -2,6 +2,7 @@
 
 use super::asked;
 use super::context::Context;
+use super::nodes::nodes;
 use crate::calibration::{run_resolution, sentences};
 use crate::format::{self, TimeUnit};
 use experiment::Mode;
@@ -64,6 +65,7 @@ impl Machine {
             )
         }));
         facts.extend(machine_in_trials(context));
+        facts.extend(nodes(&context.run.trials).into_iter().map(|(name, text)| Fact::new(name, text)));
         let versions =
             host.versions.iter().map(|version| Fact::new(&version.name, version_text(version))).collect();
         Self { facts, versions, floor: floor_and_calibration(context) }

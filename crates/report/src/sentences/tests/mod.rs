@@ -154,6 +154,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
             ..PathProof::default()
         },
         machine: None,
+        nodes: Vec::new(),
         log_tails: Default::default(),
         hints: Vec::new(),
         push: None,

@@ -1,0 +1,147 @@
+//! For tests: a real Prometheus that scrapes a page.
+
+use mesh::kubernetes::client::ApiClient;
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Only waiting in vain takes as long.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Returns a page to whoever connects. Ends when dropped.
+pub(crate) struct PageServer {
+    authority: String,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl PageServer {
+    /// `page` is called per request.
+    pub fn start(page: impl Fn() -> String + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let authority = listener.local_addr().unwrap().to_string();
+        let is_over = Arc::new(AtomicBool::new(false));
+        let ends = Arc::clone(&is_over);
+        let thread = thread::spawn(move || {
+            for connection in listener.incoming().map_while(Result::ok) {
+                if ends.load(Ordering::Relaxed) {
+                    return;
+                }
+                // Whoever connects may leave.
+                let _ = respond(connection, &page());
+            }
+        });
+        Self { authority, is_over, thread: Some(thread) }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.authority)
+    }
+}
+
+impl Drop for PageServer {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        // It looks when somebody connects.
+        drop(TcpStream::connect(&self.authority));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A cluster that does not respond.
+pub(crate) fn nobody() -> Arc<ApiClient> {
+    super::client_of("http://127.0.0.1:1").unwrap()
+}
+
+fn respond(mut connection: TcpStream, page: &str) -> std::io::Result<()> {
+    connection.set_read_timeout(Some(TIMEOUT))?;
+    let mut head = Vec::new();
+    let mut part = [0; 1024];
+    while !head.windows(4).any(|end| end == b"\r\n\r\n") {
+        let length = connection.read(&mut part)?;
+        if length == 0 {
+            return Ok(());
+        }
+        head.extend_from_slice(&part[..length]);
+    }
+    write!(
+        connection,
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{page}",
+        page.len()
+    )
+}
+
+/// Debian's Prometheus. Killed when dropped.
+pub(crate) struct PrometheusServer {
+    child: Child,
+    authority: String,
+    _folder: tempfile::TempDir,
+}
+
+impl PrometheusServer {
+    /// Scrapes the page every second.
+    pub fn start(page: &PageServer) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let configuration = folder.path().join("prometheus.yml");
+        let scrape = format!(
+            "scrape_configs: [{{job_name: kubelet, scrape_interval: 1s, scrape_timeout: 1s, static_configs: [{{targets: ['{}']}}]}}]\n",
+            page.authority
+        );
+        fs::write(&configuration, scrape).unwrap();
+        let mut child = Command::new("prometheus")
+            .arg(format!("--config.file={}", configuration.display()))
+            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
+            .arg("--web.listen-address=127.0.0.1:0")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("prometheus is on the path (scripts/setup.sh test)");
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let (mut authority, mut is_ready, mut said) = (None, false, Vec::new());
+        for line in lines.by_ref() {
+            let listening = line.contains("Listening on").then(|| line.split("address=").nth(1)).flatten();
+            authority = authority.or(listening.map(|address| address.trim().to_owned()));
+            is_ready |= line.contains("Server is ready to receive web requests");
+            said.push(line);
+            // They come in either order.
+            if is_ready && authority.is_some() {
+                break;
+            }
+        }
+        let authority = authority.unwrap_or_else(|| panic!("prometheus says where it listens: {said:#?}"));
+        // It goes on telling.
+        thread::spawn(move || lines.for_each(drop));
+        Self { child, authority, _folder: folder }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.authority)
+    }
+
+    /// Asks until there is something.
+    pub fn wait_for<T>(&self, ask: impl Fn() -> Vec<T>) -> Vec<T> {
+        let began = Instant::now();
+        loop {
+            let found = ask();
+            if !found.is_empty() {
+                return found;
+            }
+            assert!(began.elapsed() < TIMEOUT, "prometheus has scraped nothing");
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for PrometheusServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

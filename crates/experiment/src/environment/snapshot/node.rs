@@ -1,0 +1,133 @@
+//! Nodes of a cluster as a whole, beside the containers of the experiment that run there.
+//!
+//! A node and each container have samples of their own times. So what they used is compared as cores, each between two of
+//! its own samples.
+
+use super::CpuTimes;
+use crate::schema::node::NodeUsage;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Counters of a node, as they were sampled last.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NodeSnapshot {
+    /// Name in the cluster.
+    pub name: String,
+    /// CPUs; absent where nothing says it.
+    pub cpus: Option<usize>,
+    /// All that runs there.
+    pub all: CpuSample,
+    /// Containers of the experiment and of what its mesh shares, by any name that they keep.
+    pub containers: BTreeMap<String, CpuSample>,
+}
+
+/// CPU at the time of a sample.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct CpuSample {
+    /// Since any fixed moment.
+    pub at: Duration,
+    /// CPU until then; without user mode and kernel where nothing tells them apart.
+    pub cpu: CpuTimes,
+}
+
+/// Mean CPU between two samples, in cores.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Cores {
+    all: f64,
+    /// In the kernel; absent where nothing tells it.
+    system: Option<f64>,
+}
+
+impl NodeSnapshot {
+    /// Usage since an earlier snapshot of the same node; absent without a newer sample.
+    pub(super) fn usage_since(&self, open: &Self) -> Option<NodeUsage> {
+        let busy = self.all.cores_since(&open.all)?;
+        let containers = self.containers.iter();
+        let containers: Option<Vec<Cores>> =
+            containers.map(|(name, container)| container.cores_since(open.containers.get(name)?)).collect();
+        let other = containers.map(|containers| busy.without(&containers));
+        Some(NodeUsage {
+            name: self.name.clone(),
+            window_s: self.all.at.saturating_sub(open.all.at).as_secs_f64(),
+            cpus: self.cpus,
+            busy_cores: busy.all,
+            system_cores: busy.system,
+            other_cores: other.map(|other| other.all),
+            other_system_cores: other.and_then(|other| other.system),
+        })
+    }
+}
+
+impl CpuSample {
+    /// Absent unless this sample is newer.
+    fn cores_since(&self, open: &Self) -> Option<Cores> {
+        let window_s = self.at.checked_sub(open.at).filter(|window| !window.is_zero())?.as_secs_f64();
+        let is_divided = |cpu: CpuTimes| !(cpu.user + cpu.system).is_zero();
+        let (user_s, system_s) = self.cpu.split_since(open.cpu);
+        let system = (is_divided(self.cpu) && is_divided(open.cpu)).then_some(system_s / window_s);
+        Some(Cores { all: (user_s + system_s) / window_s, system })
+    }
+}
+
+impl Cores {
+    /// What is left without these; never negative, since their samples are of other moments.
+    fn without(self, containers: &[Self]) -> Self {
+        let all: f64 = containers.iter().map(|container| container.all).sum();
+        let system: Option<f64> = containers.iter().map(|container| container.system).sum();
+        let system = self.system.zip(system).map(|(own, theirs)| (own - theirs).max(0.0));
+        let all = (self.all - all).max(0.0);
+        Self { all, system: system.map(|system| system.min(all)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(at_s: u64, cpu_s: [u64; 3]) -> CpuSample {
+        let [total, user, system] = cpu_s.map(Duration::from_secs);
+        CpuSample { at: Duration::from_secs(at_s), cpu: CpuTimes { total, user, system } }
+    }
+
+    fn node(all: CpuSample, containers: &[CpuSample]) -> NodeSnapshot {
+        let containers = containers.iter().enumerate();
+        let containers = containers.map(|(index, sample)| (index.to_string(), *sample)).collect();
+        NodeSnapshot { name: "node-1".to_owned(), cpus: Some(4), all, containers }
+    }
+
+    #[test]
+    fn usage_since_compares_cores_over_each_ones_own_time() {
+        let open = node(sample(100, [50, 30, 20]), &[sample(95, [10, 8, 2]), sample(98, [5, 4, 1])]);
+        let close = node(sample(116, [98, 54, 44]), &[sample(103, [18, 14, 4]), sample(114, [13, 10, 3])]);
+        let usage = close.usage_since(&open).unwrap();
+        let expected = NodeUsage {
+            name: "node-1".to_owned(),
+            window_s: 16.0,
+            cpus: Some(4),
+            busy_cores: 3.0,
+            system_cores: Some(1.5),
+            other_cores: Some(1.5),
+            other_system_cores: Some(1.125),
+        };
+        assert_eq!(usage, expected);
+    }
+
+    #[test]
+    fn usage_since_knows_no_more_than_the_samples() {
+        let (open, close) = (sample(100, [50, 30, 20]), sample(120, [90, 50, 40]));
+        let undivided = [sample(100, [5, 0, 0]), sample(120, [15, 0, 0])];
+        let usage = node(close, &undivided[1..]).usage_since(&node(open, &undivided[..1])).unwrap();
+        assert_eq!((usage.other_cores, usage.other_system_cores), (Some(1.5), None));
+        let usage = node(close, &undivided[1..]).usage_since(&node(open, &undivided[1..])).unwrap();
+        assert_eq!((usage.busy_cores, usage.other_cores), (2.0, None), "one has no newer sample");
+        assert_eq!(node(open, &[]).usage_since(&node(open, &[])), None);
+    }
+
+    #[test]
+    fn usage_since_is_never_negative() {
+        let (open, close) = (sample(100, [50, 30, 20]), sample(120, [60, 35, 25]));
+        let container = [sample(100, [5, 3, 2]), sample(110, [25, 13, 12])];
+        let usage = node(close, &container[1..]).usage_since(&node(open, &container[..1])).unwrap();
+        assert_eq!((usage.other_cores, usage.other_system_cores), (Some(0.0), Some(0.0)));
+    }
+}
