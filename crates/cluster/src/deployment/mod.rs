@@ -54,6 +54,8 @@ use std::time::{Duration, Instant, SystemTime};
 const AWAY_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time without a pod of a removed deployment that goes.
 const GONE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Words to a generator pass the API server and a kubelet: on a busy node of two CPUs they took up to 0.9 s.
+const RELEASE_DELAY: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Running workloads. Dropping it removes what was written for them.
@@ -377,6 +379,10 @@ impl Deployment for ClusterDeployment<'_> {
         let by_its_clock = instant.checked_add(correction).context(operation())?;
         send_line(&worker.admin, by_its_clock.to_string());
         Ok(())
+    }
+
+    fn release_delay(&self) -> Duration {
+        RELEASE_DELAY
     }
 
     /// Fleets are refused when they start.

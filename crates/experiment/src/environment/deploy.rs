@@ -107,6 +107,11 @@ pub trait Deployment {
     /// The generator cannot be told. One that has ended since is no error: its end is an event.
     fn release(&mut self, generator: &str, window_opens_at: SystemTime) -> Result<(), EnvironmentError>;
 
+    /// How long [`release`](Self::release) may take to reach a generator, on a busy machine too: windows open later by this.
+    fn release_delay(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Does what a fleet has asked for ([`FleetProgress::Ask`]) and answers on its standard input, also where that fails.
     /// May take as long as an istiod takes to start.
     fn act(&mut self, fleet: &str, ask: &FleetAsk);

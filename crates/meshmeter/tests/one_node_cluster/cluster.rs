@@ -77,11 +77,16 @@ impl OneNodeCluster {
 
     /// Makes an image of the program under test and gives it to the cluster, as `localhost/meshmeter:test`.
     pub fn import_meshmeter(&self) {
-        let archive = self.folder().join("meshmeter.tar");
-        let program = concat!("/meshmeter=", env!("CARGO_BIN_EXE_meshmeter"));
+        self.import_program("meshmeter", env!("CARGO_BIN_EXE_meshmeter"));
+    }
+
+    /// Makes an image of a program of this machine and gives it to the cluster, as `localhost/NAME:test`.
+    pub fn import_program(&self, name: &str, program: &str) {
+        let archive = self.folder().join(format!("{name}.tar"));
+        let (entrypoint, image) = (format!("/{name}"), format!("localhost/{name}:test"));
         let mut command = Command::new(script("oci_image.py"));
-        command.args(["--name", "localhost/meshmeter:test", "--entrypoint", "/meshmeter"]);
-        command.args(["--user", "65532:65532", "--program", program, "--output"]).arg(&archive);
+        command.args(["--name", &image, "--entrypoint", &entrypoint, "--user", "65532:65532"]);
+        command.args(["--program", &format!("{entrypoint}={program}"), "--output"]).arg(&archive);
         let output = command.output().expect("the script runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         self.run("import", [&archive]);

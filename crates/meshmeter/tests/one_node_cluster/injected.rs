@@ -116,13 +116,12 @@ fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
     let (pair, app) = thread::scope(|scope| {
         // Kubelets sample about every ten seconds, on busy machines less often.
         let pair = scope.spawn(|| run_study(cluster, "mesh-modes", 60, GENERATORS, "30s"));
-        let app = scope.spawn(|| {
-            let app = run_study(cluster, "emojivoto", 10, 1, "3s");
-            istios_api_has_a_gateway_with_certificates(cluster);
-            app
-        });
-        scope.spawn(|| the_gateway_api_has_a_gateway_that_istiod_deploys(cluster));
+        let app = scope.spawn(|| run_study(cluster, "emojivoto", 10, 1, "3s"));
         (pair.join().unwrap(), app.join().unwrap())
+    });
+    thread::scope(|scope| {
+        scope.spawn(|| the_gateway_api_has_a_gateway_that_istiod_deploys(cluster));
+        istios_api_has_a_gateway_with_certificates(cluster);
     });
 
     let of_pair = trials(&pair);

@@ -5,11 +5,12 @@ use crate::runs::{Run, TIMEOUT};
 use experiment::schema::{Role, TrialOutcome, TrialRecord};
 use serde_json::{Value, json};
 use std::fs;
-use std::process::Stdio;
 use std::time::Instant;
 
 /// The node's address, where the kubelet listens too.
 const NODE: &str = "10.240.0.1";
+const NAME: &str = "prometheus";
+const PROGRAM: &str = "/usr/bin/prometheus";
 const LOAD: &str = "rate: [100], connections: 2, warmup: 1s, duration: 40s";
 
 #[test]
@@ -19,7 +20,7 @@ fn a_prometheus_that_scrapes_kubelets_takes_their_place() {
     let run = |name| Run::new(&cluster, name, "pair", LOAD);
     let absent = run("absent").with(&["--prometheus", "default/absent:9090"]);
     absent.assert_refused(3, "query Prometheus at default/absent:9090: ");
-    let mut prometheus = start_prometheus(&cluster);
+    start_prometheus(&cluster);
 
     let run =
         run("scraped").with(&["--prometheus", "default/prometheus:9090", "--repeats", "1", "--retakes", "0"]);
@@ -40,48 +41,50 @@ fn a_prometheus_that_scrapes_kubelets_takes_their_place() {
     // 100 requests/s, each with a head and a response.
     assert!(server.network.is_some_and(|network| network.received_bytes > 10_000), "{server:?}");
     assert!(trial.nodes.is_empty() && trial.machine.is_none());
-    drop(cluster);
-    // It is one of the cluster's processes.
-    prometheus.wait().unwrap();
 }
 
-/// On the node, behind a Service without pods. It ends with the cluster.
-fn start_prometheus(cluster: &OneNodeCluster) -> std::process::Child {
-    let (folder, private) = (cluster.folder().display(), cluster.folder().join("node"));
-    let tls = json!({
-        "ca_file": private.join("authority.crt"),
-        "cert_file": private.join("admin.crt"),
-        "key_file": private.join("admin.key"),
-    });
+/// Debian's Prometheus in a pod, behind a Service.
+fn start_prometheus(cluster: &OneNodeCluster) {
+    cluster.import_program("prometheus", PROGRAM);
     let kubelet = json!({
         "job_name": "kubelet", "scrape_interval": "2s", "scrape_timeout": "2s", "scheme": "https",
-        "metrics_path": "/metrics/cadvisor", "tls_config": tls,
+        "metrics_path": "/metrics/cadvisor",
+        "tls_config": {
+            "ca_file": "/settings/authority.crt", "cert_file": "/settings/admin.crt", "key_file": "/settings/admin.key",
+        },
         "static_configs": [{"targets": [format!("{NODE}:10250")]}],
     });
+    let private = cluster.folder().join("node");
+    let read = |name: &str| fs::read_to_string(private.join(name)).unwrap();
     // JSON is YAML.
-    let configuration = cluster.folder().join("prometheus.yml");
-    fs::write(&configuration, json!({"scrape_configs": [kubelet]}).to_string()).unwrap();
-    let arguments = [
-        "prometheus".to_owned(),
-        format!("--config.file={}", configuration.display()),
-        format!("--storage.tsdb.path={folder}/prometheus"),
-        format!("--web.listen-address={NODE}:9090"),
-    ];
-    let mut command = cluster.command("enter", arguments);
-    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-
-    let port = json!({"name": "http", "port": 9090});
+    let settings = json!({
+        "prometheus.yml": json!({"scrape_configs": [kubelet]}).to_string(),
+        "authority.crt": read("authority.crt"), "admin.crt": read("admin.crt"), "admin.key": read("admin.key"),
+    });
+    let (metadata, port) =
+        (json!({"name": NAME, "labels": {"app": NAME}}), json!({"name": "http", "port": 9090}));
+    let pod = json!({
+        "volumes": [{"name": "settings", "secret": {"secretName": NAME}}, {"name": "data", "emptyDir": {}}],
+        "containers": [{
+            "name": NAME, "image": "localhost/prometheus:test", "imagePullPolicy": "Never",
+            "args": ["--config.file=/settings/prometheus.yml", "--storage.tsdb.path=/data"],
+            "volumeMounts": [{"name": "settings", "mountPath": "/settings"}, {"name": "data", "mountPath": "/data"}],
+            "readinessProbe": {"httpGet": {"path": "/-/ready", "port": 9090}, "periodSeconds": 1},
+        }],
+        // What a Secret holds and an empty directory are the group's.
+        "securityContext": {"fsGroup": 65532},
+    });
+    let service = json!({"ports": [port], "selector": {"app": NAME}});
     let objects = json!({"apiVersion": "v1", "kind": "List", "items": [
-        {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "prometheus"}, "spec": {"ports": [port]}},
-        {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4", "ports": [port],
-            "metadata": {"name": "prometheus", "labels": {"kubernetes.io/service-name": "prometheus"}},
-            "endpoints": [{"addresses": [NODE], "conditions": {"ready": true}}]},
+        {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": settings},
+        {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": service},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod},
     ]});
     let file = cluster.folder().join("prometheus.json");
     fs::write(&file, objects.to_string()).unwrap();
     cluster.kubectl(&["apply", "--filename", file.to_str().unwrap()]);
+    cluster.kubectl(&["wait", "--for=condition=Ready", "pod/prometheus", "--timeout=120s"]);
     wait_until_scraped(cluster);
-    child
 }
 
 fn wait_until_scraped(cluster: &OneNodeCluster) {

@@ -141,12 +141,16 @@ fn share_arguments(generator: usize, of: usize) -> Vec<Argument> {
     texts.iter().map(|text| Argument::Text((*text).to_owned())).collect()
 }
 
-/// When the window of each generator opens, where all were ready at `now`. Generators of one driver open theirs together; drivers
+/// When the window of each generator opens, where all are told at `now` and hear it within `release_delay`. Generators of one driver open theirs together; drivers
 /// are spread evenly over the time between two requests of one of them, since drivers that send at the same instants would be
 /// late by each other.
-pub(super) fn window_openings(planned: &PlannedTrial, now: Timestamp) -> Vec<(String, Timestamp)> {
+pub(super) fn window_openings(
+    planned: &PlannedTrial,
+    now: Timestamp,
+    release_delay: Duration,
+) -> Vec<(String, Timestamp)> {
     let topology = &planned.spec.topology;
-    let opening = now + start_lead(planned) + planned.warmup;
+    let opening = now + start_lead(planned, release_delay) + planned.warmup;
     let phase = phase_step(planned.load.rate, topology.drivers.len());
     let drivers = (0..).zip(&topology.drivers);
     drivers
@@ -157,9 +161,9 @@ pub(super) fn window_openings(planned: &PlannedTrial, now: Timestamp) -> Vec<(St
 }
 
 /// Time between the agreement on a start and the warm-up.
-pub(super) fn start_lead(planned: &PlannedTrial) -> Duration {
+pub(super) fn start_lead(planned: &PlannedTrial, release_delay: Duration) -> Duration {
     let generators = u32::try_from(generator_count(planned)).unwrap_or(u32::MAX);
-    START_LEAD + START_LEAD_PER_GENERATOR.saturating_mul(generators)
+    START_LEAD + release_delay + START_LEAD_PER_GENERATOR.saturating_mul(generators)
 }
 
 /// Time by which the first request of a driver follows that of the driver before it. Closed loops have no common pace.

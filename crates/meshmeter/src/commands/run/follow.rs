@@ -177,7 +177,8 @@ impl Follower<'_> {
             return;
         }
         self.released_at = Some(self.context.clock.now());
-        for (generator, opening) in drivers::window_openings(self.planned, Timestamp::now()) {
+        let release_delay = self.deployment.release_delay();
+        for (generator, opening) in drivers::window_openings(self.planned, Timestamp::now(), release_delay) {
             if let Err(error) = self.deployment.release(&generator, opening.into()) {
                 return self.fail(error);
             }
@@ -207,7 +208,8 @@ impl Follower<'_> {
             return fleet::longest(settings);
         }
         let PlannedTrial { warmup, duration, timeout, .. } = *self.planned;
-        let lead = self.released_at.map_or(Duration::ZERO, |_| drivers::start_lead(self.planned));
+        let lead = || drivers::start_lead(self.planned, self.deployment.release_delay());
+        let lead = self.released_at.map_or(Duration::ZERO, |_| lead());
         lead + warmup + duration + 2 * timeout + DRIVER_EXIT_TIMEOUT
     }
 
