@@ -2,7 +2,7 @@
 
 use crate::connection::Connected;
 use crate::gateway;
-use crate::plug::{MeshPlug, Need};
+use crate::plug::{MeshPlug, Need, SharedComponent, SharedProxy};
 use crate::prometheus::{CPU_METRIC, Prometheus, PrometheusAddress};
 use crate::quota::Demand;
 use crate::rights::{Parts, Rights, Rule};
@@ -79,10 +79,7 @@ pub fn check(
         "Kubernetes {} responds (context {})",
         cluster.version, cluster.context
     ))];
-    let has_istio = plugs
-        .iter()
-        .any(|plug| plug.shared().iter().any(|shared| shared.namespace == Some(SYSTEM_NAMESPACE)));
-    let rights = Rights::new(settings, Parts { istio: has_istio, gateway_tls: needs.gateway_tls });
+    let rights = Rights::new(settings, parts(plugs, needs));
     findings.extend(check_rights(cluster, &rights, namespaces));
     for namespace in namespaces {
         findings.push(check_namespace(cluster, settings, namespace));
@@ -109,6 +106,15 @@ pub fn check(
     let mut seen = BTreeSet::new();
     findings.retain(|finding| seen.insert(finding.text.clone()));
     findings
+}
+
+fn parts(plugs: &[Box<dyn MeshPlug>], needs: &Needs) -> Parts {
+    let shared: Vec<SharedComponent> = plugs.iter().flat_map(|plug| plug.shared()).collect();
+    Parts {
+        istio: shared.iter().any(|shared| shared.namespace == Some(SYSTEM_NAMESPACE)),
+        ambient: shared.iter().any(|shared| shared.proxy == Some(SharedProxy::Ztunnel)),
+        gateway_tls: needs.gateway_tls,
+    }
 }
 
 fn check_rights(cluster: &Connected, rights: &Rights, namespaces: &[String]) -> Vec<Finding> {

@@ -198,8 +198,8 @@ impl Environment for Cluster {
 
     fn versions_for(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
         let Ok(plug) = plug::of(spec.mesh, spec.mode, &self.settings) else { return Vec::new() };
-        plug.shared()
-            .iter()
+        let shared = plug.shared().into_iter().filter(|shared| shared.namespace.is_some());
+        shared
             .filter_map(|shared| {
                 let pods = self.connected.api.list("v1", "Pod", shared.namespace, &shared.selector).ok()?;
                 let image = pods.first()?["spec"]["containers"][0]["image"].as_str()?.to_owned();

@@ -63,6 +63,13 @@ const IN_MESH_NAMESPACE: [Rule; 1] = [Rule {
     lost_without: Some("usage of the control plane and of node proxies, and their versions"),
 }];
 
+/// Besides, for the ambient mode: ztunnels are found, and asked for what they know and count.
+const OF_ZTUNNELS: [Rule; 3] = [
+    needed("", &["pods"], &["get", "list"]),
+    needed("", &["pods/portforward"], &["get", "create"]),
+    needed("apps", &["daemonsets"], &["get"]),
+];
+
 const NAMESPACES: Rule = needed("", &["namespaces"], &["get", "create", "patch", "delete"]);
 
 const NODES: Rule = Rule {
@@ -99,6 +106,8 @@ pub const DETACHED: [Rule; 5] = [
 pub struct Parts {
     /// Istio's objects.
     pub istio: bool,
+    /// Modes with ztunnels.
+    pub ambient: bool,
     /// Gateways whose clients speak TLS.
     pub gateway_tls: bool,
 }
@@ -121,8 +130,12 @@ pub struct Rights {
 impl Rights {
     pub fn new(settings: &ClusterSettings, parts: Parts) -> Self {
         let mut rights = Self { in_namespaces: IN_NAMESPACES.to_vec(), ..Self::default() };
-        if parts.istio {
+        if parts.istio || parts.ambient {
             rights.in_namespaces.extend(OF_ISTIO);
+        }
+        if parts.ambient {
+            rights.in_mesh.extend(OF_ZTUNNELS);
+        } else if parts.istio {
             rights.in_mesh.extend(IN_MESH_NAMESPACE);
         }
         if parts.gateway_tls {
@@ -249,7 +262,7 @@ mod tests {
         };
         let least = Rights::new(&settings, Parts::default());
         assert_eq!(kinds(&least), ["Role", "RoleBinding", "Role", "RoleBinding"]);
-        let everything = Parts { istio: true, gateway_tls: true };
+        let everything = Parts { istio: true, gateway_tls: true, ..Parts::default() };
         let wide = Rights::new(&ClusterSettings::new("meshmeter:1", "run-1"), everything);
         assert_eq!(kinds(&wide), ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]);
         let detached = roles_to_detach(&namespaces, &subject);
@@ -273,6 +286,26 @@ mod tests {
         );
         assert_eq!(written[0]["rules"][0]["resources"], json!(["services/proxy"]));
         assert_eq!(of("http://prometheus.monitoring:9090").in_prometheus, None);
+    }
+
+    #[test]
+    fn ztunnels_take_more_in_the_namespace_of_the_mesh_alone() {
+        let settings = ClusterSettings::new("meshmeter:1", "run-1");
+        let of = |parts| Rights::new(&settings, parts);
+        let istio = of(Parts { istio: true, ..Parts::default() });
+        let ambient = of(Parts { ambient: true, ..Parts::default() });
+        assert_eq!((&istio.in_namespaces, &istio.in_cluster), (&ambient.in_namespaces, &ambient.in_cluster));
+        let actions = ambient.in_mesh.iter().flat_map(Rule::actions);
+        let actions: Vec<String> = actions.map(|action| action.to_string()).collect();
+        let expected = [
+            "get pods",
+            "list pods",
+            "get pods/portforward",
+            "create pods/portforward",
+            "get daemonsets.apps",
+        ];
+        assert_eq!(actions, expected);
+        assert!(ambient.in_mesh.iter().all(|rule| rule.lost_without.is_none()), "no trial runs without them");
     }
 
     #[test]

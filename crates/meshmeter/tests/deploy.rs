@@ -52,6 +52,7 @@ fn the_chart_has_the_rights_that_rbac_prints() {
     };
     let without = Rights::new(&settings, Parts::default());
     let all = Rights::new(&settings, Parts { istio: true, ..Parts::default() });
+    let ambient = Rights::new(&settings, Parts { ambient: true, ..Parts::default() });
     let mut of_gateway_tls = Rights::new(&settings, Parts { gateway_tls: true, ..Parts::default() });
     of_gateway_tls.in_namespaces.drain(..without.in_namespaces.len());
     let only = |in_mesh, in_cluster| Rights { in_mesh, in_cluster, ..Rights::default() };
@@ -63,6 +64,7 @@ fn the_chart_has_the_rights_that_rbac_prints() {
         "inNamespaces": rules(without),
         "inNamespacesWithIstio": rules(all.clone()),
         "inMeshNamespace": of_role(only(all.in_mesh.clone(), Vec::new())),
+        "inMeshNamespaceWithAmbient": of_role(only(ambient.in_mesh, Vec::new())),
         "ofGatewayTls": rules(of_gateway_tls),
         "ofNodes": of_role(only(Vec::new(), all.in_cluster)),
     });

@@ -1,7 +1,7 @@
 //! Running workloads on a cluster: `experiment`'s `Deployment`. `rollout.rs` brings one up, `worker.rs` follows generators,
 //! `gateways.rs` is about their way through ingress gateways, `usage.rs` reads usage as samples (`sample.rs`) from workers,
 //! kubelets (`kubelet.rs`, `cadvisor.rs`) or a Prometheus (`scraped.rs`), `proof.rs` what services and proxies counted,
-//! `silence.rs` how long nobody answered.
+//! `silence.rs` how long nobody answered, `shared.rs` the pods of the mesh that are not the run's alone.
 
 mod cadvisor;
 mod gateways;
@@ -10,6 +10,7 @@ mod proof;
 mod rollout;
 mod sample;
 mod scraped;
+mod shared;
 mod silence;
 mod usage;
 mod worker;
@@ -20,6 +21,7 @@ pub(crate) use self::rollout::{bring_up, roll_out};
 use self::proof::{ProxyCounters, Readings};
 use self::rollout::PROBE;
 use self::sample::Samples;
+use self::shared::SharedPods;
 use self::silence::{API, Silences};
 use self::usage::Watched;
 use self::worker::{Followed, Worker, send_line, send_signal};
@@ -38,6 +40,7 @@ use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as 
 use experiment::schema::FleetAsk;
 use experiment::topology::WorkloadId;
 use jiff::{SignedDuration, Timestamp};
+use mesh::concurrent::side_by_side;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::port_forward::PortForward;
@@ -71,6 +74,8 @@ pub(crate) struct ClusterDeployment<'a> {
     gateways: Vec<RunningPod>,
     /// What gateways and drivers show each other; absent without TLS between them.
     certificates: Option<GatewayCertificates>,
+    /// Of the mesh.
+    shared: SharedPods,
     watched: Vec<Watched>,
     /// Of every trial.
     lasting_notes: Vec<String>,
@@ -96,6 +101,8 @@ struct Opened {
     gateways: Vec<RunningPod>,
     workers: Vec<Vec<Worker>>,
     certificates: Option<GatewayCertificates>,
+    /// Of the mesh.
+    shared: SharedPods,
 }
 
 /// A pod of a workload, or of a gateway.
@@ -191,7 +198,8 @@ impl<'a> ClusterDeployment<'a> {
         label: &str,
     ) -> Self {
         let (sender, events) = channel();
-        let Opened { pods, gateways, workers, certificates } = opened;
+        let Opened { pods, gateways, workers, certificates, shared } = opened;
+        let lasting_notes = shared.notes.clone();
         let mut deployment = Self {
             cluster,
             spec: spec.clone(),
@@ -200,8 +208,9 @@ impl<'a> ClusterDeployment<'a> {
             workers,
             gateways,
             certificates,
+            shared,
             watched: Vec::new(),
-            lasting_notes: Vec::new(),
+            lasting_notes,
             trial: Trial::default(),
             number: PROBE,
             generators: BTreeMap::new(),
@@ -309,6 +318,14 @@ impl<'a> ClusterDeployment<'a> {
         })
     }
 
+    /// A proxy of the mesh that is not as it was when the deployment began.
+    fn failure_of_mesh(&self) -> Option<ComponentFailure> {
+        let proxies = self.shared.pods.iter().filter(|pod| pod.is_proxy());
+        let api = &self.cluster.connected.api;
+        let failures = side_by_side(proxies, |pod| pod.failure(api));
+        failures.into_iter().flatten().next()
+    }
+
     /// Ends the generators of a pod that has failed: nobody there can say so.
     fn end_generators_of(&self, failure: &ComponentFailure) {
         for (generator, (workload, pod)) in &self.generators {
@@ -359,7 +376,7 @@ impl Deployment for ClusterDeployment<'_> {
         self.silences = Silences::default();
         self.number += 1;
         self.trial = Trial { notes: self.lasting_notes.clone(), ..Trial::default() };
-        if let Some(ComponentFailure { component, how }) = self.failure() {
+        if let Some(ComponentFailure { component, how }) = self.failure().or_else(|| self.failure_of_mesh()) {
             return Err(EnvironmentError::new("begin a trial", format!("{component} {how}")));
         }
         self.read_before()
@@ -418,7 +435,7 @@ impl Deployment for ClusterDeployment<'_> {
         for generator in self.generators.keys().cloned().collect::<Vec<_>>() {
             self.kill(&generator);
         }
-        let failure = self.failure();
+        let failure = self.failure().or_else(|| self.failure_of_mesh());
         let mut evidence = self.evidence(sent);
         if let Some(ComponentFailure { component, how }) = failure {
             evidence.path.proven = false;

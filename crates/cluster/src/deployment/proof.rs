@@ -1,18 +1,21 @@
 //! Counters of services and proxies before and after a trial, and what they prove.
 
 use super::ClusterDeployment;
+use super::shared::SharedPod;
 use crate::Result;
 use crate::gateway;
+use crate::plug::{SharedProxy, Stands};
 use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
 use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::side_by_side;
 use mesh::envoy::traffic::plain_name;
+use mesh::kubernetes::port_forward::PortForward;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{CallCounters, CountedService, Evidence};
 use mesh::proxy::CounterSource as _;
 use mesh::service::ServiceReading;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,7 +25,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// By pod of the topology.
 pub(super) type Readings = BTreeMap<String, Result<ServiceReading, String>>;
-pub(super) type ProxyCounters = BTreeMap<String, Result<BTreeMap<String, u64>, String>>;
+pub(super) type Counters = BTreeMap<String, u64>;
+pub(super) type ProxyCounters = BTreeMap<String, Result<Counters, String>>;
 
 /// A call with the proxies on its path.
 struct Station {
@@ -31,11 +35,22 @@ struct Station {
     proxies: Vec<StationProxy>,
 }
 
-/// A proxy of a call, with the names of its replicas.
+/// A proxy of a call.
 struct StationProxy {
     name: String,
-    replicas: Vec<String>,
+    /// The end of the call that it is at, where a call passes it at both.
+    side: Option<&'static str>,
     evidence: Evidence,
+    /// Names of its replicas.
+    replicas: Vec<String>,
+}
+
+/// Counters of an Envoy by their plain names.
+pub(super) fn envoy_counters(forward: &PortForward, name: &str) -> Result<Counters, String> {
+    let counters = forward.admin(name).counters();
+    let counters = counters
+        .map(|counters| counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect());
+    counters.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error)))
 }
 
 impl ClusterDeployment<'_> {
@@ -73,13 +88,11 @@ impl ClusterDeployment<'_> {
         let read = side_by_side(proxies, |pod| {
             let forward = pod.proxy.as_ref().expect("pods with proxies alone are read");
             let name = pod.proxy_name.clone();
-            let counters = forward.admin(&name).counters();
-            let counters = counters.map(|counters| {
-                counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect()
-            });
-            (name, counters.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error))))
+            let counters = envoy_counters(forward, &name);
+            (name, counters)
         });
-        read.into_iter().collect()
+        let of_mesh = side_by_side(&self.shared.pods, |pod| Some((pod.name.clone(), pod.counters()?)));
+        read.into_iter().chain(of_mesh.into_iter().flatten()).collect()
     }
 
     fn stations(&self) -> Vec<Station> {
@@ -88,28 +101,56 @@ impl ClusterDeployment<'_> {
         let station = |call: &Call| {
             let gateway = gateway::of_call(&context, *call).map(|gateway| StationProxy {
                 replicas: vec![gateway.name.clone()],
+                side: None,
                 evidence: gateway.evidence(&context),
                 name: gateway.name,
             });
-            let of_mesh =
-                self.plug.evidence(&context, *call).into_iter().map(|(id, evidence)| StationProxy {
-                    name: format!("{}-proxy", name(id)),
-                    replicas: self.pods[id].iter().map(|pod| pod.proxy_name.clone()).collect(),
-                    evidence,
-                });
+            let of_mesh = self.plug.evidence(&context, *call).into_iter();
+            let of_mesh = of_mesh.map(|(stands, evidence)| self.station_proxy(&stands, evidence));
             let proxies = gateway.into_iter().chain(of_mesh).collect();
             Station { call: *call, names: [name(call.from), name(call.to)], proxies }
         };
         self.spec.topology.calls.iter().map(station).collect()
     }
 
+    fn station_proxy(&self, stands: &Stands, evidence: Evidence) -> StationProxy {
+        let of_mesh = |component: &str, side, is_own: &dyn Fn(&SharedPod) -> bool| {
+            let own = self.shared.pods.iter().filter(|pod| is_own(pod));
+            let replicas: Vec<String> = own.map(|pod| pod.name.clone()).collect();
+            let name = match &replicas[..] {
+                [only] => only.clone(),
+                _ => component.to_owned(),
+            };
+            (name, side, replicas)
+        };
+        let (name, side, replicas) = match stands {
+            Stands::InPodsOf(id) => {
+                let replicas = self.pods[*id].iter().map(|pod| pod.proxy_name.clone()).collect();
+                (format!("{}-proxy", self.spec.topology.workloads[*id].qualified_name()), None, replicas)
+            }
+            Stands::OnNodesOf(id, side) => {
+                let nodes: BTreeSet<&str> =
+                    self.pods[*id].iter().map(|pod| pod.state.node.as_str()).collect();
+                of_mesh("ztunnel", Some(*side), &|pod| {
+                    pod.is_ztunnel() && nodes.contains(pod.state.node.as_str())
+                })
+            }
+            Stands::WaypointOf(namespace) => of_mesh("waypoint", None, &|pod| {
+                pod.component.proxy == Some(SharedProxy::Waypoint) && pod.state.namespace == *namespace
+            }),
+        };
+        StationProxy { name, side, evidence, replicas }
+    }
+
     pub(super) fn evidence(&mut self, sent: &[DriverLoad]) -> TrialEvidence {
         let stations = self.stations();
+        let evidence = stations.iter().flat_map(|station| &station.proxies);
+        let own: BTreeSet<&str> = evidence.flat_map(|proxy| proxy.evidence.counters()).collect();
         let deadline = Instant::now() + SETTLED_TIMEOUT;
         loop {
             let services = self.read_services();
-            let proxies = self.read_proxies();
-            let replicas = self.replicas(&proxies);
+            let after = self.read_proxies();
+            let replicas = self.replicas(&after, &own);
             let counted: Vec<_> =
                 stations.iter().map(|station| self.counted(station.call, sent, &services)).collect();
             let edges: Vec<Edge<'_>> = stations
@@ -123,23 +164,52 @@ impl ClusterDeployment<'_> {
             }
             let mut path = prove_edges(&edges);
             path.proven = path.reasons.is_empty();
+            let shares = self.shares(&after, &own);
+            self.trial.notes.extend(shares);
             return TrialEvidence {
                 path,
                 services: self.service_counts(&services),
-                gateways: self.gateway_counts(&proxies),
+                gateways: self.gateway_counts(&after),
                 notes: std::mem::take(&mut self.trial.notes),
                 ..TrialEvidence::default()
             };
         }
     }
 
-    fn replicas(&self, after: &ProxyCounters) -> BTreeMap<String, Replica> {
-        let replica = |(name, after): (&String, &Result<BTreeMap<String, u64>, String>)| {
+    /// Counters of each proxy before and after; of a ztunnel those in `own` alone, since it carries pods of others too.
+    fn replicas(&self, after: &ProxyCounters, own: &BTreeSet<&str>) -> BTreeMap<String, Replica> {
+        let ztunnels = self.shared.pods.iter().filter(|pod| pod.is_ztunnel());
+        let ztunnels: BTreeSet<&str> = ztunnels.map(|pod| pod.name.as_str()).collect();
+        let replica = |(name, after): (&String, &Result<Counters, String>)| {
+            let is_shared = ztunnels.contains(name.as_str());
+            let kept = |counters: &Counters| match is_shared {
+                true => of_run(counters, own),
+                false => counters.clone(),
+            };
             let before = self.trial.proxies_before.get(name).and_then(|before| before.as_ref().ok());
-            let before = before.cloned().unwrap_or_default();
-            (name.clone(), Replica { name: name.clone(), before, after: after.clone() })
+            let replica = Replica {
+                name: name.clone(),
+                before: before.map(kept).unwrap_or_default(),
+                after: after.as_ref().map(kept).map_err(Clone::clone),
+            };
+            (name.clone(), replica)
         };
         after.iter().map(replica).collect()
+    }
+
+    /// How much of what the ztunnels carried was the run's.
+    fn shares(&self, after: &ProxyCounters, own: &BTreeSet<&str>) -> Vec<String> {
+        let ztunnels = self.shared.pods.iter().filter(|pod| pod.is_ztunnel());
+        let note = |pod: &SharedPod| {
+            let before = self.trial.proxies_before.get(&pod.name)?.as_ref().ok()?;
+            let percent = percent_of_run(before, after.get(&pod.name)?.as_ref().ok()?, own)?;
+            Some(format!(
+                "{} serves all pods of node {} that are in the ambient mesh, and its CPU and memory are for all of them: {percent:.1} % of \
+                 the bytes that it carried during the trial were this run's",
+                pod.name, pod.state.node
+            ))
+        };
+        ztunnels.filter_map(note).collect()
     }
 
     /// What was sent over a call, and what the pods of its callee counted.
@@ -229,6 +299,25 @@ fn sum(loads: &[&SentLoad]) -> SentLoad {
     SentLoad { requests, request_bytes: bytes.filter(|_| requests > 0).map(|bytes| bytes / requests as f64) }
 }
 
+/// The counters of a ztunnel that the evidence names.
+fn of_run(counters: &Counters, own: &BTreeSet<&str>) -> Counters {
+    let own = counters.iter().filter(|(name, _)| own.contains(name.as_str()));
+    own.map(|(name, count)| (name.clone(), *count)).collect()
+}
+
+/// Share of the bytes between two readings of a ztunnel that the evidence names; absent if it carried none.
+fn percent_of_run(before: &Counters, after: &Counters, own: &BTreeSet<&str>) -> Option<f64> {
+    let rise = |is_counted: &dyn Fn(&str) -> bool| -> f64 {
+        let bytes = after.iter().filter(|(name, _)| {
+            (name.ends_with(".request_bytes") || name.ends_with(".response_bytes")) && is_counted(name)
+        });
+        let rises = bytes.map(|(name, count)| count.saturating_sub(before.get(name).copied().unwrap_or(0)));
+        rises.sum::<u64>() as f64
+    };
+    let all = rise(&|_| true);
+    (all > 0.0).then(|| 100.0 * rise(&|name| own.contains(name)) / all)
+}
+
 fn edge<'a>(
     station: &'a Station,
     (sent, services): &'a (Sent, Vec<CountedService>),
@@ -236,7 +325,7 @@ fn edge<'a>(
 ) -> Edge<'a> {
     let proxies = station.proxies.iter().map(|proxy| EdgeProxy {
         name: &proxy.name,
-        side: None,
+        side: proxy.side,
         evidence: &proxy.evidence,
         spans: None,
         replicas: proxy.replicas.iter().filter_map(|name| replicas.get(name)).collect(),

@@ -1,6 +1,7 @@
 //! How a deployment comes up: objects written, pods awaited with one clear line for each reason why they do not run, ports
 //! opened, and a first request answered.
 
+use super::shared::find_shared;
 use super::worker::Worker;
 use super::{ClusterDeployment, Opened, RunningPod, Written};
 use crate::Result;
@@ -81,8 +82,9 @@ pub(crate) fn bring_up<'a>(
         roll_out(cluster, spec, &*plug)?;
     let pods = open(cluster, spec, &*plug, workloads)?;
     let gateways = open_gateways(cluster, spec, gateways)?;
+    let shared = find_shared(cluster, spec, &*plug, &written, &pods)?;
     let workers = connect_workers(cluster, spec, &pods)?;
-    let opened = Opened { pods, gateways, workers, certificates };
+    let opened = Opened { pods, gateways, workers, certificates, shared };
     let mut deployment = ClusterDeployment::new(cluster, spec, plug, written, opened, label);
     deployment.wait_until_serving()?;
     Ok(deployment)

@@ -26,7 +26,7 @@ pub(super) struct Watched {
 }
 
 impl ClusterDeployment<'_> {
-    /// Containers that kubelets are asked for: services, proxies beside them and beside drivers, and what the mesh shares.
+    /// Containers that kubelets are asked for: services, proxies beside them and beside drivers, and pods of the mesh.
     pub(super) fn watch(&mut self) {
         let proxy = self.plug.proxy_container();
         let mut watched = Vec::new();
@@ -58,50 +58,15 @@ impl ClusterDeployment<'_> {
             node: pod.state.node.clone(),
             shows_network: true,
         }));
-        watched.extend(self.shared_containers());
+        watched.extend(self.shared.pods.iter().map(|pod| Watched {
+            name: pod.name.clone(),
+            role: pod.component.role,
+            pod: pod.state.name.clone(),
+            key: (pod.state.namespace.clone(), pod.state.name.clone(), pod.container.clone()),
+            node: pod.state.node.clone(),
+            shows_network: true,
+        }));
         self.watched = watched;
-    }
-
-    /// Those of the mesh itself. Who may not list its pods goes without them, and the report says so.
-    fn shared_containers(&mut self) -> Vec<Watched> {
-        let mut watched = Vec::new();
-        for shared in self.plug.shared() {
-            let pods = self.cluster.connected.api.list("v1", "Pod", shared.namespace, &shared.selector);
-            let pods = match pods {
-                Ok(pods) => pods,
-                Err(error) => {
-                    self.lasting_notes.push(format!(
-                        "usage of {} is not known: {}",
-                        shared.name,
-                        in_one_line(&error)
-                    ));
-                    continue;
-                }
-            };
-            for (number, pod) in (1..).zip(&pods) {
-                let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-                let name = if pods.len() == 1 {
-                    shared.name.to_owned()
-                } else {
-                    format!("{}-{number}", shared.name)
-                };
-                for container in pod["spec"]["containers"].as_array().into_iter().flatten().take(1) {
-                    watched.push(Watched {
-                        name: name.clone(),
-                        role: shared.role,
-                        pod: text(&pod["metadata"]["name"]),
-                        key: (
-                            text(&pod["metadata"]["namespace"]),
-                            text(&pod["metadata"]["name"]),
-                            text(&container["name"]),
-                        ),
-                        node: text(&pod["spec"]["nodeName"]),
-                        shows_network: true,
-                    });
-                }
-            }
-        }
-        watched
     }
 
     /// Counters now; of services and proxies as kubelets sampled them last.

@@ -1,6 +1,6 @@
 use super::*;
 use crate::objects;
-use crate::plug::{self, Labels};
+use crate::plug::{self, Labels, Stands};
 use crate::settings::ClusterSettings;
 use experiment::environment::{Estate, GatewaySettings, MutualTls, Scenario};
 use experiment::mesh_settings::{IngressSettings, MeshSettings};
@@ -135,11 +135,11 @@ fn path_is_encrypted_from_the_gateway_on() {
         (of_gateway, of_sidecars.map(|(id, evidence)| (id, evidence.tls_expected)).collect::<Vec<_>>())
     };
     let mut spec = spec(IngressApi::Istio, IngressTls::Off);
-    assert_eq!(expected(&spec), (Some(true), vec![(1, true)]));
+    assert_eq!(expected(&spec), (Some(true), vec![(Stands::InPodsOf(1), true)]));
     spec.proxy.mtls = MutualTls::Off;
-    assert_eq!(expected(&spec), (Some(false), vec![(1, false)]));
+    assert_eq!(expected(&spec), (Some(false), vec![(Stands::InPodsOf(1), false)]));
     let sidecars = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
-    assert_eq!(expected(&sidecars), (None, vec![(0, true), (1, true)]));
+    assert_eq!(expected(&sidecars), (None, vec![(Stands::InPodsOf(0), true), (Stands::InPodsOf(1), true)]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use super::*;
 use crate::plug;
 use experiment::{MeshKind, Mode};
+use std::sync::Arc;
 
 fn settings() -> ClusterSettings {
     let generator_nodes = Some(("load".to_owned(), "true".to_owned()));
@@ -83,6 +84,40 @@ fn sidecars_count_what_proves_the_path() {
     let config = annotations["proxy.istio.io/config"].as_str().unwrap();
     assert!(config.contains("cluster.outbound|8080||server.meshmeter.svc.cluster.local"), "{config}");
     assert_eq!(of_kind(&objects, "PeerAuthentication").len(), 1);
+}
+
+#[test]
+fn waypoints_count_what_proves_the_path_and_carry_the_label_of_their_run() {
+    let objects = written(Mode::AmbientWaypoint);
+    let infrastructure = &of_kind(&objects, "Gateway")[0]["spec"]["infrastructure"];
+    assert_eq!(infrastructure["labels"][RUN_LABEL], "run-1");
+    let config = infrastructure["annotations"]["proxy.istio.io/config"].as_str().unwrap();
+    let config: Value = serde_json::from_str(config).unwrap();
+    let expected = [
+        "cluster.connect_originate",
+        "cluster.inbound-vip|8080|",
+        "http.inbound_0.0.0.0_8080",
+        "listener.0.0.0.0_15008",
+    ];
+    assert_eq!(config["proxyStatsMatcher"]["inclusionPrefixes"], json!(expected));
+}
+
+#[test]
+fn settings_of_the_meshs_own_proxies_are_refused() {
+    let settings = settings();
+    let plug = plug::of(MeshKind::Istio, Mode::Ambient, &settings).unwrap();
+    let refused = |change: &dyn Fn(&mut DeploymentSpec)| {
+        let mut spec = DeploymentSpec::new(MeshKind::Istio, Mode::Ambient);
+        change(&mut spec);
+        objects(&spec, &settings, &*plug).unwrap_err().operation
+    };
+    assert_eq!(refused(&|spec| spec.proxy.cpu_limit_cores = Some(1.0)), "set `proxy.cpu`");
+    let from_outside = |spec: &mut DeploymentSpec| {
+        let topology = Arc::make_mut(&mut spec.topology);
+        let driver = topology.drivers[0].at;
+        topology.workloads[driver].in_mesh = false;
+    };
+    assert_eq!(refused(&from_outside), "let client call server");
 }
 
 #[test]

@@ -16,7 +16,13 @@ pub(super) fn control_plane(revision: Option<&str>) -> SharedComponent {
         Some(revision) => format!("app=istiod,istio.io/rev={revision}"),
         None => "app=istiod".to_owned(),
     };
-    SharedComponent { name: "istiod", role: Role::ControlPlane, namespace: Some(SYSTEM_NAMESPACE), selector }
+    SharedComponent {
+        name: "istiod",
+        role: Role::ControlPlane,
+        namespace: Some(SYSTEM_NAMESPACE),
+        selector,
+        proxy: None,
+    }
 }
 
 /// Objects for the namespaces and for the Services in the mesh.

@@ -1,14 +1,23 @@
 //! Istio's ambient mode: ztunnel on every node, with a waypoint per namespace or without.
 
 use super::istio::{self, control_plane};
-use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent};
+use super::{Labels, Member, MeshPlug, Need, PlugContext, SharedComponent, SharedProxy, Stands};
 use crate::Result;
+use crate::settings::{RUN_LABEL, SERVICE_PORT};
 use experiment::dataplane::DataPlane;
+use experiment::environment::EnvironmentError;
+use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::schema::Role;
-use mesh::istio::objects::waypoint;
+use experiment::topology::{Call, WorkloadId};
+use mesh::envoy::hop::{Hop, Layer};
+use mesh::istio::objects::{extra, policy, waypoint};
+use mesh::istio::propagation::Expected;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::names::SYSTEM_NAMESPACE;
+use mesh::names::{SYSTEM_NAMESPACE, service_host};
+use mesh::proof::Evidence;
+use mesh::ztunnel::evidence::AmbientCall;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 #[derive(Clone, Debug)]
 pub(super) struct Ambient {
@@ -25,6 +34,52 @@ impl Ambient {
     fn has_waypoint(&self) -> bool {
         self.data_plane.proxies().namespace.is_some()
     }
+
+    /// istiod deploys a waypoint for it. Pods of waypoints carry the run's label, and keep the counters that prove the path.
+    fn gateway(&self, context: &PlugContext<'_>, namespace: &str) -> Value {
+        let mut gateway = waypoint::gateway(namespace);
+        if let Some(revision) = &self.revision {
+            gateway["metadata"]["labels"]["istio.io/rev"] = json!(revision);
+        }
+        let config = json!({
+            "concurrency": context.spec.proxy.workers,
+            "proxyStatsMatcher": {"inclusionPrefixes": statistics(context, namespace)},
+        });
+        gateway["spec"]["infrastructure"] = json!({
+            "labels": {RUN_LABEL: context.settings.run},
+            "annotations": {"proxy.istio.io/config": config.to_string()},
+        });
+        gateway
+    }
+
+    fn expected_of_ztunnel(&self, context: &PlugContext<'_>, members: &[Member<'_>]) -> Vec<Expected> {
+        let workload = |member: &Member<'_>| Expected::AmbientWorkload {
+            namespace: member.namespace.to_owned(),
+            name: member.pod.to_owned(),
+        };
+        let mut expected: Vec<Expected> = members.iter().map(workload).collect();
+        let namespaces = context.spec.topology.namespaces().into_iter();
+        for namespace in namespaces.map(|name| context.settings.namespace(name)) {
+            for id in services(context, &namespace) {
+                let host = host(context, id);
+                expected.push(Expected::AmbientService { host, behind_waypoint: self.has_waypoint() });
+                expected.extend(self.policies(context, id));
+            }
+            let own = extra::ztunnel_policies(context.spec.istio.extra.as_ref(), &namespace);
+            expected
+                .extend(own.into_iter().map(|(namespace, name)| Expected::AmbientPolicy { namespace, name }));
+        }
+        expected
+    }
+
+    /// Rules for the callers of a service, which a waypoint checks where there is one.
+    fn policies(&self, context: &PlugContext<'_>, id: WorkloadId) -> impl Iterator<Item = Expected> {
+        let rules = if self.has_waypoint() { 0 } else { context.spec.istio.authorization.identities };
+        let names =
+            policy::policy_names(policy::IDENTITY_RULES, &context.spec.topology.workloads[id].name, rules);
+        let namespace = context.namespace_of(id);
+        names.into_iter().map(move |name| Expected::AmbientPolicy { namespace: namespace.clone(), name })
+    }
 }
 
 impl MeshPlug for Ambient {
@@ -37,19 +92,14 @@ impl MeshPlug for Ambient {
     }
 
     fn objects(&self, context: &PlugContext<'_>) -> Vec<Value> {
-        let namespaces = context.spec.topology.namespaces();
-        let namespaces = namespaces.into_iter().filter(|_| self.has_waypoint());
-        let gateways = namespaces.map(|namespace| {
-            let mut gateway = waypoint::gateway(&context.settings.namespace(namespace));
-            if let Some(revision) = &self.revision {
-                gateway["metadata"]["labels"]["istio.io/rev"] = json!(revision);
-            }
-            gateway
-        });
+        let namespaces = context.spec.topology.namespaces().into_iter().filter(|_| self.has_waypoint());
+        let gateways =
+            namespaces.map(|namespace| self.gateway(context, &context.settings.namespace(namespace)));
         gateways.chain(istio::objects(context)).collect()
     }
 
     fn check_settings(&self, context: &PlugContext<'_>) -> Result<()> {
+        check_ambient(context)?;
         istio::check_settings(context.spec)
     }
 
@@ -59,12 +109,14 @@ impl MeshPlug for Ambient {
             role: Role::Proxy,
             namespace: Some(SYSTEM_NAMESPACE),
             selector: "app=ztunnel".to_owned(),
+            proxy: Some(SharedProxy::Ztunnel),
         };
         let waypoint = SharedComponent {
-            name: "waypoint",
+            name: waypoint::NAME,
             role: Role::Proxy,
             namespace: None,
             selector: format!("{}={}", waypoint::GATEWAY_NAME_LABEL, waypoint::NAME),
+            proxy: Some(SharedProxy::Waypoint),
         };
         let waypoint = self.has_waypoint().then_some(waypoint);
         [ztunnel].into_iter().chain(waypoint).chain([control_plane(self.revision.as_deref())]).collect()
@@ -84,7 +136,98 @@ impl MeshPlug for Ambient {
         [ztunnel].into_iter().chain(self.has_waypoint().then_some(gateway)).collect()
     }
 
-    fn refusal(&self) -> Option<&'static str> {
-        Some("ztunnel's counters are not read on clusters yet, so nothing would prove the path")
+    fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {
+        let workloads = &context.spec.topology.workloads;
+        if !context.is_member(call.to) {
+            return Vec::new();
+        }
+        let namespaces = [call.from, call.to].map(|id| context.namespace_of(id));
+        let ambient = AmbientCall {
+            protocol: workloads[call.to].protocol,
+            from: (&workloads[call.from].name, &namespaces[0]),
+            to: (&workloads[call.to].name, &namespaces[1]),
+            through_waypoint: self.has_waypoint(),
+            is_shared_with_others: true,
+        };
+        let (source, destination) = ambient.evidence();
+        let waypoint = self
+            .has_waypoint()
+            .then(|| (Stands::WaypointOf(namespaces[1].clone()), hop(context, call.to).waypoint_evidence()));
+        [(Stands::OnNodesOf(call.from, "client"), source)]
+            .into_iter()
+            .chain(waypoint)
+            .chain([(Stands::OnNodesOf(call.to, "server"), destination)])
+            .collect()
     }
+
+    fn expected(
+        &self,
+        context: &PlugContext<'_>,
+        proxy: SharedProxy,
+        namespace: &str,
+        members: &[Member<'_>],
+    ) -> Vec<Expected> {
+        match proxy {
+            SharedProxy::Ztunnel => self.expected_of_ztunnel(context, members),
+            SharedProxy::Waypoint => services(context, namespace)
+                .map(|id| hop(context, id).cluster)
+                .flat_map(|cluster| [Expected::Cluster(cluster.clone()), Expected::FilterChain(cluster)])
+                .collect(),
+        }
+    }
+}
+
+/// Settings of the mesh's own proxies, and calls whose path ztunnels do not count on both sides.
+fn check_ambient(context: &PlugContext<'_>) -> Result<()> {
+    let in_lab = "the lab runs it: leave out `--on cluster`";
+    if context.spec.proxy.cpu_limit_cores.is_some() {
+        let reason = "ztunnel and waypoints have the limits that the cluster's mesh gives them";
+        return Err(EnvironmentError::new("set `proxy.cpu`", reason).with_hint(in_lab));
+    }
+    if context.spec.istio.ztunnel == ZtunnelPlacement::PerPod {
+        let reason = "a cluster has one ztunnel per node";
+        return Err(EnvironmentError::new("set `istio.ztunnel: per-pod`", reason).with_hint(in_lab));
+    }
+    let topology = &context.spec.topology;
+    match topology.calls.iter().find(|call| context.is_member(call.from) != context.is_member(call.to)) {
+        Some(call) => {
+            let [from, to] = [call.from, call.to].map(|id| topology.workloads[id].qualified_name());
+            let reason = "paths into and out of an ambient mesh are not proven";
+            Err(EnvironmentError::new(format!("let {from} call {to}"), reason)
+                .with_hint("let both be in the mesh, or neither"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Services of the mesh in a namespace of the cluster.
+fn services<'a>(context: &PlugContext<'a>, namespace: &'a str) -> impl Iterator<Item = WorkloadId> + use<'a> {
+    let context = *context;
+    let workloads = context.spec.topology.workloads.iter().enumerate();
+    let members = workloads.filter(move |(id, workload)| workload.serves() && context.is_member(*id));
+    members.map(|(id, _)| id).filter(move |id| context.namespace_of(*id) == namespace)
+}
+
+/// Prefixes of the statistics that prove paths through a namespace's waypoint. Those of its Services are one, however many there
+/// are: annotations of a Gateway hold 4096 bytes.
+fn statistics(context: &PlugContext<'_>, namespace: &str) -> BTreeSet<String> {
+    let of_services = format!("inbound-vip|{SERVICE_PORT}|");
+    let hops = services(context, namespace).map(|id| hop(context, id));
+    let prefixes = Hop::waypoint_statistics(hops).into_iter();
+    prefixes
+        .map(|prefix| match prefix.split_once(&of_services) {
+            Some((kind, _)) => format!("{kind}{of_services}"),
+            None => prefix,
+        })
+        .collect()
+}
+
+fn host(context: &PlugContext<'_>, id: WorkloadId) -> String {
+    service_host(&context.spec.topology.workloads[id].name, &context.namespace_of(id))
+}
+
+/// A Service at the waypoint of its namespace.
+fn hop(context: &PlugContext<'_>, id: WorkloadId) -> Hop {
+    let layer = Layer::for_protocol(context.spec.topology.workloads[id].protocol);
+    Hop::at_waypoint(layer, SERVICE_PORT, &host(context, id))
 }

@@ -1,7 +1,7 @@
 //! Istio's sidecars, injected by istiod's webhook.
 
 use super::istio::{self, control_plane};
-use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent, labels};
+use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent, Stands, labels};
 use crate::Result;
 use crate::settings::SERVICE_PORT;
 use experiment::schema::HopProtocol;
@@ -83,13 +83,15 @@ impl MeshPlug for Sidecars {
         }]
     }
 
-    fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(WorkloadId, Evidence)> {
+    fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {
         let mtls = context.spec.proxy.mtls.is_spoken();
         let [from, to] = [call.from, call.to].map(|id| context.is_member(id));
         // A gateway speaks mutual TLS as a sidecar does.
         let is_encrypted = mtls && (from || context.has_gateway(call));
-        let caller = from.then(|| (call.from, outbound(context, call).evidence(mtls && to)));
-        let callee = to.then(|| (call.to, inbound(context, call.to).evidence(is_encrypted)));
+        let caller =
+            from.then(|| (Stands::InPodsOf(call.from), outbound(context, call).evidence(mtls && to)));
+        let callee =
+            to.then(|| (Stands::InPodsOf(call.to), inbound(context, call.to).evidence(is_encrypted)));
         caller.into_iter().chain(callee).collect()
     }
 }

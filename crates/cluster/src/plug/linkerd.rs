@@ -26,6 +26,7 @@ impl MeshPlug for Linkerd {
             role: Role::ControlPlane,
             namespace: Some(NAMESPACE),
             selector: "linkerd.io/control-plane-component".to_owned(),
+            proxy: None,
         }]
     }
 

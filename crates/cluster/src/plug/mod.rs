@@ -17,6 +17,7 @@ use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::schema::Role;
 use experiment::topology::{Call, WorkloadId};
 use experiment::{MeshKind, Mode};
+use mesh::istio::propagation::Expected;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::proof::Evidence;
@@ -76,10 +77,39 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Counters of the proxies of a call, from caller to callee, each with the workload whose pods have it.
-    fn evidence(&self, _context: &PlugContext<'_>, _call: Call) -> Vec<(WorkloadId, Evidence)> {
+    /// Counters of the proxies of a call, from caller to callee.
+    fn evidence(&self, _context: &PlugContext<'_>, _call: Call) -> Vec<(Stands, Evidence)> {
         Vec::new()
     }
+
+    /// Configuration that a shared proxy must show before a trial begins, in the namespace of its pod.
+    fn expected(
+        &self,
+        _context: &PlugContext<'_>,
+        _proxy: SharedProxy,
+        _namespace: &str,
+        _members: &[Member<'_>],
+    ) -> Vec<Expected> {
+        Vec::new()
+    }
+}
+
+/// Where a proxy of a call is.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Stands {
+    /// In each pod of a workload.
+    InPodsOf(WorkloadId),
+    /// On the nodes of a workload's pods, at this end of the call: "client" or "server".
+    OnNodesOf(WorkloadId, &'static str),
+    /// In the pods of a namespace's waypoint.
+    WaypointOf(String),
+}
+
+/// A pod in the mesh.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'a> {
+    pub namespace: &'a str,
+    pub pod: &'a str,
 }
 
 /// What a plug may know of a deployment.
@@ -98,6 +128,17 @@ pub struct SharedComponent {
     /// Absent: the namespaces of the run.
     pub namespace: Option<&'static str>,
     pub selector: String,
+    /// Absent if no call passes it.
+    pub proxy: Option<SharedProxy>,
+}
+
+/// A proxy of a mesh beyond the pods that it serves.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SharedProxy {
+    /// Serves all pods of its node; those of nodes with members of the mesh count.
+    Ztunnel,
+    /// Serves a namespace of the run.
+    Waypoint,
 }
 
 /// An object without which a mesh does not work.

@@ -14,21 +14,17 @@ use crate::running::GatewayPod;
 use crate::running::service::SERVICE_PORT;
 use experiment::Mode;
 use experiment::topology::{Call, WorkloadId};
-use mesh::envoy::hop::{Hop, Layer, Peer};
+use mesh::envoy::hop::Hop;
 use mesh::istio::objects::waypoint::{NAME, gateway};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
 use mesh::names::{HBONE_PORT, READINESS_PORT};
-use mesh::proof::{Count, Evidence};
 
 /// The ports of its Service, as Istio's gateway controller makes it: its readiness and HBONE.
 const PORTS: [ServicePort; 2] = [
     ServicePort { name: "status-port", port: READINESS_PORT },
     ServicePort { name: "mesh", port: HBONE_PORT },
 ];
-
-/// The cluster by which it reaches ztunnels, whatever it sends them.
-const TUNNEL_CLUSTER: &str = "connect_originate";
 
 pub(super) const KIND: Kind =
     Kind { check, part: |programs| Ok(Box::new(Waypoints::new(programs.ambient()?))) };
@@ -83,10 +79,7 @@ impl Part for Waypoints<'_> {
     }
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
-        // A connection from ztunnel carries many of clients.
-        let mut evidence = Evidence { encrypted: None, ..hop(rollout, call.to).evidence(true) };
-        evidence.protocols.forwarded.hbone =
-            Some(Count::Connections(format!("cluster.{TUNNEL_CLUSTER}.upstream_cx_http2_total")));
+        let evidence = hop(rollout, call.to).waypoint_evidence();
         let waypoint = self.waypoints.get(rollout.namespace_index(call.to));
         let mut stations = self.ztunnels.stations(rollout, call);
         stations
@@ -98,12 +91,7 @@ impl Part for Waypoints<'_> {
 
 /// Prefixes of the statistics that prove paths through a namespace's waypoint and its connections to ztunnels.
 fn statistics(rollout: &Rollout<'_>, namespace: usize) -> Vec<String> {
-    let hops = services_of(rollout, namespace).into_iter().map(|id| hop(rollout, id));
-    let mut statistics: Vec<String> = hops.flat_map(|hop| hop.statistics()).collect();
-    statistics.push(format!("cluster.{TUNNEL_CLUSTER}"));
-    statistics.sort();
-    statistics.dedup();
-    statistics
+    Hop::waypoint_statistics(services_of(rollout, namespace).into_iter().map(|id| hop(rollout, id)))
 }
 
 fn services_of(rollout: &Rollout<'_>, namespace: usize) -> Vec<WorkloadId> {
@@ -117,16 +105,6 @@ fn expected(rollout: &Rollout<'_>, id: WorkloadId) -> [Expected; 2] {
     [Expected::Cluster(cluster.clone()), Expected::FilterChain(cluster)]
 }
 
-/// The cluster and the filter chain of a Service have the same name. TLS counts on connections from ztunnel only.
 fn hop(rollout: &Rollout<'_>, id: WorkloadId) -> Hop {
-    let layer = rollout.layer(id);
-    let read_as = match layer {
-        Layer::L7 { .. } => "http",
-        Layer::L4 => "tcp",
-    };
-    Hop {
-        cluster: format!("inbound-vip|{SERVICE_PORT}|{read_as}|{}", rollout.host_of(id)),
-        peer: Peer::Previous(format!("0.0.0.0_{HBONE_PORT}")),
-        ..Hop::inbound(layer, SERVICE_PORT)
-    }
+    Hop::at_waypoint(rollout.layer(id), SERVICE_PORT, &rollout.host_of(id))
 }

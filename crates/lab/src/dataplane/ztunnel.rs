@@ -8,24 +8,23 @@ use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::istio::AmbientPrograms;
 use crate::istio::redirect::redirect_into_ambient;
-use crate::istio::ztunnel::metrics::{Side, Stream};
 use crate::istio::ztunnel::{NAME, ServedPod, ZtunnelFactory};
 use crate::local_lab::LocalLab;
 use crate::pod::PodSpec;
 use crate::programs::ChosenPrograms;
 use crate::redirect;
 use crate::running::{PodIdentity, PodPlace, Proxy};
+use experiment::Mode;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
-use experiment::schema::HopProtocol;
 use experiment::topology::{Call, WorkloadId};
-use experiment::{Mode, Protocol};
 use mesh::concurrent::try_side_by_side;
-use mesh::istio::objects::{extra, policy, waypoint};
+use mesh::istio::objects::{extra, policy};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, Workload};
 use mesh::names::{SYSTEM_NAMESPACE, TOKEN_AUDIENCE};
-use mesh::proof::{Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters};
+use mesh::proof::Evidence;
+use mesh::ztunnel::evidence::AmbientCall;
 use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 
@@ -150,8 +149,14 @@ impl Part for Ztunnels<'_> {
 
     fn stations(&self, rollout: &Rollout<'_>, call: Call) -> Stations {
         let end = |id| (rollout.workload(id).name.as_str(), rollout.mesh_namespace(id));
-        let ends = (end(call.from), end(call.to));
-        let (source, destination) = evidence(rollout.workload(call.to).protocol, ends, self.through_waypoint);
+        let ambient = AmbientCall {
+            protocol: rollout.workload(call.to).protocol,
+            from: end(call.from),
+            to: end(call.to),
+            through_waypoint: self.through_waypoint,
+            is_shared_with_others: false,
+        };
+        let (source, destination) = ambient.evidence();
         let is_shared = rollout.context.spec.istio.ztunnel == ZtunnelPlacement::Shared;
         let station = |id: WorkloadId, side: &'static str, evidence: Evidence| {
             let proxies = self.proxies.get(&id)?.clone();
@@ -197,53 +202,4 @@ fn expected(rollout: &Rollout<'_>, behind_waypoint: bool) -> Vec<Expected> {
         expected.extend(own.into_iter().map(|(namespace, name)| Expected::AmbientPolicy { namespace, name }));
     }
     expected
-}
-
-/// Evidence that requests passed the ztunnels of both sides. A waypoint adds headers to requests that it reads.
-fn evidence(
-    protocol: Protocol,
-    (from, to): ((&str, &str), (&str, &str)),
-    through_waypoint: bool,
-) -> (Evidence, Evidence) {
-    let is_added_to = through_waypoint && protocol.is_http();
-    // The waypoint is in the namespace of the callee.
-    let waypoint = (waypoint::NAME, to.1);
-    let (first, second) = if through_waypoint { (waypoint, waypoint) } else { (to, from) };
-    let source = stream(Side::Source, from, first);
-    let destination = stream(Side::Destination, second, to);
-    let of = |stream: Stream<'_>, added_to: bool| Evidence {
-        protocols: protocols(stream),
-        handshakes: Some(stream.mutual_tls_connections()),
-        tls_expected: true,
-        demands: vec![Demand {
-            counter: stream.side.plain_connections(),
-            rises: false,
-            otherwise: "passed connections in plain text, though mutual TLS is claimed",
-        }],
-        ..Evidence::new(Seen::RequestBytes(RequestByteCounters {
-            bytes: stream.request_bytes(),
-            response_bytes: stream.response_bytes(),
-            connections: stream.mutual_tls_connections(),
-            added_to,
-            multiplexed: protocol.multiplexes(),
-        }))
-    };
-    (of(source, false), of(destination, is_added_to))
-}
-
-/// What goes between two workloads, each given by name and namespace.
-fn stream<'a>(side: Side, from: (&'a str, &'a str), to: (&'a str, &'a str)) -> Stream<'a> {
-    Stream { side, from: from.0, to: to.0, namespaces: (from.1, to.1) }
-}
-
-/// Whatever it carries, it carries unread: by HBONE between the two sides of the mesh, as it came at their ends.
-fn protocols(stream: Stream<'_>) -> ProtocolCounters {
-    let carried = || Count::Connections(stream.mutual_tls_connections());
-    let side = |hbone: bool| SideCounters {
-        expected: None,
-        counters: vec![(HopProtocol::Tcp, carried())],
-        hbone: hbone.then(carried),
-    };
-    let is_source = stream.side == Side::Source;
-    ProtocolCounters { received: side(!is_source), forwarded: side(is_source), grpc: None }
 }

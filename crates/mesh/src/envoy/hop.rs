@@ -2,11 +2,16 @@
 //! which of them the proxy must therefore keep, follows from these names and the protocols, for every mode.
 
 use super::traffic::Traffic;
-use crate::names::INBOUND_PORT;
-use crate::proof::counters::{Encrypted, Forwarded, ProtocolCounters, RequestCounters, StreamCounters};
+use crate::names::{HBONE_PORT, INBOUND_PORT};
+use crate::proof::counters::{
+    Count, Encrypted, Forwarded, ProtocolCounters, RequestCounters, StreamCounters,
+};
 use crate::proof::evidence::{Evidence, Seen};
 use experiment::Protocol;
 use experiment::schema::HopProtocol;
+
+/// The cluster by which a waypoint reaches ztunnels, whatever it sends them.
+const WAYPOINT_TUNNEL_CLUSTER: &str = "connect_originate";
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Layer {
@@ -73,6 +78,37 @@ impl Hop {
         }
     }
 
+    /// A waypoint, for a Service behind it. Its cluster and its filter chain have the same name. TLS counts on connections from
+    /// ztunnels alone.
+    pub fn at_waypoint(layer: Layer, port: u16, host: &str) -> Self {
+        let read_as = match layer {
+            Layer::L7 { .. } => "http",
+            Layer::L4 => "tcp",
+        };
+        Self {
+            cluster: format!("inbound-vip|{port}|{read_as}|{host}"),
+            peer: Peer::Previous(format!("0.0.0.0_{HBONE_PORT}")),
+            ..Self::inbound(layer, port)
+        }
+    }
+
+    /// Counters of a waypoint. A connection from ztunnel carries many of clients.
+    pub fn waypoint_evidence(&self) -> Evidence {
+        let mut evidence = Evidence { encrypted: None, ..self.evidence(true) };
+        let connections = format!("cluster.{WAYPOINT_TUNNEL_CLUSTER}.upstream_cx_http2_total");
+        evidence.protocols.forwarded.hbone = Some(Count::Connections(connections));
+        evidence
+    }
+
+    /// Prefixes of the statistics of a waypoint that serves these hops, those of its connections to ztunnels included.
+    pub fn waypoint_statistics(hops: impl IntoIterator<Item = Self>) -> Vec<String> {
+        let mut statistics: Vec<String> = hops.into_iter().flat_map(|hop| hop.statistics()).collect();
+        statistics.push(format!("cluster.{WAYPOINT_TUNNEL_CLUSTER}"));
+        statistics.sort();
+        statistics.dedup();
+        statistics
+    }
+
     /// Counters that show the path; `tls_expected`: mutual TLS with the peer is claimed.
     pub fn evidence(&self, tls_expected: bool) -> Evidence {
         let Self { layer, connection_manager, cluster, peer } = self;
@@ -134,7 +170,6 @@ impl Hop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proof::counters::Count;
 
     /// What a proxy does not keep reads as zero, and would prove that nothing passed.
     #[test]

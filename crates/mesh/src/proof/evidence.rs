@@ -108,7 +108,7 @@ impl Evidence {
     }
 
     /// Every counter that it names.
-    pub(super) fn counters(&self) -> impl Iterator<Item = &str> {
+    pub fn counters(&self) -> impl Iterator<Item = &str> {
         let ProtocolCounters { received, forwarded, grpc } = &self.protocols;
         let sides = [received, forwarded].into_iter();
         let counts = sides.flat_map(|side| side.counters.iter().map(|(_, count)| count).chain(&side.hbone));

@@ -50,6 +50,11 @@ impl Stream<'_> {
         format!("{self}.connections.mutual_tls")
     }
 
+    /// Counter of connections without TLS; it is there once there was one.
+    pub fn plain_connections(&self) -> String {
+        format!("{self}.connections.plain")
+    }
+
     pub fn request_bytes(&self) -> String {
         format!("{self}.request_bytes")
     }
@@ -77,14 +82,17 @@ const MUTUAL_TLS: &str = "mutual_tls";
 pub fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters: BTreeMap<String, u64> =
         Side::ALL.into_iter().map(|side| (side.plain_connections(), 0)).collect();
-    for (name, count) in samples(text).filter_map(|sample| counted(&sample)) {
-        let sum = counters.entry(name).or_default();
-        *sum = sum.saturating_add(count);
+    for (names, count) in samples(text).filter_map(|sample| counted(&sample)) {
+        for name in names {
+            let sum = counters.entry(name).or_default();
+            *sum = sum.saturating_add(count);
+        }
     }
     counters
 }
 
-fn counted(sample: &Sample<'_>) -> Option<(String, u64)> {
+/// The counters that a sample adds to.
+fn counted(sample: &Sample<'_>) -> Option<(Vec<String>, u64)> {
     // ztunnel names directions as seen from the server: what it received are requests.
     let family = sample.name.strip_prefix("istio_tcp_")?;
     let label = |name: &str| sample.label(name).unwrap_or_default();
@@ -94,16 +102,16 @@ fn counted(sample: &Sample<'_>) -> Option<(String, u64)> {
     let [from_namespace, to_namespace] =
         ["source", "destination"].map(|peer| label(&format!("{peer}_workload_namespace")));
     let stream = Stream { side, from: &from, to: &to, namespaces: (&from_namespace, &to_namespace) };
-    let name = match family {
+    let names = match family {
         "connections_opened_total" if label("connection_security_policy") == MUTUAL_TLS => {
-            stream.mutual_tls_connections()
+            vec![stream.mutual_tls_connections()]
         }
-        "connections_opened_total" => side.plain_connections(),
-        "received_bytes_total" => stream.request_bytes(),
-        "sent_bytes_total" => stream.response_bytes(),
+        "connections_opened_total" => vec![side.plain_connections(), stream.plain_connections()],
+        "received_bytes_total" => vec![stream.request_bytes()],
+        "sent_bytes_total" => vec![stream.response_bytes()],
         _ => return None,
     };
-    Some((name, sample.value as u64))
+    Some((names, sample.value as u64))
 }
 
 #[cfg(test)]
@@ -131,6 +139,7 @@ process_open_fds 39
         let counters = counters(METRICS);
         let expected = [
             ("destination.connections.plain", 3),
+            ("destination.client>server.connections.plain", 3),
             ("destination.client>server.response_bytes", 6_547_091),
             ("source.client>other.connections.mutual_tls", 1),
             ("source.client>server.connections.mutual_tls", 5),
@@ -138,6 +147,21 @@ process_open_fds 39
             ("source.connections.plain", 0),
         ];
         assert_eq!(counters, expected.map(|(name, count)| (name.to_owned(), count)).into());
+    }
+
+    /// Of the ztunnel of a cluster's node that stands on both sides of a call, as it wrote it.
+    #[test]
+    fn a_recorded_page_tells_both_sides_of_a_call() {
+        let counters = counters(include_str!("../../tests/fixtures/ztunnel_of_a_node.prom"));
+        for side in Side::ALL {
+            let stream = Stream { side, from: "load", to: "web", namespaces: ("default", "default") };
+            let names = [stream.mutual_tls_connections(), stream.request_bytes(), stream.response_bytes()];
+            assert_eq!(names.map(|name| counters[&name]), [16, 6111, 105_827], "{side}");
+            assert_eq!(
+                (counters[&side.plain_connections()], counters.get(&stream.plain_connections())),
+                (0, None)
+            );
+        }
     }
 
     #[test]

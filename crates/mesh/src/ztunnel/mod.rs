@@ -1,5 +1,6 @@
-//! ztunnel, the node proxy of ambient mode: its counters, what it was told, and what it holds.
+//! ztunnel, the node proxy of ambient mode: its counters, which of them prove a path, what it was told, and what it holds.
 
+pub mod evidence;
 pub mod footprint;
 pub mod messages;
 pub mod metrics;

@@ -220,6 +220,11 @@ pub struct RbacArgs {
     #[arg(long)]
     pub istio: bool,
 
+    /// Runs have the ambient modes too: as --istio, and port forwards to ztunnels, which are in istio-system. Kubernetes tells
+    /// pods of a namespace not apart there: it is a right to the ports of all of them
+    #[arg(long)]
+    pub ambient: bool,
+
     /// Runs have mode ingress, whose clients speak TLS with a gateway: Secrets in these namespaces, and a Role to read them.
     /// Without it: runs with `istio.ingress.tls: off`
     #[arg(long, requires = "istio")]
@@ -239,7 +244,7 @@ pub struct RbacArgs {
 
     /// Print the Roles that somebody needs to start, follow and end detached runs in these namespaces, which are those of
     /// accounts that runs have the rights of. Whoever may create Jobs there may use the rights of these accounts
-    #[arg(long, conflicts_with_all = ["istio", "gateway_tls", "namespaces", "nodes", "prometheus"])]
+    #[arg(long, conflicts_with_all = ["istio", "ambient", "gateway_tls", "namespaces", "nodes", "prometheus"])]
     pub detach: bool,
 }
 

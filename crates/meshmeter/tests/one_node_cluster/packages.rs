@@ -34,7 +34,7 @@ fn check_that_the_chart_is_good(cluster: &OneNodeCluster) {
     let chart = chart.to_str().unwrap();
     cluster.run("helm", ["lint", "--strict", chart]);
     let everything = [
-        "--set=rights.istio=true,rights.gatewayTls=true,rights.nodes=true,namespaces={a,b},study=mesh-modes,generatorNodes=load=true",
+        "--set=rights.ambient=true,rights.gatewayTls=true,rights.nodes=true,namespaces={a,b},study=mesh-modes,generatorNodes=load=true",
         "--set=nodeSelector.disk=ssd,results.claim=runs,arguments={--repeats=3},activeDeadlineSeconds=3600",
     ];
     let rendered =
@@ -43,6 +43,8 @@ fn check_that_the_chart_is_good(cluster: &OneNodeCluster) {
         "namespace: b",
         "namespace: istio-system",
         "kind: ClusterRole",
+        "peerauthentications",
+        "daemonsets",
         "- mesh-modes",
         "claimName: runs",
         "rolebindings",

@@ -20,7 +20,8 @@ pub(super) fn run(args: &RbacArgs) {
         prometheus: args.prometheus.clone(),
         ..ClusterSettings::new("", "")
     };
-    let rights = Rights::new(&settings, Parts { istio: args.istio, gateway_tls: args.gateway_tls });
+    let parts = Parts { istio: args.istio, ambient: args.ambient, gateway_tls: args.gateway_tls };
+    let rights = Rights::new(&settings, parts);
     let mut text = HEADING.to_owned();
     let options = [
         (!args.namespaces, "--existing-namespaces: it may not create namespaces (here: --namespaces)"),

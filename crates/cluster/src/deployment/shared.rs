@@ -1,0 +1,338 @@
+//! Pods of the mesh beyond those of the workloads: its control plane, ztunnels of the nodes, waypoints of the namespaces.
+//! Trials begin only once the proxies among them are ready and show what they need for the deployment.
+
+use super::proof::{Counters, envoy_counters};
+use super::{RunningPod, Written};
+use crate::Result;
+use crate::environment::Cluster;
+use crate::patience::{API_TIMEOUT, patiently};
+use crate::plug::{Member, MeshPlug, PlugContext, SharedComponent, SharedProxy};
+use crate::pods::PodState;
+use crate::startup::Startup;
+use experiment::environment::deploy::ComponentFailure;
+use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
+use mesh::istio::propagation::{Awaited, Running, wait_until_propagated};
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::kubernetes::port_forward::PortForward;
+use mesh::names::{ADMIN_PORT, STATUS_PORT};
+use mesh::ztunnel::metrics;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time until ztunnels and waypoints are ready.
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+#[derive(Debug, Default)]
+pub(super) struct SharedPods {
+    pub pods: Vec<SharedPod>,
+    /// What is not known of them.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct SharedPod {
+    /// Name of its component.
+    pub name: String,
+    pub component: SharedComponent,
+    pub state: PodState,
+    /// Its own container, which is its first.
+    pub container: String,
+    /// Absent if no call passes it.
+    ports: Option<Ports>,
+}
+
+#[derive(Debug)]
+struct Ports {
+    admin: PortForward,
+    /// Of a ztunnel.
+    metrics: Option<PortForward>,
+}
+
+/// Finds these pods, and waits until the proxies among them are ready for the pods of the deployment.
+pub(super) fn find_shared(
+    cluster: &Cluster,
+    spec: &DeploymentSpec,
+    plug: &dyn MeshPlug,
+    written: &Written,
+    pods: &[Vec<RunningPod>],
+) -> Result<SharedPods> {
+    let members = pods.iter().enumerate().filter(|(id, _)| spec.is_member(*id));
+    let members: Vec<&PodState> = members.flat_map(|(_, pods)| pods.iter().map(|pod| &pod.state)).collect();
+    let nodes: BTreeSet<&str> = members.iter().map(|pod| pod.node.as_str()).collect();
+    let mut shared = wait_until_ready(cluster, plug, written, &nodes)?;
+    for pod in &mut shared.pods {
+        pod.open(&cluster.connected.api)?;
+    }
+    wait_until_configured(cluster, spec, plug, &shared, &members)?;
+    Ok(shared)
+}
+
+fn wait_until_ready(
+    cluster: &Cluster,
+    plug: &dyn MeshPlug,
+    written: &Written,
+    nodes: &BTreeSet<&str>,
+) -> Result<SharedPods> {
+    let components = plug.shared();
+    let startup = Startup::new(&written.api, &written.namespaces, &written.selector);
+    let began = Instant::now();
+    loop {
+        cluster.check_not_stopped("wait for the mesh")?;
+        let shared = find(&components, written, nodes)?;
+        let Some(lacking) = lacking(&components, &shared, written, nodes)? else { return Ok(shared) };
+        cluster.progress.report(&lacking);
+        let pods: Vec<PodState> =
+            patiently(API_TIMEOUT, || written.pods())?.iter().map(PodState::read).collect();
+        startup.check(&pods)?;
+        if began.elapsed() > READY_TIMEOUT {
+            return Err(EnvironmentError::new("wait for the mesh", lacking));
+        }
+        thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// The pods that there are. Who may not list those of a control plane goes without its usage, and the report says so.
+fn find(components: &[SharedComponent], written: &Written, nodes: &BTreeSet<&str>) -> Result<SharedPods> {
+    let mut found = SharedPods::default();
+    for component in components {
+        let pods = match list(component, written) {
+            Ok(pods) => pods,
+            Err(error) if component.proxy.is_none() => {
+                let note = format!("usage of {} is not known: {}", component.name, in_one_line(&error));
+                found.notes.push(note);
+                continue;
+            }
+            Err(error) => {
+                return Err(
+                    error.with_hint("`meshmeter cluster rbac --ambient` prints the rights that it takes")
+                );
+            }
+        };
+        let mut own: Vec<SharedPod> =
+            pods.iter().filter_map(|pod| SharedPod::read(component, pod, nodes)).collect();
+        own.sort_by(|a, b| (&a.state.namespace, &a.state.node).cmp(&(&b.state.namespace, &b.state.node)));
+        if own.len() > 1 {
+            for (number, pod) in (1..).zip(&mut own) {
+                pod.name = format!("{}-{number}", component.name);
+            }
+        }
+        found.pods.extend(own);
+    }
+    Ok(found)
+}
+
+fn list(component: &SharedComponent, written: &Written) -> Result<Vec<Value>> {
+    let list = |namespace: &str| written.api.list("v1", "Pod", Some(namespace), &component.selector);
+    match component.namespace {
+        Some(namespace) => list(namespace),
+        None => {
+            let pods: Result<Vec<_>> = written.namespaces.iter().map(|namespace| list(namespace)).collect();
+            Ok(pods?.into_iter().flatten().collect())
+        }
+    }
+}
+
+/// What is not ready yet; nothing if all is.
+fn lacking(
+    components: &[SharedComponent],
+    shared: &SharedPods,
+    written: &Written,
+    nodes: &BTreeSet<&str>,
+) -> Result<Option<String>> {
+    let is_ready = |proxy: SharedProxy, is_at: &dyn Fn(&PodState) -> bool| {
+        let mut own = shared
+            .pods
+            .iter()
+            .filter(|pod| pod.component.proxy == Some(proxy) && is_at(&pod.state))
+            .peekable();
+        own.peek().is_some() && own.all(|pod| pod.state.is_ready)
+    };
+    for component in components {
+        match component.proxy {
+            Some(proxy @ SharedProxy::Ztunnel) => {
+                let without = nodes.iter().find(|node| !is_ready(proxy, &|pod| pod.node == **node));
+                if let Some(node) = without {
+                    return Ok(Some(format!("no ztunnel is ready on node {node}")));
+                }
+            }
+            Some(proxy @ SharedProxy::Waypoint) => {
+                for gateway in written.objects.iter().filter(|object| object.kind == "Gateway") {
+                    if let Some(reason) = unprogrammed(&written.api, gateway)? {
+                        return Ok(Some(format!("{gateway} is not programmed: {reason}")));
+                    }
+                    if !is_ready(proxy, &|pod| Some(&pod.namespace) == gateway.namespace.as_ref()) {
+                        return Ok(Some(format!("the waypoint of {gateway} is not ready")));
+                    }
+                }
+            }
+            None => {}
+        }
+    }
+    Ok(None)
+}
+
+/// Why a Gateway is not programmed; absent if it is.
+fn unprogrammed(api: &ApiClient, gateway: &ObjectRef) -> Result<Option<String>> {
+    let Some(object) = patiently(API_TIMEOUT, || api.get(gateway))? else {
+        return Ok(Some("it is gone".to_owned()));
+    };
+    Ok(unprogrammed_by(&object))
+}
+
+fn unprogrammed_by(gateway: &Value) -> Option<String> {
+    let conditions = gateway["status"]["conditions"].as_array().into_iter().flatten();
+    let Some(programmed) = conditions.into_iter().find(|condition| condition["type"] == "Programmed") else {
+        return Some("no controller has taken it".to_owned());
+    };
+    let message = programmed["message"].as_str().unwrap_or("no message");
+    (programmed["status"] != "True").then(|| message.to_owned())
+}
+
+/// Waits until ztunnels know the pods and Services of the deployment, and waypoints have their routes.
+fn wait_until_configured(
+    cluster: &Cluster,
+    spec: &DeploymentSpec,
+    plug: &dyn MeshPlug,
+    shared: &SharedPods,
+    members: &[&PodState],
+) -> Result<()> {
+    let context = PlugContext { spec, settings: &cluster.settings };
+    let members = members.iter().map(|pod| Member { namespace: &pod.namespace, pod: &pod.name });
+    let members: Vec<Member<'_>> = members.collect();
+    let proxies = shared.pods.iter().filter_map(|pod| Some((pod, pod.component.proxy?, pod.ports.as_ref()?)));
+    let proxies: Vec<_> =
+        proxies.map(|(pod, proxy, ports)| (pod, proxy, ports.admin.admin(&pod.name))).collect();
+    let awaited: Vec<Awaited<'_>> = proxies
+        .iter()
+        .map(|(pod, proxy, admin)| Awaited {
+            name: &pod.name,
+            known_as: None,
+            admin,
+            running: &Unwatched,
+            expected: plug.expected(&context, *proxy, &pod.state.namespace, &members),
+        })
+        .collect();
+    if awaited.is_empty() {
+        return Ok(());
+    }
+    cluster.progress.report("waiting until the proxies have their configuration");
+    let check = || cluster.check_not_stopped("wait until the proxies have their configuration");
+    wait_until_propagated(&awaited, Instant::now(), check).map(drop)
+}
+
+/// Nothing but its admin interface says that a pod of the mesh runs.
+#[derive(Debug)]
+struct Unwatched;
+
+impl Running for Unwatched {
+    fn check(&self, _operation: &str) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl SharedPod {
+    /// Absent for a pod that is going, and for a ztunnel of a node without members.
+    fn read(component: &SharedComponent, pod: &Value, nodes: &BTreeSet<&str>) -> Option<Self> {
+        let state = PodState::read(pod);
+        let is_elsewhere =
+            component.proxy == Some(SharedProxy::Ztunnel) && !nodes.contains(state.node.as_str());
+        if is_elsewhere || !pod["metadata"]["deletionTimestamp"].is_null() {
+            return None;
+        }
+        let container = pod["spec"]["containers"][0]["name"].as_str()?.to_owned();
+        Some(Self {
+            name: component.name.to_owned(),
+            component: component.clone(),
+            state,
+            container,
+            ports: None,
+        })
+    }
+
+    fn open(&mut self, api: &ApiClient) -> Result<()> {
+        let Some(proxy) = self.component.proxy else { return Ok(()) };
+        let forward = |port| api.forward(&self.state.namespace, &self.state.name, port);
+        let metrics = (proxy == SharedProxy::Ztunnel).then(|| forward(STATUS_PORT)).transpose()?;
+        self.ports = Some(Ports { admin: forward(ADMIN_PORT)?, metrics });
+        Ok(())
+    }
+
+    pub fn is_ztunnel(&self) -> bool {
+        self.component.proxy == Some(SharedProxy::Ztunnel)
+    }
+
+    pub fn is_proxy(&self) -> bool {
+        self.component.proxy.is_some()
+    }
+
+    /// Its counters, those of others' pods included; absent if no call passes it.
+    pub fn counters(&self) -> Option<Result<Counters, String>> {
+        let Ports { admin, metrics } = self.ports.as_ref()?;
+        Some(match metrics {
+            Some(metrics) => {
+                let page = metrics.admin(&self.name).ask_long("/metrics");
+                page.map(|page| metrics::counters(&String::from_utf8_lossy(&page)))
+                    .map_err(|error| metrics.last_error().unwrap_or(in_one_line(&error)))
+            }
+            None => envoy_counters(admin, &self.name),
+        })
+    }
+
+    /// What has happened to its pod since the deployment began. An API that cannot be asked says nothing.
+    pub fn failure(&self, api: &ApiClient) -> Option<ComponentFailure> {
+        let PodState { namespace, name, .. } = &self.state;
+        let now = api.get(&ObjectRef::new("v1", "Pod", Some(namespace), name)).ok()?;
+        let how = match now {
+            Some(now) => PodState::read(&now).failure_since(&self.state, &now)?,
+            None => "is gone: its pod was deleted".to_owned(),
+        };
+        Some(ComponentFailure { component: self.name.clone(), how })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::schema::Role;
+    use serde_json::json;
+
+    fn component(proxy: Option<SharedProxy>) -> SharedComponent {
+        SharedComponent {
+            name: "ztunnel",
+            role: Role::Proxy,
+            namespace: None,
+            selector: String::new(),
+            proxy,
+        }
+    }
+
+    #[test]
+    fn ztunnels_count_on_nodes_with_members_alone() {
+        let pod = json!({"metadata": {"name": "ztunnel-x"}, "spec": {"nodeName": "b", "containers": [{"name": "istio-proxy"}]}});
+        let read = |proxy, pod: &Value, node| {
+            SharedPod::read(&component(proxy), pod, &[node].into()).map(|pod| pod.container)
+        };
+        let ztunnel = Some(SharedProxy::Ztunnel);
+        assert_eq!(read(ztunnel, &pod, "b").as_deref(), Some("istio-proxy"));
+        assert_eq!(read(ztunnel, &pod, "a"), None);
+        assert!(read(None, &pod, "a").is_some(), "a control plane may be anywhere");
+        let mut going = pod;
+        going["metadata"]["deletionTimestamp"] = json!("2026-11-23T08:00:00Z");
+        assert_eq!(read(ztunnel, &going, "b"), None);
+    }
+
+    #[test]
+    fn a_gateway_says_why_it_is_not_programmed() {
+        let status = |status: &str| {
+            json!({"status": {"conditions": [{"type": "Accepted", "status": "True"},
+                {"type": "Programmed", "status": status, "message": "no address yet"}]}})
+        };
+        assert_eq!(unprogrammed_by(&status("False")).as_deref(), Some("no address yet"));
+        assert_eq!(unprogrammed_by(&status("True")), None);
+        assert_eq!(unprogrammed_by(&json!({})).as_deref(), Some("no controller has taken it"));
+    }
+}

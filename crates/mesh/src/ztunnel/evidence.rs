@@ -1,0 +1,75 @@
+//! The counters of ztunnels that prove the path of a call in an ambient mesh. A ztunnel serves all pods of its node, of which
+//! a call's are two: its counters tell workloads apart by their names and namespaces.
+
+use super::metrics::{Side, Stream};
+use crate::istio::objects::waypoint;
+use crate::proof::{Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters};
+use experiment::Protocol;
+use experiment::schema::HopProtocol;
+
+/// A call between two members of the mesh, each given by name and namespace.
+#[derive(Clone, Copy, Debug)]
+pub struct AmbientCall<'a> {
+    pub protocol: Protocol,
+    pub from: (&'a str, &'a str),
+    pub to: (&'a str, &'a str),
+    pub through_waypoint: bool,
+    /// The ztunnels carry pods of others too, which may speak plain text.
+    pub is_shared_with_others: bool,
+}
+
+impl AmbientCall<'_> {
+    /// Evidence at the caller's ztunnel and at the callee's. A waypoint, which is in the callee's namespace, adds headers to
+    /// requests that it reads.
+    pub fn evidence(&self) -> (Evidence, Evidence) {
+        let Self { protocol, from, to, through_waypoint, .. } = *self;
+        let is_added_to = through_waypoint && protocol.is_http();
+        let waypoint = (waypoint::NAME, to.1);
+        let (first, second) = if through_waypoint { (waypoint, waypoint) } else { (to, from) };
+        let source = stream(Side::Source, from, first);
+        let destination = stream(Side::Destination, second, to);
+        (self.at(source, false), self.at(destination, is_added_to))
+    }
+
+    fn at(&self, stream: Stream<'_>, added_to: bool) -> Evidence {
+        let plain = if self.is_shared_with_others {
+            stream.plain_connections()
+        } else {
+            stream.side.plain_connections()
+        };
+        Evidence {
+            protocols: protocols(stream),
+            handshakes: Some(stream.mutual_tls_connections()),
+            tls_expected: true,
+            demands: vec![Demand {
+                counter: plain,
+                rises: false,
+                otherwise: "passed connections in plain text, though mutual TLS is claimed",
+            }],
+            ..Evidence::new(Seen::RequestBytes(RequestByteCounters {
+                bytes: stream.request_bytes(),
+                response_bytes: stream.response_bytes(),
+                connections: stream.mutual_tls_connections(),
+                added_to,
+                multiplexed: self.protocol.multiplexes(),
+            }))
+        }
+    }
+}
+
+/// What goes between two workloads, each given by name and namespace.
+fn stream<'a>(side: Side, from: (&'a str, &'a str), to: (&'a str, &'a str)) -> Stream<'a> {
+    Stream { side, from: from.0, to: to.0, namespaces: (from.1, to.1) }
+}
+
+/// Whatever it carries, it carries unread: by HBONE between the two sides of the mesh, as it came at their ends.
+fn protocols(stream: Stream<'_>) -> ProtocolCounters {
+    let carried = || Count::Connections(stream.mutual_tls_connections());
+    let side = |hbone: bool| SideCounters {
+        expected: None,
+        counters: vec![(HopProtocol::Tcp, carried())],
+        hbone: hbone.then(carried),
+    };
+    let is_source = stream.side == Side::Source;
+    ProtocolCounters { received: side(!is_source), forwarded: side(is_source), grpc: None }
+}

@@ -1,0 +1,84 @@
+//! Calls through the ztunnel of a node that carries pods of others too.
+
+use crate::fixture::{CountedProxy, prove};
+use experiment::Protocol;
+use experiment::environment::SentLoad;
+use experiment::schema::PathProof;
+use mesh::ztunnel::evidence::AmbientCall;
+use mesh::ztunnel::metrics::counters;
+use std::collections::BTreeMap;
+
+const REQUESTS: u64 = 400;
+const REQUEST_BYTES: u64 = 70;
+
+/// Samples of a connection, as a ztunnel writes them of each side: most labels left out.
+fn samples(from: &str, to: &str, security: &str, connections: u64, bytes: u64) -> String {
+    let ends: Vec<(&str, &str)> = [from, to].map(|end| end.split_once('/').unwrap()).into();
+    let labels = |reporter: &str| {
+        format!(
+            "reporter=\"{reporter}\",source_workload_namespace=\"{}\",source_canonical_service=\"{}\",\
+             destination_workload_namespace=\"{}\",destination_canonical_service=\"{}\",\
+             connection_security_policy=\"{security}\"",
+            ends[0].0, ends[0].1, ends[1].0, ends[1].1
+        )
+    };
+    let of_side = |reporter| {
+        let labels = labels(reporter);
+        format!(
+            "istio_tcp_connections_opened_total{{{labels}}} {connections}\n\
+             istio_tcp_received_bytes_total{{{labels}}} {bytes}\n\
+             istio_tcp_sent_bytes_total{{{labels}}} {bytes}\n"
+        )
+    };
+    of_side("source") + &of_side("destination")
+}
+
+/// The proof of 400 requests from client to server in namespace `perf`, of this ztunnel's page after the trial.
+fn proof(is_shared_with_others: bool, after: &str) -> PathProof {
+    let call = AmbientCall {
+        protocol: Protocol::Http1,
+        from: ("client", "perf"),
+        to: ("server", "perf"),
+        through_waypoint: false,
+        is_shared_with_others,
+    };
+    let (source, destination) = call.evidence();
+    let proxy = |side, evidence| CountedProxy {
+        name: "ztunnel".to_owned(),
+        side: Some(side),
+        evidence,
+        before: BTreeMap::new(),
+        after: Ok(counters(after)),
+    };
+    let sent = SentLoad { requests: REQUESTS, request_bytes: Some(REQUEST_BYTES as f64) };
+    prove(&[proxy("client", source), proxy("server", destination)], &sent, None)
+}
+
+#[test]
+fn what_others_send_through_a_ztunnel_proves_and_refutes_nothing() {
+    let own = samples("perf/client", "perf/server", "mutual_tls", 4, REQUESTS * REQUEST_BYTES);
+    let others = [
+        samples("shop/client", "shop/server", "mutual_tls", 9, 1 << 20),
+        samples("shop/client", "perf/other", "unknown", 9, 1 << 20),
+        samples("unknown/unknown", "perf/server", "unknown", 9, 1 << 20),
+    ]
+    .concat();
+    let shared = proof(true, &(own.clone() + &others));
+    assert!(shared.proven, "{:?}", shared.reasons);
+    assert_eq!(shared.proxies.iter().map(|proxy| proxy.tls_handshakes).collect::<Vec<_>>(), [4, 4]);
+    // In a lab nobody else is there: any connection in plain text is the experiment's.
+    let alone = proof(false, &(own + &others));
+    assert!(alone.reasons.iter().all(|reason| reason.contains("in plain text")), "{:?}", alone.reasons);
+    assert!(!alone.proven);
+    let without_own = proof(true, &others);
+    assert!(without_own.reasons[0].contains("saw 0 of 400 requests"), "{:?}", without_own.reasons);
+}
+
+#[test]
+fn a_connection_of_the_call_in_plain_text_shows() {
+    let encrypted = samples("perf/client", "perf/server", "mutual_tls", 3, 300 * REQUEST_BYTES);
+    let plain = samples("perf/client", "perf/server", "unknown", 1, 100 * REQUEST_BYTES);
+    let proof = proof(true, &(encrypted + &plain));
+    let reason = "ztunnel at the client passed connections in plain text, though mutual TLS is claimed";
+    assert!(proof.reasons.iter().any(|known| known == reason), "{:?}", proof.reasons);
+}

@@ -1,0 +1,119 @@
+//! Istio's ambient modes on a real cluster of one node, with a ztunnel of the user's own: the path is proven from the counters of
+//! ztunnel and waypoint, and both have their usage.
+//!
+//! No harness: without a ztunnel the case is listed as not run. Needs root, as the cluster does, and what `make components`
+//! builds.
+
+#![allow(clippy::print_stdout)]
+
+#[path = "../../../lab/tests/arrangement/cases.rs"]
+mod cases;
+#[path = "../one_node_cluster/cluster.rs"]
+mod cluster;
+#[path = "../../../lab/tests/istio/with_ztunnel.rs"]
+mod with_ztunnel;
+
+use self::cases::{Cases, Demand};
+use self::cluster::OneNodeCluster;
+use ::cluster::settings::RUN_LABEL;
+use components::{Component, Overrides, find};
+use experiment::Mode;
+use experiment::schema::{Role, TrialOutcome, TrialRecord};
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+const WITH_ZTUNNEL: &[(&str, fn())] =
+    &[("paths_through_ztunnel_and_waypoint_are_proven", paths_through_ztunnel_and_waypoint_are_proven)];
+
+fn main() -> ExitCode {
+    let mut cases = Cases::of(&[]);
+    cases.add(WITH_ZTUNNEL, with_ztunnel::missing().as_deref());
+    if Cases::<fn()>::is_worker() { cases.work(None, |case| case()) } else { cases.run(Demand::Time) }
+}
+
+fn paths_through_ztunnel_and_waypoint_are_proven() {
+    let ztunnel = find(Component::Ztunnel, &Overrides::default()).unwrap();
+    let cluster = OneNodeCluster::up();
+    cluster.import_meshmeter();
+    cluster.run("ambient", [&ztunnel.path]);
+    let trials = run_modes(&cluster);
+    let modes: Vec<Mode> = trials.iter().map(|trial| trial.mode).collect();
+    for mode in [Mode::None, Mode::Ambient, Mode::AmbientWaypoint] {
+        assert!(modes.contains(&mode), "{mode} is not in {modes:?}");
+    }
+    for trial in &trials {
+        check_path(trial);
+        check_usage(trial);
+    }
+    // A Gateway and what istiod made of it are gone, too.
+    let left = ["get", "namespaces,jobs,pods", "--all-namespaces", "--output=name", "--selector", RUN_LABEL];
+    assert_eq!(cluster.kubectl(&left).trim(), "");
+}
+
+/// Kubelets sample about every ten seconds, on busy machines less often.
+fn run_modes(cluster: &OneNodeCluster) -> Vec<TrialRecord> {
+    let folder = cluster.folder().join("run");
+    let output = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
+        .args(["run", "mesh-modes", "--on", "cluster", "--image", "localhost/meshmeter:test"])
+        .args(["--set", "modes=[none,ambient,ambient-waypoint]", "--require-all-modes"])
+        .args(["--set", "load.rate=60", "--set", "load.generators=2", "--set", "load.connections=2"])
+        .args(["--duration", "30s", "--repeats", "1", "--retakes", "0", "--kubeconfig"])
+        .arg(cluster.folder().join("kubeconfig"))
+        .arg("--out")
+        .arg(&folder)
+        .output()
+        .unwrap();
+    // A busy machine may leave no trial valid; nothing else may go wrong.
+    assert!(
+        matches!(output.status.code(), Some(0 | 1)),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    read_trials(&folder)
+}
+
+fn read_trials(folder: &Path) -> Vec<TrialRecord> {
+    let text = std::fs::read_to_string(folder.join("trials.jsonl")).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// Every request passed these, encrypted. One ztunnel serves both ends of a call: the node is one.
+fn check_path(trial: &TrialRecord) {
+    assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
+    // A busy machine may leave workers without an answer for seconds.
+    let is_busy = |reason: &String| reason.ends_with("nobody watched the trial meanwhile");
+    let path = &trial.path;
+    assert!(path.proven || path.reasons.iter().all(is_busy), "{}: {:?}", trial.mode, path.reasons);
+    let passed: Vec<&str> = path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
+    let expected: &[&str] = match trial.mode {
+        Mode::Ambient => &["ztunnel", "ztunnel"],
+        Mode::AmbientWaypoint => &["ztunnel", "waypoint", "ztunnel"],
+        _ => &[],
+    };
+    assert_eq!(passed, expected);
+    for proxy in &path.proxies {
+        assert!(proxy.tls_expected && proxy.tls_handshakes > 0, "{proxy:?}");
+        assert!(proxy.requests_received > 0, "{proxy:?}");
+        // Those of others' pods are none of the run's evidence.
+        let is_own = |name: &String| proxy.name != "ztunnel" || name.contains("@meshmeter>meshmeter");
+        assert!(proxy.counters.keys().all(is_own), "{:?}", proxy.counters.keys());
+    }
+}
+
+/// ztunnel and waypoint are components of their own, and what a ztunnel's usage is for is said.
+fn check_usage(trial: &TrialRecord) {
+    let used = |name: &str, role: Role| {
+        trial
+            .components
+            .iter()
+            .any(|component| component.name == name && component.role == role && component.cpu_user_s > 0.0)
+    };
+    let names: Vec<&str> = trial.components.iter().map(|component| component.name.as_str()).collect();
+    let is_ambient = trial.mode != Mode::None;
+    assert_eq!(used("ztunnel", Role::Proxy), is_ambient, "{}: {names:?}", trial.mode);
+    assert_eq!(used("istiod", Role::ControlPlane), is_ambient, "{}: {names:?}", trial.mode);
+    assert_eq!(used("waypoint", Role::Proxy), trial.mode == Mode::AmbientWaypoint, "{names:?}");
+    let is_said = trial.verdict.notes.iter().any(|note| note.starts_with("ztunnel serves all pods of node"));
+    assert_eq!(is_said, is_ambient, "{:?}", trial.verdict.notes);
+}
