@@ -4,16 +4,18 @@
 use crate::RunData;
 use crate::conditions::ConditionLabels;
 use crate::format;
-use experiment::schema::{Cell, Estimate, Host, Role};
+use experiment::schema::{Cell, ComponentSummary, Estimate, Host, Role};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// The environment of runs on a cluster, as their host names it.
 const CLUSTER: &str = "cluster";
 const BYTES_PER_MB: f64 = 1e6;
+/// Of a cell: where both runs have more, they do not stand one by one.
+const MOST_COMPONENTS: usize = 12;
 
 /// What differs by construction between a lab and a cluster, also on one machine.
-const LAB_AND_CLUSTER: [&str; 5] = [
+const LAB_AND_CLUSTER: [&str; 7] = [
     "Pod network: the lab joins its network namespaces by a bridge of its own; a cluster's CNI plugin joins pods, and adds \
      routes, tunnels or rules to the way of each packet.",
     "kube-proxy: the lab has none; on a cluster, new connections to a Service pass its rules, or those of what stands in for \
@@ -22,6 +24,10 @@ const LAB_AND_CLUSTER: [&str; 5] = [
      node. Containers have the limits that their objects or the mesh's injection set.",
     "Usage: the lab reads each component's CPU at both ends of the window; a cluster's kubelets sample services and proxies \
      about every ten seconds.",
+    "Memory: kubelets know no resident memory. What control groups are charged with is in both places, less what the kernel could \
+     drop at once (working set), and the anonymous part of it.",
+    "Control plane: the lab counts etcd and the API server too; on a cluster they are others'. Components stand beside each other \
+     where both runs have them.",
     "Generators: in the lab they may spin until a request is due; on a cluster they sleep, unless the experiment says otherwise.",
 ];
 
@@ -47,8 +53,8 @@ pub struct SideBySide {
 pub struct Row {
     /// Mode and load.
     pub cell: String,
-    /// The figure.
-    pub figure: &'static str,
+    /// The figure, of which component where it is of one.
+    pub figure: String,
     /// Its unit.
     pub unit: &'static str,
     /// By run; absent where it has none.
@@ -70,7 +76,7 @@ pub struct Difference {
 
 type Read = fn(&Cell) -> Option<Estimate>;
 
-const FIGURES: [(&str, &str, Read); 9] = [
+const FIGURES: [(&str, &str, Read); 7] = [
     ("p50", "µs", |cell| cell.response_time_us.as_ref()?.p50),
     ("p90", "µs", |cell| cell.response_time_us.as_ref()?.p90),
     ("p99", "µs", |cell| cell.response_time_us.as_ref()?.p99),
@@ -80,13 +86,15 @@ const FIGURES: [(&str, &str, Read); 9] = [
     ("CPU of all proxies", "cores", |cell| {
         Some(cell.totals.iter().find(|one| one.role == Role::Proxy)?.cpu_cores)
     }),
-    ("memory of all proxies", "MB", |cell| {
-        let bytes = cell.totals.iter().find(|one| one.role == Role::Proxy)?.memory_bytes?;
-        Some(in_megabytes(bytes))
-    }),
-    ("CPU of the control plane", "cores", |cell| {
-        Some(cell.totals.iter().find(|one| one.role == Role::ControlPlane)?.cpu_cores)
-    }),
+];
+
+type ReadComponent = fn(&ComponentSummary) -> Option<Estimate>;
+
+/// Those that mean the same in both places.
+const COMPONENT_FIGURES: [(&str, &str, ReadComponent); 3] = [
+    ("CPU", "cores", |component| Some(component.cpu_cores)),
+    ("working set", "MB", |component| component.memory_working_set_bytes.map(in_megabytes)),
+    ("anonymous memory", "MB", |component| component.memory_anonymous_bytes.map(in_megabytes)),
 ];
 
 impl SideBySide {
@@ -142,24 +150,43 @@ fn counterpart<'a>(run: &'a RunData, cell: &Cell) -> Option<&'a Cell> {
 }
 
 fn rows(label: &str, first: &Cell, second: &Cell) -> Vec<Row> {
-    let row = |(figure, unit, read): (&'static str, &'static str, Read)| {
-        let estimates = [read(first), read(second)];
-        let ratio = match &estimates {
-            [Some(one), Some(other)] if one.estimate > 0.0 && other.estimate > 0.0 => {
-                Some(other.estimate / one.estimate)
-            }
-            _ => None,
-        };
-        estimates.iter().any(Option::is_some).then(|| Row {
-            cell: label.to_owned(),
-            figure,
-            unit,
-            texts: texts(&estimates, ratio),
-            estimates,
-            ratio,
+    let of_cells = FIGURES
+        .into_iter()
+        .filter_map(|(figure, unit, read)| row(label, figure.to_owned(), unit, [read(first), read(second)]));
+    let of_components = components(first, second).into_iter().flat_map(|(one, other)| {
+        COMPONENT_FIGURES.into_iter().filter_map(move |(figure, unit, read)| {
+            row(label, format!("{figure} of {}", one.name), unit, [read(one), read(other)])
         })
+    });
+    of_cells.chain(of_components).collect()
+}
+
+/// Services, proxies and the mesh's own components that both cells have; none if they are too many.
+fn components<'a>(first: &'a Cell, second: &'a Cell) -> Vec<(&'a ComponentSummary, &'a ComponentSummary)> {
+    let is_compared = |role: Role| matches!(role, Role::App | Role::Proxy | Role::ControlPlane);
+    let own = first.components.iter().filter(|component| is_compared(component.role));
+    let both: Vec<_> = own
+        .filter_map(|one| Some((one, second.components.iter().find(|other| other.name == one.name)?)))
+        .collect();
+    if both.len() > MOST_COMPONENTS { Vec::new() } else { both }
+}
+
+/// Absent where neither run has the figure.
+fn row(label: &str, figure: String, unit: &'static str, estimates: [Option<Estimate>; 2]) -> Option<Row> {
+    let ratio = match &estimates {
+        [Some(one), Some(other)] if one.estimate > 0.0 && other.estimate > 0.0 => {
+            Some(other.estimate / one.estimate)
+        }
+        _ => None,
     };
-    FIGURES.into_iter().filter_map(row).collect()
+    estimates.iter().any(Option::is_some).then(|| Row {
+        cell: label.to_owned(),
+        figure,
+        unit,
+        texts: texts(&estimates, ratio),
+        estimates,
+        ratio,
+    })
 }
 
 fn differences([first, second]: [&RunData; 2]) -> Vec<Difference> {

@@ -30,6 +30,11 @@ fn places_are_named_and_what_differs_is_listed() {
     assert_eq!(compared.environments[1], "Kubernetes 1.36.3 (1 Kubernetes node)");
     let shown: Vec<_> = compared.rows.iter().filter_map(|row| row.ratio).collect();
     assert!(!shown.is_empty() && shown.iter().all(|ratio| (ratio - 1.0).abs() < 1e-9), "{shown:?}");
+    let figures: Vec<&str> = compared.rows.iter().map(|row| row.figure.as_str()).collect();
+    for figure in ["CPU of all proxies", "CPU of server-proxy", "anonymous memory of server-proxy"] {
+        assert!(figures.contains(&figure), "{figures:?}");
+    }
+    assert!(!figures.iter().any(|figure| figure.ends_with(" of generator")), "{figures:?}");
     let named: Vec<&str> = compared.differences.iter().map(|difference| difference.what.as_str()).collect();
     assert_eq!(named, ["usage is read from", "kubernetes", "kubelet"]);
     assert!(compared.unmatched.is_empty());

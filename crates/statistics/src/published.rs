@@ -357,8 +357,10 @@ fn memory_of(component: &ComponentSummary, kind: MemoryKind) -> Option<Estimate>
     match kind {
         MemoryKind::WorkingSet => component.memory_working_set_bytes,
         MemoryKind::Anonymous => component.memory_anonymous_bytes,
-        // Older results have no other.
-        MemoryKind::Resident => component.memory_resident_bytes.or(component.memory_bytes),
+        // Older results have no other; what has a working set alone has it there.
+        MemoryKind::Resident => component
+            .memory_resident_bytes
+            .or_else(|| component.memory_bytes.filter(|_| component.memory_working_set_bytes.is_none())),
     }
 }
 

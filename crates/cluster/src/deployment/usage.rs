@@ -183,7 +183,7 @@ fn snapshot_of(watched: &Watched, sample: &Sample, source: &str) -> ComponentSna
         cpu: sample.cpu,
         cpu_source: source.to_owned(),
         memory: ComponentMemory {
-            resident_bytes: sample.anonymous_bytes,
+            resident_bytes: None,
             working_set_bytes: sample.working_set_bytes,
             anonymous_bytes: sample.anonymous_bytes,
         },
@@ -208,7 +208,7 @@ fn generator_snapshot(name: String, pod: &str, now_ns: u64, usage: &Usage) -> Co
         },
         cpu_source: usage.source.clone(),
         memory: ComponentMemory {
-            resident_bytes: usage.anonymous_bytes,
+            resident_bytes: None,
             working_set_bytes: usage.memory_bytes,
             anonymous_bytes: usage.anonymous_bytes,
         },

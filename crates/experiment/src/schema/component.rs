@@ -42,7 +42,7 @@ pub struct ComponentUsage {
     /// Where the CPU figures come from: `cgroup-v1`, `cgroup-v2` or `proc`; of services and proxies of a cluster `kubelet` or
     /// `prometheus`.
     pub cpu_source: String,
-    /// Resident memory of all its processes at the end of the window, bytes.
+    /// Resident memory of all its processes at the end of the window, bytes; 0 where nothing tells it, as on clusters.
     pub memory_resident_bytes: u64,
     /// Memory in use less what the kernel could drop at once (inactive page cache), as a kubelet counts it, at the end of the window, bytes;
     /// absent where no cgroup tells it.

@@ -123,6 +123,23 @@ fn generator_deleted(cluster: &OneNodeCluster) {
     assert!(reasons[0].starts_with("failed: in the trial, client "), "{reasons:?}");
 }
 
+/// Of a service; the cluster has Istio. What killed it is named, and the trial ends.
+pub fn sidecar_killed(cluster: &OneNodeCluster) {
+    let arguments = ["--set", "modes=[sidecar]", "--repeats", "1", "--retakes", "0"];
+    let run = Run::new(cluster, "case-sidecar", "pair", LONG).with(&arguments);
+    let reasons = run.broken(|| {
+        // It may be an init container that goes on.
+        let statuses = "{.items[0].status['initContainerStatuses','containerStatuses']";
+        let id = format!("--output=jsonpath={statuses}[?(@.name==\"istio-proxy\")].containerID}}");
+        let id = run.kubectl(&["get", "pod", "--selector=app=server", &id]);
+        let id = id.trim().strip_prefix("containerd://").unwrap_or_else(|| panic!("{id}"));
+        cluster.run("enter", ["ctr", "--namespace=k8s.io", "tasks", "kill", "--signal=KILL", id]);
+    });
+    let is_named =
+        reasons[0].starts_with("failed: in the trial, server ") && reasons[0].contains("istio-proxy");
+    assert!(is_named, "{reasons:?}");
+}
+
 fn service_out_of_memory(cluster: &OneNodeCluster) {
     let topology = "{services: [{name: server, resources: {limits: {memory: 96Mi}}, script: [{memory: 8MiB}, {sleep: 2s}]}]}";
     let load = LONG.replace("connections: 2", "connections: 100");
