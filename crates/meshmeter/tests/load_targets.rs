@@ -36,8 +36,7 @@ fn connections_that_one_server_may_not_have_go_to_the_others() {
 fn dead_servers_among_roaming_connections_are_told() {
     let server = Serving::start(&[]);
     let urls = [server.url(), format!("http://{NOBODY}/")];
-    let result =
-        result_of(&["--rate", "50", "--duration", "200ms", "--connections", "1", &urls[0], &urls[1]]);
+    let result = result_of(&["--rate", "50", "--duration", "2s", "--connections", "1", &urls[0], &urls[1]]);
     let notes = &result.verdict.notes;
     assert!(notes.iter().any(|note| note.contains("connection refused")), "{:?}", result.verdict);
 }
