@@ -49,10 +49,10 @@ impl Finding {
     }
 }
 
-/// What deployments need beyond the meshes of their modes.
+/// Needs of deployments beyond the meshes of their modes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
-    /// What is taken of quotas: by the largest deployment.
+    /// Resources of the largest deployment, which quotas must leave.
     demand: Demand,
     gateway_tls: bool,
     installed: Vec<Need>,
@@ -162,7 +162,7 @@ fn check_rules(cluster: &Connected, rules: &[Rule], namespace: Option<&str>) -> 
     findings
 }
 
-/// Whether it responds and has usage of any container.
+/// Asks a Prometheus for the number of its series of containers' CPU.
 fn check_prometheus(cluster: &Connected, address: &PrometheusAddress) -> Finding {
     match Prometheus::new(address, &cluster.api).and_then(|prometheus| prometheus.count(CPU_METRIC)) {
         Ok(0) => Finding::new(

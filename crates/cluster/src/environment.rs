@@ -7,7 +7,7 @@ use crate::clean;
 use crate::connection::Connected;
 use crate::deployment::{ClusterDeployment, RolledOut, bring_up, roll_out};
 use crate::objects;
-use crate::plug::{self, MeshPlug};
+use crate::plug::{self, MeshPlug, PlugContext};
 use crate::settings::ClusterSettings;
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, ProgressSink};
@@ -91,6 +91,11 @@ impl Cluster {
             .collect();
         let namespaces: Vec<String> = namespaces.into_iter().collect();
         Ok(check(&self.connected, &self.settings, &namespaces, &plugs, &needs))
+    }
+
+    /// What a plug may know of a deployment here.
+    pub(crate) fn context<'a>(&'a self, spec: &'a DeploymentSpec) -> PlugContext<'a> {
+        PlugContext { spec, settings: &self.settings }
     }
 
     /// Keeps logs of components that fail below this directory.

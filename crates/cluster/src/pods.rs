@@ -65,20 +65,21 @@ impl PodState {
         }
     }
 
-    /// What has happened to it since an earlier look, as words that continue after its name.
-    pub fn failure_since(&self, before: &Self, now: &Value) -> Option<String> {
-        if self.uid != before.uid {
+    /// What has happened to the pod since, as words that continue after its name. `now`: absent where it is gone.
+    pub fn failure(&self, now: Option<&Value>) -> Option<String> {
+        let Some(now) = now else { return Some("is gone: its pod was deleted".to_owned()) };
+        if now["metadata"]["uid"].as_str().unwrap_or_default() != self.uid {
             return Some("was replaced by another pod".to_owned());
         }
         for container in containers(&now["status"]) {
             let name = container["name"].as_str().unwrap_or_default();
             let restarts = container["restartCount"].as_i64().unwrap_or(0);
-            if restarts > before.restarts.get(name).copied().unwrap_or(0) {
+            if restarts > self.restarts.get(name).copied().unwrap_or(0) {
                 let last = &container["lastState"]["terminated"];
                 return Some(format!("was restarted: container {name} {}", ended(last)));
             }
             let terminated = &container["state"]["terminated"];
-            if before.is_ready && !terminated.is_null() && terminated["exitCode"] != 0 {
+            if self.is_ready && !terminated.is_null() && terminated["exitCode"] != 0 {
                 return Some(format!("lost its container {name}, which {}", ended(terminated)));
             }
         }
@@ -91,7 +92,7 @@ impl PodState {
             return Some("is being deleted".to_owned());
         }
         let ready = condition(&now["status"], "Ready")?;
-        (before.is_ready && ready["status"] != "True").then(|| {
+        (self.is_ready && ready["status"] != "True").then(|| {
             let reason = ready["reason"].as_str().or(ready["message"].as_str()).unwrap_or("no reason");
             format!("is no longer ready: {reason}")
         })
@@ -207,7 +208,7 @@ mod tests {
         let before = PodState::read(&pod(&ready));
         let failure = |status: &Value| {
             let now = pod(status);
-            PodState::read(&now).failure_since(&before, &now)
+            before.failure(Some(&now))
         };
         assert_eq!(failure(&ready), None);
         let restarted = json!({"containerStatuses": [{"name": "a", "restartCount": 2, "lastState": {"terminated": {"reason": "OOMKilled", "exitCode": 137}}}]});

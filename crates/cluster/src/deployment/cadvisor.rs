@@ -51,7 +51,7 @@ impl Counters {
         Some((self.periods?, self.throttled_periods?, self.throttled_s.unwrap_or(0.0)))
     }
 
-    /// Whether throttling is known without its time.
+    /// Throttled periods are known, and the time throttled is not.
     pub fn lacks_throttled_time(&self) -> bool {
         self.periods.is_some() && self.throttled_s.is_none()
     }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl ClusterDeployment<'_> {
-    /// Where a driver sends its requests.
+    /// Target address of a driver: a gateway's, or the service's own.
     pub(super) fn destination_of(&self, driver: &DriverPlacement) -> Destination {
         let context = self.context();
         gateway::destination(&context, driver, self.certificates.as_ref()).unwrap_or_else(|| {

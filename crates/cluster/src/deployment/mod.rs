@@ -72,7 +72,7 @@ pub(crate) struct ClusterDeployment<'a> {
     workers: Vec<Vec<Worker>>,
     /// In the order of [`gateway::gateways`].
     gateways: Vec<RunningPod>,
-    /// What gateways and drivers show each other; absent without TLS between them.
+    /// Certificates of gateways and drivers; absent without TLS between them.
     certificates: Option<GatewayCertificates>,
     /// Of the mesh.
     shared: SharedPods,
@@ -228,7 +228,7 @@ impl<'a> ClusterDeployment<'a> {
     }
 
     fn context(&self) -> PlugContext<'_> {
-        PlugContext { spec: &self.spec, settings: &self.cluster.settings }
+        self.cluster.context(&self.spec)
     }
 
     fn all_pods(&self) -> impl Iterator<Item = &RunningPod> {
@@ -310,10 +310,8 @@ impl<'a> ClusterDeployment<'a> {
             })
             .collect();
         self.all_pods().find_map(|pod| {
-            let how = match by_name.get(&(pod.state.namespace.as_str(), pod.state.name.as_str())) {
-                None => "is gone: its pod was deleted".to_owned(),
-                Some(now) => PodState::read(now).failure_since(&pod.state, now)?,
-            };
+            let now = by_name.get(&(pod.state.namespace.as_str(), pod.state.name.as_str()));
+            let how = pod.state.failure(now.copied())?;
             Some(ComponentFailure { component: pod.name.clone(), how })
         })
     }

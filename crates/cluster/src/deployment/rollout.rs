@@ -9,7 +9,7 @@ use crate::environment::Cluster;
 use crate::gateway::{self, Destination, Gateway, GatewayCertificates, NOT_SERVED};
 use crate::objects::{self, counters_port};
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::{MeshPlug, PlugContext};
+use crate::plug::MeshPlug;
 use crate::pods::PodState;
 use crate::startup::Startup;
 use crate::worker::protocol::{End, StartArgument};
@@ -92,7 +92,7 @@ pub(crate) fn bring_up<'a>(
 
 /// Writes the objects of a deployment and waits until every pod is ready.
 pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn MeshPlug) -> Result<RolledOut> {
-    let context = PlugContext { spec, settings: &cluster.settings };
+    let context = cluster.context(spec);
     let mut all = objects::objects(spec, &cluster.settings, plug)?;
     let certificates = GatewayCertificates::issue(&context)?;
     certificates.iter().for_each(|certificates| certificates.fill_in(&mut all));
@@ -123,7 +123,7 @@ pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn Mesh
 
 /// Waits until every pod is ready.
 fn wait_until_running(cluster: &Cluster, spec: &DeploymentSpec, written: &Written) -> Result<ReadyPods> {
-    let gateways = gateway::gateways(&PlugContext { spec, settings: &cluster.settings });
+    let gateways = gateway::gateways(&cluster.context(spec));
     let wanted = spec.topology.pods() + gateways.len();
     let (mut most_ready, mut changed_at) = (0, Instant::now());
     let startup = Startup::new(&written.api, &written.namespaces, &written.selector);
@@ -202,7 +202,7 @@ fn open(
 
 /// Opens the admin interfaces of gateways.
 fn open_gateways(cluster: &Cluster, spec: &DeploymentSpec, pods: Vec<PodState>) -> Result<Vec<RunningPod>> {
-    let gateways = gateway::gateways(&PlugContext { spec, settings: &cluster.settings });
+    let gateways = gateway::gateways(&cluster.context(spec));
     let open = |(gateway, state): (Gateway, PodState)| {
         let proxy = cluster.connected.api.forward(&state.namespace, &state.name, ADMIN_PORT)?;
         Ok(RunningPod {

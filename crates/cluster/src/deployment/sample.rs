@@ -24,7 +24,7 @@ pub(super) struct Sample {
     pub throttling: Option<(u64, u64, f64)>,
 }
 
-/// What tells user mode from the kernel.
+/// Source of the division into user mode and kernel.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Modes {
     /// Nothing does.
@@ -39,7 +39,7 @@ pub(super) enum Modes {
 }
 
 impl Modes {
-    /// What the notes of a trial say of CPU that is divided so: words that continue after `CPU of NAMES`.
+    /// Note of a trial on CPU that is divided so: words that continue after `CPU of NAMES`.
     pub fn note(self) -> Option<&'static str> {
         match self {
             Self::Unknown => Some("is all shown as user mode: no counter tells it from the kernel"),
@@ -52,7 +52,7 @@ impl Modes {
     }
 }
 
-/// What there is to read at one moment.
+/// One reading of all sources.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub samples: BTreeMap<Key, Sample>,

@@ -6,7 +6,7 @@ use super::{RunningPod, Written};
 use crate::Result;
 use crate::environment::Cluster;
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::{Member, MeshPlug, PlugContext, SharedComponent, SharedProxy};
+use crate::plug::{Member, MeshPlug, SharedComponent, SharedProxy};
 use crate::pods::PodState;
 use crate::startup::Startup;
 use experiment::environment::deploy::ComponentFailure;
@@ -29,7 +29,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(super) struct SharedPods {
     pub pods: Vec<SharedPod>,
-    /// What is not known of them.
+    /// Notes on unknown usage.
     pub notes: Vec<String>,
 }
 
@@ -136,7 +136,7 @@ fn list(component: &SharedComponent, written: &Written) -> Result<Vec<Value>> {
     }
 }
 
-/// What is not ready yet; nothing if all is.
+/// The first component that is not ready, in words; absent if all are.
 fn lacking(
     components: &[SharedComponent],
     shared: &SharedPods,
@@ -200,7 +200,7 @@ fn wait_until_configured(
     shared: &SharedPods,
     members: &[&PodState],
 ) -> Result<()> {
-    let context = PlugContext { spec, settings: &cluster.settings };
+    let context = cluster.context(spec);
     let members = members.iter().map(|pod| Member { namespace: &pod.namespace, pod: &pod.name });
     let members: Vec<Member<'_>> = members.collect();
     let proxies = shared.pods.iter().filter_map(|pod| Some((pod, pod.component.proxy?, pod.ports.as_ref()?)));
@@ -282,14 +282,11 @@ impl SharedPod {
         })
     }
 
-    /// What has happened to its pod since the deployment began. An API that cannot be asked says nothing.
+    /// Failure of its pod since the deployment began. An API that cannot be asked says nothing.
     pub fn failure(&self, api: &ApiClient) -> Option<ComponentFailure> {
         let PodState { namespace, name, .. } = &self.state;
         let now = api.get(&ObjectRef::new("v1", "Pod", Some(namespace), name)).ok()?;
-        let how = match now {
-            Some(now) => PodState::read(&now).failure_since(&self.state, &now)?,
-            None => "is gone: its pod was deleted".to_owned(),
-        };
+        let how = self.state.failure(now.as_ref())?;
         Some(ComponentFailure { component: self.name.clone(), how })
     }
 }

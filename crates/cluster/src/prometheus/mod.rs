@@ -1,6 +1,8 @@
 //! A Prometheus that scrapes kubelets: its address, and the samples that it has of selected series.
 
 #[cfg(test)]
+mod process;
+#[cfg(test)]
 mod server;
 #[cfg(test)]
 pub(crate) use server::{PageServer, PrometheusServer, nobody};

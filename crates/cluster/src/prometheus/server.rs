@@ -1,10 +1,9 @@
 //! For tests: a real Prometheus that scrapes a page.
 
+use super::process::PrometheusProcess;
 use mesh::kubernetes::client::ApiClient;
-use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -78,51 +77,20 @@ fn respond(mut connection: TcpStream, page: &str) -> std::io::Result<()> {
     )
 }
 
-/// Debian's Prometheus. Killed when dropped.
-pub(crate) struct PrometheusServer {
-    child: Child,
-    authority: String,
-    _folder: tempfile::TempDir,
-}
+/// Scrapes a page every second.
+pub(crate) struct PrometheusServer(PrometheusProcess);
 
 impl PrometheusServer {
-    /// Scrapes the page every second.
     pub fn start(page: &PageServer) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let configuration = folder.path().join("prometheus.yml");
-        let scrape = format!(
+        let configuration = format!(
             "scrape_configs: [{{job_name: kubelet, scrape_interval: 1s, scrape_timeout: 1s, static_configs: [{{targets: ['{}']}}]}}]\n",
             page.authority
         );
-        fs::write(&configuration, scrape).unwrap();
-        let mut child = Command::new("prometheus")
-            .arg(format!("--config.file={}", configuration.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
-            .arg("--web.listen-address=127.0.0.1:0")
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("prometheus is on the path (scripts/setup.sh test)");
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let (mut authority, mut is_ready, mut said) = (None, false, Vec::new());
-        for line in lines.by_ref() {
-            let listening = line.contains("Listening on").then(|| line.split("address=").nth(1)).flatten();
-            authority = authority.or(listening.map(|address| address.trim().to_owned()));
-            is_ready |= line.contains("Server is ready to receive web requests");
-            said.push(line);
-            // They come in either order.
-            if is_ready && authority.is_some() {
-                break;
-            }
-        }
-        let authority = authority.unwrap_or_else(|| panic!("prometheus says where it listens: {said:#?}"));
-        // It goes on telling.
-        thread::spawn(move || lines.for_each(drop));
-        Self { child, authority, _folder: folder }
+        Self(PrometheusProcess::start(&configuration, &[]))
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.authority)
+        self.0.url()
     }
 
     /// Asks until there is something.
@@ -134,14 +102,7 @@ impl PrometheusServer {
                 return found;
             }
             assert!(began.elapsed() < TIMEOUT, "prometheus has scraped nothing");
-            thread::sleep(Duration::from_millis(50));
+            thread::yield_now();
         }
-    }
-}
-
-impl Drop for PrometheusServer {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

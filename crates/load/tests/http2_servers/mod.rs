@@ -113,7 +113,7 @@ impl Http2Server {
     /// What it has counted once that is so many, or a while later: a client that gives up may be done before the server has read
     /// what it sent.
     pub fn await_counted(&self, expected: u64) -> u64 {
-        let give_up = Instant::now() + Duration::from_secs(10);
+        let give_up = Instant::now() + Duration::from_secs(60);
         while self.counted() < expected && Instant::now() < give_up {
             std::thread::sleep(Duration::from_millis(1));
         }

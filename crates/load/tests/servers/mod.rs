@@ -52,7 +52,7 @@ impl TestServer {
     /// How many requests it has read once it has read so many, or a while later: a client that gives up may be done before the
     /// server has read what it sent.
     pub fn await_requests(&self, expected: u64) -> u64 {
-        let give_up = Instant::now() + Duration::from_secs(10);
+        let give_up = Instant::now() + Duration::from_secs(60);
         loop {
             let requests = self.requests.load(Ordering::SeqCst);
             if requests >= expected || Instant::now() >= give_up {
@@ -91,7 +91,7 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&mut TcpStream, u64) -> bool, co
         if !answer(&mut stream, ordinal) {
             let _ = stream.shutdown(Shutdown::Write);
             // Read to the end, so that the close is orderly and no reset overtakes the answer.
-            let _ = stream.set_read_timeout(Some(Duration::from_secs(5)));
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
             let _ = reader.read_to_end(&mut Vec::new());
             return;
         }

@@ -5,10 +5,10 @@
 pub use super::expected::Expected;
 use super::shown::ShownConfiguration;
 use crate::Result;
-use crate::admin::{Admin, AdminError};
+use crate::admin::{Admin, AdminCause, AdminError};
 use crate::concurrent::side_by_side;
 use crate::wait::{Progress, wait_with_progress, with_last_look};
-use experiment::environment::ErrorContext;
+use experiment::environment::{ErrorContext, in_one_line};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -53,17 +53,22 @@ pub fn wait_until_propagated(
         });
         let mut progress = Vec::new();
         for (proxy, polled) in polled {
-            let clusters = polled.context(operation(proxy.name))?;
-            match proxy.expected.last() {
-                None => {
-                    propagated.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());
+            match polled {
+                Err(error) if !matches!(error.cause, AdminCause::TimedOut(_)) => {
+                    return Err(error).context(operation(proxy.name));
                 }
-                Some(expected) => {
-                    lacking = format!("{} does not show {expected}", proxy.name);
-                    progress.push((proxy.name, proxy.expected.len(), clusters));
-                    pending.push(proxy);
-                }
+                // A proxy with much to take in may be silent for seconds; that it stays so is found by the bound of the wait.
+                Err(error) => lacking = in_one_line(&error),
+                Ok(()) => match proxy.expected.last() {
+                    None => {
+                        propagated.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());
+                        continue;
+                    }
+                    Some(expected) => lacking = format!("{} does not show {expected}", proxy.name),
+                },
             }
+            progress.push((proxy.name, proxy.expected.len(), proxy.clusters));
+            pending.push(proxy);
         }
         Ok(if pending.is_empty() { Progress::Done(()) } else { Progress::At(progress) })
     });
@@ -75,6 +80,8 @@ struct Pending<'a> {
     admin: &'a Admin,
     /// Not shown yet, in the reverse order of requests.
     expected: Vec<&'a Expected>,
+    /// Received so far, by the last look.
+    clusters: u64,
 }
 
 impl<'a> Pending<'a> {
@@ -83,11 +90,11 @@ impl<'a> Pending<'a> {
         expected.sort_by_key(|expected| {
             matches!(expected, Expected::Cluster(_) | Expected::Endpoint(..) | Expected::Listener(_))
         });
-        Self { name: proxy.name, admin: proxy.admin, expected }
+        Self { name: proxy.name, admin: proxy.admin, expected, clusters: 0 }
     }
 
-    /// Drops what the proxy shows, up to the first that it does not. Returns the clusters that it has received if one is missing.
-    fn poll(&mut self) -> Result<u64, AdminError> {
+    /// Drops what the proxy shows, up to the first that it does not; if one is missing, counts the clusters it has received.
+    fn poll(&mut self) -> Result<(), AdminError> {
         let mut shown = ShownConfiguration::new(self.admin, &self.expected);
         while let Some(expected) = self.expected.last() {
             if !shown.has(expected)? {
@@ -95,7 +102,10 @@ impl<'a> Pending<'a> {
             }
             self.expected.pop();
         }
-        if self.expected.is_empty() { Ok(0) } else { shown.received_clusters() }
+        if !self.expected.is_empty() {
+            self.clusters = shown.received_clusters()?;
+        }
+        Ok(())
     }
 }
 
@@ -104,7 +114,7 @@ mod tests {
     use super::*;
     use crate::admin::dial::UnixSocket;
     use std::io::{Read as _, Write as _};
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::{UnixListener, UnixStream};
 
     #[derive(Debug)]
     struct GoesOn;
@@ -119,10 +129,7 @@ mod tests {
     fn serve(listener: &UnixListener, requests: usize) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
         for _ in 0..requests {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut request = [0; 4096];
-            let length = stream.read(&mut request).unwrap();
-            let path = String::from_utf8_lossy(&request[..length]).split(' ').nth(1).unwrap().to_owned();
+            let (mut stream, path) = accept(listener);
             let seen = paths.iter().filter(|known| **known == path).count();
             let body = match path.as_str() {
                 "/clusters?format=json&filter=^(a)$" => r#"{"cluster_statuses":[{"name":"a"}]}"#,
@@ -138,21 +145,32 @@ mod tests {
         paths
     }
 
+    /// A request's connection and path.
+    fn accept(listener: &UnixListener) -> (UnixStream, String) {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4096];
+        let length = stream.read(&mut request).unwrap();
+        let path = String::from_utf8_lossy(&request[..length]).split(' ').nth(1).unwrap().to_owned();
+        (stream, path)
+    }
+
+    fn wait(admin: &Admin, expected: Vec<Expected>) -> BTreeMap<String, f64> {
+        let awaited = [Awaited { name: "client-proxy", known_as: None, admin, running: &GoesOn, expected }];
+        wait_until_propagated(&awaited, Instant::now(), || Ok(())).unwrap()
+    }
+
     #[test]
     fn what_a_proxy_has_shown_is_not_requested_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin");
         let listener = UnixListener::bind(&path).unwrap();
         let server = std::thread::spawn(move || serve(&listener, 6));
-        let admin = Admin::new("client-proxy", UnixSocket(path));
         let expected = vec![
             Expected::Domain("a.mesh".to_owned()),
             Expected::Cluster("a".to_owned()),
             Expected::Listener("0.0.0.0_80".to_owned()),
         ];
-        let awaited =
-            [Awaited { name: "client-proxy", known_as: None, admin: &admin, running: &GoesOn, expected }];
-        let propagated = wait_until_propagated(&awaited, Instant::now(), || Ok(())).unwrap();
+        let propagated = wait(&Admin::new("client-proxy", UnixSocket(path)), expected);
         assert!(propagated["client-proxy"] >= 0.0);
         let paths = server.join().unwrap();
         let resource = |path: &String| path[..path.find(['?', '&']).unwrap_or(path.len())].to_owned();
@@ -162,5 +180,23 @@ mod tests {
             [clusters, listeners.clone(), progress, listeners.clone(), listeners, "/config_dump".to_owned()];
         assert_eq!(paths.iter().map(resource).collect::<Vec<_>>(), expected);
         assert!(paths[5].starts_with("/config_dump?resource=dynamic_route_configs"), "{paths:?}");
+    }
+
+    #[test]
+    fn a_proxy_that_is_silent_for_a_while_is_asked_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("admin");
+        let listener = UnixListener::bind(&path).unwrap();
+        let server = std::thread::spawn(move || {
+            let (mut first, clusters) = accept(&listener);
+            first.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").unwrap();
+            let (_unanswered, silent) = accept(&listener);
+            assert!(silent.starts_with("/stats"), "{silent}");
+            (clusters, serve(&listener, 1).remove(0))
+        });
+        let admin = Admin::new("client-proxy", UnixSocket(path)).within(Duration::from_millis(300));
+        wait(&admin, vec![Expected::Cluster("a".to_owned())]);
+        let (before, after) = server.join().unwrap();
+        assert_eq!(before, after);
     }
 }

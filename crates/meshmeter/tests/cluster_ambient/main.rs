@@ -10,17 +10,19 @@
 mod cases;
 #[path = "../one_node_cluster/cluster.rs"]
 mod cluster;
+#[path = "../one_node_cluster/study.rs"]
+mod study;
 #[path = "../../../lab/tests/istio/with_ztunnel.rs"]
 mod with_ztunnel;
 
 use self::cases::{Cases, Demand};
 use self::cluster::OneNodeCluster;
-use ::cluster::settings::RUN_LABEL;
+use self::study::{Study, assert_proven, trials};
+use ::cluster::settings::{DEFAULT_PREFIX, RUN_LABEL};
 use components::{Component, Overrides, find};
 use experiment::Mode;
-use experiment::schema::{Role, TrialOutcome, TrialRecord};
-use std::path::Path;
-use std::process::{Command, ExitCode};
+use experiment::schema::{Role, TrialRecord};
+use std::process::ExitCode;
 
 const WITH_ZTUNNEL: &[(&str, fn())] =
     &[("paths_through_ztunnel_and_waypoint_are_proven", paths_through_ztunnel_and_waypoint_are_proven)];
@@ -36,7 +38,10 @@ fn paths_through_ztunnel_and_waypoint_are_proven() {
     let cluster = OneNodeCluster::up();
     cluster.import_meshmeter();
     cluster.run("ambient", [&ztunnel.path]);
-    let trials = run_modes(&cluster);
+    let (name, namespace, modes) = ("mesh-modes", DEFAULT_PREFIX, "none,ambient,ambient-waypoint");
+    // Kubelets sample about every ten seconds, on busy machines less often.
+    let study = Study { name, namespace, modes, rate: 60, generators: 2, duration: "30s" };
+    let trials = trials(&study.run(&cluster));
     let modes: Vec<Mode> = trials.iter().map(|trial| trial.mode).collect();
     for mode in [Mode::None, Mode::Ambient, Mode::AmbientWaypoint] {
         assert!(modes.contains(&mode), "{mode} is not in {modes:?}");
@@ -50,41 +55,10 @@ fn paths_through_ztunnel_and_waypoint_are_proven() {
     assert_eq!(cluster.kubectl(&left).trim(), "");
 }
 
-/// Kubelets sample about every ten seconds, on busy machines less often.
-fn run_modes(cluster: &OneNodeCluster) -> Vec<TrialRecord> {
-    let folder = cluster.folder().join("run");
-    let output = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
-        .args(["run", "mesh-modes", "--on", "cluster", "--image", "localhost/meshmeter:test"])
-        .args(["--set", "modes=[none,ambient,ambient-waypoint]", "--require-all-modes"])
-        .args(["--set", "load.rate=60", "--set", "load.generators=2", "--set", "load.connections=2"])
-        .args(["--duration", "30s", "--repeats", "1", "--retakes", "0", "--kubeconfig"])
-        .arg(cluster.folder().join("kubeconfig"))
-        .arg("--out")
-        .arg(&folder)
-        .output()
-        .unwrap();
-    // A busy machine may leave no trial valid; nothing else may go wrong.
-    assert!(
-        matches!(output.status.code(), Some(0 | 1)),
-        "{}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
-    read_trials(&folder)
-}
-
-fn read_trials(folder: &Path) -> Vec<TrialRecord> {
-    let text = std::fs::read_to_string(folder.join("trials.jsonl")).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-}
-
 /// Every request passed these, encrypted. One ztunnel serves both ends of a call: the node is one.
 fn check_path(trial: &TrialRecord) {
-    assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
-    // A busy machine may leave workers without an answer for seconds.
-    let is_busy = |reason: &String| reason.ends_with("nobody watched the trial meanwhile");
+    assert_proven(trial);
     let path = &trial.path;
-    assert!(path.proven || path.reasons.iter().all(is_busy), "{}: {:?}", trial.mode, path.reasons);
     let passed: Vec<&str> = path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
     let expected: &[&str] = match trial.mode {
         Mode::Ambient => &["ztunnel", "ztunnel"],

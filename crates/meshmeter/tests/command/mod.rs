@@ -90,7 +90,7 @@ impl Serving {
     /// The whole response to a request for a path.
     pub fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.authority()).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit above zero");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit above zero");
         write!(stream, "GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").expect("it reads");
         let mut response = String::new();
         stream.read_to_string(&mut response).expect("it answers");

@@ -43,7 +43,9 @@ fn attach(cluster: &OneNodeCluster, run: &str) -> Command {
 fn a_detached_run_is_picked_up_and_ends_with_its_status_and_another_is_stopped_and_removed() {
     let cluster = &OneNodeCluster::up();
     prepare(cluster);
-    let detached = ["--existing-namespaces", "--detach", "--service-account", ACCOUNT, "--repeats", "2"];
+    let bounded = ["--repeats", "2", "--retakes", "0"];
+    let detached =
+        [&["--existing-namespaces", "--detach", "--service-account", ACCOUNT], &bounded[..]].concat();
     let load = "rate: [50], connections: 2, warmup: 1s, duration: 2s";
     let short = Run::new(cluster, NAMESPACE, "pair", load).with(&detached);
     let printed = short.command().arg("--dry-run").output().unwrap();
@@ -60,7 +62,7 @@ fn a_detached_run_is_picked_up_and_ends_with_its_status_and_another_is_stopped_a
 
     // It ends while nobody is attached, and is still there.
     let job = format!("job/run-{run}");
-    short.kubectl(&["wait", "--for=jsonpath={.status.ready}=1", "--timeout=120s", &job]);
+    short.kubectl(&["wait", "--for=jsonpath={.status.ready}=1", "--timeout=300s", &job]);
     let out = cluster.folder().join("copied");
     let output = attach(cluster, &run).arg("--out").arg(&out).output().unwrap();
     assert_eq!(trials(&out).len(), 2, "{}", text(&output.stderr));

@@ -2,8 +2,9 @@
 //! deploys for the Gateway API.
 
 use crate::cluster::OneNodeCluster;
-use crate::injected::{check_path, trials};
-use crate::runs::{kubeconfig_of, meshmeter, text};
+use crate::injected::check_path;
+use crate::runs::{kubeconfig_of, meshmeter};
+use crate::study::{finish, trials};
 use cluster::settings::RUN_LABEL;
 use experiment::schema::{Role, TrialRecord};
 use std::fs;
@@ -24,10 +25,7 @@ fn run(cluster: &OneNodeCluster, name: &str, istio: &str, times: &str, arguments
     let mut command = meshmeter(cluster);
     command.arg("run").arg(directory.join("experiment.yaml")).arg("--out").arg(&folder);
     command.args(["--on=cluster", "--image=localhost/meshmeter:test", "--namespace-prefix", name]);
-    let output = command.args(arguments).output().unwrap();
-    // A busy machine may leave no trial valid; nothing else may go wrong.
-    let is_run = matches!(output.status.code(), Some(0 | 1));
-    assert!(is_run, "{}{}", text(&output.stdout), text(&output.stderr));
+    finish(command.args(arguments));
     trials(&folder).remove(0)
 }
 

@@ -13,30 +13,32 @@ mod istiod;
 mod packages;
 mod runs;
 mod scraped;
+mod study;
 mod thousand;
 
 use cluster::OneNodeCluster;
+use runs::POLL_INTERVAL;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const ROUTE_TIMEOUT: Duration = Duration::from_secs(60);
+const ROUTE_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long the kernel may take to end a cluster's processes.
-const END_TIMEOUT: Duration = Duration::from_secs(60);
+const END_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
 fn a_service_is_loaded_by_name_and_measured_and_nothing_is_left() {
     let cluster = OneNodeCluster::up();
     cluster.import_meshmeter();
     apply(&cluster, "web.yaml");
-    cluster.kubectl(&["rollout", "status", "deployment/web", "--timeout=90s"]);
+    cluster.kubectl(&["rollout", "status", "deployment/web", "--timeout=300s"]);
     wait_until_routed(&cluster, "default/web");
     apply(&cluster, "load.yaml");
     // On a busy machine the generator may say of itself that its figures are worth nothing, and end with a status of its own.
     let ended = "--for=jsonpath={.status.containerStatuses[0].state.terminated.reason}";
-    cluster.kubectl(&["wait", "--for=create", "pod", "--selector=job-name=load", "--timeout=90s"]);
-    cluster.kubectl(&["wait", ended, "pod", "--selector=job-name=load", "--timeout=90s"]);
+    cluster.kubectl(&["wait", "--for=create", "pod", "--selector=job-name=load", "--timeout=300s"]);
+    cluster.kubectl(&["wait", ended, "pod", "--selector=job-name=load", "--timeout=300s"]);
 
     // What it says of its verdict on standard error may follow.
     let log = cluster.kubectl(&["logs", "job/load"]);
@@ -65,6 +67,7 @@ fn wait_until_routed(cluster: &OneNodeCluster, service: &str) {
     let began = Instant::now();
     while !cluster.run("enter", ["iptables", "--table", "nat", "--list-rules"]).contains(&rule) {
         assert!(began.elapsed() < ROUTE_TIMEOUT, "kube-proxy has no rule for {service}");
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

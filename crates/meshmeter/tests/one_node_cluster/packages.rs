@@ -122,8 +122,8 @@ fn check_run(cluster: &OneNodeCluster, namespace: &str, job: &str) {
     let namespace = format!("--namespace={namespace}");
     let pods = format!("--selector=job-name={}", job.trim_start_matches("job/"));
     let ended = "--for=jsonpath={.status.containerStatuses[0].state.terminated.exitCode}";
-    cluster.kubectl(&[&namespace, "wait", "--for=create", "pod", &pods, "--timeout=90s"]);
-    cluster.kubectl(&[&namespace, "wait", ended, "pod", &pods, "--timeout=180s"]);
+    cluster.kubectl(&[&namespace, "wait", "--for=create", "pod", &pods, "--timeout=300s"]);
+    cluster.kubectl(&[&namespace, "wait", ended, "pod", &pods, "--timeout=300s"]);
     let log = cluster.kubectl(&[&namespace, "logs", job]);
     assert!(log.contains("1 trial recorded of 1 planned"), "{log}");
     let status = "jsonpath={.items[0].status.containerStatuses[0].state.terminated.exitCode}";

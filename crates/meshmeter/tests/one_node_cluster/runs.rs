@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 const IMAGE: &str = "localhost/meshmeter:test";
 /// Bound of every wait; only waiting in vain gets there.
-pub(super) const TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
+/// Each look starts processes, which take CPU from what is awaited.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 /// A run with an experiment and a folder of its own.
 pub(super) struct Run<'a> {
@@ -99,7 +101,7 @@ impl<'a> Run<'a> {
         let began = Instant::now();
         while !is_there() {
             assert!(began.elapsed() < TIMEOUT, "{}: no {what}", self.name);
-            std::thread::yield_now();
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 

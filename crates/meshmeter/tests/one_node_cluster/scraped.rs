@@ -1,7 +1,7 @@
 //! Usage out of a real Prometheus that scrapes the cluster's kubelet, for those who may not read nodes.
 
 use crate::cluster::OneNodeCluster;
-use crate::runs::{Run, TIMEOUT};
+use crate::runs::{POLL_INTERVAL, Run, TIMEOUT};
 use experiment::schema::{Role, TrialOutcome, TrialRecord};
 use serde_json::{Value, json};
 use std::fs;
@@ -83,7 +83,7 @@ fn start_prometheus(cluster: &OneNodeCluster) {
     let file = cluster.folder().join("prometheus.json");
     fs::write(&file, objects.to_string()).unwrap();
     cluster.kubectl(&["apply", "--filename", file.to_str().unwrap()]);
-    cluster.kubectl(&["wait", "--for=condition=Ready", "pod/prometheus", "--timeout=120s"]);
+    cluster.kubectl(&["wait", "--for=condition=Ready", "pod/prometheus", "--timeout=300s"]);
     wait_until_scraped(cluster);
 }
 
@@ -98,6 +98,6 @@ fn wait_until_scraped(cluster: &OneNodeCluster) {
             return;
         }
         assert!(began.elapsed() < TIMEOUT, "{}", String::from_utf8_lossy(&output.stderr));
-        std::thread::sleep(std::time::Duration::from_millis(200));
+        std::thread::sleep(POLL_INTERVAL);
     }
 }

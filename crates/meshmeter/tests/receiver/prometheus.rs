@@ -1,54 +1,23 @@
 //! A real Prometheus that receives remote writes. Debian's, 2.42, takes version 1.0 alone.
 
-use serde_json::Value;
-use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::TcpStream;
-use std::process::{Child, Command, Stdio};
-use std::thread;
+#[path = "../../../cluster/src/prometheus/process.rs"]
+mod process;
 
-/// Killed when dropped.
-pub struct Prometheus {
-    child: Child,
-    authority: String,
-    _folder: tempfile::TempDir,
-}
+use self::process::PrometheusProcess;
+use serde_json::Value;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+pub struct Prometheus(PrometheusProcess);
 
 impl Prometheus {
     pub fn start() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let configuration = folder.path().join("prometheus.yml");
-        fs::write(&configuration, "").unwrap();
-        let mut child = Command::new("prometheus")
-            .arg(format!("--config.file={}", configuration.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
-            .args(["--web.listen-address=127.0.0.1:0", "--web.enable-remote-write-receiver"])
-            .arg("--enable-feature=native-histograms")
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("prometheus is on the path (scripts/setup.sh test)");
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let mut seen = Vec::new();
-        let (mut authority, mut is_ready) = (None, false);
-        for line in lines.by_ref() {
-            let listening = line.contains("Listening on").then(|| line.split("address=").nth(1)).flatten();
-            authority = authority.or(listening.map(|address| address.trim().to_owned()));
-            is_ready |= line.contains("Server is ready to receive web requests");
-            seen.push(line);
-            // They come in either order.
-            if is_ready && authority.is_some() {
-                break;
-            }
-        }
-        let authority = authority.unwrap_or_else(|| panic!("prometheus says where it listens: {seen:#?}"));
-        // It goes on telling.
-        thread::spawn(move || lines.for_each(drop));
-        Self { child, authority, _folder: folder }
+        let options = ["--web.enable-remote-write-receiver", "--enable-feature=native-histograms"];
+        Self(PrometheusProcess::start("", &options))
     }
 
     pub fn url(&self) -> String {
-        format!("http://{}", self.authority)
+        self.0.url()
     }
 
     /// The result of an instant query, now.
@@ -75,19 +44,12 @@ impl Prometheus {
     }
 
     fn get(&self, path: &str) -> Value {
-        let mut stream = TcpStream::connect(&self.authority).unwrap();
+        let mut stream = TcpStream::connect(&self.0.authority).unwrap();
         write!(stream, "GET {path} HTTP/1.0\r\nHost: a\r\n\r\n").unwrap();
         let mut response = String::new();
         stream.read_to_string(&mut response).unwrap();
         let body = response.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
         serde_json::from_str(body).unwrap_or_else(|error| panic!("{path}: {error}: {response}"))
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -141,9 +141,9 @@ fn share_arguments(generator: usize, of: usize) -> Vec<Argument> {
     texts.iter().map(|text| Argument::Text((*text).to_owned())).collect()
 }
 
-/// When the window of each generator opens, where all are told at `now` and hear it within `release_delay`. Generators of one driver open theirs together; drivers
-/// are spread evenly over the time between two requests of one of them, since drivers that send at the same instants would be
-/// late by each other.
+/// When the window of each generator opens, where all are told at `now` and hear it within `release_delay`. Generators of one
+/// driver open theirs together; drivers are spread evenly over the time between two requests of one of them, since drivers that
+/// send at the same instants would be late by each other.
 pub(super) fn window_openings(
     planned: &PlannedTrial,
     now: Timestamp,
