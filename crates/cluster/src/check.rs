@@ -10,6 +10,7 @@ use crate::settings::{ClusterSettings, RUN_LABEL};
 use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
 use mesh::kubernetes::access::Action;
 use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::linkerd;
 use mesh::names::SYSTEM_NAMESPACE;
 use serde::Serialize;
 use serde_json::Value;
@@ -97,11 +98,6 @@ pub fn check(
         });
     }
     findings.extend(settings.prometheus.as_ref().map(|address| check_prometheus(cluster, address)));
-    for plug in plugs {
-        if let Some(reason) = plug.refusal() {
-            findings.push(Finding::new(Standing::Missing, reason, None));
-        }
-    }
     // Modes of one mesh need the same.
     let mut seen = BTreeSet::new();
     findings.retain(|finding| seen.insert(finding.text.clone()));
@@ -110,8 +106,10 @@ pub fn check(
 
 fn parts(plugs: &[Box<dyn MeshPlug>], needs: &Needs) -> Parts {
     let shared: Vec<SharedComponent> = plugs.iter().flat_map(|plug| plug.shared()).collect();
+    let is_in = |namespace: &str| shared.iter().any(|shared| shared.namespace == Some(namespace));
     Parts {
-        istio: shared.iter().any(|shared| shared.namespace == Some(SYSTEM_NAMESPACE)),
+        istio: is_in(SYSTEM_NAMESPACE),
+        linkerd: is_in(linkerd::NAMESPACE),
         ambient: shared.iter().any(|shared| shared.proxy == Some(SharedProxy::Ztunnel)),
         gateway_tls: needs.gateway_tls,
     }
@@ -122,7 +120,9 @@ fn check_rights(cluster: &Connected, rights: &Rights, namespaces: &[String]) -> 
     for namespace in namespaces {
         findings.extend(check_rules(cluster, &rights.in_namespaces, Some(namespace)));
     }
-    findings.extend(check_rules(cluster, &rights.in_mesh, Some(SYSTEM_NAMESPACE)));
+    for (namespace, rules) in &rights.in_mesh {
+        findings.extend(check_rules(cluster, rules, Some(namespace)));
+    }
     if let Some((namespace, rule)) = &rights.in_prometheus {
         findings.extend(check_rules(cluster, &[*rule], Some(namespace)));
     }

@@ -220,9 +220,6 @@ impl Environment for Cluster {
                 .with_hint("leave `components` out, or run in the lab"));
         }
         let plug: Box<dyn MeshPlug> = plug::of(mesh, mode, &self.settings)?;
-        if let Some(reason) = plug.refusal() {
-            return Err(EnvironmentError::new(format!("run mode {mode}"), reason));
-        }
         plug.needs().iter().try_for_each(|need| need.check(&self.connected.api).map(drop))
     }
 

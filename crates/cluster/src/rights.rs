@@ -3,8 +3,10 @@
 use crate::prometheus::PrometheusAddress;
 use crate::settings::ClusterSettings;
 use mesh::kubernetes::access::Action;
+use mesh::linkerd::NAMESPACE as LINKERD_NAMESPACE;
 use mesh::names::SYSTEM_NAMESPACE;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Name of every Role and RoleBinding.
 const NAME: &str = "meshmeter";
@@ -110,6 +112,8 @@ pub struct Parts {
     pub ambient: bool,
     /// Gateways whose clients speak TLS.
     pub gateway_tls: bool,
+    /// Linkerd's proxies.
+    pub linkerd: bool,
 }
 
 /// What a run takes, by where it must be allowed.
@@ -117,8 +121,8 @@ pub struct Parts {
 pub struct Rights {
     /// In each namespace of the run.
     pub in_namespaces: Vec<Rule>,
-    /// In the namespace of the mesh.
-    pub in_mesh: Vec<Rule>,
+    /// In the namespace of each mesh.
+    pub in_mesh: BTreeMap<&'static str, Vec<Rule>>,
     /// In the namespace of a Prometheus.
     pub in_prometheus: Option<(String, Rule)>,
     /// In the whole cluster.
@@ -134,9 +138,12 @@ impl Rights {
             rights.in_namespaces.extend(OF_ISTIO);
         }
         if parts.ambient {
-            rights.in_mesh.extend(OF_ZTUNNELS);
+            rights.in_mesh.insert(SYSTEM_NAMESPACE, OF_ZTUNNELS.to_vec());
         } else if parts.istio {
-            rights.in_mesh.extend(IN_MESH_NAMESPACE);
+            rights.in_mesh.insert(SYSTEM_NAMESPACE, IN_MESH_NAMESPACE.to_vec());
+        }
+        if parts.linkerd {
+            rights.in_mesh.insert(LINKERD_NAMESPACE, IN_MESH_NAMESPACE.to_vec());
         }
         if parts.gateway_tls {
             rights.in_namespaces.extend(OF_GATEWAY_TLS);
@@ -192,7 +199,7 @@ impl Subject {
     }
 }
 
-/// Roles and their bindings: in these namespaces, in those of the mesh and of a Prometheus, and in the cluster as far as rights
+/// Roles and their bindings: in these namespaces, in those of meshes and of a Prometheus, and in the cluster as far as rights
 /// ask for it.
 pub fn roles(rights: &Rights, namespaces: &[String], subject: &Subject) -> Vec<Value> {
     let mut objects = Vec::new();
@@ -204,7 +211,9 @@ pub fn roles(rights: &Rights, namespaces: &[String], subject: &Subject) -> Vec<V
             objects.extend(role(Some(namespace), NAME, &rights.in_namespaces, subject));
         }
     }
-    objects.extend(role(Some(SYSTEM_NAMESPACE), NAME, &rights.in_mesh, subject));
+    objects.extend(
+        rights.in_mesh.iter().flat_map(|(namespace, rules)| role(Some(namespace), NAME, rules, subject)),
+    );
     if let Some((namespace, rule)) = &rights.in_prometheus {
         objects.extend(role(Some(namespace), NAME_TO_QUERY, &[*rule], subject));
     }
@@ -295,7 +304,8 @@ mod tests {
         let istio = of(Parts { istio: true, ..Parts::default() });
         let ambient = of(Parts { ambient: true, ..Parts::default() });
         assert_eq!((&istio.in_namespaces, &istio.in_cluster), (&ambient.in_namespaces, &ambient.in_cluster));
-        let actions = ambient.in_mesh.iter().flat_map(Rule::actions);
+        let in_mesh = &ambient.in_mesh[SYSTEM_NAMESPACE];
+        let actions = in_mesh.iter().flat_map(Rule::actions);
         let actions: Vec<String> = actions.map(|action| action.to_string()).collect();
         let expected = [
             "get pods",
@@ -305,7 +315,16 @@ mod tests {
             "get daemonsets.apps",
         ];
         assert_eq!(actions, expected);
-        assert!(ambient.in_mesh.iter().all(|rule| rule.lost_without.is_none()), "no trial runs without them");
+        assert!(in_mesh.iter().all(|rule| rule.lost_without.is_none()), "no trial runs without them");
+    }
+
+    #[test]
+    fn linkerds_own_pods_are_read_in_its_namespace() {
+        let settings = ClusterSettings::new("meshmeter:1", "run-1");
+        let rights = Rights::new(&settings, Parts { linkerd: true, ..Parts::default() });
+        let namespaces: Vec<&str> = rights.in_mesh.keys().copied().collect();
+        assert_eq!(namespaces, ["linkerd"]);
+        assert_eq!(rights.in_namespaces, IN_NAMESPACES, "it writes no objects of a mesh");
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod filters;
 pub mod gateway_probe;
 pub mod istio;
 pub mod kubernetes;
+pub mod linkerd;
 pub mod names;
 pub mod proof;
 pub mod proxy;

@@ -7,6 +7,7 @@ use cluster::rights::{Parts, Rights, Subject, roles};
 use cluster::settings::ClusterSettings;
 use command::{run, stdout};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -66,7 +67,7 @@ fn the_chart_has_the_rights_that_rbac_prints() {
         "inMeshNamespace": of_role(only(all.in_mesh.clone(), Vec::new())),
         "inMeshNamespaceWithAmbient": of_role(only(ambient.in_mesh, Vec::new())),
         "ofGatewayTls": rules(of_gateway_tls),
-        "ofNodes": of_role(only(Vec::new(), all.in_cluster)),
+        "ofNodes": of_role(only(BTreeMap::new(), all.in_cluster)),
     });
     let text = serde_json::to_string_pretty(&files).unwrap() + "\n";
     assert!(is_current("helm/meshmeter/files/rights.json", &text), "written anew");

@@ -39,7 +39,7 @@ impl ClusterDeployment<'_> {
     pub(super) fn read_gateways(&self) -> Vec<GatewaySnapshot> {
         let topology = &self.spec.topology;
         let read = side_by_side(self.traffic(), |(gateway, pod, traffic)| {
-            let admin = pod.proxy.as_ref()?.admin(&pod.name);
+            let admin = pod.proxy.as_ref()?.forward.admin(&pod.name);
             let counters = traffic.read_counters(&admin).ok()?;
             let at = Duration::from_nanos(unix_ns(Timestamp::now()));
             let target = &topology.workloads[gateway.target];

@@ -27,9 +27,9 @@ use self::usage::Watched;
 use self::worker::{Followed, Worker, send_line, send_signal};
 use crate::Result;
 use crate::environment::Cluster;
-use crate::gateway::{self, GatewayCertificates};
+use crate::gateway::GatewayCertificates;
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::{MeshPlug, PlugContext};
+use crate::plug::{ENVOY, MeshPlug, PlugContext, PodProxy};
 use crate::pods::PodState;
 use crate::worker::protocol::Signal;
 use experiment::environment::deploy::{
@@ -70,7 +70,7 @@ pub(crate) struct ClusterDeployment<'a> {
     /// Of each workload.
     pods: Vec<Vec<RunningPod>>,
     workers: Vec<Vec<Worker>>,
-    /// In the order of [`gateway::gateways`].
+    /// In the order of [`crate::gateway::gateways`].
     gateways: Vec<RunningPod>,
     /// Certificates of gateways and drivers; absent without TLS between them.
     certificates: Option<GatewayCertificates>,
@@ -115,10 +115,16 @@ struct RunningPod {
     state: PodState,
     /// Where its service returns counters.
     service: Option<PortForward>,
-    /// The admin interface of its proxy.
-    proxy: Option<PortForward>,
+    proxy: Option<OpenProxy>,
     /// Questions so far.
     asked: AtomicU64,
+}
+
+/// A proxy that can be asked for its counters.
+#[derive(Debug)]
+struct OpenProxy {
+    forward: PortForward,
+    kind: PodProxy,
 }
 
 #[derive(Debug, Default)]
@@ -199,7 +205,7 @@ impl<'a> ClusterDeployment<'a> {
     ) -> Self {
         let (sender, events) = channel();
         let Opened { pods, gateways, workers, certificates, shared } = opened;
-        let lasting_notes = shared.notes.clone();
+        let lasting_notes = plug.notes().into_iter().chain(shared.notes.iter().cloned()).collect();
         let mut deployment = Self {
             cluster,
             spec: spec.clone(),
@@ -343,7 +349,7 @@ impl<'a> ClusterDeployment<'a> {
         let mut workloads = self.spec.topology.workloads.iter().zip(&self.pods);
         let of_workload =
             workloads.find_map(|(workload, pods)| Some((workload.name.as_str(), &pods[find(pods)?])));
-        let of_gateway = || Some((gateway::CONTAINER, &self.gateways[find(&self.gateways)?]));
+        let of_gateway = || Some((ENVOY.container, &self.gateways[find(&self.gateways)?]));
         let Some((container, pod)) = of_workload.or_else(of_gateway) else { return };
         let api = &self.cluster.connected.api;
         let read = |of_previous| {

@@ -1,19 +1,17 @@
 //! Counters of services and proxies before and after a trial, and what they prove.
 
-use super::ClusterDeployment;
 use super::shared::SharedPod;
+use super::{ClusterDeployment, OpenProxy};
 use crate::Result;
 use crate::gateway;
-use crate::plug::{SharedProxy, Stands};
+use crate::plug::{PodProxy, SharedProxy, Stands};
 use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
 use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::side_by_side;
-use mesh::envoy::traffic::plain_name;
 use mesh::kubernetes::port_forward::PortForward;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{CallCounters, CountedService, Evidence};
-use mesh::proxy::CounterSource as _;
 use mesh::service::ServiceReading;
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
@@ -45,11 +43,9 @@ struct StationProxy {
     replicas: Vec<String>,
 }
 
-/// Counters of an Envoy by their plain names.
-pub(super) fn envoy_counters(forward: &PortForward, name: &str) -> Result<Counters, String> {
-    let counters = forward.admin(name).counters();
-    let counters = counters
-        .map(|counters| counters.into_iter().map(|(name, count)| (plain_name(&name), count)).collect());
+/// Counters of a proxy of this kind.
+pub(super) fn read_counters(forward: &PortForward, name: &str, kind: PodProxy) -> Result<Counters, String> {
+    let counters = (kind.counters)(&forward.admin(name));
     counters.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error)))
 }
 
@@ -86,9 +82,9 @@ impl ClusterDeployment<'_> {
     fn read_proxies(&self) -> ProxyCounters {
         let proxies = self.all_pods().filter(|pod| pod.proxy.is_some());
         let read = side_by_side(proxies, |pod| {
-            let forward = pod.proxy.as_ref().expect("pods with proxies alone are read");
+            let OpenProxy { forward, kind } = pod.proxy.as_ref().expect("pods with proxies alone are read");
             let name = pod.proxy_name.clone();
-            let counters = envoy_counters(forward, &name);
+            let counters = read_counters(forward, &name, *kind);
             (name, counters)
         });
         let of_mesh = side_by_side(&self.shared.pods, |pod| Some((pod.name.clone(), pod.counters()?)));

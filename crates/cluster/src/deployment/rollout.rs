@@ -3,13 +3,13 @@
 
 use super::shared::find_shared;
 use super::worker::Worker;
-use super::{ClusterDeployment, Opened, RunningPod, Written};
+use super::{ClusterDeployment, OpenProxy, Opened, RunningPod, Written};
 use crate::Result;
 use crate::environment::Cluster;
 use crate::gateway::{self, Destination, Gateway, GatewayCertificates, NOT_SERVED};
 use crate::objects::{self, counters_port};
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::MeshPlug;
+use crate::plug::{ENVOY, MeshPlug, PodProxy};
 use crate::pods::PodState;
 use crate::startup::Startup;
 use crate::worker::protocol::{End, StartArgument};
@@ -17,8 +17,8 @@ use experiment::Protocol;
 use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
 use experiment::topology::DriverPlacement;
 use mesh::istio::objects::ingress;
+use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::names::ADMIN_PORT;
 use serde_json::Value;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -190,8 +190,8 @@ fn open(
         for (name, state) in workload.pod_names().zip(states) {
             let forward = |port| api.forward(&state.namespace, &state.name, port);
             let service = workload.serves().then(|| forward(counters_port(workload))).transpose()?;
-            let has_proxy = spec.is_member(id) && plug.proxy_container().is_some();
-            let proxy = has_proxy.then(|| forward(ADMIN_PORT)).transpose()?;
+            let proxy = plug.pod_proxy().filter(|_| spec.is_member(id));
+            let proxy = proxy.map(|kind| open_proxy(api, &state, kind)).transpose()?;
             let proxy_name = format!("{name}-proxy");
             running.push(RunningPod { name, proxy_name, state, service, proxy, asked: AtomicU64::default() });
         }
@@ -200,17 +200,20 @@ fn open(
     Ok(all)
 }
 
+fn open_proxy(api: &Arc<ApiClient>, pod: &PodState, kind: PodProxy) -> Result<OpenProxy> {
+    Ok(OpenProxy { forward: api.forward(&pod.namespace, &pod.name, kind.port)?, kind })
+}
+
 /// Opens the admin interfaces of gateways.
 fn open_gateways(cluster: &Cluster, spec: &DeploymentSpec, pods: Vec<PodState>) -> Result<Vec<RunningPod>> {
     let gateways = gateway::gateways(&cluster.context(spec));
     let open = |(gateway, state): (Gateway, PodState)| {
-        let proxy = cluster.connected.api.forward(&state.namespace, &state.name, ADMIN_PORT)?;
         Ok(RunningPod {
             proxy_name: gateway.name.clone(),
             name: gateway.name,
+            proxy: Some(open_proxy(&cluster.connected.api, &state, ENVOY)?),
             state,
             service: None,
-            proxy: Some(proxy),
             asked: AtomicU64::default(),
         })
     };

@@ -1,12 +1,12 @@
 //! Pods of the mesh beyond those of the workloads: its control plane, ztunnels of the nodes, waypoints of the namespaces.
 //! Trials begin only once the proxies among them are ready and show what they need for the deployment.
 
-use super::proof::{Counters, envoy_counters};
+use super::proof::{Counters, read_counters};
 use super::{RunningPod, Written};
 use crate::Result;
 use crate::environment::Cluster;
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::{Member, MeshPlug, SharedComponent, SharedProxy};
+use crate::plug::{ENVOY, Member, MeshPlug, SharedComponent, SharedProxy};
 use crate::pods::PodState;
 use crate::startup::Startup;
 use experiment::environment::deploy::ComponentFailure;
@@ -39,8 +39,8 @@ pub(super) struct SharedPod {
     pub name: String,
     pub component: SharedComponent,
     pub state: PodState,
-    /// Its own container, which is its first.
-    pub container: String,
+    /// Its own first, then native sidecars.
+    pub containers: Vec<String>,
     /// Absent if no call passes it.
     ports: Option<Ports>,
 }
@@ -234,6 +234,14 @@ impl Running for Unwatched {
     }
 }
 
+/// Names of the containers that run as long as the pod does.
+fn running_containers(spec: &Value) -> Vec<String> {
+    let listed = |key: &str| spec[key].as_array().into_iter().flatten();
+    let sidecars = listed("initContainers").filter(|container| container["restartPolicy"] == "Always");
+    let names = listed("containers").chain(sidecars).filter_map(|container| container["name"].as_str());
+    names.map(str::to_owned).collect()
+}
+
 impl SharedPod {
     /// Absent for a pod that is going, and for a ztunnel of a node without members.
     fn read(component: &SharedComponent, pod: &Value, nodes: &BTreeSet<&str>) -> Option<Self> {
@@ -243,12 +251,11 @@ impl SharedPod {
         if is_elsewhere || !pod["metadata"]["deletionTimestamp"].is_null() {
             return None;
         }
-        let container = pod["spec"]["containers"][0]["name"].as_str()?.to_owned();
         Some(Self {
             name: component.name.to_owned(),
             component: component.clone(),
             state,
-            container,
+            containers: running_containers(&pod["spec"]),
             ports: None,
         })
     }
@@ -278,7 +285,7 @@ impl SharedPod {
                 page.map(|page| metrics::counters(&String::from_utf8_lossy(&page)))
                     .map_err(|error| metrics.last_error().unwrap_or(in_one_line(&error)))
             }
-            None => envoy_counters(admin, &self.name),
+            None => read_counters(admin, &self.name, ENVOY),
         })
     }
 
@@ -309,17 +316,28 @@ mod tests {
 
     #[test]
     fn ztunnels_count_on_nodes_with_members_alone() {
-        let pod = json!({"metadata": {"name": "ztunnel-x"}, "spec": {"nodeName": "b", "containers": [{"name": "istio-proxy"}]}});
+        let containers = json!([{"name": "istio-proxy"}]);
+        let pod =
+            json!({"metadata": {"name": "ztunnel-x"}, "spec": {"nodeName": "b", "containers": containers}});
         let read = |proxy, pod: &Value, node| {
-            SharedPod::read(&component(proxy), pod, &[node].into()).map(|pod| pod.container)
+            SharedPod::read(&component(proxy), pod, &[node].into()).map(|pod| pod.containers)
         };
         let ztunnel = Some(SharedProxy::Ztunnel);
-        assert_eq!(read(ztunnel, &pod, "b").as_deref(), Some("istio-proxy"));
+        assert_eq!(read(ztunnel, &pod, "b").unwrap(), ["istio-proxy"]);
         assert_eq!(read(ztunnel, &pod, "a"), None);
         assert!(read(None, &pod, "a").is_some(), "a control plane may be anywhere");
         let mut going = pod;
         going["metadata"]["deletionTimestamp"] = json!("2026-11-23T08:00:00Z");
         assert_eq!(read(ztunnel, &going, "b"), None);
+    }
+
+    #[test]
+    fn native_sidecars_run_as_long_as_their_pod() {
+        let spec = json!({
+            "containers": [{"name": "destination"}, {"name": "policy"}],
+            "initContainers": [{"name": "linkerd-init"}, {"name": "linkerd-proxy", "restartPolicy": "Always"}],
+        });
+        assert_eq!(running_containers(&spec), ["destination", "policy", "linkerd-proxy"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::ClusterDeployment;
 use super::kubelet::Subject;
 use super::sample::{Key, Reading, Sample, Samples};
-use crate::gateway::CONTAINER;
+use crate::plug::ENVOY;
 use crate::prometheus::Prometheus;
 use crate::worker::protocol::{Status, Usage, unix_ns};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes, Snapshot, in_one_line};
@@ -28,7 +28,7 @@ pub(super) struct Watched {
 impl ClusterDeployment<'_> {
     /// Containers that kubelets are asked for: services, proxies beside them and beside drivers, and pods of the mesh.
     pub(super) fn watch(&mut self) {
-        let proxy = self.plug.proxy_container();
+        let proxy = self.plug.pod_proxy();
         let mut watched = Vec::new();
         for (workload, pods) in self.spec.topology.workloads.iter().zip(&self.pods) {
             for pod in pods {
@@ -43,7 +43,12 @@ impl ClusterDeployment<'_> {
                 };
                 let proxy = proxy.filter(|_| pod.proxy.is_some());
                 if let Some(proxy) = proxy {
-                    watched.push(container(proxy, format!("{}-proxy", pod.name), Role::Proxy, true));
+                    watched.push(container(
+                        proxy.container,
+                        format!("{}-proxy", pod.name),
+                        Role::Proxy,
+                        true,
+                    ));
                 }
                 if workload.serves() {
                     watched.push(container(&workload.name, pod.name.clone(), Role::App, proxy.is_none()));
@@ -54,18 +59,20 @@ impl ClusterDeployment<'_> {
             name: pod.proxy_name.clone(),
             role: Role::Proxy,
             pod: pod.name.clone(),
-            key: (pod.state.namespace.clone(), pod.state.name.clone(), CONTAINER.to_owned()),
+            key: (pod.state.namespace.clone(), pod.state.name.clone(), ENVOY.container.to_owned()),
             node: pod.state.node.clone(),
             shows_network: true,
         }));
-        watched.extend(self.shared.pods.iter().map(|pod| Watched {
-            name: pod.name.clone(),
-            role: pod.component.role,
-            pod: pod.state.name.clone(),
-            key: (pod.state.namespace.clone(), pod.state.name.clone(), pod.container.clone()),
-            node: pod.state.node.clone(),
-            shows_network: true,
-        }));
+        for pod in &self.shared.pods {
+            watched.extend(pod.containers.iter().enumerate().map(|(number, container)| Watched {
+                name: if number == 0 { pod.name.clone() } else { format!("{}-{container}", pod.name) },
+                role: pod.component.role,
+                pod: pod.state.name.clone(),
+                key: (pod.state.namespace.clone(), pod.state.name.clone(), container.clone()),
+                node: pod.state.node.clone(),
+                shows_network: number == 0,
+            }));
+        }
         self.watched = watched;
     }
 
@@ -122,9 +129,10 @@ impl ClusterDeployment<'_> {
                 Ok(prometheus) => Reading::of_prometheus(&prometheus, &own),
                 Err(error) => not_known(&in_one_line(&error)),
             },
-            None if settings.reads_nodes => {
-                self.read_kubelets(Subject { own: &own, proxy: self.plug.proxy_container() })
-            }
+            None if settings.reads_nodes => self.read_kubelets(Subject {
+                own: &own,
+                proxy: self.plug.pod_proxy().map(|proxy| proxy.container),
+            }),
             None => not_known("kubelets are not read (--without-nodes), and no Prometheus is (--prometheus)"),
         }
     }

@@ -28,8 +28,6 @@ use std::collections::BTreeSet;
 
 /// Name of a gateway in results, after its namespace in a topology of several.
 const PROXY: &str = "ingress-gateway";
-/// The container of its proxy.
-pub(crate) const CONTAINER: &str = "istio-proxy";
 /// Statuses of a gateway that has no route to the service yet, or no address of it.
 pub(crate) const NOT_SERVED: [&str; 2] = ["404", "503"];
 

@@ -1,8 +1,8 @@
 //! What is written for the gateways of a deployment, in the order of its writing.
 
 use super::certificates::PLACEHOLDER;
-use super::{CONTAINER, Gateway, gateways};
-use crate::plug::{Labels, PlugContext, with_subject};
+use super::{Gateway, gateways};
+use crate::plug::{ENVOY, Labels, PlugContext, with_subject};
 use crate::settings::RUN_LABEL;
 use experiment::mesh_settings::IngressApi;
 use mesh::istio::objects::ingress::{self, NAME, PORT};
@@ -115,7 +115,7 @@ impl Gateway {
         let mut labels = self.labels(context);
         labels.extend(mesh_labels.clone());
         let mut container = json!({
-            "name": CONTAINER,
+            "name": ENVOY.container,
             "image": "auto",
             // Of an image without a tag kubelets would ask its registry at each start.
             "imagePullPolicy": "IfNotPresent",
@@ -156,7 +156,7 @@ impl Gateway {
 
     /// What differs in the Deployment that istiod makes.
     fn parameters(&self, context: &PlugContext<'_>) -> Value {
-        let mut container = json!({"name": CONTAINER});
+        let mut container = json!({"name": ENVOY.container});
         set_limits(context, &mut container);
         let pod = json!({"terminationGracePeriodSeconds": TERMINATION_S, "containers": [container]});
         let patch = json!({"spec": {"template": {"spec": pod}}});

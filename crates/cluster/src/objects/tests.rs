@@ -1,6 +1,7 @@
 use super::*;
 use crate::plug;
-use experiment::{MeshKind, Mode};
+use experiment::environment::{AccessLog, MutualTls};
+use experiment::{MeshKind, Mode, Protocol};
 use std::sync::Arc;
 
 fn settings() -> ClusterSettings {
@@ -127,7 +128,29 @@ fn linkerd_is_annotated() {
     let objects = objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar), &settings, &*plug).unwrap();
     let annotations = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["metadata"]["annotations"];
     assert_eq!(annotations["linkerd.io/inject"], "enabled");
+    assert_eq!(annotations["config.linkerd.io/default-inbound-policy"], "all-authenticated");
     assert!(of_kind(&objects, "PeerAuthentication").is_empty());
+}
+
+#[test]
+fn settings_that_linkerd_has_not_are_refused() {
+    let settings = ClusterSettings { mesh: crate::settings::MeshName::Linkerd, ..settings() };
+    let plug = plug::of(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
+    let refused = |change: &dyn Fn(&mut DeploymentSpec)| {
+        let mut spec = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
+        change(&mut spec);
+        objects(&spec, &settings, &*plug).unwrap_err().operation
+    };
+    let tcp = |spec: &mut DeploymentSpec| {
+        let topology = Arc::make_mut(&mut spec.topology);
+        let target = topology.drivers[0].target;
+        topology.workloads[target].protocol = Protocol::Tcp;
+    };
+    assert_eq!(refused(&tcp), "request server");
+    assert_eq!(refused(&|spec| spec.proxy.mtls = MutualTls::Off), "set `proxy.mtls: off`");
+    assert_eq!(refused(&|spec| spec.proxy.access_log = AccessLog::Text), "set `proxy.access-log`");
+    let retries = |spec: &mut DeploymentSpec| Arc::make_mut(&mut spec.istio).retries = Some(2);
+    assert_eq!(refused(&retries), "set what the section `istio` says");
 }
 
 #[test]

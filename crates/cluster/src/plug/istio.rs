@@ -1,15 +1,29 @@
 //! What both data planes of Istio have: istiod, and the objects that settings become.
 
-use super::{PlugContext, SharedComponent};
+use super::{PlugContext, PodProxy, SharedComponent};
 use crate::Result;
 use crate::settings::SERVICE_PORT;
 use experiment::environment::{AccessLog, DeploymentSpec, EnvironmentError};
 use experiment::schema::Role;
 use experiment::topology::WorkloadId;
+use mesh::admin::{Admin, AdminError};
+use mesh::envoy::traffic::plain_name;
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, ingress};
-use mesh::names::SYSTEM_NAMESPACE;
+use mesh::names::{ADMIN_PORT, SYSTEM_NAMESPACE};
+use mesh::proxy::CounterSource as _;
 use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// A sidecar, or the proxy of a gateway.
+pub(crate) const ENVOY: PodProxy =
+    PodProxy { container: "istio-proxy", port: ADMIN_PORT, counters: envoy_counters };
+
+/// By their plain names.
+fn envoy_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
+    let counters = admin.counters()?.into_iter();
+    Ok(counters.map(|(name, count)| (plain_name(&name), count)).collect())
+}
 
 pub(super) fn control_plane(revision: Option<&str>) -> SharedComponent {
     let selector = match revision {

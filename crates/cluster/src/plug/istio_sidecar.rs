@@ -1,7 +1,7 @@
 //! Istio's sidecars, injected by istiod's webhook.
 
-use super::istio::{self, control_plane};
-use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent, Stands, labels};
+use super::istio::{self, ENVOY, control_plane};
+use super::{Labels, MeshPlug, Need, PlugContext, PodProxy, SharedComponent, Stands, labels};
 use crate::Result;
 use crate::settings::SERVICE_PORT;
 use experiment::schema::HopProtocol;
@@ -54,8 +54,8 @@ impl MeshPlug for Sidecars {
         istio::check_settings(context.spec)
     }
 
-    fn proxy_container(&self) -> Option<&'static str> {
-        Some("istio-proxy")
+    fn pod_proxy(&self) -> Option<PodProxy> {
+        Some(ENVOY)
     }
 
     fn shared(&self) -> Vec<SharedComponent> {

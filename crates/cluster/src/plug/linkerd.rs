@@ -1,33 +1,66 @@
 //! Linkerd's sidecars, injected by its webhook.
 
-use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent, labels};
+use super::{Labels, MeshPlug, Need, PlugContext, PodProxy, SharedComponent, Stands, labels};
+use crate::Result;
+use crate::settings::SERVICE_PORT;
+use experiment::environment::{AccessLog, EnvironmentError, MutualTls};
+use experiment::mesh_settings::MeshSettings;
 use experiment::schema::Role;
-use experiment::topology::WorkloadId;
+use experiment::topology::{Call, WorkloadId};
+use experiment::units::format_cores;
 use mesh::kubernetes::object_ref::ObjectRef;
+use mesh::linkerd::{self, ADMIN_PORT, Inbound, NAMESPACE, Outbound};
+use mesh::proof::Evidence;
 
-const NAMESPACE: &str = "linkerd";
 const INJECT: (&str, &str) = ("linkerd.io/inject", "enabled");
+/// Each is a pod of its own.
+const CONTROL_PLANE: [(&str, &str); 3] = [
+    ("linkerd-destination", "destination"),
+    ("linkerd-identity", "identity"),
+    ("linkerd-proxy-injector", "proxy-injector"),
+];
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Linkerd;
 
 impl MeshPlug for Linkerd {
-    fn pod_annotations(&self, _context: &PlugContext<'_>, _workload: WorkloadId) -> Labels {
-        labels([INJECT])
+    fn pod_annotations(&self, context: &PlugContext<'_>, _workload: WorkloadId) -> Labels {
+        let inbound = match context.spec.proxy.mtls {
+            MutualTls::Strict => "all-authenticated",
+            MutualTls::Permissive | MutualTls::Off => "all-unauthenticated",
+        };
+        let mut all = labels([
+            INJECT,
+            ("config.linkerd.io/default-inbound-policy", inbound),
+            ("config.linkerd.io/proxy-admin-shutdown", "enabled"),
+        ]);
+        if let Some(cores) = context.spec.proxy.cpu_limit_cores {
+            let cores = format_cores(cores);
+            all.extend(labels([
+                ("config.linkerd.io/proxy-cpu-request", &cores),
+                ("config.linkerd.io/proxy-cpu-limit", &cores),
+            ]));
+        }
+        all
     }
 
-    fn proxy_container(&self) -> Option<&'static str> {
-        Some("linkerd-proxy")
+    fn check_settings(&self, context: &PlugContext<'_>) -> Result<()> {
+        check(context)
+    }
+
+    fn pod_proxy(&self) -> Option<PodProxy> {
+        Some(PodProxy { container: "linkerd-proxy", port: ADMIN_PORT, counters: linkerd::counters })
     }
 
     fn shared(&self) -> Vec<SharedComponent> {
-        vec![SharedComponent {
-            name: "linkerd",
+        let component = |(name, component): (&'static str, &str)| SharedComponent {
+            name,
             role: Role::ControlPlane,
             namespace: Some(NAMESPACE),
-            selector: "linkerd.io/control-plane-component".to_owned(),
+            selector: format!("linkerd.io/control-plane-component={component}"),
             proxy: None,
-        }]
+        };
+        CONTROL_PLANE.map(component).into()
     }
 
     fn end_of_proxy(&self) -> Option<&'static str> {
@@ -47,7 +80,60 @@ impl MeshPlug for Linkerd {
         }]
     }
 
-    fn refusal(&self) -> Option<&'static str> {
-        Some("Linkerd's counters are not read on clusters yet, so nothing would prove the path")
+    fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {
+        let [from, to] = [call.from, call.to].map(|id| context.is_member(id));
+        let (service, namespace) =
+            (&context.spec.topology.workloads[call.to].name, context.namespace_of(call.to));
+        let caller = from.then(|| {
+            let outbound = Outbound { service, namespace: &namespace };
+            (Stands::InPodsOf(call.from), outbound.evidence(to))
+        });
+        let callee = to.then(|| {
+            let inbound = Inbound { port: SERVICE_PORT };
+            (Stands::InPodsOf(call.to), inbound.evidence(from))
+        });
+        caller.into_iter().chain(callee).collect()
+    }
+
+    /// The number of Envoy's workers means nothing to Linkerd.
+    fn notes(&self) -> Vec<String> {
+        vec![
+            "Linkerd's proxies have as many worker threads as Linkerd gives them, by its own default one, \
+             whatever `proxy.workers` says"
+                .to_owned(),
+        ]
+    }
+}
+
+/// Settings that Linkerd has not, or that nothing here turns into its objects.
+fn check(context: &PlugContext<'_>) -> Result<()> {
+    let refused = |operation: &str, reason: String| {
+        Err(EnvironmentError::new(operation, reason)
+            .with_hint("leave it out, or run it with `--cluster-mesh istio`"))
+    };
+    let spec = context.spec;
+    if spec.proxy.mtls == MutualTls::Off {
+        return refused("set `proxy.mtls: off`", "Linkerd has no switch for it".to_owned());
+    }
+    if spec.proxy.access_log != AccessLog::Off {
+        let reason = "access logs of Linkerd's proxies are not switched on by runs".to_owned();
+        return refused("set `proxy.access-log`", reason);
+    }
+    if *spec.istio != MeshSettings::default() {
+        let reason = "these are settings of Istio, and the mesh here is Linkerd".to_owned();
+        return refused("set what the section `istio` says", reason);
+    }
+    let calls = spec.topology.calls.iter();
+    let mut to_members = calls.filter(|call| context.is_member(call.to) || context.is_member(call.from));
+    match to_members.find(|call| !spec.topology.workloads[call.to].protocol.is_http()) {
+        Some(call) => {
+            let callee = &spec.topology.workloads[call.to];
+            let reason = format!(
+                "it speaks {}, and the path through Linkerd is proven by counters of requests",
+                callee.protocol
+            );
+            refused(&format!("request {}", callee.qualified_name()), reason)
+        }
+        None => Ok(()),
     }
 }

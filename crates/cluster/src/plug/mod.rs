@@ -7,7 +7,7 @@ mod istio_sidecar;
 mod linkerd;
 mod none;
 
-pub(crate) use self::istio::with_subject;
+pub(crate) use self::istio::{ENVOY, with_subject};
 pub(crate) use self::istio_sidecar::hop_to;
 
 use crate::Result;
@@ -17,6 +17,7 @@ use experiment::environment::{DeploymentSpec, EnvironmentError};
 use experiment::schema::Role;
 use experiment::topology::{Call, WorkloadId};
 use experiment::{MeshKind, Mode};
+use mesh::admin::{Admin, AdminError};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -54,8 +55,8 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// The container in each pod of the mesh that is its cost.
-    fn proxy_container(&self) -> Option<&'static str> {
+    /// The proxy in each pod of the mesh, which is its cost.
+    fn pod_proxy(&self) -> Option<PodProxy> {
         None
     }
 
@@ -72,13 +73,13 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
     /// What must be installed.
     fn needs(&self) -> Vec<Need>;
 
-    /// Why trials cannot run yet; absent if they can. Objects can be printed all the same.
-    fn refusal(&self) -> Option<&'static str> {
-        None
-    }
-
     /// Counters of the proxies of a call, from caller to callee.
     fn evidence(&self, _context: &PlugContext<'_>, _call: Call) -> Vec<(Stands, Evidence)> {
+        Vec::new()
+    }
+
+    /// What a report of this mesh must say.
+    fn notes(&self) -> Vec<String> {
         Vec::new()
     }
 
@@ -92,6 +93,15 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
     ) -> Vec<Expected> {
         Vec::new()
     }
+}
+
+/// A proxy beside the application in its pod.
+#[derive(Clone, Copy, Debug)]
+pub struct PodProxy {
+    pub container: &'static str,
+    /// Where it is asked for its counters.
+    pub port: u16,
+    pub counters: fn(&Admin) -> Result<BTreeMap<String, u64>, AdminError>,
 }
 
 /// Where a proxy of a call is.

@@ -230,6 +230,10 @@ pub struct RbacArgs {
     #[arg(long, requires = "istio")]
     pub gateway_tls: bool,
 
+    /// Runs have Linkerd's proxies: its own pods in the namespace linkerd
+    #[arg(long)]
+    pub linkerd: bool,
+
     /// Runs create and delete their namespaces: a ClusterRole for all namespaces, since a Role goes with its namespace
     #[arg(long)]
     pub namespaces: bool,
@@ -244,7 +248,7 @@ pub struct RbacArgs {
 
     /// Print the Roles that somebody needs to start, follow and end detached runs in these namespaces, which are those of
     /// accounts that runs have the rights of. Whoever may create Jobs there may use the rights of these accounts
-    #[arg(long, conflicts_with_all = ["istio", "ambient", "gateway_tls", "namespaces", "nodes", "prometheus"])]
+    #[arg(long, conflicts_with_all = ["istio", "ambient", "gateway_tls", "linkerd", "namespaces", "nodes", "prometheus"])]
     pub detach: bool,
 }
 

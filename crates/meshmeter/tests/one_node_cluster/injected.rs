@@ -18,7 +18,7 @@ const GENERATORS: u32 = 6;
 
 /// Both modes of a study, in a namespace of its name.
 fn study<'a>(name: &'a str, rate: u32, generators: u32, duration: &'a str) -> Study<'a> {
-    Study { name, namespace: name, modes: "none,sidecar", rate, generators, duration }
+    Study { name, namespace: name, modes: "none,sidecar", rate, generators, duration, arguments: &[] }
 }
 
 /// Each mode was measured, and with sidecars every request passed each of these, encrypted.

@@ -16,13 +16,16 @@ pub struct Study<'a> {
     /// Generators, each with one connection.
     pub generators: u32,
     pub duration: &'a str,
+    /// Further arguments of the command.
+    pub arguments: &'a [&'a str],
 }
 
 impl Study<'_> {
     /// Returns the folder of the run.
     pub fn run(&self, cluster: &OneNodeCluster) -> PathBuf {
-        let Self { name, namespace, modes, rate, generators, duration } = self;
-        let folder = cluster.folder().join(name);
+        let Self { name, namespace, modes, rate, generators, duration, arguments } = self;
+        // A study may run several times.
+        let folder = cluster.folder().join(format!("{name}-{namespace}"));
         let settings = [
             format!("modes=[{modes}]"),
             format!("load.rate={rate}"),
@@ -31,7 +34,7 @@ impl Study<'_> {
         ];
         let mut command = Command::new(env!("CARGO_BIN_EXE_meshmeter"));
         command.args(["run", name, "--on", "cluster", "--image", "localhost/meshmeter:test"]);
-        command.args(["--namespace-prefix", namespace, "--require-all-modes"]);
+        command.args(["--namespace-prefix", namespace, "--require-all-modes"]).args(*arguments);
         command.args(settings.iter().flat_map(|setting| ["--set", setting]));
         command.args(["--duration", duration, "--repeats", "1", "--retakes", "0"]);
         command.arg("--kubeconfig").arg(cluster.folder().join("kubeconfig")).arg("--out").arg(&folder);

@@ -20,7 +20,12 @@ pub(super) fn run(args: &RbacArgs) {
         prometheus: args.prometheus.clone(),
         ..ClusterSettings::new("", "")
     };
-    let parts = Parts { istio: args.istio, ambient: args.ambient, gateway_tls: args.gateway_tls };
+    let parts = Parts {
+        istio: args.istio,
+        ambient: args.ambient,
+        gateway_tls: args.gateway_tls,
+        linkerd: args.linkerd,
+    };
     let rights = Rights::new(&settings, parts);
     let mut text = HEADING.to_owned();
     let options = [

@@ -1,7 +1,7 @@
-//! Istio's ambient modes on a real cluster of one node, with a ztunnel of the user's own: the path is proven from the counters of
-//! ztunnel and waypoint, and both have their usage.
+//! Meshes of the user's own programs on a real cluster of one node, which no registry has: Istio's ambient modes with a ztunnel,
+//! and Linkerd. The path is proven from the proxies' own counters, and all of them have their usage.
 //!
-//! No harness: without a ztunnel the case is listed as not run. Needs root, as the cluster does, and what `make components`
+//! No harness: without those programs a case is listed as not run. Needs root, as the cluster does, and what `make components`
 //! builds.
 
 #![allow(clippy::print_stdout)]
@@ -10,6 +10,7 @@
 mod cases;
 #[path = "../one_node_cluster/cluster.rs"]
 mod cluster;
+mod linkerd;
 #[path = "../one_node_cluster/study.rs"]
 mod study;
 #[path = "../../../lab/tests/istio/with_ztunnel.rs"]
@@ -30,7 +31,20 @@ const WITH_ZTUNNEL: &[(&str, fn())] =
 fn main() -> ExitCode {
     let mut cases = Cases::of(&[]);
     cases.add(WITH_ZTUNNEL, with_ztunnel::missing().as_deref());
+    cases.add(linkerd::CASES, linkerd::missing().as_deref());
     if Cases::<fn()>::is_worker() { cases.work(None, |case| case()) } else { cases.run(Demand::Time) }
+}
+
+/// Nothing of a run is left, such as a Gateway and what istiod made of it.
+fn assert_clean(cluster: &OneNodeCluster) {
+    let left = ["get", "namespaces,jobs,pods", "--all-namespaces", "--output=name", "--selector", RUN_LABEL];
+    assert_eq!(cluster.kubectl(&left).trim(), "");
+}
+
+/// Whether a component of this role was measured.
+fn has_used(trial: &TrialRecord, name: &str, role: Role) -> bool {
+    let mut components = trial.components.iter();
+    components.any(|component| component.name == name && component.role == role && component.cpu_user_s > 0.0)
 }
 
 fn paths_through_ztunnel_and_waypoint_are_proven() {
@@ -40,7 +54,7 @@ fn paths_through_ztunnel_and_waypoint_are_proven() {
     cluster.run("ambient", [&ztunnel.path]);
     let (name, namespace, modes) = ("mesh-modes", DEFAULT_PREFIX, "none,ambient,ambient-waypoint");
     // Kubelets sample about every ten seconds, on busy machines less often.
-    let study = Study { name, namespace, modes, rate: 60, generators: 2, duration: "30s" };
+    let study = Study { name, namespace, modes, rate: 60, generators: 2, duration: "30s", arguments: &[] };
     let trials = trials(&study.run(&cluster));
     let modes: Vec<Mode> = trials.iter().map(|trial| trial.mode).collect();
     for mode in [Mode::None, Mode::Ambient, Mode::AmbientWaypoint] {
@@ -50,9 +64,7 @@ fn paths_through_ztunnel_and_waypoint_are_proven() {
         check_path(trial);
         check_usage(trial);
     }
-    // A Gateway and what istiod made of it are gone, too.
-    let left = ["get", "namespaces,jobs,pods", "--all-namespaces", "--output=name", "--selector", RUN_LABEL];
-    assert_eq!(cluster.kubectl(&left).trim(), "");
+    assert_clean(&cluster);
 }
 
 /// Every request passed these, encrypted. One ztunnel serves both ends of a call: the node is one.
@@ -77,12 +89,7 @@ fn check_path(trial: &TrialRecord) {
 
 /// ztunnel and waypoint are components of their own, and what a ztunnel's usage is for is said.
 fn check_usage(trial: &TrialRecord) {
-    let used = |name: &str, role: Role| {
-        trial
-            .components
-            .iter()
-            .any(|component| component.name == name && component.role == role && component.cpu_user_s > 0.0)
-    };
+    let used = |name: &str, role: Role| has_used(trial, name, role);
     let names: Vec<&str> = trial.components.iter().map(|component| component.name.as_str()).collect();
     let is_ambient = trial.mode != Mode::None;
     assert_eq!(used("ztunnel", Role::Proxy), is_ambient, "{}: {names:?}", trial.mode);

@@ -1,0 +1,186 @@
+//! What a proxy of Linkerd counts, from its `/metrics` (Prometheus' text format). Of its many labels those are kept that tell the
+//! ends of a call apart; what differs in others alone is added up.
+//!
+//! A proxy counts requests where it hands them on: to an endpoint of a service (`outbound`), or to its own application (`inbound`).
+//! It counts connections at both of its ends (`peer`): those that it takes (`src`) and those that it opens (`dst`). Series that
+//! have not risen for ten minutes vanish.
+
+use crate::admin::{Admin, AdminError};
+use crate::exposition::{Sample, samples};
+use std::collections::BTreeMap;
+
+const PATH: &str = "/metrics";
+/// Linkerd's label of connections and requests by mutual TLS; any other value is plain text.
+const MUTUAL_TLS: &str = "true";
+/// Route of a kubelet's requests.
+const PROBE: &str = "probe";
+
+/// What a proxy sends to a Service.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Outbound<'a> {
+    pub service: &'a str,
+    pub namespace: &'a str,
+}
+
+/// What a proxy takes for a port of its pod.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Inbound {
+    pub port: u16,
+}
+
+/// Names of the counters of one end.
+pub(super) trait Counted {
+    fn prefix(&self) -> String;
+
+    fn requests(&self) -> String {
+        format!("{}.requests", self.prefix())
+    }
+
+    fn plain_requests(&self) -> String {
+        format!("{}.requests.plain", self.prefix())
+    }
+
+    /// Responses with an error of this kind, `4xx` or `5xx`.
+    fn errors(&self, kind: &str) -> String {
+        format!("{}.responses.{kind}", self.prefix())
+    }
+
+    fn connections(&self) -> String {
+        format!("{}.connections", self.prefix())
+    }
+
+    fn encrypted_connections(&self) -> String {
+        format!("{}.connections.mutual_tls", self.prefix())
+    }
+
+    /// Connections on which this version of HTTP was spoken, as Linkerd writes it: `http/1` or `http/2`.
+    fn connections_of(&self, version: &str) -> String {
+        format!("{}.connections.{version}", self.prefix())
+    }
+}
+
+impl Counted for Outbound<'_> {
+    fn prefix(&self) -> String {
+        format!("outbound.{}.{}", self.service, self.namespace)
+    }
+}
+
+impl Counted for Inbound {
+    fn prefix(&self) -> String {
+        format!("inbound.{}", self.port)
+    }
+}
+
+/// Connections that a proxy takes from its application, whatever they are for.
+pub(super) const TAKEN_FROM_APPLICATION: &str = "outbound.connections";
+
+/// All counters of a proxy, by the names of [`Outbound`] and [`Inbound`]. What was not seen yet has none.
+pub fn counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
+    Ok(read(&String::from_utf8_lossy(&admin.ask_long(PATH)?)))
+}
+
+fn read(text: &str) -> BTreeMap<String, u64> {
+    let mut counters: BTreeMap<String, u64> = BTreeMap::new();
+    for sample in samples(text) {
+        for name in names(&sample) {
+            let sum = counters.entry(name).or_default();
+            *sum = sum.saturating_add(sample.value as u64);
+        }
+    }
+    counters
+}
+
+/// The counters that a sample adds to.
+fn names(sample: &Sample<'_>) -> Vec<String> {
+    let label = |name: &str| sample.label(name).unwrap_or_default();
+    match sample.name {
+        "outbound_tcp_detect_http_results_total" => {
+            let (service, namespace) = (label("parent_name"), label("parent_namespace"));
+            let end = Outbound { service: &service, namespace: &namespace };
+            return vec![end.connections_of(&label("result"))];
+        }
+        "inbound_tcp_transport_header_connections_total" => {
+            let port = label("target_port").parse().ok();
+            let name = |port| Inbound { port }.connections_of(&label("session_protocol"));
+            return port.map(name).into_iter().collect();
+        }
+        _ => {}
+    }
+    if label("direction") == "outbound" {
+        let (service, namespace) = (label("dst_service"), label("dst_namespace"));
+        return match (&*label("peer"), &*service) {
+            ("src", _) if sample.name == CONNECTIONS => vec![TAKEN_FROM_APPLICATION.to_owned()],
+            ("src", _) | (_, "") => Vec::new(),
+            _ => names_of(&Outbound { service: &service, namespace: &namespace }, sample),
+        };
+    }
+    let port = label("target_port").parse().ok().filter(|_| label("direction") == "inbound");
+    match port {
+        Some(port) if label("peer") != "dst" && label("route_name") != PROBE => {
+            names_of(&Inbound { port }, sample)
+        }
+        _ => Vec::new(),
+    }
+}
+
+const CONNECTIONS: &str = "tcp_open_total";
+
+fn names_of(end: &impl Counted, sample: &Sample<'_>) -> Vec<String> {
+    let is_encrypted = sample.label("tls").as_deref() == Some(MUTUAL_TLS);
+    match sample.name {
+        "request_total" if is_encrypted => vec![end.requests()],
+        "request_total" => vec![end.requests(), end.plain_requests()],
+        CONNECTIONS if is_encrypted => vec![end.connections(), end.encrypted_connections()],
+        CONNECTIONS => vec![end.connections()],
+        "response_total" => match sample.label("status_code").as_deref().map(|code| code.split_at(1).0) {
+            Some(kind @ ("4" | "5")) => vec![end.errors(&format!("{kind}xx"))],
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a client that has sent 372 requests, and a server that has taken those of two clients.
+    const CLIENT: &str = include_str!("../../tests/fixtures/linkerd_client.prom");
+    const SERVER: &str = include_str!("../../tests/fixtures/linkerd_server.prom");
+
+    #[test]
+    fn recorded_pages_tell_both_ends_of_a_call() {
+        let client = read(CLIENT);
+        let server = read(SERVER);
+        let outbound = Outbound { service: "server", namespace: "meshmeter" };
+        let inbound = Inbound { port: 8080 };
+        assert_eq!((client[&outbound.requests()], server[&inbound.requests()]), (372, 928));
+        for (counters, end) in [(&client, &outbound as &dyn Counted), (&server, &inbound)] {
+            assert_eq!(counters.get(&end.plain_requests()), None);
+            assert_eq!(counters[&end.connections()], counters[&end.encrypted_connections()]);
+        }
+        assert_eq!(client[TAKEN_FROM_APPLICATION], 2);
+        assert_eq!(
+            (client[&outbound.connections_of("http/1")], server[&inbound.connections_of("http/2")]),
+            (2, 2)
+        );
+    }
+
+    #[test]
+    fn plain_text_and_errors_are_told_and_probes_left_out() {
+        let line = |name: &str, labels: &str| {
+            format!("{name}{{direction=\"inbound\",target_port=\"8080\",{labels}}} 3\n")
+        };
+        let page = [
+            line("request_total", "tls=\"true\""),
+            line("request_total", "tls=\"no_identity\",no_tls_reason=\"no_tls_from_remote\""),
+            line("request_total", "tls=\"no_identity\",route_name=\"probe\""),
+            line("response_total", "tls=\"true\",status_code=\"503\""),
+            line("response_total", "tls=\"true\",status_code=\"200\""),
+            line("tcp_open_total", "peer=\"dst\",tls=\"no_identity\""),
+        ];
+        let inbound = Inbound { port: 8080 };
+        let expected = [(inbound.requests(), 6), (inbound.plain_requests(), 3), (inbound.errors("5xx"), 3)];
+        assert_eq!(read(&page.concat()), expected.into());
+    }
+}
