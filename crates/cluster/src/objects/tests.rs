@@ -1,7 +1,7 @@
 use super::*;
 use crate::plug;
 use experiment::environment::{AccessLog, MutualTls};
-use experiment::{MeshKind, Mode, Protocol};
+use experiment::{MeshKind, Mode};
 use std::sync::Arc;
 
 fn settings() -> ClusterSettings {
@@ -141,12 +141,6 @@ fn settings_that_linkerd_has_not_are_refused() {
         change(&mut spec);
         objects(&spec, &settings, &*plug).unwrap_err().operation
     };
-    let tcp = |spec: &mut DeploymentSpec| {
-        let topology = Arc::make_mut(&mut spec.topology);
-        let target = topology.drivers[0].target;
-        topology.workloads[target].protocol = Protocol::Tcp;
-    };
-    assert_eq!(refused(&tcp), "request server");
     assert_eq!(refused(&|spec| spec.proxy.mtls = MutualTls::Off), "set `proxy.mtls: off`");
     assert_eq!(refused(&|spec| spec.proxy.access_log = AccessLog::Text), "set `proxy.access-log`");
     let retries = |spec: &mut DeploymentSpec| Arc::make_mut(&mut spec.istio).retries = Some(2);

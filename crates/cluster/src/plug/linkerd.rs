@@ -82,15 +82,15 @@ impl MeshPlug for Linkerd {
 
     fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {
         let [from, to] = [call.from, call.to].map(|id| context.is_member(id));
-        let (service, namespace) =
-            (&context.spec.topology.workloads[call.to].name, context.namespace_of(call.to));
+        let callee = &context.spec.topology.workloads[call.to];
+        let namespace = context.namespace_of(call.to);
         let caller = from.then(|| {
-            let outbound = Outbound { service, namespace: &namespace };
-            (Stands::InPodsOf(call.from), outbound.evidence(to))
+            let outbound = Outbound { service: &callee.name, namespace: &namespace };
+            (Stands::InPodsOf(call.from), outbound.evidence(callee.protocol, to))
         });
         let callee = to.then(|| {
             let inbound = Inbound { port: SERVICE_PORT };
-            (Stands::InPodsOf(call.to), inbound.evidence(from))
+            (Stands::InPodsOf(call.to), inbound.evidence(callee.protocol, from))
         });
         caller.into_iter().chain(callee).collect()
     }
@@ -107,33 +107,21 @@ impl MeshPlug for Linkerd {
 
 /// Settings that Linkerd has not, or that nothing here turns into its objects.
 fn check(context: &PlugContext<'_>) -> Result<()> {
-    let refused = |operation: &str, reason: String| {
+    let refused = |operation: &str, reason: &str| {
         Err(EnvironmentError::new(operation, reason)
             .with_hint("leave it out, or run it with `--cluster-mesh istio`"))
     };
     let spec = context.spec;
     if spec.proxy.mtls == MutualTls::Off {
-        return refused("set `proxy.mtls: off`", "Linkerd has no switch for it".to_owned());
+        return refused("set `proxy.mtls: off`", "Linkerd has no switch for it");
     }
     if spec.proxy.access_log != AccessLog::Off {
-        let reason = "access logs of Linkerd's proxies are not switched on by runs".to_owned();
+        let reason = "access logs of Linkerd's proxies are not switched on by runs";
         return refused("set `proxy.access-log`", reason);
     }
     if *spec.istio != MeshSettings::default() {
-        let reason = "these are settings of Istio, and the mesh here is Linkerd".to_owned();
+        let reason = "these are settings of Istio, and the mesh here is Linkerd";
         return refused("set what the section `istio` says", reason);
     }
-    let calls = spec.topology.calls.iter();
-    let mut to_members = calls.filter(|call| context.is_member(call.to) || context.is_member(call.from));
-    match to_members.find(|call| !spec.topology.workloads[call.to].protocol.is_http()) {
-        Some(call) => {
-            let callee = &spec.topology.workloads[call.to];
-            let reason = format!(
-                "it speaks {}, and the path through Linkerd is proven by counters of requests",
-                callee.protocol
-            );
-            refused(&format!("request {}", callee.qualified_name()), reason)
-        }
-        None => Ok(()),
-    }
+    Ok(())
 }

@@ -3,7 +3,9 @@
 use super::metrics::{Counted, Inbound, Outbound, TAKEN_FROM_APPLICATION};
 use crate::proof::{
     Count, Demand, Encrypted, Evidence, Forwarded, ProtocolCounters, RequestCounters, Seen, SideCounters,
+    StreamCounters,
 };
+use experiment::Protocol;
 use experiment::schema::HopProtocol;
 
 /// In place of what such a proxy does not count: its retries are of routes that runs do not write.
@@ -11,10 +13,12 @@ const NOTHING: &str = "none";
 
 impl Outbound<'_> {
     /// Evidence at the caller's proxy. `is_encrypted`: the callee has a proxy too.
-    pub fn evidence(&self, is_encrypted: bool) -> Evidence {
+    pub fn evidence(&self, protocol: Protocol, is_encrypted: bool) -> Evidence {
+        let evidence = of(self, protocol, TAKEN_FROM_APPLICATION, is_encrypted);
+        if !protocol.is_http() {
+            return evidence;
+        }
         Evidence {
-            handshakes: Some(self.encrypted_connections()),
-            tls_expected: is_encrypted,
             forwarded: Some(Forwarded {
                 requests: self.requests(),
                 connections: self.connections(),
@@ -22,42 +26,50 @@ impl Outbound<'_> {
                 errors: ["4xx", "5xx"].map(|kind| self.errors(kind)),
             }),
             encrypted: is_encrypted.then_some(Encrypted::Forwarded),
-            ..of(self, TAKEN_FROM_APPLICATION.to_owned(), is_encrypted)
+            ..evidence
         }
     }
 }
 
 impl Inbound {
     /// Evidence at the callee's proxy. `is_encrypted`: the caller has a proxy too.
-    pub fn evidence(&self, is_encrypted: bool) -> Evidence {
-        Evidence {
-            handshakes: Some(self.encrypted_connections()),
-            tls_expected: is_encrypted,
-            ..of(self, self.connections(), is_encrypted)
-        }
+    pub fn evidence(&self, protocol: Protocol, is_encrypted: bool) -> Evidence {
+        of(self, protocol, &self.connections(), is_encrypted)
     }
 }
 
-fn of(end: &impl Counted, connections: String, is_encrypted: bool) -> Evidence {
-    let in_plain_text = Demand {
-        counter: end.plain_requests(),
-        rises: false,
-        otherwise: "passed requests in plain text, though mutual TLS is claimed",
+/// `connections`: the counter of those that requests come on.
+fn of(end: &impl Counted, protocol: Protocol, connections: &str, is_encrypted: bool) -> Evidence {
+    let (seen, counter, otherwise) = if protocol.is_http() {
+        let seen = Seen::Requests(RequestCounters {
+            requests: end.requests(),
+            connections: connections.to_owned(),
+            retries: NOTHING.to_owned(),
+            traced: NOTHING.to_owned(),
+            given_up: [NOTHING, NOTHING].map(str::to_owned),
+        });
+        let otherwise = "passed requests in plain text, though mutual TLS is claimed";
+        (seen, end.plain_requests(), otherwise)
+    } else {
+        let seen = Seen::Streams(StreamCounters {
+            connections: end.connections(),
+            received_bytes: end.received_bytes(),
+            sent_bytes: end.sent_bytes(),
+        });
+        let otherwise = "passed connections in plain text, though mutual TLS is claimed";
+        (seen, end.plain_connections(), otherwise)
     };
+    let in_plain_text = Demand { counter, rises: false, otherwise };
     // Of what comes in. Linkerd's own choice of what proxies speak with each other is not asked for.
     let versions = [(HopProtocol::Http1, "http/1"), (HopProtocol::Http2, "http/2")];
     let counters =
         versions.map(|(protocol, version)| (protocol, Count::Connections(end.connections_of(version))));
     let received = SideCounters { counters: counters.into(), ..SideCounters::default() };
     Evidence {
+        handshakes: Some(end.encrypted_connections()),
+        tls_expected: is_encrypted,
         protocols: ProtocolCounters { received, ..ProtocolCounters::default() },
         demands: is_encrypted.then_some(in_plain_text).into_iter().collect(),
-        ..Evidence::new(Seen::Requests(RequestCounters {
-            requests: end.requests(),
-            connections,
-            retries: NOTHING.to_owned(),
-            traced: NOTHING.to_owned(),
-            given_up: [NOTHING, NOTHING].map(str::to_owned),
-        }))
+        ..Evidence::new(seen)
     }
 }

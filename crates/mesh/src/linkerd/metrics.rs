@@ -53,6 +53,20 @@ pub(super) trait Counted {
         format!("{}.connections.mutual_tls", self.prefix())
     }
 
+    fn plain_connections(&self) -> String {
+        format!("{}.connections.plain", self.prefix())
+    }
+
+    /// Bytes from the caller.
+    fn received_bytes(&self) -> String {
+        format!("{}.received_bytes", self.prefix())
+    }
+
+    /// Bytes to the caller.
+    fn sent_bytes(&self) -> String {
+        format!("{}.sent_bytes", self.prefix())
+    }
+
     /// Connections on which this version of HTTP was spoken, as Linkerd writes it: `http/1` or `http/2`.
     fn connections_of(&self, version: &str) -> String {
         format!("{}.connections.{version}", self.prefix())
@@ -93,46 +107,49 @@ fn read(text: &str) -> BTreeMap<String, u64> {
 /// The counters that a sample adds to.
 fn names(sample: &Sample<'_>) -> Vec<String> {
     let label = |name: &str| sample.label(name).unwrap_or_default();
-    match sample.name {
-        "outbound_tcp_detect_http_results_total" => {
+    let is_at = |peer: &str| label("peer") == peer;
+    match (sample.name, &*label("direction")) {
+        ("outbound_tcp_detect_http_results_total", _) => {
             let (service, namespace) = (label("parent_name"), label("parent_namespace"));
             let end = Outbound { service: &service, namespace: &namespace };
-            return vec![end.connections_of(&label("result"))];
+            vec![end.connections_of(&label("result"))]
         }
-        "inbound_tcp_transport_header_connections_total" => {
-            let port = label("target_port").parse().ok();
-            let name = |port| Inbound { port }.connections_of(&label("session_protocol"));
-            return port.map(name).into_iter().collect();
+        ("inbound_tcp_transport_header_connections_total", _) => {
+            let name = |end: Inbound| end.connections_of(&label("session_protocol"));
+            inbound(sample).map(name).into_iter().collect()
         }
-        _ => {}
-    }
-    if label("direction") == "outbound" {
-        let (service, namespace) = (label("dst_service"), label("dst_namespace"));
-        return match (&*label("peer"), &*service) {
-            ("src", _) if sample.name == CONNECTIONS => vec![TAKEN_FROM_APPLICATION.to_owned()],
-            ("src", _) | (_, "") => Vec::new(),
-            _ => names_of(&Outbound { service: &service, namespace: &namespace }, sample),
-        };
-    }
-    let port = label("target_port").parse().ok().filter(|_| label("direction") == "inbound");
-    match port {
-        Some(port) if label("peer") != "dst" && label("route_name") != PROBE => {
-            names_of(&Inbound { port }, sample)
+        (CONNECTIONS, "outbound") if is_at("src") => vec![TAKEN_FROM_APPLICATION.to_owned()],
+        (_, "outbound") if !is_at("src") && !label("dst_service").is_empty() => {
+            let (service, namespace) = (label("dst_service"), label("dst_namespace"));
+            let end = Outbound { service: &service, namespace: &namespace };
+            let bytes = [end.sent_bytes(), end.received_bytes()];
+            names_of(&end, sample, bytes)
+        }
+        (_, "inbound") if !is_at("dst") && label("route_name") != PROBE => {
+            let names = |end: Inbound| names_of(&end, sample, [end.received_bytes(), end.sent_bytes()]);
+            inbound(sample).map(names).unwrap_or_default()
         }
         _ => Vec::new(),
     }
 }
 
+fn inbound(sample: &Sample<'_>) -> Option<Inbound> {
+    Some(Inbound { port: sample.label("target_port")?.parse().ok()? })
+}
+
 const CONNECTIONS: &str = "tcp_open_total";
 
-fn names_of(end: &impl Counted, sample: &Sample<'_>) -> Vec<String> {
+/// `bytes`: the counters of bytes that the proxy reads at this end, and writes there.
+fn names_of(end: &impl Counted, sample: &Sample<'_>, [read, written]: [String; 2]) -> Vec<String> {
     let is_encrypted = sample.label("tls").as_deref() == Some(MUTUAL_TLS);
     match sample.name {
         "request_total" if is_encrypted => vec![end.requests()],
         "request_total" => vec![end.requests(), end.plain_requests()],
         CONNECTIONS if is_encrypted => vec![end.connections(), end.encrypted_connections()],
-        CONNECTIONS => vec![end.connections()],
-        "response_total" => match sample.label("status_code").as_deref().map(|code| code.split_at(1).0) {
+        CONNECTIONS => vec![end.connections(), end.plain_connections()],
+        "tcp_read_bytes_total" => vec![read],
+        "tcp_write_bytes_total" => vec![written],
+        "response_total" => match sample.label("status_code").as_deref().and_then(|code| code.get(..1)) {
             Some(kind @ ("4" | "5")) => vec![end.errors(&format!("{kind}xx"))],
             _ => Vec::new(),
         },
@@ -177,10 +194,17 @@ mod tests {
             line("request_total", "tls=\"no_identity\",route_name=\"probe\""),
             line("response_total", "tls=\"true\",status_code=\"503\""),
             line("response_total", "tls=\"true\",status_code=\"200\""),
+            line("response_total", "tls=\"true\",status_code=\"\""),
+            line("tcp_read_bytes_total", "peer=\"src\",tls=\"true\""),
             line("tcp_open_total", "peer=\"dst\",tls=\"no_identity\""),
         ];
         let inbound = Inbound { port: 8080 };
-        let expected = [(inbound.requests(), 6), (inbound.plain_requests(), 3), (inbound.errors("5xx"), 3)];
+        let expected = [
+            (inbound.requests(), 6),
+            (inbound.plain_requests(), 3),
+            (inbound.errors("5xx"), 3),
+            (inbound.received_bytes(), 3),
+        ];
         assert_eq!(read(&page.concat()), expected.into());
     }
 }

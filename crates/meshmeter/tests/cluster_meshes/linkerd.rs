@@ -33,12 +33,15 @@ fn paths_through_linkerds_proxies_are_proven() {
     let (rate, generators, duration) = (60, 2, "30s");
     let name = "mesh-modes";
     let pair = Study { name, namespace: "pair", modes, rate, generators, duration, arguments: LINKERD };
+    let of_tcp = ["--cluster-mesh=linkerd", "--set=load.protocol=tcp"];
+    let tcp = Study { namespace: "raw", modes: "sidecar", duration: "5s", arguments: &of_tcp, ..pair };
     let app = Study { name: "emojivoto", namespace: "voting", rate: 10, generators: 1, ..pair };
     let (of_pair, of_app) = thread::scope(|scope| {
         let app = scope.spawn(|| trials(&app.run(cluster)));
         (trials(&pair.run(cluster)), app.join().unwrap())
     });
-    for trial in of_pair.iter().chain(&of_app) {
+    let of_tcp = trials(&tcp.run(cluster));
+    for trial in of_pair.iter().chain(&of_app).chain(&of_tcp) {
         check(trial);
     }
     let last = of_pair.iter().find(|trial| trial.mode == Mode::Sidecar).unwrap();
@@ -61,7 +64,8 @@ fn check(trial: &TrialRecord) {
     assert_eq!(trial.mode == Mode::None, trial.path.proxies.is_empty(), "{:?}", trial.path);
     for proxy in &trial.path.proxies {
         assert!(proxy.tls_expected && proxy.tls_handshakes > 0, "{proxy:?}");
-        assert!(proxy.requests_received > 0, "{proxy:?}");
+        let bytes = proxy.streams.as_ref().map_or(0, |streams| streams.received_bytes);
+        assert!(proxy.requests_received + bytes > 0, "{proxy:?}");
     }
     let is_said = trial.verdict.notes.iter().any(|note| note.starts_with("Linkerd's proxies have as many"));
     assert_eq!(is_said, trial.mode == Mode::Sidecar, "{:?}", trial.verdict.notes);
