@@ -5,7 +5,7 @@ use crate::gateway;
 use crate::plug::{MeshPlug, Need, SharedComponent, SharedProxy};
 use crate::prometheus::{CPU_METRIC, Prometheus, PrometheusAddress};
 use crate::quota::Demand;
-use crate::rights::{Parts, Rights, Rule};
+use crate::rights::{CILIUM_NAMESPACE, Parts, Rights, Rule};
 use crate::settings::{ClusterSettings, RUN_LABEL};
 use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
 use mesh::kubernetes::access::Action;
@@ -110,6 +110,7 @@ fn parts(plugs: &[Box<dyn MeshPlug>], needs: &Needs) -> Parts {
     Parts {
         istio: is_in(SYSTEM_NAMESPACE),
         linkerd: is_in(linkerd::NAMESPACE),
+        cilium: is_in(CILIUM_NAMESPACE),
         ambient: shared.iter().any(|shared| shared.proxy == Some(SharedProxy::Ztunnel)),
         gateway_tls: needs.gateway_tls,
     }

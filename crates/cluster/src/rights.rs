@@ -72,6 +72,9 @@ const OF_ZTUNNELS: [Rule; 3] = [
     needed("apps", &["daemonsets"], &["get"]),
 ];
 
+/// Of Cilium's own pods.
+pub(crate) const CILIUM_NAMESPACE: &str = "kube-system";
+
 const NAMESPACES: Rule = needed("", &["namespaces"], &["get", "create", "patch", "delete"]);
 
 const NODES: Rule = Rule {
@@ -114,6 +117,8 @@ pub struct Parts {
     pub gateway_tls: bool,
     /// Linkerd's proxies.
     pub linkerd: bool,
+    /// A network of Cilium.
+    pub cilium: bool,
 }
 
 /// What a run takes, by where it must be allowed.
@@ -142,8 +147,11 @@ impl Rights {
         } else if parts.istio {
             rights.in_mesh.insert(SYSTEM_NAMESPACE, IN_MESH_NAMESPACE.to_vec());
         }
-        if parts.linkerd {
-            rights.in_mesh.insert(LINKERD_NAMESPACE, IN_MESH_NAMESPACE.to_vec());
+        for (_, namespace) in [(parts.linkerd, LINKERD_NAMESPACE), (parts.cilium, CILIUM_NAMESPACE)]
+            .into_iter()
+            .filter(|(is_there, _)| *is_there)
+        {
+            rights.in_mesh.insert(namespace, IN_MESH_NAMESPACE.to_vec());
         }
         if parts.gateway_tls {
             rights.in_namespaces.extend(OF_GATEWAY_TLS);
@@ -319,11 +327,11 @@ mod tests {
     }
 
     #[test]
-    fn linkerds_own_pods_are_read_in_its_namespace() {
+    fn pods_of_other_meshes_are_read_in_their_namespaces() {
         let settings = ClusterSettings::new("meshmeter:1", "run-1");
-        let rights = Rights::new(&settings, Parts { linkerd: true, ..Parts::default() });
+        let rights = Rights::new(&settings, Parts { linkerd: true, cilium: true, ..Parts::default() });
         let namespaces: Vec<&str> = rights.in_mesh.keys().copied().collect();
-        assert_eq!(namespaces, ["linkerd"]);
+        assert_eq!(namespaces, ["kube-system", "linkerd"]);
         assert_eq!(rights.in_namespaces, IN_NAMESPACES, "it writes no objects of a mesh");
     }
 

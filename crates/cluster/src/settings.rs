@@ -37,7 +37,7 @@ pub struct ClusterSettings {
     pub run: String,
     /// Label of the nodes that generators run on.
     pub generator_nodes: Option<(String, String)>,
-    /// The mesh that `sidecar` stands for.
+    /// The mesh that modes stand for.
     pub mesh: MeshName,
     /// Revision of istiod (`istio.io/rev`); absent: the default one.
     pub revision: Option<String>,
@@ -51,6 +51,8 @@ pub struct ClusterSettings {
 pub enum MeshName {
     Istio,
     Linkerd,
+    /// The cluster's network.
+    Cilium,
 }
 
 impl ClusterSettings {

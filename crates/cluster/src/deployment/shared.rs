@@ -243,11 +243,10 @@ fn running_containers(spec: &Value) -> Vec<String> {
 }
 
 impl SharedPod {
-    /// Absent for a pod that is going, and for a ztunnel of a node without members.
+    /// Absent for a pod that is going, and for one that serves a node without members.
     fn read(component: &SharedComponent, pod: &Value, nodes: &BTreeSet<&str>) -> Option<Self> {
         let state = PodState::read(pod);
-        let is_elsewhere =
-            component.proxy == Some(SharedProxy::Ztunnel) && !nodes.contains(state.node.as_str());
+        let is_elsewhere = component.is_per_node && !nodes.contains(state.node.as_str());
         if is_elsewhere || !pod["metadata"]["deletionTimestamp"].is_null() {
             return None;
         }
@@ -310,6 +309,7 @@ mod tests {
             role: Role::Proxy,
             namespace: None,
             selector: String::new(),
+            is_per_node: proxy == Some(SharedProxy::Ztunnel),
             proxy,
         }
     }

@@ -133,6 +133,20 @@ fn linkerd_is_annotated() {
 }
 
 #[test]
+fn cilium_carries_pods_of_no_mesh_and_its_own_are_its_cost() {
+    let settings = ClusterSettings { mesh: crate::settings::MeshName::Cilium, ..settings() };
+    let plug = plug::of(MeshKind::Istio, Mode::None, &settings).unwrap();
+    let spec = DeploymentSpec::new(MeshKind::Istio, Mode::None);
+    assert_eq!(objects(&spec, &settings, &*plug).unwrap(), written(Mode::None));
+    let shared = plug.shared();
+    let names: Vec<(&str, bool)> = shared.iter().map(|shared| (shared.name, shared.is_per_node)).collect();
+    assert_eq!(names, [("cilium-agent", true), ("cilium-envoy", true), ("cilium-operator", false)]);
+    for mode in [Mode::Sidecar, Mode::Ambient, Mode::Ingress] {
+        assert!(plug::of(MeshKind::Istio, mode, &settings).is_err(), "{mode}");
+    }
+}
+
+#[test]
 fn settings_that_linkerd_has_not_are_refused() {
     let settings = ClusterSettings { mesh: crate::settings::MeshName::Linkerd, ..settings() };
     let plug = plug::of(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();

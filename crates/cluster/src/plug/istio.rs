@@ -35,6 +35,7 @@ pub(super) fn control_plane(revision: Option<&str>) -> SharedComponent {
         role: Role::ControlPlane,
         namespace: Some(SYSTEM_NAMESPACE),
         selector,
+        is_per_node: false,
         proxy: None,
     }
 }

@@ -109,6 +109,7 @@ impl MeshPlug for Ambient {
             role: Role::Proxy,
             namespace: Some(SYSTEM_NAMESPACE),
             selector: "app=ztunnel".to_owned(),
+            is_per_node: true,
             proxy: Some(SharedProxy::Ztunnel),
         };
         let waypoint = SharedComponent {
@@ -116,6 +117,7 @@ impl MeshPlug for Ambient {
             role: Role::Proxy,
             namespace: None,
             selector: format!("{}={}", waypoint::GATEWAY_NAME_LABEL, waypoint::NAME),
+            is_per_node: false,
             proxy: Some(SharedProxy::Waypoint),
         };
         let waypoint = self.has_waypoint().then_some(waypoint);

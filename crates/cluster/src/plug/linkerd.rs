@@ -58,6 +58,7 @@ impl MeshPlug for Linkerd {
             role: Role::ControlPlane,
             namespace: Some(NAMESPACE),
             selector: format!("linkerd.io/control-plane-component={component}"),
+            is_per_node: false,
             proxy: None,
         };
         CONTROL_PLANE.map(component).into()

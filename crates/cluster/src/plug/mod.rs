@@ -1,6 +1,7 @@
 //! Meshes as plugs: the labels that put pods into the mesh, what must be there before, which containers are its cost, and
 //! what proves the path. A mesh is a file here and a line in [`of`].
 
+mod cilium;
 mod istio;
 mod istio_ambient;
 mod istio_sidecar;
@@ -138,6 +139,8 @@ pub struct SharedComponent {
     /// Absent: the namespaces of the run.
     pub namespace: Option<&'static str>,
     pub selector: String,
+    /// Serves the pods of its node: pods of nodes without members of the mesh do not count.
+    pub is_per_node: bool,
     /// Absent if no call passes it.
     pub proxy: Option<SharedProxy>,
 }
@@ -203,14 +206,15 @@ pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<
     if parts.entry == Entry::Gateway {
         return refused("its gateway has static files, which the lab alone has", in_lab);
     }
-    if parts.entry == Entry::Ingress && settings.mesh == MeshName::Linkerd {
-        return refused("Linkerd has no ingress gateway", "`--cluster-mesh istio` has one");
+    if parts.entry == Entry::Ingress && settings.mesh != MeshName::Istio {
+        return refused("the ingress gateway is Istio's", "leave out `--cluster-mesh`");
     }
     if parts.exit != Exit::None {
         return refused("paths out of the mesh are not deployed on clusters yet", in_lab);
     }
     let revision = settings.revision.clone();
     match (parts.data_plane, settings.mesh) {
+        (DataPlane::None, MeshName::Cilium) => Ok(Box::new(cilium::Cilium)),
         (DataPlane::None, _) => Ok(Box::new(none::NoMesh)),
         (DataPlane::StaticEnvoy, _) => refused(
             "`mesh: envoy` is static files, which the lab alone has",
@@ -218,6 +222,9 @@ pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<
         ),
         (DataPlane::Sidecar, MeshName::Istio) => Ok(Box::new(istio_sidecar::Sidecars { revision })),
         (DataPlane::Sidecar, MeshName::Linkerd) => Ok(Box::new(linkerd::Linkerd)),
+        (_, MeshName::Cilium) => {
+            refused("Cilium has no proxies that pods are given", "its mode here is `none`")
+        }
         (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint, MeshName::Linkerd) => {
             refused("Linkerd has no ambient mode", "its mode here is `sidecar`")
         }

@@ -105,7 +105,7 @@ pub struct OnClusterArgs {
     #[arg(long, value_name = "LABEL=VALUE", value_parser = parse_label, help_heading = "Cluster")]
     pub generator_nodes: Option<(String, String)>,
 
-    /// The mesh that the mode `sidecar` stands for
+    /// The mesh of the cluster: with linkerd the mode `sidecar` is its proxies, with cilium the mode `none` is its network
     #[arg(long, value_name = "MESH", value_enum, default_value_t = MeshArg::Istio, help_heading = "Cluster")]
     pub cluster_mesh: MeshArg,
 
@@ -131,6 +131,8 @@ pub enum MeshArg {
     Istio,
     /// Linkerd
     Linkerd,
+    /// Cilium
+    Cilium,
 }
 
 impl OnClusterArgs {
@@ -143,6 +145,7 @@ impl OnClusterArgs {
             mesh: match self.cluster_mesh {
                 MeshArg::Istio => MeshName::Istio,
                 MeshArg::Linkerd => MeshName::Linkerd,
+                MeshArg::Cilium => MeshName::Cilium,
             },
             revision: self.istio_revision.clone(),
             reads_nodes: !self.without_nodes,
@@ -234,6 +237,10 @@ pub struct RbacArgs {
     #[arg(long)]
     pub linkerd: bool,
 
+    /// The cluster's network is Cilium: its own pods in kube-system
+    #[arg(long)]
+    pub cilium: bool,
+
     /// Runs create and delete their namespaces: a ClusterRole for all namespaces, since a Role goes with its namespace
     #[arg(long)]
     pub namespaces: bool,
@@ -248,7 +255,7 @@ pub struct RbacArgs {
 
     /// Print the Roles that somebody needs to start, follow and end detached runs in these namespaces, which are those of
     /// accounts that runs have the rights of. Whoever may create Jobs there may use the rights of these accounts
-    #[arg(long, conflicts_with_all = ["istio", "ambient", "gateway_tls", "linkerd", "namespaces", "nodes", "prometheus"])]
+    #[arg(long, conflicts_with_all = ["istio", "ambient", "gateway_tls", "linkerd", "cilium", "namespaces", "nodes", "prometheus"])]
     pub detach: bool,
 }
 

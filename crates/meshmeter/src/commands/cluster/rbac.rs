@@ -25,6 +25,7 @@ pub(super) fn run(args: &RbacArgs) {
         ambient: args.ambient,
         gateway_tls: args.gateway_tls,
         linkerd: args.linkerd,
+        cilium: args.cilium,
     };
     let rights = Rights::new(&settings, parts);
     let mut text = HEADING.to_owned();

@@ -1,0 +1,56 @@
+//! A cluster whose network is Cilium: pods without a mesh of their own, whose traffic the kernels of their nodes carry. No counter
+//! there tells the run's connections from others.
+
+use super::{
+    Labels, MeshPlug, Need, PlugContext, SharedComponent, annotated_outside_of_meshes, outside_of_meshes,
+};
+use crate::rights::CILIUM_NAMESPACE;
+use experiment::schema::Role;
+use experiment::topology::WorkloadId;
+use mesh::kubernetes::object_ref::ObjectRef;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cilium;
+
+impl MeshPlug for Cilium {
+    fn pod_labels(&self) -> Labels {
+        outside_of_meshes()
+    }
+
+    fn pod_annotations(&self, _context: &PlugContext<'_>, _workload: WorkloadId) -> Labels {
+        annotated_outside_of_meshes()
+    }
+
+    /// Envoy is there where policies read requests.
+    fn shared(&self) -> Vec<SharedComponent> {
+        let component = |name, role, label: &str, is_per_node| SharedComponent {
+            name,
+            role,
+            namespace: Some(CILIUM_NAMESPACE),
+            selector: label.to_owned(),
+            is_per_node,
+            proxy: None,
+        };
+        vec![
+            component("cilium-agent", Role::Proxy, "k8s-app=cilium", true),
+            component("cilium-envoy", Role::Proxy, "k8s-app=cilium-envoy", true),
+            component("cilium-operator", Role::ControlPlane, "io.cilium/app=operator", false),
+        ]
+    }
+
+    fn needs(&self) -> Vec<Need> {
+        vec![Need {
+            object: ObjectRef::new("apps/v1", "DaemonSet", Some(CILIUM_NAMESPACE), "cilium"),
+            otherwise: "Cilium is not this cluster's network",
+            hint: "leave out `--cluster-mesh cilium`",
+        }]
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec![
+            "Cilium carries all pods of a node in its kernel, whose CPU is in that of the node and of the pods alone; no counter tells \
+             which requests its Envoy read"
+                .to_owned(),
+        ]
+    }
+}
