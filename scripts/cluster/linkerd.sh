@@ -36,7 +36,10 @@ image proxy --entrypoint /usr/lib/linkerd/linkerd2-proxy-identity --env PATH=/us
   --next-layer --program "/usr/lib/linkerd/linkerd2-proxy=$programs/linkerd2-proxy" \
   --program "/usr/lib/linkerd/linkerd2-proxy-identity=$programs/linkerd2-proxy-identity" \
   --program "/usr/lib/linkerd/linkerd2-proxy-init=$programs/linkerd2-proxy-init"
-linkerd install --crds --set installGatewayAPI=true | kubectl apply --server-side --filename - >/dev/null
+# It refuses to write definitions of the Gateway API that are there already.
+definitions=true
+! kubectl get --output name customresourcedefinition httproutes.gateway.networking.k8s.io >/dev/null 2>&1 || definitions=false
+linkerd install --crds --set "installGatewayAPI=$definitions" | kubectl apply --server-side --filename - >/dev/null
 # Pods have no IPv6, and files of these images no capabilities.
 linkerd install --disable-heartbeat --registry localhost --image-pull-policy Never \
   --set "linkerdVersion=$version,disableIPv6=true,proxyInit.runAsRoot=true,proxyInit.iptablesMode=nft" |

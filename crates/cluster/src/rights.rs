@@ -147,12 +147,9 @@ impl Rights {
         } else if parts.istio {
             rights.in_mesh.insert(SYSTEM_NAMESPACE, IN_MESH_NAMESPACE.to_vec());
         }
-        for (_, namespace) in [(parts.linkerd, LINKERD_NAMESPACE), (parts.cilium, CILIUM_NAMESPACE)]
-            .into_iter()
-            .filter(|(is_there, _)| *is_there)
-        {
-            rights.in_mesh.insert(namespace, IN_MESH_NAMESPACE.to_vec());
-        }
+        let others = [(parts.linkerd, LINKERD_NAMESPACE), (parts.cilium, CILIUM_NAMESPACE)];
+        let others = others.into_iter().filter(|(is_there, _)| *is_there);
+        rights.in_mesh.extend(others.map(|(_, namespace)| (namespace, IN_MESH_NAMESPACE.to_vec())));
         if parts.gateway_tls {
             rights.in_namespaces.extend(OF_GATEWAY_TLS);
         }

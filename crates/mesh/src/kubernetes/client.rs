@@ -285,7 +285,8 @@ async fn client(kubeconfig: Kubeconfig) -> Result<Client, String> {
         .await
         .map_err(|error| error.to_string())?;
     config.connect_timeout = Some(RESPONSE_TIMEOUT);
-    config.read_timeout = Some(RESPONSE_TIMEOUT);
+    // Each request has a bound of its own.
+    config.read_timeout = Some(NEXT_RESPONSE_TIMEOUT);
     config.reset_reader_on_write = true;
     // Callers that wait for a state poll it; the client's own retries would delay them.
     config.default_retry = false;

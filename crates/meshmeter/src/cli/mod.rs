@@ -17,7 +17,8 @@ mod size;
 mod topology;
 
 pub use cluster::{
-    AttachArgs, CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, DetachArgs, OnClusterArgs, RbacArgs,
+    AttachArgs, CheckClusterArgs, CleanArgs, ClusterArgs, ClusterCommand, DetachArgs, MeshArg, OnClusterArgs,
+    RbacArgs,
 };
 pub use cluster_runner::ClusterRunnerArgs;
 pub use cluster_worker::ClusterWorkerArgs;

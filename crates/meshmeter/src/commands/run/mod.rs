@@ -2,8 +2,9 @@
 //!
 //! Experiment → plan → a lab of its own, or a cluster → trial after trial, each on the disk as it ends → summary → report.
 //! `coordinator.rs` goes from one trial to the next, `trial.rs` runs one on a deployment, `follow.rs` follows its drivers,
-//! `fleet.rs` is what differs for a fleet, `verdict.rs` decides whether its figures may be used. All of them know environments as an interface
-//! (`run_environment.rs`); only `on_lab.rs` knows the lab and only `on_cluster.rs` clusters. `pacing.rs` chooses how the generators wait, `calibrate.rs` measures what the machine resolves.
+//! `fleet.rs` is what differs for a fleet, `verdict.rs` decides whether its figures may be used. All of them know environments as
+//! an interface (`run_environment.rs`); only `on_lab.rs` knows the lab and only `on_cluster.rs` clusters. `pacing.rs` chooses how
+//! the generators wait, `calibrate.rs` measures what the machine resolves.
 
 pub(super) mod calibrate;
 mod clock;
@@ -28,7 +29,7 @@ mod verdict;
 
 use super::releases;
 use super::report::{folder_failure, objective_status, publish, write_for_automation};
-use crate::cli::{RunArgs, RunPlace};
+use crate::cli::{MeshArg, RunArgs, RunPlace};
 use crate::failure::Failure;
 use crate::memory;
 use crate::studies;
@@ -104,7 +105,16 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     overrides.extend(args.duration.as_ref().map(Override::duration));
     overrides.extend(args.pacing.as_ref().map(Override::pacing));
     overrides.extend(args.scale.as_ref().map(Override::scale));
-    read_experiment(&args.experiment, &overrides)
+    let mut experiment = read_experiment(&args.experiment, &overrides)?;
+    if args.on == RunPlace::Cluster && !are_of_mesh(&args.experiment, args.cluster.cluster_mesh) {
+        experiment.published.clear();
+    }
+    Ok(experiment)
+}
+
+/// Whether an experiment's published figures are of the cluster's mesh. Those of preset studies are of Istio.
+fn are_of_mesh(experiment: &str, mesh: MeshArg) -> bool {
+    mesh == MeshArg::Istio || studies::find(experiment).is_none()
 }
 
 /// Reads a preset study or a file, with these changes.
@@ -301,4 +311,19 @@ impl Session<'_> {
 fn default_folder(name: &str) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     Path::new("runs").join(format!("{name}-{time}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn istios_published_figures_stand_beside_istio_alone() {
+        assert!(are_of_mesh("mesh-modes", MeshArg::Istio));
+        assert!(!are_of_mesh("mesh-modes", MeshArg::Linkerd) && !are_of_mesh("mesh-modes", MeshArg::Cilium));
+        assert!(
+            are_of_mesh("./own.yaml", MeshArg::Linkerd),
+            "whoever writes a file knows whose figures it has"
+        );
+    }
 }
