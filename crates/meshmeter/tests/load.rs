@@ -87,20 +87,20 @@ fn what_waits_because_the_generator_was_away_is_not_blamed_on_the_server() {
     kill_process(process, Signal::STOP).unwrap();
     let before = server.requests();
     // Not to wait for anything: this is how long the generator is away.
-    std::thread::sleep(Duration::from_millis(500));
+    std::thread::sleep(Duration::from_secs(2));
     kill_process(process, Signal::CONT).unwrap();
     let give_up = Instant::now() + Duration::from_secs(30);
-    while server.requests() < before + 150 {
+    while server.requests() < before + 450 {
         assert!(Instant::now() < give_up, "the generator goes on");
         std::thread::sleep(Duration::from_millis(10));
     }
     kill_process(process, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let result: LoadResult = serde_json::from_slice(&output.stdout).unwrap();
-    // 100 of some 400 requests were due meanwhile, and had to wait for a connection afterwards. On a busy machine they wait for
-    // the server as well, which is nothing beside that.
+    // 400 of some 700 requests were due meanwhile, and had to wait for a connection afterwards. On a busy machine they wait for
+    // the server as well, for some hundred milliseconds, which is nothing beside that.
     let (own, all) = (result.generator_lag_us.p99.unwrap(), result.schedule_lag_us.p99.unwrap());
-    assert!(all > 300_000.0, "{all}");
+    assert!(all > 1_000_000.0, "{all}");
     assert!(own > 0.7 * all && own <= all, "own p99 {own} of {all}");
     assert!(
         result.verdict.reasons.iter().any(|reason| reason.starts_with("schedule-lag")),

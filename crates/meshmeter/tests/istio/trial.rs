@@ -23,7 +23,7 @@ const GENERATOR: &str = "generator";
 pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// Longer than all requests take where they are answered: their number ends the window.
-const WINDOW: Duration = Duration::from_secs(20);
+const WINDOW: Duration = Duration::from_secs(60);
 /// Where every connection is refused, no request is ever sent and only time ends the window: long enough for hundreds of
 /// attempts.
 const WINDOW_OF_REFUSALS: Duration = Duration::from_secs(1);
