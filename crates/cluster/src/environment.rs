@@ -93,7 +93,7 @@ impl Cluster {
         Ok(check(&self.connected, &self.settings, &namespaces, &plugs, &needs))
     }
 
-    /// What a plug may know of a deployment here.
+    /// A deployment as plugs see it, with the settings of this run.
     pub(crate) fn context<'a>(&'a self, spec: &'a DeploymentSpec) -> PlugContext<'a> {
         PlugContext { spec, settings: &self.settings }
     }

@@ -65,7 +65,7 @@ impl PodState {
         }
     }
 
-    /// What has happened to the pod since, as words that continue after its name. `now`: absent where it is gone.
+    /// Failure of the pod since, as words that continue after its name. `now`: absent where it is gone.
     pub fn failure(&self, now: Option<&Value>) -> Option<String> {
         let Some(now) = now else { return Some("is gone: its pod was deleted".to_owned()) };
         if now["metadata"]["uid"].as_str().unwrap_or_default() != self.uid {

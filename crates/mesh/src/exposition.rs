@@ -53,6 +53,16 @@ pub fn samples(text: &str) -> impl Iterator<Item = Sample<'_>> {
     sample_lines(text).filter_map(|(_, line)| Sample::read(line))
 }
 
+/// Adds each sample of a page to the counters of these names.
+pub fn add_up(text: &str, names: impl Fn(&Sample<'_>) -> Vec<String>, counters: &mut BTreeMap<String, u64>) {
+    for sample in samples(text) {
+        for name in names(&sample) {
+            let sum = counters.entry(name).or_default();
+            *sum = sum.saturating_add(sample.value as u64);
+        }
+    }
+}
+
 /// Lines that are to be samples, with their numbers.
 fn sample_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));

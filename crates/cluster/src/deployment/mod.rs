@@ -29,7 +29,7 @@ use crate::Result;
 use crate::environment::Cluster;
 use crate::gateway::GatewayCertificates;
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::{ENVOY, MeshPlug, PlugContext, PodProxy};
+use crate::plug::{ENVOY, MeshPlug, PlugContext, ProxyKind};
 use crate::pods::PodState;
 use crate::worker::protocol::Signal;
 use experiment::environment::deploy::{
@@ -124,7 +124,7 @@ struct RunningPod {
 #[derive(Debug)]
 struct OpenProxy {
     forward: PortForward,
-    kind: PodProxy,
+    kind: ProxyKind,
 }
 
 #[derive(Debug, Default)]

@@ -4,12 +4,11 @@ use super::shared::SharedPod;
 use super::{ClusterDeployment, OpenProxy};
 use crate::Result;
 use crate::gateway;
-use crate::plug::{PodProxy, SharedProxy, Stands};
+use crate::plug::{SharedProxy, Stands};
 use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
 use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::side_by_side;
-use mesh::kubernetes::port_forward::PortForward;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{CallCounters, CountedService, Evidence};
 use mesh::service::ServiceReading;
@@ -43,8 +42,8 @@ struct StationProxy {
     replicas: Vec<String>,
 }
 
-/// Counters of a proxy of this kind.
-pub(super) fn read_counters(forward: &PortForward, name: &str, kind: PodProxy) -> Result<Counters, String> {
+pub(super) fn read_counters(proxy: &OpenProxy, name: &str) -> Result<Counters, String> {
+    let OpenProxy { forward, kind } = proxy;
     let counters = (kind.counters)(&forward.admin(name));
     counters.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error)))
 }
@@ -82,10 +81,8 @@ impl ClusterDeployment<'_> {
     fn read_proxies(&self) -> ProxyCounters {
         let proxies = self.all_pods().filter(|pod| pod.proxy.is_some());
         let read = side_by_side(proxies, |pod| {
-            let OpenProxy { forward, kind } = pod.proxy.as_ref().expect("pods with proxies alone are read");
-            let name = pod.proxy_name.clone();
-            let counters = read_counters(forward, &name, *kind);
-            (name, counters)
+            let proxy = pod.proxy.as_ref().expect("pods with proxies alone are read");
+            (pod.proxy_name.clone(), read_counters(proxy, &pod.proxy_name))
         });
         let of_mesh = side_by_side(&self.shared.pods, |pod| Some((pod.name.clone(), pod.counters()?)));
         read.into_iter().chain(of_mesh.into_iter().flatten()).collect()

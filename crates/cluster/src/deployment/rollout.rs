@@ -9,7 +9,7 @@ use crate::environment::Cluster;
 use crate::gateway::{self, Destination, Gateway, GatewayCertificates, NOT_SERVED};
 use crate::objects::{self, counters_port};
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::{ENVOY, MeshPlug, PodProxy};
+use crate::plug::{ENVOY, MeshPlug, ProxyKind};
 use crate::pods::PodState;
 use crate::startup::Startup;
 use crate::worker::protocol::{End, StartArgument};
@@ -200,7 +200,7 @@ fn open(
     Ok(all)
 }
 
-fn open_proxy(api: &Arc<ApiClient>, pod: &PodState, kind: PodProxy) -> Result<OpenProxy> {
+pub(super) fn open_proxy(api: &Arc<ApiClient>, pod: &PodState, kind: ProxyKind) -> Result<OpenProxy> {
     Ok(OpenProxy { forward: api.forward(&pod.namespace, &pod.name, kind.port)?, kind })
 }
 

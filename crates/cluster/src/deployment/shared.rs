@@ -2,11 +2,12 @@
 //! Trials begin only once the proxies among them are ready and show what they need for the deployment.
 
 use super::proof::{Counters, read_counters};
-use super::{RunningPod, Written};
+use super::rollout::open_proxy;
+use super::{OpenProxy, RunningPod, Written};
 use crate::Result;
 use crate::environment::Cluster;
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::plug::{ENVOY, Member, MeshPlug, SharedComponent, SharedProxy};
+use crate::plug::{Member, MeshPlug, SharedComponent, SharedProxy};
 use crate::pods::PodState;
 use crate::startup::Startup;
 use experiment::environment::deploy::ComponentFailure;
@@ -15,10 +16,10 @@ use mesh::istio::propagation::{Awaited, Running, wait_until_propagated};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::port_forward::PortForward;
-use mesh::names::{ADMIN_PORT, STATUS_PORT};
-use mesh::ztunnel::metrics;
+use mesh::names::ADMIN_PORT;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -48,8 +49,7 @@ pub(super) struct SharedPod {
 #[derive(Debug)]
 struct Ports {
     admin: PortForward,
-    /// Of a ztunnel.
-    metrics: Option<PortForward>,
+    counters: OpenProxy,
 }
 
 /// Finds these pods, and waits until the proxies among them are ready for the pods of the deployment.
@@ -259,11 +259,10 @@ impl SharedPod {
         })
     }
 
-    fn open(&mut self, api: &ApiClient) -> Result<()> {
+    fn open(&mut self, api: &Arc<ApiClient>) -> Result<()> {
         let Some(proxy) = self.component.proxy else { return Ok(()) };
-        let forward = |port| api.forward(&self.state.namespace, &self.state.name, port);
-        let metrics = (proxy == SharedProxy::Ztunnel).then(|| forward(STATUS_PORT)).transpose()?;
-        self.ports = Some(Ports { admin: forward(ADMIN_PORT)?, metrics });
+        let admin = api.forward(&self.state.namespace, &self.state.name, ADMIN_PORT)?;
+        self.ports = Some(Ports { admin, counters: open_proxy(api, &self.state, proxy.kind())? });
         Ok(())
     }
 
@@ -277,15 +276,7 @@ impl SharedPod {
 
     /// Its counters, those of others' pods included; absent if no call passes it.
     pub fn counters(&self) -> Option<Result<Counters, String>> {
-        let Ports { admin, metrics } = self.ports.as_ref()?;
-        Some(match metrics {
-            Some(metrics) => {
-                let page = metrics.admin(&self.name).ask_long("/metrics");
-                page.map(|page| metrics::counters(&String::from_utf8_lossy(&page)))
-                    .map_err(|error| metrics.last_error().unwrap_or(in_one_line(&error)))
-            }
-            None => read_counters(admin, &self.name, ENVOY),
-        })
+        Some(read_counters(&self.ports.as_ref()?.counters, &self.name))
     }
 
     /// Failure of its pod since the deployment began. An API that cannot be asked says nothing.

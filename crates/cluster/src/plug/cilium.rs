@@ -1,9 +1,8 @@
 //! A cluster whose network is Cilium: pods without a mesh of their own, whose traffic the kernels of their nodes carry. No counter
 //! there tells the run's connections from others.
 
-use super::{
-    Labels, MeshPlug, Need, PlugContext, SharedComponent, annotated_outside_of_meshes, outside_of_meshes,
-};
+use super::none::NoMesh;
+use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent};
 use crate::rights::CILIUM_NAMESPACE;
 use experiment::schema::Role;
 use experiment::topology::WorkloadId;
@@ -14,11 +13,11 @@ pub(super) struct Cilium;
 
 impl MeshPlug for Cilium {
     fn pod_labels(&self) -> Labels {
-        outside_of_meshes()
+        NoMesh.pod_labels()
     }
 
-    fn pod_annotations(&self, _context: &PlugContext<'_>, _workload: WorkloadId) -> Labels {
-        annotated_outside_of_meshes()
+    fn pod_annotations(&self, context: &PlugContext<'_>, workload: WorkloadId) -> Labels {
+        NoMesh.pod_annotations(context, workload)
     }
 
     /// Envoy is there where policies read requests.

@@ -1,6 +1,6 @@
 //! What both data planes of Istio have: istiod, and the objects that settings become.
 
-use super::{PlugContext, PodProxy, SharedComponent};
+use super::{PlugContext, ProxyKind, SharedComponent};
 use crate::Result;
 use crate::settings::SERVICE_PORT;
 use experiment::environment::{AccessLog, DeploymentSpec, EnvironmentError};
@@ -16,8 +16,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A sidecar, or the proxy of a gateway.
-pub(crate) const ENVOY: PodProxy =
-    PodProxy { container: "istio-proxy", port: ADMIN_PORT, counters: envoy_counters };
+pub(crate) const ENVOY: ProxyKind =
+    ProxyKind { container: "istio-proxy", port: ADMIN_PORT, counters: envoy_counters };
 
 /// By their plain names.
 fn envoy_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {

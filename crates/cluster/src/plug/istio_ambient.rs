@@ -1,7 +1,7 @@
 //! Istio's ambient mode: ztunnel on every node, with a waypoint per namespace or without.
 
 use super::istio::{self, control_plane};
-use super::{Labels, Member, MeshPlug, Need, PlugContext, SharedComponent, SharedProxy, Stands};
+use super::{Labels, Member, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, SharedProxy, Stands};
 use crate::Result;
 use crate::settings::{RUN_LABEL, SERVICE_PORT};
 use experiment::dataplane::DataPlane;
@@ -9,15 +9,25 @@ use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::schema::Role;
 use experiment::topology::{Call, WorkloadId};
+use mesh::admin::{Admin, AdminError};
 use mesh::envoy::hop::{Hop, Layer};
 use mesh::istio::objects::{extra, policy, waypoint};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::names::{SYSTEM_NAMESPACE, service_host};
+use mesh::names::{STATUS_PORT, SYSTEM_NAMESPACE, service_host};
 use mesh::proof::Evidence;
 use mesh::ztunnel::evidence::AmbientCall;
+use mesh::ztunnel::metrics;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const ZTUNNEL: ProxyKind =
+    ProxyKind { container: "istio-proxy", port: STATUS_PORT, counters: ztunnel_counters };
+
+/// Those of the pods of others too.
+fn ztunnel_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
+    Ok(metrics::counters(&String::from_utf8_lossy(&admin.ask_long("/metrics")?)))
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Ambient {

@@ -1,7 +1,7 @@
 //! Istio's sidecars, injected by istiod's webhook.
 
 use super::istio::{self, ENVOY, control_plane};
-use super::{Labels, MeshPlug, Need, PlugContext, PodProxy, SharedComponent, Stands, labels};
+use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
 use crate::Result;
 use crate::settings::SERVICE_PORT;
 use experiment::schema::HopProtocol;
@@ -54,7 +54,7 @@ impl MeshPlug for Sidecars {
         istio::check_settings(context.spec)
     }
 
-    fn pod_proxy(&self) -> Option<PodProxy> {
+    fn pod_proxy(&self) -> Option<ProxyKind> {
         Some(ENVOY)
     }
 

@@ -1,6 +1,6 @@
 //! Linkerd's sidecars, injected by its webhook.
 
-use super::{Labels, MeshPlug, Need, PlugContext, PodProxy, SharedComponent, Stands, labels};
+use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
 use crate::Result;
 use crate::settings::SERVICE_PORT;
 use experiment::environment::{AccessLog, EnvironmentError, MutualTls};
@@ -48,8 +48,8 @@ impl MeshPlug for Linkerd {
         check(context)
     }
 
-    fn pod_proxy(&self) -> Option<PodProxy> {
-        Some(PodProxy { container: "linkerd-proxy", port: ADMIN_PORT, counters: linkerd::counters })
+    fn pod_proxy(&self) -> Option<ProxyKind> {
+        Some(ProxyKind { container: "linkerd-proxy", port: ADMIN_PORT, counters: linkerd::counters })
     }
 
     fn shared(&self) -> Vec<SharedComponent> {

@@ -57,7 +57,7 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
     }
 
     /// The proxy in each pod of the mesh, which is its cost.
-    fn pod_proxy(&self) -> Option<PodProxy> {
+    fn pod_proxy(&self) -> Option<ProxyKind> {
         None
     }
 
@@ -79,7 +79,7 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What a report of this mesh must say.
+    /// Notes of every trial with this mesh.
     fn notes(&self) -> Vec<String> {
         Vec::new()
     }
@@ -96,11 +96,11 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
     }
 }
 
-/// A proxy beside the application in its pod.
+/// A kind of proxy.
 #[derive(Clone, Copy, Debug)]
-pub struct PodProxy {
+pub struct ProxyKind {
     pub container: &'static str,
-    /// Where it is asked for its counters.
+    /// Port of its counters.
     pub port: u16,
     pub counters: fn(&Admin) -> Result<BTreeMap<String, u64>, AdminError>,
 }
@@ -152,6 +152,15 @@ pub enum SharedProxy {
     Ztunnel,
     /// Serves a namespace of the run.
     Waypoint,
+}
+
+impl SharedProxy {
+    pub fn kind(self) -> ProxyKind {
+        match self {
+            Self::Ztunnel => istio_ambient::ZTUNNEL,
+            Self::Waypoint => ENVOY,
+        }
+    }
 }
 
 /// An object without which a mesh does not work.

@@ -1,4 +1,4 @@
-//! What a proxy of Linkerd counts, from its `/metrics` (Prometheus' text format). Of its many labels those are kept that tell the
+//! Counters of Linkerd's proxies, from `/metrics` (Prometheus' text format). Of their many labels those are kept that tell the
 //! ends of a call apart; what differs in others alone is added up.
 //!
 //! A proxy counts requests where it hands them on: to an endpoint of a service (`outbound`), or to its own application (`inbound`).
@@ -6,7 +6,7 @@
 //! have not risen for ten minutes vanish.
 
 use crate::admin::{Admin, AdminError};
-use crate::exposition::{Sample, samples};
+use crate::exposition::{Sample, add_up};
 use std::collections::BTreeMap;
 
 const PATH: &str = "/metrics";
@@ -15,14 +15,14 @@ const MUTUAL_TLS: &str = "true";
 /// Route of a kubelet's requests.
 const PROBE: &str = "probe";
 
-/// What a proxy sends to a Service.
+/// Traffic that a proxy sends to a Service.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Outbound<'a> {
     pub service: &'a str,
     pub namespace: &'a str,
 }
 
-/// What a proxy takes for a port of its pod.
+/// Traffic that a proxy takes for a port of its pod.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Inbound {
     pub port: u16,
@@ -94,13 +94,8 @@ pub fn counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
 }
 
 fn read(text: &str) -> BTreeMap<String, u64> {
-    let mut counters: BTreeMap<String, u64> = BTreeMap::new();
-    for sample in samples(text) {
-        for name in names(&sample) {
-            let sum = counters.entry(name).or_default();
-            *sum = sum.saturating_add(sample.value as u64);
-        }
-    }
+    let mut counters = BTreeMap::new();
+    add_up(text, names, &mut counters);
     counters
 }
 

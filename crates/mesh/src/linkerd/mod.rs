@@ -7,5 +7,5 @@ pub use self::metrics::{Inbound, Outbound, counters};
 
 /// Of its control plane.
 pub const NAMESPACE: &str = "linkerd";
-/// Where a proxy returns its counters, to whoever reaches its pod.
+/// Port of a proxy's counters, open to whoever reaches its pod.
 pub const ADMIN_PORT: u16 = 4191;

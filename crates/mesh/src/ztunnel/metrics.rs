@@ -6,7 +6,7 @@
 //! the two peers are kept, and what differs in others alone is added up. A peer is known by its canonical service, its label
 //! `app`, which all replicas share; `*_workload` is the name of the pod where no controller made it.
 
-use crate::exposition::{Sample, samples};
+use crate::exposition::{Sample, add_up};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -82,17 +82,12 @@ const MUTUAL_TLS: &str = "mutual_tls";
 pub fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters: BTreeMap<String, u64> =
         Side::ALL.into_iter().map(|side| (side.plain_connections(), 0)).collect();
-    for (names, count) in samples(text).filter_map(|sample| counted(&sample)) {
-        for name in names {
-            let sum = counters.entry(name).or_default();
-            *sum = sum.saturating_add(count);
-        }
-    }
+    add_up(text, |sample| names(sample).unwrap_or_default(), &mut counters);
     counters
 }
 
 /// The counters that a sample adds to.
-fn counted(sample: &Sample<'_>) -> Option<(Vec<String>, u64)> {
+fn names(sample: &Sample<'_>) -> Option<Vec<String>> {
     // ztunnel names directions as seen from the server: what it received are requests.
     let family = sample.name.strip_prefix("istio_tcp_")?;
     let label = |name: &str| sample.label(name).unwrap_or_default();
@@ -102,7 +97,7 @@ fn counted(sample: &Sample<'_>) -> Option<(Vec<String>, u64)> {
     let [from_namespace, to_namespace] =
         ["source", "destination"].map(|peer| label(&format!("{peer}_workload_namespace")));
     let stream = Stream { side, from: &from, to: &to, namespaces: (&from_namespace, &to_namespace) };
-    let names = match family {
+    Some(match family {
         "connections_opened_total" if label("connection_security_policy") == MUTUAL_TLS => {
             vec![stream.mutual_tls_connections()]
         }
@@ -110,8 +105,7 @@ fn counted(sample: &Sample<'_>) -> Option<(Vec<String>, u64)> {
         "received_bytes_total" => vec![stream.request_bytes()],
         "sent_bytes_total" => vec![stream.response_bytes()],
         _ => return None,
-    };
-    Some((names, sample.value as u64))
+    })
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ fn check(trial: &TrialRecord) {
     assert_eq!(is_said, trial.mode == Mode::Sidecar, "{:?}", trial.verdict.notes);
 }
 
-/// Where something has Linkerd let requests past the server's proxy, both proxies show it.
+/// Requests that Linkerd is told to let past the server's proxy show at both proxies.
 fn past_a_proxy_is_told(cluster: &OneNodeCluster, pair: Study<'_>) {
     let namespace = "past";
     cluster.kubectl(&["create", "namespace", namespace]);

@@ -41,7 +41,7 @@ fn assert_clean(cluster: &OneNodeCluster) {
     assert_eq!(cluster.kubectl(&left).trim(), "");
 }
 
-/// Whether a component of this role was measured.
+/// True where a component of this role was measured.
 fn has_used(trial: &TrialRecord, name: &str, role: Role) -> bool {
     let mut components = trial.components.iter();
     components.any(|component| component.name == name && component.role == role && component.cpu_user_s > 0.0)

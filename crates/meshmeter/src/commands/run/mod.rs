@@ -112,7 +112,7 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     Ok(experiment)
 }
 
-/// Whether an experiment's published figures are of the cluster's mesh. Those of preset studies are of Istio.
+/// True where an experiment's published figures are of the cluster's mesh: those of preset studies are of Istio.
 fn are_of_mesh(experiment: &str, mesh: MeshArg) -> bool {
     mesh == MeshArg::Istio || studies::find(experiment).is_none()
 }
