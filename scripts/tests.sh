@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # All tests, whichever fail. Builds once; then those that mostly wait run beside those that mostly compute, and afterwards
-# what measures, in peace. Says how long everything took, and which programs took longest.
+# what measures, in peace. Says how long everything took, and which programs took longest, with their CPU and
+# that of the processes they waited for.
 #
 #   scripts/tests.sh [OPTION of cargo test that selects packages or targets]...
 set -euo pipefail
@@ -26,17 +27,18 @@ begun=$SECONDS
 
 # Prints a program's output at once when it has ended: run NAME FOLDER COMMAND...
 run() {
-  local name=$1 since=$SECONDS status=0 output
+  local name=$1 since=$SECONDS status=0 output user system TIMEFORMAT='%0U %0S'
   output=$(mktemp "$folder/output.XXXXXX")
-  (cd "$2" && CARGO_MANIFEST_DIR=$PWD exec "${@:3}") >"$output" 2>&1 </dev/null || status=$?
+  { time { (cd "$2" && CARGO_MANIFEST_DIR=$PWD exec "${@:3}") >"$output" 2>&1 </dev/null; } || status=$?; } 2>"$output.cpu"
+  read -r user system <"$output.cpu"
   {
     flock 9
     echo "     Running $name ($((SECONDS - since)) s)"
     cat "$output"
     [[ $status -eq 0 ]] || echo "error: $name ended with status $status" | tee -a "$folder/failed"
-    printf '%6d s  %s\n' $((SECONDS - since)) "$name" >>"$folder/times"
+    printf '%6d s, CPU %4d s  %s\n' $((SECONDS - since)) $((user + system)) "$name" >>"$folder/times"
   } 9>"$folder/lock"
-  rm "$output"
+  rm "$output" "$output.cpu"
 }
 
 # Runs the built programs of these names, as far as they are selected, one after the other.

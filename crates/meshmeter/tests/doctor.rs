@@ -26,6 +26,7 @@ fn the_main_job_can_run_here_and_every_part_was_tried() {
         "processes",
         "cgroups",
         "redirect",
+        "disk",
         "envoy",
         "istio",
         "ztunnel",

@@ -1,14 +1,17 @@
-//! Namespaces, control groups and redirection, each by using it once in a scratch pod of this lab.
+//! Namespaces, control groups and redirection, each by using it once in a scratch pod of this lab, and the room for its files.
 
 use super::check::Check;
+use super::machine::gibibytes;
 use crate::Result;
 use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirect};
+use crate::sandbox::registry::RUNTIME_VARIABLE;
 use crate::{ContainerSpec, ContainerUser, Lab, Pod, PodSpec, Privileges};
 use components::{Component, Overrides, find};
 use experiment::environment::in_one_line;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::topology::Resources;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::statvfs;
 use rustix::net::sockopt::ip_original_dst;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
@@ -22,6 +25,8 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
 /// TEST-NET-1 (RFC 5737), where nobody is: only a redirected connection gets anywhere.
 const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
 const CPU_LIMIT_CORES: f64 = 0.5;
+/// A control plane's etcd takes 130 MB before its first object, and logs of proxies grow.
+const COMFORTABLE_DISK_BYTES: u64 = 1 << 30;
 
 pub(super) fn checks(lab: &Lab, overrides: &Overrides) -> Vec<Check> {
     let mut pod = match lab.create_pod(&PodSpec::new("doctor")) {
@@ -36,6 +41,7 @@ pub(super) fn checks(lab: &Lab, overrides: &Overrides) -> Vec<Check> {
         cgroups(lab),
         redirection(lab, &pod),
         proxy_user(lab),
+        disk(lab),
     ]
 }
 
@@ -120,6 +126,31 @@ fn cgroups(lab: &Lab) -> Check {
     }
 }
 
+/// A run whose disk fills loses its control plane in the middle.
+fn disk(lab: &Lab) -> Check {
+    let folder = lab.private_dir();
+    match statvfs(folder) {
+        Ok(disk) => disk_check(disk.f_bavail.saturating_mul(disk.f_frsize)),
+        Err(error) => Check::warn(
+            "disk",
+            format!("how much is free at {}: {error}", folder.display()),
+            "see that its file system works",
+        ),
+    }
+}
+
+fn disk_check(free_bytes: u64) -> Check {
+    let fact = format!("{} free for the files of labs", gibibytes(free_bytes));
+    if free_bytes >= COMFORTABLE_DISK_BYTES {
+        Check::ok("disk", fact)
+    } else {
+        let remedy = format!(
+            "free some, or name a folder on another disk in {RUNTIME_VARIABLE}: a run with a full disk breaks off"
+        );
+        Check::warn("disk", fact, remedy)
+    }
+}
+
 fn redirection(lab: &Lab, pod: &Pod) -> Check {
     let redirect = Redirect { outbound: true, inbound_ports: vec![8080], ..Redirect::default() };
     let tried = pod.redirect(&redirect).and_then(|()| pod.run(redirected_to_proxy)).and_then(|destination| {
@@ -162,4 +193,17 @@ fn redirected_to_proxy() -> io::Result<SocketAddrV4> {
 /// A part that does not work; its own hint goes before the general remedy.
 pub(super) fn failure(name: &str, error: &EnvironmentError, remedy: &str) -> Check {
     Check::missing(name, in_one_line(error), error.hint.as_deref().unwrap_or(remedy))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check::State;
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_almost_full_is_warned_of() {
+        let full = disk_check(300 << 20);
+        assert_eq!((full.state, full.fact.as_str()), (State::Warn, "0.3 GiB free for the files of labs"));
+        assert_eq!(disk_check(40 << 30).state, State::Ok);
+    }
 }

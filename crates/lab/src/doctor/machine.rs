@@ -77,7 +77,7 @@ fn meminfo_kilobytes(meminfo: &str, name: &str) -> Option<u64> {
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-fn gibibytes(bytes: u64) -> String {
+pub(super) fn gibibytes(bytes: u64) -> String {
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
