@@ -114,6 +114,13 @@ fn prose_keeps_to_its_width() {
     }
 }
 
+/// Whoever distrusts a figure reads it whole.
+#[test]
+fn the_method_stays_short() {
+    let method = fs::read_to_string(repository().join("docs/method.md")).unwrap();
+    assert!(method.len() <= 20_000, "{} bytes: move what was tried to docs/decisions", method.len());
+}
+
 #[test]
 fn every_make_target_named_exists() {
     let makefile = fs::read_to_string(repository().join("Makefile")).unwrap();

@@ -8,7 +8,7 @@ use crate::sentences;
 use crate::table::{LoadGroup, ResultTable};
 use crate::terminal::{self, Options, WIDE, plain};
 use experiment::schema::Host;
-use statistics::objective_met;
+use statistics::{is_missed, objective_met};
 
 /// GitHub refuses comments of more than 65 536 characters.
 const MAX_LENGTH: usize = 60_000;
@@ -89,9 +89,10 @@ fn objective(run: &RunData) -> &'static str {
     if run.experiment.objective.is_empty() {
         return "";
     }
-    match objective_met(&run.experiment, &run.summary).is_good() {
-        true => "\n**Objective: met**\n",
-        false => "\n**Objective: not met**\n",
+    match (objective_met(&run.experiment, &run.summary).is_good(), is_missed(&run.summary)) {
+        (true, _) => "\n**Objective: met**\n",
+        (false, true) => "\n**Objective: not met**\n",
+        (false, false) => "\n**Objective: not shown to be met**\n",
     }
 }
 

@@ -38,6 +38,6 @@ pub use histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue,
 };
 pub use merge::{MergeError, merge, merge_drivers};
-pub use objective::{ObjectiveCheck, ObjectiveOutcome, judge_result, objective_met};
+pub use objective::{ObjectiveCheck, ObjectiveOutcome, is_missed, judge_result, objective_met};
 pub use summary::summarize;
 pub use trials::TrialsByCell;

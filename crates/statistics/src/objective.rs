@@ -46,6 +46,12 @@ pub fn objective_met(experiment: &Experiment, summary: &Summary) -> ObjectiveOut
     if misses.is_empty() { ObjectiveOutcome::Good } else { ObjectiveOutcome::Failed(misses) }
 }
 
+/// Whether some cell missed the objective. Else one that is not met is not shown to be.
+#[must_use]
+pub fn is_missed(summary: &Summary) -> bool {
+    summary.cells.iter().any(|cell| cell.objective == Some(Missed))
+}
+
 /// Compares one result with an objective.
 #[must_use]
 pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResult {
@@ -109,13 +115,11 @@ pub fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
     misses.into_iter().map(|miss| format!("{place}: {miss}")).collect()
 }
 
-/// Compares a driver's intervals with an objective. `saturated`: its target did not keep up in some trial; `censored`: requests
-/// without a response.
+/// Compares a driver's intervals with an objective. `saturated`: its target did not keep up in some trial.
 pub(crate) fn driver_objective(
     objective: &Objective,
     driver: &DriverSummary,
     saturated: bool,
-    censored: u64,
 ) -> Option<DriverObjective> {
     if objective.is_empty() {
         return None;
@@ -123,7 +127,7 @@ pub(crate) fn driver_objective(
     let too_many_errors = objective.errors.is_some_and(|bound| driver.errors > bound);
     let times = objective.times().map(|(figure, bound)| {
         let response = driver.response_time_us.as_ref();
-        response.map_or(NotShown, |response| within(response, figure, bound_us(bound), censored))
+        response.map_or(NotShown, |response| within(response, figure, bound_us(bound), driver.valid))
     });
     let all: Vec<DriverObjective> = times.collect();
     Some(if saturated || too_many_errors || all.contains(&Missed) {
@@ -135,22 +139,31 @@ pub(crate) fn driver_objective(
     })
 }
 
-/// How an interval lies to the greatest value that is good. The greatest response time of all needs no interval. A percentile is
-/// absent where it falls among requests without a response (`censored`), which no bound allows, or where no trial has it usable.
-fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64, censored: u64) -> DriverObjective {
+/// How an interval lies to the greatest value that is good. A figure that falls among requests without a response is absent, and no
+/// bound allows that. The greatest response time needs no interval, but has to be known of all `valid` trials: another might have
+/// been slower in those in which it is spoiled.
+fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64, valid: usize) -> DriverObjective {
     match response.figure(figure) {
-        Some(max) if figure == TimeFigure::Max && max.estimate <= bound_us => Met,
-        _ if figure == TimeFigure::Max => Missed,
+        Some(max) if figure == TimeFigure::Max && max.estimate > bound_us => Missed,
+        Some(max) if figure == TimeFigure::Max && max.n >= valid => Met,
         Some(Estimate { low: Some(low), .. }) if low > bound_us => Missed,
         Some(Estimate { high: Some(high), .. }) if high <= bound_us => Met,
-        None if censored > 0 => Missed,
+        None if falls_among_unanswered(response, figure) => Missed,
         _ => NotShown,
     }
 }
 
+/// The mean of times one of which never ended is beyond every bound, as the greatest of them is.
+fn falls_among_unanswered(response: &Percentiles, figure: TimeFigure) -> bool {
+    match figure {
+        TimeFigure::Mean => response.censored.is_some(),
+        figure => response.censored(figure).is_some(),
+    }
+}
+
 /// Whether a figure is shown to be within its bound.
-pub(crate) fn is_within(response: &Percentiles, figure: TimeFigure, bound: Duration, censored: u64) -> bool {
-    within(response, figure, bound_us(bound), censored) == Met
+pub(crate) fn is_within(response: &Percentiles, figure: TimeFigure, bound: Duration, valid: usize) -> bool {
+    within(response, figure, bound_us(bound), valid) == Met
 }
 
 fn bound_us(bound: Duration) -> f64 {

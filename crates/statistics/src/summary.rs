@@ -29,7 +29,7 @@ mod word_factors;
 pub use estimates::VALID;
 pub(crate) use estimates::resolution_us;
 
-use crate::trials::{TrialsByCell, is_valid, kind_of, reason_kind, usable};
+use crate::trials::{ERRORS, TrialsByCell, is_valid, kind_of, reason_kind, usable};
 use crate::{control_plane, findings, objective, published, retakes, scaling};
 use components::components;
 use estimates::{commonest_kind, error_fraction};
@@ -154,7 +154,7 @@ fn cell(
         trials: all.len(),
         valid: valid.len(),
         saturated_trials: count(|trial| trial.verdict.saturated),
-        error_trials: count(|trial| trial.verdict.reasons.iter().any(|reason| kind_of(reason) == "errors")),
+        error_trials: count(|trial| trial.verdict.reasons.iter().any(|reason| kind_of(reason) == ERRORS)),
         failed_trials: count(|trial| trial.outcome == TrialOutcome::Failed),
         censored: censored(&valid),
         spoiled: spoiled::spoiled(all),

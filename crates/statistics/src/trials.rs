@@ -1,7 +1,9 @@
 //! Trials of a run by cell, and which figures of them are usable.
 
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
-use experiment::schema::{CellKey, Figure, Figures, LoadResult, Role, TrialRecord};
+use experiment::schema::{
+    CellKey, Figure, Figures, HistogramSummary, LoadResult, Role, TrialRecord, Verdict,
+};
 use std::collections::HashMap;
 
 /// Trials of a run, found by cell.
@@ -79,6 +81,32 @@ pub(crate) fn with_sound_tail<'a>(trials: &[&'a TrialRecord]) -> Vec<&'a TrialRe
 pub(crate) fn usable<'a>(trials: &[&'a TrialRecord], figure: Figure) -> Vec<&'a TrialRecord> {
     first_takes(trials, |trial| is_usable(trial, figure))
 }
+
+/// The same with the trials in which the figure of these times falls among requests without a response, though errors spoil it there:
+/// they say themselves that it is beyond every answer.
+pub(crate) fn usable_or_unanswered<'a>(
+    trials: &[&'a TrialRecord],
+    figure: Figure,
+    times: impl Fn(&LoadResult) -> &HistogramSummary,
+) -> Vec<&'a TrialRecord> {
+    let falls_there = |trial: &TrialRecord| {
+        let result = trial.result.as_ref();
+        result.is_some_and(|result| is_unanswered(times(result), &trial.verdict, figure))
+    };
+    first_takes(trials, |trial| is_usable(trial, figure) || falls_there(trial))
+}
+
+/// Whether a figure falls among requests without a response, and nothing but errors spoils it.
+pub(crate) fn is_unanswered(times: &HistogramSummary, verdict: &Verdict, figure: Figure) -> bool {
+    let mut spoiling = verdict.reasons_with_figures().filter(|(_, figures)| figures.contains(figure));
+    times.count > 0
+        && times.censored > 0
+        && times.figure(figure).is_none()
+        && spoiling.all(|(reason, _)| kind_of(reason) == ERRORS)
+}
+
+/// Kind of the reason that more requests failed than times can stand.
+pub(crate) const ERRORS: &str = "errors";
 
 /// Of each cell and repeat the first take that meets a condition.
 pub(crate) fn first_takes<'a>(

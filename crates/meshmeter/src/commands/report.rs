@@ -6,7 +6,7 @@ use report::RunData;
 use report::folder::{self, FolderError, REPORT_FILE};
 use report::side_by_side::SideBySide;
 use report::terminal::{self, Options};
-use statistics::{ObjectiveOutcome, objective_met};
+use statistics::{ObjectiveOutcome, is_missed, objective_met};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -61,7 +61,8 @@ pub(super) fn objective_status(run: &RunData) -> ExitCode {
         ObjectiveOutcome::Good => return ExitCode::SUCCESS,
         ObjectiveOutcome::NothingValid => vec!["nothing was measured: no trial is valid".to_owned()],
         ObjectiveOutcome::Failed(misses) => {
-            misses.into_iter().map(|miss| format!("objective not met: {miss}")).collect()
+            let how = if is_missed(&run.summary) { "not met" } else { "not shown to be met" };
+            misses.into_iter().map(|miss| format!("objective {how}: {miss}")).collect()
         }
     };
     for miss in misses {

@@ -45,7 +45,7 @@ pub(super) fn objective(run: &Run<'_>) -> Vec<Finding> {
             Finding { verdict: Some(told(outcome)), ..Finding::of_cell(FindingKind::Objective, cell) };
         let finding = finding.about(outcome.name());
         let too_many_errors = objective.errors.is_some_and(|bound| cell.errors > bound);
-        Some(match undecided(objective, cell.response_time_us.as_ref(), cell.censored) {
+        Some(match undecided(objective, cell.response_time_us.as_ref(), cell.valid) {
             _ if outcome == DriverObjective::Met => finding,
             None if too_many_errors => finding.with_value(figures::ERRORS, cell.errors),
             None => finding,
@@ -85,8 +85,8 @@ fn told(outcome: DriverObjective) -> FindingVerdict {
 }
 
 /// The first figure that is not shown to be within its bound.
-fn undecided(objective: &Objective, times: Option<&Percentiles>, censored: u64) -> Option<TimeFigure> {
-    let is_met = |(figure, bound)| times.is_some_and(|times| is_within(times, figure, bound, censored));
+fn undecided(objective: &Objective, times: Option<&Percentiles>, valid: usize) -> Option<TimeFigure> {
+    let is_met = |(figure, bound)| times.is_some_and(|times| is_within(times, figure, bound, valid));
     objective.times().find(|bound| !is_met(*bound)).map(|(figure, _)| figure)
 }
 

@@ -3,7 +3,7 @@
 use super::{bound_us, within};
 use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
-use experiment::schema::{Cell, DriverObjective, DriverSummary, Percentiles};
+use experiment::schema::{Cell, DriverObjective, DriverSummary, Figure, Percentiles};
 use experiment::units::format_fraction;
 use experiment::{Objective, TimeFigure};
 use std::time::Duration;
@@ -43,21 +43,43 @@ fn trials(cell: &Cell) -> ObjectiveCheck {
         ("too many errors", cell.error_trials),
         ("failed", cell.failed_trials),
     ];
-    let happened = counted.into_iter().filter(|(_, trials)| *trials > 0);
+    let unsound: Vec<(&str, usize)> = unsound(cell).collect();
+    let happened = counted.into_iter().chain(unsound.iter().copied()).filter(|(_, trials)| *trials > 0);
     let mut misses: Vec<String> =
         happened.map(|(what, trials)| format!("{what} in {trials} of {} trials", cell.trials)).collect();
-    if cell.response_time_us.is_none() {
+    if cell.valid == 0 {
         misses.push(no_valid_trial(cell));
     }
     let outcome = if cell.saturated_trials > 0 || cell.error_trials > 0 {
         Missed
-    } else if cell.valid == 0 || cell.failed_trials > 0 {
+    } else if cell.valid == 0 || cell.failed_trials > 0 || !unsound.is_empty() {
         NotShown
     } else {
         Met
     };
     let measured = Some(format!("{} of {} trials valid", cell.valid, cell.trials));
     ObjectiveCheck { name: "every trial kept up".to_owned(), outcome, measured, misses }
+}
+
+/// Kinds of reasons that a cell has of its own, besides those counted in it: another arrangement or load was measured than the one
+/// named. What the machine did says nothing of the target.
+const UNSOUND: [&str; 9] = [
+    "path-not-proven",
+    "scenario-not-proven",
+    "rates-disagree",
+    "connections",
+    "unreachable",
+    "throttled",
+    "nothing-measured",
+    "generator-full",
+    "generator-lost",
+];
+
+/// Trials without a sound median for such a reason: the others do not speak for them.
+fn unsound(cell: &Cell) -> impl Iterator<Item = (&str, usize)> {
+    let median = cell.spoiled.iter().find(|spoiled| spoiled.figure == Figure::P50);
+    let reasons = median.into_iter().flat_map(|spoiled| &spoiled.reasons);
+    reasons.map(|(kind, trials)| (kind.as_str(), *trials)).filter(|(kind, _)| UNSOUND.contains(kind))
 }
 
 fn no_valid_trial(cell: &Cell) -> String {
@@ -76,24 +98,27 @@ fn time(cell: &Cell, figure: TimeFigure, bound: Duration) -> ObjectiveCheck {
     };
     ObjectiveCheck {
         name,
-        outcome: within(response, figure, bound_us(bound), cell.censored),
+        outcome: within(response, figure, bound_us(bound), cell.valid),
         measured: response.figure(figure).map(|measured| words::latency(&measured)),
-        misses: missed_time(response, figure, bound, cell.censored).into_iter().collect(),
+        misses: missed_time(response, figure, bound, cell.valid).into_iter().collect(),
     }
 }
 
 /// Why a bound is not shown to hold; absent where it holds.
-fn missed_time(response: &Percentiles, figure: TimeFigure, bound: Duration, censored: u64) -> Option<String> {
+fn missed_time(response: &Percentiles, figure: TimeFigure, bound: Duration, valid: usize) -> Option<String> {
     let (name, limit) = (figure.name(), words::bound(bound));
-    let verdict = within(response, figure, bound_us(bound), censored);
+    let verdict = within(response, figure, bound_us(bound), valid);
     Some(match (verdict, response.figure(figure)) {
         (Met, _) => return None,
         (Missed, Some(measured)) => format!("{name} is {}, above {limit}", words::latency(&measured)),
+        (NotShown, Some(max)) if figure == TimeFigure::Max => {
+            format!("max is known of {} of {valid} trials alone, {} there", max.n, words::latency(&max))
+        }
         (NotShown, Some(measured)) => {
             format!("{name} is {}, not shown to be within {limit}", words::latency(&measured))
         }
-        (Missed, None) if figure == TimeFigure::Max => {
-            "some requests had no response, which a bound of max does not allow".to_owned()
+        (Missed, None) if matches!(figure, TimeFigure::Max | TimeFigure::Mean) => {
+            format!("some requests had no response, which a bound of {name} does not allow")
         }
         (Missed, None) => format!("{name} falls among requests without a response, above {limit}"),
         (NotShown, None) => format!("no trial has a usable {name}"),

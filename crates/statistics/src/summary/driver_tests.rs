@@ -7,12 +7,12 @@ use crate::objective::{ObjectiveOutcome, objective_met};
 use experiment::Protocol;
 use experiment::environment::ServerSettings;
 use experiment::schema::{
-    ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, LOAD_SCHEMA, LoadResult,
+    ComponentUsage, DriverObjective, DriverRecord, DriverSummary, Estimate, Figures, LOAD_SCHEMA, LoadResult,
     PathProof, Rates, RequestCounts, ResourceGroup, Retake, Role, ServiceProof, ServiceRecord,
     ServiceSummary, TRIAL_SCHEMA, TrialOutcome, Verdict, WarmupCounts,
 };
 use experiment::topology::{Resources, pair};
-use experiment::{Objective, Plan};
+use experiment::{Objective, Plan, TimeFigure};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -378,4 +378,78 @@ fn a_single_driver_is_stored_once_and_seen_as_in_older_trials() {
         assert_eq!(cell.drivers[0].rate_completed, cell.rate_completed);
         assert!((cell.services[0].requests_per_s.unwrap().estimate - 100.0).abs() < 1e-9);
     }
+}
+
+/// One of twenty requests has no response after half a second, and that is too many for what times are of use.
+fn times_out(driver: &mut DriverRecord) {
+    let result = driver.result.as_mut().expect("drivers have results here");
+    let mut times = LatencyHistogram::new();
+    (0..950).for_each(|_| times.record(Duration::from_micros(500)));
+    result.response_time_us = times.summary_with(50);
+    result.requests.failed = 50;
+    result.censored_above_us = Some(500_000.0);
+    driver.verdict.spoil("errors: 5 % of the requests failed", Figures::times());
+}
+
+#[test]
+fn errors_do_not_hide_that_a_percentile_lies_beyond_every_answer() {
+    let (experiment, trials) = five_tenants(|tenant, index, driver| {
+        if tenant == 1 || tenant == 2 && index == 0 {
+            times_out(driver);
+        }
+    });
+    let of_driver =
+        |tenant: usize| summary(&experiment, &trials).cells[0].drivers[tenant - 1].response_time_us;
+    let alone: Vec<TrialRecord> = trials
+        .iter()
+        .map(|trial| {
+            let (first, cell) = (trial.drivers[0].clone(), trial.load.clone());
+            let verdict = first.verdict.clone();
+            TrialRecord { verdict, ..self::trial(&cell, trial.index, vec![first]) }
+        })
+        .collect();
+    let of_cell = summary(&experiment, &alone).cells.remove(0);
+    for times in [of_driver(1), of_cell.response_time_us] {
+        let times = times.expect("something is known");
+        assert_eq!((times.p50, times.p99), (None, None), "nothing is said of half a trial's answers");
+        let beyond = times.censored(TimeFigure::P99).expect("beyond the timeout");
+        assert_eq!(beyond.above_us, Some(500_000.0));
+        assert!(times.censored(TimeFigure::P50).is_none());
+    }
+    assert_eq!((of_cell.valid, of_cell.objective), (0, Some(DriverObjective::Missed)));
+    // Four sound trials speak for the median, and not for a tail that the fifth lost.
+    let times = of_driver(2).expect("four are sound");
+    assert_eq!((times.p50.map(|median| median.n), times.p99), (Some(4), None));
+    assert!(times.censored(TimeFigure::P99).is_some());
+}
+
+#[test]
+fn a_greatest_time_that_the_generator_spoiled_is_neither_missed_nor_met() {
+    use DriverObjective::{Met, Missed, NotShown};
+    let (experiment, trials) = five_tenants(|tenant, index, driver| {
+        if tenant == 1 || tenant == 2 && index > 0 {
+            driver.verdict.spoil("schedule-lag: late by 1.2 ms", Figures::times_from(Figure::P99));
+        }
+    });
+    let objective: Objective = "max=2ms".parse().unwrap();
+    let experiment = Experiment { objective, ..experiment };
+    let summary = summary(&experiment, &trials);
+    assert_eq!(objectives(&summary.cells[0].drivers), [NotShown, NotShown, Met, Met, Missed]);
+}
+
+#[test]
+fn trials_that_took_another_path_leave_an_objective_open() {
+    let (experiment, mut trials) = five_tenants(|_, _, _| {});
+    for trial in &mut trials[..3] {
+        trial.verdict.spoil("path-not-proven: the sidecar counted nothing", Figures::all());
+    }
+    trials[3].verdict.spoil("other-processes: others took 0.5 cores", Figures::all());
+    let experiment = Experiment { objective: "p99=5ms".parse().unwrap(), ..experiment };
+    let summary = summary(&experiment, &trials);
+    let ObjectiveOutcome::Failed(misses) = objective_met(&experiment, &summary) else {
+        panic!("{:?}", summary.cells[0].objective)
+    };
+    assert!(misses.iter().any(|miss| miss.ends_with("path-not-proven in 3 of 5 trials")), "{misses:?}");
+    assert!(!misses.iter().any(|miss| miss.contains("other-processes")), "{misses:?}");
+    assert_eq!(summary.cells[0].objective, Some(DriverObjective::NotShown));
 }

@@ -5,7 +5,7 @@
 
 use super::estimates::{commonest_kind, error_fraction, estimate, percentiles_alone, with_censored};
 use crate::objective::driver_objective;
-use crate::trials::kind_of;
+use crate::trials::{is_unanswered, kind_of};
 use experiment::Objective;
 use experiment::schema::{DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, TrialRecord};
 use std::collections::BTreeMap;
@@ -36,20 +36,24 @@ struct Take<'a> {
 
 fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<DriverSummary> {
     let first = takes.first()?.view;
-    let usable = |figure: Figure| -> Vec<&LoadResult> {
+    let first_takes = |figure: Figure, may_be_unanswered: bool| -> Vec<&LoadResult> {
         let mut first: BTreeMap<usize, &LoadResult> = BTreeMap::new();
-        for take in takes.iter().filter(|take| take.view.is_usable(figure)) {
-            if let Some(result) = take.view.result {
-                first.entry(take.repeat).or_insert(result);
+        for Take { repeat, view } in takes {
+            let Some(result) = view.result else { continue };
+            let falls_there = || is_unanswered(&result.response_time_us, view.verdict, figure);
+            if view.is_usable(figure) || may_be_unanswered && falls_there() {
+                first.entry(*repeat).or_insert(result);
             }
         }
         first.into_values().collect()
     };
+    let usable = |figure: Figure| first_takes(figure, false);
     let valid = usable(Figure::P50).len();
+    let timed = |figure: Figure| first_takes(figure, true);
     let times = |figure: Figure| {
-        usable(figure).into_iter().map(|result| &result.response_time_us).collect::<Vec<&HistogramSummary>>()
+        timed(figure).into_iter().map(|result| &result.response_time_us).collect::<Vec<&HistogramSummary>>()
     };
-    let response = percentiles_alone(times).map(|times| with_censored(times, usable));
+    let response = percentiles_alone(times).map(|times| with_censored(times, timed));
     let kinds = takes.iter().map(|take| take.view).filter(|view| !view.is_valid()).map(|view| kind(&view));
     let mut summary = DriverSummary {
         name: first.name.to_owned(),
@@ -62,9 +66,8 @@ fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<Dr
         errors: error_fraction(takes.iter().filter_map(|take| Some(&take.view.result?.requests))),
         objective: None,
     };
-    let censored = usable(Figure::P50).iter().map(|result| result.response_time_us.censored).sum();
     let saturated = takes.iter().any(|take| kind(&take.view) == "saturated");
-    summary.objective = driver_objective(objective, &summary, saturated, censored);
+    summary.objective = driver_objective(objective, &summary, saturated);
     Some(summary)
 }
 

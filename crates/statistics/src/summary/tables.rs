@@ -5,7 +5,7 @@ use super::totals::Sum;
 use crate::figure_table::{Difference, FigureTable};
 use crate::fleet;
 use crate::noise::{Place, Values};
-use crate::trials::{TrialsByCell, usable};
+use crate::trials::{TrialsByCell, usable, usable_or_unanswered};
 use experiment::TimeFigure;
 use experiment::plan::PlannedCell;
 use experiment::schema::{
@@ -99,9 +99,9 @@ impl<'a> Tables<'a> {
     /// speak for it.
     fn times(&self, times: Times, figure: TimeFigure) -> FigureTable {
         let values = |cell: &CellKey<'_>| -> Values {
-            let trials = usable(self.trials.of(*cell), figure.figure()).into_iter();
+            let trials = usable_or_unanswered(self.trials.of(*cell), figure.figure(), times);
             let value = |trial: &TrialRecord| Some((trial.repeat, figure.of(times(trial.result.as_ref()?))?));
-            trials.map(value).collect::<Option<Values>>().unwrap_or_default()
+            trials.into_iter().map(value).collect::<Option<Values>>().unwrap_or_default()
         };
         FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
     }
@@ -150,14 +150,11 @@ impl<'a> Tables<'a> {
             let values: Vec<f64> = table.values(position).values().copied().collect();
             table.mean(position, resolution_of(&values)).map(not_below_zero)
         };
-        let of_figure = |figure: Figure| {
-            let trials = usable(self.trials.of(cell), figure).into_iter();
-            trials.filter_map(|trial| Some(times(trial.result.as_ref()?))).collect()
-        };
-        let results = |figure: Figure| {
-            let trials = usable(self.trials.of(cell), figure).into_iter();
+        let results = |figure: Figure| -> Vec<&LoadResult> {
+            let trials = usable_or_unanswered(self.trials.of(cell), figure, times).into_iter();
             trials.filter_map(|trial| trial.result.as_ref()).collect()
         };
+        let of_figure = |figure: Figure| results(figure).into_iter().map(times).collect();
         Some(with_censored(percentiles(of_figure, mean)?, results))
     }
 
