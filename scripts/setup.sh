@@ -99,6 +99,15 @@ need_for_test() {
   need_for_cluster
 }
 
+# What a first run of the tests was seen to take: 7 GB for what is built here, 5 GB while labs and a cluster run. A disk that fills
+# meanwhile fails tests that say nothing of it.
+need_disk() {
+  needed=12
+  [ ! -d "${CARGO_TARGET_DIR:-target}/debug" ] || needed=5
+  free=$(($(df -Pk . | awk 'NR == 2 { print $4 }') / 1000000))
+  [ "$free" -ge "$needed" ] || fail "$free GB of disk are free, and the tests take up to $needed GB: free some, then try again"
+}
+
 fail() {
   echo "setup: $1" >&2
   exit 3
@@ -165,5 +174,6 @@ test) need_for_test ;;
 esac
 command -v cargo >/dev/null 2>&1 || fail 'cargo is not on the path: install Rust (https://rustup.rs), then try again'
 [ -z "$missing_packages" ] || install_packages
+[ "$what" = demo ] || need_disk
 [ "$what" = demo ] || need_rust_components
 [ "$what" = demo ] || need_go
