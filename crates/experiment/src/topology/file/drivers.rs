@@ -10,7 +10,7 @@ use crate::protocol::Protocol;
 use crate::topology::script::{DEFAULT_ENDPOINT, ScriptedService};
 use crate::topology::{DriverPlacement, PAIR_CLIENT, PAIR_DRIVER, Resources, Runs, Workload, WorkloadId};
 use crate::units::shortened;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
@@ -53,6 +53,7 @@ impl<'a> Reader<'a> {
                 endpoint: driver.endpoint.clone(),
             });
         }
+        self.qualify_drivers();
         // Clients without a driver stand there all the same.
         for head in &clients {
             let namespaces = match &head.namespace {
@@ -67,6 +68,18 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(drivers.iter().map(|driver| driver.target).collect())
+    }
+
+    /// A run knows drivers by name alone: those of one name in several namespaces are named with theirs, as in copies.
+    fn qualify_drivers(&mut self) {
+        let topology = &mut self.topology;
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for driver in &topology.drivers {
+            *counts.entry(driver.name.clone()).or_default() += 1;
+        }
+        for driver in topology.drivers.iter_mut().filter(|driver| counts[&driver.name] > 1) {
+            driver.name = format!("{}/{}", topology.workloads[driver.at].namespace, driver.name);
+        }
     }
 
     fn has_client(&self, name: &str) -> bool {

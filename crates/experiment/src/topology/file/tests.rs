@@ -316,6 +316,22 @@ fn copies_stand_in_namespaces_of_their_own() {
     assert!(expected.edges.values().all(|requests| *requests == 1.0));
 }
 
+#[test]
+fn drivers_of_one_name_in_several_namespaces_are_named_with_theirs() {
+    let drivers = |text: &str| -> Vec<String> {
+        let topology = read(text, "t.yaml").unwrap();
+        topology.drivers.into_iter().map(|driver| driver.name).collect()
+    };
+    let services = "services: [{name: a, namespace: x}, {name: b, namespace: y}]\n";
+    assert_eq!(
+        drivers(&format!(
+            "{services}drivers: [{{target: x/a}}, {{target: y/b}}, {{name: g, target: y/b}}]\n"
+        )),
+        ["x/generator", "y/generator", "g"],
+    );
+    assert_eq!(drivers(&format!("{services}drivers: [{{target: x/a}}]\n")), ["generator"]);
+}
+
 /// Amounts that a file can hold: whole bytes, whole microseconds.
 fn amount(unit: f64) -> impl Strategy<Value = Distribution> {
     let whole = move || {
