@@ -34,6 +34,8 @@ pub(crate) struct Circumstances<'a> {
     pub(crate) clock_moved: SignedDuration,
     /// Servers without a connection, where connections keep to theirs, of all servers.
     pub(crate) servers_left_out: Option<(usize, usize)>,
+    /// CPUs that the process may use at once: by its affinity, and whole ones by the quota of its control group.
+    pub(crate) cpus: usize,
     /// Requests that were given up since too many waited for connections, and the server of most of them.
     pub(crate) crowded_out: Option<(&'a str, u64)>,
 }
@@ -56,8 +58,8 @@ pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances<'_>) -> Ve
         circumstances.connections_at_start.unwrap_or(result.connections),
         &mut verdict,
     );
-    rate::judge(result, &mut verdict);
-    rate::judge_generator(result, &mut verdict);
+    rate::judge(result, circumstances.cpus, &mut verdict);
+    rate::judge_generator(result, circumstances.cpus, &mut verdict);
     errors::judge(result, &mut verdict);
     lag::judge_sending(result, &mut verdict);
     lag::judge_reading(result, &mut verdict);

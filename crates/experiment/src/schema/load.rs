@@ -360,6 +360,15 @@ pub struct GeneratorUsage {
     pub pauses: Option<SpinPauses>,
 }
 
+impl GeneratorUsage {
+    /// The share of its time, 0 to 1, that the busiest thread was on a CPU and did not spin; in results of before there was a choice
+    /// of waiting, no thread spun.
+    #[must_use]
+    pub fn busiest_working_fraction(&self) -> f64 {
+        self.pacing.map_or(self.busiest_thread_fraction, |pacing| pacing.busiest_working_fraction)
+    }
+}
+
 /// Gaps of over 100 µs that spinning threads saw: something else had their CPU, such as the hypervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SpinPauses {

@@ -13,6 +13,7 @@ use experiment::schema::{
 };
 use jiff::SignedDuration;
 use std::sync::atomic::Ordering;
+use std::thread::available_parallelism;
 
 /// What the workers measured, and what the process used meanwhile.
 pub(super) struct Measured {
@@ -156,6 +157,7 @@ impl Course<'_> {
             started_at,
             clock_moved,
             servers_left_out: self.spec.servers_left_out(),
+            cpus: available_parallelism().map_or(1, usize::from),
             crowded_out: recorder
                 .most_crowded()
                 .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),

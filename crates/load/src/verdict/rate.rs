@@ -6,18 +6,19 @@ use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Verdict}
 const ACHIEVED_FRACTION: f64 = 0.99;
 /// A target that half of the requests had to wait for so long, microseconds, was behind all the time.
 const BEHIND_P50_US: f64 = 1000.0;
-/// A worker thread on the CPU for more than this share of the window could not have sent more.
+/// A worker thread on a CPU for more than this share of the window could not have sent more, nor could a process on so much of its
+/// CPUs.
 const BUSY_FRACTION: f64 = 0.95;
 /// With more than this share of the possible requests under way on average, the connections were the limit.
 const ALL_BUSY_FRACTION: f64 = 0.9;
 
 /// A due request that was not sent in time is held against an open loop.
-pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
+pub(super) fn judge(result: &LoadResult, cpus: usize, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
     if requests.unsent as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
         verdict.saturated = true;
-        let who = bound(result);
+        let who = bound(result, cpus);
         let reason = format!(
             "saturated: {:.0}/s completed of {offered:.0}/s offered; {} due requests were never sent; {who}",
             result.rate.completed, requests.unsent
@@ -38,30 +39,35 @@ pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
     }
 }
 
-/// A full generator thread in a closed loop is the limit of the throughput, whatever the target could do.
-pub(super) fn judge_generator(result: &LoadResult, verdict: &mut Verdict) {
-    let working = working_fraction(result);
-    if result.rate.offered.is_some() || working <= BUSY_FRACTION {
-        return;
-    }
+/// A full generator in a closed loop is the limit of the throughput, whatever the target could do.
+pub(super) fn judge_generator(result: &LoadResult, cpus: usize, verdict: &mut Verdict) {
+    let Some(full) = full(result, cpus).filter(|_| result.rate.offered.is_none()) else { return };
     let reason = format!(
-        "generator-full: the generator's busiest thread of {} worked for {:.0} % of the window: throughput and times are its \
-         own limit (more --threads on free cores show the target's)",
-        result.threads,
-        working * 100.0
+        "generator-full: {full} of the window: throughput and times are its own limit (more --threads on free cores show the \
+         target's)"
     );
     verdict.spoil(reason, Figures::times().with(Figure::Throughput));
 }
 
-/// The share of the window for which the busiest thread was on a CPU, without spinning.
-fn working_fraction(result: &LoadResult) -> f64 {
+/// What of the generator was full, in words: its busiest thread, or all the CPUs that it may use. Spinning is no work.
+fn full(result: &LoadResult, cpus: usize) -> Option<String> {
     let generator = &result.generator;
-    generator.pacing.map_or(generator.busiest_thread_fraction, |pacing| pacing.busiest_working_fraction)
+    let thread = generator.busiest_working_fraction();
+    if thread > BUSY_FRACTION {
+        let (threads, share) = (result.threads, thread * 100.0);
+        return Some(format!("the generator's busiest thread of {threads} worked for {share:.0} %"));
+    }
+    let spinning = generator.pacing.map_or(0.0, |pacing| pacing.spinning_fraction) * result.threads as f64;
+    let on_cpu = (generator.cpu_user_s + generator.cpu_system_s) / result.duration_s.max(f64::MIN_POSITIVE);
+    let share = (on_cpu - spinning) / cpus.max(1) as f64;
+    let are = if cpus == 1 { "the one CPU" } else { "all CPUs" };
+    (share > BUSY_FRACTION)
+        .then(|| format!("the generator worked on {are} that it may use for {:.0} %", share * 100.0))
 }
 
 /// What kept the rate down.
-fn bound(result: &LoadResult) -> String {
-    if working_fraction(result) > BUSY_FRACTION {
+fn bound(result: &LoadResult, cpus: usize) -> String {
+    if full(result, cpus).is_some() {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
     }
     // Little's law: requests under way = rate × time of each.

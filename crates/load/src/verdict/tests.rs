@@ -56,6 +56,7 @@ fn circumstances() -> Circumstances<'static> {
         started_at: Timestamp::UNIX_EPOCH,
         clock_moved: SignedDuration::ZERO,
         servers_left_out: None,
+        cpus: 4,
         crowded_out: None,
     }
 }
@@ -225,6 +226,21 @@ fn a_full_generator_thread_limits_a_closed_loop() {
         spoiled.contains(&"throughput") && spoiled.contains(&"p50") && !spoiled.contains(&"cpu"),
         "{spoiled:?}"
     );
+}
+
+#[test]
+fn a_generator_whose_threads_share_a_full_cpu_limits_a_closed_loop() {
+    // Four threads that spin for a tenth of their time, on the CPUs for 4.3 seconds of each second of the window.
+    let full = |result: &mut LoadResult| {
+        let pacing = PacingUsage { spinning_fraction: 0.1, ..PacingUsage::default() };
+        (result.generator.pacing, result.rate.offered) = (Some(pacing), None);
+        (result.threads, result.generator.cpu_user_s) = (4, 4.3 * result.duration_s);
+    };
+    expect(&["generator-full"], &[], full);
+    expect(&[], &[], |result| {
+        full(result);
+        result.generator.cpu_user_s -= 0.2 * result.duration_s;
+    });
 }
 
 #[test]

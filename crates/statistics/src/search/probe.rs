@@ -72,7 +72,7 @@ pub fn rest_after(outcome: ProbeOutcome, result: &LoadResult) -> Duration {
 pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutcome, String) {
     let requests = &result.requests;
     let own: Vec<&str> = OWN_ERRORS.into_iter().filter(|own| requests.errors.contains_key(*own)).collect();
-    if result.verdict.saturated && result.generator.busiest_thread_fraction > BUSY_FRACTION {
+    if result.verdict.saturated && result.generator.busiest_working_fraction() > BUSY_FRACTION {
         return (ProbeOutcome::GeneratorLimited, "the generator's CPU was full".to_owned());
     }
     if !result.verdict.valid && !own.is_empty() {
@@ -125,6 +125,7 @@ fn missed(bound: &BoundResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::schema::PacingUsage;
 
     fn objective(text: &str) -> Objective {
         text.parse().expect("an objective")
@@ -203,6 +204,11 @@ mod tests {
         };
         assert_eq!(classify(&saturated(0.5), &judged(true)).0, ProbeOutcome::Failed);
         assert_eq!(classify(&saturated(0.99), &judged(true)).0, ProbeOutcome::GeneratorLimited);
+        let mut spinning = saturated(0.99);
+        let pacing =
+            PacingUsage { spinning_fraction: 0.6, busiest_working_fraction: 0.4, ..Default::default() };
+        spinning.generator.pacing = Some(pacing);
+        assert_eq!(classify(&spinning, &judged(true)).0, ProbeOutcome::Failed, "spinning is no work");
     }
 
     #[test]
