@@ -98,7 +98,8 @@ fn every_output_tells_of_the_same_requests() {
     for (tag, summary) in [("", &result.response_time_us), ("service-time", &result.service_time_us)] {
         let mut whole = Histogram::<u64>::new(3).unwrap();
         log[tag].iter().for_each(|(_, _, interval)| whole.add(interval).unwrap());
-        assert_eq!(whole.len(), completed, "{tag}");
+        let never_sent = if tag.is_empty() { result.requests.unsent } else { 0 };
+        assert_eq!(whole.len(), completed + never_sent, "{tag}");
         for (percentile, expected_us) in [(50.0, summary.p50), (99.0, summary.p99), (100.0, summary.max)] {
             let (read_us, expected_us) =
                 (whole.value_at_percentile(percentile) as f64 / 1000.0, expected_us.unwrap());
@@ -129,6 +130,27 @@ fn every_output_tells_of_the_same_requests() {
     let bytes = base64::engine::general_purpose::STANDARD.decode(&result.series_histograms[1]).unwrap();
     let second: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
     assert_eq!(second.len(), result.series[1].completed);
+}
+
+#[test]
+fn requests_never_sent_stand_at_the_end_of_the_log() {
+    let server = Serving::start(&["--delay", "100ms"]);
+    let folder = tempfile::tempdir().unwrap();
+    let load = ["load", "--rate", "100", "--connections", "1", "--duration", "1s"];
+    let output = meshmeter()
+        .current_dir(&folder)
+        .args(load)
+        .args(["--progress", "off", "--json", "r.json", "--hdr", "r.hlog"])
+        .arg(server.url())
+        .output()
+        .unwrap();
+    let result = result_in(folder.path());
+    assert!(result.requests.unsent > 50 && result.response_time_us.p99.is_none(), "{}", stderr(&output));
+    let mut whole = Histogram::<u64>::new(3).unwrap();
+    read_log(&read(folder.path(), "r.hlog"))[""].iter().for_each(|(.., part)| whole.add(part).unwrap());
+    assert_eq!(whole.len(), result.response_time_us.requests());
+    let hour_ns = 3600.0 * 1e9;
+    assert!(whole.value_at_percentile(99.0) as f64 > hour_ns, "beyond every answer");
 }
 
 #[test]

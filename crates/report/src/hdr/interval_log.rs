@@ -1,6 +1,7 @@
 //! The HdrHistogram interval log, format 1.3: a line for each interval, the histogram in it.
 
 use super::censored_comment;
+use experiment::schema::LoadResult;
 use statistics::{LatencyHistogram, NanosecondEncoder};
 use std::fmt::Write as _;
 
@@ -62,5 +63,17 @@ impl IntervalLog {
         let max_ms = encoded.max_ns as f64 / NS_IN_MS;
         let _ = writeln!(line, "{start_s:.3},{length_s:.3},{max_ms:.3},{}", encoded.histogram);
         line
+    }
+
+    /// The last interval: requests that were due and never sent, which no second before holds. Empty if there are none.
+    pub fn never_sent(&mut self, result: &LoadResult) -> String {
+        let told: u64 = result.series.iter().map(|point| point.failed).sum();
+        let rest = result.response_time_us.censored.saturating_sub(told);
+        let end_s = result.series.last().map_or(0.0, |point| point.t_s + 1.0).max(result.duration_s);
+        if rest == 0 {
+            String::new()
+        } else {
+            self.interval(None, end_s, 1.0, &LatencyHistogram::new(), rest)
+        }
     }
 }

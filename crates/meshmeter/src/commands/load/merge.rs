@@ -75,5 +75,6 @@ fn interval_log(merged: &LoadResult) -> Result<String, Failure> {
         let length_s = length_s(point.t_s, merged.duration_s);
         text.push_str(&log.interval(None, point.t_s, length_s, &histogram, point.failed));
     }
+    text.push_str(&log.never_sent(merged));
     Ok(text)
 }

@@ -65,6 +65,7 @@ impl<'a> Outputs<'a> {
         let mut failures = Vec::new();
         if let Some(mut hdr) = self.hdr {
             hdr.begin(result.started_at.parse().unwrap_or_default());
+            hdr.stream.write(hdr.log.never_sent(result));
             failures.extend(hdr.stream.close().err());
         }
         failures.extend(self.csv.and_then(|csv| csv.close().err()));
