@@ -2,7 +2,8 @@
 
 use crate::drivers::{Group, Rows, groups, interval, over_copies_estimate};
 use crate::format::{self, Interval, TimeUnit};
-use experiment::schema::{Cell, EdgeSummary, Estimate, Percentiles, Summary};
+use experiment::TimeFigure;
+use experiment::schema::{Cell, CensoredPercentiles, EdgeSummary, Estimate, Percentiles, Summary};
 use serde::Serialize;
 use statistics::copies::{Spread, grouped, local_name};
 
@@ -80,7 +81,10 @@ pub(crate) fn edge_groups(cell: &Cell) -> Vec<EdgeGroup<'_>> {
 }
 
 fn slowest_first(mut groups: Vec<EdgeGroup<'_>>) -> Vec<EdgeGroup<'_>> {
-    let time = |group: &EdgeGroup<'_>| group.spread(|times| times.p99).map_or(0.0, |spread| spread.median);
+    let time = |group: &EdgeGroup<'_>| match group.unanswered(TimeFigure::P99) {
+        Some(_) => f64::INFINITY,
+        None => group.spread(|times| times.p99).map_or(0.0, |spread| spread.median),
+    };
     groups.sort_by(|one, other| time(other).total_cmp(&time(one)));
     groups
 }
@@ -99,9 +103,19 @@ impl EdgeGroup<'_> {
         }
     }
 
-    /// The interval of one edge; of copies the median with their range.
-    pub(crate) fn time(&self, read: fn(Percentiles) -> Option<Estimate>, unit: TimeUnit) -> Interval {
-        self.figure(|edge| edge.response_time_us.and_then(read), |estimate| unit.interval(estimate))
+    /// The interval of one edge; of copies the median with their range. What falls among requests without a response is told.
+    pub(crate) fn time(&self, figure: TimeFigure, unit: TimeUnit) -> Interval {
+        if let Some(censored) = self.unanswered(figure) {
+            return Interval { estimate: format::above(censored.above_us), range: None };
+        }
+        self.figure(|edge| edge.response_time_us?.figure(figure), |estimate| unit.interval(estimate))
+    }
+
+    /// Set where the figure falls among requests without a response, of copies in half of them or more.
+    fn unanswered(&self, figure: TimeFigure) -> Option<CensoredPercentiles> {
+        let mut censored = self.edges.iter().filter_map(|edge| edge.response_time_us?.censored(figure));
+        let first = censored.next()?;
+        ((1 + censored.count()) * 2 >= self.edges.len()).then_some(first)
     }
 
     fn figure(
@@ -122,8 +136,8 @@ impl EdgeGroup<'_> {
             to: to.to_owned(),
             copies,
             requests: self.figure(|edge| edge.requests_per_s, Interval::new),
-            p50: self.time(|times| times.p50, unit),
-            p99: self.time(|times| times.p99, unit),
+            p50: self.time(TimeFigure::P50, unit),
+            p99: self.time(TimeFigure::P99, unit),
             // Copies have equal shares of the requests, or nearly: of many of them the mean says more than the worst.
             errors: if copies > 1 && most > 0.0 {
                 format!("{}, at most {}", format::percent(total / copies as f64), format::percent(most))

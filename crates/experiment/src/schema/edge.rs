@@ -21,8 +21,8 @@ pub struct EdgeRecord {
     pub retries: u64,
     /// Connections opened.
     pub connections: u64,
-    /// Time from sending a request to the end of its response, of those that were answered; absent where the caller
-    /// does not measure it.
+    /// Time from sending a request to the end of its response, an error's included; requests without a response rank above all.
+    /// Absent where the caller does not measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_time_us: Option<HistogramSummary>,
 }

@@ -237,7 +237,10 @@ impl Calls {
             failed,
             retries,
             connections,
-            response_time_us: self.response_time.map(|response_time| response_time.summary()),
+            response_time_us: self.response_time.map(|times| {
+                // What timed out or broke off has no time, and ranks above what has one.
+                times.summary_with((answered + failed).saturating_sub(times.count()))
+            }),
         }
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct CallTally {
     pub connections_open: AtomicUsize,
     pub bytes_sent: Count,
     pub bytes_received: Count,
-    /// Of those answered.
+    /// Of those whose response was received, errors included.
     response_time_us: Mutex<Histogram<u64>>,
 }
 
@@ -97,7 +97,7 @@ fn histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).expect("three digits are possible")
 }
 
-/// An attempt at a call. Dropped before the response was received, it has failed, or was never sent.
+/// An attempt at a call. Dropped without an answer that is no error, it has failed, or was never sent.
 #[derive(Debug)]
 pub(crate) struct Attempt<'t> {
     tally: &'t CallTally,
@@ -109,6 +109,7 @@ pub(crate) struct Attempt<'t> {
 enum AttemptState {
     Unsent,
     Sent { at: Instant },
+    Received,
     Answered,
 }
 
@@ -142,14 +143,22 @@ impl<'t> Attempt<'t> {
         self.state = AttemptState::Unsent;
     }
 
-    /// The whole response was received, and is no error.
-    pub(crate) fn answered(mut self) {
+    /// The whole response was received, whatever it says.
+    pub(crate) fn received(&mut self) {
         if let AttemptState::Sent { at } = self.state {
-            self.tally.answered.add(1);
             let us = at.elapsed().min(MAX_RESPONSE_TIME).as_micros() as u64;
             let mut histogram = self.tally.response_time_us.lock().unwrap_or_else(PoisonError::into_inner);
             // Not `saturating_record`: that takes the greatest value so far for the limit of a histogram that grows.
             histogram.record(us).expect("it resizes itself");
+            self.state = AttemptState::Received;
+        }
+    }
+
+    /// The whole response was received, and is no error.
+    pub(crate) fn answered(mut self) {
+        self.received();
+        if let AttemptState::Received = self.state {
+            self.tally.answered.add(1);
         }
         self.state = AttemptState::Answered;
     }
@@ -159,7 +168,7 @@ impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         match self.state {
             AttemptState::Unsent => self.tally.unsent.add(1),
-            AttemptState::Sent { .. } => self.tally.failed.add(1),
+            AttemptState::Sent { .. } | AttemptState::Received => self.tally.failed.add(1),
             AttemptState::Answered => {}
         }
     }
@@ -282,7 +291,16 @@ mod tests {
             attempt.state = AttemptState::Sent { at: Instant::now() - Duration::from_millis(ms) };
             attempt.answered();
         }
+        // An error is a response as well; what never came has no time.
+        for is_received in [true, false] {
+            let mut attempt = Attempt::new(&tally, false);
+            attempt.state = AttemptState::Sent { at: Instant::now() - Duration::from_millis(5) };
+            if is_received {
+                attempt.received();
+            }
+        }
         let times = tally.response_time_us.lock().unwrap();
+        assert_eq!((tally.answered.get(), tally.failed.get(), times.len()), (3, 2, 4));
         assert!(times.value_at_quantile(0.5) >= 4990 && times.max() >= 79_900, "{}", times.max());
     }
 }

@@ -2,10 +2,13 @@
 
 use super::driver_tests::{WARMUP_REQUESTS, WINDOW_S, five_tenants, result, spoil, summary};
 use super::*;
+use crate::histogram::LatencyHistogram;
+use experiment::TimeFigure;
 use experiment::schema::{
     ComponentUsage, DriverRecord, EdgeProof, EdgeRecord, EdgeSummary, Finding, FindingKind, FindingVerdict,
     Role, ServiceRecord, ServiceSummary,
 };
+use std::time::Duration;
 
 const EDGES: [(&str, &str); 4] = [("a", "b1"), ("a", "b2"), ("b1", "c"), ("b2", "c")];
 /// What the driver of a tenant sends in a trial, warm-up included.
@@ -99,6 +102,22 @@ fn edges_and_services_add_up_as_the_graph_says() {
     assert_eq!((p50.n, edge.errors, edge.proven), (5, 0.0, true));
     assert!(p50.low.unwrap() < 204.0 && 204.0 < p50.high.unwrap(), "{times:?}");
     assert!(p99.estimate > p50.estimate);
+}
+
+#[test]
+fn calls_without_a_response_are_slower_than_all_others() {
+    let (experiment, mut trials) = tiered(|_, _, _| {});
+    let lost = |edge: &mut EdgeRecord| {
+        let mut times = LatencyHistogram::new();
+        (0..950).for_each(|_| times.record(Duration::from_micros(200)));
+        edge.failed = 50;
+        edge.response_time_us = Some(times.summary_with(50));
+    };
+    lost(&mut trials[1].edges[0]);
+    let summary = summary(&experiment, &trials);
+    let times = summary.cells[0].edges[0].response_time_us.expect("most calls were answered");
+    assert!(times.p50.is_some() && times.p99.is_none() && times.max.is_none(), "{times:?}");
+    assert!(times.censored(TimeFigure::P99).is_some() && times.censored(TimeFigure::P50).is_none());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Calls between services over the trials of a cell.
 
-use super::estimates::{estimate, percentiles_alone};
+use super::estimates::{estimate, percentiles_alone, with_unanswered};
 use super::readings::{Readings, WindowRates};
 use crate::trials::is_valid;
 use experiment::schema::{EdgeRecord, EdgeSummary, HistogramSummary, TrialRecord};
@@ -29,7 +29,8 @@ pub(super) fn edges(trials: &[&TrialRecord]) -> Vec<EdgeSummary> {
             from: key.0.to_owned(),
             to: key.1.to_owned(),
             requests_per_s: estimate(readings.values().filter_map(|reading| reading.requests_per_s)),
-            response_time_us: percentiles_alone(|_| times.clone()),
+            response_time_us: percentiles_alone(|_| times.clone())
+                .map(|percentiles| with_unanswered(percentiles, &times)),
             errors: counts[&key].error_fraction(),
             proven: proven.get(&key).copied().unwrap_or(false),
         }
@@ -52,7 +53,7 @@ impl<'a> Reading<'a> {
     fn new(edge: &'a EdgeRecord, rate_per_request: f64) -> Self {
         Self {
             requests_per_s: Some(edge.requests as f64 * rate_per_request).filter(|rate| rate.is_finite()),
-            response_time_us: edge.response_time_us.as_ref().filter(|times| times.count > 0),
+            response_time_us: edge.response_time_us.as_ref().filter(|times| times.requests() > 0),
         }
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn with_censored<'a>(
         Figure::Max => result.requests.failed + result.requests.unsent > 0,
         _ => result.response_time_us.requests() > 0 && result.response_time_us.figure(figure).is_none(),
     };
-    let first = Figure::ALL.into_iter().filter(|figure| figure.quantile().is_some()).find_map(|from| {
+    let first = quantiles().find_map(|from| {
         let censored: Vec<&LoadResult> =
             usable(from).into_iter().filter(|result| is_censored(result, from)).collect();
         let above_us = censored.iter().filter_map(|result| result.censored_above_us).reduce(f64::min);
@@ -83,6 +83,18 @@ pub(super) fn with_censored<'a>(
     });
     let max = percentiles.max.filter(|_| first.is_none());
     Percentiles { max, censored: first, ..percentiles }
+}
+
+/// The same of times of which it is not known how long those without a response waited.
+pub(super) fn with_unanswered(percentiles: Percentiles, times: &[&HistogramSummary]) -> Percentiles {
+    let is_absent =
+        |from: &Figure| times.iter().any(|times| times.censored > 0 && times.figure(*from).is_none());
+    let censored = quantiles().find(is_absent).map(|from| CensoredPercentiles { from, above_us: None });
+    Percentiles { censored, ..percentiles }
+}
+
+fn quantiles() -> impl Iterator<Item = Figure> {
+    Figure::ALL.into_iter().filter(|figure| figure.quantile().is_some())
 }
 
 /// The same where each figure stands alone. A figure that falls among requests without a response in one of them is absent.

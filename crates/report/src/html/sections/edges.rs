@@ -5,6 +5,7 @@ use crate::edges::{EdgeGroup, edge_groups, unit};
 use crate::format::TimeUnit;
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
+use experiment::TimeFigure;
 use experiment::schema::{Cell, Conditions};
 
 /// Edges in a chart: the slowest.
@@ -56,11 +57,11 @@ fn row(cell: &Cell, group: &EdgeGroup<'_>, unit: TimeUnit) -> Option<Row> {
         [only] => only.response_time_us.and_then(|times| times.p50?.low.zip(times.p50?.high)),
         _ => Some((spread.least, spread.greatest)),
     };
-    let p99 = group.spread(|times| times.p99)?;
+    let p99 = group.time(TimeFigure::P99, unit);
     Some(Row {
         label: cell.mode.name().to_owned(),
         symbol: Some((style.marker, style.class)),
-        value: format!("{}, p99 {}", group.time(|times| times.p50, unit).text(), unit.number(p99.median)),
+        value: format!("{}, p99 {}", group.time(TimeFigure::P50, unit).text(), p99.estimate),
         mark: Mark::Whisker {
             estimate: scaled(spread.median),
             interval: interval.map(|(low, high)| (scaled(low), scaled(high))),

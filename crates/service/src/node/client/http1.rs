@@ -32,6 +32,7 @@ pub(super) async fn call(
         attempt.sent();
         match poll_fn(|context| exchange.poll(&mut connection, context)).await {
             Ok(()) => {
+                attempt.received();
                 if exchange.receiver.keeps_alive() && exchange.outgoing.is_done() {
                     pool.put(connection);
                 }

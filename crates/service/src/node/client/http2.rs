@@ -33,7 +33,9 @@ impl Multiplexed {
             let mut connection = self.connection(callee).await?;
             attempt.sent();
             match connection.try_send_request(callee.http2_request(call)).await {
-                Ok(response) => return receive(response, callee.spec().protocol == Protocol::Grpc).await,
+                Ok(response) => {
+                    return receive(response, callee.spec().protocol == Protocol::Grpc, attempt).await;
+                }
                 Err(error) if error.message().is_some() => attempt.unwritten(),
                 Err(error) if !is_second && is_refused(error.error()) => attempt.resent(),
                 Err(error) => return Err(CallFailure(describe(error.error()))),

@@ -1,12 +1,17 @@
 //! Responses: read whole, thrown away, judged.
 
 use super::{CallFailure, grpc_call};
+use crate::node::tally::Attempt;
 use http::Response;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 
 /// Reads a response to its end.
-pub(super) async fn receive(response: Response<Incoming>, is_grpc: bool) -> Result<(), CallFailure> {
+pub(super) async fn receive(
+    response: Response<Incoming>,
+    is_grpc: bool,
+    attempt: &mut Attempt<'_>,
+) -> Result<(), CallFailure> {
     let status = response.status();
     let mut ended = if is_grpc { grpc_call::status(response.headers()) } else { None };
     let mut body = response.into_body();
@@ -16,6 +21,7 @@ pub(super) async fn receive(response: Response<Incoming>, is_grpc: bool) -> Resu
             ended = grpc_call::status(trailers).or(ended);
         }
     }
+    attempt.received();
     if !status.is_success() {
         return Err(CallFailure(format!("status {}", status.as_u16())));
     }
