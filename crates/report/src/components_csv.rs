@@ -1,10 +1,10 @@
 //! What each component used and holds as comma-separated values: one line for each component of each cell, under a line
 //! of names.
 //!
-//! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval. A field is empty where there is
-//! no such figure. A field with a comma, a quote or a line break in it is quoted as RFC 4180 says.
+//! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval; and `_n`, of how many trials they are, at
+//! the end. A field is empty where there is no such figure. A field with a comma, a quote or a line break in it is quoted as RFC 4180 says.
 
-use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields};
+use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field};
 use experiment::schema::{Cell, ComponentSummary, Estimate, Role, Summary};
 
 /// The table of a run.
@@ -38,6 +38,7 @@ fn fields(cell: &Cell, component: &ComponentSummary) -> Vec<(String, String)> {
         fields.push((name.replace(' ', "_"), count));
     }
     fields.extend(factor_fields(cell));
+    fields.extend(estimates(component).map(|(name, estimate)| n_field(name, estimate)));
     fields
 }
 
@@ -101,6 +102,9 @@ mod tests {
         assert_eq!(text.lines().count(), components + 1);
         assert!(text.lines().all(|line| line.split(',').count() == names), "{text}");
         assert!(text.contains(",0.5,,0.75,") && !text.contains("NaN"), "{text}");
+        let column = |name: &str| text.lines().next()?.split(',').position(|known| known == name);
+        let n = column("configured_in_s_n").expect("the number of trials stands beside each estimate");
+        assert!(text.lines().any(|line| line.split(',').nth(n) == Some("2")), "{text}");
     }
 
     #[test]
