@@ -170,11 +170,13 @@ fn an_interrupt_keeps_every_output() {
     await_first_second(&mut lines, 60);
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     child.wait().unwrap();
-    let completed = result_in(folder.path()).requests.completed;
+    let result = result_in(folder.path());
+    let completed = result.requests.completed;
     assert!(completed > 0);
     assert_eq!(sum(&read_csv(&read(folder.path(), "r.csv")), "completed"), completed);
     let log = read_log(&read(folder.path(), "r.hlog"));
-    assert_eq!(log[""].iter().map(|(_, _, interval)| interval.len()).sum::<u64>(), completed);
+    let logged = log[""].iter().map(|(_, _, interval)| interval.len()).sum::<u64>();
+    assert_eq!(logged, result.response_time_us.requests());
     assert!(read(folder.path(), "r.hgrm").contains("#[Max"));
     let fortio: Value = serde_json::from_str(&read(folder.path(), "r.fortio")).unwrap();
     assert_eq!(fortio["RetCodes"]["200"], completed);
@@ -214,10 +216,12 @@ fn an_output_that_fails_is_named_and_takes_no_other_with_it() {
         "{}",
         stderr(&output)
     );
-    let completed = result_in(folder.path()).requests.completed;
+    let result = result_in(folder.path());
+    let completed = result.requests.completed;
     assert!((1..=20).contains(&completed), "{completed}");
     let logged = &read_log(&read(folder.path(), "r.hlog"))[""];
-    assert_eq!(logged.iter().map(|(_, _, interval)| interval.len()).sum::<u64>(), completed);
+    let logged = logged.iter().map(|(_, _, interval)| interval.len()).sum::<u64>();
+    assert_eq!(logged, result.response_time_us.requests());
     // Nothing else goes to standard output.
     assert!(stdout(&output).trim_start().starts_with("Value"), "{}", stdout(&output));
 }
