@@ -194,7 +194,10 @@ impl Core {
     fn completed(&mut self, proxy: &Proxy, began: Instant, at: Instant, shared: &Shared) {
         proxy.phase.set(Phase::Complete);
         let since = proxy.connecting_since.take().unwrap_or(began);
-        self.figures[proxy.target].first_configuration.record(at.saturating_duration_since(since));
+        // A return is timed by its change or outage.
+        if !proxy.was_complete.replace(true) {
+            self.figures[proxy.target].first_configuration.record(at.saturating_duration_since(since));
+        }
         self.losses.recovered(proxy.place, at.saturating_duration_since(shared.started));
         if shared.counters.complete.fetch_add(1, Relaxed) + 1 == shared.wanted {
             shared.event(at, "all-complete", String::new());

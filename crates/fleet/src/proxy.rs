@@ -53,6 +53,8 @@ pub(crate) struct Proxy {
     pub(crate) phase: Cell<Phase>,
     /// Start of the first attempt since it last had a complete configuration; absent while it has one.
     pub(crate) connecting_since: Cell<Option<std::time::Instant>>,
+    /// It has had a complete configuration before.
+    pub(crate) was_complete: Cell<bool>,
     /// The proxy stays disconnected until it is restored.
     pub(crate) cut_off: Cell<bool>,
     /// The connection is to end.
@@ -73,6 +75,7 @@ impl Proxy {
             session: RefCell::new(session),
             phase: Cell::new(Phase::Down),
             connecting_since: Cell::new(None),
+            was_complete: Cell::new(false),
             cut_off: Cell::new(false),
             ordered: Cell::new(false),
             waker: RefCell::new(None),

@@ -68,6 +68,9 @@ fn options_that_make_no_sense_are_wrong_use() {
             "2 --istiod-metrics for 1 --istiod",
             "one per istiod",
         ),
+        (&["--istiod", "a:1", "--istiod", "a:2"], "two --istiod have one host", "--istiod-metrics"),
+        (&["--witness", "a:15090"], "--witness is for an istiod elsewhere", "--istiod HOST:PORT"),
+        (&["--spread", "shared"], "--spread shared is for an istiod elsewhere", "--istiod HOST:PORT"),
         (&["--change", "endpoint-aded"], "did you mean endpoint-added?", "--change"),
         (
             &["--istiod-metrics", "https://a:1/metrics"],

@@ -11,7 +11,8 @@ use crate::diagnostic::ExperimentError;
 use crate::mode::Mode;
 use crate::protocol::Protocol;
 use crate::settings::fleet::{
-    ChangeKind, Churn, FleetSecurity, FleetSettings, HeldTopology, ProxyKind, RepeatedChange, XdsVariant,
+    ChangeKind, Churn, FleetSecurity, FleetSettings, HeldTopology, MAX_DURATION, MAX_NAMESPACES, MAX_PROXIES,
+    ProxyKind, RepeatedChange, XdsVariant,
 };
 use crate::settings::service::ServerSettings;
 use crate::topology::settings::TopologySettings;
@@ -20,7 +21,6 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-const MAX_PROXIES: usize = 100_000;
 const MAX_OBJECTS: usize = 100_000;
 const MAX_CHANGES: usize = 1_000;
 const MAX_THREADS: usize = 256;
@@ -29,7 +29,6 @@ const MAX_WITNESSES: usize = 20;
 /// A lab's API takes no more.
 const MAX_CHURN_PODS_PER_S: f64 = 1_000.0;
 const MAX_SETTLE: Duration = Duration::from_secs(3600);
-const MAX_DURATION: Duration = Duration::from_secs(24 * 3600);
 const MIN_DURATION_OF_CHURN: Duration = Duration::from_secs(1);
 
 /// Sections and keys that say something of requests and the proxies that carry them.
@@ -129,7 +128,7 @@ fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
         topology: None,
         services: number("services", defaults.services, 1, MAX_OBJECTS)?,
         pods: number("pods", defaults.pods, 1, MAX_OBJECTS)?,
-        namespaces: number("namespaces", defaults.namespaces, 1, MAX_OBJECTS)?,
+        namespaces: number("namespaces", defaults.namespaces, 1, MAX_NAMESPACES)?,
         virtual_services: number("virtual-services", defaults.virtual_services, 0, MAX_OBJECTS)?,
         destination_rules: number("destination-rules", defaults.destination_rules, 0, MAX_OBJECTS)?,
         gateways: number("gateways", defaults.gateways, 0, MAX_OBJECTS)?,

@@ -5,13 +5,13 @@ use super::{ExportArgs, ProgressStyle, ReleaseArgs};
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum, ValueHint};
 use components::IstioVersion;
-use experiment::settings::fleet::{Churn, FleetSecurity, ProxyKinds, RepeatedChange, XdsVariant};
+use experiment::settings::fleet::{
+    Churn, FleetSecurity, MAX_NAMESPACES, MAX_PROXIES, ProxyKinds, RepeatedChange, XdsVariant,
+};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Most proxies of a fleet.
-const MAX_PROXIES: u64 = 50_000;
 /// Most objects of a kind.
 const MAX_OBJECTS: u64 = 100_000;
 /// Longest name of a run: the value of a label.
@@ -128,7 +128,7 @@ pub struct ControlPlaneArgs {
 #[command(next_help_heading = "Proxies")]
 pub struct ProxyArgs {
     /// Simulated proxies; with several istiods that are compared, at each
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=MAX_PROXIES))]
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=MAX_PROXIES as u64))]
     pub proxies: u64,
 
     /// Their kinds: sidecar, gateway, waypoint, ztunnel; several with numbers, such as gateway=2,sidecar
@@ -188,7 +188,7 @@ pub struct MeshArgs {
     pub pods: Option<u64>,
 
     /// Namespaces, which share services and pods evenly [default: 10, at most one per service]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_NAMESPACES as u64))]
     pub namespaces: Option<u64>,
 
     /// VirtualServices, each of another service

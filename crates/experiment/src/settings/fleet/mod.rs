@@ -13,6 +13,13 @@ pub use proxies::{FleetSecurity, ProxyKind, ProxyKinds, XdsVariant};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Most proxies of a fleet.
+pub const MAX_PROXIES: usize = 50_000;
+/// Most namespaces of its mesh.
+pub const MAX_NAMESPACES: usize = 10_000;
+/// Longest observation, as that of a load.
+pub const MAX_DURATION: Duration = Duration::from_secs(3600);
+
 /// The section `fleet`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FleetSettings {

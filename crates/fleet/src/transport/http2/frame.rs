@@ -11,6 +11,8 @@ pub(super) const HEADERS: u8 = 1;
 pub(super) const RST_STREAM: u8 = 3;
 pub(super) const SETTINGS: u8 = 4;
 pub(super) const PING: u8 = 6;
+/// Payload of a ping, always (RFC 9113, 6.7).
+pub(super) const PING_BYTES: usize = 8;
 pub(super) const GOAWAY: u8 = 7;
 pub(super) const WINDOW_UPDATE: u8 = 8;
 pub(super) const CONTINUATION: u8 = 9;

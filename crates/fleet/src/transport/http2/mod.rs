@@ -324,6 +324,9 @@ impl Http2 {
                     take(Event::Ready)?;
                 }
             }
+            frame::PING if payload.len() != frame::PING_BYTES => {
+                return Err(violation("a ping of another length"));
+            }
             frame::PING if header.has(frame::ACK) => take(Event::Pong)?,
             frame::PING => frame::write(frame::PING, frame::ACK, 0, &payload, &mut self.out),
             frame::WINDOW_UPDATE => self.window_updated(&payload)?,

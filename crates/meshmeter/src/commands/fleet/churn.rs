@@ -8,6 +8,8 @@ use population::changes::ChurnSchedule;
 use std::time::{Duration, Instant};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// For the last changes of the time of observation, which may be a little late.
+const LATE_ALLOWANCE: Duration = Duration::from_secs(1);
 /// Of the failures, which are alike.
 const MAX_SHOWN_FAILURES: usize = 3;
 /// Of the moments at which pods are replaced.
@@ -22,6 +24,12 @@ pub(super) fn run(changing: &Changing<'_>) {
     for due in schedule.take_while(|due| *due < settings.duration) {
         if !waited_until(changing, begun + due) {
             return;
+        }
+        // An API that cannot follow makes fewer changes, not a longer observation.
+        if begun.elapsed() > settings.duration + LATE_ALLOWANCE {
+            let late = format!("the API did not follow: what was due from {due:.1?} on was not written");
+            changing.failed(CHURN, late);
+            break;
         }
         match changing.write(ChangeKind::PodRestarted, CHURN) {
             Ok(changes) => open.extend(changes),

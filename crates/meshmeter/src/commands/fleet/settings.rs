@@ -1,11 +1,12 @@
 //! Settings of a fleet from the command line, and contradictions between options.
 
-use crate::cli::FleetArgs;
+use crate::cli::{FleetArgs, SpreadName};
 use crate::commands::topology;
 use crate::failure::Failure;
 use experiment::settings::fleet::{
     ChangeKind, Churn, FleetSecurity, FleetSettings, HeldTopology, ProxyKind, RepeatedChange,
 };
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -167,6 +168,9 @@ pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
             ("--istiod-ca", given.istiod_ca.is_some()),
             ("--istiod-name", given.istiod_name.is_some()),
             ("--keep-mesh", args.mesh.keep_mesh),
+            ("--simulate-pods", args.mesh.simulate_pods),
+            ("--witness", !args.proxies.witness.is_empty()),
+            ("--spread shared", given.spread == SpreadName::Shared),
         ];
         if let Some((option, _)) = lab_has_its_own.into_iter().find(|(_, given)| *given) {
             let message =
@@ -190,12 +194,23 @@ pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
     for address in &addresses {
         check_address(address)?;
     }
+    let hosts: BTreeSet<&str> = addresses.iter().map(|address| host(address)).collect();
+    if given.istiod_metrics.is_empty() && hosts.len() < addresses.len() {
+        let message =
+            "two --istiod have one host, and their figures would be read from one page of metrics".to_owned();
+        return Err(Failure::wrong_use(message)
+            .with_hint("name the page of each with --istiod-metrics, in their order"));
+    }
     let pages = given.istiod_metrics.len();
     if pages > 0 && pages != addresses.len() {
         let message = format!("{pages} --istiod-metrics for {} --istiod", addresses.len());
         return Err(Failure::wrong_use(message).with_hint("give one per istiod, in their order"));
     }
     Ok(ControlPlane::Elsewhere(addresses.into_iter().cloned().collect()))
+}
+
+fn host(address: &str) -> &str {
+    address.rsplit_once(':').map_or(address, |(host, _)| host)
 }
 
 fn is_path(istiod: &str) -> bool {

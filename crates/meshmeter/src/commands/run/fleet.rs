@@ -86,6 +86,8 @@ pub(super) fn verdict(result: &FleetResult) -> Verdict {
     let mut verdict = Verdict::usable();
     for reason in &result.verdict.reasons {
         let figures = match reason.split(':').next().unwrap_or_default() {
+            // Without a single configuration there was no load on istiod.
+            "not-converged" if result.first_configuration_us.count == 0 => Figures::all(),
             "not-converged" => Figures::none(),
             // Times of arrival are the kernel's, so only readings that came very late are wrong by anything.
             "fleet-late" => Figures::times(),
@@ -100,7 +102,7 @@ pub(super) fn verdict(result: &FleetResult) -> Verdict {
 mod tests {
     use super::*;
     use experiment::Experiment;
-    use experiment::schema::{Figure, FleetVerdict};
+    use experiment::schema::{Figure, FleetVerdict, HistogramSummary};
 
     fn settings(rest: &str) -> FleetSettings {
         let text = format!("{{name: f, mesh: istio, modes: [control-plane], fleet: {{{rest}}}}}");
@@ -155,8 +157,14 @@ mod tests {
     fn proxies_never_reached_spoil_nothing_and_a_late_fleet_its_times() {
         let result = |reason: &str| FleetResult {
             verdict: FleetVerdict { valid: false, reasons: vec![reason.to_owned()] },
+            first_configuration_us: HistogramSummary { count: 97, ..HistogramSummary::default() },
             ..FleetResult::default()
         };
+        let nothing = FleetResult {
+            first_configuration_us: HistogramSummary::default(),
+            ..result("not-converged: 100 of 100 proxies")
+        };
+        assert!(!verdict(&nothing).is_usable(Figure::Cpu), "istiod had nothing to do");
         let never = verdict(&result("not-converged: 3 of 100 proxies"));
         assert!(never.valid && never.is_usable(Figure::P99) && never.reasons.len() == 1);
         let late = verdict(&result("fleet-late: responses were read 70 ms after their receipt at p99"));
