@@ -33,11 +33,12 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause before the next attempt: what the receiver asks for, or twice as long as the last.
+    /// The pause before the next attempt: what the receiver asks for, or twice as long as the last. Never none: a receiver that asks
+    /// for none would have this process do nothing else beside the load.
     pub(crate) fn next(&mut self, asked_for: Option<Duration>) -> Duration {
         let pause = self.0;
         self.0 = (self.0 * 2).min(MAX_BACKOFF);
-        asked_for.map_or(pause, |asked_for| asked_for.min(MAX_RETRY_AFTER))
+        asked_for.map_or(pause, |asked_for| asked_for.clamp(MIN_BACKOFF, MAX_RETRY_AFTER))
     }
 }
 
@@ -101,6 +102,7 @@ mod tests {
         }
         assert_eq!(backoff.next(None), MAX_BACKOFF);
         assert_eq!(backoff.next(Some(Duration::from_secs(86_400))), MAX_RETRY_AFTER);
+        assert_eq!(backoff.next(Some(Duration::ZERO)), MIN_BACKOFF);
     }
 
     #[test]

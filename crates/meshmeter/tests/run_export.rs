@@ -56,6 +56,9 @@ fn dashboard_queries() -> Vec<(String, String)> {
         let targets = panel["targets"].as_array().unwrap_or_else(|| panic!("{title} has queries"));
         targets.iter().map(move |target| {
             let query = target["expr"].as_str().unwrap();
+            // A rate over more than a trial's few seconds is less than the trial's: Grafana takes four times this for it.
+            let is_rate = query.contains("$__rate_interval");
+            assert_eq!(target["interval"].as_str(), is_rate.then_some("1s"), "{title}");
             let query = query.replace("$__rate_interval", "4s").replace("$__range", "5m");
             let query =
                 ["$run", "$mode", "$generator"].iter().fold(query, |query, name| query.replace(name, ".*"));

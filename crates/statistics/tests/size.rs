@@ -8,7 +8,9 @@ mod generated_clients;
 mod generated_run;
 
 use experiment::Mode;
-use experiment::schema::{BindingResource, Prices, SizeAnswer, SizeNoteKind, SizeQuestion, SizeResult};
+use experiment::schema::{
+    BindingResource, DriverRecord, Prices, SizeAnswer, SizeNoteKind, SizeQuestion, SizeResult,
+};
 use generated::{ClosedLoop, OpenLoop, run_of};
 use generated_clients::Clients;
 use statistics::size::{MeasuredRun, size};
@@ -182,6 +184,22 @@ fn cpu_of_proxies_without_a_limit_is_read_at_their_share_of_the_target() {
     assert!((cores - OpenLoop::cores(3000.0)).abs() < 1e-6, "{cores}");
     let small = ask(&question(100.0), "p99=20ms", &[design.run(1)]);
     assert!(kinds(&small).contains(&SizeNoteKind::BelowSweep));
+}
+
+#[test]
+fn loads_of_several_drivers_at_once_are_no_load_of_one_proxy() {
+    let mut run = OpenLoop::default().run(1);
+    for trial in &mut run.trials {
+        let driver = |name: &str| DriverRecord {
+            name: name.to_owned(),
+            result: trial.result.clone(),
+            verdict: trial.verdict.clone(),
+            ..DriverRecord::default()
+        };
+        trial.drivers = ["x/generator", "y/generator"].map(driver).to_vec();
+    }
+    let result = ask(&question(3000.0), "p99=20ms", &[run]);
+    assert!(!result.is_answered() && result.refusals[0].kind == SizeNoteKind::NotMeasured, "{result:?}");
 }
 
 #[test]

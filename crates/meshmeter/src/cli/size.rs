@@ -12,8 +12,8 @@ use std::path::PathBuf;
 /// With --control-plane: the CPU and memory of istiod for a mesh of so many services and pods under so many changes.
 ///
 /// Gateways, sidecars, waypoints and ztunnels alike, from the directory of any run. Capacity is what one replica carried: in a
-/// closed loop its throughput (with --objective at the most clients that meet it), in an open loop the highest rate that meets
-/// the objective, or that is kept up with. Every figure has its 95 % interval, which covers the given runs alone. What the runs
+/// closed loop its throughput (with --objective where that is crossed), in an open loop the rate at which the objective is
+/// crossed, between two that were measured, or without one what is completed at the lowest rate that is not kept up with. Every figure has its 95 % interval, which covers the given runs alone. What the runs
 /// do not support is said and never extrapolated. Exit status 1: the runs do not answer the question.
 #[derive(Debug, Args)]
 #[command(after_help = "\

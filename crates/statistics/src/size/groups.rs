@@ -15,6 +15,8 @@ const SIZE_KEYS: [&str; 5] =
     ["gateway.cpu", "gateway.memory", "gateway.workers", "proxy.cpu", "proxy.workers"];
 /// With more proxies than this, a mode's proxies are counted together.
 const MAX_SEPARATE_PROXIES: usize = 6;
+/// Of the enforcement periods in which a proxy wanted to run: with fewer throttled, its limit is no limit of what it carries.
+const THROTTLED_SHARE: f64 = 0.1;
 
 /// Cells of one answer.
 pub(super) struct Group<'a> {
@@ -70,7 +72,7 @@ pub(super) struct Usage {
     pub working_set_bytes: Option<Estimate>,
     /// Resident memory or the working set, whichever is more.
     pub memory_bytes: Option<Estimate>,
-    /// It was throttled by its CPU limit in most trials.
+    /// Its CPU limit throttled it in a tenth of the periods, in most trials.
     pub throttled: bool,
 }
 
@@ -123,6 +125,12 @@ pub(super) fn groups<'a>(question: &SizeQuestion, runs: &'a [SizedRun]) -> (Vec<
     let asked: Vec<&Cell> = with_proxies().filter(is_asked).collect();
     if asked.is_empty() {
         return refused("proxies: the runs have no mode with any".to_owned());
+    }
+    // A rate is each driver's, while responses and CPU are those of all together.
+    if let Some(several) = asked.iter().map(|cell| cell.drivers.len()).find(|drivers| *drivers > 1) {
+        return refused(format!(
+            "what one proxy carries: {several} drivers offered load at once (run it with one)"
+        ));
     }
     if let Some(payload) = question.payload_bytes.filter(|_| !asked.iter().any(|cell| has_payload(cell))) {
         let payloads = listed(asked.iter().map(|cell| cell.load.payload_bytes.to_string()));
@@ -250,7 +258,7 @@ fn add<'a>(
                 proxies: component.proxies,
                 factors,
                 options: Vec::new(),
-                has_several_services: cell.services.len() > 1 || cell.drivers.len() > 1,
+                has_several_services: cell.services.len() > 1,
             });
             groups.last_mut().expect("just added")
         }
@@ -308,7 +316,10 @@ impl<'a> MeasuredCell<'a> {
             let of_role =
                 trial.components.iter().filter(|usage| usage.role == Role::Proxy && own(&usage.name));
             let mut throttling = of_role.filter_map(|usage| usage.throttling);
-            throttling.any(|throttling| throttling.periods > 0)
+            throttling.any(|throttling| {
+                let wanted = throttling.of_periods.unwrap_or(throttling.periods) as f64;
+                throttling.periods > 0 && throttling.periods as f64 >= THROTTLED_SHARE * wanted
+            })
         };
         let throttled = valid().filter(is_throttled).count() * 2 > valid().count();
         Self {

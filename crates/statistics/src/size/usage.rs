@@ -80,7 +80,8 @@ fn memory_at(
         .iter()
         .filter_map(|cell| Some((level(&cell.cell.load), read(cell.usage.as_ref()?)?)))
         .collect();
-    let carried = capacity.carried_rps.or(capacity.clients.map(|clients| clients as f64))?;
+    let carried = capacity.carried_rps.or(capacity.clients.map(|clients| clients as f64));
+    let carried = carried.or(capacity.missed_level())?;
     let place =
         measured.iter().position(|(level, _)| *level >= carried).unwrap_or(measured.len().checked_sub(1)?);
     let missed = capacity.missed_level();
