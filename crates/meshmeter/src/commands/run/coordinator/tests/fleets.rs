@@ -15,6 +15,7 @@ fn result(reasons: &[&str]) -> FleetResult {
     FleetResult {
         proxies: FleetProxies { wanted: 20, connected: 20, converged: 20, ..FleetProxies::default() },
         convergence_us: times,
+        first_configuration_us: HistogramSummary { count: 20, ..HistogramSummary::default() },
         verdict: FleetVerdict {
             valid: reasons.is_empty(),
             reasons: reasons.iter().map(|reason| (*reason).to_owned()).collect(),
