@@ -4,6 +4,7 @@ use super::{PlugContext, ProxyKind, SharedComponent};
 use crate::Result;
 use crate::settings::SERVICE_PORT;
 use experiment::environment::{AccessLog, DeploymentSpec, EnvironmentError};
+use experiment::mesh_settings::MeshSettings;
 use experiment::schema::Role;
 use experiment::topology::WorkloadId;
 use mesh::admin::{Admin, AdminError};
@@ -107,5 +108,43 @@ pub(super) fn check_settings(spec: &DeploymentSpec) -> Result<()> {
     if spec.istio.authorization.jwt {
         return refused("istio.authorization.jwt", "the keys of tokens are those of a lab");
     }
-    Ok(())
+    let (asked, usual) = (&*spec.istio, MeshSettings::default());
+    let of_the_lab = [
+        ("istio.surroundings", asked.surroundings != usual.surroundings),
+        ("istio.telemetry", asked.telemetry != usual.telemetry),
+        ("istio.tracing", asked.tracing_fraction.is_some()),
+        ("istio.dns-capture", asked.dns_capture),
+        ("istio.dns-auto-allocate", asked.dns_auto_allocate),
+        ("istio.wasm", asked.wasm.is_some()),
+        ("istio.extra", asked.extra.is_some()),
+    ];
+    match of_the_lab.into_iter().find(|(_, is_asked)| *is_asked) {
+        Some((key, _)) => refused(key, "runs on clusters do not write it yet"),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use experiment::{MeshKind, Mode};
+    use std::sync::Arc;
+
+    #[test]
+    fn settings_that_would_be_without_effect_are_refused() {
+        let spec = |istio: MeshSettings| DeploymentSpec {
+            istio: Arc::new(istio),
+            ..DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar)
+        };
+        check_settings(&spec(MeshSettings::default())).expect("nothing is asked for");
+        let refused = |istio: MeshSettings| check_settings(&spec(istio)).unwrap_err().to_string();
+        assert!(
+            refused(MeshSettings { dns_capture: true, ..Default::default() }).contains("istio.dns-capture")
+        );
+        let traced = MeshSettings { tracing_fraction: Some(0.1), ..Default::default() };
+        assert!(refused(traced).contains("istio.tracing"));
+        let mut large = MeshSettings::default();
+        large.surroundings.services = 200;
+        assert!(refused(large).contains("istio.surroundings"));
+    }
 }
