@@ -179,11 +179,13 @@ fn a_closed_loop_names_its_generator_if_that_is_full() {
     let mut spec = spec(&server.url(), ScheduleSpec::closed(16), Duration::from_secs(1));
     spec.connections = 16;
     let result = run(&spec);
-    // Whether its thread is full depends on what else runs on the machine.
+    // Whether its thread is full depends on what else runs on the machine. With few CPUs the process, of which the server is a
+    // part here, may fill them all while the thread is not full.
     let working = result.generator.pacing.unwrap().busiest_working_fraction;
-    let named = result.verdict.reasons.iter().any(|reason| reason.starts_with("generator-full: "));
-    assert_eq!(named, working > 0.95, "{working}: {:?}", result.verdict);
-    assert_eq!(result.verdict.is_usable(Figure::Throughput), !named);
+    let named = result.verdict.reasons.iter().find(|reason| reason.starts_with("generator-full: "));
+    let is_thread_named = named.is_some_and(|reason| reason.contains("busiest thread"));
+    assert_eq!(is_thread_named, working > 0.95, "{working}: {:?}", result.verdict);
+    assert_eq!(result.verdict.is_usable(Figure::Throughput), named.is_none());
 }
 
 #[test]
