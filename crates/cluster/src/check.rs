@@ -1,5 +1,6 @@
 //! What is missing before a run: rights, the mesh, quotas, room for the namespaces, a node that the image is for.
 
+use crate::Result;
 use crate::connection::Connected;
 use crate::gateway;
 use crate::plug::{MeshPlug, Need, SharedComponent, SharedProxy};
@@ -45,6 +46,15 @@ impl Finding {
         Self::new(standing, in_one_line(error), error.nearest_hint())
     }
 
+    /// As an error of an operation that cannot go on.
+    pub fn into_error(self, operation: impl Into<String>) -> EnvironmentError {
+        let error = EnvironmentError::new(operation, self.text).lasting();
+        match self.hint {
+            Some(hint) => error.with_hint(hint),
+            None => error,
+        }
+    }
+
     fn right(text: impl Into<String>) -> Self {
         Self::new(Standing::Right, text, None)
     }
@@ -57,11 +67,15 @@ pub struct Needs {
     demand: Demand,
     gateway_tls: bool,
     installed: Vec<Need>,
+    /// What is written into the namespaces.
+    objects: BTreeSet<ObjectRef>,
 }
 
 impl Needs {
     /// Adds those of a deployment with these objects.
     pub fn add(&mut self, spec: &DeploymentSpec, objects: &[Value]) {
+        let in_namespaces = objects.iter().filter(|object| object["kind"] != "Namespace");
+        self.objects.extend(in_namespaces.filter_map(|object| ObjectRef::from_object(object).ok()));
         self.demand.raise_to(&Demand::of(objects));
         self.gateway_tls |= gateway::has_secrets(spec);
         self.installed.extend(gateway::need(spec));
@@ -85,6 +99,11 @@ pub fn check(
     for namespace in namespaces {
         findings.push(check_namespace(cluster, settings, namespace));
         findings.extend(check_quotas(cluster, namespace, &needs.demand));
+    }
+    if settings.existing_namespaces {
+        let objects: Vec<ObjectRef> = needs.objects.iter().cloned().collect();
+        // Who may not read them is told so by the rights.
+        findings.extend(others_objects(cluster, settings, &objects).unwrap_or_default());
     }
     for need in plugs.iter().flat_map(|plug| plug.needs()).chain(needs.installed.iter().cloned()) {
         findings.push(match need.check(&cluster.api) {
@@ -216,6 +235,39 @@ fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Findin
         None => (
             format!("namespace {name} is there already, and not Meshmeter's"),
             "take another --namespace-prefix, or say that it is meant: --existing-namespaces".to_owned(),
+        ),
+    };
+    Finding::new(Standing::Missing, text, Some(&hint))
+}
+
+/// Objects that are there already and not this run's: it neither changes nor deletes them.
+pub fn others_objects(
+    cluster: &Connected,
+    settings: &ClusterSettings,
+    objects: &[ObjectRef],
+) -> Result<Vec<Finding>> {
+    let existing = cluster.api.get_all(objects)?;
+    let existing = objects.iter().zip(&existing).filter_map(|(reference, object)| {
+        let run = object.as_ref()?["metadata"]["labels"][RUN_LABEL].as_str();
+        (run != Some(&settings.run)).then_some((reference, run))
+    });
+    Ok(existing.map(|(reference, run)| taken(reference, run)).collect())
+}
+
+/// `run`: whose object it is, if one of Meshmeter's.
+fn taken(object: &ObjectRef, run: Option<&str>) -> Finding {
+    let (text, hint) = match run {
+        Some(run) => (
+            format!("{object} is that of the run {run}"),
+            format!(
+                "if that run is over: meshmeter cluster clean --run {run} --namespace {}",
+                object.namespace.as_deref().unwrap_or_default()
+            ),
+        ),
+        None => (
+            format!("{object} is there already, and not Meshmeter's"),
+            "take another namespace, or other names of workloads: a run changes nothing that is not its own"
+                .to_owned(),
         ),
     };
     Finding::new(Standing::Missing, text, Some(&hint))

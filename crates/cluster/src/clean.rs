@@ -2,7 +2,6 @@
 
 use crate::Result;
 use crate::connection::Connected;
-use crate::detached::job_name;
 use crate::patience::{API_TIMEOUT, patiently};
 use crate::settings::{RUN_LABEL, RUNNER};
 use experiment::environment::EnvironmentError;
@@ -13,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Kinds that a run writes, those that make others first.
-const KINDS: [(&str, &str); 16] = [
+const KINDS: [(&str, &str); 17] = [
     // istiod makes the Deployments of these anew.
     ("gateway.networking.k8s.io/v1", "Gateway"),
     ("apps/v1", "Deployment"),
@@ -31,6 +30,7 @@ const KINDS: [(&str, &str); 16] = [
     ("networking.istio.io/v1", "Gateway"),
     ("networking.istio.io/v1", "VirtualService"),
     ("networking.istio.io/v1", "Sidecar"),
+    ("extensions.istio.io/v1alpha1", "TrafficExtension"),
 ];
 const NAMESPACE: (&str, &str) = ("v1", "Namespace");
 /// Deletion of a namespace takes some ten seconds; of one with many pods more.
@@ -90,21 +90,35 @@ fn add(found: &mut Leftovers, objects: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Ends the Job of a detached run, which would write again what is removed under it. Returns whether there was one.
+/// Ends the Job of a detached run, which would write again what is removed under it. Returns whether there was one in the
+/// namespaces of these objects.
 pub fn end_runner(cluster: &Connected, run: &str, objects: &[ObjectRef]) -> Result<bool> {
-    let name = job_name(run);
-    let Some(job) = objects.iter().find(|object| object.kind == "Job" && object.name == name) else {
-        return Ok(false);
-    };
-    patiently(API_TIMEOUT, || cluster.api.delete(std::slice::from_ref(job), &|_| ()))?;
     let (component, runner) = RUNNER;
     let selector = format!("{RUN_LABEL}={run},{component}={runner}");
+    let namespaces: BTreeSet<&str> = objects
+        .iter()
+        .filter(|object| object.kind == "Job")
+        .filter_map(|object| object.namespace.as_deref())
+        .collect();
+    for namespace in namespaces {
+        let jobs = cluster.api.list("batch/v1", "Job", Some(namespace), &selector)?;
+        let jobs: Vec<ObjectRef> = jobs.iter().map(ObjectRef::from_object).collect::<Result<_>>()?;
+        if !jobs.is_empty() {
+            patiently(API_TIMEOUT, || cluster.api.delete(&jobs, &|_| ()))?;
+            wait_until_ended(cluster, run, (namespace, &selector))?;
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Waits until no pod of a runner is left.
+fn wait_until_ended(cluster: &Connected, run: &str, (namespace, selector): (&str, &str)) -> Result<()> {
     let deadline = Instant::now() + GONE_TIMEOUT;
     loop {
-        let left =
-            patiently(API_TIMEOUT, || cluster.api.list("v1", "Pod", job.namespace.as_deref(), &selector))?;
+        let left = patiently(API_TIMEOUT, || cluster.api.list("v1", "Pod", Some(namespace), selector))?;
         if left.is_empty() {
-            return Ok(true);
+            return Ok(());
         }
         if Instant::now() > deadline {
             return Err(EnvironmentError::new(format!("end run {run}"), "its pod is still being deleted"));

@@ -63,7 +63,7 @@ pub struct DetachedRun {
 }
 
 /// Name of the objects of a detached run.
-pub fn job_name(run: &str) -> String {
+fn job_name(run: &str) -> String {
     format!("run-{run}")
 }
 

@@ -67,7 +67,8 @@ impl Cluster {
         if namespaces.is_empty() {
             return Ok(());
         }
-        clean::remove(&self.connected, &namespaces, &*self.is_stopped).map_err(|error| {
+        // Also of a run that was stopped: who waits no longer stops a second time, which ends the process.
+        clean::remove(&self.connected, &namespaces, &|| false).map_err(|error| {
             error.with_hint(format!("remove it later: meshmeter cluster clean --run {}", self.settings.run))
         })
     }
@@ -127,11 +128,7 @@ impl Cluster {
             }
             let finding = check_namespace(&self.connected, &self.settings, &name);
             if finding.standing == Standing::Missing {
-                let error = EnvironmentError::new(format!("use namespace {name}"), finding.text).lasting();
-                return Err(match finding.hint {
-                    Some(hint) => error.with_hint(hint),
-                    None => error,
-                });
+                return Err(finding.into_error(format!("use namespace {name}")));
             }
             if !self.settings.existing_namespaces {
                 self.namespaces.insert(name);

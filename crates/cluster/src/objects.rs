@@ -29,6 +29,10 @@ const USER: u32 = 65532;
 pub const ABANDONED_AFTER: &str = "5m";
 /// Time of a pod to end: nothing of it is needed by then.
 const TERMINATION_S: i64 = 2;
+/// Name of an object of Istio that holds for its whole namespace.
+const NAME_FOR_NAMESPACE: &str = "default";
+/// Name of one that holds for the run's pods alone.
+const NAME_FOR_RUN: &str = "meshmeter";
 
 /// All objects of a deployment: namespaces first.
 pub fn objects(spec: &DeploymentSpec, settings: &ClusterSettings, plug: &dyn MeshPlug) -> Result<Vec<Value>> {
@@ -98,15 +102,19 @@ impl Builder<'_> {
         let of_gateways = gateway::objects(&self.context, &self.plug.pod_labels());
         for mut object in self.plug.objects(&self.context).into_iter().chain(of_gateways) {
             object["metadata"]["labels"][RUN_LABEL] = json!(self.context.settings.run);
+            confine(&mut object, &self.context.settings.run);
             all.push(object);
         }
         for (id, workload) in self.topology.workloads.iter().enumerate() {
             let metadata = || self.metadata(&workload.name, &self.context.namespace_of(id));
             all.push(value(&manifests::account(metadata())));
             if workload.serves() {
-                all.push(value(&manifests::service(metadata(), workload, SERVICE_PORT)));
+                let mut service = value(&manifests::service(metadata(), workload, SERVICE_PORT));
+                confine(&mut service, &self.context.settings.run);
                 let pod = self.pod(id, &self.service_container(id));
-                all.push(value(&manifests::deployment(metadata(), workload.replicas, pod)));
+                let mut deployment = value(&manifests::deployment(metadata(), workload.replicas, pod));
+                confine(&mut deployment, &self.context.settings.run);
+                all.extend([service, deployment]);
             } else {
                 all.push(self.job(id));
             }
@@ -231,7 +239,7 @@ impl Builder<'_> {
             "maxSkew": 1,
             "topologyKey": "kubernetes.io/hostname",
             "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": app_labels(&workload.name)},
+            "labelSelector": {"matchLabels": {"app": workload.name, RUN_LABEL: self.context.settings.run}},
         }]);
         if let Some((label, wanted)) = &self.context.settings.generator_nodes {
             pod["spec"]["nodeSelector"] = json!({label.as_str(): wanted});
@@ -249,6 +257,25 @@ impl Builder<'_> {
         });
         job["spec"]["template"] = pod;
         job
+    }
+}
+
+/// Confines an object that selects pods to those of the run: a namespace may have others, of any name. What holds for a whole
+/// namespace becomes an object of its own beside the namespace's.
+fn confine(object: &mut Value, run: &str) {
+    let has_targets = !object["spec"]["targetRefs"].is_null();
+    let labels = match object["kind"].as_str() {
+        Some("Service") => &mut object["spec"]["selector"],
+        Some("Sidecar") => &mut object["spec"]["workloadSelector"]["labels"],
+        Some("Deployment") => &mut object["spec"]["selector"]["matchLabels"],
+        Some("PeerAuthentication" | "AuthorizationPolicy" | "TrafficExtension") if !has_targets => {
+            &mut object["spec"]["selector"]["matchLabels"]
+        }
+        _ => return,
+    };
+    labels[RUN_LABEL] = json!(run);
+    if object["metadata"]["name"] == NAME_FOR_NAMESPACE {
+        object["metadata"]["name"] = json!(NAME_FOR_RUN);
     }
 }
 

@@ -44,9 +44,10 @@ const IN_NAMESPACES: [Rule; 5] = [
 ];
 
 /// Objects of Istio in each namespace of a run; without a mesh none is written.
-const OF_ISTIO: [Rule; 3] = [
+const OF_ISTIO: [Rule; 4] = [
     needed("security.istio.io", &["peerauthentications", "authorizationpolicies"], WRITTEN),
     needed("networking.istio.io", &["destinationrules", "gateways", "sidecars", "virtualservices"], WRITTEN),
+    needed("extensions.istio.io", &["trafficextensions"], WRITTEN),
     needed("gateway.networking.k8s.io", &["gateways", "httproutes"], WRITTEN),
 ];
 
@@ -75,7 +76,7 @@ const OF_ZTUNNELS: [Rule; 3] = [
 /// Of Cilium's own pods.
 pub(crate) const CILIUM_NAMESPACE: &str = "kube-system";
 
-const NAMESPACES: Rule = needed("", &["namespaces"], &["get", "create", "patch", "delete"]);
+const NAMESPACES: Rule = needed("", &["namespaces"], WRITTEN);
 
 const NODES: Rule = Rule {
     group: "",

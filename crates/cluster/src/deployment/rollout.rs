@@ -5,6 +5,7 @@ use super::shared::find_shared;
 use super::worker::Worker;
 use super::{ClusterDeployment, OpenProxy, Opened, RunningPod, Written};
 use crate::Result;
+use crate::check::others_objects;
 use crate::environment::Cluster;
 use crate::gateway::{self, Destination, Gateway, GatewayCertificates, NOT_SERVED};
 use crate::objects::{self, counters_port};
@@ -102,6 +103,14 @@ pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn Mesh
     let (before_pods, with_pods): (Vec<Value>, Vec<Value>) =
         others.into_iter().partition(|object| !MAKES_PODS.iter().any(|kind| object["kind"] == *kind));
     let references = before_pods.iter().chain(&with_pods).map(ObjectRef::from_object);
+    let references: Vec<ObjectRef> = references.collect::<Result<_>>()?;
+    if cluster.settings.existing_namespaces {
+        let others = || others_objects(&cluster.connected, &cluster.settings, &references);
+        let others = patiently(API_TIMEOUT, others)?;
+        if let Some(first) = others.into_iter().next() {
+            return Err(first.into_error("write the objects of a deployment"));
+        }
+    }
     let written = Written {
         api: Arc::clone(api),
         selector: cluster.settings.selector(),
@@ -111,7 +120,7 @@ pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn Mesh
             .into_iter()
             .map(|name| cluster.settings.namespace(name))
             .collect(),
-        objects: references.collect::<Result<_>>()?,
+        objects: references,
     };
     for objects in [&first, &before_pods, &with_pods] {
         cluster.check_not_stopped("write the objects of a deployment")?;
@@ -191,6 +200,7 @@ fn open(
             let forward = |port| api.forward(&state.namespace, &state.name, port);
             let service = workload.serves().then(|| forward(counters_port(workload))).transpose()?;
             let proxy = plug.pod_proxy().filter(|_| spec.is_member(id));
+            proxy.map_or(Ok(()), |kind| check_injected(&state, kind))?;
             let proxy = proxy.map(|kind| open_proxy(api, &state, kind)).transpose()?;
             let proxy_name = format!("{name}-proxy");
             running.push(RunningPod { name, proxy_name, state, service, proxy, asked: AtomicU64::default() });
@@ -198,6 +208,18 @@ fn open(
         all.push(running);
     }
     Ok(all)
+}
+
+/// Fails if the mesh has put no proxy into a pod: its trials would be those of mode `none`.
+fn check_injected(pod: &PodState, kind: ProxyKind) -> Result<()> {
+    if pod.restarts.contains_key(kind.container) {
+        return Ok(());
+    }
+    let reason =
+        format!("pod {} in namespace {} has no container {}", pod.name, pod.namespace, kind.container);
+    let hint = "the mesh's webhook left it as it is: look at the labels of the namespace (istio-injection, istio.io/rev, \
+                linkerd.io/inject), at the selectors of the webhook, and whether its service answers";
+    Err(EnvironmentError::new("find the sidecars of the mesh", reason).with_hint(hint).lasting())
 }
 
 pub(super) fn open_proxy(api: &Arc<ApiClient>, pod: &PodState, kind: ProxyKind) -> Result<OpenProxy> {
@@ -322,5 +344,27 @@ fn probe(worker: &Worker, destination: &Destination, protocol: Protocol) -> Resu
             return Err(EnvironmentError::new("probe the target", "the probe does not end"));
         }
         thread::sleep(POLL_INTERVAL / 5);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_pod_without_the_sidecar_of_its_mesh_is_named() {
+        let pod = |list: &str, container: &str| {
+            let status = json!({list: [{"name": "server"}, {"name": container, "restartCount": 0}]});
+            PodState::read(&json!({"metadata": {"name": "server-1", "namespace": "m"}, "status": status}))
+        };
+        for list in ["containerStatuses", "initContainerStatuses"] {
+            assert!(check_injected(&pod(list, "istio-proxy"), ENVOY).is_ok(), "{list}");
+        }
+        let error = check_injected(&pod("containerStatuses", "other"), ENVOY).unwrap_err();
+        assert!(
+            in_one_line(&error).contains("server-1 in namespace m has no container istio-proxy"),
+            "{error}"
+        );
     }
 }

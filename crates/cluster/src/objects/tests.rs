@@ -32,6 +32,34 @@ fn objects_carry_the_label_of_their_run_and_end_up_in_its_namespace() {
 }
 
 #[test]
+fn nothing_selects_pods_of_others_in_the_namespace() {
+    let settings = settings();
+    let mut all = written(Mode::Ingress);
+    let mut spec = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
+    let istio = Arc::make_mut(&mut spec.istio);
+    istio.sidecar_scope = true;
+    istio.authorization.identities = 2;
+    istio.lua = Some(experiment::mesh_settings::LuaScript::BuiltIn);
+    let plug = plug::of(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
+    all.extend(objects(&spec, &settings, &*plug).unwrap());
+    for (kind, labels) in [
+        ("Service", "/spec/selector"),
+        ("Deployment", "/spec/selector/matchLabels"),
+        ("PeerAuthentication", "/spec/selector/matchLabels"),
+        ("AuthorizationPolicy", "/spec/selector/matchLabels"),
+        ("TrafficExtension", "/spec/selector/matchLabels"),
+        ("Sidecar", "/spec/workloadSelector/labels"),
+    ] {
+        let of_kind = of_kind(&all, kind);
+        assert!(!of_kind.is_empty(), "{kind}");
+        for object in of_kind {
+            assert_eq!(object.pointer(labels).unwrap()[RUN_LABEL], "run-1", "{object}");
+            assert_ne!(object["metadata"]["name"], "default", "{object}");
+        }
+    }
+}
+
+#[test]
 fn modes_are_the_labels_that_users_know() {
     let labels = |mode: Mode| {
         let objects = written(mode);
@@ -175,6 +203,7 @@ fn modes_that_a_cluster_lacks_are_refused_by_name() {
         (MeshKind::Envoy, Mode::Sidecar),
         (MeshKind::Envoy, Mode::Gateway),
         (MeshKind::Istio, Mode::EgressGateway),
+        (MeshKind::Istio, Mode::ControlPlane),
     ] {
         let error = plug::of(mesh, mode, &settings()).unwrap_err();
         assert_eq!(error.operation, format!("run mode {mode}"));

@@ -212,6 +212,9 @@ pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<
     };
     let parts = mode.parts(mesh);
     let in_lab = "the lab runs it: leave out `--on cluster`";
+    if !mode.has_requests() {
+        return refused("its trials have no requests, and are the lab's own fleets and changes", in_lab);
+    }
     if parts.entry == Entry::Gateway {
         return refused("its gateway has static files, which the lab alone has", in_lab);
     }
