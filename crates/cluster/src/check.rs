@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::connection::Connected;
 use crate::gateway;
+use crate::placement::check_nodes;
 use crate::plug::{MeshPlug, Need, SharedComponent, SharedProxy};
 use crate::prometheus::{CPU_METRIC, Prometheus, PrometheusAddress};
 use crate::quota::Demand;
@@ -116,6 +117,7 @@ pub fn check(
             Err(error) => Finding::of_error(Standing::Missing, &error),
         });
     }
+    findings.extend(check_nodes(cluster, settings));
     findings.extend(settings.prometheus.as_ref().map(|address| check_prometheus(cluster, address)));
     // Modes of one mesh need the same.
     let mut seen = BTreeSet::new();

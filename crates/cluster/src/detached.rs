@@ -4,6 +4,7 @@
 use crate::Result;
 use crate::connection::Connected;
 use crate::patience::{API_TIMEOUT, patiently};
+use crate::placement::place_generator;
 use crate::plug::{annotated_outside_of_meshes, outside_of_meshes};
 use crate::pods::{PodState, creation_failure};
 use crate::rights::DETACHED;
@@ -146,9 +147,8 @@ impl DetachedSpec<'_> {
                 ],
             },
         });
-        if let Some((label, wanted)) = &self.settings.generator_nodes {
-            pod["spec"]["nodeSelector"] = json!({label.as_str(): wanted});
-        }
+        place_generator(self.settings, &mut pod["spec"]);
+        self.settings.add_pull_secret(&mut pod["spec"]);
         json!({
             "apiVersion": JOB.0, "kind": JOB.1, "metadata": metadata,
             "spec": {"backoffLimit": 0, "ttlSecondsAfterFinished": REMOVED_AFTER_S, "template": pod},

@@ -48,7 +48,8 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    pub fn new(connected: Connected, settings: ClusterSettings, is_stopped: StopCheck) -> Self {
+    pub fn new(connected: Connected, mut settings: ClusterSettings, is_stopped: StopCheck) -> Self {
+        plug::look_up(&mut settings, &connected.api);
         Self {
             connected,
             settings,
@@ -211,18 +212,28 @@ impl Environment for Cluster {
     }
 
     fn check_mode(&self, mesh: MeshKind, mode: Mode, components: &ComponentsSettings) -> Result<()> {
-        if *components != ComponentsSettings::default() {
-            let reason = "a cluster has the versions that are installed there";
-            return Err(EnvironmentError::new("choose components", reason)
-                .with_hint("leave `components` out, or run in the lab"));
-        }
-        let plug: Box<dyn MeshPlug> = plug::of(mesh, mode, &self.settings)?;
-        plug.needs().iter().try_for_each(|need| need.check(&self.connected.api).map(drop))
+        check_mode(&self.connected, &self.settings, (mesh, mode), components)
     }
 
     fn deploy(&mut self, spec: &DeploymentSpec, label: &str) -> Result<Box<dyn Deployment + '_>> {
         Ok(Box::new(self.deploy_on(spec, label)?))
     }
+}
+
+/// Fails if this cluster cannot run a mode; the error says what it lacks.
+pub fn check_mode(
+    cluster: &Connected,
+    settings: &ClusterSettings,
+    (mesh, mode): (MeshKind, Mode),
+    components: &ComponentsSettings,
+) -> Result<()> {
+    if *components != ComponentsSettings::default() {
+        let reason = "a cluster has the versions that are installed there";
+        return Err(EnvironmentError::new("choose components", reason)
+            .with_hint("leave `components` out, or run in the lab"));
+    }
+    let plug: Box<dyn MeshPlug> = plug::of(mesh, mode, settings)?;
+    plug.needs().iter().try_for_each(|need| need.check(&cluster.api).map(drop))
 }
 
 fn version(name: &str, version: &str) -> ComponentVersion {

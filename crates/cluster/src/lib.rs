@@ -20,6 +20,7 @@ mod gateway;
 pub mod in_pod;
 pub mod objects;
 mod patience;
+mod placement;
 pub mod plug;
 mod pods;
 pub mod prometheus;

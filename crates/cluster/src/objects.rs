@@ -5,6 +5,7 @@
 
 use crate::Result;
 use crate::gateway;
+use crate::placement::{place_generator, place_measured};
 use crate::plug::{Labels, MeshPlug, PlugContext, annotated_outside_of_meshes, outside_of_meshes};
 use crate::settings::{
     COUNTERS_PORT, ClusterSettings, MANAGED_BY, RUN_LABEL, SERVICE_PORT, WORKER_PORT, check_name,
@@ -154,7 +155,7 @@ impl Builder<'_> {
         if workload.script().is_some() {
             volumes.push(json!({"name": "topology", "configMap": {"name": CONFIG_MAP}}));
         }
-        let spec = json!({
+        let mut spec = json!({
             "serviceAccountName": workload.name,
             "automountServiceAccountToken": false,
             "enableServiceLinks": false,
@@ -169,6 +170,10 @@ impl Builder<'_> {
             "containers": [container],
             "volumes": volumes,
         });
+        self.context.settings.add_pull_secret(&mut spec);
+        if workload.serves() {
+            place_measured(self.context.settings, &mut spec);
+        }
         let spec: PodSpec = serde_json::from_value(spec).expect("a pod's fields are right");
         PodTemplateSpec {
             metadata: Some(ObjectMeta {
@@ -241,9 +246,7 @@ impl Builder<'_> {
             "whenUnsatisfiable": "ScheduleAnyway",
             "labelSelector": {"matchLabels": {"app": workload.name, RUN_LABEL: self.context.settings.run}},
         }]);
-        if let Some((label, wanted)) = &self.context.settings.generator_nodes {
-            pod["spec"]["nodeSelector"] = json!({label.as_str(): wanted});
-        }
+        place_generator(self.context.settings, &mut pod["spec"]);
         let mut job = json!({
             "apiVersion": "batch/v1",
             "kind": "Job",

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::prometheus::PrometheusAddress;
 use experiment::environment::EnvironmentError;
+use serde_json::{Value, json};
 
 /// Label of everything that a run writes; its value is the run's identifier.
 pub const RUN_LABEL: &str = "meshmeter.dev/run";
@@ -39,12 +40,24 @@ pub struct ClusterSettings {
     pub generator_nodes: Option<(String, String)>,
     /// The mesh that modes stand for.
     pub mesh: MeshName,
-    /// Revision of istiod (`istio.io/rev`); absent: the default one.
+    /// Secret in each namespace of the run with which kubelets pull the image.
+    pub image_pull_secret: Option<String>,
+    /// Revision of istiod (`istio.io/rev`), or a tag; absent: the default one.
     pub revision: Option<String>,
+    /// What injects Istio's sidecars; absent until it was looked up.
+    pub injector: Option<Injector>,
     /// Whether nodes and their kubelets are read, which takes a right to all nodes.
     pub reads_nodes: bool,
     /// Read for usage in place of kubelets.
     pub prometheus: Option<PrometheusAddress>,
+}
+
+/// The webhook of an istiod.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Injector {
+    pub webhook: String,
+    /// Revision of the istiod behind it, which differs from a tag's name.
+    pub revision: String,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -64,7 +77,9 @@ impl ClusterSettings {
             run: run.to_owned(),
             generator_nodes: None,
             mesh: MeshName::Istio,
+            image_pull_secret: None,
             revision: None,
+            injector: None,
             reads_nodes: true,
             prometheus: None,
         }
@@ -76,6 +91,13 @@ impl ClusterSettings {
             self.namespace_prefix.clone()
         } else {
             format!("{}-{in_topology}", self.namespace_prefix)
+        }
+    }
+
+    /// Has kubelets pull the image with the Secret of the user's.
+    pub(crate) fn add_pull_secret(&self, pod_spec: &mut Value) {
+        if let Some(name) = &self.image_pull_secret {
+            pod_spec["imagePullSecrets"] = json!([{"name": name}]);
         }
     }
 

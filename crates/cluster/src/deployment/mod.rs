@@ -29,6 +29,7 @@ use crate::Result;
 use crate::environment::Cluster;
 use crate::gateway::GatewayCertificates;
 use crate::patience::{API_TIMEOUT, patiently};
+use crate::placement;
 use crate::plug::{ENVOY, MeshPlug, PlugContext, ProxyKind};
 use crate::pods::PodState;
 use crate::worker::protocol::Signal;
@@ -45,7 +46,7 @@ use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::port_forward::PortForward;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -180,6 +181,21 @@ impl Written {
     }
 }
 
+/// What trials say where generators share nodes with what is measured.
+fn note_shared_nodes(
+    spec: &DeploymentSpec,
+    pods: &[Vec<RunningPod>],
+    gateways: &[RunningPod],
+) -> Option<String> {
+    let (mut generators, mut measured) = (BTreeSet::new(), BTreeSet::new());
+    for (workload, pods) in spec.topology.workloads.iter().zip(pods) {
+        let nodes = if workload.serves() { &mut measured } else { &mut generators };
+        nodes.extend(pods.iter().map(|pod| pod.state.node.as_str()));
+    }
+    measured.extend(gateways.iter().map(|gateway| gateway.state.node.as_str()));
+    placement::note_shared_nodes(&generators, &measured)
+}
+
 impl Drop for Written {
     fn drop(&mut self) {
         // `cluster clean` finds what cannot be removed.
@@ -205,7 +221,8 @@ impl<'a> ClusterDeployment<'a> {
     ) -> Self {
         let (sender, events) = channel();
         let Opened { pods, gateways, workers, certificates, shared } = opened;
-        let lasting_notes = plug.notes().into_iter().chain(shared.notes.iter().cloned()).collect();
+        let lasting_notes = plug.notes().into_iter().chain(shared.notes.iter().cloned());
+        let lasting_notes = lasting_notes.chain(note_shared_nodes(spec, &pods, &gateways)).collect();
         let mut deployment = Self {
             cluster,
             spec: spec.clone(),

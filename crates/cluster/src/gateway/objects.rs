@@ -2,6 +2,7 @@
 
 use super::certificates::PLACEHOLDER;
 use super::{Gateway, gateways};
+use crate::placement::place_measured;
 use crate::plug::{ENVOY, Labels, PlugContext, with_subject};
 use crate::settings::RUN_LABEL;
 use experiment::mesh_settings::IngressApi;
@@ -130,7 +131,7 @@ impl Gateway {
             },
         });
         set_limits(context, &mut container);
-        let template = json!({
+        let mut template = json!({
             "metadata": {
                 "labels": labels,
                 "annotations": {
@@ -146,6 +147,7 @@ impl Gateway {
                 "containers": [container],
             },
         });
+        place_measured(context.settings, &mut template["spec"]);
         json!({
             "apiVersion": "apps/v1",
             "kind": "Deployment",
@@ -158,7 +160,8 @@ impl Gateway {
     fn parameters(&self, context: &PlugContext<'_>) -> Value {
         let mut container = json!({"name": ENVOY.container});
         set_limits(context, &mut container);
-        let pod = json!({"terminationGracePeriodSeconds": TERMINATION_S, "containers": [container]});
+        let mut pod = json!({"terminationGracePeriodSeconds": TERMINATION_S, "containers": [container]});
+        place_measured(context.settings, &mut pod);
         let patch = json!({"spec": {"template": {"spec": pod}}});
         json!({
             "apiVersion": "v1",

@@ -32,6 +32,31 @@ fn objects_carry_the_label_of_their_run_and_end_up_in_its_namespace() {
 }
 
 #[test]
+fn generators_and_what_is_measured_are_on_nodes_of_their_own() {
+    let generator_nodes = Some(("load".to_owned(), "true".to_owned()));
+    let image_pull_secret = Some("registry".to_owned());
+    let settings = ClusterSettings {
+        generator_nodes,
+        image_pull_secret,
+        ..ClusterSettings::new("meshmeter:1", "run-1")
+    };
+    let plug = plug::of(MeshKind::Istio, Mode::Ingress, &settings).unwrap();
+    let all = objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Ingress), &settings, &*plug).unwrap();
+    let expression = "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
+                      /nodeSelectorTerms/0/matchExpressions/0";
+    let deployments = of_kind(&all, "Deployment");
+    assert_eq!(deployments.len(), 2, "a service and a gateway");
+    for deployment in deployments {
+        let expected = json!({"key": "load", "operator": "NotIn", "values": ["true"]});
+        assert_eq!(deployment.pointer(expression), Some(&expected), "{deployment}");
+    }
+    let generator = &of_kind(&all, "Job")[0]["spec"]["template"]["spec"];
+    assert_eq!(generator["tolerations"], json!([{"key": "load", "operator": "Equal", "value": "true"}]));
+    assert_eq!(generator["imagePullSecrets"], json!([{"name": "registry"}]));
+    assert_eq!(generator["affinity"], Value::Null);
+}
+
+#[test]
 fn nothing_selects_pods_of_others_in_the_namespace() {
     let settings = settings();
     let mut all = written(Mode::Ingress);

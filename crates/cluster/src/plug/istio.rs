@@ -1,8 +1,8 @@
 //! What both data planes of Istio have: istiod, and the objects that settings become.
 
-use super::{PlugContext, ProxyKind, SharedComponent};
+use super::{Need, PlugContext, ProxyKind, SharedComponent};
 use crate::Result;
-use crate::settings::SERVICE_PORT;
+use crate::settings::{ClusterSettings, Injector, SERVICE_PORT};
 use experiment::environment::{AccessLog, DeploymentSpec, EnvironmentError};
 use experiment::mesh_settings::MeshSettings;
 use experiment::schema::Role;
@@ -11,6 +11,8 @@ use mesh::admin::{Admin, AdminError};
 use mesh::envoy::traffic::plain_name;
 use mesh::istio::objects::subject::{ServiceAccount, Subject};
 use mesh::istio::objects::{self, ingress};
+use mesh::kubernetes::client::ApiClient;
+use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::{ADMIN_PORT, SYSTEM_NAMESPACE};
 use mesh::proxy::CounterSource as _;
 use serde_json::Value;
@@ -26,9 +28,48 @@ fn envoy_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     Ok(counters.map(|(name, count)| (plain_name(&name), count)).collect())
 }
 
-pub(super) fn control_plane(revision: Option<&str>) -> SharedComponent {
-    let selector = match revision {
-        Some(revision) => format!("app=istiod,istio.io/rev={revision}"),
+const INJECTOR: &str = "istio-sidecar-injector";
+/// Of a tag, which stands for a revision.
+const TAG_INJECTOR: &str = "istio-revision-tag";
+const DEFAULT_TAG: &str = "default";
+const REVISION_LABEL: &str = "istio.io/rev";
+
+/// Names that the webhook of a revision, or of a tag, may have. Those of one that is given are the more likely first.
+fn webhooks(revision: Option<&str>) -> [String; 2] {
+    let tag = revision.unwrap_or(DEFAULT_TAG);
+    let of_revision =
+        revision.map_or_else(|| INJECTOR.to_owned(), |revision| format!("{INJECTOR}-{revision}"));
+    [of_revision, format!("{TAG_INJECTOR}-{tag}")]
+}
+
+fn webhook(name: &str) -> ObjectRef {
+    ObjectRef::new("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", None, name)
+}
+
+/// What injects sidecars of this revision or tag. Absent where there is nothing, or this user may not read it.
+pub(super) fn find_injector(api: &ApiClient, revision: Option<&str>) -> Option<Injector> {
+    webhooks(revision).into_iter().find_map(|name| {
+        let object = api.get(&webhook(&name)).ok()??;
+        let own = object["metadata"]["labels"][REVISION_LABEL].as_str().or(revision)?;
+        Some(Injector { revision: own.to_owned(), webhook: name })
+    })
+}
+
+/// What must be there that sidecars are injected.
+pub(super) fn need(settings: &ClusterSettings) -> Need {
+    let [usual, _] = webhooks(settings.revision.as_deref());
+    let found = settings.injector.as_ref().map(|injector| injector.webhook.as_str());
+    Need {
+        object: webhook(found.unwrap_or(&usual)),
+        otherwise: "Istio injects no sidecars into this cluster",
+        hint: "install Istio, or name its revision, or a tag, with --istio-revision",
+    }
+}
+
+pub(super) fn control_plane(settings: &ClusterSettings) -> SharedComponent {
+    let found = settings.injector.as_ref().map(|injector| &injector.revision);
+    let selector = match found.or(settings.revision.as_ref()) {
+        Some(revision) => format!("app=istiod,{REVISION_LABEL}={revision}"),
         None => "app=istiod".to_owned(),
     };
     SharedComponent {
@@ -129,6 +170,20 @@ mod tests {
     use super::*;
     use experiment::{MeshKind, Mode};
     use std::sync::Arc;
+
+    #[test]
+    fn an_injector_names_the_istiod_behind_a_tag() {
+        let mut settings = ClusterSettings::new("meshmeter", "run-1");
+        assert_eq!(control_plane(&settings).selector, "app=istiod");
+        settings.revision = Some("prod".to_owned());
+        assert_eq!(control_plane(&settings).selector, "app=istiod,istio.io/rev=prod");
+        assert_eq!(need(&settings).object.name, "istio-sidecar-injector-prod");
+        let injector =
+            Injector { webhook: "istio-revision-tag-prod".to_owned(), revision: "1-30-1".to_owned() };
+        settings.injector = Some(injector);
+        assert_eq!(control_plane(&settings).selector, "app=istiod,istio.io/rev=1-30-1");
+        assert_eq!(need(&settings).object.name, "istio-revision-tag-prod");
+    }
 
     #[test]
     fn settings_that_would_be_without_effect_are_refused() {

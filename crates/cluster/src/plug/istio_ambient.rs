@@ -3,7 +3,7 @@
 use super::istio::{self, control_plane};
 use super::{Labels, Member, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, SharedProxy, Stands};
 use crate::Result;
-use crate::settings::{RUN_LABEL, SERVICE_PORT};
+use crate::settings::{ClusterSettings, RUN_LABEL, SERVICE_PORT};
 use experiment::dataplane::DataPlane;
 use experiment::environment::EnvironmentError;
 use experiment::mesh_settings::ZtunnelPlacement;
@@ -31,7 +31,7 @@ fn ztunnel_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> 
 
 #[derive(Clone, Debug)]
 pub(super) struct Ambient {
-    pub revision: Option<String>,
+    pub settings: ClusterSettings,
     pub data_plane: DataPlane,
 }
 
@@ -48,7 +48,7 @@ impl Ambient {
     /// istiod deploys a waypoint for it. Pods of waypoints carry the run's label, and keep the counters that prove the path.
     fn gateway(&self, context: &PlugContext<'_>, namespace: &str) -> Value {
         let mut gateway = waypoint::gateway(namespace);
-        if let Some(revision) = &self.revision {
+        if let Some(revision) = &self.settings.revision {
             gateway["metadata"]["labels"]["istio.io/rev"] = json!(revision);
         }
         let config = json!({
@@ -131,7 +131,7 @@ impl MeshPlug for Ambient {
             proxy: Some(SharedProxy::Waypoint),
         };
         let waypoint = self.has_waypoint().then_some(waypoint);
-        [ztunnel].into_iter().chain(waypoint).chain([control_plane(self.revision.as_deref())]).collect()
+        [ztunnel].into_iter().chain(waypoint).chain([control_plane(&self.settings)]).collect()
     }
 
     fn needs(&self) -> Vec<Need> {

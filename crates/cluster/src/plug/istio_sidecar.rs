@@ -3,26 +3,23 @@
 use super::istio::{self, ENVOY, control_plane};
 use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
 use crate::Result;
-use crate::settings::SERVICE_PORT;
+use crate::settings::{ClusterSettings, SERVICE_PORT};
 use experiment::schema::HopProtocol;
 use experiment::topology::{Call, WorkloadId};
 use experiment::units::format_cores;
 use mesh::envoy::hop::{Hop, Layer, Peer};
-use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::service_host;
 use mesh::proof::Evidence;
 use serde_json::{Value, json};
 
-const INJECTOR: &str = "istio-sidecar-injector";
-
 #[derive(Clone, Debug)]
 pub(super) struct Sidecars {
-    pub revision: Option<String>,
+    pub settings: ClusterSettings,
 }
 
 impl MeshPlug for Sidecars {
     fn namespace_labels(&self) -> Labels {
-        match &self.revision {
+        match &self.settings.revision {
             Some(revision) => labels([("istio.io/rev", revision)]),
             None => labels([("istio-injection", "enabled")]),
         }
@@ -30,7 +27,9 @@ impl MeshPlug for Sidecars {
 
     fn pod_labels(&self) -> Labels {
         let mut all = labels([("sidecar.istio.io/inject", "true")]);
-        all.extend(self.revision.iter().map(|revision| ("istio.io/rev".to_owned(), revision.clone())));
+        all.extend(
+            self.settings.revision.iter().map(|revision| ("istio.io/rev".to_owned(), revision.clone())),
+        );
         all
     }
 
@@ -59,7 +58,7 @@ impl MeshPlug for Sidecars {
     }
 
     fn shared(&self) -> Vec<SharedComponent> {
-        vec![control_plane(self.revision.as_deref())]
+        vec![control_plane(&self.settings)]
     }
 
     fn end_of_proxy(&self) -> Option<&'static str> {
@@ -67,20 +66,7 @@ impl MeshPlug for Sidecars {
     }
 
     fn needs(&self) -> Vec<Need> {
-        let name = match &self.revision {
-            Some(revision) => format!("{INJECTOR}-{revision}"),
-            None => INJECTOR.to_owned(),
-        };
-        vec![Need {
-            object: ObjectRef::new(
-                "admissionregistration.k8s.io/v1",
-                "MutatingWebhookConfiguration",
-                None,
-                &name,
-            ),
-            otherwise: "Istio injects no sidecars into this cluster",
-            hint: "install Istio, or name its revision with --istio-revision",
-        }]
+        vec![istio::need(&self.settings)]
     }
 
     fn evidence(&self, context: &PlugContext<'_>, call: Call) -> Vec<(Stands, Evidence)> {

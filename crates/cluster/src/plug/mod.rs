@@ -205,6 +205,13 @@ impl Need {
     }
 }
 
+/// Looks up what the cluster has for the mesh that the settings name, as far as this user may read it.
+pub fn look_up(settings: &mut ClusterSettings, api: &ApiClient) {
+    if settings.mesh == MeshName::Istio {
+        settings.injector = istio::find_injector(api, settings.revision.as_deref());
+    }
+}
+
 /// The plug of a mode.
 pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<dyn MeshPlug>> {
     let refused = |reason: &str, hint: &str| {
@@ -224,7 +231,7 @@ pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<
     if parts.exit != Exit::None {
         return refused("paths out of the mesh are not deployed on clusters yet", in_lab);
     }
-    let revision = settings.revision.clone();
+    let settings = settings.clone();
     match (parts.data_plane, settings.mesh) {
         (DataPlane::None, MeshName::Cilium) => Ok(Box::new(cilium::Cilium)),
         (DataPlane::None, _) => Ok(Box::new(none::NoMesh)),
@@ -232,7 +239,7 @@ pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<
             "`mesh: envoy` is static files, which the lab alone has",
             "`mesh: istio` runs the mesh that is installed in the cluster",
         ),
-        (DataPlane::Sidecar, MeshName::Istio) => Ok(Box::new(istio_sidecar::Sidecars { revision })),
+        (DataPlane::Sidecar, MeshName::Istio) => Ok(Box::new(istio_sidecar::Sidecars { settings })),
         (DataPlane::Sidecar, MeshName::Linkerd) => Ok(Box::new(linkerd::Linkerd)),
         (_, MeshName::Cilium) => {
             refused("Cilium has no proxies that pods are given", "its mode here is `none`")
@@ -241,7 +248,7 @@ pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<
             refused("Linkerd has no ambient mode", "its mode here is `sidecar`")
         }
         (data_plane @ (DataPlane::Ztunnel | DataPlane::ZtunnelWaypoint), MeshName::Istio) => {
-            Ok(Box::new(istio_ambient::Ambient { revision, data_plane }))
+            Ok(Box::new(istio_ambient::Ambient { settings, data_plane }))
         }
     }
 }

@@ -28,6 +28,8 @@ pub enum ClusterCommand {
     /// Looks at the API server, every right of this user, the namespaces and their quotas, and the mesh. Whether the image can
     /// be pulled shows when pods start: a run then ends with one line that says so.
     ///
+    /// Modes of the experiment that cannot run here are named; a run leaves them out.
+    ///
     /// Exit status: 0 where a run can start, 3 where something is missing.
     #[command(
         after_help = "Examples:\n  meshmeter cluster check --image registry.example.com/meshmeter:1\n  \
@@ -93,6 +95,10 @@ pub struct OnClusterArgs {
     #[arg(long, value_name = "IMAGE", help_heading = "Cluster")]
     pub image: Option<String>,
 
+    /// Pull the image with this Secret, which is in each namespace of the run
+    #[arg(long, value_name = "NAME", requires = "existing_namespaces", help_heading = "Cluster")]
+    pub image_pull_secret: Option<String>,
+
     /// Namespace of the run; of a topology with several namespaces what comes before each, with a hyphen
     #[arg(long, value_name = "NAME", default_value = DEFAULT_PREFIX, help_heading = "Cluster")]
     pub namespace_prefix: String,
@@ -101,7 +107,7 @@ pub struct OnClusterArgs {
     #[arg(long, help_heading = "Cluster")]
     pub existing_namespaces: bool,
 
-    /// Run generators on nodes with this label, where they disturb nothing that is measured
+    /// Run generators on nodes with this label, also where it is their taint, and what is measured on others
     #[arg(long, value_name = "LABEL=VALUE", value_parser = parse_label, help_heading = "Cluster")]
     pub generator_nodes: Option<(String, String)>,
 
@@ -109,7 +115,7 @@ pub struct OnClusterArgs {
     #[arg(long, value_name = "MESH", value_enum, default_value_t = MeshArg::Istio, help_heading = "Cluster")]
     pub cluster_mesh: MeshArg,
 
-    /// Revision of istiod (istio.io/rev) [default: the cluster's default one]
+    /// Revision of istiod (istio.io/rev), or a tag of one [default: the cluster's default one]
     #[arg(long, value_name = "REVISION", help_heading = "Cluster")]
     pub istio_revision: Option<String>,
 
@@ -148,6 +154,7 @@ impl OnClusterArgs {
                 MeshArg::Cilium => MeshName::Cilium,
             },
             revision: self.istio_revision.clone(),
+            image_pull_secret: self.image_pull_secret.clone(),
             reads_nodes: !self.without_nodes,
             prometheus: self.prometheus.clone(),
             ..ClusterSettings::new(self.image.as_deref().unwrap_or(image), run)
@@ -161,6 +168,7 @@ impl OnClusterArgs {
         let Self {
             connection: _,
             image,
+            image_pull_secret,
             namespace_prefix,
             existing_namespaces,
             generator_nodes,
@@ -174,6 +182,7 @@ impl OnClusterArgs {
         let values = [
             ("--on", Some("cluster".to_owned())),
             ("--image", image.clone()),
+            ("--image-pull-secret", image_pull_secret.clone()),
             ("--namespace-prefix", Some(namespace_prefix.clone())),
             ("--generator-nodes", nodes),
             ("--cluster-mesh", mesh),
@@ -200,6 +209,14 @@ pub struct CheckClusterArgs {
     /// The run's study or file [default: no mesh is looked for]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
     pub experiment: Option<String>,
+
+    /// Change a key of the experiment, as of the run; may be given several times
+    #[arg(long, value_name = "KEY=VALUE", requires = "experiment")]
+    pub set: Vec<String>,
+
+    /// Miss every mode that cannot run here, instead of leaving it out as the run does
+    #[arg(long, requires = "experiment")]
+    pub require_all_modes: bool,
 
     #[command(flatten)]
     pub place: OnClusterArgs,

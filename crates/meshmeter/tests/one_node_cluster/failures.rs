@@ -103,6 +103,10 @@ fn crowded(cluster: &OneNodeCluster) {
     let ratio = "{apiVersion: v1, kind: LimitRange, metadata: {name: bounds}, spec: {limits: [{type: Pod, min: {cpu: 10m}}]}}";
     let run = existing("case-limits", ratio).with(&["--existing-namespaces"]);
     run.assert_refused(3, "minimum cpu usage per Pod is 10m");
+    let other = "{apiVersion: v1, kind: Service, metadata: {name: server}, spec: {ports: [{port: 1}]}}";
+    let run = existing("case-taken", other).with(&["--existing-namespaces"]);
+    run.assert_refused(3, "Service case-taken/server is there already, and not Meshmeter's");
+    assert_eq!(run.kubectl(&["get", "service", "server", "--output=jsonpath={.spec.ports[0].port}"]), "1");
 }
 
 fn not_pulled(cluster: &OneNodeCluster) {
@@ -121,6 +125,17 @@ fn generator_deleted(cluster: &OneNodeCluster) {
     let reasons =
         run.broken(|| drop(run.kubectl(&["delete", "pod", "--selector=app=client", "--wait=false"])));
     assert!(reasons[0].starts_with("failed: in the trial, client "), "{reasons:?}");
+}
+
+/// The cluster has Istio, and the namespace keeps out of it.
+pub fn not_injected(cluster: &OneNodeCluster) {
+    cluster.kubectl(&["create", "namespace", "case-left-out"]);
+    cluster.kubectl(&["label", "namespace", "case-left-out", "istio-injection=disabled"]);
+    let arguments = ["--existing-namespaces", "--set", "modes=[sidecar]"];
+    let run = Run::new(cluster, "case-left-out", "pair", SHORT).with(&arguments);
+    run.assert_refused(3, "has no container istio-proxy");
+    let left = ["get", "deployments,services,jobs,peerauthentications", "--output=name"];
+    assert_eq!(run.kubectl(&left).trim(), "");
 }
 
 /// Of a service; the cluster has Istio. What killed it is named, and the trial ends.

@@ -2,7 +2,7 @@
 //! each container has its usage.
 
 use crate::cluster::OneNodeCluster;
-use crate::failures::sidecar_killed;
+use crate::failures::{not_injected, sidecar_killed};
 use crate::gateways::{
     istios_api_has_a_gateway_with_certificates, the_gateway_api_has_a_gateway_that_istiod_deploys,
 };
@@ -101,6 +101,7 @@ fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
         scope.spawn(|| the_gateway_api_has_a_gateway_that_istiod_deploys(cluster));
         istios_api_has_a_gateway_with_certificates(cluster);
         sidecar_killed(cluster);
+        not_injected(cluster);
     });
 
     let of_pair = trials(&pair);

@@ -1,25 +1,34 @@
 //! `meshmeter cluster check`.
 
 use crate::cli::CheckClusterArgs;
-use crate::commands::run::read_experiment;
+use crate::commands::run::{read_experiment, unavailable};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use cluster::check::{Finding, Needs, Standing, check};
+use cluster::connection::Connected;
+use cluster::environment::check_mode;
 use cluster::objects;
 use cluster::plug::{self, MeshPlug};
 use cluster::settings::ClusterSettings;
-use experiment::Experiment;
+use experiment::schema::UnavailableMode;
+use experiment::{Experiment, Override};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Runs the command.
 pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
-    let experiment = args.experiment.as_deref().map(|name| read_experiment(name, &[])).transpose()?;
-    let settings = args.place.settings("", "");
-    let mut findings = Vec::new();
-    let plugs = plugs(experiment.as_ref(), &settings, &mut findings);
-    let namespaces = namespaces(experiment.as_ref(), &settings);
+    let overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
+    let read = |name: &str| read_experiment(name, &overrides);
+    let mut experiment = args.experiment.as_deref().map(read).transpose()?;
+    let mut settings = args.place.settings("", "");
     let cluster = args.place.connection.connection().open()?;
+    plug::look_up(&mut settings, &cluster.api);
+    let mut findings = Vec::new();
+    if let Some(experiment) = &mut experiment {
+        findings.extend(leave_out(experiment, args.require_all_modes, &cluster, &settings));
+    }
+    let plugs = plugs(experiment.as_ref(), &settings);
+    let namespaces = namespaces(experiment.as_ref(), &settings);
     let needs = needs(experiment.as_ref(), &settings, &mut findings);
     findings.extend(check(&cluster, &settings, &namespaces, &plugs, &needs));
     let mut output = anstream::stdout();
@@ -44,21 +53,34 @@ pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
     Ok(if is_missing { ExitCode::from(ENVIRONMENT_FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// Those of the experiment's modes; a mode that no cluster runs is a finding.
-fn plugs(
-    experiment: Option<&Experiment>,
+/// Leaves the modes that cannot run here out of the experiment, as a run does: a finding each.
+fn leave_out(
+    experiment: &mut Experiment,
+    all_required: bool,
+    cluster: &Connected,
     settings: &ClusterSettings,
-    findings: &mut Vec<Finding>,
-) -> Vec<Box<dyn MeshPlug>> {
-    let Some(experiment) = experiment else { return Vec::new() };
-    let mut plugs = Vec::new();
-    for mode in &experiment.modes {
-        match plug::of(experiment.mesh, *mode, settings) {
-            Ok(plug) => plugs.push(plug),
-            Err(error) => findings.push(Finding::of_error(Standing::Missing, &error)),
-        }
+) -> Vec<Finding> {
+    let mesh = experiment.mesh;
+    let left_out = unavailable::leave_out(experiment, all_required, |mode, components| {
+        check_mode(cluster, settings, (mesh, mode), components)
+    });
+    match left_out {
+        Err(error) => vec![Finding::of_error(Standing::Missing, &error)],
+        Ok(modes) => modes.into_iter().map(left_out_finding).collect(),
     }
-    plugs
+}
+
+fn left_out_finding(left_out: UnavailableMode) -> Finding {
+    let UnavailableMode { mode, factors, reason, hint } = left_out;
+    let with = unavailable::with(&factors);
+    let text = format!("mode {mode}{with} cannot run here and is left out: {reason}");
+    Finding { standing: Standing::Less, text, hint }
+}
+
+/// Those of the experiment's modes.
+fn plugs(experiment: Option<&Experiment>, settings: &ClusterSettings) -> Vec<Box<dyn MeshPlug>> {
+    let modes = experiment.into_iter().flat_map(|one| one.modes.iter().map(|mode| (one.mesh, *mode)));
+    modes.filter_map(|(mesh, mode)| plug::of(mesh, mode, settings).ok()).collect()
 }
 
 /// Of all deployments. Modes without a plug are findings already; settings that no cluster has become one each.

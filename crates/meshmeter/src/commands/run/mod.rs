@@ -24,7 +24,7 @@ pub(super) mod progress;
 mod rates;
 mod run_environment;
 mod trial;
-mod unavailable;
+pub(super) mod unavailable;
 mod verdict;
 
 use super::releases;

@@ -12,6 +12,7 @@ use cluster::{in_pod, objects, plug};
 use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
 use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
+use experiment::units::format_duration;
 use experiment::{Experiment, Mode, Plan};
 use report::folder::RunFolder;
 use std::fmt::Write as _;
@@ -19,16 +20,20 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Stands for the image where objects are only printed.
 const ANY_IMAGE: &str = "meshmeter";
 /// A label holds 63 characters, 15 of which are the time.
 const MAX_LABELLED_NAME: usize = 40;
+/// Two samples of a kubelet's, and some.
+const TWO_SAMPLES: Duration = Duration::from_secs(25);
 
 /// The cluster of a run.
 pub(super) struct OnCluster {
     environment: Cluster,
     stop: Arc<AtomicBool>,
+    reads_kubelets: bool,
 }
 
 /// Opens the cluster that the options name. Nothing is written yet.
@@ -47,13 +52,26 @@ pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
     anstream::eprintln!("run {run} on Kubernetes {} (context {})", connected.version, connected.context);
     let last_words =
         format!("what the run has written stays; remove it: meshmeter cluster clean --run {run}");
+    let reads_kubelets = settings.reads_nodes && settings.prometheus.is_none();
     let stop = interrupt::on_signals_with_last_words(move || Some(last_words.clone()))?;
     let is_stopped = Arc::clone(&stop);
     let environment = Cluster::new(connected, settings, Arc::new(move || is_stopped.load(Ordering::Relaxed)));
-    Ok(OnCluster { environment, stop })
+    Ok(OnCluster { environment, stop, reads_kubelets })
 }
 
 impl OnCluster {
+    /// Kubelets sample by themselves: a window without two samples has no usage of services and proxies.
+    fn warn_of_short_windows(&self, plan: &Plan) {
+        let shortest = plan.trials.iter().map(|trial| trial.duration).min();
+        if let Some(shortest) = shortest.filter(|window| self.reads_kubelets && *window < TWO_SAMPLES) {
+            anstream::eprintln!(
+                "warning: kubelets sample usage about every ten seconds: windows of {} may leave services and proxies without \
+                 usage\n  hint: --duration 60s",
+                format_duration(shortest)
+            );
+        }
+    }
+
     /// Removes what the run has made; says what stays.
     pub(super) fn close(mut self) {
         if let Err(error) = self.environment.close() {
@@ -74,6 +92,7 @@ impl RunEnvironment for OnCluster {
 
     /// Rights, namespaces and quotas. The scheduler says what does not fit nodes.
     fn check_before(&self, plan: &Plan) -> Result<(), Failure> {
+        self.warn_of_short_windows(plan);
         let findings = self.environment.check_before(&super::specs(plan))?;
         let missing = findings.into_iter().filter(|finding| finding.standing == Standing::Missing);
         Failure::all(

@@ -1,7 +1,6 @@
 //! Modes that are unavailable here, altogether or with some components: left out, with what they lack. Nothing stands in
 //! for them.
 
-use crate::failure::Failure;
 use experiment::environment::{ComponentsSettings, EnvironmentError, in_one_line};
 use experiment::schema::{Factors, UnavailableMode, is_of_components};
 use experiment::{Experiment, Mode};
@@ -12,11 +11,11 @@ use std::error::Error as _;
 /// # Errors
 /// No mode would be left, or only the baseline; of the components that the experiment compares one alone would be; or the user
 /// requires all modes.
-pub(super) fn leave_out(
+pub(in crate::commands) fn leave_out(
     experiment: &mut Experiment,
     all_required: bool,
     check_mode: impl Fn(Mode, &ComponentsSettings) -> Result<(), EnvironmentError>,
-) -> Result<Vec<UnavailableMode>, Failure> {
+) -> Result<Vec<UnavailableMode>, EnvironmentError> {
     let choices = choices(experiment);
     let mut unavailable = Vec::new();
     let mut first_error = None;
@@ -36,7 +35,7 @@ pub(super) fn leave_out(
     }
     let Some(error) = first_error else { return Ok(unavailable) };
     if all_required {
-        return Err(error.into());
+        return Err(error);
     }
     experiment.leave_out(&unavailable);
     let runs = |factors: &Factors| {
@@ -45,7 +44,7 @@ pub(super) fn leave_out(
     };
     let answers = choices.iter().filter(|(factors, _)| runs(factors)).count();
     if answers < choices.len().min(2) {
-        return Err(error.into());
+        return Err(error);
     }
     Ok(unavailable)
 }
@@ -63,7 +62,7 @@ fn choices(experiment: &Experiment) -> Vec<(Factors, ComponentsSettings)> {
 }
 
 /// Such as ` with components.istio 1.30.1`; empty without components.
-pub(super) fn with(factors: &Factors) -> String {
+pub(in crate::commands) fn with(factors: &Factors) -> String {
     let components: Vec<String> = factors.iter().map(|(key, value)| format!("{key} {value}")).collect();
     if components.is_empty() { String::new() } else { format!(" with {}", components.join(", ")) }
 }
@@ -80,7 +79,7 @@ mod tests {
         text: &str,
         missing: &[(Mode, Option<&str>)],
         all_required: bool,
-    ) -> (Result<Vec<UnavailableMode>, Failure>, Experiment) {
+    ) -> (Result<Vec<UnavailableMode>, EnvironmentError>, Experiment) {
         let mut experiment = Experiment::parse(text, "test").unwrap();
         let unavailable = leave_out(&mut experiment, all_required, |mode, components| {
             let lacks = |version: &Option<&str>| version.is_none() || *version == components.istio.as_deref();

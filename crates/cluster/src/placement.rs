@@ -1,0 +1,94 @@
+//! On which nodes pods of a run may be: generators on those with the label that the user names, what is measured on others.
+
+use crate::check::{Finding, Standing};
+use crate::connection::Connected;
+use crate::settings::ClusterSettings;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Puts a pod that sends load onto the nodes of generators. Their taint is usually the label itself.
+pub(crate) fn place_generator(settings: &ClusterSettings, pod_spec: &mut Value) {
+    let Some((label, wanted)) = &settings.generator_nodes else { return };
+    pod_spec["nodeSelector"] = json!({label.as_str(): wanted});
+    pod_spec["tolerations"] = json!([{"key": label, "operator": "Equal", "value": wanted}]);
+}
+
+/// Keeps a pod that is measured off the nodes of generators.
+pub(crate) fn place_measured(settings: &ClusterSettings, pod_spec: &mut Value) {
+    let Some((label, unwanted)) = &settings.generator_nodes else { return };
+    let elsewhere = json!([{"key": label, "operator": "NotIn", "values": [unwanted]}]);
+    pod_spec["affinity"]["nodeAffinity"] = json!({
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": elsewhere}]},
+    });
+}
+
+/// Whether there are nodes of both sorts. Absent without a label; who may not list nodes learns of it from the scheduler.
+pub(crate) fn check_nodes(cluster: &Connected, settings: &ClusterSettings) -> Option<Finding> {
+    let label = settings.generator_nodes.as_ref()?;
+    Some(finding(label, &cluster.api.list("v1", "Node", None, "").ok()?))
+}
+
+fn finding((label, wanted): &(String, String), nodes: &[Value]) -> Finding {
+    let open = nodes.iter().filter(|node| node["spec"]["unschedulable"] != true);
+    let (of_generators, others): (Vec<&Value>, Vec<&Value>) =
+        open.partition(|node| node["metadata"]["labels"][label] == **wanted);
+    let missing = |text: String| {
+        let hint = format!("label some of the nodes: kubectl label node NAME {label}={wanted}");
+        Finding { standing: Standing::Missing, text, hint: Some(hint) }
+    };
+    if of_generators.is_empty() {
+        return missing(format!(
+            "no node that takes pods has the label {label}={wanted}, where generators are to run"
+        ));
+    }
+    if others.is_empty() {
+        let text = format!(
+            "every node that takes pods has the label {label}={wanted}: none is left for what is measured"
+        );
+        return missing(text);
+    }
+    let text = format!(
+        "generators run on {} nodes with the label {label}={wanted}, what is measured on {} others",
+        of_generators.len(),
+        others.len()
+    );
+    Finding { standing: Standing::Right, text, hint: None }
+}
+
+/// What a trial says where generators share nodes with what is measured.
+pub(crate) fn note_shared_nodes(generators: &BTreeSet<&str>, measured: &BTreeSet<&str>) -> Option<String> {
+    let shared: Vec<&str> = generators.intersection(measured).copied().collect();
+    (!shared.is_empty()).then(|| {
+        let nodes = shared.join(", ");
+        format!("generators ran on nodes of what is measured ({nodes}), and took CPU there: --generator-nodes keeps them apart")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(label: &str, is_closed: bool) -> Value {
+        json!({"metadata": {"labels": {"load": label}}, "spec": {"unschedulable": is_closed}})
+    }
+
+    #[test]
+    fn nodes_of_both_sorts_must_take_pods() {
+        let label = ("load".to_owned(), "true".to_owned());
+        let (of_generators, other) = (node("true", false), node("no", false));
+        let standing =
+            |nodes: &[&Value]| finding(&label, &nodes.iter().copied().cloned().collect::<Vec<_>>()).standing;
+        assert_eq!(standing(&[&of_generators, &other]), Standing::Right);
+        assert_eq!(standing(&[&of_generators]), Standing::Missing);
+        assert_eq!(standing(&[&other]), Standing::Missing);
+        assert_eq!(standing(&[&node("true", true), &other]), Standing::Missing, "it takes no pods");
+    }
+
+    #[test]
+    fn shared_nodes_are_named() {
+        let set = |names: &[&'static str]| names.iter().copied().collect::<BTreeSet<_>>();
+        assert_eq!(note_shared_nodes(&set(&["a", "b"]), &set(&["c"])), None);
+        let note = note_shared_nodes(&set(&["a", "b"]), &set(&["b", "c"])).unwrap();
+        assert!(note.contains("(b)"), "{note}");
+    }
+}
