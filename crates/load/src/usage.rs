@@ -1,4 +1,6 @@
-//! What the generator itself uses.
+//! What the generator itself uses, and may use.
+
+pub(crate) mod cpus;
 
 use rustix::time::{ClockId, clock_gettime};
 use std::fs;

@@ -35,7 +35,7 @@ pub(crate) struct Circumstances<'a> {
     /// Servers without a connection, where connections keep to theirs, of all servers.
     pub(crate) servers_left_out: Option<(usize, usize)>,
     /// CPUs that the process may use at once: by its affinity, and whole ones by the quota of its control group.
-    pub(crate) cpus: usize,
+    pub(crate) cpus: f64,
     /// Requests that were given up since too many waited for connections, and the server of most of them.
     pub(crate) crowded_out: Option<(&'a str, u64)>,
 }

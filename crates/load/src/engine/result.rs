@@ -5,6 +5,7 @@ use crate::clock::{Nanos, SECOND};
 use crate::pacing::Spent;
 use crate::recorder::{GrpcRecord, Recorder};
 use crate::spec::ScheduleSpec;
+use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
 use crate::verdict::{self, Circumstances};
 use crate::worker::WorkerOutcome;
@@ -13,7 +14,6 @@ use experiment::schema::{
 };
 use jiff::SignedDuration;
 use std::sync::atomic::Ordering;
-use std::thread::available_parallelism;
 
 /// What the workers measured, and what the process used meanwhile.
 pub(super) struct Measured {
@@ -157,7 +157,7 @@ impl Course<'_> {
             started_at,
             clock_moved,
             servers_left_out: self.spec.servers_left_out(),
-            cpus: available_parallelism().map_or(1, usize::from),
+            cpus: usable_cpus().unwrap_or(1.0),
             crowded_out: recorder
                 .most_crowded()
                 .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),

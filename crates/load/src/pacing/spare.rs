@@ -9,6 +9,7 @@
 //!
 //! A CPU quota under the number of these CPUs forbids it: spinning would use up the quota.
 
+use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, run_queue_wait};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use std::fs;
@@ -43,8 +44,8 @@ struct Room {
     /// CPUs that this process may use, and those of the machine.
     allowed: usize,
     online: usize,
-    /// CPUs that the quota is worth.
-    quota: usize,
+    /// CPUs that the quota leaves of the allowed.
+    quota: f64,
 }
 
 /// What was seen between two looks, each in CPUs.
@@ -63,7 +64,7 @@ impl Room {
     fn is_spare(&self, seen: &Seen) -> bool {
         let threads = self.threads as f64;
         let free_of_others = seen.idle + seen.own;
-        if self.quota < self.allowed || self.allowed < self.threads {
+        if self.quota < self.allowed as f64 || self.allowed < self.threads {
             return false;
         }
         if self.allowed == self.threads && self.allowed < self.online {
@@ -97,7 +98,7 @@ impl<'a> SpareWatch<'a> {
             threads,
             allowed: cpus.count() as usize,
             online: cpu_lines(&fs::read_to_string("/proc/stat").ok()?).count(),
-            quota: std::thread::available_parallelism().ok()?.get(),
+            quota: usable_cpus()?,
         };
         Some(Self { told, room, cpus, last: None })
     }
@@ -165,7 +166,7 @@ mod tests {
 
     #[test]
     fn on_cpus_of_its_own_it_is_the_absence_of_others_that_counts() {
-        let room = Room { threads: 1, allowed: 1, online: 2, quota: 1 };
+        let room = Room { threads: 1, allowed: 1, online: 2, quota: 1.0 };
         assert!(room.is_spare(&seen(0.5, 0.5, 0.0)));
         assert!(room.is_spare(&seen(0.0, 1.0, 0.0)));
         // Somebody else has a tenth of it, or waits behind us as we wait behind them.
@@ -175,22 +176,22 @@ mod tests {
 
     #[test]
     fn on_shared_cpus_one_must_be_idle_besides() {
-        let room = Room { threads: 2, allowed: 4, online: 4, quota: 4 };
+        let room = Room { threads: 2, allowed: 4, online: 4, quota: 4.0 };
         assert!(room.is_spare(&seen(2.5, 0.5, 0.0)));
         assert!(room.is_spare(&seen(1.0, 2.0, 0.0)));
         assert!(!room.is_spare(&seen(0.9, 2.0, 0.0)));
         assert!(!room.is_spare(&seen(2.4, 0.5, 0.0)));
         // Two CPUs, of which the system under test uses any at all.
-        let small = Room { threads: 1, allowed: 2, online: 2, quota: 2 };
+        let small = Room { threads: 1, allowed: 2, online: 2, quota: 2.0 };
         assert!(!small.is_spare(&seen(1.5, 0.4, 0.0)));
         // The only CPU there is has others to serve, even where they happen to be quiet.
-        let one = Room { threads: 1, allowed: 1, online: 1, quota: 1 };
+        let one = Room { threads: 1, allowed: 1, online: 1, quota: 1.0 };
         assert!(!one.is_spare(&seen(0.9, 0.1, 0.0)));
     }
 
     #[test]
     fn a_quota_is_not_spent_on_spinning() {
-        let room = Room { threads: 1, allowed: 8, online: 8, quota: 2 };
+        let room = Room { threads: 1, allowed: 8, online: 8, quota: 7.5 };
         assert!(!room.is_spare(&seen(7.9, 0.1, 0.0)));
     }
 

@@ -13,7 +13,7 @@ const BUSY_FRACTION: f64 = 0.95;
 const ALL_BUSY_FRACTION: f64 = 0.9;
 
 /// A due request that was not sent in time is held against an open loop.
-pub(super) fn judge(result: &LoadResult, cpus: usize, verdict: &mut Verdict) {
+pub(super) fn judge(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
     if requests.unsent as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
@@ -40,17 +40,17 @@ pub(super) fn judge(result: &LoadResult, cpus: usize, verdict: &mut Verdict) {
 }
 
 /// A full generator in a closed loop is the limit of the throughput, whatever the target could do.
-pub(super) fn judge_generator(result: &LoadResult, cpus: usize, verdict: &mut Verdict) {
+pub(super) fn judge_generator(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
     let Some(full) = full(result, cpus).filter(|_| result.rate.offered.is_none()) else { return };
     let reason = format!(
-        "generator-full: {full} of the window: throughput and times are its own limit (more --threads on free cores show the \
-         target's)"
+        "generator-full: {full} of the window: throughput and times are its own limit (more --threads on free cores, \
+         or a larger quota, show the target's)"
     );
     verdict.spoil(reason, Figures::times().with(Figure::Throughput));
 }
 
 /// What of the generator was full, in words: its busiest thread, or all the CPUs that it may use. Spinning is no work.
-fn full(result: &LoadResult, cpus: usize) -> Option<String> {
+fn full(result: &LoadResult, cpus: f64) -> Option<String> {
     let generator = &result.generator;
     let thread = generator.busiest_working_fraction();
     if thread > BUSY_FRACTION {
@@ -59,14 +59,18 @@ fn full(result: &LoadResult, cpus: usize) -> Option<String> {
     }
     let spinning = generator.pacing.map_or(0.0, |pacing| pacing.spinning_fraction) * result.threads as f64;
     let on_cpu = (generator.cpu_user_s + generator.cpu_system_s) / result.duration_s.max(f64::MIN_POSITIVE);
-    let share = (on_cpu - spinning) / cpus.max(1) as f64;
-    let are = if cpus == 1 { "the one CPU" } else { "all CPUs" };
+    let share = (on_cpu - spinning) / cpus.max(f64::MIN_POSITIVE);
+    let are = match cpus {
+        1.0 => "the one CPU".to_owned(),
+        whole if whole.fract() == 0.0 => "all CPUs".to_owned(),
+        quota => format!("the {quota:.2} CPUs"),
+    };
     (share > BUSY_FRACTION)
         .then(|| format!("the generator worked on {are} that it may use for {:.0} %", share * 100.0))
 }
 
 /// What kept the rate down.
-fn bound(result: &LoadResult, cpus: usize) -> String {
+fn bound(result: &LoadResult, cpus: f64) -> String {
     if full(result, cpus).is_some() {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
     }

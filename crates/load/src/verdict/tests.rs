@@ -56,7 +56,7 @@ fn circumstances() -> Circumstances<'static> {
         started_at: Timestamp::UNIX_EPOCH,
         clock_moved: SignedDuration::ZERO,
         servers_left_out: None,
-        cpus: 4,
+        cpus: 4.0,
         crowded_out: None,
     }
 }
