@@ -39,6 +39,16 @@ fn is_lateness(kind: &str) -> bool {
 /// Share of the machine's CPUs: above it no CPU was left.
 pub(crate) const FULL_MACHINE: f64 = 0.9;
 
+/// Share of the machine's CPUs that were busy, on average over trials; absent where none says.
+pub(crate) fn busy_share<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<f64> {
+    let machines = trials.into_iter().filter_map(|trial| trial.machine.as_ref());
+    let shares: Vec<f64> = machines
+        .filter(|machine| machine.cpus > 0)
+        .map(|machine| machine.busy_cores / machine.cpus as f64)
+        .collect();
+    (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
+}
+
 /// Whether the generator was late in a trial, for whatever reason but other processes.
 pub(crate) fn is_late(trial: &TrialRecord) -> bool {
     let reasons = || trial.verdict.reasons.iter().map(|reason| kind_of(reason));

@@ -9,11 +9,13 @@ mod generated_run;
 
 use experiment::Mode;
 use experiment::schema::{
-    BindingResource, DriverRecord, Prices, SizeAnswer, SizeNoteKind, SizeQuestion, SizeResult,
+    BindingResource, ComponentUsage, DriverRecord, MachineUsage, Prices, Role, SizeAnswer, SizeNoteKind,
+    SizeQuestion, SizeResult,
 };
 use generated::{ClosedLoop, OpenLoop, run_of};
 use generated_clients::Clients;
 use statistics::size::{MeasuredRun, size};
+use statistics::summary::summarize;
 
 const SEEDS: u64 = 100;
 
@@ -295,6 +297,16 @@ fn runs_that_measured_a_size_under_other_loads_make_one_sweep() {
     let notes = mixed.answers.iter().flat_map(|answer| &answer.notes);
     let settings: Vec<_> = notes.filter(|note| note.kind == SizeNoteKind::MixedSettings).collect();
     assert!(settings.iter().any(|note| note.detail.as_deref() == Some("server")), "{settings:?}");
+    let mut wider = high.run(1);
+    wider.experiment.load.connections = Some(1000);
+    let mixed = ask(&asked, "p99=20ms", &[low.run(2), wider]);
+    assert!(
+        mixed.answers.iter().all(|answer| answer.options.len() == 2),
+        "the same rates over other connections"
+    );
+    let notes = mixed.answers.iter().flat_map(|answer| &answer.notes);
+    let settings: Vec<_> = notes.filter(|note| note.kind == SizeNoteKind::MixedSettings).collect();
+    assert!(settings.iter().any(|note| note.detail.as_deref() == Some("load")), "{settings:?}");
 }
 
 #[test]
@@ -318,4 +330,35 @@ fn a_limit_of_the_generator_is_no_limit_of_the_proxy() {
         kinds(&result).contains(&SizeNoteKind::SweepEnded)
             || kinds(&result).contains(&SizeNoteKind::GeneratorLimited)
     );
+}
+
+#[test]
+fn services_that_filters_ask_are_named_beside_the_figures_that_lack_them() {
+    let mut run = ClosedLoop::default().run(1);
+    for trial in &mut run.trials {
+        let own = trial.components[0].clone();
+        trial.components.push(ComponentUsage {
+            name: "ext-authz".to_owned(),
+            role: Role::FilterService,
+            ..own
+        });
+    }
+    let result = ask(&question(50_000.0), "", &[run]);
+    let note = only_answer(&result).notes.iter().find(|note| note.kind == SizeNoteKind::FilterServices);
+    let detail = note.and_then(|note| note.detail.as_deref()).expect("the note");
+    assert!(detail.starts_with("ext-authz (") && detail.ends_with(" cores per 1000 requests/s)"), "{detail}");
+}
+
+#[test]
+fn values_at_which_the_machine_was_full_are_marked_in_the_scaling_law() {
+    let mut run = ClosedLoop::default().run(1);
+    for trial in &mut run.trials {
+        let busy_cores = if trial.factors["gateway.cpu"].to_string() == "8" { 7.9 } else { 4.0 };
+        trial.machine = Some(MachineUsage { cpus: 8, busy_cores, ..MachineUsage::default() });
+    }
+    let MeasuredRun { experiment, host, trials, .. } = &run;
+    let summary = summarize(experiment, 1, trials.len(), host, trials);
+    let law = summary.scaling.expect("a law").main;
+    let full: Vec<(f64, bool)> = law.residuals.iter().map(|one| (one.at, one.machine_full)).collect();
+    assert_eq!(full, [(1.0, false), (2.0, false), (4.0, false), (8.0, true)]);
 }

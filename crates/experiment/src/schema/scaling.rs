@@ -82,6 +82,9 @@ pub struct ScalingResidual {
     pub fitted: f64,
     /// Number of trials.
     pub n: usize,
+    /// All CPUs of the machine were busy: throughput was that of everything on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub machine_full: bool,
 }
 
 /// The least and the greatest measured value of a factor.

@@ -344,6 +344,8 @@ pub enum SizeNoteKind {
     SharedPerNode,
     /// The proxies of several services stand for one replica.
     SeveralServices,
+    /// Services that filters of the proxy ask are in no figure.
+    FilterServices,
     /// Versions of components differ between the runs.
     MixedComponents,
     /// Sections of the experiments in which the runs differ, such as `server`.

@@ -21,7 +21,7 @@ pub(super) fn scaling(run: &Context<'_>, finding: &Finding) -> String {
     let parameters = &law.parameters;
     format!(
         "{} mode {} responds to {} with {factor} {from} and {} with {to}; by the Universal Scalability Law σ {}, κ {}, {}{}. \
-         Beyond {from} to {to} nothing was measured.",
+         Beyond {from} to {to} nothing was measured.{}",
         at_first(finding),
         law.mode,
         words::rate(least.measured),
@@ -30,6 +30,7 @@ pub(super) fn scaling(run: &Context<'_>, finding: &Finding) -> String {
         parameter(&parameters.kappa),
         peak(law),
         lack_of_fit(law),
+        machine_full(law),
         factor = law.factor,
     )
 }
@@ -58,6 +59,20 @@ pub(crate) fn peak(law: &ScalingLaw) -> String {
             let beyond = if law.measured.contains(peak.estimate) { "" } else { ", extrapolated" };
             format!("throughput peaks at {} {}{beyond}", law.factor, Interval::new(peak).text())
         }
+    }
+}
+
+/// At which values the machine had no CPU left.
+fn machine_full(law: &ScalingLaw) -> String {
+    let full = law.residuals.iter().filter(|residual| residual.machine_full);
+    let full: Vec<String> = full.map(|residual| format::tick(residual.at)).collect();
+    match &full[..] {
+        [] => String::new(),
+        values => format!(
+            " With {} {} all CPUs of the machine were busy: generator, service and proxies share that limit.",
+            law.factor,
+            values.join(", ")
+        ),
     }
 }
 

@@ -79,6 +79,9 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
         SizeNoteKind::SeveralServices => {
             "Requests are those of the drivers; each becomes calls between several services.".to_owned()
         }
+        SizeNoteKind::FilterServices => {
+            format!("Services that its filters ask are in no figure, and take CPU of their own: {detail}.")
+        }
         SizeNoteKind::MixedComponents => format!("The runs have different versions of components: {detail}."),
         SizeNoteKind::MixedSettings => format!(
             "The runs have different settings ({detail}): each size holds for those of its own run, named at it in --json."

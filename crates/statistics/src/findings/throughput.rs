@@ -2,7 +2,7 @@
 
 use super::order::{difference, is_closed, is_worse};
 use super::run::{Run, distance_from_reference};
-use crate::retakes::FULL_MACHINE;
+use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::is_valid;
 use experiment::schema::finding::figures;
 use experiment::schema::{Cell, Conditions, Finding, FindingKind, FindingVerdict, Role, RoleTotal};
@@ -70,14 +70,10 @@ pub(super) fn full_machine(run: &Run<'_>) -> Vec<Finding> {
     conditions.dedup();
     let busy = |at: Conditions<'_>| {
         let trials = run.trials.all().iter().filter(|trial| trial.conditions() == at && is_valid(trial));
-        let shares: Vec<f64> = trials
-            .filter_map(|trial| trial.machine.as_ref())
-            .filter(|machine| machine.cpus > 0)
-            .map(|machine| machine.busy_cores / machine.cpus as f64)
-            .collect();
-        let mean = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+        let trials: Vec<_> = trials.filter(|trial| trial.machine.is_some()).collect();
+        let mean = busy_share(trials.iter().copied())?;
         (mean >= FULL_MACHINE).then(|| Finding {
-            n: Some(shares.len()),
+            n: Some(trials.len()),
             ..Finding::new(FindingKind::FullMachine).at(at).with_value(figures::MACHINE_BUSY, mean)
         })
     };

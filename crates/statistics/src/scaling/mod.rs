@@ -8,6 +8,7 @@ mod lack_of_fit;
 mod usl;
 
 use crate::noise::{Noise, Place, Values};
+use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::{TrialsByCell, first_takes, is_limited_by_generator, is_usable_at_limit};
 use experiment::plan::PlannedCell;
 use experiment::schema::{
@@ -138,6 +139,7 @@ impl Series<'_> {
                 measured: (logarithms / values.len() as f64).exp(),
                 fitted: scaling.throughput(*at),
                 n: values.len(),
+                machine_full: self.fills_machine(*at, trials),
             }
         };
         scaling.residuals = values.iter().map(residual).collect();
@@ -159,6 +161,13 @@ impl Series<'_> {
         }
         // Bits of positive numbers are in the order of the numbers.
         all.into_values().filter(|(_, values)| !values.is_empty()).collect()
+    }
+
+    /// Whether all CPUs of the machine were busy at a value: throughput was then that of everything on it.
+    fn fills_machine(&self, at: f64, trials: &TrialsByCell<'_>) -> bool {
+        let cells = self.cells.iter().filter(|(value, _)| *value == at);
+        let usable = cells.flat_map(|(_, cell)| trials.of(cell.key())).copied();
+        busy_share(usable.filter(|trial| self.is_usable(trial))).is_some_and(|share| share >= FULL_MACHINE)
     }
 
     fn is_usable(&self, trial: &TrialRecord) -> bool {

@@ -2,7 +2,7 @@
 
 use super::SizedRun;
 use super::settings::{experiment_of, joined};
-use crate::retakes::FULL_MACHINE;
+use crate::retakes::{FULL_MACHINE, busy_share};
 use crate::trials::{TrialsByCell, is_limited_by_generator, is_valid};
 use experiment::schema::{
     Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Role, SizeNote, SizeNoteKind,
@@ -305,12 +305,6 @@ impl<'a> MeasuredCell<'a> {
     fn new(cell: &'a Cell, component: &Component, trials: &TrialsByCell<'a>) -> Self {
         let trials = trials.of(cell.key()).to_vec();
         let valid = || trials.iter().filter(|trial| is_valid(trial) || trial.verdict.saturated);
-        let busy: Vec<f64> = valid()
-            .filter_map(|trial| trial.machine.as_ref())
-            .filter(|machine| machine.cpus > 0)
-            .map(|machine| machine.busy_cores / machine.cpus as f64)
-            .collect();
-        let busy_share = busy.iter().sum::<f64>() / busy.len().max(1) as f64;
         let is_throttled = |trial: &&&TrialRecord| {
             let own = |name: &str| component.is_total || name == component.name;
             let of_role =
@@ -325,7 +319,7 @@ impl<'a> MeasuredCell<'a> {
         Self {
             cell,
             limited_by_generator: trials.iter().any(|trial| is_limited_by_generator(trial)),
-            fills_machine: busy_share >= FULL_MACHINE,
+            fills_machine: busy_share(valid().copied()).is_some_and(|share| share >= FULL_MACHINE),
             usage: Usage::new(cell, component, throttled),
             trials,
         }

@@ -3,7 +3,10 @@
 use super::groups::{Group, Sized};
 use super::settings::differing_sections;
 use super::{Asked, SECONDS_PER_DAY, capacity, usage};
-use experiment::schema::{Estimate, Prices, ReplicaCount, SizeNote, SizeNoteKind, SizeOption, WithoutOne};
+use experiment::schema::{
+    Estimate, Prices, ReplicaCount, Role, SizeNote, SizeNoteKind, SizeOption, WithoutOne,
+};
+use std::collections::BTreeMap;
 
 /// Hours of a month: 365 days of 24 hours over twelve.
 pub(crate) const HOURS_PER_MONTH: f64 = 730.0;
@@ -150,6 +153,18 @@ pub(super) fn cheapest(options: &[SizeOption]) -> Option<usize> {
     (0..options.len()).min_by(by_figure)
 }
 
+/// Services that the proxy's filters asked, with the CPU that each used under the heaviest load that has it.
+fn filter_services(group: &Group<'_>) -> Vec<String> {
+    let cells = group.options.iter().flat_map(|option| &option.cells).rev();
+    let used = cells.flat_map(|cell| &cell.cell.components);
+    let mut named: BTreeMap<&str, f64> = BTreeMap::new();
+    for service in used.filter(|component| component.role == Role::FilterService) {
+        named.entry(&service.name).or_insert(service.cpu_cores_per_1000_rps.estimate);
+    }
+    let words = |(name, cores): (&str, f64)| format!("{name} ({cores:.2} cores per 1000 requests/s)");
+    named.into_iter().map(words).collect()
+}
+
 /// Notes on all options of an answer.
 pub(super) fn notes_of_all(asked: &Asked<'_>, group: &Group<'_>, options: &[SizeOption]) -> Vec<SizeNote> {
     let mut notes = Vec::new();
@@ -168,6 +183,10 @@ pub(super) fn notes_of_all(asked: &Asked<'_>, group: &Group<'_>, options: &[Size
     differing.dedup();
     if !differing.is_empty() {
         notes.push(SizeNote::naming(SizeNoteKind::MixedSettings, differing.join(", ")));
+    }
+    let filter_services = filter_services(group);
+    if !filter_services.is_empty() {
+        notes.push(SizeNote::naming(SizeNoteKind::FilterServices, filter_services.join(", ")));
     }
     if group.has_several_services {
         notes.push(SizeNote::new(SizeNoteKind::SeveralServices));

@@ -1,9 +1,9 @@
 //! What runs have in common beside their machine: cells of several runs make one sweep only under the same settings.
 
 use super::groups::{Sized, level};
-use experiment::Experiment;
 use experiment::schema::Cell;
 use experiment::settings::proxy::ProxySettings;
+use experiment::{Experiment, LoadLevels, LoadSettings};
 
 /// The experiment of a cell: with its values of the factors.
 pub(super) fn experiment_of<'a>(experiment: &'a Experiment, cell: &Cell) -> &'a Experiment {
@@ -11,7 +11,7 @@ pub(super) fn experiment_of<'a>(experiment: &'a Experiment, cell: &Cell) -> &'a 
     combination.map_or(experiment, |(_, experiment)| experiment)
 }
 
-/// Sections in which two experiments differ, loads and sizes of proxies left out.
+/// Sections in which two experiments differ, rates, numbers of clients and sizes of proxies left out.
 pub(super) fn differing_sections(one: &Experiment, other: &Experiment) -> Vec<&'static str> {
     let sections = [
         ("mesh", one.mesh != other.mesh),
@@ -21,9 +21,20 @@ pub(super) fn differing_sections(one: &Experiment, other: &Experiment) -> Vec<&'
         ("istio", one.istio != other.istio),
         ("ingress", one.ingress != other.ingress),
         ("server", one.server != other.server),
+        ("load", loaded_otherwise(&one.load, &other.load)),
         ("client", one.client_cpu_limit_cores != other.client_cpu_limit_cores),
     ];
     sections.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+}
+
+/// Whether the same rate, or number of clients, was offered in another way.
+fn loaded_otherwise(one: &LoadSettings, other: &LoadSettings) -> bool {
+    let arrival = |load: &LoadSettings| match load.levels {
+        LoadLevels::Open { arrival, .. } => Some(arrival),
+        LoadLevels::Closed { .. } | LoadLevels::Fleet => None,
+    };
+    (one.protocol, one.connections, one.timeout, arrival(one))
+        != (other.protocol, other.connections, other.timeout, arrival(other))
 }
 
 fn without_size(proxy: &ProxySettings) -> ProxySettings {

@@ -76,8 +76,9 @@ fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Figure {
     let point = |residual: &ScalingResidual| {
         let interval = interval(context, law, residual.at);
         let shown = interval.unwrap_or_else(|| Estimate::single(residual.measured));
+        let full = if residual.machine_full { "; all CPUs of the machine were busy" } else { "" };
         let text = format!(
-            "{} {}: measured {} requests/s, by the law {}",
+            "{} {}: measured {} requests/s, by the law {}{full}",
             law.factor,
             format::tick(residual.at),
             Interval::new(&shown).text(),
