@@ -12,7 +12,7 @@ use experiment::schema::{
     BindingResource, ComponentUsage, DriverRecord, MachineUsage, Prices, Role, SizeAnswer, SizeNoteKind,
     SizeQuestion, SizeResult,
 };
-use generated::{ClosedLoop, OpenLoop, run_of};
+use generated::{ClosedLoop, OpenLoop, proxy, run_of};
 use generated_clients::Clients;
 use statistics::size::{MeasuredRun, size};
 use statistics::summary::summarize;
@@ -336,12 +336,7 @@ fn a_limit_of_the_generator_is_no_limit_of_the_proxy() {
 fn services_that_filters_ask_are_named_beside_the_figures_that_lack_them() {
     let mut run = ClosedLoop::default().run(1);
     for trial in &mut run.trials {
-        let own = trial.components[0].clone();
-        trial.components.push(ComponentUsage {
-            name: "ext-authz".to_owned(),
-            role: Role::FilterService,
-            ..own
-        });
+        trial.components.push(ComponentUsage { role: Role::FilterService, ..proxy("ext-authz", 0.2) });
     }
     let result = ask(&question(50_000.0), "", &[run]);
     let note = only_answer(&result).notes.iter().find(|note| note.kind == SizeNoteKind::FilterServices);
