@@ -114,7 +114,7 @@ fn prose_keeps_to_its_width() {
     }
 }
 
-/// Whoever distrusts a figure reads it whole.
+/// A user who distrusts a figure reads the whole document.
 #[test]
 fn the_method_stays_short() {
     let method = fs::read_to_string(repository().join("docs/method.md")).unwrap();

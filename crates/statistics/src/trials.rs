@@ -96,7 +96,7 @@ pub(crate) fn usable_or_unanswered<'a>(
     first_takes(trials, |trial| is_usable(trial, figure) || falls_there(trial))
 }
 
-/// Whether a figure falls among requests without a response, and nothing but errors spoils it.
+/// Whether a figure lies among the requests without a response, and errors alone spoil it.
 pub(crate) fn is_unanswered(times: &HistogramSummary, verdict: &Verdict, figure: Figure) -> bool {
     let mut spoiling = verdict.reasons_with_figures().filter(|(_, figures)| figures.contains(figure));
     times.count > 0

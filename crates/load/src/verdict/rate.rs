@@ -49,7 +49,7 @@ pub(super) fn judge_generator(result: &LoadResult, cpus: f64, verdict: &mut Verd
     verdict.spoil(reason, Figures::times().with(Figure::Throughput));
 }
 
-/// What of the generator was full, in words: its busiest thread, or all the CPUs that it may use. Spinning is no work.
+/// Names the busiest thread, or all the CPUs that the generator may use, if they were full. Spinning is no work.
 fn full(result: &LoadResult, cpus: f64) -> Option<String> {
     let generator = &result.generator;
     let thread = generator.busiest_working_fraction();
