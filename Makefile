@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo image build test check-format clippy deny shellcheck vet lint unit components audit bench fmt clean setup-demo setup-test
+.PHONY: help demo image build test everyday check-format clippy deny shellcheck vet lint unit components audit bench fmt clean setup-demo setup-test
 
 CARGO ?= cargo
 
@@ -13,6 +13,9 @@ demo: setup-demo ## Build, fetch Envoy, measure what a sidecar costs, say where 
 	@scripts/demo.sh
 
 test: setup-test lint unit ## Formatting, lints, licences, all tests
+
+everyday: setup-test check-format clippy components ## The tests of minutes: no real Istio, no cluster, no benchmarks
+	@CARGO=$(CARGO) scripts/tests.sh --everyday
 
 lint: check-format clippy deny shellcheck vet ## Formatting, lints and licences alone
 

@@ -68,6 +68,7 @@ env:
   PILOT_ENABLE_ALPN_FILTER: "false"
   AMBIENT_ENABLE_MULTI_NETWORK_WAYPOINT: "false"
 telemetry: {enabled: false}
+revisionTags: [stable]
 autoscaleEnabled: false
 resources: {requests: {cpu: 100m, memory: 256Mi}}
 YAML

@@ -357,11 +357,12 @@ fn ended(pod: &Value) -> Option<String> {
     let reason = terminated["reason"].as_str().or(status["reason"].as_str()).unwrap_or("no reason");
     match (status["phase"].as_str()?, code) {
         // What is fetched, or was kept for its time, ends with the run's exit status.
-        ("Succeeded", _) | ("Failed", Some(0..=3)) => Some(format!(
+        // Kubelets may call a pod running for a moment after its container has ended.
+        ("Succeeded", _) | (_, Some(0..=3)) => Some(format!(
             "it has ended with status {}, and its results were copied or not fetched in time",
             code.unwrap_or(0)
         )),
-        ("Failed", Some(code)) => {
+        (_, Some(code)) => {
             Some(format!("its pod ended with status {code} ({reason}), and its results with it"))
         }
         ("Failed", None) => Some(format!("its pod failed ({reason}), and its results with it")),
@@ -408,6 +409,10 @@ mod tests {
         assert_eq!(ended(&pod("Running", json!({"running": {}}))), None);
         assert!(
             ended(&pod("Failed", terminated(1, "Error"))).unwrap().starts_with("it has ended with status 1")
+        );
+        assert_eq!(
+            ended(&pod("Running", terminated(1, "Error"))),
+            ended(&pod("Failed", terminated(1, "Error")))
         );
         let killed = ended(&pod("Failed", terminated(137, "OOMKilled"))).unwrap();
         assert_eq!(killed, "its pod ended with status 137 (OOMKilled), and its results with it");

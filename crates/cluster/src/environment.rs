@@ -48,6 +48,7 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
+    /// Asks the API what injects sidecars.
     pub fn new(connected: Connected, mut settings: ClusterSettings, is_stopped: StopCheck) -> Self {
         plug::look_up(&mut settings, &connected.api);
         Self {

@@ -366,7 +366,7 @@ fn a_trial_that_others_disturbed_is_taken_again_after_its_repeat_and_every_take_
     let noise = Noise::begin();
     let mut child = start(
         meshmeter()
-            .args(["run", "sidecar-cost", "--repeats", "1", "--retakes", "1", "--duration", "1s"])
+            .args(["run", "sidecar-cost", "--repeats", "1", "--retakes", "1", "--duration", "4s"])
             // One trial: which of several goes first, where the machine disturbed them all, is the machine's.
             .args(["--set", "load.rate=[100]", "--set", "load.pacing=precise"])
             .args(["--set", "modes=[none]", "--out", out]),

@@ -34,12 +34,13 @@ const TAG_INJECTOR: &str = "istio-revision-tag";
 const DEFAULT_TAG: &str = "default";
 const REVISION_LABEL: &str = "istio.io/rev";
 
-/// Names that the webhook of a revision, or of a tag, may have. Those of one that is given are the more likely first.
+/// Names that the webhook of a tag or a revision has. Where there is a default tag, it injects: Istio then leaves the webhook
+/// of the default revision without effect.
 fn webhooks(revision: Option<&str>) -> [String; 2] {
     let tag = revision.unwrap_or(DEFAULT_TAG);
     let of_revision =
         revision.map_or_else(|| INJECTOR.to_owned(), |revision| format!("{INJECTOR}-{revision}"));
-    [of_revision, format!("{TAG_INJECTOR}-{tag}")]
+    [format!("{TAG_INJECTOR}-{tag}"), of_revision]
 }
 
 fn webhook(name: &str) -> ObjectRef {
@@ -57,7 +58,7 @@ pub(super) fn find_injector(api: &ApiClient, revision: Option<&str>) -> Option<I
 
 /// What must be there that sidecars are injected.
 pub(super) fn need(settings: &ClusterSettings) -> Need {
-    let [usual, _] = webhooks(settings.revision.as_deref());
+    let [_, usual] = webhooks(settings.revision.as_deref());
     let found = settings.injector.as_ref().map(|injector| injector.webhook.as_str());
     Need {
         object: webhook(found.unwrap_or(&usual)),

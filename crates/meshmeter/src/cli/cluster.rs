@@ -214,7 +214,7 @@ pub struct CheckClusterArgs {
     #[arg(long, value_name = "KEY=VALUE", requires = "experiment")]
     pub set: Vec<String>,
 
-    /// Miss every mode that cannot run here, instead of leaving it out as the run does
+    /// Name a mode that cannot run here as missing, instead of leaving it out as a run does
     #[arg(long, requires = "experiment")]
     pub require_all_modes: bool,
 

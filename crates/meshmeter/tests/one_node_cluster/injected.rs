@@ -94,7 +94,9 @@ fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
     let (pair, app) = thread::scope(|scope| {
         // Kubelets sample about every ten seconds, on busy machines less often.
         let pair = scope.spawn(|| study("mesh-modes", 60, GENERATORS, "30s").run(cluster));
-        let app = scope.spawn(|| study("emojivoto", 10, 1, "3s").run(cluster));
+        // By a tag of the revision.
+        let arguments = &["--istio-revision", "stable"];
+        let app = scope.spawn(|| Study { arguments, ..study("emojivoto", 10, 1, "3s") }.run(cluster));
         (pair.join().unwrap(), app.join().unwrap())
     });
     thread::scope(|scope| {
@@ -117,10 +119,12 @@ fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
     check_paths(&of_pair, &["client-proxy", "server-proxy"]);
     check_usage(&of_pair);
     check_paths(&trials(&app), &["client-proxy", "emoji-proxy", "voting-proxy", "web-proxy"]);
-    let host: Host = serde_json::from_slice(&std::fs::read(pair.join("host.json")).unwrap()).unwrap();
-    let named: Vec<&str> = host.versions.iter().map(|version| version.name.as_str()).collect();
-    for name in ["kubernetes", "kubelet", "container-runtime", "linux", "istiod"] {
-        assert!(named.contains(&name), "{name} is not in {named:?}");
+    for run in [&pair, &app] {
+        let host: Host = serde_json::from_slice(&std::fs::read(run.join("host.json")).unwrap()).unwrap();
+        let named: Vec<&str> = host.versions.iter().map(|version| version.name.as_str()).collect();
+        for name in ["kubernetes", "kubelet", "container-runtime", "linux", "istiod"] {
+            assert!(named.contains(&name), "{name} is not in {named:?}");
+        }
     }
     let left = ["get", "namespaces,jobs,pods", "--all-namespaces", "--output=name", "--selector", RUN_LABEL];
     assert_eq!(cluster.kubectl(&left).trim(), "");
