@@ -68,7 +68,7 @@ pub struct Needs {
     demand: Demand,
     gateway_tls: bool,
     installed: Vec<Need>,
-    /// What is written into the namespaces.
+    /// Objects that the run writes into the namespaces.
     objects: BTreeSet<ObjectRef>,
 }
 

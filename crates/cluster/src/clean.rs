@@ -2,8 +2,9 @@
 
 use crate::Result;
 use crate::connection::Connected;
+use crate::detached::{self, DetachedRun};
 use crate::patience::{API_TIMEOUT, patiently};
-use crate::settings::{RUN_LABEL, RUNNER};
+use crate::settings::{RUN_LABEL, runner_selector};
 use experiment::environment::EnvironmentError;
 use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::Value;
@@ -90,33 +91,30 @@ fn add(found: &mut Leftovers, objects: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Ends the Job of a detached run, which would write again what is removed under it. Returns whether there was one in the
+/// Ends the Jobs of a detached run, which would write again what is removed under them. Returns whether there was one in the
 /// namespaces of these objects.
 pub fn end_runner(cluster: &Connected, run: &str, objects: &[ObjectRef]) -> Result<bool> {
-    let (component, runner) = RUNNER;
-    let selector = format!("{RUN_LABEL}={run},{component}={runner}");
-    let namespaces: BTreeSet<&str> = objects
-        .iter()
-        .filter(|object| object.kind == "Job")
-        .filter_map(|object| object.namespace.as_deref())
-        .collect();
-    for namespace in namespaces {
-        let jobs = cluster.api.list("batch/v1", "Job", Some(namespace), &selector)?;
-        let jobs: Vec<ObjectRef> = jobs.iter().map(ObjectRef::from_object).collect::<Result<_>>()?;
-        if !jobs.is_empty() {
-            patiently(API_TIMEOUT, || cluster.api.delete(&jobs, &|_| ()))?;
-            wait_until_ended(cluster, run, (namespace, &selector))?;
-            return Ok(true);
-        }
+    let jobs = objects.iter().filter(|object| object.kind == "Job");
+    let namespaces: BTreeSet<&String> = jobs.filter_map(|job| job.namespace.as_ref()).collect();
+    let namespaces: Vec<String> = namespaces.into_iter().cloned().collect();
+    if namespaces.is_empty() {
+        return Ok(false);
     }
-    Ok(false)
+    let runners = detached::find(cluster, &namespaces, Some(run))?;
+    for DetachedRun { namespace, job, .. } in &runners {
+        let job = [ObjectRef::new("batch/v1", "Job", Some(namespace), job)];
+        patiently(API_TIMEOUT, || cluster.api.delete(&job, &|_| ()))?;
+        wait_until_ended(cluster, run, namespace)?;
+    }
+    Ok(!runners.is_empty())
 }
 
 /// Waits until no pod of a runner is left.
-fn wait_until_ended(cluster: &Connected, run: &str, (namespace, selector): (&str, &str)) -> Result<()> {
+fn wait_until_ended(cluster: &Connected, run: &str, namespace: &str) -> Result<()> {
+    let selector = runner_selector(Some(run));
     let deadline = Instant::now() + GONE_TIMEOUT;
     loop {
-        let left = patiently(API_TIMEOUT, || cluster.api.list("v1", "Pod", Some(namespace), selector))?;
+        let left = patiently(API_TIMEOUT, || cluster.api.list("v1", "Pod", Some(namespace), &selector))?;
         if left.is_empty() {
             return Ok(());
         }

@@ -9,7 +9,9 @@ use crate::plug::{annotated_outside_of_meshes, outside_of_meshes};
 use crate::pods::{PodState, creation_failure};
 use crate::rights::DETACHED;
 use crate::runner::protocol::{FETCHED_PATH, FOLDER_PATH, INTERRUPT_PATH, PROGRESS_PATH, RunProgress};
-use crate::settings::{ClusterSettings, ENDED_PORT, MANAGED_BY, RUN_LABEL, RUNNER, RUNNER_PORT};
+use crate::settings::{
+    ClusterSettings, ENDED_PORT, MANAGED_BY, RUN_LABEL, RUNNER, RUNNER_PORT, runner_selector,
+};
 use crate::startup::Startup;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::admin::Admin;
@@ -206,9 +208,7 @@ impl DetachedSpec<'_> {
 
 /// Detached runs in these namespaces, or in all; of one run alone, if named.
 pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Result<Vec<DetachedRun>> {
-    let (component, runner) = RUNNER;
-    let of_run = run.map_or_else(|| RUN_LABEL.to_owned(), |run| format!("{RUN_LABEL}={run}"));
-    let selector = format!("{of_run},{component}={runner}");
+    let selector = runner_selector(run);
     let scopes: Vec<Option<&str>> = match namespaces {
         [] => vec![None],
         several => several.iter().map(|name| Some(name.as_str())).collect(),
@@ -248,8 +248,7 @@ impl<'a> Attached<'a> {
     /// Waits until the runner responds; the error says why its pod does not run, or no longer.
     pub fn open(cluster: &'a Connected, place: &DetachedRun, is_stopped: &dyn Fn() -> bool) -> Result<Self> {
         let operation = || format!("attach to run {}", place.run);
-        let (component, runner) = RUNNER;
-        let selector = format!("{RUN_LABEL}={},{component}={runner}", place.run);
+        let selector = runner_selector(Some(&place.run));
         let namespaces = [place.namespace.clone()];
         let startup = Startup::new(&cluster.api, &namespaces, &selector);
         let began = Instant::now();

@@ -22,7 +22,8 @@ pub(crate) fn place_measured(settings: &ClusterSettings, pod_spec: &mut Value) {
     });
 }
 
-/// Whether there are nodes of both sorts. Absent without a label; who may not list nodes learns of it from the scheduler.
+/// Checks that nodes with the generators' label and nodes without it take pods. Absent without a label, and where the user may
+/// not list nodes: the scheduler tells then.
 pub(crate) fn check_nodes(cluster: &Connected, settings: &ClusterSettings) -> Option<Finding> {
     let label = settings.generator_nodes.as_ref()?;
     Some(finding(label, &cluster.api.list("v1", "Node", None, "").ok()?))
@@ -55,7 +56,7 @@ fn finding((label, wanted): &(String, String), nodes: &[Value]) -> Finding {
     Finding { standing: Standing::Right, text, hint: None }
 }
 
-/// What a trial says where generators share nodes with what is measured.
+/// Note that names the nodes that have generators and measured pods; absent without one.
 pub(crate) fn note_shared_nodes(generators: &BTreeSet<&str>, measured: &BTreeSet<&str>) -> Option<String> {
     let shared: Vec<&str> = generators.intersection(measured).copied().collect();
     (!shared.is_empty()).then(|| {

@@ -160,7 +160,7 @@ impl Rights {
         }
         if settings.reads_nodes {
             rights.in_cluster.push(NODES);
-            rights.in_cluster.extend(settings.prometheus.is_none().then_some(KUBELETS));
+            rights.in_cluster.extend(settings.reads_kubelets().then_some(KUBELETS));
         }
         if let Some(PrometheusAddress::Service { namespace, .. }) = &settings.prometheus {
             rights.in_prometheus = Some((namespace.clone(), PROMETHEUS));

@@ -44,7 +44,7 @@ pub struct ClusterSettings {
     pub image_pull_secret: Option<String>,
     /// Revision of istiod (`istio.io/rev`), or a tag; absent: the default one.
     pub revision: Option<String>,
-    /// What injects Istio's sidecars; absent until it was looked up.
+    /// Webhook that injects Istio's sidecars; absent until it was looked up.
     pub injector: Option<Injector>,
     /// Whether nodes and their kubelets are read, which takes a right to all nodes.
     pub reads_nodes: bool,
@@ -94,7 +94,12 @@ impl ClusterSettings {
         }
     }
 
-    /// Has kubelets pull the image with the Secret of the user's.
+    /// Whether usage of services and proxies comes from kubelets.
+    pub fn reads_kubelets(&self) -> bool {
+        self.reads_nodes && self.prometheus.is_none()
+    }
+
+    /// Has kubelets pull the image with the Secret that the user named.
     pub(crate) fn add_pull_secret(&self, pod_spec: &mut Value) {
         if let Some(name) = &self.image_pull_secret {
             pod_spec["imagePullSecrets"] = json!([{"name": name}]);
@@ -106,6 +111,13 @@ impl ClusterSettings {
         let (component, runner) = RUNNER;
         format!("{RUN_LABEL}={},{component}!={runner}", self.run)
     }
+}
+
+/// Selector of the Jobs and pods that detached runs are: of one run, or of all.
+pub(crate) fn runner_selector(run: Option<&str>) -> String {
+    let (component, runner) = RUNNER;
+    let of_run = run.map_or_else(|| RUN_LABEL.to_owned(), |run| format!("{RUN_LABEL}={run}"));
+    format!("{of_run},{component}={runner}")
 }
 
 /// Fails if Kubernetes takes no object of this name.

@@ -1,4 +1,4 @@
-//! What the generator itself uses, and may use.
+//! Usage of the generator itself, and the CPUs that it may use.
 
 pub(crate) mod cpus;
 

@@ -46,7 +46,7 @@ pub fn objective_met(experiment: &Experiment, summary: &Summary) -> ObjectiveOut
     if misses.is_empty() { ObjectiveOutcome::Good } else { ObjectiveOutcome::Failed(misses) }
 }
 
-/// Whether at least one cell missed the objective. A cell that neither met nor missed it is not shown to meet it.
+/// True if at least one cell missed the objective. A cell that neither met nor missed it is not shown to meet it.
 #[must_use]
 pub fn is_missed(summary: &Summary) -> bool {
     summary.cells.iter().any(|cell| cell.objective == Some(Missed))

@@ -39,6 +39,11 @@ fn is_lateness(kind: &str) -> bool {
 /// Share of the machine's CPUs: above it no CPU was left.
 pub(crate) const FULL_MACHINE: f64 = 0.9;
 
+/// True if all CPUs of the machine were busy, on average over trials.
+pub(crate) fn fills_machine<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> bool {
+    busy_share(trials).is_some_and(|share| share >= FULL_MACHINE)
+}
+
 /// Share of the machine's CPUs that were busy, on average over trials; absent where none says.
 pub(crate) fn busy_share<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<f64> {
     let machines = trials.into_iter().filter_map(|trial| trial.machine.as_ref());

@@ -181,7 +181,7 @@ impl Written {
     }
 }
 
-/// What trials say where generators share nodes with what is measured.
+/// Note of every trial of a deployment whose generators share nodes with measured pods.
 fn note_shared_nodes(
     spec: &DeploymentSpec,
     pods: &[Vec<RunningPod>],

@@ -33,13 +33,7 @@ fn objects_carry_the_label_of_their_run_and_end_up_in_its_namespace() {
 
 #[test]
 fn generators_and_what_is_measured_are_on_nodes_of_their_own() {
-    let generator_nodes = Some(("load".to_owned(), "true".to_owned()));
-    let image_pull_secret = Some("registry".to_owned());
-    let settings = ClusterSettings {
-        generator_nodes,
-        image_pull_secret,
-        ..ClusterSettings::new("meshmeter:1", "run-1")
-    };
+    let settings = ClusterSettings { image_pull_secret: Some("registry".to_owned()), ..settings() };
     let plug = plug::of(MeshKind::Istio, Mode::Ingress, &settings).unwrap();
     let all = objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Ingress), &settings, &*plug).unwrap();
     let expression = "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\

@@ -47,7 +47,7 @@ fn webhook(name: &str) -> ObjectRef {
     ObjectRef::new("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", None, name)
 }
 
-/// What injects sidecars of this revision or tag. Absent where there is nothing, or this user may not read it.
+/// Webhook that injects sidecars of this revision or tag. Absent where there is none, or this user may not read it.
 pub(super) fn find_injector(api: &ApiClient, revision: Option<&str>) -> Option<Injector> {
     webhooks(revision).into_iter().find_map(|name| {
         let object = api.get(&webhook(&name)).ok()??;
@@ -56,7 +56,7 @@ pub(super) fn find_injector(api: &ApiClient, revision: Option<&str>) -> Option<I
     })
 }
 
-/// What must be there that sidecars are injected.
+/// The webhook that injection needs.
 pub(super) fn need(settings: &ClusterSettings) -> Need {
     let [_, usual] = webhooks(settings.revision.as_deref());
     let found = settings.injector.as_ref().map(|injector| injector.webhook.as_str());

@@ -205,7 +205,7 @@ impl Need {
     }
 }
 
-/// Looks up what the cluster has for the mesh that the settings name, as far as this user may read it.
+/// Looks up the webhook of the mesh that the settings name, as far as this user may read it.
 pub fn look_up(settings: &mut ClusterSettings, api: &ApiClient) {
     if settings.mesh == MeshName::Istio {
         settings.injector = istio::find_injector(api, settings.revision.as_deref());

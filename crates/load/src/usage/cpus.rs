@@ -6,13 +6,13 @@ use rustix::thread::sched_getaffinity;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// How many, such as 1.5; absent where the kernel does not tell.
+/// Number of CPUs, such as 1.5; absent where the kernel does not tell.
 pub(crate) fn usable_cpus() -> Option<f64> {
     let allowed = f64::from(sched_getaffinity(None).ok()?.count());
     Some(quota_cpus().map_or(allowed, |quota| quota.min(allowed)))
 }
 
-/// What the smallest quota of this process's groups and their ancestors is worth; absent without one.
+/// The smallest quota of this process's groups and their ancestors, in CPUs; absent without one.
 fn quota_cpus() -> Option<f64> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;

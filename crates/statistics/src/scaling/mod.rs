@@ -8,7 +8,7 @@ mod lack_of_fit;
 mod usl;
 
 use crate::noise::{Noise, Place, Values};
-use crate::retakes::{FULL_MACHINE, busy_share};
+use crate::retakes::fills_machine;
 use crate::trials::{TrialsByCell, first_takes, is_limited_by_generator, is_usable_at_limit};
 use experiment::plan::PlannedCell;
 use experiment::schema::{
@@ -163,11 +163,11 @@ impl Series<'_> {
         all.into_values().filter(|(_, values)| !values.is_empty()).collect()
     }
 
-    /// Whether all CPUs of the machine were busy at a value: throughput was then that of everything on it.
+    /// True if all CPUs of the machine were busy at a value: throughput was then that of everything on it.
     fn fills_machine(&self, at: f64, trials: &TrialsByCell<'_>) -> bool {
         let cells = self.cells.iter().filter(|(value, _)| *value == at);
         let usable = cells.flat_map(|(_, cell)| trials.of(cell.key())).copied();
-        busy_share(usable.filter(|trial| self.is_usable(trial))).is_some_and(|share| share >= FULL_MACHINE)
+        fills_machine(usable.filter(|trial| self.is_usable(trial)))
     }
 
     fn is_usable(&self, trial: &TrialRecord) -> bool {

@@ -2,7 +2,7 @@
 
 use super::SizedRun;
 use super::settings::{experiment_of, joined};
-use crate::retakes::{FULL_MACHINE, busy_share};
+use crate::retakes::fills_machine;
 use crate::trials::{TrialsByCell, is_limited_by_generator, is_valid};
 use experiment::schema::{
     Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Role, SizeNote, SizeNoteKind,
@@ -319,7 +319,7 @@ impl<'a> MeasuredCell<'a> {
         Self {
             cell,
             limited_by_generator: trials.iter().any(|trial| is_limited_by_generator(trial)),
-            fills_machine: busy_share(valid().copied()).is_some_and(|share| share >= FULL_MACHINE),
+            fills_machine: fills_machine(valid().copied()),
             usage: Usage::new(cell, component, throttled),
             trials,
         }

@@ -27,7 +27,7 @@ pub(super) fn differing_sections(one: &Experiment, other: &Experiment) -> Vec<&'
     sections.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
 }
 
-/// Whether the same rate, or number of clients, was offered in another way.
+/// True if two loads differ in more than their rates or numbers of clients.
 fn loaded_otherwise(one: &LoadSettings, other: &LoadSettings) -> bool {
     let arrival = |load: &LoadSettings| match load.levels {
         LoadLevels::Open { arrival, .. } => Some(arrival),

@@ -66,15 +66,12 @@ fn leave_out(
     });
     match left_out {
         Err(error) => vec![Finding::of_error(Standing::Missing, &error)],
-        Ok(modes) => modes.into_iter().map(left_out_finding).collect(),
+        Ok(modes) => modes.into_iter().map(finding).collect(),
     }
 }
 
-fn left_out_finding(left_out: UnavailableMode) -> Finding {
-    let UnavailableMode { mode, factors, reason, hint } = left_out;
-    let with = unavailable::with(&factors);
-    let text = format!("mode {mode}{with} cannot run here and is left out: {reason}");
-    Finding { standing: Standing::Less, text, hint }
+fn finding(left_out: UnavailableMode) -> Finding {
+    Finding { standing: Standing::Less, text: unavailable::sentence(&left_out), hint: left_out.hint }
 }
 
 /// Those of the experiment's modes.

@@ -272,10 +272,9 @@ impl Session<'_> {
             unavailable::leave_out(&mut self.experiment, self.args.require_all_modes, |mode, components| {
                 environment.check_mode(mesh, mode, components)
             })?;
-        for UnavailableMode { mode, factors, reason, hint } in &left_out {
-            let with = unavailable::with(factors);
-            anstream::eprintln!("mode {mode}{with} cannot run here and is left out: {reason}");
-            if let Some(hint) = hint {
+        for mode in &left_out {
+            anstream::eprintln!("{}", unavailable::sentence(mode));
+            if let Some(hint) = &mode.hint {
                 anstream::eprintln!("  hint: {hint}");
             }
         }

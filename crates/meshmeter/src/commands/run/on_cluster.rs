@@ -52,7 +52,7 @@ pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
     anstream::eprintln!("run {run} on Kubernetes {} (context {})", connected.version, connected.context);
     let last_words =
         format!("what the run has written stays; remove it: meshmeter cluster clean --run {run}");
-    let reads_kubelets = settings.reads_nodes && settings.prometheus.is_none();
+    let reads_kubelets = settings.reads_kubelets();
     let stop = interrupt::on_signals_with_last_words(move || Some(last_words.clone()))?;
     let is_stopped = Arc::clone(&stop);
     let environment = Cluster::new(connected, settings, Arc::new(move || is_stopped.load(Ordering::Relaxed)));

@@ -61,8 +61,14 @@ fn choices(experiment: &Experiment) -> Vec<(Factors, ComponentsSettings)> {
     choices
 }
 
+/// One line about a mode that is left out.
+pub(in crate::commands) fn sentence(left_out: &UnavailableMode) -> String {
+    let UnavailableMode { mode, factors, reason, .. } = left_out;
+    format!("mode {mode}{} cannot run here and is left out: {reason}", with(factors))
+}
+
 /// Such as ` with components.istio 1.30.1`; empty without components.
-pub(in crate::commands) fn with(factors: &Factors) -> String {
+fn with(factors: &Factors) -> String {
     let components: Vec<String> = factors.iter().map(|(key, value)| format!("{key} {value}")).collect();
     if components.is_empty() { String::new() } else { format!(" with {}", components.join(", ")) }
 }
