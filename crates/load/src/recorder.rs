@@ -5,15 +5,17 @@ use crate::error::ErrorKind;
 use crate::network::Security;
 use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
-use experiment::schema::{HistogramSummary, RequestCounts, SizeSummary, WarmupCounts};
+use experiment::schema::{HistogramSummary, RequestCounts, SizeSummary, UrlResult, WarmupCounts};
 use statistics::LatencyHistogram;
 use statistics::episodes::Slowest;
 use std::collections::BTreeMap;
 use std::mem;
 
 mod grpc;
+mod per_url;
 
 pub(crate) use grpc::GrpcRecord;
+use per_url::PerUrl;
 
 /// Status codes 0 to 999; HTTP has no others.
 const STATUS_CODES: usize = 1000;
@@ -21,6 +23,8 @@ const STATUS_CODES: usize = 1000;
 /// A request on its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
+    /// Index of its URL among those given.
+    pub(crate) url: usize,
     /// When it was due.
     pub(crate) due: Nanos,
     /// When it was due and a connection was free for it, or would have been if the thread had not been away.
@@ -72,6 +76,8 @@ pub(crate) struct Recorder {
     square_of_bytes: f64,
     /// Absent before the first call of gRPC has ended.
     pub(crate) grpc: Option<Box<GrpcRecord>>,
+    /// Empty unless asked for.
+    per_url: PerUrl,
     /// By time of completion, and of sending for what was sent.
     second: SecondCounts,
     /// Seconds that are over and have not been taken.
@@ -112,10 +118,16 @@ impl Recorder {
             most_bytes: 0,
             square_of_bytes: 0.0,
             grpc: None,
+            per_url: PerUrl::default(),
             second: SecondCounts::new(0, whole_seconds),
             finished: Vec::new(),
             spare: None,
         }
+    }
+
+    /// Records each of this many URLs apart, too.
+    pub(crate) fn with_urls(self, urls: usize) -> Self {
+        Self { per_url: PerUrl::new(urls), ..self }
     }
 
     /// The schedule starts: what came before is in no second.
@@ -148,6 +160,7 @@ impl Recorder {
             return;
         }
         self.sent += 1;
+        self.per_url.sent(flight.url);
         self.late += u64::from(flight.sent > self.window_end);
         self.bytes_sent += flight.bytes as u64;
         let schedule_lag = flight.sent.saturating_sub(flight.due);
@@ -177,6 +190,7 @@ impl Recorder {
         let response_time = at.saturating_sub(flight.due);
         let service_time = at.saturating_sub(flight.sent);
         self.response_time.record_ns(response_time);
+        self.per_url.completed(flight.url, response_time);
         self.slowest.answered(flight.due, response_time);
         self.service_time.record_ns(service_time);
         self.second.completed += 1;
@@ -216,6 +230,7 @@ impl Recorder {
         self.error(kind, at);
         if self.measures(flight) {
             self.failed += 1;
+            self.per_url.failed(flight.url);
             let waited = at.saturating_sub(flight.due);
             self.least_wait_of_failed = self.least_wait_of_failed.min(waited);
             self.slowest.failed(flight.due, at);
@@ -313,6 +328,7 @@ impl Recorder {
             mine.merge(theirs);
         }
         self.slowest.merge(&other.slowest);
+        self.per_url.merge(&other.per_url);
         for (mine, theirs) in [
             (&mut self.warmup.sent, other.warmup.sent),
             (&mut self.warmup.completed, other.warmup.completed),
@@ -360,6 +376,11 @@ impl Recorder {
         let above_us = (waited_us as f64).max(self.response_time.max_us());
         let above_us = (times.censored > 0).then_some(above_us);
         (times, above_us)
+    }
+
+    /// The record of each URL, in the order given; empty unless asked for.
+    pub(crate) fn url_results(&self, urls: &[String]) -> Vec<UrlResult> {
+        self.per_url.results(urls)
     }
 
     /// TLS sessions by version and cipher, as the result schema has them.

@@ -49,6 +49,8 @@ pub struct LoadSpec {
     pub seed: u64,
     /// Tell the service time and schedule lag of each second too: [`crate::Second::detail`].
     pub whole_seconds: bool,
+    /// Measure each URL apart, too: [`experiment::schema::LoadResult::per_url`].
+    pub per_url: bool,
     /// How threads wait until something is due.
     pub pacing: Pacing,
     /// With [`Pacing::Economical`]: how late requests may usually be sent, so that several go out at one wake.

@@ -69,6 +69,7 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
+        per_url: false,
         start: load::Start::AtOnce,
         share: load::GeneratorShare::default(),
         network: NETWORK,

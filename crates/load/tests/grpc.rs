@@ -54,6 +54,7 @@ fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, calls: u64, time
         tls: None,
         seed: 1,
         whole_seconds: false,
+        per_url: false,
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         start: load::Start::AtOnce,

@@ -55,6 +55,7 @@ fn spec_of(url: &str, template: &RequestTemplate) -> LoadSpec {
         seed: 1,
         network: load::NetworkChoice::Auto,
         whole_seconds: false,
+        per_url: false,
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         start: load::Start::AtOnce,

@@ -38,6 +38,7 @@ fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> Load
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
+        per_url: false,
         start: Start::AtOnce,
         share: GeneratorShare::default(),
         network: NetworkChoice::Auto,

@@ -52,6 +52,7 @@ fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: D
         tls: None,
         seed: 1,
         whole_seconds: false,
+        per_url: false,
         start: load::Start::AtOnce,
         share: load::GeneratorShare::default(),
         network: NETWORK,

@@ -66,6 +66,7 @@ fn spec(
         pacing: load::Pacing::Auto,
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         whole_seconds: false,
+        per_url: false,
         start: load::Start::AtOnce,
         share: load::GeneratorShare::default(),
         network: NETWORK,

@@ -33,6 +33,23 @@ fn connections_that_one_server_may_not_have_go_to_the_others() {
 }
 
 #[test]
+fn per_url_reports_counts_and_times_of_each_url() {
+    let server = Serving::start(&[]);
+    let urls = [format!("3={}", server.url()), format!("{}?delay=50ms", server.url())];
+    let load = ["--rate", "200", "--duration", "1s", "--per-url", "--order", "turn", &urls[0], &urls[1]];
+    let result = result_of(&load);
+    let [fast, slow] = &result.per_url[..] else { panic!("{:?}", result.per_url) };
+    assert_eq!([&fast.url, &slow.url], [&urls[0], &urls[1]]);
+    assert_eq!(fast.sent + slow.sent, result.requests.sent);
+    assert_eq!(fast.completed + slow.completed, result.requests.completed);
+    assert_eq!(fast.response_time_us.count, fast.completed);
+    assert!(fast.sent >= 3 * slow.sent - 3, "{} and {}", fast.sent, slow.sent);
+    assert!(slow.response_time_us.min >= 50_000.0, "{:?}", slow.response_time_us);
+    let together = result_of(&["--rate", "50", "--duration", "200ms", &urls[0], &urls[1]]);
+    assert!(together.per_url.is_empty(), "only on request");
+}
+
+#[test]
 fn dead_servers_among_roaming_connections_are_told() {
     let server = Serving::start(&[]);
     let urls = [server.url(), format!("http://{NOBODY}/")];

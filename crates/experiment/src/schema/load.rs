@@ -103,6 +103,9 @@ pub struct LoadResult {
     /// were asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series_histograms: Vec<String>,
+    /// Each URL apart, in the order given (`--per-url`); empty unless asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub per_url: Vec<UrlResult>,
     /// Whether these figures may be used.
     pub verdict: Verdict,
     /// How they stand to an objective, where one was given.
@@ -114,6 +117,21 @@ pub struct LoadResult {
     /// The results of which this one is the sum, where it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<MergedResults>,
+}
+
+/// Requests of one URL among several.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UrlResult {
+    /// The URL as given, with its weight and ranges.
+    pub url: String,
+    /// Requests sent, of those due in the window. Requests that were never sent belong to no URL.
+    pub sent: u64,
+    /// Requests that were answered.
+    pub completed: u64,
+    /// Requests that failed. They rank above all responses.
+    pub failed: u64,
+    /// Response times.
+    pub response_time_us: HistogramSummary,
 }
 
 /// The slowest requests of a window, the slowest fiftieth at most.

@@ -97,7 +97,8 @@ pub use hop::{HopProof, HopProtocol};
 pub use host::{ComponentImage, ComponentVersion, Floor, Host, RunPacing, UnavailableMode};
 pub use load::{
     Bytes, GeneratorNetwork, GeneratorUsage, LOAD_SCHEMA, LoadResult, MergedPart, MergedResults, Pacing,
-    PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol, WarmupCounts,
+    PacingUsage, Rates, RequestCounts, SeriesPoint, SlowRequests, SpinPauses, SpokenProtocol, UrlResult,
+    WarmupCounts,
 };
 pub use load_point::LoadPoint;
 pub use machine::{MachineUsage, TopProcess};

@@ -144,6 +144,7 @@ impl Course<'_> {
             requests,
             series,
             series_histograms: Vec::new(),
+            per_url: recorder.url_results(&self.spec.urls),
             verdict: Default::default(),
             objective: None,
             exports: Vec::new(),

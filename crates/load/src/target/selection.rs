@@ -11,6 +11,8 @@ const FIRST_STREAM: u64 = 1 << 32;
 /// A request that was chosen.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Chosen {
+    /// Index of its URL among those given.
+    pub(crate) choice: usize,
     /// Its server.
     pub(crate) server: usize,
     /// Which of the server's requests.
@@ -106,14 +108,15 @@ impl<'a> Selector<'a> {
         match &mut self.way {
             Way::Only => {
                 let (server, request) = targets.choices[0].options[0];
-                Chosen { server, request, numbers: Vec::new() }
+                Chosen { choice: 0, server, request, numbers: Vec::new() }
             }
             Way::Random { random, total_weight } => {
-                let choice = choice_at(&targets.choices, random.random_range(0..*total_weight));
+                let index = choice_at(&targets.choices, random.random_range(0..*total_weight));
+                let choice = &targets.choices[index];
                 let (server, request) = choice.options[random.random_range(0..choice.options.len())];
                 let places = choice.places(targets);
                 let numbers = places.map(|place| random.random_range(place.first..=place.last)).collect();
-                Chosen { server, request, numbers }
+                Chosen { choice: index, server, request, numbers }
             }
             Way::Turn { turns, thread, threads } => {
                 let index = next_turn(&targets.choices, turns);
@@ -129,7 +132,7 @@ impl<'a> Selector<'a> {
                     rest /= place.count();
                     number
                 });
-                Chosen { server, request, numbers: numbers.collect() }
+                Chosen { choice: index, server, request, numbers: numbers.collect() }
             }
             Way::Connection { random, servers, .. } => {
                 let server = servers[random.random_range(0..servers.len())];
@@ -149,7 +152,7 @@ impl<'a> Selector<'a> {
         let ServerRequest { choice, request, .. } = options[drawn.min(options.len() - 1)];
         let places = targets.choices[choice].places(targets);
         let numbers = places.map(|place| random.random_range(place.first..=place.last)).collect();
-        Chosen { server, request, numbers }
+        Chosen { choice, server, request, numbers }
     }
 }
 
@@ -167,16 +170,16 @@ fn requests_by_server(targets: &Targets) -> Vec<Vec<ServerRequest>> {
     requests
 }
 
-/// The choice in whose part of the weights `point` lies.
-fn choice_at(choices: &[Choice], mut point: u64) -> &Choice {
-    let within = |choice: &&Choice| match point.checked_sub(u64::from(choice.weight)) {
+/// Index of the choice in whose part of the weights `point` lies.
+fn choice_at(choices: &[Choice], mut point: u64) -> usize {
+    let within = |choice: &Choice| match point.checked_sub(u64::from(choice.weight)) {
         None => true,
         Some(rest) => {
             point = rest;
             false
         }
     };
-    choices.iter().find(within).expect("the point lies below the sum of the weights")
+    choices.iter().position(within).expect("the point lies below the sum of the weights")
 }
 
 /// Takes the choice that is furthest behind its share.
@@ -208,7 +211,7 @@ mod tests {
         let mut selector = Selector::new(targets, seed, (0, 1), &Assignment::new(targets, 1, 0, 1));
         let mut counts = BTreeMap::new();
         for _ in 0..slots {
-            let Chosen { server, request, numbers } = selector.choose();
+            let Chosen { server, request, numbers, .. } = selector.choose();
             let request = &targets.servers[server].requests[request];
             let mut path = Vec::new();
             request.path.write(&numbers, &mut path);

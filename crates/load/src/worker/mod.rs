@@ -64,6 +64,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) requests_per_connection: Option<NonZeroU64>,
     /// The seconds handed over have all their distributions, not response times alone.
     pub(crate) whole_seconds: bool,
+    /// URLs that are measured apart; 0: none.
+    pub(crate) urls: usize,
     pub(crate) pacing: Pacing,
     /// How late requests may usually be, with economical pacing.
     pub(crate) lag_tolerance: Nanos,
@@ -179,7 +181,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             buffers: Buffers::default(),
             backlog: Backlog::default(),
             draining: false,
-            recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds),
+            recorder: Recorder::new(timeline.window_start, timeline.end, whole_seconds).with_urls(plan.urls),
             pacer,
             notes_arrivals,
             reading_lag: 0,

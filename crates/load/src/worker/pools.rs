@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     fn waiting(server: usize, due: Nanos) -> Waiting {
-        Waiting { due, chosen: Chosen { server, request: 0, numbers: Vec::new() } }
+        Waiting { due, chosen: Chosen { choice: 0, server, request: 0, numbers: Vec::new() } }
     }
 
     #[test]

@@ -119,7 +119,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let request = &self.requests[chosen.server][chosen.request];
         let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);
         let bytes = connection.outgoing.len() - before + connection.codec.held_back(stream);
-        let flight = Flight { due, could_send, sent, bytes, message_at: None, messages_sent: 0 };
+        let url = chosen.choice;
+        let flight = Flight { url, due, could_send, sent, bytes, message_at: None, messages_sent: 0 };
         connection.begun(stream, flight);
         self.in_flight += 1;
         self.recorder.sent(&flight);

@@ -118,6 +118,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
         tls,
         seed: args.schedule.seed,
         whole_seconds: args.progress_detail || Outputs::need_whole_seconds(&args.output),
+        per_url: args.output.per_url,
         start: schedule::start(args)?,
         share,
         network: args.network.network.into(),

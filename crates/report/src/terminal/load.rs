@@ -16,6 +16,7 @@ pub fn load_text(result: &LoadResult) -> String {
     objective(&mut text, result);
     rates(&mut text, result);
     times(&mut text, result);
+    per_url(&mut text, result);
     counts(&mut text, result);
     generator(&mut text, result);
     exports(&mut text, result);
@@ -179,6 +180,31 @@ fn times(text: &mut String, result: &LoadResult) {
         let requests = format::counted(censored, "request", "requests");
         let above = format::above(result.censored_above_us);
         let _ = writeln!(text, "{requests} without a response: {above}, above all others");
+    }
+    text.push('\n');
+}
+
+/// A line per URL, if they were measured apart.
+fn per_url(text: &mut String, result: &LoadResult) {
+    if result.per_url.is_empty() {
+        return;
+    }
+    let medians = result.per_url.iter().map(|record| &record.response_time_us);
+    let unit = TimeUnit::for_times(medians.flat_map(|times| [times.p50, times.p99]).flatten());
+    let head = format!("in {}", unit.symbol());
+    let _ = writeln!(text, "{:>9} {:>9} {:>9} {:>9}  response time per URL, {head}", "sent", "failed", "p50", "p99");
+    for record in &result.per_url {
+        let times = &record.response_time_us;
+        let number = |figure: Option<f64>| {
+            if times.requests() == 0 {
+                format::ABSENT.to_owned()
+            } else {
+                unit.number_or_above(figure, result.censored_above_us)
+            }
+        };
+        let (sent, failed) = (format::count(record.sent), format::count(record.failed));
+        let (p50, p99) = (number(times.p50), number(times.p99));
+        let _ = writeln!(text, "{sent:>9} {failed:>9} {p50:>9} {p99:>9}  {}", plain(&record.url));
     }
     text.push('\n');
 }

@@ -9,6 +9,7 @@
 
 mod drivers;
 mod error;
+mod per_url;
 mod placed;
 mod series;
 #[cfg(test)]
@@ -108,6 +109,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         requests,
         series,
         series_histograms,
+        per_url: per_url::per_url(&placed)?,
         verdict,
         objective: None,
         exports: results().flat_map(|result| result.exports.clone()).collect(),

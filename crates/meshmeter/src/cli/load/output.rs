@@ -16,6 +16,10 @@ pub struct OutputArgs {
     #[arg(long, requires = "json")]
     pub series_histograms: bool,
 
+    /// Report the requests and response times of each URL too, of at most 100
+    #[arg(long)]
+    pub per_url: bool,
+
     /// Serve the figures so far at http://ADDR:PORT/metrics for Prometheus until the run ends. A port alone is on 127.0.0.1,
     /// 0 is any that is free
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen_address)]

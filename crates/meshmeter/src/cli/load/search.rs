@@ -17,7 +17,7 @@ pub struct SearchArgs {
     /// and those that failed, then confirming runs, then the curve of latency against rate. --duration is the least time of a
     /// probe [default: 5s]; it lasts longer where the objective needs more requests. Each has a --warmup of its own [default: 500ms]
     #[arg(long, requires = "objective",
-          conflicts_with_all = ["requests", "think_time", "start_at", "csv", "hdr", "percentiles", "fortio", "series_histograms",
+          conflicts_with_all = ["requests", "think_time", "start_at", "csv", "hdr", "percentiles", "fortio", "series_histograms", "per_url",
                                 "remote_write", "otlp"])]
     pub search: bool,
 

@@ -7,6 +7,9 @@ use crate::failure::Failure;
 use load::{Family, Protocol, RequestTemplate, TargetError, Targets};
 use std::path::Path;
 
+/// Bounds the memory of `--per-url`: each thread has a histogram per URL.
+const MAX_URLS_APART: usize = 100;
+
 /// What the URLs and the options of requests say, and the protocol that is to be spoken.
 pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
     let body = body(args.body.as_deref(), args.body_size)?;
@@ -17,6 +20,7 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         connect_to: args.connect_to.clone(),
         sni: args.sni.clone(),
     };
+    check_per_url(args)?;
     let mut targets = load::resolve(&args.urls, &template).map_err(|error| failure(&error))?;
     if targets.family == Family::Raw && args.body.is_none() {
         targets.set_body(&raw::message(args).into());
@@ -49,6 +53,14 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
         }
     };
     Ok((targets, protocol))
+}
+
+fn check_per_url(args: &LoadArgs) -> Result<(), Failure> {
+    if args.output.per_url && args.urls.len() > MAX_URLS_APART {
+        let failure = Failure::wrong_use(format!("--per-url takes at most {MAX_URLS_APART} URLs"));
+        return Err(failure.with_hint("a URL with a range, such as http://host/{1..1000}, counts as one"));
+    }
+    Ok(())
 }
 
 fn failure(error: &TargetError) -> Failure {
