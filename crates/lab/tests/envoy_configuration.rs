@@ -9,6 +9,7 @@ use mesh::filters::GatewayFilters;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 const SERVICE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(10, 77, 0, 3), 8080);
 
@@ -65,6 +66,7 @@ fn proxy(folder: &Path, name: &str, position: Position) -> ProxyConfiguration {
         position,
         credentials: Some(credentials(folder)),
         access_log: AccessLog::Off,
+        cpu_time: Duration::ZERO,
         socket_mark: None,
         admin_socket: folder.join("admin"),
     }
@@ -82,6 +84,7 @@ fn envoy_accepts_every_configuration() {
             full.clone(),
             ProxyConfiguration { access_log: AccessLog::Text, socket_mark: Some(1337), ..full.clone() },
             ProxyConfiguration { access_log: AccessLog::Json, credentials: None, ..full.clone() },
+            ProxyConfiguration { cpu_time: Duration::from_micros(50), ..full.clone() },
             ProxyConfiguration { position: http2, ..full },
         ] {
             let path = folder.path().join("envoy.json");
@@ -125,4 +128,7 @@ fn switches_change_what_they_name_and_nothing_else() {
 
     let logged = of(&ProxyConfiguration { access_log: AccessLog::Json, ..full.clone() });
     assert!(logged.contains("json_format") && !of(&full).contains("access_loggers"));
+
+    let computing = of(&ProxyConfiguration { cpu_time: Duration::from_micros(50), ..full.clone() });
+    assert!(computing.contains("thread_cpu_ns() + 50000 ") && !of(&full).contains("filters.http.lua"));
 }

@@ -2,7 +2,7 @@
 
 use experiment::Resolve;
 use experiment::schema::{
-    CalibratedDifference, CalibratedFigure, CalibratedSpread, Calibration, ModeCalibration,
+    CalibratedDifference, CalibratedFigure, CalibratedSpread, Calibration, ModeCalibration, Role,
 };
 use statistics::calibration::{repeats_for, resolvable};
 use std::time::Duration;
@@ -78,15 +78,17 @@ fn known_effects(mode: &ModeCalibration) -> Option<String> {
     let median: Vec<String> = of_figure(CalibratedFigure::P50Us)
         .filter_map(|known| Some(format!("{:.0} µs at {}", known.truth, found(known, 0)?)))
         .collect();
-    let cpu = of_figure(CalibratedFigure::CpuCores).next_back();
-    let cpu = cpu.and_then(|known| Some(format!("; {:.3} cores at {}", known.truth, found(known, 3)?)));
+    let cpu = of_figure(CalibratedFigure::CpuCores).filter_map(|known| {
+        let computing = match known.role {
+            Some(Role::App) => "a service that computes for ",
+            Some(Role::Proxy) => "proxies that compute for ",
+            _ => "",
+        };
+        Some(format!("; {computing}{:.3} cores at {}", known.truth, found(known, 3)?))
+    });
     (!median.is_empty()).then(|| {
-        format!(
-            "{}: a server slower by {} in the median{}.",
-            mode.mode,
-            median.join(", "),
-            cpu.unwrap_or_default()
-        )
+        let (median, cpu): (String, String) = (median.join(", "), cpu.collect());
+        format!("{}: a server slower by {median} in the median{cpu}.", mode.mode)
     })
 }
 
@@ -195,9 +197,11 @@ mod tests {
         };
         let known = |figure, truth, found, half| CalibratedDifference {
             figure,
+            role: None,
             truth,
             estimate: estimate(found, half),
         };
+        let of_role = |role, known| CalibratedDifference { role: Some(role), ..known };
         Calibration {
             schema: CALIBRATION_SCHEMA.to_owned(),
             made_at: "2026-11-22T12:00:00Z".to_owned(),
@@ -217,7 +221,8 @@ mod tests {
                 known: vec![
                     known(CalibratedFigure::P50Us, 20.0, 22.4, 6.0),
                     known(CalibratedFigure::P50Us, 100.0, 98.0, 5.0),
-                    known(CalibratedFigure::CpuCores, 0.2, 0.203, 0.004),
+                    of_role(Role::App, known(CalibratedFigure::CpuCores, 0.137, 0.138, 0.002)),
+                    of_role(Role::Proxy, known(CalibratedFigure::CpuCores, 0.2, 0.203, 0.004)),
                 ],
                 spreads: vec![spread(CalibratedFigure::P50Us, 20.0), spread(CalibratedFigure::P99Us, 900.0)],
                 resolution: Vec::new(),
@@ -230,7 +235,7 @@ mod tests {
         insta::assert_snapshot!(sentences(&calibration()).join("\n"), @r"
         sidecar: differences of 20 µs in the median and 917 µs at p99 with 5 repeats of 10 s; 10 µs in the median takes 14 repeats, 5 minutes of load for two modes.
         The same mode against itself: 1 of 2 comparisons show a difference, and none is there.
-        sidecar: a server slower by 20 µs at 22 ± 6, 100 µs at 98 ± 5 in the median; 0.200 cores at 0.203 ± 0.004.
+        sidecar: a server slower by 20 µs at 22 ± 6, 100 µs at 98 ± 5 in the median; a service that computes for 0.137 cores at 0.138 ± 0.002; proxies that compute for 0.200 cores at 0.203 ± 0.004.
         ");
         let cut_short = Calibration { repeats_planned: 9, ..calibration() };
         assert!(sentences(&cut_short).last().unwrap().contains("5 of 9 repeats"));

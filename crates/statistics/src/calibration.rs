@@ -5,8 +5,8 @@ use crate::student;
 use experiment::Mode;
 use experiment::plan::Arm;
 use experiment::schema::{
-    CalibratedDifference, CalibratedFigure, CalibratedSpread, ComponentUsage, Figure, ModeCalibration,
-    Resolution, Role, TrialRecord,
+    CalibratedDifference, CalibratedFigure, CalibratedSpread, ComponentUsage, Figure, HistogramSummary,
+    ModeCalibration, Resolution, Role, TrialRecord,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +18,8 @@ const REPEATS_PER_COMPARISON: usize = 5;
 const STATED_RUNS: [(usize, f64); 3] = [(3, 10.0), (5, 10.0), (10, 10.0)];
 /// Maximum of [`repeats_for`].
 const MAX_REPEATS: usize = 1000;
+/// Ten of them lie beyond the percentile: fewer are the luck of a trial.
+const MIN_P99_REQUESTS: u64 = 1000;
 /// A difference of the stated size is shown in this share of runs.
 const POWER: f64 = 0.8;
 
@@ -31,37 +33,21 @@ pub fn of_modes(trials: &[TrialRecord], modes: &[Mode], rate: f64, window_s: f64
 }
 
 fn of_mode(trials: &[TrialRecord], mode: Mode, rate: f64, window_s: f64) -> ModeCalibration {
-    let values = |arm: Arm, figure: CalibratedFigure| -> ByRepeat {
-        let own = trials.iter().filter(|trial| trial.mode == mode);
-        let own = own.filter(|trial| Arm::from_factors(&trial.factors) == Some(arm));
-        own.filter_map(|trial| Some((trial.repeat, value(trial, figure)?))).collect()
-    };
-    let added = |arm: Arm, figure| {
-        let truth = match figure {
-            CalibratedFigure::CpuCores => arm.effect().as_secs_f64() * rate,
-            CalibratedFigure::P50Us | CalibratedFigure::P99Us => arm.effect().as_secs_f64() * 1e6,
-        };
-        let found = differences(&values(arm, figure), &values(Arm::Reference, figure));
-        CalibratedDifference { figure, truth, estimate: interval::mean(&found, 0.0) }
-    };
+    let trials = ModeTrials(trials.iter().filter(|trial| trial.mode == mode).collect());
     let mut calibration = ModeCalibration {
         mode,
         repeats: 0,
         same: Vec::new(),
-        known: Vec::new(),
+        known: [server_effects(&trials), cpu_effects(&trials, rate)].concat(),
         spreads: Vec::new(),
         resolution: Vec::new(),
     };
     for figure in FIGURES {
-        let (first, second) = (values(Arm::First, figure), values(Arm::Second, figure));
+        let (first, second) = (trials.values(Arm::First, figure), trials.values(Arm::Second, figure));
         let same = differences(&first, &second);
         calibration.repeats = calibration.repeats.max(same.len());
         calibration.same.extend(against_itself(&same, figure));
-        calibration.known.extend(Arm::SLOWER.map(|arm| added(arm, figure)));
-        let reference = values(Arm::Reference, figure);
-        let within: Vec<Vec<f64>> =
-            Arm::SLOWER.iter().map(|arm| differences(&values(*arm, figure), &reference)).collect();
-        let Some(spread) = spread(figure, &first, &same, &within) else { continue };
+        let Some(spread) = spread(figure, &first, &same, trials.sampling_variance(figure)) else { continue };
         calibration.spreads.push(spread);
         calibration.resolution.extend(STATED_RUNS.map(|(repeats, stated_s)| Resolution {
             figure,
@@ -73,19 +59,119 @@ fn of_mode(trials: &[TrialRecord], mode: Mode, rate: f64, window_s: f64) -> Mode
     calibration
 }
 
-/// Absent where the trial's figure may not be used.
+/// The trials of one mode.
+struct ModeTrials<'a>(Vec<&'a TrialRecord>);
+
+impl<'a> ModeTrials<'a> {
+    fn of_arm(&self, arm: Arm) -> impl Iterator<Item = &'a TrialRecord> + '_ {
+        self.0.iter().copied().filter(move |trial| Arm::from_factors(&trial.factors) == Some(arm))
+    }
+
+    fn values(&self, arm: Arm, figure: CalibratedFigure) -> ByRepeat {
+        self.by_repeat(arm, |trial| value(trial, figure))
+    }
+
+    fn by_repeat(&self, arm: Arm, figure: impl Fn(&TrialRecord) -> Option<f64>) -> ByRepeat {
+        self.of_arm(arm).filter_map(|trial| Some((trial.repeat, figure(trial)?))).collect()
+    }
+
+    /// Medians of each server within a trial whose median is usable; the first is the reference's.
+    fn medians_by_server(&self) -> impl Iterator<Item = Vec<&'a HistogramSummary>> + '_ {
+        let usable = |trial: &&TrialRecord| trial.verdict.is_usable(Figure::P50);
+        self.of_arm(Arm::SlowerServer).filter(usable).filter_map(|trial| {
+            let result = trial.result.as_ref()?;
+            Some(result.per_url.iter().map(|url| &url.response_time_us).collect())
+        })
+    }
+
+    /// Variance of the difference between two trials like [`Arm::First`] that the number of their requests explains: a longer
+    /// window reduces this part. Known for the median alone, from differences within a trial, where nothing else varies.
+    fn sampling_variance(&self, figure: CalibratedFigure) -> f64 {
+        let requests = mean(self.of_arm(Arm::First).filter_map(requests_of));
+        let of_server = mean(self.medians_by_server().flatten().map(|times| times.count as f64));
+        let (CalibratedFigure::P50Us, Some(requests), Some(of_server)) = (figure, requests, of_server) else {
+            return 0.0;
+        };
+        let effects = (1..Arm::server_effects().count()).filter_map(|server| variance(&self.added(server)));
+        mean(effects).map_or(0.0, |variance| variance * of_server / requests.max(1.0))
+    }
+
+    /// What a server adds to the reference's median, trial by trial, microseconds.
+    fn added(&self, server: usize) -> Vec<f64> {
+        let median = |times: &[&HistogramSummary], server: usize| times.get(server)?.p50;
+        self.medians_by_server()
+            .filter_map(|times| Some(median(&times, server)? - median(&times, 0)?))
+            .collect()
+    }
+}
+
+fn requests_of(trial: &TrialRecord) -> Option<f64> {
+    Some(trial.result.as_ref()?.response_time_us.count as f64)
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (count, sum) = values.fold((0, 0.0), |(count, sum), value| (count + 1, sum + value));
+    (count > 0).then(|| sum / f64::from(count))
+}
+
+/// Slower servers against the reference beside them, request by request within a trial. What varies between trials is in
+/// neither: placement on CPUs and workers, and drift.
+fn server_effects(trials: &ModeTrials<'_>) -> Vec<CalibratedDifference> {
+    let effects = Arm::server_effects().enumerate().skip(1);
+    effects
+        .map(|(server, effect)| CalibratedDifference {
+            figure: CalibratedFigure::P50Us,
+            role: None,
+            truth: effect.as_secs_f64() * 1e6,
+            estimate: interval::mean(&trials.added(server), 0.0),
+        })
+        .collect()
+}
+
+/// CPU of a service, and of proxies, that compute for known times per request, against the same without it.
+fn cpu_effects(trials: &ModeTrials<'_>, rate: f64) -> Vec<CalibratedDifference> {
+    let servers = Arm::server_cpu_times().count() as f64;
+    let server_s = Arm::server_cpu_times().map(|time| time.as_secs_f64()).sum::<f64>() / servers;
+    let proxy_s = Arm::SlowerProxies.proxy_cpu_time().as_secs_f64();
+    let proxies = trials.of_arm(Arm::SlowerProxies).map(|trial| of_role(trial, Role::Proxy).count()).max();
+    let added = |arm, role, truth| {
+        let with = trials.of_arm(arm).filter_map(|trial| Some((trial.repeat, cpu_cores(trial, role)?)));
+        let without = trials.by_repeat(Arm::First, |trial| cpu_cores(trial, role));
+        let found: Vec<f64> = with.filter_map(|(repeat, with)| Some(with - without.get(&repeat)?)).collect();
+        CalibratedDifference {
+            figure: CalibratedFigure::CpuCores,
+            role: Some(role),
+            truth,
+            estimate: interval::mean(&found, 0.0),
+        }
+    };
+    let mut effects = vec![added(Arm::SlowerServer, Role::App, server_s * rate)];
+    effects.extend(
+        proxies.map(|proxies| added(Arm::SlowerProxies, Role::Proxy, proxies as f64 * proxy_s * rate)),
+    );
+    effects
+}
+
+fn of_role(trial: &TrialRecord, role: Role) -> impl Iterator<Item = &ComponentUsage> {
+    trial.components.iter().filter(move |component| component.role == role)
+}
+
+/// Absent if the trial's CPU may not be used.
+fn cpu_cores(trial: &TrialRecord, role: Role) -> Option<f64> {
+    let usable = trial.result.is_some() && trial.verdict.is_usable(Figure::Cpu);
+    usable.then(|| of_role(trial, role).map(ComponentUsage::cpu_cores).sum())
+}
+
+/// Absent if the trial's figure may not be used.
 fn value(trial: &TrialRecord, figure: CalibratedFigure) -> Option<f64> {
     let usable = |figure: Figure| trial.verdict.is_usable(figure);
-    let result = trial.result.as_ref()?;
+    let times = &trial.result.as_ref()?.response_time_us;
     match figure {
-        CalibratedFigure::P50Us => result.response_time_us.p50.filter(|_| usable(Figure::P50)),
-        CalibratedFigure::P99Us => result.response_time_us.p99.filter(|_| usable(Figure::P99)),
-        CalibratedFigure::CpuCores if !usable(Figure::Cpu) => None,
-        CalibratedFigure::CpuCores => {
-            let carries = |role| matches!(role, Role::App | Role::Proxy);
-            let components = trial.components.iter().filter(|component| carries(component.role));
-            Some(components.map(ComponentUsage::cpu_cores).sum())
+        CalibratedFigure::P50Us => times.p50.filter(|_| usable(Figure::P50)),
+        CalibratedFigure::P99Us => {
+            times.p99.filter(|_| usable(Figure::P99) && times.count >= MIN_P99_REQUESTS)
         }
+        CalibratedFigure::CpuCores => Some(cpu_cores(trial, Role::App)? + cpu_cores(trial, Role::Proxy)?),
     }
 }
 
@@ -99,29 +185,27 @@ fn against_itself(differences: &[f64], figure: CalibratedFigure) -> Vec<Calibrat
     let each = differences.len().div_ceil(comparisons).max(1);
     let compared = |some: &[f64]| CalibratedDifference {
         figure,
+        role: None,
         truth: 0.0,
         estimate: interval::mean_of_greatest(some, 0.0, FIGURES.len()),
     };
     differences.chunks(each).map(compared).collect()
 }
 
-/// `same`: differences between two deployments; `within`: differences between trials of one deployment, by arm.
+/// `same`: differences between two deployments; `sampling`: the part of their variance that their requests' number explains.
 fn spread(
     figure: CalibratedFigure,
     first: &ByRepeat,
     same: &[f64],
-    within: &[Vec<f64>],
+    sampling: f64,
 ) -> Option<CalibratedSpread> {
-    let between_all = variance(same)?;
-    let within: Vec<f64> = within.iter().filter_map(|arm| variance(arm)).collect();
-    let within = if within.is_empty() { 0.0 } else { within.iter().sum::<f64>() / within.len() as f64 };
-    // The variance of few differences is itself uncertain, and never less than that within a deployment.
-    let all = between_all.max(within);
+    // The variance of few differences is itself uncertain, and never less than what sampling explains.
+    let all = variance(same)?.max(sampling);
     Some(CalibratedSpread {
         figure,
         mean: first.values().sum::<f64>() / first.len() as f64,
         deviation: all.sqrt(),
-        between_deployments: (all - within).sqrt(),
+        between_deployments: (all - sampling).sqrt(),
     })
 }
 

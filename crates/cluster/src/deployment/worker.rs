@@ -97,13 +97,12 @@ impl Worker {
 
     /// Starts a generator that sends its requests there.
     pub fn start(&self, number: u64, start: &DriverStart, destination: &Destination) -> Result<()> {
-        let DriverVerb::Load { held, query } = &start.verb else {
+        if start.verb == DriverVerb::Fleet {
             let reason = "fleets do not run on clusters yet";
             return Err(EnvironmentError::new(format!("start {}", start.generator), reason));
-        };
-        let url = &destination.url;
-        let url = if query.is_empty() { url.clone() } else { format!("{url}?{query}") };
-        let mut arguments = vec![StartArgument::Text("load".to_owned()), StartArgument::Text(url)];
+        }
+        let mut arguments = vec![StartArgument::Text("load".to_owned())];
+        arguments.extend(start.verb.urls(&destination.url).into_iter().map(StartArgument::Text));
         arguments.extend(destination.arguments.iter().cloned());
         arguments.extend(start.arguments.iter().map(|argument| match argument {
             Argument::Text(text) => StartArgument::Text(text.clone()),
@@ -111,7 +110,7 @@ impl Worker {
                 StartArgument::File { name: name.clone(), content_base64: STANDARD.encode(content) }
             }
         }));
-        if *held {
+        if start.verb.is_held() {
             arguments.push(StartArgument::Text("--start-at=-".to_owned()));
         }
         self.start_with(number, arguments).context(format!("start {}", start.generator))

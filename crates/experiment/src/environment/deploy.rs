@@ -189,8 +189,8 @@ pub enum DriverVerb {
     Load {
         /// It opens its connections, reports [`LoadEvent::Ready`] and waits for [`Deployment::release`].
         held: bool,
-        /// Query of the URL; empty: none.
-        query: String,
+        /// Queries of the URL, a URL each; empty: the URL alone.
+        queries: Vec<String>,
     },
     /// `meshmeter fleet`.
     Fleet,
@@ -198,11 +198,21 @@ pub enum DriverVerb {
 
 impl Default for DriverVerb {
     fn default() -> Self {
-        Self::Load { held: false, query: String::new() }
+        Self::Load { held: false, queries: Vec::new() }
     }
 }
 
 impl DriverVerb {
+    /// What a generator requests at `url`: one URL per query, the URL alone without any. A fleet requests nothing.
+    #[must_use]
+    pub fn urls(&self, url: &str) -> Vec<String> {
+        match self {
+            Self::Load { queries, .. } if queries.is_empty() => vec![url.to_owned()],
+            Self::Load { queries, .. } => queries.iter().map(|query| format!("{url}?{query}")).collect(),
+            Self::Fleet => Vec::new(),
+        }
+    }
+
     /// Whether it waits to be released.
     #[must_use]
     pub fn is_held(&self) -> bool {

@@ -19,6 +19,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     match experiment.mesh {
         MeshKind::Envoy => static_files(experiment, given),
         MeshKind::Istio => {
+            proxy_cpu_time(given)?;
             requests_are_read(experiment, given)?;
             http2_upgrade(experiment, given)?;
             identities(experiment, given)?;
@@ -50,6 +51,15 @@ fn static_files(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
             .with_hint("`mesh: istio` does")),
         _ => Ok(()),
     }
+}
+
+/// Only static Envoy gets the filter that computes.
+fn proxy_cpu_time(given: &Given<'_>) -> Result<()> {
+    let Some(field) = given.proxy.field("cpu-time")? else { return Ok(()) };
+    Err(field
+        .key_place
+        .error(format!("`{}` needs `mesh: envoy`", field.path), "istiod configures the proxies of this mesh")
+        .with_hint("with `mesh: istio` a Lua script can compute: `istio.lua`"))
 }
 
 /// What is asked of each request can only be done by a proxy that reads it.

@@ -347,6 +347,7 @@ fn proxy(section: &Section<'_>) -> Result<ProxySettings> {
             field.choice(&[("off", AccessLog::Off), ("text", AccessLog::Text), ("json", AccessLog::Json)])
         })?,
         cpu_limit_cores: cores(section)?,
+        cpu_time: cpu_time(section)?,
     })
 }
 
@@ -354,7 +355,7 @@ fn server(section: &Section<'_>, payload_bytes: u64) -> Result<ServerSettings> {
     Ok(ServerSettings {
         payload_bytes,
         delay: section.field("delay")?.map_or(Ok(Duration::ZERO), |field| field.quantity(parse_duration))?,
-        cpu_time: section.field("cpu-time")?.map_or(Ok(Duration::ZERO), |field| cpu_time(&field))?,
+        cpu_time: cpu_time(section)?,
         error_fraction: section
             .field("error-rate")?
             .map_or(Ok(0.0), |field| field.quantity(parse_fraction))?,
@@ -362,7 +363,9 @@ fn server(section: &Section<'_>, payload_bytes: u64) -> Result<ServerSettings> {
     })
 }
 
-fn cpu_time(field: &Field<'_>) -> Result<Duration> {
+/// The key `cpu-time` of a section.
+fn cpu_time(section: &Section<'_>) -> Result<Duration> {
+    let Some(field) = section.field("cpu-time")? else { return Ok(Duration::ZERO) };
     let time = field.quantity(parse_duration)?;
     if time > MAX_CPU_TIME {
         return Err(field.place().error(format!("`{}` is too long", field.path), "expected at most 1s"));

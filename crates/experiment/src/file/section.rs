@@ -89,7 +89,7 @@ pub(crate) static SECTIONS: LazyLock<[(&str, &[&str]); 19]> = LazyLock::new(|| {
         ),
         ("objective", &["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max", "errors"]),
         ("resolve", &["p50", "p99"]),
-        ("proxy", &["workers", "mtls", "access-log", "cpu"]),
+        ("proxy", &["workers", "mtls", "access-log", "cpu", "cpu-time"]),
         ("components", &["istio", "envoy", "ztunnel", "istiod", "pilot-agent"]),
         (
             "istio",

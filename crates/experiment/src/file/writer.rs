@@ -95,6 +95,7 @@ pub(super) fn experiment(experiment: &Experiment) -> String {
             mtls: experiment.proxy.mtls,
             access_log: experiment.proxy.access_log,
             cpu: experiment.proxy.cpu_limit_cores.map(CpuCores),
+            cpu_time: Some(experiment.proxy.cpu_time).filter(|time| !time.is_zero()).map(TimeSpan),
         }),
         components: &experiment.components,
         istio: match (experiment.mesh, has_requests) {

@@ -1,13 +1,16 @@
-//! Plan of a calibration: the same mode twice, and known effects within a deployment.
+//! Plan of a calibration: the same mode twice, and known effects.
 //!
-//! Each repeat deploys every mode twice, in random order. The first trials of both deployments are alike in all but their
-//! name. One of the deployments then measures a server that computes for known times, and the same server without it.
+//! Each repeat deploys every mode twice, and modes with proxies once more, in random order. The first trials of the first two
+//! deployments are alike in all but their name. Then one of them measures a server that computes for one of several times per
+//! request, drawn request by request: what drifts from trial to trial meets all of them alike. In the third deployment the
+//! proxies compute.
 
 use super::order::{SplitMix64, shuffle};
 use super::{Plan, PlannedTrial};
 use crate::definition::Experiment;
+use crate::mode::Mode;
 use crate::schema::factor::{FactorValue, Factors};
-use crate::units::{format_duration, parse_duration};
+use crate::units::format_duration;
 use std::time::Duration;
 
 /// The factor that tells the arms apart.
@@ -17,6 +20,19 @@ const ARM: &str = "arm";
 /// path stay awake (a guest's kernel polls for up to 200 µs before it halts a CPU); a slower server would also add the time
 /// in which they wake.
 const REFERENCE: Duration = Duration::from_micros(200);
+/// CPU of the server per response beyond the reference.
+const SLOWER_BY: [Duration; 4] = [
+    Duration::from_micros(20),
+    Duration::from_micros(50),
+    Duration::from_micros(100),
+    Duration::from_micros(200),
+];
+/// CPU of each proxy per request that computes.
+const PROXY_CPU_TIME: Duration = Duration::from_micros(200);
+/// Trials of known effects per deployment. Several short ones give a narrower interval than one long one.
+const EFFECT_TRIALS: usize = 2;
+/// Windows of such a trial: its requests are those of five servers.
+const EFFECT_WINDOWS: f64 = 1.5;
 
 /// Role of a trial in a calibration.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,54 +41,68 @@ pub enum Arm {
     First,
     /// The same in another deployment.
     Second,
-    /// Baseline of the known effects.
-    Reference,
-    /// The server computes for this long per request beyond the reference.
-    Slower(Duration),
+    /// The server computes for one of the times of [`Arm::server_cpu_times`] per request.
+    SlowerServer,
+    /// Each proxy computes for [`Arm::proxy_cpu_time`] per request, in a deployment of its own.
+    SlowerProxies,
 }
 
 impl Arm {
-    /// Known effects.
-    pub const SLOWER: [Self; 4] = [
-        Self::Slower(Duration::from_micros(20)),
-        Self::Slower(Duration::from_micros(50)),
-        Self::Slower(Duration::from_micros(100)),
-        Self::Slower(Duration::from_micros(200)),
-    ];
+    const ALL: [Self; 4] = [Self::First, Self::Second, Self::SlowerServer, Self::SlowerProxies];
 
     /// The arm of a trial with these factors; absent if it is not a calibration's.
     #[must_use]
     pub fn from_factors(factors: &Factors) -> Option<Self> {
-        match factors.get(ARM)?.to_string().as_str() {
-            "first" => Some(Self::First),
-            "second" => Some(Self::Second),
-            "reference" => Some(Self::Reference),
-            slower => parse_duration(slower).ok().map(Self::Slower),
-        }
+        let name = factors.get(ARM)?.to_string();
+        Self::ALL.into_iter().find(|arm| arm.name() == name)
     }
 
-    fn factors(self) -> Factors {
-        let value = match self {
-            Self::First => "first".to_owned(),
-            Self::Second => "second".to_owned(),
-            Self::Reference => "reference".to_owned(),
-            Self::Slower(time) => format_duration(time),
-        };
-        Factors::from([(ARM.to_owned(), FactorValue::Text(value))])
-    }
-
-    /// By how much its server is slower than the reference.
-    #[must_use]
-    pub fn effect(self) -> Duration {
-        if let Self::Slower(time) = self { time } else { Duration::ZERO }
-    }
-
-    fn cpu_time(self) -> Duration {
+    fn name(self) -> &'static str {
         match self {
-            Self::First | Self::Second => Duration::ZERO,
-            Self::Reference | Self::Slower(_) => REFERENCE + self.effect(),
+            Self::First => "first",
+            Self::Second => "second",
+            Self::SlowerServer => "slower-server",
+            Self::SlowerProxies => "slower-proxies",
         }
     }
+
+    /// Effects on the server's CPU time per request, in the order of the URLs of a trial of [`Arm::SlowerServer`]. The first is
+    /// the reference, zero.
+    pub fn server_effects() -> impl Iterator<Item = Duration> {
+        std::iter::once(Duration::ZERO).chain(SLOWER_BY)
+    }
+
+    /// CPU per request of the servers of [`Arm::SlowerServer`], each of which answers as many requests, in the same order.
+    pub fn server_cpu_times() -> impl Iterator<Item = Duration> {
+        Self::server_effects().map(|effect| REFERENCE + effect)
+    }
+
+    /// CPU per request and proxy beyond the proxy's own.
+    #[must_use]
+    pub fn proxy_cpu_time(self) -> Duration {
+        if self == Self::SlowerProxies { PROXY_CPU_TIME } else { Duration::ZERO }
+    }
+
+    /// Its trial, like `template` but for what the arm is about.
+    fn trial(self, template: &PlannedTrial) -> PlannedTrial {
+        let mut trial = template.clone();
+        trial.factors = Factors::from([(ARM.to_owned(), FactorValue::Text(self.name().to_owned()))]);
+        trial.spec.proxy.cpu_time = self.proxy_cpu_time();
+        if self == Self::SlowerServer {
+            trial.queries =
+                Self::server_cpu_times().map(|time| format!("cpu-time={}", format_duration(time))).collect();
+            trial.duration = template.duration.mul_f64(EFFECT_WINDOWS);
+        }
+        trial
+    }
+}
+
+/// Deployments of a mode in a repeat, by the arms that each measures in turn.
+fn deployments(mode: Mode) -> Vec<Vec<Arm>> {
+    let with_effects = std::iter::once(Arm::First).chain([Arm::SlowerServer; EFFECT_TRIALS]);
+    let mut deployments = vec![with_effects.collect(), vec![Arm::Second]];
+    deployments.extend((mode != Mode::None).then(|| vec![Arm::SlowerProxies]));
+    deployments
 }
 
 impl Plan {
@@ -84,24 +114,14 @@ impl Plan {
         let mut trials: Vec<PlannedTrial> = Vec::new();
         let mut deployment = 0;
         for repeat in whole.repeats() {
-            let mut deployments: Vec<(&PlannedTrial, Vec<Arm>)> = Vec::new();
-            for template in repeat {
-                let mut known = vec![Arm::Reference];
-                known.extend(Arm::SLOWER);
-                shuffle(&mut known, &mut random);
-                known.insert(0, Arm::First);
-                deployments.extend([(template, known), (template, vec![Arm::Second])]);
-            }
-            shuffle(&mut deployments, &mut random);
-            for (template, arms) in deployments {
+            let mut planned: Vec<(&PlannedTrial, Vec<Arm>)> = repeat
+                .iter()
+                .flat_map(|template| deployments(template.mode).into_iter().map(move |arms| (template, arms)))
+                .collect();
+            shuffle(&mut planned, &mut random);
+            for (template, arms) in planned {
                 for arm in arms {
-                    trials.push(PlannedTrial {
-                        index: trials.len(),
-                        deployment,
-                        factors: arm.factors(),
-                        query: format!("cpu-time={}", format_duration(arm.cpu_time())),
-                        ..template.clone()
-                    });
+                    trials.push(PlannedTrial { index: trials.len(), deployment, ..arm.trial(template) });
                 }
                 deployment += 1;
             }
@@ -116,27 +136,33 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn each_repeat_has_every_arm_of_every_mode_and_effects_share_a_deployment() {
-        let text = "{name: c, modes: [none, sidecar], load: {rate: 1000}, repeats: 10}";
+    fn repeat_has_every_arm_of_every_mode_and_proxies_compute_in_their_deployment_alone() {
+        let text = "{name: c, modes: [none, sidecar], load: {rate: 1000, duration: 2s}, repeats: 10}";
         let plan = Plan::calibration(&Experiment::parse(text, "test").unwrap(), 3);
-        assert_eq!(plan.trials.len(), 10 * 2 * 7);
+        assert_eq!(plan.trials.len(), 10 * (4 + 5));
         assert!(plan.trials.iter().enumerate().all(|(index, trial)| trial.index == index));
         let arm = |trial: &PlannedTrial| Arm::from_factors(&trial.factors).unwrap();
         let mut orders = BTreeSet::new();
         for shared in plan.trials.chunk_by(|one, next| one.deployment == next.deployment) {
             let arms: Vec<Arm> = shared.iter().map(arm).collect();
-            match arms[0] {
-                Arm::First => assert_eq!(arms.len(), 6),
-                first => assert_eq!((first, arms.len()), (Arm::Second, 1)),
-            }
-            orders.insert(format!("{arms:?}"));
+            let expected: &[Arm] = match arms[0] {
+                Arm::First => &[Arm::First, Arm::SlowerServer, Arm::SlowerServer],
+                first => &[first],
+            };
+            assert_eq!(arms, expected);
         }
-        assert!(orders.len() > 10, "{}", orders.len());
+        for repeat in plan.repeats() {
+            orders.insert(format!(
+                "{:?}",
+                repeat.iter().map(|trial| (trial.mode, arm(trial))).collect::<Vec<_>>()
+            ));
+        }
+        assert!(orders.len() > 5, "{}", orders.len());
         for trial in &plan.trials {
-            assert_eq!(trial.query, format!("cpu-time={}", format_duration(arm(trial).cpu_time())));
+            let effects = arm(trial) == Arm::SlowerServer;
+            assert_eq!(trial.queries.len(), if effects { 5 } else { 0 });
+            assert_eq!(trial.duration, Duration::from_secs(if effects { 3 } else { 2 }));
+            assert_eq!(trial.spec.proxy.cpu_time.is_zero(), arm(trial) != Arm::SlowerProxies);
         }
-        let cells: BTreeSet<String> =
-            plan.repeats().next().unwrap().iter().map(|trial| format!("{:?}", trial.cell())).collect();
-        assert_eq!(cells.len(), 14);
     }
 }

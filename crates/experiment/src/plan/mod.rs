@@ -80,7 +80,7 @@ impl Plan {
                     threads: one.load.threads,
                     generators: one.load.generators,
                     pacing: one.load.pacing,
-                    query: String::new(),
+                    queries: Vec::new(),
                     generator_seed: generator_seeds[position.level],
                 }
             });

@@ -40,8 +40,9 @@ pub struct PlannedTrial {
     pub generators: usize,
     /// How they wait; absent: as `meshmeter load` does without an option.
     pub pacing: Option<Pacing>,
-    /// Query of the URL that the generator requests, such as `cpu-time=100us`; empty: nothing.
-    pub query: String,
+    /// Queries of the URL that the generator requests, such as `cpu-time=100us`. If there are several, each request draws one,
+    /// and the result has each apart.
+    pub queries: Vec<String>,
     /// The generator's seed. The same for every mode of a repeat under the same load, so that they meet the same arrivals.
     pub generator_seed: u64,
 }

@@ -1,5 +1,6 @@
 //! Calibration: what this machine can resolve, from the same mode measured against itself and from known effects.
 
+use super::component::Role;
 use super::estimate::Estimate;
 use super::load::Pacing;
 use crate::mode::Mode;
@@ -51,7 +52,7 @@ pub struct ModeCalibration {
     pub repeats: usize,
     /// The mode against itself, each in a deployment of its own.
     pub same: Vec<CalibratedDifference>,
-    /// Known effects against the same deployment without them.
+    /// Known effects against the same without them: times of slower servers within a trial, CPU of service and proxies.
     pub known: Vec<CalibratedDifference>,
     /// Standard deviations of the figures, with which other numbers of repeats are extrapolated.
     pub spreads: Vec<CalibratedSpread>,
@@ -64,6 +65,9 @@ pub struct ModeCalibration {
 pub struct CalibratedDifference {
     /// The figure.
     pub figure: CalibratedFigure,
+    /// Whose CPU; absent for times, and for the CPU of service and proxies together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// The true difference; 0 of a mode against itself.
     pub truth: f64,
     /// The measured difference. Absent if too few trials have the figure.
@@ -92,7 +96,7 @@ pub struct CalibratedSpread {
     pub mean: f64,
     /// Standard deviation of the difference between two deployments of a repeat.
     pub deviation: f64,
-    /// The part of it that a longer window does not reduce.
+    /// The part of it that a longer window does not reduce; all of it but for the median.
     pub between_deployments: f64,
 }
 

@@ -1,6 +1,7 @@
 //! Switches of the proxies that every mesh has.
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// Switches of the proxies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,11 +14,20 @@ pub struct ProxySettings {
     pub access_log: AccessLog,
     /// CPU limit of each proxy, cores; absent: none.
     pub cpu_limit_cores: Option<f64>,
+    /// CPU that each proxy spends per request beyond its own, with static Envoy.
+    #[serde(default)]
+    pub cpu_time: Duration,
 }
 
 impl Default for ProxySettings {
     fn default() -> Self {
-        Self { workers: 2, mtls: MutualTls::Strict, access_log: AccessLog::Off, cpu_limit_cores: None }
+        Self {
+            workers: 2,
+            mtls: MutualTls::Strict,
+            access_log: AccessLog::Off,
+            cpu_limit_cores: None,
+            cpu_time: Duration::ZERO,
+        }
     }
 }
 

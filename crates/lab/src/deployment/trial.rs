@@ -95,8 +95,8 @@ impl LabDeployment<'_> {
         };
         let pod = &self.parts.pods.workloads[at].pods.get(driver.pod).ok_or_else(missing)?.pod;
         let (mut arguments, own_arguments) = match verb {
-            DriverVerb::Load { held, query } => {
-                load_arguments(destination.unwrap_or(&self.parts.destinations[index]), query, *held)
+            DriverVerb::Load { .. } => {
+                load_arguments(destination.unwrap_or(&self.parts.destinations[index]), verb)
             }
             DriverVerb::Fleet => (vec!["fleet".to_owned()], self.fleet_arguments(name, pod)?),
         };
@@ -275,11 +275,11 @@ fn takes_plain_text(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) 
 }
 
 /// What comes before a generator's arguments, and what comes after them.
-fn load_arguments(destination: &Destination, query: &str, held: bool) -> (Vec<String>, Vec<String>) {
+fn load_arguments(destination: &Destination, verb: &DriverVerb) -> (Vec<String>, Vec<String>) {
     let Destination { url, arguments } = destination;
-    let url = if query.is_empty() { url.clone() } else { format!("{url}?{query}") };
-    let start = held.then(|| "--start-at=-".to_owned());
-    (vec!["load".to_owned(), url], arguments.iter().cloned().chain(start).collect())
+    let first = std::iter::once("load".to_owned()).chain(verb.urls(url));
+    let start = verb.is_held().then(|| "--start-at=-".to_owned());
+    (first.collect(), arguments.iter().cloned().chain(start).collect())
 }
 
 /// An argument as it is on the command line. Its file is written to `directory`.

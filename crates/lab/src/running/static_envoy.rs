@@ -49,6 +49,7 @@ impl StaticEnvoyFactory<'_> {
             position,
             credentials: self.credentials(identity, files.path())?,
             access_log: spec.proxy.access_log,
+            cpu_time: spec.proxy.cpu_time,
             socket_mark: (lab.proxy_identity() == ProxyIdentity::Mark).then_some(PROXY_MARK),
             admin_socket: admin_socket.clone(),
         });

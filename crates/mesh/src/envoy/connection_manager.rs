@@ -1,6 +1,7 @@
 //! The HTTP connection manager: the part of a proxy that reads and routes requests, and most of its cost.
 //! Settings follow Istio's `buildHTTPConnectionManager` (pilot/pkg/networking/core/listener_builder.go).
 
+use super::computing;
 use super::spec::{Callee, Inbound, Position, ProxyConfiguration, gateway_prefix};
 use crate::filters::GatewayFilters;
 use experiment::environment::AccessLog;
@@ -76,7 +77,7 @@ fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> V
             "@type": "type.googleapis.com/envoy.extensions.request_id.uuid.v3.UuidRequestIdConfig",
             "use_request_id_for_trace_sampling": true,
         }},
-        "http_filters": http_filters(&proxy.position),
+        "http_filters": http_filters(proxy),
         "access_log": access_log(proxy.access_log),
         "route_config": {"name": name, "validate_clusters": false, "virtual_hosts": virtual_hosts},
     })
@@ -84,10 +85,11 @@ fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> V
 
 /// Istio's chain less what only its own build has (`istio.metadata_exchange`, `istio.alpn`, `istio.stats`). The filters
 /// that do nothing until they are configured are kept: every request of a mesh passes them too.
-fn http_filters(position: &Position) -> Value {
+fn http_filters(proxy: &ProxyConfiguration) -> Value {
     let mut filters = common_filters();
     let router = filters.pop();
-    filters.extend(position.filters().into_iter().flat_map(GatewayFilters::http_filters));
+    filters.extend((!proxy.cpu_time.is_zero()).then(|| computing::filter(proxy.cpu_time)));
+    filters.extend(proxy.position.filters().into_iter().flat_map(GatewayFilters::http_filters));
     filters.extend(router);
     filters.into()
 }

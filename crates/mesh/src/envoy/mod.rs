@@ -4,6 +4,7 @@
 
 pub mod bootstrap;
 mod cluster;
+mod computing;
 mod connection_manager;
 pub mod credentials;
 pub mod domains;

@@ -9,6 +9,7 @@ use experiment::Protocol;
 use experiment::environment::AccessLog;
 use std::net::SocketAddrV4;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct ProxyConfiguration {
@@ -17,6 +18,8 @@ pub struct ProxyConfiguration {
     /// For mutual TLS with peer proxies; absent: plain text.
     pub credentials: Option<CredentialFiles>,
     pub access_log: AccessLog,
+    /// CPU spent per request beyond the proxy's own.
+    pub cpu_time: Duration,
     /// Mark its sockets with this (`SO_MARK`), where the redirect tells its traffic by a mark.
     pub socket_mark: Option<u32>,
     /// Its admin interface: a socket that only its own user (and root) may open.

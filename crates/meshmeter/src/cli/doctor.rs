@@ -24,7 +24,7 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Measure what this machine can resolve; takes about two minutes
+    /// Measure what this machine can resolve; takes about four minutes
     #[arg(long)]
     pub calibrate: bool,
 
@@ -32,7 +32,7 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "N", requires = "calibrate", value_parser = clap::value_parser!(u16).range(2..=1000))]
     pub repeats: Option<u16>,
 
-    /// With --calibrate: measured window of each trial [default: 1s]
+    /// With --calibrate: measured window of each trial [default: 2s]
     #[arg(long, value_name = "D", requires = "calibrate", value_parser = parse_window)]
     pub duration: Option<Duration>,
 

@@ -79,7 +79,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "PACING")]
     pub pacing: Option<String>,
 
-    /// Calibrate this machine first, as `meshmeter doctor --calibrate` does, which takes two minutes
+    /// Calibrate this machine first, as `meshmeter doctor --calibrate` does, which takes four minutes
     #[arg(long)]
     pub calibrate: bool,
 

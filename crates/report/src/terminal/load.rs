@@ -192,7 +192,11 @@ fn per_url(text: &mut String, result: &LoadResult) {
     let medians = result.per_url.iter().map(|record| &record.response_time_us);
     let unit = TimeUnit::for_times(medians.flat_map(|times| [times.p50, times.p99]).flatten());
     let head = format!("in {}", unit.symbol());
-    let _ = writeln!(text, "{:>9} {:>9} {:>9} {:>9}  response time per URL, {head}", "sent", "failed", "p50", "p99");
+    let _ = writeln!(
+        text,
+        "{:>9} {:>9} {:>9} {:>9}  response time per URL, {head}",
+        "sent", "failed", "p50", "p99"
+    );
     for record in &result.per_url {
         let times = &record.response_time_us;
         let number = |figure: Option<f64>| {

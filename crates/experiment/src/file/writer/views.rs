@@ -169,6 +169,8 @@ pub(super) struct ProxyView {
     pub(super) access_log: AccessLog,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cpu: Option<CpuCores>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cpu_time: Option<TimeSpan>,
 }
 
 #[derive(Serialize)]

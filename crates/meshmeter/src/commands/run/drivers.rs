@@ -115,7 +115,7 @@ pub(crate) fn starts(planned: &PlannedTrial) -> Vec<DriverStart> {
             driver: driver.name.clone(),
             generator,
             pod,
-            verb: DriverVerb::Load { held, query: planned.query.clone() },
+            verb: DriverVerb::Load { held, queries: planned.queries.clone() },
             arguments: arguments.iter().cloned().chain(share_arguments(pod, count)).collect(),
         }));
     }
@@ -189,11 +189,15 @@ fn arguments(planned: &PlannedTrial, seed: u64, target: &Workload) -> Vec<Argume
         ("--timeout", format_duration(planned.timeout)),
         ("--seed", seed.to_string()),
     ];
+    if planned.queries.len() > 1 {
+        options.push(("--order", "random".to_owned()));
+    }
     options.extend(planned.pacing.map(|pacing| ("--pacing", pacing.name().to_owned())));
     let options = options.into_iter();
     let options =
         options.flat_map(|(option, value)| [Argument::Text(option.to_owned()), Argument::Text(value)]);
-    options.chain(protocol_arguments(target)).collect()
+    let apart = (planned.queries.len() > 1).then(|| Argument::Text("--per-url".to_owned()));
+    options.chain(apart).chain(protocol_arguments(target)).collect()
 }
 
 /// What the protocol needs that the URL does not say.
