@@ -2,49 +2,49 @@
 
 use std::time::Duration;
 
-/// Treatment of a connection and its streams.
+/// Behavior on a connection and its streams.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Behaviour {
-    /// As a control plane should.
+    /// Correct behavior of a control plane.
     Correct,
     /// Responses have an empty nonce.
     EmptyNonce,
     /// All responses have the same nonce.
     RepeatedNonce,
-    /// The first of the endpoints that are asked for never comes.
+    /// The first requested endpoints resource never arrives.
     WithheldResource,
-    /// A response of a type that does not exist comes with the clusters.
+    /// A response of an unknown type is sent with the clusters.
     UnknownType,
-    /// Bodies of responses are not protobuf.
+    /// Response bodies are not valid protobuf.
     UndecodableBody,
-    /// Clusters come with a value that is not protobuf.
+    /// Clusters include a value that is not valid protobuf.
     UndecodableResource,
-    /// Endpoints come with some that nobody asked for.
+    /// Endpoints include some that were not requested.
     UnrequestedResource,
-    /// Messages are marked as compressed, on a stream without compression.
+    /// Messages are flagged as compressed, on a stream without compression.
     CompressedFlag,
-    /// Clusters come with one more, of this many bytes: correct, but large.
+    /// Clusters include an additional one of this many bytes: valid, but large.
     LargeResource(u32),
-    /// A message of this many zero bytes in place of each response.
+    /// Each response is replaced by a message of this many zero bytes.
     HugeMessage(u32),
-    /// Streams end at once with this gRPC status.
+    /// Streams end immediately with this gRPC status.
     Status(u32, &'static str),
-    /// The response is not gRPC: this HTTP status, with a page.
+    /// The response is not gRPC, but this HTTP status with a page.
     HttpStatus(u16),
-    /// Streams are correct and reset when they are this old.
+    /// Streams are correct, and reset at this age.
     StreamReset(Duration),
-    /// Streams are correct and end well when they are this old, as istiod's do after 30 minutes.
+    /// Streams are correct, and end normally at this age, as istiod's do after 30 minutes.
     StreamEnd(Duration),
-    /// Requests are not answered.
+    /// Requests get no response.
     SilentStream,
-    /// The connection is correct and shut down with GOAWAY when it is this old.
+    /// The connection is correct, and closed with GOAWAY at this age.
     GoAway(Duration),
-    /// The connection is correct and closed when this many bytes were written.
+    /// The connection is correct, and closed after this many bytes were written.
     CloseAfterBytes(usize),
     /// The connection is closed as soon as it is accepted.
     CloseAtOnce,
-    /// The connection is accepted, and that is all.
+    /// The connection is accepted, and nothing more.
     SilentConnection,
-    /// The connection speaks HTTP/1.1.
+    /// The server speaks HTTP/1.1.
     Http1,
 }

@@ -1,4 +1,4 @@
-//! Certificates of stubs: good, expired, of an authority that nobody trusts.
+//! Certificates of stubs: valid, expired, or of an untrusted authority.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
@@ -9,12 +9,12 @@ use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::error::Error;
 use std::sync::Arc;
 
-/// Until when a certificate is valid.
+/// Validity of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Validity {
-    /// Far into the future.
+    /// Valid until far into the future.
     Valid,
-    /// Until the year before last.
+    /// Expired in the year before last.
     Expired,
 }
 
@@ -24,10 +24,10 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// An authority with a key of its own.
+    /// Creates an authority with its own key.
     ///
     /// # Errors
-    /// If the operating system gives no random numbers.
+    /// Returns an error if the operating system provides no random numbers.
     pub fn new(name: &str) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let mut parameters = CertificateParams::default();
         parameters.distinguished_name.push(DnType::CommonName, name);
@@ -35,7 +35,7 @@ impl Authority {
         Ok(Self { issuer: CertifiedIssuer::self_signed(parameters, KeyPair::generate()?)? })
     }
 
-    /// Its certificate, PEM.
+    /// Certificate of the authority, PEM.
     #[must_use]
     pub fn certificate_pem(&self) -> String {
         self.issuer.pem()
@@ -44,7 +44,7 @@ impl Authority {
     /// TLS of a server with this name, for HTTP/2; clients need no certificate.
     ///
     /// # Errors
-    /// If the name cannot be that of a server.
+    /// Returns an error if the name is not a valid server name.
     pub fn server(
         &self,
         name: &str,

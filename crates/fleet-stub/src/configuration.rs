@@ -1,4 +1,4 @@
-//! A configuration, encoded once: all clients get slices of the same bytes.
+//! A configuration, encoded once: all clients are sent slices of the same bytes.
 
 use crate::protobuf::Message;
 use crate::resources::{self, Collection, Resource};
@@ -7,27 +7,27 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Field of the resources in responses of both variants.
+/// Field number of the resources, in responses of both variants.
 const RESOURCES_FIELD: u32 = 2;
 
-/// What a control plane holds.
+/// The configuration that a control plane holds.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     types: Vec<Arc<TypedResources>>,
 }
 
-/// Resources of a type, with their place in an encoded response.
+/// Resources of one type, with their positions in an encoded response.
 #[derive(Clone, Debug)]
 pub(crate) struct TypedResources {
     pub type_url: &'static str,
     names: HashMap<String, usize>,
     delta: Encoded,
     state_of_the_world: Encoded,
-    /// A resource that was removed leaves its place behind.
+    /// Indexed by place; a removed resource leaves `None`.
     resources: Vec<Option<Resource>>,
 }
 
-/// Fields of a response that hold the resources, in their order.
+/// Encoded response fields that hold the resources, in order.
 #[derive(Clone, Debug, Default)]
 struct Encoded {
     all: Bytes,
@@ -41,13 +41,13 @@ impl Configuration {
         Self { types: collections.into_iter().map(TypedResources::new).map(Arc::new).collect() }
     }
 
-    /// What sidecars get, about this many bytes each without the name table.
+    /// Configuration of sidecars: about this many bytes each, without the name table.
     #[must_use]
     pub fn for_sidecars_of_bytes(bytes: usize) -> Self {
         Self::new(resources::for_sidecars(resources::services_for_bytes(bytes)))
     }
 
-    /// What proxies of every kind get in a mesh of this many services.
+    /// Configuration of proxies of every kind, in a mesh of this many services.
     #[must_use]
     pub fn for_services(services: usize) -> Self {
         let mut collections = resources::for_sidecars(services);
@@ -56,16 +56,17 @@ impl Configuration {
         Self::new(collections)
     }
 
-    /// Bytes of all resources of a type in a delta response.
+    /// Size of all resources of a type in a delta response, in bytes.
     #[must_use]
     pub fn bytes_of_type(&self, type_url: &str) -> usize {
         self.find(type_url).map_or(0, |(_, found)| found.delta.all.len())
     }
 
-    /// Adds a resource, replaces the one of its name or removes it: the type's position and the resource's.
+    /// Adds a resource, replaces the one of the same name, or removes it. Returns the indices of the type and
+    /// of the resource.
     ///
     /// # Errors
-    /// If the configuration has no resources of the type.
+    /// Returns an error if the configuration has no resources of the type.
     pub(crate) fn set(
         &mut self,
         type_url: &str,
@@ -123,7 +124,7 @@ impl TypedResources {
         });
     }
 
-    /// Place of a resource; `None` where it is not there.
+    /// Index of a resource; `None` if it does not exist.
     pub fn index(&self, name: &str) -> Option<usize> {
         self.names.get(name).copied().filter(|index| self.resources[*index].is_some())
     }
@@ -133,7 +134,7 @@ impl TypedResources {
         self.encoded(delta).all.clone()
     }
 
-    /// Fields with some resources: shared where they are one after the other, copied otherwise.
+    /// Fields with some resources: shared if they are consecutive, copied otherwise.
     pub fn some(&self, delta: bool, indices: &[usize]) -> Bytes {
         let encoded = self.encoded(delta);
         let (Some(first), Some(last)) = (indices.first(), indices.last()) else { return Bytes::new() };

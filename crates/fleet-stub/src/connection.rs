@@ -1,4 +1,4 @@
-//! A connection: TLS if the stub has it, HTTP/2, streams.
+//! A connection: TLS if the stub uses it, HTTP/2, streams.
 
 use crate::behaviour::Behaviour;
 use crate::state::State;
@@ -16,10 +16,10 @@ use tokio_rustls::TlsAcceptor;
 
 /// Longer than any test.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
-/// Client's data that may be under way on a stream and on a connection.
+/// Receive window of a stream and of a connection.
 const WINDOW_BYTES: u32 = 1 << 20;
 
-/// Serves a connection until either side or the stub ends it.
+/// Serves a connection until the client or the stub closes it.
 pub(crate) async fn serve(
     state: Arc<State>,
     behaviour: Behaviour,
@@ -78,7 +78,7 @@ where
     }
 }
 
-/// Ends all streams with GOAWAY.
+/// Closes the connection with GOAWAY.
 async fn shut_down<T>(mut connection: Connection<T, bytes::Bytes>) -> io::Result<()>
 where
     T: AsyncRead + AsyncWrite + Unpin,

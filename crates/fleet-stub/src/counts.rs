@@ -1,13 +1,13 @@
-//! What a stub counted, and what it has against its clients.
+//! Counters of a stub, and complaints about its clients.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Texts kept of each kind.
+/// Maximum number of texts of each kind.
 const MAX_TEXTS: usize = 20;
 
-/// A number that many threads add to.
+/// A counter that many threads increment.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
@@ -16,7 +16,7 @@ impl Count {
         self.0.fetch_add(number, Ordering::Relaxed);
     }
 
-    /// The number before it grows by one.
+    /// Increments the counter and returns its previous value.
     pub fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
@@ -45,26 +45,26 @@ struct Texts {
     unanswered: BTreeMap<String, u64>,
 }
 
-/// What a stub counted so far.
+/// Current counters of a stub.
 #[derive(Clone, Debug)]
 pub struct Totals {
     /// Connections accepted.
     pub connections: u64,
-    /// Streams of discovery, open or not.
+    /// Discovery streams, open or not.
     pub streams: u64,
     /// Requests received.
     pub requests: u64,
-    /// Responses handed to HTTP/2.
+    /// Responses passed to HTTP/2.
     pub responses: u64,
-    /// Bytes of their bodies.
+    /// Total size of their bodies.
     pub body_bytes: u64,
     /// Responses that clients acknowledged.
     pub acknowledgements: u64,
     /// Responses that clients rejected.
     pub rejections: u64,
-    /// Why, of the first twenty.
+    /// Reasons of the first twenty rejections.
     pub rejection_texts: Vec<String>,
-    /// The first twenty violations of the protocol by clients.
+    /// The first twenty protocol violations by clients.
     pub complaints: Vec<String>,
     /// Requests for types that the stub does not have, by type.
     pub unanswered: BTreeMap<String, u64>,

@@ -1,12 +1,12 @@
-//! Requests of the aggregated discovery service, decoded by prost: independently of the fleet's own code.
+//! Requests of the aggregated discovery service, decoded by prost independently of the fleet's own code.
 
 use prost::Message;
 use std::collections::HashMap;
 
-/// Path of the method for state of the world.
+/// Path of the state-of-the-world method.
 pub const STREAM_METHOD: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources";
-/// Path of the method for delta.
+/// Path of the delta method.
 pub const DELTA_METHOD: &str =
     "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
 
@@ -44,7 +44,7 @@ pub struct DeltaDiscoveryRequest {
     pub error_detail: Option<Status>,
 }
 
-/// Of the node, what the stub looks at.
+/// The fields of the node that the stub uses.
 #[derive(Clone, PartialEq, Message)]
 pub struct Node {
     #[prost(string, tag = "1")]
@@ -64,18 +64,18 @@ pub struct Status {
 pub struct Request {
     pub node: Option<String>,
     pub type_url: String,
-    /// Delta: names to add. State of the world: all names.
+    /// Delta: names to subscribe to. State of the world: all names.
     pub names: Vec<String>,
     pub unsubscribed: Vec<String>,
-    /// Names that a delta client still holds from an earlier stream.
+    /// Delta: names that the client still holds from an earlier stream.
     pub held: Vec<String>,
     pub nonce: String,
-    /// Why the client rejects the response with the nonce.
+    /// Reason why the client rejects the response with this nonce.
     pub rejection: Option<String>,
 }
 
 impl Request {
-    /// Decodes a message's body.
+    /// Decodes the body of a message.
     pub fn decode(body: &[u8], delta: bool) -> Result<Self, prost::DecodeError> {
         if delta {
             let request = DeltaDiscoveryRequest::decode(body)?;

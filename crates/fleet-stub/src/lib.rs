@@ -1,8 +1,9 @@
-//! A control plane that holds one configuration, for tests and benchmarks of the fleet: discovery over HTTP/2, in both
-//! variants, correct or with a violation of the protocol per connection.
+//! A control plane with a single configuration, for tests and benchmarks of the fleet: discovery over HTTP/2,
+//! in both variants, either correct or with a protocol violation per connection.
 //!
-//! Read [`Stub`] first, then `subscriptions.rs`: what a client gets and what it must not send. All clients get slices of the
-//! same encoded bytes, so that a stub for ten thousand clients costs little. It shares no code with the fleet.
+//! Read [`Stub`] first, then `subscriptions.rs`: what a client is sent and what it must not send. All clients
+//! are sent slices of the same encoded bytes, so that a stub for ten thousand clients costs little. It shares
+//! no code with the fleet.
 
 mod behaviour;
 mod certificates;

@@ -1,11 +1,11 @@
-//! Protobuf messages written field by field, where generated types would be a hundred times the code.
+//! Protobuf messages written field by field: generated types would be a hundred times as much code.
 
-/// A message under construction.
+/// A message being built.
 #[derive(Clone, Debug, Default)]
 pub struct Message(Vec<u8>);
 
 impl Message {
-    /// A field that holds an integer, a boolean or an enumeration's value.
+    /// Appends an integer, boolean or enum field.
     #[must_use]
     pub fn number(mut self, field: u32, value: u64) -> Self {
         write_varint(&mut self.0, u64::from(field) << 3);
@@ -13,7 +13,7 @@ impl Message {
         self
     }
 
-    /// A field that holds bytes, as they are.
+    /// Appends a bytes field.
     #[must_use]
     pub fn bytes(mut self, field: u32, value: &[u8]) -> Self {
         write_varint(&mut self.0, u64::from(field) << 3 | 2);
@@ -22,19 +22,19 @@ impl Message {
         self
     }
 
-    /// A field that holds text.
+    /// Appends a string field.
     #[must_use]
     pub fn text(self, field: u32, value: &str) -> Self {
         self.bytes(field, value.as_bytes())
     }
 
-    /// A field that holds a message.
+    /// Appends a message field.
     #[must_use]
     pub fn message(self, field: u32, value: &Self) -> Self {
         self.bytes(field, &value.0)
     }
 
-    /// A repeated field that holds messages.
+    /// Appends a repeated message field.
     #[must_use]
     pub fn messages(self, field: u32, values: impl IntoIterator<Item = Self>) -> Self {
         values.into_iter().fold(self, |message, value| message.message(field, &value))
@@ -65,13 +65,13 @@ pub fn wrapped(value: u64) -> Message {
     Message::default().number(1, value)
 }
 
-/// An entry of a map from text to messages.
+/// An entry of a map from strings to messages.
 #[must_use]
 pub fn entry(key: &str, value: &Message) -> Message {
     Message::default().text(1, key).message(2, value)
 }
 
-/// `google.protobuf.Struct` with texts as values.
+/// `google.protobuf.Struct` with string values.
 #[must_use]
 pub fn structure(fields: &[(&str, &str)]) -> Message {
     let entries = fields.iter().map(|(key, value)| entry(key, &Message::default().text(3, value)));
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_encoded_as_protobuf_says() {
+    fn fields_are_encoded_as_specified_by_protobuf() {
         let message = Message::default().number(1, 300).text(2, "testing").message(3, &wrapped(150));
         let expected = [&[0x08, 0xac, 0x02][..], &[0x12, 0x07], b"testing", &[0x1a, 0x03, 0x08, 0x96, 0x01]];
         assert_eq!(message.encoded(), expected.concat());

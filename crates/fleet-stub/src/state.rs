@@ -1,4 +1,4 @@
-//! What all connections of a stub share.
+//! State shared by all connections of a stub.
 
 use crate::configuration::Configuration;
 use crate::counts::Counts;
@@ -10,28 +10,28 @@ use tokio::sync::watch;
 /// A change of the configuration.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Adds a resource or replaces the one of its name.
+    /// Adds a resource or replaces the one of the same name.
     Put {
-        /// Its type.
+        /// Type of the resource.
         type_url: &'static str,
         /// The resource.
         resource: Resource,
     },
     /// Removes a resource.
     Remove {
-        /// Its type.
+        /// Type of the resource.
         type_url: &'static str,
-        /// Its name.
+        /// Name of the resource.
         name: String,
     },
 }
 
-/// A change that the configuration has.
+/// A change that has been applied to the configuration.
 #[derive(Debug)]
 pub(crate) struct AppliedChange {
-    /// Of the type.
+    /// Index of the type.
     pub position: usize,
-    /// Of the resource in its type.
+    /// Index of the resource within its type.
     pub place: usize,
     pub name: String,
     pub removed: bool,
@@ -46,14 +46,14 @@ struct Current {
 #[derive(Debug)]
 pub(crate) struct State {
     pub counts: Counts,
-    /// Where writes of marks go, if they are looked for.
+    /// Log of writes that contain marks; absent if they are not logged.
     pub log: Option<Arc<WriteLog>>,
-    /// Token that clients must show, if any.
+    /// Token that clients must send, if any.
     pub token: Option<String>,
     current: RwLock<Current>,
     /// Number of changes so far.
     changed: watch::Sender<usize>,
-    /// Grows when all connections are to be closed.
+    /// Incremented to close all connections.
     disconnected: watch::Sender<u64>,
 }
 
@@ -85,13 +85,13 @@ impl State {
         Ok(())
     }
 
-    /// The configuration, and the changes beyond the first `seen` that it has.
+    /// The configuration, and its changes after the first `seen`.
     pub fn current(&self, seen: usize) -> (Arc<Configuration>, Vec<Arc<AppliedChange>>) {
         let current = self.read();
         (Arc::clone(&current.configuration), current.changes[seen..].to_vec())
     }
 
-    /// The configuration, and how many changes it has.
+    /// The configuration, and its number of changes.
     pub fn start(&self) -> (Arc<Configuration>, usize) {
         let current = self.read();
         (Arc::clone(&current.configuration), current.changes.len())

@@ -1,4 +1,4 @@
-//! A stream of discovery: requests in, responses out, with the violation that its connection is to have.
+//! A discovery stream: requests in, responses out, with its connection's violation.
 
 use crate::behaviour::Behaviour;
 use crate::configuration::Configuration;
@@ -20,9 +20,9 @@ const INVALID_ARGUMENT: u32 = 3;
 const UNIMPLEMENTED: u32 = 12;
 const UNAUTHENTICATED: u32 = 16;
 
-/// Bytes before a gRPC message: a flag and the length.
+/// Size of the prefix of a gRPC message: a flag and the length.
 const PREFIX_BYTES: usize = 5;
-/// Up to this size a response is one DATA frame.
+/// Maximum size of a response that is sent in one DATA frame.
 const MAX_JOINED_BYTES: usize = 8 * 1024;
 /// Longer than any test.
 const FOREVER: Duration = Duration::from_secs(24 * 3600);
@@ -72,7 +72,7 @@ struct Stream {
     send: SendStream<Bytes>,
     delta: bool,
     configuration: Arc<Configuration>,
-    /// Changes that the configuration has.
+    /// Number of changes that the configuration has.
     seen: usize,
     subscriptions: Subscriptions,
 }
@@ -105,7 +105,7 @@ impl Stream {
         }
     }
 
-    /// Takes a request; `false` where it is none.
+    /// Processes a request. Returns `false` if it is not a valid request.
     fn receive(&mut self, message: &[u8]) -> Result<bool, h2::Error> {
         let Ok(request) = Request::decode(message, self.delta) else {
             self.state.counts.complain("a request cannot be decoded");
@@ -168,7 +168,7 @@ impl Stream {
         self.send_message(compressed, &self.body(&reply))
     }
 
-    /// A response in its parts.
+    /// A response, split into its parts.
     fn body(&self, reply: &Reply) -> [Bytes; 3] {
         let nonce = match self.behaviour {
             Behaviour::EmptyNonce => String::new(),
@@ -184,7 +184,7 @@ impl Stream {
         [copied(&version), reply.resources.clone(), copied(&end)]
     }
 
-    /// A response with one more cluster, which zeros make large.
+    /// Sends a response with an additional cluster, padded with zeros.
     fn send_large(&mut self, reply: &Reply, bytes: u32) -> Result<(), h2::Error> {
         const UNKNOWN_FIELD: u32 = 1000;
         let bytes = bytes as usize;
@@ -212,7 +212,7 @@ impl Stream {
         self.send_message(0, &parts)
     }
 
-    /// Fields of resources, and one more.
+    /// Resource fields, followed by an additional one.
     fn extended(&self, fields: &[u8], type_url: &str, name: &str, value: &[u8]) -> Bytes {
         let any = Message::default().text(1, type_url).bytes(2, value);
         let resource =
@@ -247,7 +247,7 @@ impl Stream {
         Ok(())
     }
 
-    /// The stream is as old as it is to get.
+    /// Ends the stream, which has reached its maximum age.
     fn end(&mut self) -> Result<(), h2::Error> {
         if matches!(self.behaviour, Behaviour::StreamReset(_)) {
             self.send.send_reset(Reason::INTERNAL_ERROR);
@@ -263,10 +263,10 @@ impl Stream {
     }
 }
 
-/// A type that does not exist.
+/// Type URL of no known type.
 const UNKNOWN_TYPE: &str = "type.googleapis.com/meshmeter.fleet.UnknownType";
 
-/// What comes before a field of this many bytes.
+/// Tag and length of a field of this many bytes.
 fn header(field: u32, bytes: usize) -> Vec<u8> {
     let mut header = Vec::new();
     write_varint(&mut header, u64::from(field) << 3 | 2);
@@ -279,7 +279,7 @@ fn prefix(flag: u8, length: u32) -> [u8; PREFIX_BYTES] {
     [flag, a, b, c, d]
 }
 
-/// The next message, if all of it is there.
+/// The next message, if it is complete.
 fn take_message(received: &mut BytesMut) -> Option<BytesMut> {
     let length: [u8; 4] = received.get(1..PREFIX_BYTES)?.try_into().ok()?;
     let length = u32::from_be_bytes(length) as usize;
@@ -317,7 +317,7 @@ fn refuse(respond: &mut SendResponse<Bytes>, status: u32, message: &str) -> Resu
     respond.send_response(response, true).map(drop)
 }
 
-/// Answers with a page, as a proxy in between does.
+/// Responds with a page, as an intermediate proxy does.
 fn page(respond: &mut SendResponse<Bytes>, status: u16) -> Result<(), h2::Error> {
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_GATEWAY);

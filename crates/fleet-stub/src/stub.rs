@@ -1,4 +1,4 @@
-//! A stub as a whole: threads that accept and serve.
+//! The stub: threads that accept and serve connections.
 
 use crate::behaviour::Behaviour;
 use crate::configuration::Configuration;
@@ -16,27 +16,27 @@ use std::thread::JoinHandle;
 use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
-/// Connections that may wait to be accepted: fleets connect all at once.
+/// Listen backlog: fleets connect all at once.
 const BACKLOG: i32 = 4096;
 
-/// What a stub is to be.
+/// Settings of a stub.
 pub struct StubSpec {
-    /// What it holds.
+    /// Configuration that it serves.
     pub configuration: Configuration,
-    /// How connections are treated: by turns.
+    /// Behaviors of connections, used in turn.
     pub behaviours: Vec<Behaviour>,
-    /// TLS; plain text without.
+    /// TLS settings; absent: plaintext.
     pub tls: Option<Arc<ServerConfig>>,
-    /// Token that clients must show.
+    /// Token that clients must send, if any.
     pub token: Option<String>,
-    /// Threads that serve.
+    /// Number of serving threads.
     pub threads: usize,
-    /// Whether the writes of marks are noted.
+    /// True if writes that contain marks are logged.
     pub log_writes: bool,
 }
 
 impl StubSpec {
-    /// A correct one in plain text, on one thread.
+    /// Settings of a correct stub in plaintext, on one thread.
     #[must_use]
     pub fn new(configuration: Configuration) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl StubSpec {
         }
     }
 
-    /// With other treatments.
+    /// Replaces the behaviors.
     #[must_use]
     pub fn with_behaviours(self, behaviours: Vec<Behaviour>) -> Self {
         Self { behaviours, ..self }
@@ -65,10 +65,10 @@ pub struct Stub {
 }
 
 impl Stub {
-    /// Listens, and serves on threads of its own.
+    /// Starts to listen, and to serve on its own threads.
     ///
     /// # Errors
-    /// If there is no port or no thread to be had.
+    /// Returns an error if it cannot get a port or a thread.
     pub fn start(spec: StubSpec) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -95,42 +95,42 @@ impl Stub {
         Ok(stub)
     }
 
-    /// Where it listens.
+    /// Address that it listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it counted so far.
+    /// Current counters.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.state.counts.totals()
     }
 
-    /// Changes the configuration: every stream that subscribes to the resource is sent it.
+    /// Changes the configuration, and sends the change on every stream that subscribes to the resource.
     ///
     /// # Errors
-    /// If the configuration has no resources of the type.
+    /// Returns an error if the configuration has no resources of the type.
     pub fn change(&self, change: Change) -> Result<(), String> {
         self.state.change(change)
     }
 
-    /// Changes the endpoints of a service, by number: they get one whose workload is the mark.
+    /// Changes the endpoints of the service with this number: adds an endpoint whose workload is the mark.
     ///
     /// # Errors
-    /// If the configuration has no endpoints.
+    /// Returns an error if the configuration has no endpoints.
     pub fn mark_endpoints(&self, service: usize, number: u32) -> Result<(), String> {
         let resource = resources::endpoints(resources::service(service), &[("10.250.0.1", &mark(number))]);
         self.change(Change::Put { type_url: resources::ENDPOINTS, resource })
     }
 
-    /// Writes of marks since the last call.
+    /// Writes that contained marks since the last call.
     #[must_use]
     pub fn take_writes(&self) -> Vec<MarkWrite> {
         self.state.log.as_ref().map(|log| log.take()).unwrap_or_default()
     }
 
-    /// Closes all connections, without a word.
+    /// Closes all connections without a message.
     pub fn disconnect(&self) {
         self.state.disconnect();
     }
@@ -140,13 +140,13 @@ impl Drop for Stub {
     fn drop(&mut self) {
         self.stop.send_replace(true);
         for thread in self.threads.drain(..) {
-            // A thread that panicked has said so.
+            // A thread that panicked has already printed its message.
             let _ = thread.join();
         }
     }
 }
 
-/// What accepts connections on one thread.
+/// Accepts connections on one thread.
 struct Acceptor {
     state: Arc<State>,
     behaviours: Vec<Behaviour>,
@@ -156,7 +156,7 @@ struct Acceptor {
 }
 
 impl Acceptor {
-    /// Returns when the stub is to stop; what it serves ends with its runtime.
+    /// Returns when the stub is stopped; dropping its runtime ends the connections that it serves.
     async fn run(mut self) {
         let listener = match tokio::net::TcpListener::from_std(self.listener) {
             Ok(listener) => listener,

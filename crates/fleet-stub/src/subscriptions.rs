@@ -1,4 +1,4 @@
-//! What one client subscribed to and was sent: decides what is sent next. No I/O.
+//! Subscriptions of one client and what it was sent, which decide what is sent next. No I/O.
 
 use crate::configuration::{Configuration, TypedResources};
 use crate::counts::Counts;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub(crate) struct Subscriptions {
     delta: bool,
     node: Option<String>,
-    /// By position of the type in the configuration.
+    /// Indexed by the type's position in the configuration.
     watches: Vec<Option<Watch>>,
     last_nonce: u64,
 }
@@ -21,11 +21,11 @@ pub(crate) struct Subscriptions {
 #[derive(Default)]
 struct Watch {
     wildcard: bool,
-    /// Places of the resources that are asked for by name.
+    /// Places of the resources that are subscribed to by name.
     places: BTreeSet<u32>,
-    /// Names that are asked for and are no resources.
+    /// Subscribed names without a resource.
     absent: BTreeSet<String>,
-    /// Nonces of responses that are neither acknowledged nor rejected.
+    /// Nonces of responses that are neither acknowledged nor rejected yet.
     pending: Vec<u64>,
 }
 
@@ -43,12 +43,12 @@ impl Subscriptions {
         Self { delta, node: None, watches: Vec::new(), last_nonce: 0 }
     }
 
-    /// The node id of the first request.
+    /// Node id in the first request.
     pub fn node(&self) -> Option<&str> {
         self.node.as_deref()
     }
 
-    /// Takes a request, and complains of what a client must not send.
+    /// Processes a request, and records a complaint about anything that a client must not send.
     pub fn receive(
         &mut self,
         configuration: &Configuration,
@@ -84,7 +84,7 @@ impl Subscriptions {
         Some(self.reply(position, typed.type_url, resources, removed))
     }
 
-    /// What a change of the configuration sends; `configuration` has it already.
+    /// Response to a change of the configuration; `configuration` already includes it.
     pub fn changed(&mut self, configuration: &Configuration, change: &AppliedChange) -> Option<Reply> {
         let typed = configuration.at(change.position);
         let delta = self.delta;
@@ -126,7 +126,7 @@ enum Send {
 }
 
 impl Watch {
-    /// Takes an acknowledgement or a rejection: whether the request is of now.
+    /// Processes an ack or a NACK. Returns true if its nonce is current.
     fn settle(&mut self, nonce: &str, rejection: Option<&str>, counts: &Counts) -> bool {
         let position =
             nonce.parse().ok().and_then(|nonce: u64| self.pending.iter().position(|sent| *sent == nonce));
@@ -166,7 +166,7 @@ impl Watch {
         let removed: Vec<String> = held.into_iter().filter(|name| typed.index(name).is_none()).collect();
         let send = match (first && self.wildcard, places.is_empty() && removed.is_empty()) {
             (true, _) => Send::Watched,
-            // Names that are nothing are not answered, as istiod does not.
+            // Like istiod, do not respond to names without a resource.
             (false, true) => Send::Nothing,
             (false, false) => Send::Places(places),
         };
@@ -182,7 +182,7 @@ impl Watch {
         if first || more || more_absent { Send::Watched } else { Send::Nothing }
     }
 
-    /// Adds names: places of those that are resources.
+    /// Subscribes to names. Returns the places of those that have a resource.
     fn subscribe(&mut self, typed: &TypedResources, names: &[String]) -> Vec<usize> {
         let mut places = Vec::new();
         for name in names.iter().filter(|name| *name != "*") {
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn wildcards_get_everything_and_names_what_they_name() {
+    fn wildcard_gets_everything_and_names_get_their_resources() {
         let (configuration, counts) = (configuration(), Counts::default());
         for delta in [true, false] {
             let mut subscriptions = Subscriptions::new(delta);
@@ -255,7 +255,7 @@ mod tests {
                 endpoints.resources,
                 configuration.find(ENDPOINTS).expect("endpoints").1.some(delta, &[3, 7])
             );
-            // State of the world names everything each time.
+            // State of the world lists all names each time.
             let again: &[&str] = if delta { &[] } else { &[&names[3], &names[7]] };
             assert!(receive(request(CLUSTER, &[], &clusters.nonce.to_string())).is_none());
             assert!(receive(request(ENDPOINTS, again, &endpoints.nonce.to_string())).is_none());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_nonces_and_requests_without_a_node_are_complained_of() {
+    fn wrong_nonces_and_requests_without_node_are_complaints() {
         let (configuration, counts) = (configuration(), Counts::default());
         let mut subscriptions = Subscriptions::new(true);
         subscriptions.receive(&configuration, Request { node: None, ..request(CLUSTER, &[], "") }, &counts);
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn delta_clients_hear_of_what_is_gone() {
+    fn delta_clients_are_sent_removals() {
         let (configuration, counts) = (configuration(), Counts::default());
         let mut subscriptions = Subscriptions::new(true);
         let held = vec!["gone".to_owned(), endpoint_names()[0].clone()];

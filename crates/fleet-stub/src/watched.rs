@@ -1,4 +1,4 @@
-//! A connection whose writes are watched: when bytes with a mark left, and how many have.
+//! A connection whose writes are watched: when bytes with a mark were sent, and how many bytes were sent in total.
 
 use std::io;
 use std::pin::Pin;
@@ -7,34 +7,34 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Text that a mark begins with; [`MARK_DIGITS`] digits follow.
+/// Prefix of a mark, followed by [`MARK_DIGITS`] digits.
 pub const MARK_PREFIX: &str = "meshmeter-mark-";
-/// Digits of a mark.
+/// Number of digits of a mark.
 pub const MARK_DIGITS: usize = 8;
 
-/// Larger writes hold a whole configuration: no mark is looked for in them.
+/// Maximum size of writes that are searched for marks: larger ones contain a whole configuration.
 const MAX_SEARCHED_BYTES: usize = 8 * 1024;
 
-/// Text of a mark.
+/// Text of the mark with this number.
 #[must_use]
 pub fn mark(number: u32) -> String {
     format!("{MARK_PREFIX}{number:0MARK_DIGITS$}")
 }
 
-/// A write of bytes that hold a mark.
+/// A write of bytes that contain a mark.
 #[derive(Clone, Debug)]
 pub struct MarkWrite {
     /// Node id of the client.
     pub node: String,
     /// Number of the mark.
     pub mark: u32,
-    /// Before the bytes went to the kernel.
+    /// Time before the bytes were passed to the kernel.
     pub before: Instant,
-    /// When the kernel had taken them.
+    /// Time after the kernel had accepted them.
     pub after: Instant,
 }
 
-/// Writes of all connections.
+/// Logged writes of all connections.
 #[derive(Debug, Default)]
 pub(crate) struct WriteLog(Mutex<Vec<MarkWrite>>);
 
@@ -48,14 +48,14 @@ impl WriteLog {
     }
 }
 
-/// A stream of bytes whose writes are watched.
+/// A byte stream whose writes are watched.
 pub(crate) struct Watched<T> {
     inner: T,
-    /// Where marks go, if they are looked for.
+    /// Log for marks; absent if they are not logged.
     log: Option<Arc<WriteLog>>,
     /// Node id of the client, once known.
     node: Arc<OnceLock<String>>,
-    /// Bytes that may still be written.
+    /// Number of bytes that may still be written.
     left: usize,
 }
 
@@ -64,7 +64,7 @@ impl<T> Watched<T> {
         Self { inner, log, node, left: max_bytes }
     }
 
-    /// Notes the marks in what was written.
+    /// Logs the marks in the bytes written.
     fn written(&mut self, parts: &[io::IoSlice<'_>], bytes: usize, before: Instant) {
         self.left -= bytes;
         let Some(log) = self.log.as_ref().filter(|_| bytes <= MAX_SEARCHED_BYTES) else { return };

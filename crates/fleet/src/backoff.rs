@@ -1,11 +1,11 @@
-//! Waits between attempts to connect: exponential with full jitter, as Envoy's.
+//! Backoff between connection attempts: exponential with full jitter, like Envoy's.
 
 use crate::spec::BackoffSpec;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::time::Duration;
 
-/// Of one proxy.
+/// Backoff state of one proxy.
 pub(crate) struct Backoff {
     spec: BackoffSpec,
     failures: u32,
@@ -27,7 +27,7 @@ impl Backoff {
         bound.mul_f64(random.random::<f64>())
     }
 
-    /// After a response.
+    /// To be called after a response: the next bound is the initial one.
     pub(crate) fn reset(&mut self) {
         self.failures = 0;
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_their_bound_and_begin_anew() {
+    fn waits_double_up_to_bound_and_restart_after_reset() {
         let spec = BackoffSpec::default();
         let mut all = Vec::new();
         for seed in 0..200 {

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 const PATH: &str = "/istio.v1.auth.IstioCertificateService/CreateCertificate";
 const MAX_RESPONSE_BYTES: usize = 1 << 20;
-/// Validity that Istio's agent requests: a day.
+/// Validity that Istio's agent requests: one day.
 const VALIDITY_S: u64 = 24 * 3600;
 
 /// Requester of a certificate.
@@ -24,12 +24,12 @@ pub(crate) struct Applicant<'a> {
 
 /// A certificate with its key.
 pub(crate) struct Identity {
-    /// Without the root.
+    /// Certificate chain without the root.
     pub(crate) chain: Vec<CertificateDer<'static>>,
     pub(crate) key: PrivateKeyDer<'static>,
 }
 
-/// Makes a key and has it certified.
+/// Generates a key and has it signed.
 pub(crate) async fn request_certificate(
     route: &Route<'_>,
     authority: &str,
@@ -96,7 +96,7 @@ fn poll_response(
     }
 }
 
-/// The name in it is a wish: the authority signs who the token says the applicant is.
+/// The name in the CSR is only a wish: the authority signs the identity in the token.
 fn signing_request(applicant: &Applicant<'_>, key: &KeyPair) -> Result<String, rcgen::Error> {
     let name = format!("spiffe://cluster.local/ns/{}/sa/{}", applicant.namespace, applicant.service_account);
     let mut parameters = CertificateParams::default();
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_is_read_without_its_root() {
+    fn chain_is_read_without_root() {
         let pem = |name: &str| rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap().cert;
         let (leaf, root) = (pem("leaf"), pem("root"));
         let mut message = Vec::new();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_that_is_none_is_refused() {
+    fn invalid_response_is_refused() {
         for message in [&b""[..], &[0x0a], &[0x0a, 5, b'x'], &[0x0a, 1, b'x'], &[0x0a, 0xff, 0xff]] {
             assert_eq!(
                 decode_chain(message).unwrap_err().kind,

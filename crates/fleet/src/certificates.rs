@@ -1,4 +1,5 @@
-//! Certificates of a thread's proxies: requested when first needed, shared as the spec says, replaced when rotated.
+//! Certificates of a thread's proxies: requested when first needed, shared according to the spec, replaced on
+//! rotation.
 
 use crate::certificate::{Applicant, request_certificate};
 use crate::spec::CertificateSharing;
@@ -13,13 +14,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// A certificate that is there, or being requested.
+/// A certificate that is present or being requested.
 type Slot = Rc<OnceCell<Arc<ClientConfig>>>;
 
-/// Whose certificate: by the control plane's address, and by service account or proxy.
+/// Owner of a certificate: the control plane's address, and the service account or proxy.
 type Owner = (String, String, String);
 
-/// See the module.
+/// Certificates by owner.
 pub(crate) struct Certificates {
     sharing: CertificateSharing,
     timeout: Duration,
@@ -39,7 +40,7 @@ impl Certificates {
         (target.address.clone(), proxy.namespace.clone(), name.clone())
     }
 
-    /// The TLS configuration with the proxy's certificate. Proxies that share one wait for the same request.
+    /// TLS configuration with the proxy's certificate. Proxies that share a certificate wait for the same request.
     pub(crate) async fn config(
         &self,
         target: &ResolvedTarget,
@@ -53,7 +54,7 @@ impl Certificates {
         requested.map(Arc::clone)
     }
 
-    /// The certificate is of no more use: the next connection requests another.
+    /// Drops the certificate: the next connection requests another.
     pub(crate) fn forget(&self, target: &ResolvedTarget, proxy: &ProxySpec) {
         self.slots.borrow_mut().remove(&self.owner(target, proxy));
     }

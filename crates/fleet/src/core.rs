@@ -1,4 +1,4 @@
-//! State shared by the proxies of a thread: the sessions' store, pursuits and figures.
+//! State shared by the proxies of a thread: store of the sessions, pursuits and figures.
 
 use crate::figures::{Figures, Lateness, Reading};
 use crate::outage::{Loss, Losses};
@@ -19,18 +19,18 @@ use std::time::{Duration, Instant};
 pub(crate) struct Core {
     store: Store,
     marks: Marks,
-    /// The change that a mark belongs to.
+    /// The change that each mark belongs to.
     changes: HashMap<MarkId, usize>,
     pub(crate) outbox: Outbox,
     pub(crate) events: Vec<Event>,
     message_limit_bytes: u64,
-    /// Per target.
+    /// Figures per target.
     pub(crate) figures: Vec<Figures>,
     pub(crate) lateness: Lateness,
-    /// Open and past, by change.
+    /// Open and past pursuits, by change.
     pub(crate) pursuits: BTreeMap<usize, Pursuit>,
     pub(crate) losses: Losses,
-    /// Kinds of violations and endings that the timeline has.
+    /// Kinds of violations and endings that are already in the timeline.
     reported: BTreeSet<&'static str>,
 }
 
@@ -51,7 +51,7 @@ impl Core {
         }
     }
 
-    /// The session's view.
+    /// The part of the state that sessions receive with.
     fn receiver(&mut self) -> Receiver<'_> {
         Receiver {
             store: &mut self.store,
@@ -84,7 +84,7 @@ impl Core {
         Pursuit::new(Aim::Marks, at, expected.collect())
     }
 
-    /// The control plane's settings came.
+    /// Called when the control plane's settings arrive.
     pub(crate) fn connected(&mut self, proxy: &Proxy, elapsed: Duration, shared: &Shared) {
         self.figures[proxy.target].connect.record(elapsed);
         if shared.counters.connected.fetch_add(1, Relaxed) + 1 == shared.wanted {
@@ -92,7 +92,7 @@ impl Core {
         }
     }
 
-    /// The stream is open: the session subscribes.
+    /// Called when the stream is open: the session subscribes.
     pub(crate) fn subscribe(&mut self, proxy: &Proxy) {
         proxy.session.borrow_mut().connected(&self.store, &mut self.outbox);
     }
@@ -125,7 +125,7 @@ impl Core {
         session.message_end(stamp.received, &mut receiver, &mut self.outbox)
     }
 
-    /// Counts what a session reported of the last read; `began` is the start of its connecting.
+    /// Counts what a session reported for the last read; `began` is the start of its connection attempt.
     pub(crate) fn take_events(&mut self, proxy: &Proxy, began: Instant, reading: &Reading, shared: &Shared) {
         let mut events = std::mem::take(&mut self.events);
         for (place, event) in events.drain(..).enumerate() {
@@ -169,7 +169,7 @@ impl Core {
         }
     }
 
-    /// Ends the search for a change's marks; returns them.
+    /// Ends the search for a change's marks and returns these marks.
     fn close_marks(&mut self, change: usize) -> Vec<MarkId> {
         let of_change = self.changes.iter().filter(|(_, of)| **of == change);
         let closed: Vec<_> = of_change.map(|(mark, _)| *mark).collect();
@@ -180,7 +180,7 @@ impl Core {
         closed
     }
 
-    /// A change is not expected any longer.
+    /// Stops expecting a change.
     pub(crate) fn abandon(&mut self, change: usize, proxies: &[Proxy], shared: &Shared) {
         let Some(pursuit) = self.pursuits.remove(&change) else { return };
         (0..pursuit.waiting()).for_each(|_| shared.reached(change));
@@ -194,7 +194,7 @@ impl Core {
     fn completed(&mut self, proxy: &Proxy, began: Instant, at: Instant, shared: &Shared) {
         proxy.phase.set(Phase::Complete);
         let since = proxy.connecting_since.take().unwrap_or(began);
-        // A return is timed by its change or outage.
+        // Only the first time counts: a return is timed by its change or outage.
         if !proxy.was_complete.replace(true) {
             self.figures[proxy.target].first_configuration.record(at.saturating_duration_since(since));
         }
@@ -210,21 +210,21 @@ impl Core {
         }
     }
 
-    /// A certificate was signed.
+    /// Called when a certificate is signed.
     pub(crate) fn certified(&mut self, change: usize, proxy: &Proxy, at: Instant, shared: &Shared) {
         if self.pursuits.get_mut(&change).is_some_and(|pursuit| pursuit.arrived(proxy.place, at)) {
             shared.reached(change);
         }
     }
 
-    /// Counts the end of a connection, or a refused certificate, by its cause.
+    /// Counts a lost connection or a refused certificate, by its cause.
     pub(crate) fn failed(&mut self, proxy: &Proxy, ending: &Ending, shared: &Shared) {
         let kind = ending.kind.name();
         self.figures[proxy.target].violated(kind);
         self.report(kind, proxy, &ending.detail, shared);
     }
 
-    /// A connection, or an attempt at one, has ended.
+    /// Called when a connection or a connection attempt has ended.
     pub(crate) fn ended(&mut self, proxy: &Proxy, phase: Phase, ended: &Ended, at: Instant, shared: &Shared) {
         proxy.session.borrow_mut().disconnected(&mut self.store);
         match phase {
@@ -252,7 +252,7 @@ impl Core {
         }
     }
 
-    /// The first of a kind is an event of the timeline.
+    /// Adds the first occurrence of each kind to the timeline.
     pub(crate) fn report(&mut self, kind: &'static str, proxy: &Proxy, detail: &str, shared: &Shared) {
         if self.reported.insert(kind) {
             shared.event(Instant::now(), kind, format!("first at {}: {detail}", proxy.name()));
@@ -260,7 +260,7 @@ impl Core {
     }
 }
 
-/// True if a proxy ever subscribes to a type.
+/// True if the proxy ever subscribes to this type.
 fn subscribes(proxy: &ProxySpec, resource_type: ResourceType) -> bool {
     let is_ztunnel = proxy.kind == ProxyKind::Ztunnel;
     match resource_type {

@@ -1,4 +1,4 @@
-//! Figures of one target, counted by one thread and added up at the end.
+//! Figures of one target, counted per thread and summed at the end.
 
 use crate::transport::Stamp;
 use crate::xds::{ResourceType, Response};
@@ -8,21 +8,21 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 const TYPES: usize = ResourceType::ALL.len();
-/// Name of resource types that no proxy knows.
+/// Name for resource types that no proxy knows.
 const UNKNOWN_TYPE: &str = "unknown";
 
-/// Responses of one type.
+/// Responses of one resource type.
 #[derive(Clone, Debug, Default)]
 struct Responses {
     count: u64,
     bytes: u64,
     resources: u64,
     removed: u64,
-    /// By place of the trigger in the fleet's list.
+    /// Indexed by the trigger's position in the fleet's list.
     by_trigger: Vec<Triggered>,
 }
 
-/// Responses after a trigger.
+/// Responses after one trigger.
 #[derive(Clone, Copy, Debug, Default)]
 struct Triggered {
     count: u64,
@@ -34,7 +34,7 @@ struct Triggered {
 pub(crate) struct Figures {
     pub(crate) connect: LatencyHistogram,
     pub(crate) first_configuration: LatencyHistogram,
-    /// By type; unknown types last.
+    /// Responses by type; unknown types are last.
     responses: [Responses; TYPES + 1],
     pub(crate) rejections: u64,
     pub(crate) acknowledgements: u64,
@@ -43,7 +43,6 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// Counts a response.
     pub(crate) fn responded(&mut self, response: &Response, trigger: usize) {
         let place = response.resource_type.map_or(TYPES, |resource_type| resource_type as usize);
         let responses = &mut self.responses[place];
@@ -67,7 +66,7 @@ impl Figures {
         *self.violations.entry(kind).or_default() += 1;
     }
 
-    /// Adds those of another thread or target.
+    /// Adds the figures of another thread or target.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.connect.merge(&other.connect);
         self.first_configuration.merge(&other.first_configuration);
@@ -91,7 +90,7 @@ impl Figures {
         }
     }
 
-    /// Pushes as in the result.
+    /// Pushes in the form of the result.
     pub(crate) fn pushes(&self, triggers: &[String]) -> BTreeMap<String, FleetPushes> {
         let names = ResourceType::ALL.iter().map(|resource_type| resource_type.name()).chain([UNKNOWN_TYPE]);
         let seen = names.zip(&self.responses).filter(|(_, responses)| responses.count > 0);
@@ -110,7 +109,7 @@ impl Figures {
         .collect()
     }
 
-    /// Bodies of all responses.
+    /// Total size of all response bodies.
     pub(crate) fn bytes_received(&self) -> u64 {
         self.responses.iter().map(|responses| responses.bytes).sum()
     }
@@ -120,51 +119,53 @@ impl Figures {
     }
 }
 
-/// A read with parts of responses.
+/// A read that contained parts of responses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) stamp: Stamp,
-    /// Events that were reported before the last part of a response in it: further bytes followed theirs.
+    /// Number of events reported before the last part of a response in the read: further bytes followed theirs.
     pub(crate) followed_events: usize,
 }
 
-/// Lateness of a thread's reading.
+/// Read delays of a thread, and errors of its times of arrival.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lateness {
-    /// From a response's receipt to its reading.
+    /// From the receipt of a response to its read.
     pub(crate) lag: LatencyHistogram,
-    /// From the receipt of a response that brought a change to its reading.
+    /// From the receipt of a response that contained a change to its read.
     pub(crate) change_lag: LatencyHistogram,
-    /// Uncertainty of the kernel's times; its microseconds are nanoseconds.
+    /// Uncertainty of the kernel's timestamps, recorded as nanoseconds in place of microseconds.
     uncertainty_ns: LatencyHistogram,
-    /// Bounds of the errors of arrivals; their microseconds are nanoseconds.
+    /// Error bounds of arrivals, recorded as nanoseconds in place of microseconds.
     arrival_error_ns: LatencyHistogram,
-    /// Arrivals of changes that further bytes followed in the same read.
+    /// Arrivals of changes with further bytes after them in the same read.
     pub(crate) followed: u64,
-    /// Responses without a time of the kernel.
+    /// Responses without a kernel timestamp.
     unstamped: u64,
 }
 
 const NS_IN_US: u32 = 1000;
-/// Times in results are whole microseconds.
+/// Times in results are in whole microseconds.
 const RESOLUTION: Duration = Duration::from_micros(1);
 
 impl Lateness {
-    /// True if times of arrival are the kernel's: it may have stamped nothing for a moment after the first socket requested it.
+    /// True if times of arrival are kernel timestamps. A few may be missing: the kernel starts to stamp
+    /// shortly after the first socket requests it.
     pub(crate) fn is_by_kernel(&self) -> bool {
         self.uncertainty_ns.count() > 0 && self.unstamped * 100 <= self.lag.count()
     }
 
-    /// Bound of the error of a change's time of arrival, p99; of responses where no change arrived. Unknown where the times of
-    /// arrival are those of reading.
+    /// Error bound of a change's time of arrival, p99; if no change arrived, of any response. Absent if times
+    /// of arrival are times of reading.
     pub(crate) fn error_p99_us(&self) -> Option<f64> {
         let errors =
             if self.arrival_error_ns.count() > 0 { &self.arrival_error_ns } else { &self.uncertainty_ns };
         self.is_by_kernel().then(|| errors.percentile_us(99.0) / f64::from(NS_IN_US))
     }
 
-    /// Counts the arrival of a change that began at `begun`. The kernel's time is that of the last bytes of the read. Where
-    /// others followed those of the change, it came after those before the read, and after its beginning.
+    /// Counts the arrival of a change that began at `begun`. The kernel timestamp belongs to the last bytes
+    /// of the read. If other bytes followed those of the change, the change arrived earlier, but after the
+    /// previous read's bytes and after its own beginning.
     pub(crate) fn record_arrival(&mut self, reading: &Reading, is_followed: bool, begun: Instant) {
         let Stamp { received, read, uncertainty, after, is_cut } = reading.stamp;
         self.change_lag.record(read.saturating_duration_since(received));
@@ -177,7 +178,7 @@ impl Lateness {
         self.arrival_error_ns.record(error.saturating_mul(NS_IN_US));
     }
 
-    /// Counts a response by its last read.
+    /// Counts a response by the stamp of its last read.
     pub(crate) fn record(&mut self, stamp: &Stamp) {
         self.lag.record(stamp.read.saturating_duration_since(stamp.received));
         match stamp.uncertainty {

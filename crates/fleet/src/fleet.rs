@@ -1,4 +1,4 @@
-//! A fleet that runs, as its caller sees it.
+//! A running fleet, as its caller sees it.
 
 use crate::error::FleetError;
 use crate::result::{self, Ending};
@@ -19,10 +19,11 @@ use std::time::{Duration, Instant};
 use tokio::runtime;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// Open files besides connections: the caller's own, each thread's event loop, connections to the certificate authority.
+/// Open files in addition to connections: the caller's own, each thread's event loop, connections to the
+/// certificate authority.
 const SPARE_FILES: u64 = 512;
 
-/// Simulated proxies with their connections. Dropping it closes them all.
+/// Simulated proxies with their connections. Dropping it closes all connections.
 #[derive(Debug)]
 pub struct Fleet {
     shared: Arc<Shared>,
@@ -34,9 +35,9 @@ pub struct Fleet {
     sampler: Sampler,
     changes: Mutex<Vec<ChangeRecord>>,
     started_at: jiff::Timestamp,
-    /// Absent where there is no loopback: the kernel then stamps from a moment after the first connection on.
+    /// Absent without a loopback: the kernel then starts to stamp shortly after the first connection.
     stamping: Option<Stamping>,
-    /// Error of the kernel's times before the first connection.
+    /// Error of kernel timestamps, measured before the first connection.
     timestamp_check: Option<Duration>,
 }
 
@@ -46,7 +47,7 @@ struct Thread {
     handle: JoinHandle<WorkerResult>,
 }
 
-/// A change and the time of its write.
+/// A change and the times of its write.
 #[derive(Clone, Debug)]
 pub(crate) struct ChangeRecord {
     pub(crate) kind: String,
@@ -58,61 +59,61 @@ pub(crate) struct ChangeRecord {
     pub(crate) expected: u64,
 }
 
-/// Place of a change in the result.
+/// How a change appears in the result.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ChangeClass {
-    /// Of the mesh: part of the fleet's convergence.
+    /// A change of the mesh: part of the fleet's convergence.
     Mesh,
-    /// All return at once, or get new certificates.
+    /// A change of the proxies: all of them reconnect at once, or get new certificates.
     OfProxies,
-    /// As an outage, and as a change.
+    /// Reported both as an outage and as a change.
     Restart,
-    /// As an outage alone.
+    /// Reported only as an outage.
     CutOff,
 }
 
 /// Progress of a wait.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Waited {
-    /// Connections that were waited for.
+    /// Connections that were awaited.
     pub expected: u64,
-    /// Those that were reached.
+    /// Awaited connections that were reached.
     pub reached: u64,
 }
 
 impl Waited {
-    /// Nothing is missing.
+    /// True if all awaited connections were reached.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.reached == self.expected
     }
 }
 
-/// Counts of a running fleet.
+/// Counters of a running fleet.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FleetStatus {
-    /// Seconds from the start.
+    /// Seconds since the start.
     pub seconds: f64,
-    /// Connections that there are to be.
+    /// Number of connections that the fleet should have.
     pub wanted: u64,
     /// Open connections.
     pub connected: u64,
-    /// Those with a complete configuration.
+    /// Connections with a complete configuration.
     pub complete: u64,
     /// Responses received.
     pub pushes: u64,
-    /// Bytes of their bodies.
+    /// Total size of their bodies.
     pub bytes: u64,
-    /// Resident memory of this process.
+    /// Resident memory of this process in bytes.
     pub memory_bytes: u64,
 }
 
-/// Ends the waits of a fleet from elsewhere, such as a signal's thread.
+/// Ends the waits of a fleet from another place, such as a signal thread.
 #[derive(Clone, Debug)]
 pub struct Interrupter(Arc<Shared>);
 
 impl Interrupter {
-    /// Every wait of the fleet ends, now and later.
+    /// Ends all current and future waits of the fleet.
     pub fn interrupt(&self) {
         self.0.interrupt();
     }
@@ -122,7 +123,7 @@ impl Fleet {
     /// Starts the threads; proxies begin to connect at once.
     ///
     /// # Errors
-    /// The spec cannot be carried out on this machine.
+    /// Returns an error if the spec is invalid or exceeds the limits of this machine.
     pub fn start(spec: FleetSpec) -> Result<Self, FleetError> {
         let targets: Vec<_> = spec.targets.iter().map(resolve).collect::<Result<_, _>>()?;
         check(&spec)?;
@@ -171,19 +172,19 @@ impl Fleet {
         })
     }
 
-    /// The fleet's beginning, from which all seconds in results count.
+    /// The fleet's start, which all seconds in results are relative to.
     #[must_use]
     pub fn started(&self) -> Instant {
         self.shared.started
     }
 
-    /// For whoever ends the fleet's waits.
+    /// A handle that ends the fleet's waits.
     #[must_use]
     pub fn interrupter(&self) -> Interrupter {
         Interrupter(Arc::clone(&self.shared))
     }
 
-    /// Counts so far.
+    /// Current counters.
     #[must_use]
     pub fn status(&self) -> FleetStatus {
         let counters = &self.shared.counters;
@@ -198,33 +199,33 @@ impl Fleet {
         }
     }
 
-    /// Waits until every proxy has a complete configuration, or as long as it may.
+    /// Waits until every proxy has a complete configuration, or until `deadline`.
     pub fn wait_complete(&self, deadline: Instant) -> Waited {
         let complete = || self.shared.counters.complete.load(Relaxed);
         self.shared.wait(deadline, || complete() >= self.shared.wanted);
         Waited { expected: self.shared.wanted, reached: complete().min(self.shared.wanted) }
     }
 
-    /// Expects a change from now on. To be called before its first write; [`Self::written`] follows after its last.
+    /// Starts to expect a change. Call it before the change's first write, and [`Self::written`] after its last.
     pub fn expect(&self, change: ChangeMarks) -> ChangeId {
         let ChangeMarks { kind, marks, expected, objects } = change;
         self.begin(kind, ChangeClass::Mesh, objects, &Action::ExpectMarks(marks.into()), expected)
     }
 
-    /// Expects that a selection, which was just cut off from outside, catches up: it has these marks once it can be reached
-    /// again. An outage of the result, also where connections survive.
+    /// Expects that a selection, which was just cut off from outside, catches up: it receives these marks
+    /// once it can be reached again. The result lists this as an outage, even if connections survive.
     pub fn expect_catching_up(&self, cause: &str, marks: Vec<Mark>, selection: Selection) -> ChangeId {
         self.begin(cause.to_owned(), ChangeClass::CutOff, 0, &Action::ExpectMarks(marks.into()), selection)
     }
 
-    /// A change was written.
+    /// Records the times of a change's write.
     pub fn written(&self, change: ChangeId, first_sent: Instant, acknowledged: Instant) {
         if let Some(record) = lock(&self.changes).get_mut(change.0) {
             record.written = Some(WrittenAt { first_sent, acknowledged });
         }
     }
 
-    /// A change could not be made, or not be followed: no proxy is expected to have it.
+    /// Records that a change could not be made or followed: no proxy is expected to receive it.
     pub fn failed(&self, change: ChangeId, failure: impl Into<String>) {
         if let Some(record) = lock(&self.changes).get_mut(change.0) {
             record.failure = Some(failure.into());
@@ -235,7 +236,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until a change has reached all that it must, or as long as it may.
+    /// Waits until a change has reached all expected connections, or until `deadline`.
     pub fn wait(&self, change: ChangeId, deadline: Instant) -> Waited {
         self.shared.wait(deadline, || self.shared.waiting(change.0) == 0);
         self.reached(change)
@@ -248,12 +249,12 @@ impl Fleet {
         Waited { expected, reached: expected.saturating_sub(self.shared.waiting(change.0)) }
     }
 
-    /// A change as the result will have it, so far: one entry, or one per target.
+    /// A change in the form of the result, as of now: one entry, or one per target.
     #[must_use]
     pub fn change(&self, change: ChangeId) -> Vec<FleetChange> {
         let (sender, receiver) = mpsc::channel();
         for thread in &self.threads {
-            // A thread that has ended has nothing to say.
+            // A thread that has ended sends no outcomes.
             let _ = thread.commands.send(Command::Outcomes { change: change.0, reply: sender.clone() });
         }
         drop(sender);
@@ -262,12 +263,12 @@ impl Fleet {
         result::changes(&record, &outcomes, self.copies(), &self.shared)
     }
 
-    /// Adds an event of now to the timeline.
+    /// Adds an event at the current time to the timeline.
     pub fn event(&self, kind: &str, detail: impl Into<String>) {
         self.shared.event(Instant::now(), kind, detail.into());
     }
 
-    /// Adds an event of another time to the timeline.
+    /// Adds an event at another time to the timeline.
     pub fn event_at(&self, event: FleetEvent) {
         self.shared.add_event(event);
     }
@@ -278,33 +279,35 @@ impl Fleet {
         self.shared.events()
     }
 
-    /// Waits until a condition holds, or as long as it may. Returns whether it holds.
+    /// Waits until a condition holds, or until `deadline`. Returns true if it holds.
     pub fn wait_until(&self, deadline: Instant, mut holds: impl FnMut(&Self) -> bool) -> bool {
         self.shared.wait(deadline, || holds(self))
     }
 
-    /// The fleet's beginning by the wall clock, seconds since 1970.
+    /// The fleet's start by the wall clock, in seconds since 1970.
     #[must_use]
     pub fn started_at_unix_s(&self) -> f64 {
         self.started_at.as_nanosecond() as f64 / 1e9
     }
 
-    /// Ends the connections of a selection: all return at once. Reached is who has a complete configuration again.
+    /// Ends the connections of a selection, which reconnects at once. A connection is reached once it has a
+    /// complete configuration again.
     pub fn reconnect(&self, kind: &str, selection: Selection) -> ChangeId {
         self.begin(kind.to_owned(), ChangeClass::OfProxies, 0, &Action::Reconnect, selection)
     }
 
-    /// Expects that a selection loses its connections without the fleet's doing, as when istiod is restarted, and returns.
+    /// Expects that a selection loses its connections through an external cause, such as a restart of istiod,
+    /// and returns.
     pub fn expect_return(&self, cause: &str, selection: Selection) -> ChangeId {
         self.begin(cause.to_owned(), ChangeClass::Restart, 0, &Action::ExpectReturn, selection)
     }
 
-    /// Ends the connections of a selection, which stays away until [`Self::restore`].
+    /// Ends the connections of a selection, which stays disconnected until [`Self::restore`].
     pub fn cut_off(&self, cause: &str, selection: Selection) -> ChangeId {
         self.begin(cause.to_owned(), ChangeClass::CutOff, 0, &Action::CutOff, selection)
     }
 
-    /// Proxies that were cut off connect again.
+    /// Lets proxies that were cut off connect again.
     pub fn restore(&self, cut_off: ChangeId) {
         self.shared.event(Instant::now(), "restored", String::new());
         for thread in &self.threads {
@@ -312,10 +315,11 @@ impl Fleet {
         }
     }
 
-    /// Requests new certificates for a selection. Reached is who has one; it serves the next connection.
+    /// Requests new certificates for a selection. A connection is reached once it has one, which its next
+    /// connection uses.
     ///
     /// # Errors
-    /// A proxy has no token, or a control plane has no TLS, by which certificates are requested.
+    /// Returns an error if a control plane is connected without TLS, over which certificates are requested.
     pub fn rotate_certificates(&self, selection: Selection) -> Result<ChangeId, FleetError> {
         if let Some(target) = lock(&self.targets).iter().find(|target| target.tls.is_none()) {
             return Err(FleetError::NoAuthority(target.address.clone()));
@@ -324,10 +328,10 @@ impl Fleet {
         Ok(self.begin(kind, ChangeClass::OfProxies, 0, &Action::RotateCertificates, selection))
     }
 
-    /// A replica came: proxies that return may find it ([`Spread::Shared`] alone).
+    /// Adds a replica, which returning proxies may connect to (only with [`Spread::Shared`]).
     ///
     /// # Errors
-    /// Its address leads nowhere, or its TLS cannot be set up.
+    /// Returns an error if its address cannot be resolved or its TLS cannot be set up.
     pub fn add_target(&self, target: &Target) -> Result<(), FleetError> {
         let target = resolve(target)?;
         let mut targets = lock(&self.targets);
@@ -336,7 +340,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// A replica goes: nobody returns to it, those that are connected stay. The last one cannot go.
+    /// Removes a replica: no proxy returns to it, but connected ones stay. The last replica cannot be removed.
     pub fn remove_target(&self, address: &str) {
         let mut targets = lock(&self.targets);
         if targets.iter().any(|target| target.address != address) {
@@ -353,7 +357,7 @@ impl Fleet {
         }
     }
 
-    /// Times that the whole fleet is there.
+    /// Number of copies of the whole fleet.
     fn copies(&self) -> usize {
         if self.proxies.is_empty() { 1 } else { self.shared.wanted as usize / self.proxies.len() }
     }
@@ -391,7 +395,7 @@ impl Fleet {
         ChangeId(change)
     }
 
-    /// Closes all connections; everything measured.
+    /// Closes all connections and returns everything measured.
     #[must_use]
     pub fn finish(self) -> FleetResult {
         let duration = self.shared.started.elapsed();
@@ -418,12 +422,12 @@ impl Fleet {
     }
 }
 
-/// As many as tokio asks for by itself.
+/// tokio's default.
 const MIN_EVENTS_PER_LOOK: usize = 1024;
 
 impl Thread {
     fn start(index: usize, spec: WorkerSpec) -> Result<Self, FleetError> {
-        // One look at the kernel reports all connections that have something to read.
+        // One poll of the kernel reports all connections that have something to read.
         let events = spec.links.len().max(MIN_EVENTS_PER_LOOK);
         let mut runtime = runtime::Builder::new_current_thread();
         runtime.enable_all().max_io_events_per_tick(events).on_thread_unpark(wait_ended);

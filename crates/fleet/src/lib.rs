@@ -1,9 +1,10 @@
-//! A fleet of simulated proxies: clients of a control plane that subscribe as real ones do, over real connections, and time
-//! the arrival of every change.
+//! A fleet of simulated proxies: clients of a control plane that subscribe like real ones, over real
+//! connections, and measure when every change arrives.
 //!
-//! Read [`xds`] first: one proxy as a state machine without I/O. Then [`Fleet`], and its threads: `worker` has the event loop,
-//! `proxy` the life of a proxy, `stream` what moves between a connection and a session, `transport` the connection, `pursuit`
-//! what is waited for, `result` the assembly of the result.
+//! Read [`xds`] first: one proxy as a state machine without I/O. Then read [`Fleet`] and its threads.
+//! `worker` has the event loop, `proxy` the lifecycle of a proxy, and `stream` the transfer between a
+//! connection and a session. `transport` has the connection, `pursuit` the awaited events, and `result` the
+//! assembly of the result.
 
 mod backoff;
 mod certificate;

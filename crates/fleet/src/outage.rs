@@ -1,26 +1,26 @@
-//! Connections that were lost without our doing, and how long until they had a complete configuration again.
+//! Connections lost through external causes, and the time until they had a complete configuration again.
 
 use experiment::schema::FleetOutage;
 use statistics::LatencyHistogram;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Losses that a thread remembers; more are only counted, by kind.
+/// Maximum number of losses that a thread keeps; further ones are only counted, by kind.
 const MAX_LOSSES: usize = 100_000;
-/// A loss belongs to the outage before it if it came this soon after that one's last loss.
+/// Maximum time between two consecutive losses of one outage.
 const MAX_GAP: Duration = Duration::from_secs(5);
-/// Names that a result lists.
+/// Maximum number of names in a result.
 pub(crate) const MAX_NAMES: usize = 20;
 
 /// A lost connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loss {
-    /// Place among the fleet's connections.
+    /// Index among the fleet's connections.
     pub(crate) link: usize,
-    /// From the fleet's start.
+    /// Time since the fleet's start.
     pub(crate) at: Duration,
     pub(crate) cause: &'static str,
-    /// From the fleet's start; absent: not yet.
+    /// Time since the fleet's start; absent: not recovered yet.
     pub(crate) recovered: Option<Duration>,
 }
 
@@ -28,12 +28,13 @@ pub(crate) struct Loss {
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     all: Vec<Loss>,
-    /// The last loss of a connection that has not recovered, by its place in the thread.
+    /// The last loss of each connection that has not recovered, by the connection's index in the thread.
     open: BTreeMap<usize, usize>,
 }
 
 impl Losses {
-    /// `place` is that of the connection in the thread. One that is lost again before it has recovered is one loss.
+    /// Records a loss; `place` is the connection's index in the thread. A connection lost again before it has
+    /// recovered counts as one loss.
     pub(crate) fn lost(&mut self, place: usize, loss: Loss) {
         if self.all.len() < MAX_LOSSES && !self.open.contains_key(&place) {
             self.open.insert(place, self.all.len());
@@ -52,7 +53,7 @@ impl Losses {
     }
 }
 
-/// Groups losses that came together.
+/// Groups losses that are close in time.
 pub(crate) fn outages(mut losses: Vec<Loss>, name: impl Fn(usize) -> String) -> Vec<FleetOutage> {
     losses.sort_by_key(|loss| loss.at);
     let groups = losses.chunk_by(|one, next| next.at.saturating_sub(one.at) <= MAX_GAP);
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_that_come_together_are_one_outage() {
+    fn losses_close_in_time_are_one_outage() {
         let mut losses = Losses::default();
         let loss = |link, at_ms| Loss {
             link,

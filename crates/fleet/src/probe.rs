@@ -1,4 +1,4 @@
-//! Check for an istiod behind an address, before a mesh is written for it.
+//! Checks that an istiod is behind an address, before a mesh is written for it.
 
 use crate::error::FleetError;
 use crate::spec::Target;
@@ -9,46 +9,46 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The client's preface and an empty SETTINGS frame (RFC 9113, 3.4).
+/// The client connection preface with an empty SETTINGS frame (RFC 9113, 3.4).
 const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
 const FRAME_HEAD_BYTES: usize = 9;
-/// Place of the type in a frame's head, and the type of SETTINGS.
+/// Offset of the type in a frame header, and the type of SETTINGS.
 const SETTINGS: (usize, u8) = (3, 4);
 
-/// Reasons why an address has no istiod.
+/// Reason why there is no istiod at an address.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// The target makes no sense.
+    /// The target is invalid.
     #[error(transparent)]
     Target(#[from] FleetError),
-    /// Nothing listens there, or no route leads there.
+    /// Nothing listens there, or there is no route to it.
     #[error("connect to istiod at {address}")]
     Connect {
-        /// As given.
+        /// Address as given.
         address: String,
-        /// Cause.
+        /// Error of the socket.
         #[source]
         cause: io::Error,
     },
-    /// The certificate is not the expected one, or the port does not speak TLS.
+    /// The certificate is not the expected one, or the port does not use TLS.
     #[error("TLS with istiod at {address}")]
     Tls {
-        /// As given.
+        /// Address as given.
         address: String,
-        /// Cause.
+        /// Error of the TLS handshake.
         #[source]
         cause: io::Error,
     },
-    /// Another kind of server.
+    /// The server does not speak HTTP/2.
     #[error("what listens at {address} is not an istiod: it does not speak HTTP/2")]
     NotHttp2 {
-        /// As given.
+        /// Address as given.
         address: String,
     },
 }
 
 impl ProbeError {
-    /// Hint for the user.
+    /// Hint for the user, if there is one.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -65,10 +65,10 @@ impl ProbeError {
     }
 }
 
-/// Connects once, without a client's certificate, and waits for the server's HTTP/2 settings.
+/// Connects once, without a client certificate, and waits for the server's HTTP/2 settings.
 ///
 /// # Errors
-/// No istiod can be there.
+/// Returns an error if there cannot be an istiod.
 pub fn probe(target: &Target, timeout: Duration) -> Result<(), ProbeError> {
     let resolved = ResolvedTarget::new(target)?;
     let address = || resolved.address.clone();
@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// A server that reads the opening and says this to one client.
+    /// A server that reads the preface and sends this response to one client.
     fn server(says: &'static [u8]) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -126,7 +126,7 @@ mod tests {
             let mut first = [0; 16];
             client.read_exact(&mut first).unwrap();
             client.write_all(says).unwrap();
-            // Until the client has read all and closes.
+            // Reads until the client has read everything and closes.
             let _ = io::copy(&mut client, &mut io::sink());
         });
         address
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn server_without_tls_is_told_with_its_address() {
+    fn server_without_tls_is_error_with_address() {
         let address = server(b"HTTP/1.1 400 Bad Request\r\n\r\n");
         let error = probe(&target(address, Security::Token), TIMEOUT).unwrap_err();
         assert_eq!(error.to_string(), format!("TLS with istiod at {address}"));
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn closed_port_is_told_with_its_address() {
+    fn closed_port_is_error_with_address() {
         let error =
             probe(&target(SocketAddr::from(([127, 0, 0, 1], 1)), Security::Token), TIMEOUT).unwrap_err();
         assert_eq!(error.to_string(), "connect to istiod at 127.0.0.1:1");

@@ -1,4 +1,4 @@
-//! The life of one simulated proxy: connect, stay, reconnect.
+//! Lifecycle of one simulated proxy: connect, stay connected, reconnect.
 
 use crate::backoff::Backoff;
 use crate::spec::Security;
@@ -20,9 +20,9 @@ use tokio::time::{Instant, sleep_until};
 /// State of a proxy's connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Phase {
-    /// There is none.
+    /// There is no connection.
     Down,
-    /// The control plane's settings came.
+    /// The control plane's settings have arrived.
     Connected,
     /// The first complete configuration has arrived.
     Complete,
@@ -30,34 +30,34 @@ pub(crate) enum Phase {
 
 /// Cause of a connection's end.
 pub(crate) enum Ended {
-    /// The fleet was told so.
+    /// The fleet was asked to end it.
     Ordered,
     By(Ending),
 }
 
 /// A proxy's connection to one target.
 pub(crate) struct Proxy {
-    /// Place among the fleet's connections.
+    /// Index among the fleet's connections.
     pub(crate) link: usize,
-    /// Place in its thread.
+    /// Index in its thread.
     pub(crate) place: usize,
-    /// Place in the fleet's spec.
+    /// Index in the fleet's spec.
     pub(crate) index: usize,
-    /// Target that its figures belong to.
+    /// Index of the target that its figures belong to.
     pub(crate) target: usize,
     pub(crate) spec: Arc<ProxySpec>,
     pub(crate) token: Option<Arc<str>>,
-    /// The local address that it connects from; absent: any.
+    /// Local address to connect from; absent: any.
     source: Option<IpAddr>,
     pub(crate) session: RefCell<Session>,
     pub(crate) phase: Cell<Phase>,
-    /// Start of the first attempt since it last had a complete configuration; absent while it has one.
+    /// Start of the first connection attempt since it last had a complete configuration; absent while it has one.
     pub(crate) connecting_since: Cell<Option<std::time::Instant>>,
-    /// It has had a complete configuration before.
+    /// True once it has had a complete configuration.
     pub(crate) was_complete: Cell<bool>,
-    /// The proxy stays disconnected until it is restored.
+    /// True if the proxy stays disconnected until it is restored.
     pub(crate) cut_off: Cell<bool>,
-    /// The connection is to end.
+    /// True if the connection should end.
     ordered: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
@@ -82,12 +82,12 @@ impl Proxy {
         }
     }
 
-    /// Name for people.
+    /// Name of the proxy in messages.
     pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.spec.name, self.spec.namespace)
     }
 
-    /// Ends the connection, or the wait for the next attempt.
+    /// Orders the end of the connection, or of the wait for the next attempt.
     pub(crate) fn order(&self) {
         self.ordered.set(true);
         if let Some(waker) = self.waker.borrow_mut().take() {
@@ -95,7 +95,7 @@ impl Proxy {
         }
     }
 
-    /// Ready when the connection is to end.
+    /// Ready once the connection should end.
     pub(crate) fn poll_order(&self, context: &mut Context<'_>) -> Poll<()> {
         if self.ordered.take() {
             return Poll::Ready(());
@@ -118,11 +118,11 @@ impl Proxy {
     }
 }
 
-/// See the module. Ends with the thread's event loop.
+/// Runs a proxy until its thread's event loop ends.
 pub(crate) async fn live(worker: Rc<Worker>, place: usize, start: Instant) {
     let proxy = &worker.proxies[place];
     let mut backoff = Backoff::new(worker.settings.backoff, worker.settings.seed ^ proxy.link as u64);
-    // Boxed: a settled proxy keeps no memory for waits.
+    // Boxed, so that a settled proxy holds no memory for waits.
     proxy.unless_ordered(Box::pin(sleep_until(start))).await;
     for attempt in 0.. {
         while proxy.cut_off.get() {
@@ -161,7 +161,7 @@ async fn connection(worker: &Worker, proxy: &Proxy, attempt: usize, backoff: &mu
     }
 }
 
-/// A certificate that the control plane does not take is requested anew.
+/// Drops a certificate that the control plane rejects, so that another is requested.
 fn forget_certificate(worker: &Worker, proxy: &Proxy, target: &ResolvedTarget, ending: &Ending) {
     let refused = matches!(ending.kind, EndingKind::Tls | EndingKind::CertificateExpired);
     if target.security == Security::MutualTls && refused {

@@ -1,43 +1,44 @@
-//! Pursuits: awaited marks of a change, complete configurations after a loss, and certificates, per connection of a thread.
+//! Pursuits of one thread: awaited marks of a change, complete configurations after a loss, and certificates,
+//! per connection.
 //!
-//! A pursuit holds 4 bytes per connection, and 2 more while it is open.
+//! A pursuit takes 4 bytes per connection, and 2 more while it is open.
 
 use std::time::{Duration, Instant};
 
-/// Not expected of this connection.
+/// Not expected on this connection.
 const NOT_EXPECTED: u32 = u32::MAX;
 /// Not reached yet.
 const WAITING: u32 = u32::MAX - 1;
-/// Before the loss of the connection that the pursuit is about.
+/// The connection that the pursuit awaits the return of is not lost yet.
 const NOT_LOST: u32 = u32::MAX - 2;
 const MAX_ARRIVAL: u32 = u32::MAX - 3;
 
-/// Aim of a pursuit on each connection.
+/// What a pursuit awaits on each connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Aim {
     /// Its marks arrive.
     Marks,
-    /// It is lost, returns, and has a complete configuration.
+    /// It is lost, reconnects, and has a complete configuration.
     Return,
     /// The authority signs a certificate.
     Certificate,
 }
 
-/// A change as one thread sees it.
+/// Progress of a change in one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Pursuit {
     pub(crate) aim: Aim,
-    /// Times count from here.
+    /// Time that arrivals are relative to.
     begun: Instant,
-    /// Per connection: microseconds, or one of the values above.
+    /// Per connection: microseconds, or one of the constants above.
     arrivals: Vec<u32>,
-    /// Per connection: marks that are still missing; empty once none is, and without marks.
+    /// Marks still missing per connection; empty once none is missing, and for pursuits without marks.
     missing: Vec<u16>,
     waiting: usize,
 }
 
 impl Pursuit {
-    /// `expected` has the number of marks per connection; 0 where nothing is expected.
+    /// `expected`: number of marks per connection; 0 if nothing is expected.
     pub(crate) fn new(aim: Aim, begun: Instant, expected: Vec<u16>) -> Self {
         let waiting = expected.iter().filter(|marks| **marks > 0).count();
         let first = if aim == Aim::Return { NOT_LOST } else { WAITING };
@@ -55,7 +56,7 @@ impl Pursuit {
         self.begun
     }
 
-    /// Connections that are waited for.
+    /// Number of connections still awaited.
     pub(crate) fn waiting(&self) -> usize {
         self.waiting
     }
@@ -69,19 +70,19 @@ impl Pursuit {
         matches!(self.arrivals[link], WAITING | NOT_LOST)
     }
 
-    /// True if this connection is expected to be reached and is not.
+    /// True if this connection should have been reached but was not.
     pub(crate) fn misses(&self, link: usize) -> bool {
         self.arrivals[link] == WAITING
     }
 
-    /// The connection was lost.
+    /// Called when the connection is lost.
     pub(crate) fn lost(&mut self, link: usize) {
         if self.arrivals[link] == NOT_LOST {
             self.arrivals[link] = WAITING;
         }
     }
 
-    /// One of the connection's aims arrived. Returns whether none is missing any longer.
+    /// Records an arrival on the connection. Returns true if nothing more is missing on it.
     pub(crate) fn arrived(&mut self, link: usize, at: Instant) -> bool {
         if self.arrivals[link] != WAITING {
             return false;
@@ -101,8 +102,8 @@ impl Pursuit {
         true
     }
 
-    /// Expected connections by place, each with the time from the start; absent: not reached. Where a
-    /// return was expected of connections that were never lost, these are left out.
+    /// Expected connections by index, each with the time since the start; absent: not reached. Connections
+    /// that were expected to return but were never lost are omitted.
     pub(crate) fn outcomes(&self) -> impl Iterator<Item = (usize, Option<Duration>)> + '_ {
         self.arrivals.iter().enumerate().filter_map(|(link, arrival)| match *arrival {
             NOT_EXPECTED | NOT_LOST => None,
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_is_reached_with_its_last_mark() {
+    fn connection_is_reached_with_last_mark() {
         let begun = Instant::now();
         let at = |ms| begun + Duration::from_millis(ms);
         let mut pursuit = Pursuit::new(Aim::Marks, begun, vec![2, 0, 1]);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_return_counts_after_a_loss() {
+    fn return_counts_only_after_loss() {
         let begun = Instant::now();
         let mut pursuit = Pursuit::new(Aim::Return, begun, vec![1, 1]);
         assert!(!pursuit.arrived(0, begun), "an old connection's configuration is no return");

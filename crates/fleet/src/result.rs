@@ -1,4 +1,4 @@
-//! A fleet's result, from what its threads have to show.
+//! Assembles a fleet's result from its threads.
 
 use crate::figures::{Figures, Lateness};
 use crate::fleet::{ChangeClass, ChangeRecord};
@@ -19,9 +19,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Outages that a result lists.
+/// Maximum number of outages in a result.
 const MAX_OUTAGES: usize = 100;
-/// Changes that are read this late at p99 may have waited for a full receive buffer, before the kernel stamped them.
+/// If the p99 read delay of changes exceeds this, they may have waited for a full receive buffer before the
+/// kernel stamped them.
 const MAX_LAG_P99_US: f64 = 1_000_000.0;
 
 /// A fleet that has ended.
@@ -35,12 +36,11 @@ pub(crate) struct Ending {
     pub(crate) threads: Vec<WorkerResult>,
     pub(crate) samples: Samples,
     pub(crate) changes: Vec<ChangeRecord>,
-    /// Error of the kernel's times of receipt, the greater of those at the start and at the end.
+    /// Error of kernel timestamps: the greater of those at the start and at the end.
     pub(crate) timestamp_check: Option<Duration>,
     pub(crate) shared: Arc<Shared>,
 }
 
-/// Assembles it.
 pub(crate) fn assemble(mut ending: Ending) -> FleetResult {
     let triggers = ending.shared.triggers();
     let per_target = figures_per_target(&ending);
@@ -77,12 +77,12 @@ pub(crate) fn assemble(mut ending: Ending) -> FleetResult {
         proxies,
         fleet: usage,
         verdict,
-        // The command adds what it alone knows.
+        // The command adds the fields that only it knows.
         ..FleetResult::default()
     }
 }
 
-/// Times of arrival, and how many never arrived.
+/// Times of arrival, and the number of connections never reached.
 #[derive(Clone, Debug, Default)]
 struct Convergence {
     times: LatencyHistogram,
@@ -90,7 +90,7 @@ struct Convergence {
 }
 
 impl Convergence {
-    /// Outcomes of a change, `offset` after whose beginning it counts as written.
+    /// Outcomes of a change that counts as written `offset` after its beginning.
     fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>, offset: Duration) -> Self {
         let mut convergence = Self::default();
         for outcome in outcomes {
@@ -130,7 +130,7 @@ fn outcomes_by_change(ending: &Ending) -> BTreeMap<usize, Vec<Outcome>> {
     outcomes
 }
 
-/// A change as results have it: one entry, or one per target where each has the whole fleet.
+/// A change in the form of results: one entry, or one per target if each target has the whole fleet.
 pub(crate) fn changes(
     record: &ChangeRecord,
     outcomes: &[Outcome],
@@ -169,7 +169,7 @@ fn entry(
     (change, convergence)
 }
 
-/// All changes, and per target the convergence over those of the mesh that were made.
+/// All changes, and per target the convergence over those changes of the mesh that were made.
 fn all_changes(
     ending: &Ending,
     outcomes: &BTreeMap<usize, Vec<Outcome>>,
@@ -221,7 +221,8 @@ fn states(ending: &Ending, target: Option<usize>) -> impl Iterator<Item = &Final
     all.filter(move |state| target.is_none_or(|target| target == state.link / ending.proxies.len()))
 }
 
-/// Attempts that fail count until one succeeds. Proxies without a complete configuration at the end rank above all times.
+/// Times include failed attempts before the successful one. Proxies without a complete configuration at the
+/// end rank above all times.
 fn first_configuration(ending: &Ending, target: Option<usize>, figures: &Figures) -> HistogramSummary {
     let incomplete = states(ending, target).filter(|state| !state.complete).count();
     figures.first_configuration.summary_with(incomplete as u64)
@@ -241,7 +242,7 @@ fn proxies(ending: &Ending, target: Option<usize>) -> FleetProxies {
     }
 }
 
-/// The name of a connection's proxy; with the control plane's address where each has the whole fleet.
+/// Name of a connection's proxy, with the control plane's address if each target has the whole fleet.
 fn name(ending: &Ending, link: usize) -> String {
     let (target, index) = (link / ending.proxies.len(), link % ending.proxies.len());
     let proxy = &ending.proxies[index];
@@ -259,7 +260,7 @@ fn kinds(ending: &Ending) -> BTreeMap<String, usize> {
     kinds
 }
 
-/// Those that the fleet was told of, and those that came unasked, in the order of their times.
+/// Expected and unexpected outages, in order of time.
 fn all_outages(ending: &mut Ending, outcomes: &BTreeMap<usize, Vec<Outcome>>) -> Vec<FleetOutage> {
     let mut losses = Vec::new();
     for thread in &mut ending.threads {

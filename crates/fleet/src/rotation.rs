@@ -6,10 +6,10 @@ use crate::worker::Worker;
 use std::rc::Rc;
 use std::time::Instant;
 
-/// Begins to request new certificates for some of a thread's proxies.
+/// Starts to request new certificates for some of a thread's proxies.
 pub(crate) fn rotate<'a>(worker: &'a Rc<Worker>, change: usize, selected: impl Iterator<Item = &'a Proxy>) {
     let selected: Vec<_> = selected.collect();
-    // All are forgotten before one is requested, so that proxies that share one share the new one.
+    // All certificates are dropped before any is requested, so that proxies that share one share the new one.
     for proxy in &selected {
         worker.certificates.forget(&worker.target_for(proxy, 0), &proxy.spec);
     }

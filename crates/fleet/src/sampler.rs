@@ -1,4 +1,4 @@
-//! One sample per second of what all threads counted.
+//! Samples the counters of all threads once per second.
 
 use crate::shared::Shared;
 use crate::usage::{memory_bytes, thread_cpu};
@@ -9,7 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Samples that are kept: a day's. Later seconds are left out.
+/// Maximum number of samples: one day. Later seconds are dropped.
 const MAX_SECONDS: usize = 24 * 3600;
 
 /// Measurements of a sampler.
@@ -25,7 +25,7 @@ pub(crate) struct Samples {
 #[derive(Debug)]
 pub(crate) struct Sampler {
     stop: Arc<AtomicBool>,
-    /// Absent once it was waited for.
+    /// Absent once the thread was joined.
     thread: Option<JoinHandle<Samples>>,
 }
 
@@ -90,7 +90,7 @@ fn sample(shared: &Shared, stopped: &AtomicBool) -> Samples {
     samples
 }
 
-/// Returns whether the sampler was stopped before.
+/// Returns true if the sampler was stopped before `end`.
 fn wait_until(end: Instant, stopped: &AtomicBool) -> bool {
     loop {
         let left = end.saturating_duration_since(Instant::now());

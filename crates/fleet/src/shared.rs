@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The timeline's events; more are left out, since a control plane that breaks each stream makes one per second.
+/// Maximum number of events in the timeline. Further ones are dropped: a control plane that breaks every
+/// stream causes one per second.
 const MAX_EVENTS: usize = 2000;
-/// Kind of the event that is the beginning of a change of the mesh.
+/// Kind of the event that marks the beginning of a change of the mesh.
 const CHANGE: &str = "change";
-/// A wait looks at its condition at least this often, so that no missed signal can hold it up.
+/// A wait checks its condition at least this often, so that a missed signal cannot delay it further.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Numbers that all threads change.
+/// Counters updated by all threads.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) connected: AtomicU64,
@@ -21,17 +22,17 @@ pub(crate) struct Counters {
     pub(crate) bytes: AtomicU64,
 }
 
-/// See the module.
+/// State that a fleet's threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) started: Instant,
     pub(crate) counters: Counters,
-    /// Connections that there are to be.
+    /// Number of connections that the fleet should have.
     pub(crate) wanted: u64,
-    /// Place in `triggers` of the change that responses are counted for.
+    /// Index in `triggers` of the change that responses are counted for.
     pub(crate) trigger: AtomicUsize,
     triggers: Mutex<Vec<String>>,
-    /// Per change: connections that are waited for.
+    /// Awaited connections per change.
     waiting: Mutex<Vec<u64>>,
     changed: Condvar,
     interrupted: AtomicBool,
@@ -53,12 +54,12 @@ impl Shared {
         }
     }
 
-    /// Seconds from the start.
+    /// Seconds since the start.
     pub(crate) fn seconds(&self, at: Instant) -> f64 {
         at.saturating_duration_since(self.started).as_secs_f64()
     }
 
-    /// Responses are counted for changes of this kind from now on.
+    /// Counts responses from now on for changes of this kind.
     pub(crate) fn set_trigger(&self, kind: &str) {
         let mut triggers = lock(&self.triggers);
         let place = triggers.iter().position(|trigger| trigger == kind).unwrap_or_else(|| {
@@ -72,7 +73,7 @@ impl Shared {
         lock(&self.triggers).clone()
     }
 
-    /// A change is waited for by this number of connections more.
+    /// Adds to the connections that await a change.
     pub(crate) fn expect(&self, change: usize, connections: u64) {
         let mut waiting = lock(&self.waiting);
         if waiting.len() <= change {
@@ -81,7 +82,7 @@ impl Shared {
         waiting[change] += connections;
     }
 
-    /// A change reached a connection.
+    /// Records that a change reached a connection.
     pub(crate) fn reached(&self, change: usize) {
         let mut waiting = lock(&self.waiting);
         let Some(left) = waiting.get_mut(change) else { return };
@@ -91,17 +92,17 @@ impl Shared {
         }
     }
 
-    /// Connections that a change has not reached.
+    /// Number of connections that a change has not reached.
     pub(crate) fn waiting(&self, change: usize) -> u64 {
         lock(&self.waiting).get(change).copied().unwrap_or(0)
     }
 
-    /// A proxy's state changed in a way that a wait may be for.
+    /// Wakes waits after a change in a proxy's state.
     pub(crate) fn notify(&self) {
         self.changed.notify_all();
     }
 
-    /// Waits for a condition. Returns whether it holds.
+    /// Waits for a condition. Returns true if it holds.
     pub(crate) fn wait(&self, deadline: Instant, mut holds: impl FnMut() -> bool) -> bool {
         loop {
             if holds() {
@@ -117,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Ends all waits, now and later.
+    /// Ends all current and future waits.
     pub(crate) fn interrupt(&self) {
         self.interrupted.store(true, Relaxed);
         self.changed.notify_all();
@@ -127,12 +128,13 @@ impl Shared {
         self.interrupted.load(Relaxed)
     }
 
-    /// Adds to the timeline.
+    /// Adds an event to the timeline.
     pub(crate) fn event(&self, at: Instant, kind: &str, detail: String) {
         self.add_event(FleetEvent { at: self.seconds(at), kind: kind.to_owned(), detail });
     }
 
-    /// Adds the beginning of a change to the timeline, once per second and kind: churn must not drive out what else happens.
+    /// Adds the beginning of a change to the timeline, at most once per second and kind: churn must not crowd
+    /// out other events.
     pub(crate) fn change_event(&self, at: Instant, kind: &str) {
         let mut events = lock(&self.events);
         let at = self.seconds(at);
@@ -150,7 +152,7 @@ impl Shared {
         }
     }
 
-    /// The timeline, in the order of times.
+    /// The timeline, in order of time.
     pub(crate) fn events(&self) -> Vec<FleetEvent> {
         let mut events = lock(&self.events).clone();
         events.sort_by(|one, other| one.at.total_cmp(&other.at));
@@ -158,7 +160,7 @@ impl Shared {
     }
 }
 
-/// A thread that panicked cannot have left a number half written.
+/// Ignores poisoning: a thread that panicked cannot have left a value half written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -168,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_leave_room_in_the_timeline() {
+    fn changes_leave_room_in_timeline() {
         let shared = Shared::new(1);
         let at = |ms| shared.started + Duration::from_millis(ms);
         for ms in (0..4000).step_by(100) {

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Messages above this are refused unless the spec says otherwise.
+/// Default maximum size of a message in bytes; larger ones are rejected.
 pub const DEFAULT_MESSAGE_LIMIT_BYTES: usize = 64 << 20;
-/// As gRPC's clients.
+/// Default of gRPC clients.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A fleet of simulated proxies.
@@ -20,30 +20,31 @@ pub struct FleetSpec {
     pub spread: Spread,
     /// The discovery service's variant.
     pub xds: XdsVariant,
-    /// The proxies and what they show of themselves.
+    /// The proxies and their credentials.
     pub proxies: Vec<(ProxySpec, Credentials)>,
-    /// Local addresses that some proxies connect from, by their places in `proxies`: so that the environment can cut them off.
+    /// Local addresses that some proxies connect from, by index in `proxies`. They let the environment cut
+    /// these proxies off.
     pub source_addresses: BTreeMap<usize, IpAddr>,
-    /// Sharing of certificates, with mutual TLS.
+    /// Sharing of certificates; only used with mutual TLS.
     pub certificates: CertificateSharing,
-    /// Threads; absent: half of the CPUs.
+    /// Number of threads; absent: half of the CPUs.
     pub threads: Option<usize>,
     /// New connections per second at the start; absent: all at once.
     pub connect_rate: Option<f64>,
-    /// Larger messages are refused, and their stream reset.
+    /// Maximum size of a message in bytes; larger ones are rejected, and their stream is reset.
     pub message_limit_bytes: usize,
-    /// Detection of links that are down.
+    /// Detection of dead connections.
     pub keepalive: Keepalive,
-    /// Waits between attempts to connect.
+    /// Backoff between connection attempts.
     pub backoff: BackoffSpec,
-    /// From the start of connecting to the control plane's first HTTP/2 settings.
+    /// Timeout from the start of connecting to the control plane's first HTTP/2 settings.
     pub connect_timeout: Duration,
-    /// Of the random waits between attempts.
+    /// Seed of the random backoff.
     pub seed: u64,
 }
 
 impl FleetSpec {
-    /// A fleet with one target and the usual settings.
+    /// A fleet with one target and default settings.
     #[must_use]
     pub fn new(target: Target, proxies: Vec<(ProxySpec, Credentials)>) -> Self {
         Self {
@@ -69,20 +70,21 @@ impl FleetSpec {
 pub struct Target {
     /// `host:port`.
     pub address: String,
-    /// The name that its certificate must have, such as `istiod.istio-system.svc`.
+    /// Name required in its certificate, such as `istiod.istio-system.svc`.
     pub server_name: String,
-    /// Security of connections.
+    /// Security of its connections.
     pub security: Security,
-    /// Authorities that may have signed its certificate (PEM); not read with [`Security::Plaintext`].
+    /// Authorities that may sign its certificate (PEM); unused with [`Security::Plaintext`].
     pub roots: Arc<[u8]>,
 }
 
 /// Security of connections to a control plane.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Security {
-    /// In plain text, without credentials: istiod's port 15010.
+    /// Plaintext without credentials: istiod's port 15010.
     Plaintext,
-    /// TLS by the server's certificate; the proxy shows a token: istiod's port 15012, the default of Istio's agent.
+    /// TLS with the server's certificate; the proxy sends a token. This is istiod's port 15012, the default
+    /// of Istio's agent.
     #[default]
     Token,
     /// Mutual TLS with a certificate that the control plane's own authority signs for the proxy's token.
@@ -90,7 +92,7 @@ pub enum Security {
 }
 
 impl Security {
-    /// The word that users type.
+    /// Name of the value in user input.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -104,78 +106,79 @@ impl Security {
 /// Credentials of a proxy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Credentials {
-    /// A token of its service account, for istiod's audience.
+    /// Token of its service account, with istiod's audience.
     pub token: Option<Arc<str>>,
 }
 
 /// Sharing of certificates.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum CertificateSharing {
-    /// Those of a service account, in each thread.
+    /// Proxies of a thread share the certificate of their service account.
     #[default]
     ServiceAccount,
-    /// None: each has its own, as real proxies do.
+    /// Each proxy has its own certificate, like real ones.
     None,
 }
 
 /// Distribution of proxies over targets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Spread {
-    /// Each target has the whole fleet: control planes are compared.
+    /// Each target has the whole fleet, to compare control planes.
     Each,
-    /// Each proxy is connected to one of the targets, replicas of one control plane, and may find another when it reconnects.
+    /// Each proxy connects to one of the targets, which are replicas of one control plane, and may reach
+    /// another one when it reconnects.
     #[default]
     Shared,
 }
 
-/// HTTP/2 pings on connections that are silent.
+/// HTTP/2 pings on idle connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Keepalive {
-    /// Silence after which a ping is sent. istiod ends connections that ping more often than every 15 s.
+    /// Idle time before a ping is sent. istiod closes connections that ping more often than every 15 s.
     pub interval: Duration,
-    /// Silence after a ping that ends the connection.
+    /// Timeout of a ping, after which the connection is closed.
     pub timeout: Duration,
 }
 
 impl Default for Keepalive {
-    /// As Istio's agent.
+    /// Values of Istio's agent.
     fn default() -> Self {
         Self { interval: Duration::from_secs(30), timeout: Duration::from_secs(10) }
     }
 }
 
-/// Exponential waits between attempts to connect.
+/// Exponential backoff between connection attempts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BackoffSpec {
-    /// The first wait's upper bound.
+    /// Upper bound of the first wait.
     pub base: Duration,
     /// Upper bound of all waits.
     pub max: Duration,
 }
 
 impl Default for BackoffSpec {
-    /// As Envoy.
+    /// Values of Envoy.
     fn default() -> Self {
         Self { base: Duration::from_millis(500), max: Duration::from_secs(30) }
     }
 }
 
-/// Some of a fleet's proxies.
+/// A subset of a fleet's proxies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Selection {
-    /// Every one.
+    /// All proxies.
     #[default]
     All,
-    /// Those of these namespaces.
+    /// Proxies in these namespaces.
     Namespaces(BTreeSet<String>),
-    /// Those of these kinds.
+    /// Proxies of these kinds.
     Kinds(BTreeSet<ProxyKind>),
-    /// Those at these places in [`FleetSpec::proxies`].
+    /// Proxies at these indices in [`FleetSpec::proxies`].
     Proxies(BTreeSet<usize>),
 }
 
 impl Selection {
-    /// True for a proxy of the selection, given its place in [`FleetSpec::proxies`].
+    /// True if the selection contains the proxy at this index in [`FleetSpec::proxies`].
     #[must_use]
     pub fn contains(&self, index: usize, proxy: &ProxySpec) -> bool {
         match self {
@@ -190,25 +193,25 @@ impl Selection {
 /// A change that proxies are expected to receive.
 #[derive(Clone, Debug)]
 pub struct ChangeMarks {
-    /// Such as `endpoint-added`.
+    /// Kind of change, such as `endpoint-added`.
     pub kind: String,
-    /// Expected marks: all of the types that a proxy subscribes to.
+    /// Expected marks; each proxy must receive all those of the types that it subscribes to.
     pub marks: Vec<Mark>,
-    /// The proxies that must have them.
+    /// Proxies that must receive them.
     pub expected: Selection,
-    /// Objects that the change writes.
+    /// Number of objects that the change writes.
     pub objects: usize,
 }
 
-/// A change in a fleet.
+/// Identifies a change in a fleet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub struct ChangeId(pub(crate) usize);
 
-/// Times of a change's write.
+/// Times of a change's writes.
 #[derive(Clone, Copy, Debug)]
 pub struct WrittenAt {
-    /// Sending of the first write.
+    /// When the first write was sent.
     pub first_sent: Instant,
-    /// Acknowledgement of the last write.
+    /// When the last write was acknowledged.
     pub acknowledged: Instant,
 }

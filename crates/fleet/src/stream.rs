@@ -1,4 +1,4 @@
-//! A proxy's stream: bytes of the connection go to the session, its requests go out.
+//! A proxy's stream: moves received bytes to the session, and the session's requests to the connection.
 
 use crate::backoff::Backoff;
 use crate::core::Core;
@@ -17,10 +17,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
-/// Reads before other proxies of the thread have their turn.
+/// Maximum number of reads before other proxies of the thread get their turn.
 const MAX_READS_PER_TURN: usize = 8;
 
-/// See the module.
+/// State of one proxy's stream.
 pub(crate) struct Stream<'a> {
     worker: &'a Worker,
     proxy: &'a Proxy,
@@ -28,11 +28,11 @@ pub(crate) struct Stream<'a> {
     link: Link,
     deframer: Deframer,
     backoff: &'a mut Backoff,
-    /// Start of connecting.
+    /// Start of the connection attempt.
     began: Instant,
     ready: bool,
     last_received: Instant,
-    /// A ping of ours is not answered yet.
+    /// True while a ping has no response.
     pinged: bool,
     timer: Pin<Box<Sleep>>,
 }
@@ -62,7 +62,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Ready when the connection has ended.
+    /// Ready once the connection has ended.
     pub(crate) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Ended> {
         if self.proxy.poll_order(context).is_ready() {
             self.link.cancel(context);
@@ -125,12 +125,12 @@ impl<'a> Stream<'a> {
         if let Some(reading) = reading {
             core.take_events(proxy, self.began, &reading, &self.worker.shared);
         }
-        // What came before an error counts.
+        // Data received before an error still counts.
         let sent = self.send_requests(core);
         Poll::Ready(received.and(sent))
     }
 
-    /// The control plane's settings came: the stream is opened and the session subscribes.
+    /// Called when the control plane's settings arrive: opens the stream and has the session subscribe.
     fn open(&mut self, core: &mut Core) {
         self.ready = true;
         let next = Instant::now() + self.worker.settings.keepalive.interval;
@@ -166,7 +166,8 @@ impl<'a> Stream<'a> {
         self.link.send(&messages)
     }
 
-    /// The connection's silence is noticed: before the control plane's settings by the timeout of connecting, then by pings.
+    /// Ready if the connection is dead: before the control plane's settings after the connect timeout, later
+    /// by pings.
     fn poll_timer(&mut self, context: &mut Context<'_>) -> Poll<Ending> {
         while self.timer.as_mut().poll(context).is_ready() {
             let next = match self.silence_ended() {
@@ -181,7 +182,7 @@ impl<'a> Stream<'a> {
         Poll::Pending
     }
 
-    /// The timer fired. Returns when to look again.
+    /// Called when the timer fires. Returns the time until the next check.
     fn silence_ended(&mut self) -> Result<Duration, Ending> {
         let keepalive = self.worker.settings.keepalive;
         let silence = self.last_received.elapsed();
@@ -203,7 +204,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// Passes on a part of a response.
+/// Passes a part of a response to the session.
 fn receive_piece(core: &mut Core, proxy: &Proxy, piece: &Piece<'_>, stamp: &Stamp) -> Result<(), Ending> {
     let mut session = proxy.session.borrow_mut();
     let broken = match piece {

@@ -1,4 +1,4 @@
-//! Control planes, ready to be connected to.
+//! Control planes with resolved addresses and TLS settings.
 
 use crate::error::FleetError;
 use crate::spec::{Security, Target};
@@ -9,17 +9,17 @@ use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
-/// A target with its address found and its TLS set up.
+/// A target with its address resolved and its TLS set up.
 #[derive(Debug)]
 pub(crate) struct ResolvedTarget {
     pub(crate) address: String,
     pub(crate) socket_address: SocketAddr,
     pub(crate) server_name: ServerName<'static>,
-    /// The name in requests.
+    /// The `:authority` of requests.
     pub(crate) authority: String,
     pub(crate) security: Security,
     pub(crate) roots: Arc<[u8]>,
-    /// Without a certificate of the client; absent: plain text.
+    /// TLS settings without a client certificate; absent: plaintext.
     pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 

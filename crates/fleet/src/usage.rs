@@ -1,4 +1,4 @@
-//! CPU and memory of the fleet itself.
+//! CPU and memory usage of the fleet itself.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
@@ -11,12 +11,12 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Resident memory of this process now; 0 where the kernel does not tell.
+/// Current resident memory of this process in bytes; 0 if the kernel does not report it.
 pub(crate) fn memory_bytes() -> u64 {
     status_bytes("VmRSS:")
 }
 
-/// Peak resident memory of this process; 0 where the kernel does not tell.
+/// Peak resident memory of this process in bytes; 0 if the kernel does not report it.
 pub(crate) fn memory_peak_bytes() -> u64 {
     status_bytes("VmHWM:")
 }
@@ -30,7 +30,7 @@ fn status_bytes(name: &str) -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Raises the limit of open files to what is needed; returns the hard limit where that is less.
+/// Raises the limit of open files to the number needed; returns the hard limit if that is lower.
 pub(crate) fn allow_open_files(needed: u64) -> Result<(), u64> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {

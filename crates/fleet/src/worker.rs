@@ -1,4 +1,4 @@
-//! A thread of the fleet: its event loop, its proxies, and what they share.
+//! A thread of the fleet: its event loop, its proxies, and their shared state.
 
 use crate::certificates::Certificates;
 use crate::core::Core;
@@ -20,7 +20,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::LocalSet;
 
-/// Settings that all threads share.
+/// Settings shared by all threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) xds: XdsVariant,
@@ -34,18 +34,18 @@ pub(crate) struct Settings {
     pub(crate) seed: u64,
 }
 
-/// A connection that a thread is to keep.
+/// A connection that a thread must keep up.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkSpec {
-    /// Place among the fleet's connections.
+    /// Index among the fleet's connections.
     pub(crate) link: usize,
-    /// Place of the proxy in the fleet's spec.
+    /// Index of the proxy in the fleet's spec.
     pub(crate) index: usize,
-    /// Target that its figures belong to.
+    /// Index of the target that its figures belong to.
     pub(crate) target: usize,
     pub(crate) proxy: Arc<ProxySpec>,
     pub(crate) token: Option<Arc<str>>,
-    /// The local address that it connects from; absent: any.
+    /// Local address to connect from; absent: any.
     pub(crate) source: Option<IpAddr>,
 }
 
@@ -55,41 +55,41 @@ pub(crate) struct WorkerSpec {
     pub(crate) settings: Arc<Settings>,
     pub(crate) targets: Arc<[Arc<ResolvedTarget>]>,
     pub(crate) links: Vec<LinkSpec>,
-    /// Connections of the whole fleet begin from here.
+    /// Start of the whole fleet's connection attempts.
     pub(crate) start: Instant,
 }
 
 /// Action on the proxies of a selection.
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
-    /// They are expected to receive these.
+    /// Expect them to receive these marks.
     ExpectMarks(Arc<[Mark]>),
-    /// They are expected to lose their connection and to return.
+    /// Expect them to lose their connection and reconnect.
     ExpectReturn,
-    /// They end their connection and return at once.
+    /// End their connections and reconnect at once.
     Reconnect,
-    /// They end their connection and stay away.
+    /// End their connections and stay disconnected.
     CutOff,
-    /// They request new certificates.
+    /// Request new certificates.
     RotateCertificates,
 }
 
 /// Command to a thread.
 pub(crate) enum Command {
-    /// A change begins.
+    /// Begins a change.
     Begin {
         change: usize,
         action: Action,
         selection: Arc<Selection>,
         at: Instant,
-        /// Answered when the thread has taken it up: with the number of connections that are waited for.
+        /// Receives the number of awaited connections once the thread has begun the change.
         done: mpsc::Sender<u64>,
     },
-    /// Proxies that were cut off return.
+    /// Lets proxies that were cut off reconnect.
     Restore {
         change: usize,
     },
-    /// A change is not expected any longer.
+    /// Stops expecting a change.
     Abandon {
         change: usize,
     },
@@ -98,7 +98,7 @@ pub(crate) enum Command {
         change: usize,
         reply: mpsc::Sender<Vec<Outcome>>,
     },
-    /// Replicas come and go.
+    /// Replaces the replicas.
     Targets(Arc<[Arc<ResolvedTarget>]>),
     Finish,
 }
@@ -108,17 +108,17 @@ pub(crate) enum Command {
 pub(crate) struct Outcome {
     pub(crate) link: usize,
     pub(crate) target: usize,
-    /// From the change's beginning; absent: not reached.
+    /// Time since the change's beginning; absent: not reached.
     pub(crate) arrival: Option<Duration>,
 }
 
-/// A proxy at the end.
+/// State of a proxy at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FinalState {
     pub(crate) link: usize,
     pub(crate) connected: bool,
     pub(crate) complete: bool,
-    /// Every change that was expected of it has arrived.
+    /// True if every expected change has arrived.
     pub(crate) reached: bool,
 }
 
@@ -131,20 +131,20 @@ impl FinalState {
 /// Result of a thread.
 pub(crate) struct WorkerResult {
     pub(crate) core: Core,
-    /// Per change.
+    /// Outcomes per change.
     pub(crate) outcomes: Vec<(usize, Vec<Outcome>)>,
     pub(crate) states: Vec<FinalState>,
     pub(crate) cpu: Duration,
 }
 
-/// See the module.
+/// State of a thread.
 pub(crate) struct Worker {
     pub(crate) shared: Arc<Shared>,
     pub(crate) settings: Arc<Settings>,
     targets: RefCell<Arc<[Arc<ResolvedTarget>]>>,
     pub(crate) proxies: Vec<Proxy>,
     pub(crate) certificates: Certificates,
-    /// For reading.
+    /// Read buffer.
     pub(crate) buffer: RefCell<Vec<u8>>,
     pub(crate) core: RefCell<Core>,
 }
@@ -161,7 +161,7 @@ pub(crate) fn run(spec: WorkerSpec, runtime: &Runtime, commands: UnboundedReceiv
     runtime.block_on(tasks.run_until(serve(&worker, commands)));
     let states = worker.proxies.iter().map(|proxy| worker.final_state(proxy)).collect();
     let outcomes = worker.all_outcomes();
-    // Connections end here.
+    // Closes the connections.
     drop(tasks);
     let core = worker.core.replace(Core::new(0, 0));
     WorkerResult { core, outcomes, states, cpu: thread_cpu() }
@@ -172,7 +172,7 @@ async fn serve(worker: &Rc<Worker>, mut commands: UnboundedReceiver<Command>) {
         match command {
             Command::Begin { change, action, selection, at, done } => {
                 let waiting = worker.begin(change, &action, &selection, at);
-                // Nobody waits where the fleet is being dropped.
+                // The receiver is gone if the fleet is being dropped.
                 let _ = done.send(waiting);
             }
             Command::Restore { change } => worker.restore(change),
@@ -207,13 +207,14 @@ impl Worker {
         }
     }
 
-    /// Start of a proxy's connecting, from the fleet's start.
+    /// When a proxy starts to connect, relative to the fleet's start.
     fn start_of(&self, place: usize) -> Duration {
         let rate = self.settings.connect_rate.filter(|rate| *rate > 0.0);
         rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(self.proxies[place].link as f64 / rate))
     }
 
-    /// Target of a connection. Replicas are taken in turn at first and at random by those that return, as behind a Service.
+    /// Target of a connection. As behind a Service, replicas are chosen in turn at first, and at random on
+    /// reconnects.
     pub(crate) fn target_for(&self, proxy: &Proxy, attempt: usize) -> Arc<ResolvedTarget> {
         let targets = self.targets.borrow();
         let place = match self.settings.spread {
@@ -224,14 +225,14 @@ impl Worker {
         Arc::clone(&targets[place % targets.len()])
     }
 
-    /// A connection, or an attempt at one, has ended.
+    /// Called when a connection or a connection attempt has ended.
     pub(crate) fn ended(&self, proxy: &Proxy, ended: &Ended) {
         let phase = proxy.phase.replace(Phase::Down);
         let now = Instant::now();
         self.core.borrow_mut().ended(proxy, phase, ended, now, &self.shared);
     }
 
-    /// Returns the number of connections that are waited for.
+    /// Begins a change. Returns the number of awaited connections.
     fn begin(self: &Rc<Self>, change: usize, action: &Action, selection: &Selection, at: Instant) -> u64 {
         let pursuit = match action {
             Action::ExpectMarks(marks) => {
@@ -262,7 +263,7 @@ impl Worker {
         let expected =
             self.proxies.iter().map(|proxy| u16::from(selection.contains(proxy.index, &proxy.spec)));
         let mut pursuit = Pursuit::new(aim, at, expected.collect());
-        // Who has no connection cannot lose it before the return.
+        // A proxy without a connection cannot lose it before the return.
         let down = self.proxies.iter().filter(|proxy| proxy.phase.get() == Phase::Down);
         down.for_each(|proxy| pursuit.lost(proxy.place));
         pursuit
@@ -304,7 +305,7 @@ impl Worker {
     }
 }
 
-/// A number that looks random.
+/// A pseudorandom number.
 fn mixed(seed: u64, link: u64, attempt: u64) -> u64 {
     use rand::{RngExt as _, SeedableRng as _};
     let seed = seed ^ link.rotate_left(20) ^ attempt.rotate_left(44);

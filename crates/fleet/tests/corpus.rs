@@ -1,4 +1,4 @@
-//! Whatever the fuzzers found worth keeping, once more (`fuzz/`).
+//! Replays the corpus that the fuzzers found worth keeping (`fuzz/`).
 
 #[path = "../../../fuzz/src/replay.rs"]
 mod replay;

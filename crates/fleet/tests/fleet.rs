@@ -64,7 +64,7 @@ fn endpoints_with(needle: &str, kind: &str) -> ChangeMarks {
     }
 }
 
-/// Makes a change and waits until it has reached all.
+/// Makes a change and waits until it has reached all proxies.
 fn change(fleet: &Fleet, server: &Server, needle: &str) {
     let change = fleet.expect(endpoints_with(needle, "endpoint-added"));
     let first_sent = Instant::now();
@@ -85,7 +85,7 @@ fn check_converged(result: &FleetResult, count: u64) {
 }
 
 #[test]
-fn a_change_reaches_every_proxy_in_plain_text() {
+fn change_reaches_every_proxy_in_plaintext() {
     let server = Server::start(Security::Plaintext);
     let fleet = complete(spec(&server, 20));
     change(&fleet, &server, "second");
@@ -102,18 +102,18 @@ fn a_change_reaches_every_proxy_in_plain_text() {
 }
 
 #[test]
-fn a_change_reaches_every_proxy_with_a_token() {
+fn change_reaches_every_proxy_with_token() {
     let server = Server::start(Security::Token);
     let fleet = complete(spec(&server, 10));
     change(&fleet, &server, "second");
-    // Istio's agent has a certificate for the application's traffic, whatever it shows istiod.
+    // Istio's agent has a certificate for the application's traffic, whatever its credentials for istiod.
     let rotation = fleet.rotate_certificates(Selection::All).unwrap();
     assert!(fleet.wait(rotation, deadline()).is_complete());
     check_converged(&fleet.finish(), 10);
 }
 
 #[test]
-fn a_change_that_could_not_be_made_is_expected_of_nobody() {
+fn failed_change_is_not_expected_of_any_proxy() {
     let server = Server::start(Security::Plaintext);
     let fleet = complete(spec(&server, 3));
     let failed = fleet.expect(endpoints_with("never", "endpoint-added"));
@@ -127,7 +127,7 @@ fn a_change_that_could_not_be_made_is_expected_of_nobody() {
 }
 
 #[test]
-fn a_storm_counts_who_was_on_the_way_back() {
+fn connect_storm_counts_reconnecting_proxies() {
     let server = Server::start(Security::Plaintext);
     let port = Forward::reserve();
     let mut spec = spec(&server, 3);
@@ -142,7 +142,7 @@ fn a_storm_counts_who_was_on_the_way_back() {
 }
 
 #[test]
-fn a_change_reaches_every_proxy_by_mutual_tls() {
+fn change_reaches_every_proxy_with_mutual_tls() {
     let server = Server::start(Security::MutualTls);
     let fleet = complete(FleetSpec { threads: Some(1), ..spec(&server, 10) });
     assert_eq!(server.seen().certificates, 2, "one per service account");
@@ -160,7 +160,7 @@ fn a_change_reaches_every_proxy_by_mutual_tls() {
 }
 
 #[test]
-fn a_wrong_token_is_named() {
+fn wrong_token_is_reported() {
     for security in [Security::Token, Security::MutualTls] {
         let server = Server::start(security);
         let mut spec = spec(&server, 1);
@@ -188,7 +188,7 @@ fn finish_with_violation(fleet: Fleet, kind: &str) -> FleetResult {
 }
 
 #[test]
-fn misbehaviour_is_named_and_what_was_missed_is_caught_up() {
+fn misbehaviour_is_reported_and_proxies_catch_up() {
     let quick = Keepalive { interval: Duration::from_millis(100), timeout: Duration::from_millis(100) };
     let cases = [
         (Misbehaviour::LargeMessage, "message-too-large"),
@@ -209,7 +209,7 @@ fn misbehaviour_is_named_and_what_was_missed_is_caught_up() {
 }
 
 #[test]
-fn a_link_that_is_down_is_noticed_by_its_silence() {
+fn dead_link_is_detected_by_ping_timeout() {
     let server = Server::start(Security::Plaintext);
     let keepalive = Keepalive { interval: Duration::from_millis(50), timeout: Duration::from_millis(50) };
     let forward = Forward::start(server.address);
@@ -236,7 +236,7 @@ fn a_link_that_is_down_is_noticed_by_its_silence() {
 }
 
 #[test]
-fn proxies_that_are_cut_off_miss_a_change_until_they_return() {
+fn cut_off_proxies_miss_change_until_restored() {
     let server = Server::start(Security::Plaintext);
     let fleet = complete(spec(&server, 4));
     let namespace = Selection::Namespaces(BTreeSet::from(["namespace-1".to_owned()]));
@@ -259,7 +259,7 @@ fn proxies_that_are_cut_off_miss_a_change_until_they_return() {
 }
 
 #[test]
-fn an_interrupted_fleet_names_who_never_converged() {
+fn interrupted_fleet_reports_unconverged_proxies() {
     let server = Server::start(Security::Plaintext);
     let fleet = complete(spec(&server, 3));
     let change = fleet.expect(endpoints_with("never", "endpoint-added"));
@@ -274,7 +274,7 @@ fn an_interrupted_fleet_names_who_never_converged() {
 }
 
 #[test]
-fn a_control_plane_that_comes_late_is_found() {
+fn control_plane_that_starts_late_is_reached() {
     let server = Server::start(Security::Plaintext);
     let port = Forward::reserve();
     let mut spec = spec(&server, 2);
@@ -290,7 +290,7 @@ fn a_control_plane_that_comes_late_is_found() {
 }
 
 #[test]
-fn two_control_planes_are_compared_or_shared() {
+fn fleet_connects_to_both_control_planes_or_spreads_over_them() {
     let servers = [Server::start(Security::Plaintext), Server::start(Security::Plaintext)];
     let targets: Vec<_> = servers.iter().map(Server::target).collect();
     let fleet =
@@ -312,7 +312,7 @@ fn two_control_planes_are_compared_or_shared() {
 }
 
 #[test]
-fn what_cannot_be_is_a_clear_error() {
+fn invalid_spec_is_clear_error() {
     let server = Server::start(Security::Token);
     let error = |change: fn(&mut FleetSpec)| {
         let mut spec = spec(&server, 1);

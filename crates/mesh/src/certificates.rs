@@ -1,8 +1,9 @@
-//! The certificates of one run: its own authority, a certificate with a SPIFFE identity per proxy, those of gateways and
-//! their clients, and those of the lab's Kubernetes API. As in a mesh: ECDSA P-256, identities as URIs
-//! (`spiffe://cluster.local/ns/default/sa/client`). The authority's key never leaves this process. Other keys are written only
-//! to the folder that the caller names, which must be private to the lab, or to a Secret of the run; nothing here may be copied
-//! to a run's results.
+//! Certificates of one run: its own authority, a certificate with a SPIFFE identity per proxy, those of
+//! gateways and their clients, and those of the lab's Kubernetes API.
+//! As in a mesh, they use ECDSA P-256 with identities as URIs
+//! (`spiffe://cluster.local/ns/default/sa/client`). The authority's key never leaves this process. Other keys
+//! are written only to the directory that the caller names, which must be private to the lab, or to a Secret
+//! of the run. Nothing here may be copied to a run's results.
 
 use crate::Result;
 pub use crate::envoy::credentials::CredentialFiles;
@@ -23,19 +24,19 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, fchown};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// A lab may be held open for weeks, nothing renews these certificates, and they go with it.
+/// Longer than a lab stays open, which may be weeks: nothing renews these certificates.
 const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 
-/// Clocks may differ; Istio backdates its certificates as much.
+/// Allows for clock skew; Istio backdates its certificates by the same amount.
 const BACKDATED: Duration = Duration::from_secs(120);
 
-/// Longer than a private RSA key of 2048 bits in PKCS #8.
+/// Size of a private 2048-bit RSA key in PKCS #8 at most.
 const MAX_RSA_KEY_BYTES: usize = 2048;
 
-/// Algorithm of a server's key.
+/// Key algorithm of a server.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum KeyAlgorithm {
-    /// As proxies have in a mesh.
+    /// The algorithm that proxies of a mesh use.
     #[default]
     EcdsaP256,
     Rsa2048,
@@ -50,7 +51,7 @@ impl KeyAlgorithm {
     }
 }
 
-/// ring, which signs here, makes no RSA keys.
+/// Generates the key with graviola: ring, which signs here, cannot generate RSA keys.
 fn rsa_key(operation: String) -> Result<KeyPair> {
     if !graviola::util::is_cpu_supported() {
         let reason = "RSA keys are generated with instructions that this CPU does not have (x86-64: AVX2, ADX, BMI2, AES)";
@@ -137,7 +138,7 @@ impl RunAuthority {
     }
 }
 
-/// A key that signs tokens and the half that checks them, PEM.
+/// A key that signs tokens and its public half that verifies them, PEM.
 pub struct SigningKey {
     pub private_pem: String,
     pub public_pem: String,
@@ -160,7 +161,7 @@ fn operation_for(identity: &str) -> String {
     format!("make a certificate for {identity}")
 }
 
-/// `CertificateParams` of today, with ECDSA P-256 as `KeyPair::generate` has it.
+/// `CertificateParams` valid from now, for an ECDSA P-256 key as from `KeyPair::generate`.
 fn dated_parameters() -> CertificateParams {
     let now = SystemTime::from(Timestamp::now());
     let mut parameters = CertificateParams::default();
@@ -179,10 +180,10 @@ fn leaf_parameters(purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
     parameters
 }
 
-/// A certificate, its key and the trusted authority, PEM. Its `Debug` shows no key.
+/// A certificate, its key and the trusted authority, PEM. Its `Debug` output omits the key.
 pub struct Credentials {
     pub certificate_pem: String,
-    /// For memory and private files only.
+    /// Must stay in memory and private files.
     pub key_pem: String,
     pub authority_pem: String,
 }
@@ -194,7 +195,8 @@ impl fmt::Debug for Credentials {
 }
 
 impl Credentials {
-    /// Writes the files into `folder`, created if absent with mode 0700. `owner`: user and group of directory and files.
+    /// Writes the files into `folder`, created with mode 0700 if absent. `owner`: user and group of directory
+    /// and files.
     pub fn write(&self, folder: &Path, owner: Option<u32>) -> Result<CredentialFiles> {
         private_folder(folder, owner).context(format!("write {}", folder.display()))?;
         let files = CredentialFiles::in_folder(folder);
@@ -218,7 +220,7 @@ fn private_folder(folder: &Path, owner: Option<u32>) -> io::Result<()> {
     owner.map_or(Ok(()), |owner| fchown(File::open(folder)?, Some(owner), Some(owner)))
 }
 
-/// Writes a new file that only its owner may read, from the moment it exists.
+/// Creates a file that only its owner can read, from the moment it exists.
 pub fn write_private(path: &Path, content: &[u8], owner: Option<u32>) -> Result<()> {
     let write = || {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
@@ -241,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_may_have_rsa_keys_of_their_own() {
+    fn server_certificates_may_use_rsa_keys() {
         let folder = tempfile::tempdir().unwrap();
         let authority = RunAuthority::create().unwrap();
         let issued = authority.issue_server_with(&["*.shop.example"], &[], KeyAlgorithm::Rsa2048).unwrap();
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_is_a_spiffe_identity_that_its_own_authority_vouches_for() {
+    fn certificate_has_spiffe_identity_and_verifies_against_own_authority_only() {
         let folder = tempfile::tempdir().unwrap();
         let authority = RunAuthority::create().unwrap();
         let files = authority
@@ -283,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_closed_to_all_but_their_owner_and_never_overwritten_or_shown() {
+    fn key_files_are_owner_only_and_never_overwritten_or_shown() {
         let folder = tempfile::tempdir().unwrap();
         let place = folder.path().join("client");
         let credentials =

@@ -1,4 +1,4 @@
-//! Work on many things side by side, with bounded concurrency.
+//! Parallel work on many items, with bounded concurrency.
 
 use crate::Result;
 use std::panic::resume_unwind;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Threads at most. Most of the work waits: for a process, the kernel or a response.
+/// Maximum number of threads. They mostly wait: for a process, the kernel or a response.
 const MAX_THREADS: usize = 16;
 
 pub fn side_by_side<T: Send, R: Send>(
@@ -38,7 +38,7 @@ pub fn side_by_side<T: Send, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// The same for work that may fail. Items that are waiting when one fails are left out.
+/// Like [`side_by_side`] for work that can fail. After a failure, items still waiting are skipped.
 pub fn try_side_by_side<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R> + Sync,
@@ -62,7 +62,7 @@ mod tests {
     use std::sync::Barrier;
 
     #[test]
-    fn items_are_worked_on_side_by_side_and_keep_their_order() {
+    fn items_run_in_parallel_and_results_keep_order() {
         let barrier = Barrier::new(MAX_THREADS);
         let results = side_by_side(0..2 * MAX_THREADS, |item| {
             barrier.wait();

@@ -1,15 +1,16 @@
-//! A proxy's configuration dump, read once: counted and copied piece by piece, and never held as a whole.
-//! The pieces are an Envoy's sections and the entries of a ztunnel's object. Each is held as text until it is parsed and copied.
+//! A proxy's configuration dump as a stream: counted and copied piece by piece, never held in memory as a whole.
+//! Pieces are the sections of an Envoy dump and the entries of a ztunnel's object. Each is held as text until
+//! it is parsed and copied.
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::fmt;
 use std::io::{self, BufReader, Read};
 
-/// The entry of an Envoy's dump whose elements are its sections.
+/// Key of an Envoy dump's array of sections.
 pub(crate) const SECTIONS: &str = "configs";
 
-/// Destination of a dump as it is read. Reading goes on if writing fails: the copy remembers the failure.
+/// Destination of a dump while it is read. Reading continues if writing fails: the copy keeps the error.
 pub trait DumpCopy {
     fn push(&mut self, part: &[u8]);
 }
@@ -20,7 +21,7 @@ impl DumpCopy for Vec<u8> {
     }
 }
 
-/// Gets the key and the text of a piece.
+/// Receives the key and the text of a piece.
 type OnPiece<'a> = dyn FnMut(&str, &str) -> serde_json::Result<()> + 'a;
 
 /// Reads a dump to its end and returns its length in bytes.

@@ -1,22 +1,23 @@
-//! Prometheus' text format, as components of a mesh expose it: `name{label="value",…} number [timestamp]`, one sample a line.
-//! [`samples`] reads line by line, [`Exposition`] a whole page strictly. Comments (HELP, TYPE) are skipped: callers know the
-//! types of what they ask for.
+//! Prometheus' text format, as exposed by components of a mesh: `name{label="value",…} number [timestamp]`,
+//! one sample per line.
+//! [`samples`] reads line by line, [`Exposition`] reads a whole page strictly. Comments (HELP, TYPE) are
+//! skipped: callers know the types of the metrics they read.
 
 use experiment::schema::ReportedHistogram;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Shown of a line that is not a sample.
+/// Maximum length of an invalid line in an error.
 const MAX_SHOWN_CHARACTERS: usize = 80;
 const BUCKET_BOUND: &str = "le";
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sample<'a> {
     pub name: &'a str,
-    /// Between the braces.
+    /// Text between the braces.
     labels: &'a str,
     pub value: f64,
-    /// When it was taken, in milliseconds since 1970; absent: when the page was read.
+    /// Time of the sample in milliseconds since 1970; absent: when the page was read.
     pub timestamp_ms: Option<f64>,
 }
 
@@ -48,7 +49,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Samples of a page; lines that are none are skipped.
+/// Samples of a page; skips lines that are not samples.
 pub fn samples(text: &str) -> impl Iterator<Item = Sample<'_>> {
     sample_lines(text).filter_map(|(_, line)| Sample::read(line))
 }
@@ -63,13 +64,13 @@ pub fn add_up(text: &str, names: impl Fn(&Sample<'_>) -> Vec<String>, counters: 
     }
 }
 
-/// Lines that are to be samples, with their numbers.
+/// Lines expected to be samples, with their line numbers.
 fn sample_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// A whole page.
+/// Parsed samples of a whole page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exposition<'a>(Vec<Sample<'a>>);
 
@@ -88,7 +89,7 @@ impl<'a> Exposition<'a> {
         self.0.iter().filter(move |sample| sample.name == name)
     }
 
-    /// Sum over all label sets; absent without a sample.
+    /// Sum over all label sets; absent if there is no sample.
     pub fn sum(&self, name: &str) -> Option<f64> {
         self.named(name).map(|sample| sample.value).fold(None, |sum, value| Some(sum.unwrap_or(0.0) + value))
     }
@@ -103,7 +104,7 @@ impl<'a> Exposition<'a> {
         counts
     }
 
-    /// A histogram, its label sets added up, which have the same buckets; absent without a sample.
+    /// Sum of a histogram over its label sets, which must have the same buckets. Absent if there is no sample.
     pub fn histogram(&self, name: &str) -> Option<ReportedHistogram> {
         let count = self.sum(&format!("{name}_count"))? as u64;
         let sum = self.sum(&format!("{name}_sum")).unwrap_or_default();
@@ -121,7 +122,7 @@ impl<'a> Exposition<'a> {
     }
 }
 
-/// Names and values of labels, the values as they are escaped.
+/// Label names and values; the values are still escaped.
 struct Labels<'a>(&'a str);
 
 impl<'a> Iterator for Labels<'a> {
@@ -135,7 +136,7 @@ impl<'a> Iterator for Labels<'a> {
     }
 }
 
-/// Bytes up to the closing brace, if what stands before it are labels.
+/// Bytes up to the closing brace, if the text before it is a valid list of labels.
 fn labels_length(text: &str) -> Option<usize> {
     let mut rest = text.trim_start();
     while !rest.starts_with('}') {
@@ -187,7 +188,7 @@ fn is_name(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Lines of a real istiod.
+    /// Output of a real istiod.
     const PAGE: &str = r#"# HELP pilot_debounce_time Delay in seconds.
 # TYPE pilot_debounce_time histogram
 pilot_debounce_time_bucket{le="0.01"} 2
@@ -208,7 +209,7 @@ pilot_xds{version="1.31.1", } NaN
 "#;
 
     #[test]
-    fn page_is_read_whole() {
+    fn whole_page_is_parsed() {
         let page = Exposition::parse(PAGE).unwrap();
         assert_eq!(page.sum("process_resident_memory_bytes"), Some(124_821_504.0));
         assert_eq!(page.sum("absent"), None);
@@ -234,7 +235,7 @@ pilot_xds{version="1.31.1", } NaN
     }
 
     #[test]
-    fn line_that_is_no_sample_is_named_or_skipped() {
+    fn line_that_is_not_a_sample_is_named_or_skipped() {
         for line in [
             "<html>",
             "404 page not found",

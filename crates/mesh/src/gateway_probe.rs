@@ -1,4 +1,4 @@
-//! Requests to a gateway as a client sends them, each on a connection of its own: which domains and paths it serves.
+//! Client requests to a gateway, each on its own connection, that show which domains and paths it serves.
 
 use crate::Result;
 use crate::admin::dial::{Connection, Dial};
@@ -12,29 +12,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// The service behind the gateway may be slow by its settings.
+/// Generous, since the service behind the gateway may be configured to be slow.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// No route.
+/// The gateway has no route.
 const NOT_FOUND: u16 = 404;
-/// A route without a cluster, or a cluster without endpoints.
+/// The route has no cluster, or the cluster has no endpoints.
 const UNAVAILABLE: u16 = 503;
 const MAX_STATUS_LINE_BYTES: u64 = 1024;
 
 #[derive(Clone, Debug)]
 pub struct GatewayProbe {
     dial: Arc<dyn Dial>,
-    /// Absent: clear text.
+    /// Absent: cleartext.
     tls: Option<Arc<ClientConfig>>,
-    /// Such as `authorization: Bearer …`.
+    /// Header lines such as `authorization: Bearer …`.
     pub headers: Vec<String>,
 }
 
 /// Certificates of a client, PEM.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientCredential<'a> {
-    /// Vouches for the gateway.
+    /// The authority that signs the gateway's certificate.
     pub authority: &'a str,
-    /// The client's own certificate and key; absent where the gateway asks for none.
+    /// The client's own certificate and key; absent if the gateway requests none.
     pub own: Option<(&'a str, &'a str)>,
 }
 
@@ -44,8 +44,8 @@ impl GatewayProbe {
         Ok(Self { dial: Arc::new(dial), tls: tls.map(Arc::new), headers: Vec::new() })
     }
 
-    /// Status of the response to a request for `path` of `host`; `server_name` is what TLS asks for. An error where the
-    /// gateway refuses the connection or closes it without a response.
+    /// Status of the response to a request for `path` on `host`; `server_name` is the SNI. Returns an error
+    /// if the gateway refuses the connection or closes it without a response.
     pub fn status(&self, server_name: &str, host: &str, path: &str) -> io::Result<u16> {
         let Connection::Tcp(stream) = self.dial.dial(CONNECT_TIMEOUT).map_err(io::Error::other)? else {
             return Err(io::Error::other("a gateway listens on a TCP port"));
@@ -58,7 +58,8 @@ impl GatewayProbe {
         self.exchange(StreamOwned::new(connection, stream), host, path)
     }
 
-    /// Whether the service behind the gateway, or a filter of the gateway, answers for a domain; if not, why.
+    /// Succeeds if the service behind the gateway, or a filter of the gateway, answers for a domain;
+    /// otherwise returns the reason.
     pub fn is_served(&self, host: &str, path: &str) -> Result<(), String> {
         match self.status(host, host, path) {
             Ok(status @ (NOT_FOUND | UNAVAILABLE)) => Err(format!("status {status}")),

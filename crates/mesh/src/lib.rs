@@ -1,8 +1,8 @@
-//! What Envoy, Istio and Kubernetes are: objects to write, what to wait for, admin interfaces, path proof.
-//! This crate knows neither processes nor network namespaces: the lab stands on it, and so will a cluster. A caller supplies
-//! the connections (to an admin port, to the Kubernetes API) and gets values back.
+//! Envoy, Istio and Kubernetes: objects to write, state to wait for, admin interfaces, path proof.
+//! This crate knows neither processes nor network namespaces; environments such as the lab build on it. The
+//! caller supplies the connections (to an admin port, to the Kubernetes API) and gets values back.
 
-// Docs are for what a name does not say: no fields here are a contract.
+// Docs say only what a name does not: no field here is a contract.
 #![allow(missing_docs)]
 
 pub mod admin;
@@ -24,5 +24,5 @@ pub mod spans;
 pub mod wait;
 pub mod ztunnel;
 
-/// What most functions return: their error names the operation.
+/// Result of most functions; its error names the operation.
 pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

@@ -1,7 +1,7 @@
-//! Names and ports that Istio fixes, and those that every part of the mesh shares.
+//! Names and ports that Istio fixes, and those shared by all parts of the mesh.
 
 pub const SYSTEM_NAMESPACE: &str = "istio-system";
-/// The only node, on which all pods are said to run.
+/// Name of the only node, which all pods are reported to run on.
 pub const NODE: &str = "meshmeter";
 pub const CLUSTER_DOMAIN: &str = "svc.cluster.local";
 pub const TRUST_DOMAIN: &str = "cluster.local";

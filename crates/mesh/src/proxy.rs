@@ -1,4 +1,4 @@
-//! What a running proxy can be asked: counters, heap, configuration, signs of life.
+//! Queries to a running proxy: counters, heap, configuration, liveness.
 
 use crate::admin::liveness::LivenessProbe;
 use crate::admin::{Admin, AdminCause, AdminError};
@@ -20,13 +20,13 @@ pub trait CounterSource: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Whether this port of the application accepts plaintext; absent if the proxy does not report it.
+    /// True if this port of the application accepts plaintext; absent if the proxy does not report it.
     fn accepts_plaintext(&self, _port: u16) -> Result<Option<bool>, AdminError> {
         Ok(None)
     }
 
-    /// Its configuration, counted, and copied as it is read: whole, without certificates and keys. Absent, and nothing is
-    /// copied, where it tells of none. Telling may leave its heap larger.
+    /// Counts of its configuration, which is also streamed to `copy` without certificates and keys. Absent,
+    /// with nothing copied, if the proxy does not report its configuration. The query may leave its heap larger.
     fn configuration(&self, _copy: &mut dyn DumpCopy) -> Result<Option<ProxyConfiguration>, AdminError> {
         Ok(None)
     }

@@ -9,12 +9,13 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Where a service returns what it counted (`docs/service.md`).
+/// Path of a service's counters (`docs/service.md`).
 pub const COUNTERS_PATH: &str = "/meshmeter/counters";
-/// Where a node of a graph says whether it is ready.
+/// Readiness path of a graph node.
 pub const READY_PATH: &str = "/health/ready";
 
-/// What the synthetic service does, whatever it listens for. Where bytes do not say it, generator and service agree on sizes.
+/// Arguments for the synthetic service's behavior, without its listeners. Generator and service agree on
+/// sizes if the bytes sent do not include them.
 pub fn synthetic_arguments(settings: &ServerSettings, workload: &Workload) -> Vec<String> {
     let mut arguments = vec![
         format!("--size={}", settings.payload_bytes),
@@ -31,12 +32,12 @@ pub fn synthetic_arguments(settings: &ServerSettings, workload: &Workload) -> Ve
     arguments
 }
 
-/// What a service had counted at one moment.
+/// Counters of a service at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct ServiceReading {
-    /// By the names of [`CountedService`]. One that it does not count is not in here.
+    /// Values by the names of [`CountedService`]. Counters that the service does not keep are missing.
     pub counters: BTreeMap<String, u64>,
-    /// Of a node: its calls by qualified name of the callee.
+    /// Calls of a node, by the callee's qualified name.
     pub calls: BTreeMap<String, CallReading>,
 }
 
@@ -60,7 +61,7 @@ struct Counted {
 }
 
 impl ServiceReading {
-    /// Reads the counters. `asked`: readings so far, of a service that counts their connections among its own.
+    /// Reads the counters. `asked`: number of readings so far, if the service counts their connections among its own.
     pub fn read(admin: &Admin, asked: Option<&AtomicU64>) -> Result<Self, AdminError> {
         let counted: Counted = admin.ask_json(COUNTERS_PATH)?;
         let asked = asked.map_or(0, |asked| asked.fetch_add(1, Ordering::Relaxed) + 1);

@@ -1,15 +1,15 @@
-//! Waiting on state, always bounded.
+//! Bounded waits for a state.
 
 use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Short enough to cost no noticeable time in a bring-up of many steps, long enough not to load the machine.
+/// Short enough to add no noticeable time to a bring-up of many steps, long enough not to load the machine.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// A check that takes longer than this burdens what is checked.
+/// A check that takes longer than this loads the component being checked.
 const LONG_CHECK: Duration = Duration::from_millis(50);
-/// Bounds the time until a signal is handled, however long a check takes.
+/// Bounds the delay of signal handling, however long a check takes.
 const MAX_SLEEP: Duration = Duration::from_millis(500);
 
 /// Waits up to `timeout` until `check` returns a value. `Ok(None)` means "not yet"; an error ends the wait.
@@ -33,8 +33,8 @@ pub enum Progress<T, P> {
     At(P),
 }
 
-/// Waits until `check` returns [`Progress::Done`]. Times out after `timeout` without progress. Checks that take long
-/// themselves are spaced, so that half the time is left to what is checked.
+/// Waits until `check` returns [`Progress::Done`]. Times out after `timeout` without progress. Slow checks
+/// are spaced out, so that the checked component has half the time to itself.
 pub fn wait_with_progress<T, P: PartialEq>(
     what: &str,
     timeout: Duration,
@@ -59,7 +59,7 @@ pub fn wait_with_progress<T, P: PartialEq>(
     }
 }
 
-/// The error with what the last check saw, unless that is empty or the error has a better hint.
+/// Adds what the last check saw to the error, unless it is empty or the error has a better hint.
 pub fn with_last_look(error: EnvironmentError, last: &str) -> EnvironmentError {
     if last.is_empty() || error.hint.is_some() {
         return error;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_for_timeout_names_what_was_awaited() {
+    fn wait_for_timeout_error_names_awaited_state() {
         let error =
             wait_for::<()>("pigs fly", Duration::from_millis(20), || Ok(None)).expect_err("they never do");
         assert_eq!(error.to_string(), "wait until pigs fly");
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn wait_for_error_returns_at_once() {
+    fn wait_for_error_returns_immediately() {
         let before = Instant::now();
         let result = wait_for::<()>("nothing", Duration::from_secs(60), || {
             Err(EnvironmentError::new("look", "blind"))

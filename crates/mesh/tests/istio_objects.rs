@@ -1,4 +1,4 @@
-//! The objects that settings become, as snapshots.
+//! Snapshots of the objects generated from settings.
 
 use experiment::dataplane::Exit;
 use experiment::environment::DeploymentSpec;
@@ -40,10 +40,10 @@ const EVERYTHING: &str = "
     {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: all}, rules: []}
 ";
 
-/// Settings that only sidecars have.
+/// Settings that apply only to sidecars.
 const OF_SIDECARS: &str = "  sidecar-scope: on\n  http2-upgrade: on\n";
 
-/// The deployment of an experiment with this section `istio`.
+/// The deployment of an experiment with this `istio` section.
 fn spec(mode: Mode, istio: &str) -> DeploymentSpec {
     spec_of(Protocol::Http1, mode, istio)
 }
@@ -75,9 +75,9 @@ fn listed(objects: &[Value]) -> String {
 }
 
 #[test]
-fn a_mesh_without_switches_has_its_mutual_tls_and_its_log() {
+fn mesh_without_switches_has_mutual_tls_and_access_log() {
     insta::assert_snapshot!(
-        "a_mesh_without_switches_has_its_mutual_tls_and_its_log",
+        "mesh_without_switches_has_mutual_tls_and_access_log",
         listed(&settled(Mode::Sidecar, " {}"))
     );
 }
@@ -114,7 +114,7 @@ fn ingress_gateway_has_objects_of_either_api() {
     }
 }
 
-/// Raw TCP has other kinds of routes, and no host where nothing names one.
+/// Raw TCP has other kinds of routes, and no host unless one is named.
 #[test]
 fn ingress_gateway_for_tcp_has_objects_of_either_api() {
     for api in ["istio", "kubernetes"] {
@@ -131,7 +131,7 @@ fn ingress_gateway_for_tcp_has_objects_of_either_api() {
 }
 
 #[test]
-fn each_exit_has_its_objects() {
+fn objects_of_each_exit_match_snapshot() {
     for mode in [Mode::EgressSidecar, Mode::EgressGateway, Mode::EgressGatewayMtls, Mode::EgressSni] {
         let exit = mode.parts(MeshKind::Istio).exit;
         insta::assert_snapshot!(

@@ -9,9 +9,9 @@ use mesh::istio::objects::{estate, policy, traffic};
 use mesh::names::TRUST_DOMAIN;
 use serde_json::{Value, json};
 
-/// Neighbouring domains that share a certificate.
+/// Number of adjacent domains that share a certificate.
 const DOMAINS_OF_CREDENTIAL: usize = 10;
-/// Mark of a configuration that no change has touched yet. Marks of changes are as long.
+/// Mark of a configuration that no change has modified yet. Marks of changes have the same length.
 pub(crate) const UNCHANGED: &str = "mark-000000";
 pub(crate) const POLICY_API: &str = "security.istio.io/v1";
 
@@ -37,12 +37,12 @@ impl Population {
         objects
     }
 
-    /// Each has a Gateway. Gateways without any would have no listener.
+    /// Number of domains, each with a Gateway. Without any Gateway, gateways would have no listener.
     pub(crate) fn domains(&self) -> usize {
         if self.has_gateways() { self.settings.gateways.max(1) } else { 0 }
     }
 
-    /// Allows the accounts of two other services to call one.
+    /// Allows the accounts of two other services to call one service.
     fn policy(&self, number: usize) -> Value {
         let service = &self.services[number % self.services.len()];
         let principal = |offset: usize| {
@@ -56,7 +56,7 @@ impl Population {
         object(POLICY_API, "AuthorizationPolicy", (service.namespace(), &name), &spec)
     }
 
-    /// Certificates and the gateways' permission to read them.
+    /// Certificates, and the gateways' permission to read them.
     fn credentials(&self) -> Vec<Value> {
         let domains: Vec<String> = (1..=self.domains()).map(domain).collect();
         let pairs: Vec<(String, [String; 2])> = domains
@@ -82,7 +82,7 @@ impl Population {
         object(ISTIO_API, "Gateway", (PROXY_NAMESPACE, &gateway_name(number)), &spec)
     }
 
-    /// Leads a domain to a service.
+    /// Routes a domain to a service.
     pub(crate) fn gateway_route(&self, number: usize, mark: &str) -> Value {
         let name = gateway_name(number);
         let service = self.services.get(number % self.services.len().max(1));
@@ -106,7 +106,7 @@ pub(crate) fn virtual_service(service: &HeldService, mark: &str) -> Value {
     object(ISTIO_API, "VirtualService", (service.namespace(), service.name()), &spec)
 }
 
-/// A route whose name is the mark: proxies get it in their routes.
+/// A route named after the mark, which proxies receive in their routes.
 fn route(host: &str, mark: &str) -> Value {
     json!({
         "name": mark,
@@ -116,7 +116,7 @@ fn route(host: &str, mark: &str) -> Value {
     })
 }
 
-/// A rule with a subset whose name is the mark: proxies get it in the name of a cluster.
+/// A rule with a subset named after the mark, which proxies receive in the name of a cluster.
 pub(crate) fn destination_rule(service: &HeldService, mark: &str) -> Value {
     let spec = json!({
         "host": service.host(),
@@ -126,7 +126,7 @@ pub(crate) fn destination_rule(service: &HeldService, mark: &str) -> Value {
     object(ISTIO_API, "DestinationRule", (service.namespace(), service.name()), &spec)
 }
 
-/// A certificate of these domains and its key, PEM. Nobody verifies it: what counts is that gateways get it.
+/// A certificate of these domains and its key, PEM. Nothing verifies it: it only has to be sent to gateways.
 fn self_signed(domains: &[String]) -> [String; 2] {
     let made = rcgen::generate_simple_self_signed(domains).expect("domains are valid names");
     [made.cert.pem(), made.signing_key.serialize_pem()]

@@ -1,10 +1,11 @@
-//! The mesh that a fleet's control plane holds: namespaces, services with their pods, and Istio's configuration for them, from
-//! numbers or from a topology; `changes/` is what changes in it. Pure: [`Population::new`] decides names and addresses, [`Population::namespaces`] and
-//! [`Population::stages`] are the objects. Read `services.rs` first, then `configuration.rs`.
+//! The mesh of a fleet's control plane: namespaces, services with their pods, and Istio's configuration for
+//! them, generated from numbers or from a topology. `changes/` has the changes of the mesh.
+//! Pure: [`Population::new`] determines names and addresses; [`Population::namespaces`] and
+//! [`Population::objects`] return the objects. Read `services.rs` first, then `configuration.rs`.
 //!
-//! Every object has the label [`FLEET_LABEL`] with the id of its run: the mark by which it is updated and removed.
+//! Every object has the label [`FLEET_LABEL`] with the id of its run, by which it is updated and removed.
 
-// Docs are for what a name does not say: no fields here are a contract.
+// Docs say only what a name does not: no field here is a contract.
 #![allow(missing_docs)]
 
 pub mod changes;
@@ -28,26 +29,26 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-/// Label whose value is the id of the run that wrote the object.
+/// Label of every object, whose value is the id of the run that wrote it.
 pub const FLEET_LABEL: &str = "meshmeter.io/fleet";
-/// The port of every service.
+/// Port of every service.
 pub const PORT: ServicePort = ServicePort { name: "http", port: 8080 };
-/// Namespaces of services have this prefix and a number from 1.
+/// Prefix of the namespaces of services, followed by a number from 1.
 pub const NAMESPACE_PREFIX: &str = "fleet-";
-/// Namespace of the services of a topology that has a single one, behind the prefix.
+/// Namespace (after the prefix) of the services of a topology that has only one namespace.
 const DEFAULT_NAMESPACE: &str = "default";
-/// Length limit of a namespace's name.
+/// Maximum length of a namespace's name.
 const MAX_NAMESPACE_BYTES: usize = 63;
 /// Namespace of gateways and ztunnels.
 pub const PROXY_NAMESPACE: &str = "fleet-proxies";
-/// Pods have the addresses that are reserved for benchmarks (RFC 2544).
+/// Pods get addresses from the range reserved for benchmarks (RFC 2544).
 pub(crate) const FIRST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 pub(crate) const LAST_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
-/// Of 131 072 addresses; the others are for pods that take the place of these.
+/// Maximum number of pods. The range has 131 072 addresses; the others are for pods that replace these.
 const MAX_PODS: usize = 100_000;
-/// One service in this number is headless.
+/// One in this many services is headless.
 const HEADLESS_EVERY: usize = 20;
-/// Namespaced kinds that a population and its changes consist of, in the order of their writing.
+/// Namespaced kinds of a population and its changes, in the order in which they are written.
 const KINDS: [Kind; 15] = [
     ("v1", "ServiceAccount"),
     ("v1", "Secret"),
@@ -65,22 +66,24 @@ const KINDS: [Kind; 15] = [
     ("security.istio.io/v1", "AuthorizationPolicy"),
     ("security.istio.io/v1", "PeerAuthentication"),
 ];
-/// Those that changes write, whether the population has any or not.
+/// Kinds that changes write, whether or not the population has any.
 const CHANGED_KINDS: [&str; 4] = ["DestinationRule", "ServiceEntry", "VirtualService", "AuthorizationPolicy"];
 const GATEWAY_PORTS: [ServicePort; 1] = [ServicePort { name: "https", port: ingress::PORT }];
 const WAYPOINT_PORTS: [ServicePort; 1] = [ServicePort { name: "mesh", port: mesh::names::HBONE_PORT }];
 
-/// What most functions return: their error names the operation.
+/// Result of most functions; its error names the operation.
 pub(crate) type Result<T, E = EnvironmentError> = std::result::Result<T, E>;
 
-/// Environment on which the objects of a population depend besides the settings.
+/// Properties of the environment that the objects of a population depend on, in addition to the settings.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Placement {
-    /// A label's value: letters, digits, `-`, `_` and `.`.
+    /// Valid as a label value: letters, digits, `-`, `_` and `.`.
     pub run_id: String,
-    /// The API has Kubernetes' controllers: Services have no selector, since a controller would replace their endpoints.
+    /// True if Kubernetes' controllers are running. Services then have no selector, since a controller would
+    /// replace their endpoints.
     pub has_controllers: bool,
-    /// Pods are written although the API has Kubernetes' controllers. Without, endpoints are addresses alone.
+    /// True if pods are written although Kubernetes' controllers are running. Without pods, endpoints are
+    /// only addresses.
     pub simulate_pods: bool,
 }
 
@@ -90,12 +93,12 @@ pub struct Population {
     placement: Placement,
     services: Vec<HeldService>,
     gateways: HeldService,
-    /// One per namespace that has waypoints.
+    /// One per namespace with waypoints.
     waypoints: Vec<HeldService>,
     proxies: Vec<Proxy>,
 }
 
-/// Addresses of pods, each once.
+/// Allocates unique pod addresses.
 struct Addresses(u32);
 
 impl Addresses {
@@ -109,7 +112,8 @@ impl Addresses {
 }
 
 impl Population {
-    /// A mesh of the topology in `settings`, or of numbers: then services and pods are spread over the namespaces evenly.
+    /// A mesh of the topology in `settings`, or of numbers: then services and pods are spread evenly over the
+    /// namespaces.
     pub fn new(settings: &FleetSettings, placement: &Placement) -> Result<Self> {
         if let Some(topology) = &settings.topology {
             return Self::with_services(settings, placement, shapes_of(topology)?);
@@ -196,18 +200,18 @@ impl Population {
         &self.placement.run_id
     }
 
-    /// The services of the mesh, those of gateways and waypoints not among them.
+    /// The services of the mesh, without those of gateways and waypoints.
     pub fn services(&self) -> &[HeldService] {
         &self.services
     }
 
-    /// Identities for simulated proxies: those of pods, except for ztunnels, which have an account and an address alone.
-    /// In the order of kinds that the settings have.
+    /// Identities for simulated proxies, in the order of kinds in the settings. They are those of pods,
+    /// except for ztunnels, which have only an account and an address.
     pub fn proxies(&self) -> &[Proxy] {
         &self.proxies
     }
 
-    /// Names of namespaces, in their order.
+    /// Names of namespaces, in order.
     pub fn namespace_names(&self) -> Vec<&str> {
         let names: BTreeSet<&str> = self.services.iter().map(|service| service.namespace()).collect();
         names.into_iter().chain(self.has_proxy_namespace().then_some(PROXY_NAMESPACE)).collect()
@@ -239,7 +243,7 @@ impl Population {
         self.namespace_names().into_iter().map(object).collect()
     }
 
-    /// All objects but the namespaces, in the order of their writing.
+    /// All objects except the namespaces, in the order in which they are written.
     pub fn objects(&self) -> Vec<Value> {
         let mut objects: Vec<Value> = self.held().flat_map(HeldService::objects).collect();
         if self.settings.count_of(ProxyKind::Ztunnel) > 0 {
@@ -254,7 +258,7 @@ impl Population {
         objects
     }
 
-    /// Values with the `status` of each pod.
+    /// References to pods, each with its `status`.
     pub fn statuses(&self) -> Vec<Value> {
         self.held().flat_map(HeldService::pod_statuses).collect()
     }
@@ -269,7 +273,7 @@ impl Population {
     }
 }
 
-/// Services of a topology. Their namespaces have the fleet's prefix: a fleet writes into namespaces of its own alone.
+/// Services of a topology. Their namespaces get the fleet's prefix: a fleet writes only into its own namespaces.
 fn shapes_of(topology: &HeldTopology) -> Result<Vec<services::Shape>> {
     let refused = |reason: String| {
         Err(EnvironmentError::new("lay out the mesh of the fleet", reason)

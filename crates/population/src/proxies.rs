@@ -1,4 +1,4 @@
-//! Identities that simulated proxies take.
+//! Identities of simulated proxies.
 
 use super::{HeldService, PROXY_NAMESPACE, Population};
 use experiment::settings::fleet::ProxyKind;
@@ -36,13 +36,13 @@ impl Population {
         }
     }
 
-    /// Each ztunnel is of a node of its own.
+    /// Each ztunnel is on a separate node.
     fn ztunnel(&self, number: usize) -> Proxy {
         Proxy {
             kind: ProxyKind::Ztunnel,
             name: format!("{ZTUNNEL}-{}", number + 1),
             namespace: PROXY_NAMESPACE.to_owned(),
-            // Above those of pods that take the place of others.
+            // Above the addresses of pods that replace others.
             address: Ipv4Addr::from(u32::from(super::LAST_ADDRESS) - number as u32),
             service_account: ZTUNNEL.to_owned(),
             labels: BTreeMap::from([("app".to_owned(), ZTUNNEL.to_owned())]),

@@ -1,4 +1,4 @@
-//! Removing what a run has written: by its label alone, whether or not the population is known.
+//! Removes what a run has written: by its label only, so the population need not be known.
 
 use super::{FLEET_LABEL, KINDS};
 use crate::Result;
@@ -10,7 +10,7 @@ use mesh::wait::{Progress, wait_with_progress};
 use std::time::Duration;
 
 const GONE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Objects that Kubernetes and Istio put into every namespace.
+/// Objects that Kubernetes and Istio create in every namespace.
 const OF_EVERY_NAMESPACE: [(&str, &str); 5] = [
     ("ConfigMap", "kube-root-ca.crt"),
     ("ConfigMap", "istio-ca-root-cert"),
@@ -24,12 +24,12 @@ const SHOWN_REMAINS: usize = 5;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Removed {
     pub objects: usize,
-    /// Namespaces of the run that hold objects of others, in words.
+    /// Descriptions of the run's namespaces that contain other objects.
     pub remaining: Vec<String>,
 }
 
-/// Removes the objects with the label of a run, and its namespaces that hold nothing else. `on_progress` gets the objects
-/// removed so far.
+/// Removes the objects with the label of a run, and those of its namespaces that contain nothing else.
+/// `on_progress` receives the number of objects removed so far.
 pub fn remove(api: &ApiClient, run_id: &str, on_progress: &dyn Fn(usize)) -> Result<Removed> {
     let objects = labelled(api, run_id)?;
     api.delete(&objects, on_progress)?;
@@ -87,7 +87,7 @@ fn shown(names: &[String]) -> String {
     if more == 0 { first } else { format!("{first} and {more} more") }
 }
 
-/// Waits as long as some disappear. The error names what remains.
+/// Waits while objects keep disappearing. The error names the remaining ones.
 fn wait_until_gone(what: &str, left: impl Fn() -> Result<Vec<ObjectRef>>) -> Result<()> {
     let mut last = Vec::new();
     let waited = wait_with_progress(&format!("{what} are gone"), GONE_TIMEOUT, || {

@@ -5,11 +5,11 @@ use mesh::kubernetes::workloads::{Membership, Replica, ServicePort, Workload, se
 use mesh::names::service_host;
 use serde_json::{Value, json};
 
-/// No scheduler has this name, so that none gives a simulated pod a node.
+/// Name of no scheduler, so that no simulated pod is assigned to a node.
 const NO_SCHEDULER: &str = "meshmeter";
 const VERSION_LABEL: (&str, &str) = ("version", "v1");
 
-/// A service before its pods have addresses.
+/// A service whose pods have no addresses yet.
 pub(super) struct Shape {
     pub name: String,
     pub namespace: String,
@@ -82,7 +82,7 @@ impl HeldService {
         &mut self.workload.replicas
     }
 
-    /// The same service with these pods alone.
+    /// The same service with only these pods.
     pub(crate) fn with_replicas(&self, replicas: Vec<Replica>) -> Self {
         let mut service = self.clone();
         service.workload.replicas = replicas;

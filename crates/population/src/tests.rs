@@ -31,7 +31,7 @@ fn count(objects: &[Value], kind: &str) -> usize {
 }
 
 #[test]
-fn numbers_of_objects_are_those_of_the_settings() {
+fn numbers_of_objects_match_settings() {
     let population = population(|settings| settings.scope = true);
     let objects = population.objects();
     for (kind, expected) in [
@@ -56,7 +56,7 @@ fn numbers_of_objects_are_those_of_the_settings() {
 }
 
 #[test]
-fn objects_are_distinct_and_have_the_label_of_the_run() {
+fn objects_are_distinct_and_have_run_label() {
     let population = population(|settings| {
         settings.kinds = "waypoint=10,gateway=2,ztunnel=3,sidecar".parse().unwrap();
     });
@@ -101,7 +101,7 @@ fn proxies_are_spread_over_namespaces_and_are_pods() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_a_hint() {
+fn settings_that_do_not_fit_are_rejected_with_hint() {
     let refused = |change: fn(&mut FleetSettings)| {
         let error = Population::new(&settings(change), &placement()).unwrap_err();
         assert!(error.hint.is_some());
@@ -117,7 +117,7 @@ fn what_does_not_fit_is_refused_with_a_hint() {
 }
 
 #[test]
-fn cluster_gets_no_pods_and_no_selectors_unless_asked() {
+fn cluster_gets_no_pods_and_no_selectors_by_default() {
     let cluster = Placement { has_controllers: true, ..placement() };
     let objects = Population::new(&settings(|_| ()), &cluster).unwrap().objects();
     assert_eq!(count(&objects, "Pod"), 0);
@@ -135,7 +135,7 @@ fn cluster_gets_no_pods_and_no_selectors_unless_asked() {
 }
 
 #[test]
-fn topology_says_services_namespaces_and_pods() {
+fn topology_determines_services_namespaces_and_pods() {
     let workload = |name: &str, namespace: &str, pods| HeldWorkload {
         name: name.to_owned(),
         namespace: namespace.to_owned(),

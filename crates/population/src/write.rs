@@ -1,6 +1,6 @@
-//! Writing a population. What exists with the run's label is taken over: left alone if it is as it should be, updated if
-//! not, removed if it is none of the population. So an interrupted write is repeated by writing again. Everything that can
-//! be refused is looked for before the first write.
+//! Writes a population. Existing objects with the run's label are taken over: left alone if they are up to
+//! date, updated if they are not, and removed if they are not part of the population. An interrupted write
+//! can therefore simply be repeated. Everything that might be rejected is checked before the first write.
 
 use super::{CHANGED_KINDS, FLEET_LABEL, KINDS, Population};
 use crate::Result;
@@ -21,21 +21,21 @@ const PERMISSION_HINT: &str =
 /// Result of a write.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Written {
-    /// Objects of the population, by kind.
+    /// Number of objects of the population, by kind.
     pub objects: BTreeMap<String, usize>,
     pub created: usize,
-    /// Existed, and were not as they should be.
+    /// Objects that existed and were out of date.
     pub updated: usize,
-    /// Had the run's label, and were none of the population.
+    /// Objects with the run's label that are not part of the population.
     pub removed: usize,
 }
 
-/// Operations on an API.
+/// Operations that bring an API up to date.
 #[derive(Debug, Default)]
 struct Differences {
     stale: Vec<ObjectRef>,
     namespaces: Vec<Value>,
-    /// Before pods: a cluster refuses a pod whose account does not exist.
+    /// Created before pods: a cluster rejects a pod whose account does not exist.
     accounts: Vec<Value>,
     new: Vec<Value>,
     changed: Vec<Value>,
@@ -45,7 +45,7 @@ struct Differences {
 }
 
 impl Population {
-    /// Writes all objects. `on_progress` gets the requests done and their total.
+    /// Writes all objects. `on_progress` receives the number of requests done and their total.
     pub fn write(&self, api: &ApiClient, on_progress: &dyn Fn(usize, usize)) -> Result<Written> {
         let objects: Vec<Value> = self.namespaces().into_iter().chain(self.objects()).collect();
         check_api(api, &objects)?;
@@ -110,7 +110,8 @@ impl Population {
     }
 }
 
-/// An error unless the API responds, serves the kinds and allows what writing, changing and removing take.
+/// Returns an error unless the API responds, serves the kinds, and permits the verbs that writing, changing
+/// and removing need.
 fn check_api(api: &ApiClient, objects: &[Value]) -> Result<()> {
     api.version()?;
     let is_used =
@@ -144,7 +145,7 @@ fn existing(api: &ApiClient, run_id: &str) -> Result<HashMap<ObjectKey, Value>> 
     Ok(existing)
 }
 
-/// An error if an object that shall be created exists without the run's label.
+/// Returns an error if an object that would be created exists without the run's label.
 fn check_no_foreign(api: &ApiClient, differences: &Differences) -> Result<()> {
     let references =
         |objects: &[Value]| objects.iter().map(ObjectRef::from_object).collect::<Result<Vec<_>>>();
@@ -153,7 +154,7 @@ fn check_no_foreign(api: &ApiClient, differences: &Differences) -> Result<()> {
     let mut others = references(&differences.accounts)?;
     others.extend(references(&differences.new)?);
     others.extend(references(&differences.endpoints)?);
-    // A namespace that does not exist holds nothing.
+    // A namespace that does not exist contains nothing.
     others.retain(|object| object.namespace.as_deref().is_some_and(|namespace| !new.contains(namespace)));
     let all: Vec<ObjectRef> = namespaces.into_iter().chain(others).collect();
     let found = api.get_all(&all)?;
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_of_an_empty_api_are_everything() {
+    fn differences_with_empty_api_are_everything() {
         let population = population();
         let differences = population.differences(all(&population), &HashMap::new()).unwrap();
         assert_eq!(
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_what_is_missing_other_or_too_much() {
+    fn differences_are_missing_changed_and_stale_objects() {
         let population = population();
         let mut existing = in_api(&population);
         let differences = population.differences(all(&population), &existing).unwrap();
@@ -269,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn covers_ignores_what_the_api_adds() {
+    fn covers_ignores_fields_added_by_api() {
         let wanted = json!({"spec": {"ports": [{"port": 1}], "selector": {}}});
         assert!(covers(
             &json!({"spec": {"ports": [{"port": 1, "protocol": "TCP"}], "clusterIP": "1"}}),

@@ -1,17 +1,18 @@
-//! Clusters, endpoints, listeners, routes and the name table of a sidecar. Numbers are those of fields in Envoy's definitions.
+//! Clusters, endpoints, listeners, routes and the name table of a sidecar. Numbers are field numbers of
+//! Envoy's protos.
 
 use super::{Resource, Service};
 use crate::protobuf::{Message, any, entry, seconds, structure, wrapped};
 
-/// `type.googleapis.com/` and the message's name.
+/// Type URL of clusters.
 pub const CLUSTER: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
-/// `type.googleapis.com/` and the message's name.
+/// Type URL of endpoints.
 pub const ENDPOINTS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-/// `type.googleapis.com/` and the message's name.
+/// Type URL of listeners.
 pub const LISTENER: &str = "type.googleapis.com/envoy.config.listener.v3.Listener";
-/// `type.googleapis.com/` and the message's name.
+/// Type URL of routes.
 pub const ROUTES: &str = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
-/// `type.googleapis.com/` and the message's name.
+/// Type URL of the name table.
 pub const NAME_TABLE: &str = "type.googleapis.com/istio.networking.nds.v1.NameTable";
 
 const UPSTREAM_TLS: &str = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext";
@@ -23,14 +24,14 @@ const ROUTER: &str = "type.googleapis.com/envoy.extensions.filters.http.router.v
 const CORS: &str = "type.googleapis.com/envoy.extensions.filters.http.cors.v3.Cors";
 const FAULT: &str = "type.googleapis.com/envoy.extensions.filters.http.fault.v3.HTTPFault";
 
-/// Enumeration values.
+/// Enum values.
 const EDS: u64 = 3;
 const LEAST_REQUEST: u64 = 1;
 const API_V3: u64 = 2;
 const OUTBOUND: u64 = 2;
 const SAN_TYPE_URI: u64 = 3;
 
-/// A cluster whose endpoints come by EDS, with mutual TLS where the endpoint speaks it.
+/// A cluster whose endpoints come over EDS, with mutual TLS if the endpoint supports it.
 pub fn cluster(service: Service) -> Resource {
     let name = service.cluster_name();
     let threshold = Message::default()
@@ -63,7 +64,7 @@ pub fn cluster(service: Service) -> Resource {
     Resource::new(name, CLUSTER, &value)
 }
 
-/// Its endpoints: two pods, and others by address and metadata.
+/// Endpoints of a service: two pods, and others given by address and metadata.
 #[must_use]
 pub fn endpoints(service: Service, others: &[(&str, &str)]) -> Resource {
     let name = service.cluster_name();
@@ -91,7 +92,7 @@ fn endpoint(service: Service, address: &str, workload: &str) -> Message {
         .message(4, &wrapped(1))
 }
 
-/// A listener on a port of all addresses, whose routes come by RDS.
+/// A listener on a port of all addresses, whose routes come over RDS.
 pub fn listener(port: u16) -> Resource {
     let name = format!("0.0.0.0_{port}");
     let filter = |name: &str, type_url: &str| {
@@ -119,7 +120,7 @@ pub fn listener(port: u16) -> Resource {
     Resource::new(name, LISTENER, &value)
 }
 
-/// Routes of a port: a virtual host per service.
+/// Routes of a port: one virtual host per service.
 pub fn routes(port: u16, services: impl Iterator<Item = Service>) -> Resource {
     let name = port.to_string();
     let value =
@@ -157,7 +158,7 @@ fn virtual_host(service: Service) -> Message {
     virtual_host.message(3, &route).number(14, 1)
 }
 
-/// Names and addresses of all services: one resource.
+/// Names and addresses of all services, in one resource.
 pub fn name_table(services: impl Iterator<Item = Service>) -> Resource {
     let entries = services.map(|service| {
         let info = Message::default()

@@ -1,7 +1,8 @@
-//! Resources with the fields and proportions of those that istiod sends: a service costs a sidecar a cluster, its endpoints and
-//! a virtual host.
+//! Resources with the fields and proportions of those that istiod sends: per service, a sidecar gets a
+//! cluster, its endpoints and a virtual host.
 //!
-//! Left out: resources that are the same for any number of services, such as a sidecar's inbound side, but for one listener.
+//! Except for one listener per port, resources whose number does not depend on that of services are omitted,
+//! such as a sidecar's inbound side.
 
 mod envoy;
 mod ztunnel;
@@ -30,7 +31,7 @@ impl Resource {
 /// Resources of one type.
 #[derive(Clone, Debug)]
 pub struct Collection {
-    /// Type of all of them.
+    /// Type URL of all of them.
     pub type_url: &'static str,
     /// In the order in which they are sent.
     pub resources: Vec<Resource>,
@@ -42,15 +43,15 @@ impl Collection {
     }
 }
 
-/// Ports of the services; each has a listener and routes of its own.
+/// Ports of the services; each has its own listener and routes.
 const PORTS: [u16; 8] = [80, 8080, 9080, 9090, 3000, 5000, 8000, 8888];
 
-/// A service of the mesh, by number.
+/// A service of the mesh, given by its number.
 #[derive(Clone, Copy, Debug)]
 pub struct Service(usize);
 
 impl Service {
-    /// Namespace that it belongs to; twenty services share one.
+    /// Namespace of the service; twenty services share one.
     fn namespace(self) -> String {
         format!("team-{:03}", self.0 / 20)
     }
@@ -83,7 +84,7 @@ impl Service {
     }
 }
 
-/// What a sidecar gets in a mesh of this many services with two pods each.
+/// Resources of a sidecar in a mesh of this many services with two pods each.
 #[must_use]
 pub fn for_sidecars(services: usize) -> Vec<Collection> {
     let all = || (0..services).map(Service);
@@ -101,7 +102,7 @@ pub fn for_sidecars(services: usize) -> Vec<Collection> {
     ]
 }
 
-/// What a ztunnel gets in a mesh of this many services with two pods each.
+/// Resources of a ztunnel in a mesh of this many services with two pods each.
 #[must_use]
 pub fn for_ztunnels(services: usize) -> Vec<Collection> {
     let all = || (0..services).map(Service);
@@ -113,7 +114,7 @@ pub fn for_ztunnels(services: usize) -> Vec<Collection> {
     ]
 }
 
-/// What a waypoint gets besides what sidecars do, in a mesh of this many services with two pods each.
+/// Resources of a waypoint in addition to those of sidecars, in a mesh of this many services with two pods each.
 #[must_use]
 pub fn for_waypoints(services: usize) -> Vec<Collection> {
     let all = (0..services).map(Service);
@@ -121,7 +122,7 @@ pub fn for_waypoints(services: usize) -> Vec<Collection> {
     vec![Collection { type_url: WORKLOAD, resources: pods.collect() }]
 }
 
-/// Services with which a sidecar gets about this many bytes when it does not ask for the name table.
+/// Number of services for which a sidecar without the name table gets about this many bytes.
 #[must_use]
 pub fn services_for_bytes(bytes: usize) -> usize {
     const SAMPLE: usize = 200;
@@ -131,7 +132,7 @@ pub fn services_for_bytes(bytes: usize) -> usize {
     (bytes * SAMPLE).div_ceil(sample_bytes)
 }
 
-/// A service by its number.
+/// The service with this number.
 #[must_use]
 pub fn service(number: usize) -> Service {
     Service(number)

@@ -1,28 +1,28 @@
-//! Addresses and authorizations of a ztunnel. Numbers are those of fields in Istio's definitions.
+//! Addresses and authorizations of a ztunnel. Numbers are field numbers of Istio's protos.
 
 use super::{Resource, Service};
 use crate::protobuf::{Message, entry};
 
-/// `type.googleapis.com/` and the message's name.
+/// Type URL of addresses.
 pub const ADDRESS: &str = "type.googleapis.com/istio.workload.Address";
-/// `type.googleapis.com/` and the message's name.
+/// Type URL of authorizations.
 pub const AUTHORIZATION: &str = "type.googleapis.com/istio.security.Authorization";
 
-/// What waypoints read of their peers.
+/// Type URL of workloads, which waypoints read about their peers.
 pub const WORKLOAD: &str = "type.googleapis.com/istio.workload.Workload";
 
-/// Enumeration values.
+/// Enum values.
 const HBONE: u64 = 1;
 const NAMESPACE_SCOPE: u64 = 1;
 
-/// A pod of a service, as ztunnels get it; a suffix goes to its name.
+/// A pod of a service, as sent to ztunnels; `suffix` is appended to its name.
 #[must_use]
 pub fn workload_address(service: Service, replica: usize, suffix: &str) -> Resource {
     let (id, value) = pod(service, replica, suffix);
     Resource::new(id, ADDRESS, &Message::default().message(1, &value))
 }
 
-/// A pod of a service, as waypoints get it.
+/// A pod of a service, as sent to waypoints.
 pub fn workload(service: Service, replica: usize) -> Resource {
     let (id, value) = pod(service, replica, "");
     Resource::new(id, WORKLOAD, &value)
@@ -50,7 +50,7 @@ fn pod(service: Service, replica: usize, suffix: &str) -> (String, Message) {
     (id, value)
 }
 
-/// A service.
+/// A service as sent to ztunnels.
 pub fn service(service: Service) -> Resource {
     let address = service.cluster_ip().split('.').map(|byte| byte.parse().unwrap_or(0)).collect::<Vec<u8>>();
     let value = Message::default()
@@ -63,7 +63,7 @@ pub fn service(service: Service) -> Resource {
     Resource::new(name, ADDRESS, &Message::default().message(2, &value))
 }
 
-/// A policy for the namespace of a service.
+/// A policy of a service's namespace.
 pub fn authorization(service: Service) -> Resource {
     let name = format!("policy-{}", service.name());
     let matched = Message::default().message(1, &Message::default().text(1, "team-000"));

@@ -1,4 +1,4 @@
-//! Times of arrival at a fleet under churn, against the moments at which the stub wrote: same machine, same clock.
+//! Times of arrival at a fleet under churn, compared with the stub's write times: same machine, same clock.
 
 use crate::contest::Outcome;
 use crate::contest::process::{Place, pinned};
@@ -7,40 +7,40 @@ use crate::stub_process::{StubOrder, StubProcess, Write};
 use std::time::Instant;
 use std::{env, fmt};
 
-/// Proxies of which arrivals are looked at one by one.
+/// Number of proxies whose arrivals are checked one by one.
 const SAMPLED: usize = 100;
 
-/// How much.
+/// Size of the measurement.
 #[derive(Clone, Debug)]
 pub struct Effort {
     pub clients: usize,
     pub bytes: usize,
     pub connect_rate: f64,
-    /// Changes per second that all clients get.
+    /// Changes per second that all clients receive.
     pub churn_per_s: f64,
-    /// Changes that are looked at.
+    /// Number of changes that are checked.
     pub marks: u32,
 }
 
 /// Errors of times of arrival.
 pub struct Arrivals {
     effort: Effort,
-    /// Ascending, microseconds: how far an arrival is from the time between the beginning and the end of its write.
+    /// Distance of each arrival from the interval of its write, in microseconds, ascending.
     errors_us: Vec<f64>,
-    /// How late the fleet read, p99, as it says itself.
+    /// The fleet's p99 read delay, as reported by the fleet.
     lag_p99_us: f64,
-    /// The bound of the error that the fleet states, and the part of it that its check of the kernel's times found.
+    /// Error bound that the fleet reports, and the part of it found by its check of kernel timestamps.
     stated_p99_us: f64,
     checked_p99_us: f64,
-    /// Arrivals that further bytes followed in the same read.
+    /// Arrivals that were followed by further bytes in the same read.
     followed: f64,
 }
 
 impl Arrivals {
-    /// Runs it.
+    /// Runs the measurement.
     ///
     /// # Errors
-    /// A client that is not complete, or a mark that does not arrive.
+    /// Returns an error if a client does not complete, or if a mark does not arrive.
     pub fn run(effort: Effort) -> Outcome<Self> {
         let order = StubOrder { bytes: effort.bytes, churn_per_s: effort.churn_per_s, tls: false };
         let mut stub = StubProcess::start(&order)?;
@@ -78,12 +78,12 @@ impl Arrivals {
         })
     }
 
-    /// At p99, microseconds.
+    /// p99 error in microseconds.
     pub fn error_p99_us(&self) -> f64 {
         self.percentile_us(0.99)
     }
 
-    /// At p99: what the fleet states holds if this is 1 at most.
+    /// Ratio of the p99 error to the bound that the fleet reports; the bound holds if this is at most 1.
     pub fn error_over_stated(&self) -> f64 {
         self.error_p99_us() / self.stated_p99_us
     }
@@ -94,7 +94,7 @@ impl Arrivals {
     }
 }
 
-/// Microseconds, in the order of the proxies.
+/// Errors in microseconds, in the order of the proxies.
 fn errors(arrivals: &[u64], writes: &[Write]) -> Outcome<Vec<f64>> {
     let errors = arrivals.iter().enumerate().map(|(proxy, arrival_ns)| {
         let name = format!("~proxy-{proxy:05}.");

@@ -1,10 +1,12 @@
-//! `cargo bench -p meshmeter-fleet --bench fleet_against_peer`: a fleet and a Go client (grpc-go, go-control-plane's types, all
-//! decoded) in turn, pinned to CPU 1, against a stub of a control plane on CPU 0 that sends each client 2 MB; then ten thousand
-//! clients of the fleet alone, in plain text and over TLS; then times of arrival at two thousand under churn. Takes about ten
-//! minutes and 1 GB; leave the machine alone meanwhile. Go must be there.
-//! Words after `--` choose parts: `peer`, `many`, `arrivals`; a number among them replaces the part's number of clients, and
-//! `--quick` gives a first look in half a minute.
-//! Ends with status 1 where a promise is not kept.
+//! `cargo bench -p meshmeter-fleet --bench fleet_against_peer`: compares a fleet with a Go client (grpc-go,
+//! go-control-plane's types, everything decoded).
+//! First, both run in turn, pinned to CPU 1, against a stub of a control plane on CPU 0 that sends each
+//! client 2 MB. Then ten thousand clients of the fleet run alone, in plaintext and over TLS. Last, times of
+//! arrival are measured at two thousand clients under churn. It takes about ten minutes and 1 GB; do not use
+//! the machine meanwhile. Go must be installed.
+//! Words after `--` choose parts: `peer`, `many`, `arrivals`. A number among them replaces the part's number
+//! of clients, and `--quick` gives a first impression in half a minute.
+//! Exits with status 1 if a promise is not kept.
 
 mod arrivals;
 #[path = "../../../meshmeter/benches/contest/mod.rs"]
@@ -26,14 +28,14 @@ use std::env;
 use std::process::ExitCode;
 use stub_process::STUB;
 
-/// What the fleet promises.
+/// Promises of the fleet.
 const CPU_RATIO_MAX: f64 = 0.25;
 const MEMORY_MAX_KIB_PER_CLIENT: f64 = 64.0;
 const ERROR_P99_MAX_US: f64 = 1000.0;
 
-/// That each client gets.
+/// Bytes sent to each client.
 const BYTES: usize = 2_000_000;
-/// Connections begun per second: about what the stub's CPU can serve.
+/// New connections per second: about the maximum that the stub's CPU can serve.
 const CONNECT_RATE: f64 = 300.0;
 
 #[allow(clippy::print_stderr, reason = "a benchmark's result is its output")]
@@ -42,7 +44,7 @@ fn main() -> ExitCode {
     let kept = match &words[..] {
         [first, order] if first == STUB => stub_process::run(order).map(|()| true),
         [first, order] if first == FLEET => fleet_process::run(order).map(|()| true),
-        // Cargo itself adds `--bench`.
+        // Cargo adds `--bench`.
         words => {
             contest(&words.iter().map(String::as_str).filter(|word| *word != "--bench").collect::<Vec<_>>())
         }
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every promise was kept.
+/// Returns true if every promise was kept.
 #[allow(clippy::print_stdout, reason = "a benchmark's result is its output")]
 fn contest(words: &[&str]) -> Outcome<bool> {
     const PARTS: [&str; 3] = ["peer", "many", "arrivals"];

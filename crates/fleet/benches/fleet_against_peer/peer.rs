@@ -1,4 +1,4 @@
-//! The client in Go, built when the benchmark runs.
+//! The Go client, built when the benchmark runs.
 
 use crate::contest::Outcome;
 use crate::contest::process::{Place, pinned, run_to_end};
@@ -7,25 +7,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A run of it that takes longer has failed.
+/// Maximum duration of a run.
 const TIMEOUT: Duration = Duration::from_secs(1200);
 
 /// The Go client.
 pub struct Peer(PathBuf);
 
-/// What a run of it showed, as it prints it.
+/// Result of a run, as printed by the client.
 #[derive(Debug, Deserialize)]
 pub struct PeerResult {
     pub complete: u64,
     pub complete_s: f64,
-    /// Until all were complete.
+    /// CPU time until all clients were complete.
     pub cpu_s: f64,
     pub memory_settled_bytes: u64,
     pub errors: Vec<String>,
 }
 
 impl Peer {
-    /// Builds it: seconds, where Go's cache has what it needs.
+    /// Builds the client, which takes seconds if Go's cache has its dependencies.
     pub fn build() -> Outcome<Self> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../components/fleet-peer");
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fleet-peer");

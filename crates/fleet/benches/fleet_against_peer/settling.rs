@@ -1,4 +1,4 @@
-//! Clients connect and settle, the fleet's and the Go client's in turn: CPU for each megabyte, memory of each client.
+//! Clients connect and settle, the fleet's and the Go client's in turn: CPU per megabyte, memory per client.
 
 use crate::contest::process::{Place, pinned};
 use crate::contest::{Outcome, median, turns};
@@ -8,21 +8,21 @@ use crate::stub_process::{StubOrder, StubProcess};
 use std::time::Duration;
 use std::{env, fmt, fs, thread};
 
-/// From completion to the reading of memory; the Go client waits as long.
+/// Time from completion to the reading of memory; the Go client waits as long.
 const SETTLE: Duration = Duration::from_secs(2);
 
-/// How much.
+/// Size of the measurement.
 #[derive(Clone, Debug)]
 pub struct Effort {
     pub clients: usize,
-    /// That each client gets.
+    /// Bytes sent to each client.
     pub bytes: usize,
     pub rounds: usize,
-    /// Connections begun per second.
+    /// New connections per second.
     pub connect_rate: f64,
 }
 
-/// What a contender needed once.
+/// Result of a contender in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
     pub cpu_ms_per_mb: f64,
@@ -30,7 +30,7 @@ pub struct Round {
     pub complete_s: f64,
 }
 
-/// Who connects.
+/// A contender.
 pub enum Client {
     Fleet,
     /// The fleet over TLS, with tokens.
@@ -61,10 +61,10 @@ pub struct Settling {
 }
 
 impl Settling {
-    /// Runs it.
+    /// Runs the rounds of all contenders in turn.
     ///
     /// # Errors
-    /// A client that is not complete, or of which the stub complains.
+    /// Returns an error if a client does not complete, or if the stub complains about it.
     pub fn run(effort: Effort, clients: Vec<Client>) -> Outcome<Self> {
         let contenders = clients.into_iter().map(|client| Contender { client, rounds: Vec::new() });
         let mut contenders: Vec<_> = contenders.collect();
@@ -81,7 +81,7 @@ impl Settling {
         Ok(Self { effort, contenders })
     }
 
-    /// The first contender's CPU over the Go client's for the same bytes.
+    /// Ratio of the first contender's CPU to the Go client's for the same bytes.
     pub fn cpu_ratio(&self) -> Option<f64> {
         let peer = self.contenders.iter().find(|contender| matches!(contender.client, Client::Peer(_)))?;
         Some(
@@ -89,7 +89,7 @@ impl Settling {
         )
     }
 
-    /// The most memory that any contender takes for a client.
+    /// Maximum memory per client of any contender.
     pub fn memory_kib_per_client(&self) -> f64 {
         let medians =
             self.contenders.iter().map(|contender| contender.median(|round| round.memory_kib_per_client));
@@ -103,7 +103,7 @@ impl Contender {
     }
 }
 
-/// A stub of its own for each: what it sent is what one contender got.
+/// Starts a separate stub per contender: the bytes it sent are those that one contender received.
 fn start_stub(effort: &Effort, tls: bool) -> Outcome<StubProcess> {
     StubProcess::start(&StubOrder { bytes: effort.bytes, churn_per_s: 0.0, tls })
 }
@@ -147,7 +147,7 @@ fn of_fleet(effort: &Effort, tls: bool) -> Outcome<Round> {
     })
 }
 
-/// That a stub sent, after a look at what it has against its clients.
+/// Megabytes sent by a stub. Returns an error if it has complaints about its clients.
 fn megabytes(stub: &mut StubProcess) -> Outcome<f64> {
     let totals = stub.totals()?;
     if !totals.complaints.is_empty() {
@@ -160,10 +160,10 @@ fn per_client_kib(bytes: u64, effort: &Effort) -> f64 {
     bytes as f64 / 1024.0 / effort.clients as f64
 }
 
-/// User and system time of a process, all threads, seconds.
+/// User and system time of a process, over all threads, in seconds.
 fn cpu_s(process: u32) -> Outcome<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // Behind the name, which may hold anything, fields 14 and 15 are the 12th and 13th.
+    // Parsed after the name, which may contain anything: fields 14 and 15 are the 12th and 13th there.
     let (_, fields) = stat.rsplit_once(')').ok_or("stat has no name")?;
     let ticks: Vec<u64> =
         fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;

@@ -1,6 +1,6 @@
-//! The stub in a process of its own: both sides of its standard input and output.
+//! The stub in a separate process: both ends of its standard input and output.
 //!
-//! A line in, a line of JSON out. The process ends with its input.
+//! Each line in is answered by a line of JSON out. The process ends when its input does.
 
 use crate::contest::Outcome;
 use crate::contest::process::{Place, pinned};
@@ -16,32 +16,32 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// First argument of a process that is a stub; the second is [`StubOrder`] as JSON.
+/// First argument of a stub process; the second is [`StubOrder`] as JSON.
 pub const STUB: &str = "stub";
 
-/// Service whose endpoints change now and then, and the one that is asked for.
+/// The service whose endpoints churn, and the one whose endpoints carry the marks.
 const CHURNING_SERVICE: usize = 1;
 const MARKED_SERVICE: usize = 2;
-/// Marks of the churn begin here.
+/// First number of the churn's marks.
 const CHURN_MARKS: u32 = 1_000_000;
 
-/// The stub that a process is to be.
+/// Settings of a stub process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StubOrder {
-    /// That each client gets.
+    /// Bytes sent to each client.
     pub bytes: usize,
-    /// Changes per second of endpoints that all clients have; none at 0. With them, writes are noted.
+    /// Changes per second of endpoints that all clients hold; none if 0. If there are any, writes are logged.
     pub churn_per_s: f64,
-    /// Over TLS.
+    /// True for TLS.
     pub tls: bool,
 }
 
-/// A stub that listens.
+/// Address and authorities of a running stub.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Listening {
     /// `host:port`.
     pub address: String,
-    /// Authorities for its certificate, PEM; absent in plain text.
+    /// Authorities for its certificate, PEM; absent in plaintext.
     pub roots: Option<String>,
 }
 
@@ -52,16 +52,16 @@ enum Order {
     Writes(u32),
 }
 
-/// What a stub counted.
+/// Counters of a stub.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct StubTotals {
-    /// Of the responses that it sent.
+    /// Size of the bodies of its responses.
     pub body_bytes: u64,
-    /// What it has against its clients.
+    /// Complaints about its clients.
     pub complaints: Vec<String>,
 }
 
-/// A write of a mark; nanoseconds of the monotonic clock.
+/// A write of a mark; times are nanoseconds of the monotonic clock.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Write {
     /// Node id of the client.
@@ -70,7 +70,7 @@ pub struct Write {
     pub after_ns: u64,
 }
 
-/// A stub in another process, ended when dropped.
+/// A stub in another process, which ends when this is dropped.
 pub struct StubProcess {
     child: Child,
     input: Option<ChildStdin>,
@@ -90,7 +90,7 @@ impl StubProcess {
         Ok(Self { child, input, output, listening })
     }
 
-    /// What it counted so far.
+    /// Current counters.
     pub fn totals(&mut self) -> Outcome<StubTotals> {
         self.ask(&Order::Totals)
     }
@@ -125,7 +125,7 @@ fn read<T: for<'a> Deserialize<'a>>(output: &mut BufReader<ChildStdout>) -> Outc
     Ok(serde_json::from_str(&line).map_err(|error| format!("the stub said {line:?}: {error}"))?)
 }
 
-/// Is a stub until standard input ends.
+/// Runs a stub until standard input ends.
 pub fn run(order: &str) -> Outcome<()> {
     let order: StubOrder = serde_json::from_str(order)?;
     let mut spec = StubSpec::new(Configuration::for_sidecars_of_bytes(order.bytes));
@@ -152,7 +152,7 @@ pub fn run(order: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// Writes since the last call, of one mark.
+/// Writes of one mark since the last call.
 fn writes(stub: &Stub, number: u32) -> Vec<Write> {
     let writes = stub.take_writes().into_iter().filter(|write| write.mark == number);
     let write = writes.map(|write| Write {
@@ -163,7 +163,7 @@ fn writes(stub: &Stub, number: u32) -> Vec<Write> {
     write.collect()
 }
 
-/// Endpoints that change again and again.
+/// Endpoints that keep changing.
 struct Churn {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,

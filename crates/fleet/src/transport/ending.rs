@@ -3,24 +3,24 @@
 use rustls::{AlertDescription, CertificateError};
 use std::io;
 
-/// Kinds of endings, as results name them.
+/// Kinds of endings, as in results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub(crate) enum EndingKind {
-    /// Nothing listens, or no route leads there.
+    /// Nothing listens there, or there is no route to it.
     Refused,
-    /// No connection, handshake or settings in time.
+    /// Connection, handshake or settings timed out.
     ConnectTimeout,
-    /// The connection was closed or reset without a word.
+    /// The connection was closed or reset without a message.
     Lost,
-    /// No byte and no answer to a ping.
+    /// No bytes arrived, and no response to a ping.
     Silent,
-    /// TLS failed otherwise than by a certificate that has expired.
+    /// TLS failed for another reason than an expired certificate.
     Tls,
-    /// The server's certificate has expired, or the server says so of ours.
+    /// The server's certificate has expired, or the server reports that the client's has.
     CertificateExpired,
-    /// The certificate authority signed no certificate.
+    /// The certificate authority did not sign a certificate.
     CertificateRefused,
-    /// The server ends the connection, as istiod does after 30 minutes.
+    /// The server closes the connection, as istiod does after 30 minutes.
     GoAway,
     /// The stream ended with gRPC status 0.
     StreamEnded,
@@ -34,7 +34,7 @@ pub(crate) enum EndingKind {
     Http2Violation,
     /// gRPC's framing was broken.
     GrpcViolation,
-    /// The session ended it for a violation that it reported.
+    /// The session ended it because of a violation that it reported.
     Broken,
 }
 
@@ -60,7 +60,7 @@ const STATUS_KINDS: [&str; 17] = [
 ];
 
 impl EndingKind {
-    /// The word in results.
+    /// Name of the kind in results.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Refused => "connection-refused",
@@ -82,7 +82,7 @@ impl EndingKind {
     }
 }
 
-/// An ending with its cause in words.
+/// An ending with a description of its cause.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ending {
     pub(crate) kind: EndingKind,
@@ -94,12 +94,12 @@ impl Ending {
         Self { kind, detail: detail.into() }
     }
 
-    /// For an error of a connection that was open.
+    /// Ending for an error of an open connection.
     pub(crate) fn for_io(error: &io::Error) -> Self {
         Self::new(EndingKind::Lost, error.to_string())
     }
 
-    /// For an error while connecting.
+    /// Ending for an error while connecting.
     pub(crate) fn for_connect(error: &io::Error) -> Self {
         let kind = if error.kind() == io::ErrorKind::TimedOut {
             EndingKind::ConnectTimeout
@@ -120,7 +120,7 @@ impl Ending {
         Self::new(kind, error.to_string())
     }
 
-    /// For the status that a stream ended with.
+    /// Ending for the gRPC status of a stream.
     pub(crate) fn for_status(code: u8, message: &str) -> Self {
         if code == 0 {
             return Self::new(EndingKind::StreamEnded, "gRPC status 0");

@@ -1,10 +1,10 @@
-//! gRPC's message framing: a flag, four bytes of length, the body.
+//! gRPC message framing: a flag, a length of four bytes, and the body.
 
 use super::ending::{Ending, EndingKind};
 
 const PREFIX_BYTES: usize = 5;
 
-/// Adds a message to `out`.
+/// Appends a message to `out`.
 pub(crate) fn frame_message(body: &[u8], out: &mut Vec<u8>) {
     out.reserve(PREFIX_BYTES + body.len());
     out.push(0);
@@ -15,25 +15,25 @@ pub(crate) fn frame_message(body: &[u8], out: &mut Vec<u8>) {
 /// Part of a message.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Piece<'a> {
-    /// A message of this length begins.
+    /// Start of a message of this length.
     Start(usize),
     /// Bytes of its body.
     Body(&'a [u8]),
-    /// It is whole.
+    /// End of the message.
     End,
 }
 
-/// Splits a stream's bytes into messages, without keeping them.
+/// Splits the bytes of a stream into messages, without buffering them.
 #[derive(Debug, Default)]
 pub(crate) struct Deframer {
     prefix: [u8; PREFIX_BYTES],
     prefix_filled: u8,
-    /// Bytes of the body that are still to come.
+    /// Bytes of the body still to come.
     remaining: usize,
 }
 
 impl Deframer {
-    /// Takes bytes of the stream; messages above `limit_bytes` are refused before their body is read.
+    /// Processes bytes of the stream. Messages above `limit_bytes` are rejected before their body is read.
     pub(crate) fn receive(
         &mut self,
         mut bytes: &[u8],
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_the_same_however_the_stream_is_split() {
+    fn messages_do_not_depend_on_split_of_stream() {
         let expected = [b"one".to_vec(), Vec::new(), vec![7; 1000]];
         let mut stream = Vec::new();
         expected.iter().for_each(|message| frame_message(message, &mut stream));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn large_and_compressed_messages_are_refused_by_their_prefix() {
+    fn large_and_compressed_messages_are_rejected_by_prefix() {
         let kind = |stream: &[u8]| messages(stream, 64).unwrap_err().kind;
         assert_eq!(kind(&[0, 0, 0, 4, 0]), EndingKind::GrpcViolation);
         assert_eq!(kind(&[1, 0, 0, 0, 1]), EndingKind::GrpcViolation);

@@ -1,4 +1,4 @@
-//! A connection's socket, and the layers above it in one piece.
+//! A connection's socket together with the layers above it.
 
 use super::ending::{Ending, EndingKind};
 use super::http2::{Event, Http2, RequestHead};
@@ -15,47 +15,48 @@ use std::time::Instant;
 use tokio::io::Interest;
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Bytes per read at most: a few TLS records, so that a time of receipt is that of bytes which came together.
+/// Maximum bytes per read. It covers a few TLS records, so that a receive timestamp applies to bytes that
+/// arrived together.
 const MAX_READ_BYTES: usize = 64 * 1024;
 /// Size of the buffer that [`Link::poll_receive`] takes.
 pub(crate) const READ_BUFFER_BYTES: usize = MAX_READ_BYTES + MAX_REST_BYTES;
-/// The start of a record that may be kept from the read before: less than a record, or an unfinished handshake message.
+/// Maximum size of kept data from earlier reads: an incomplete record or an unfinished handshake message.
 const MAX_REST_BYTES: usize = 128 * 1024;
 
 /// Target and security of a connection.
 pub(crate) struct Route<'a> {
     pub(crate) address: SocketAddr,
-    /// The local address; absent: any.
+    /// Local address; absent: any.
     pub(crate) source: Option<IpAddr>,
     pub(crate) server_name: &'a ServerName<'static>,
-    /// Absent: plain text.
+    /// Absent: plaintext.
     pub(crate) tls: Option<&'a Arc<ClientConfig>>,
 }
 
-/// See the module.
+/// A connection to a control plane.
 pub(crate) struct Link {
     socket: TcpStream,
     tls: Option<Box<TlsSession>>,
     http2: Http2,
-    /// Bytes for the socket.
+    /// Bytes to write to the socket.
     outgoing: Vec<u8>,
     written: usize,
     last_read: Option<LastRead>,
 }
 
-/// Facts of a read that bound the times of the next.
+/// Properties of a read that bound the times of the next one.
 #[derive(Clone, Copy, Debug)]
 struct LastRead {
     received: Instant,
-    /// Bytes with its time of receipt came after this.
+    /// Bytes with its timestamp arrived after this.
     after: Option<Instant>,
-    /// It left nothing to read.
+    /// True if it left nothing to read.
     is_drained: bool,
 }
 
 impl LastRead {
-    /// Facts of a read with this time. The kernel joins packets that nobody has read, under the time of the last: bytes with
-    /// another time than those before came after those.
+    /// Properties of a read with this stamp. The kernel merges unread packets under the timestamp of the last
+    /// one, so bytes with a different timestamp than the previous bytes arrived after those.
     fn next(last: Option<Self>, stamp: &Stamp) -> Self {
         let after = match last {
             None => None,
@@ -68,7 +69,7 @@ impl LastRead {
 }
 
 impl Link {
-    /// Connects. TLS and HTTP/2 begin with the first [`Self::poll_receive`] and [`Self::poll_send`].
+    /// Connects. TLS and HTTP/2 start with the first [`Self::poll_receive`] and [`Self::poll_send`].
     pub(crate) async fn connect(route: &Route<'_>) -> Result<Self, Ending> {
         let socket = open_socket(route).await.map_err(|error| Ending::for_connect(&error))?;
         let mut outgoing = Vec::new();
@@ -87,13 +88,13 @@ impl Link {
         self.http2.open(head);
     }
 
-    /// Sends bytes of the request's body.
+    /// Sends bytes of the request body.
     pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), Ending> {
         self.http2.send(bytes);
         self.http2.check_pending()
     }
 
-    /// Ends the request's body.
+    /// Ends the request body.
     pub(crate) fn finish(&mut self) {
         self.http2.finish();
     }
@@ -102,14 +103,14 @@ impl Link {
         self.http2.ping();
     }
 
-    /// Resets the stream, as far as the socket takes that at once.
+    /// Resets the stream, as far as the socket accepts it without blocking.
     pub(crate) fn cancel(&mut self, context: &mut Context<'_>) {
         self.http2.cancel();
         // The connection is closed next anyway.
         let _ = self.poll_send(context);
     }
 
-    /// Writes what waits. Ready once nothing does.
+    /// Writes pending bytes. Ready once there are none.
     pub(crate) fn poll_send(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Ending>> {
         loop {
             self.encrypt_output()?;
@@ -145,7 +146,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads once; passes on what came, with its time of receipt. `buffer` has [`READ_BUFFER_BYTES`].
+    /// Reads once and passes the events on with the receive timestamp. `buffer` has [`READ_BUFFER_BYTES`].
     pub(crate) fn poll_receive(
         &mut self,
         context: &mut Context<'_>,
@@ -170,7 +171,8 @@ impl Link {
         Poll::Ready(received.map_err(|ending| self.http2.explain(ending)))
     }
 
-    /// Reads behind the start of a record that was kept; returns that one's length and the bytes read.
+    /// Reads into the buffer after the kept start of a record. Returns the length of that start and of the
+    /// bytes read.
     fn poll_read(
         &mut self,
         context: &mut Context<'_>,
@@ -190,8 +192,8 @@ impl Link {
                     stamp.after = read.after;
                     self.last_read = Some(read);
                     if read.is_drained {
-                        // The socket is empty: its readiness is cleared as tokio's own reads do, which saves the read that
-                        // would find nothing.
+                        // The socket is empty. Clearing its readiness, as tokio's own reads do, saves the
+                        // read that would find nothing.
                         let _ = socket.try_io(Interest::READABLE, || {
                             Err::<(), _>(io::Error::from(io::ErrorKind::WouldBlock))
                         });
@@ -208,10 +210,10 @@ impl Link {
     }
 }
 
-/// Receipt is stamped from before the first packet. Small messages are sent at once.
+/// Timestamps are enabled before the first packet. Small messages are sent at once.
 async fn open_socket(route: &Route<'_>) -> io::Result<TcpStream> {
     let socket = if route.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    // Where the kernel stamps nothing, times of reading are used and the result says so.
+    // Without kernel timestamps, times of reading are used, and the result reports that.
     let _ = enable_timestamps(&socket);
     socket.set_nodelay(true)?;
     if let Some(source) = route.source {

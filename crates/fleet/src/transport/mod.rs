@@ -1,9 +1,10 @@
 //! One connection to a control plane: TCP with receive timestamps, TLS, HTTP/2 with one stream, gRPC framing.
 //!
-//! Read [`link`] first: it moves bytes between a socket and the layers above, which do no I/O. Bytes are read into a buffer of
-//! the thread, decrypted in place and passed on in pieces: a settled connection holds no buffer.
+//! Read [`link`] first: it moves bytes between a socket and the layers above, which do no I/O. Bytes are read
+//! into a buffer of the thread, decrypted in place and passed on in chunks: a settled connection holds no buffer.
 //!
-//! HTTP/2 is our own: the `h2` crate keeps over 50 KiB per connection (docs/decisions/0018-connections-of-a-fleet.md).
+//! The HTTP/2 implementation is custom: the `h2` crate keeps over 50 KiB per connection
+//! (docs/decisions/0018-connections-of-a-fleet.md).
 
 mod ending;
 mod grpc;

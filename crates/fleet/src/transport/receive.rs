@@ -1,8 +1,8 @@
-//! Reads with the kernel's time of receipt.
+//! Reads with the kernel's receive timestamp.
 //!
-//! `SO_TIMESTAMPNS` (socket(7)) makes the kernel stamp packets by the wall clock when they reach the network stack; a read
-//! returns the stamp of the last packet whose bytes it returned. The stamp becomes a time of the monotonic clock at once, so
-//! that a step of the wall clock can harm one read at most.
+//! `SO_TIMESTAMPNS` (socket(7)) makes the kernel timestamp packets by the wall clock when they reach the
+//! network stack; a read returns the timestamp of the last packet whose bytes it returned. Timestamps are
+//! converted to the monotonic clock immediately, so a step of the wall clock affects at most one read.
 
 use nix::sys::socket::sockopt::ReceiveTimestampns;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, cmsg_space, recvmsg, setsockopt};
@@ -13,47 +13,48 @@ use std::io::{self, IoSliceMut, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 
-/// The kernel begins to stamp within milliseconds; a kernel that does not is not waited for.
+/// The kernel starts to stamp within milliseconds; the fleet does not wait longer for one that does not.
 const STAMPING_TIMEOUT: Duration = Duration::from_secs(1);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1);
-/// Two clocks read one after the other are this close unless the thread lost the CPU.
+/// Maximum difference between consecutive readings of two clocks, unless the thread lost the CPU.
 pub(super) const MAX_UNCERTAINTY: Duration = Duration::from_micros(10);
 const MAX_CLOCK_READINGS: usize = 4;
 
 const CONTROL_BYTES: usize = cmsg_space::<TimeSpec>();
 
-/// Writes of a check of the kernel's times.
+/// Number of writes in a check of kernel timestamps.
 const CHECK_WRITES: usize = 200;
 const CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Times of receipt and of reading of a read's last bytes.
+/// When the last bytes of a read were received and read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stamp {
-    /// By the kernel; the time of reading where it has none.
+    /// Kernel timestamp, or the time of reading without one.
     pub(crate) received: Instant,
     pub(crate) read: Instant,
-    /// Uncertainty of the conversion from the wall clock: the time between the two readings of the monotonic clock around
-    /// that of the wall clock. Absent where the kernel gave no time.
+    /// Uncertainty of the conversion from the wall clock: the time between the two readings of the monotonic
+    /// clock around that of the wall clock. Absent without a kernel timestamp.
     pub(crate) uncertainty: Option<Duration>,
-    /// All bytes of the read came after this; absent where nothing is known.
+    /// All bytes of the read arrived after this; absent if unknown.
     pub(crate) after: Option<Instant>,
-    /// The read took what it had room for: the kernel's time may be that of bytes that it left.
+    /// True if the read filled its buffer: the kernel timestamp may belong to bytes that it left.
     pub(crate) is_cut: bool,
 }
 
-/// Asks the kernel to stamp what the socket receives from now on.
+/// Makes the kernel timestamp what the socket receives from now on.
 pub(crate) fn enable_timestamps(socket: &impl AsFd) -> io::Result<()> {
     setsockopt(socket, ReceiveTimestampns, &true).map_err(io::Error::from)
 }
 
-/// A socket that asks for stamps: while it is open, the kernel stamps what other sockets receive from their first byte.
+/// A socket with timestamps enabled. While it is open, the kernel timestamps other sockets from their first byte.
 #[derive(Debug)]
 pub(crate) struct Stamping {
     _socket: UdpSocket,
 }
 
 impl Stamping {
-    /// Returns when the kernel stamps: it begins some time after the first socket of the machine asks for it.
+    /// Returns once the kernel timestamps packets, which starts some time after the first socket of the
+    /// machine enables it.
     pub(crate) fn start() -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
         enable_timestamps(&socket)?;
@@ -73,7 +74,7 @@ impl Stamping {
     }
 }
 
-/// Reads once without waiting.
+/// Reads once without blocking.
 pub(crate) fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, Stamp)> {
     let mut control = [0; CONTROL_BYTES];
     let room = buffer.len();
@@ -98,8 +99,8 @@ pub(crate) fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<(usiz
     Ok((message.bytes, stamp))
 }
 
-/// Error of times of receipt on this machine now, p99: how far they lie from the moments between the beginning and the end of
-/// writes to a connection of the loopback. Absent without a loopback, or where the kernel stamps nothing.
+/// Current p99 error of receive timestamps on this machine: how far they lie outside the intervals of writes
+/// to a loopback connection. Absent without a loopback or without kernel timestamps.
 pub(crate) fn check_timestamps() -> Option<Duration> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
     let reader = TcpStream::connect(listener.local_addr().ok()?).ok()?;
@@ -114,7 +115,7 @@ pub(crate) fn check_timestamps() -> Option<Duration> {
         writer.write_all(&buffer).ok()?;
         let after = Instant::now();
         let (bytes, stamp) = receive(&reader, &mut buffer).ok()?;
-        // The kernel begins to stamp some time after it is asked to.
+        // The kernel starts to stamp some time after it is asked to.
         if stamp.uncertainty.is_none() || bytes != buffer.len() {
             continue;
         }
@@ -125,7 +126,8 @@ pub(crate) fn check_timestamps() -> Option<Duration> {
     errors.get((errors.len() * 99).div_ceil(100).saturating_sub(1)).copied()
 }
 
-/// The monotonic clock, the wall clock and the uncertainty between them. A thread that lost the CPU in between reads again.
+/// The monotonic clock, the wall clock and the uncertainty between them. Reads again if the thread lost the
+/// CPU in between.
 fn both_clocks(now: Instant) -> (Instant, Duration, Duration) {
     let read = |monotonic: Instant| (monotonic, wall_clock(), monotonic.elapsed());
     let mut best = read(now);
@@ -151,10 +153,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_of_receipt_lie_within_the_writes_that_they_are_of() {
+    fn receive_timestamps_lie_within_their_writes() {
         let _stamping = Stamping::start().unwrap();
         let begun = Instant::now();
-        // The kernel begins to stamp some time after the first socket of the machine asks for it.
+        // The kernel starts to stamp some time after the first socket of the machine enables it.
         let error = loop {
             if let Some(error) = check_timestamps() {
                 break error;
@@ -165,12 +167,12 @@ mod tests {
     }
 
     #[test]
-    fn read_late_received_when_sent() {
+    fn receive_timestamp_is_time_of_send_not_of_read() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         enable_timestamps(&client).unwrap();
         let (mut server, _) = listener.accept().unwrap();
-        // The kernel begins to stamp some time after the first socket of the machine asks for it.
+        // The kernel starts to stamp some time after the first socket of the machine enables it.
         let mut buffer = [0; 64];
         let stamp = loop {
             let before = Instant::now();

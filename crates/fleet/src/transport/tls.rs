@@ -12,7 +12,7 @@ use std::mem;
 use std::sync::Arc;
 
 const ALPN: &[u8] = b"h2";
-/// Room to begin with for a message of the handshake.
+/// Initial buffer size of a handshake message.
 const MESSAGE_BYTES: usize = 512;
 
 /// Configuration of clients that trust `roots` (PEM) and have no certificate.
@@ -21,7 +21,7 @@ pub(crate) fn client_config(roots: &[u8]) -> Result<ClientConfig, rustls::Error>
     Ok(with_protocol(config))
 }
 
-/// The same with a certificate.
+/// Like [`client_config`], with a client certificate.
 pub(crate) fn client_config_with_identity(
     roots: &[u8],
     chain: Vec<CertificateDer<'static>>,
@@ -47,18 +47,19 @@ fn builder(
     Ok(builder.with_root_certificates(store))
 }
 
-/// Sessions are not resumed: each connection makes a full handshake, as a proxy's first one does, and no tickets are kept.
+/// Disables session resumption: each connection makes a full handshake, like a proxy's first one, and no
+/// tickets are kept.
 fn with_protocol(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.resumption = Resumption::disabled();
     config
 }
 
-/// See the module.
+/// TLS state of one connection.
 pub(super) struct TlsSession {
     connection: UnbufferedClientConnection,
     established: bool,
-    /// The start of a record whose end has not come.
+    /// Start of an incomplete record.
     rest: Vec<u8>,
 }
 
@@ -73,18 +74,18 @@ impl TlsSession {
         self.established
     }
 
-    /// Bytes of the record whose start is kept.
+    /// Length of the incomplete record kept so far.
     pub(super) fn rest_length(&self) -> usize {
         self.rest.len()
     }
 
-    /// Takes the start of a record that was kept; the next bytes belong behind it.
+    /// Takes the start of the incomplete record; the next bytes continue it.
     pub(super) fn take_rest(&mut self) -> Vec<u8> {
         mem::take(&mut self.rest)
     }
 
-    /// Takes records, of which the last may lack its end, and passes on what was in them. Handshake messages are added to
-    /// `outgoing`.
+    /// Decrypts records, of which the last may be incomplete, and passes on their plaintext. Handshake
+    /// messages are appended to `outgoing`.
     pub(super) fn receive(
         &mut self,
         records: &mut [u8],
@@ -128,7 +129,7 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Adds the alert for an error of our side.
+    /// Appends the alert for an error on this side.
     fn send_alert(&mut self, records: &mut [u8], outgoing: &mut Vec<u8>) {
         if let Ok(ConnectionState::EncodeTlsData(data)) = self.connection.process_tls_records(records).state {
             // The connection is lost anyway.
@@ -136,7 +137,7 @@ impl TlsSession {
         }
     }
 
-    /// Adds `bytes`, encrypted, to `outgoing`.
+    /// Encrypts `bytes` and appends them to `outgoing`.
     pub(super) fn encrypt(&mut self, bytes: &[u8], outgoing: &mut Vec<u8>) -> Result<(), Ending> {
         loop {
             let mut rest = mem::take(&mut self.rest);
@@ -165,7 +166,7 @@ impl TlsSession {
     }
 }
 
-/// Adds a message of the handshake, or an alert.
+/// Appends a handshake message or an alert.
 fn encode(mut data: EncodeTlsData<'_, ClientConnectionData>, outgoing: &mut Vec<u8>) -> Result<(), Ending> {
     add(outgoing, MESSAGE_BYTES, |room| match data.encode(room) {
         Ok(length) => Ok(Ok(length)),
@@ -174,7 +175,7 @@ fn encode(mut data: EncodeTlsData<'_, ClientConnectionData>, outgoing: &mut Vec<
     })
 }
 
-/// Lets `write` fill room at the end of `outgoing`, with more room if it asks for it.
+/// Has `write` fill space at the end of `outgoing`, and grows it if `write` needs more.
 fn add(
     outgoing: &mut Vec<u8>,
     room: usize,

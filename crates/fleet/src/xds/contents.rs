@@ -1,4 +1,4 @@
-//! Names that a response brings.
+//! Contents of a response, by name.
 
 use super::event::Violation;
 use super::holding::{Entry, Reference};
@@ -8,15 +8,15 @@ use super::scan::Scan;
 use super::subscription::Subscription;
 use experiment::xds::ResourceType;
 
-/// Names and versions that a response brings, and its faults.
+/// Names and versions in a response, and its violations.
 pub(super) struct Contents {
-    /// Length of its body.
+    /// Length of the body.
     pub(super) bytes: u64,
-    /// For [`Names::leave_reader`].
+    /// Epoch for [`Names::leave_reader`].
     pub(super) epoch: u32,
     /// Type URL of the response.
     pub(super) type_url: Option<String>,
-    /// State of the world: its version.
+    /// Version of a state-of-the-world response.
     pub(super) version: Box<str>,
     pub(super) nonce: Box<str>,
     pub(super) entries: Vec<Entry>,
@@ -24,11 +24,11 @@ pub(super) struct Contents {
     pub(super) removed: Vec<NameId>,
     /// Number of resources.
     pub(super) resources: u32,
-    /// Each kind once.
+    /// Violations, without duplicates.
     pub(super) violations: Vec<Violation>,
-    /// Search for marks; absent where none of the type is expected.
+    /// Search for marks; absent if no mark of the type is expected.
     pub(super) scan: Option<Scan>,
-    /// Type of the resources, from the first of them.
+    /// Type of the resources, taken from the first one.
     pub(super) resource_type: Option<ResourceType>,
 }
 
@@ -50,14 +50,13 @@ impl Contents {
         }
     }
 
-    /// Notes a violation.
     pub(super) fn violate(&mut self, violation: Violation) {
         if !self.violations.contains(&violation) {
             self.violations.push(violation);
         }
     }
 
-    /// Sorts all, and notes resources that are there twice.
+    /// Sorts all lists, and records duplicate resources as a violation.
     pub(super) fn settle(&mut self) {
         self.entries.sort_unstable();
         self.references.sort_unstable();
@@ -71,7 +70,7 @@ impl Contents {
         }
     }
 
-    /// Reason for which a proxy would reject the response.
+    /// Reason why a proxy would reject the response.
     pub(super) fn rejection(&self) -> Option<&'static str> {
         self.violations.iter().find_map(|violation| match violation {
             Violation::UndecodableResource => Some("a resource cannot be decoded"),
@@ -82,7 +81,8 @@ impl Contents {
         })
     }
 
-    /// Leaves out the resources that are not subscribed to. Those that were are on their way rightly.
+    /// Drops resources that are not subscribed to. Those that were unsubscribed on this stream may still be
+    /// in flight.
     pub(super) fn keep_subscribed(&mut self, subscription: &mut Subscription, names: &Names) {
         let mut is_violated = false;
         let subscribed = &subscription.names;
@@ -104,7 +104,7 @@ impl Contents {
         subscription.absent.dedup();
     }
 
-    /// The search for marks, also where the response has no resources.
+    /// The search for marks, created here if the response has no resources.
     pub(super) fn scan_of(
         &mut self,
         resource_type: ResourceType,

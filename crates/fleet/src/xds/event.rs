@@ -1,4 +1,4 @@
-//! Reports of a session.
+//! Events reported by a session.
 
 use super::marks::MarkId;
 use experiment::xds::ResourceType;
@@ -7,19 +7,21 @@ use std::time::Instant;
 /// A time on the monotonic clock.
 pub type Moment = Instant;
 
-/// Something that a session saw.
+/// An observation of a session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event {
-    /// A response arrived as a whole.
+    /// A complete response arrived.
     Response(Response),
-    /// The content of an expected mark arrived and was accepted. The session expects it no longer.
+    /// The content of an expected mark arrived and was accepted. The session no longer expects it.
     Arrived {
         /// The mark.
         mark: MarkId,
-        /// Arrival of the bytes that completed it; for content that must be gone, the end of the resource or response.
+        /// Arrival of the bytes that completed it; for content that must be gone, the end of the resource or
+        /// response.
         at: Moment,
     },
-    /// The first complete configuration of this connection: every type answered, and all that clusters and listeners name.
+    /// The first complete configuration of this connection: every type was answered, and everything named by
+    /// clusters and listeners is held.
     Complete {
         /// Arrival of its last response.
         at: Moment,
@@ -28,42 +30,42 @@ pub enum Event {
     Violation {
         /// Kind of violation.
         kind: Violation,
-        /// In which type, where it is known.
+        /// Type of the response, if it is known.
         resource_type: Option<ResourceType>,
     },
 }
 
-/// A response of a type.
+/// A response for one resource type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Response {
-    /// Its type; absent where the type is unknown.
+    /// Resource type; absent if it is unknown.
     pub resource_type: Option<ResourceType>,
-    /// Length of its body.
+    /// Length of the body in bytes.
     pub bytes: u64,
-    /// Resources in it.
+    /// Number of resources.
     pub resources: u32,
-    /// Resources that it names as removed.
+    /// Number of resources that it lists as removed.
     pub removed: u32,
-    /// Acknowledged, not rejected (NACK).
+    /// True if it was acknowledged, false if it was rejected (NACK).
     pub accepted: bool,
     /// Arrival of its last bytes.
     pub at: Moment,
 }
 
-/// A violation of the protocol that a client can see.
+/// A protocol violation that a client can detect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub enum Violation {
     /// A response without a nonce.
     EmptyNonce,
-    /// A response with the nonce of the one before it.
+    /// A response with the same nonce as the previous one.
     RepeatedNonce,
     /// A response of a type that no proxy knows.
     UnknownType,
-    /// A response of a type that was not asked for.
+    /// A response of a type that was not requested.
     UnrequestedType,
-    /// A resource whose type is not that of its response.
+    /// A resource whose type differs from that of its response.
     MixedTypes,
-    /// A body that is not the message of the method. The stream ends.
+    /// A body that is not the response message of the method. The stream ends.
     UndecodableMessage,
     /// A resource that cannot be decoded. The response is rejected.
     UndecodableResource,
@@ -73,14 +75,14 @@ pub enum Violation {
     DuplicateResource,
     /// A resource that was never subscribed to.
     UnsubscribedResource,
-    /// A message above the limit. The stream ends.
+    /// A message above the size limit. The stream ends.
     MessageTooLarge,
-    /// A body that is shorter or longer than was announced. The stream ends.
+    /// A body that is shorter or longer than announced. The stream ends.
     WrongLength,
 }
 
 impl Violation {
-    /// Every kind.
+    /// All kinds of violations.
     pub const ALL: [Self; 12] = [
         Self::EmptyNonce,
         Self::RepeatedNonce,
@@ -96,7 +98,7 @@ impl Violation {
         Self::WrongLength,
     ];
 
-    /// Name in results.
+    /// Name of the kind in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -116,7 +118,7 @@ impl Violation {
     }
 }
 
-/// The stream cannot go on: the transport resets it and connects again, as a real proxy does. The reason was reported as
-/// [`Event::Violation`].
+/// The stream cannot continue: the transport resets it and reconnects, as a real proxy does. The reason was
+/// reported as [`Event::Violation`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct StreamBroken;

@@ -1,5 +1,5 @@
-//! Resources that a proxy holds of a type, and the names in them. Proxies that hold the same share one [`Holding`]: the
-//! sidecars of a namespace differ in few names.
+//! The resources of one type that a proxy holds, and the names in them. Proxies with equal resources share
+//! one [`Holding`]: the sidecars of a namespace differ in few names.
 
 use super::names::{NameId, Names};
 use experiment::xds::ResourceType;
@@ -11,11 +11,11 @@ use std::sync::{Arc, OnceLock, Weak};
 pub struct Store {
     pub(super) names: Names,
     holdings: HashMap<u128, Weak<Holding>>,
-    /// Names and holdings after the last sweep.
+    /// Number of names and holdings after the last sweep.
     swept: usize,
 }
 
-/// A sweep costs as much as the names there are, so it waits until this many came.
+/// A sweep visits all names, so it waits until at least this many were added.
 const MIN_SWEEP: usize = 4096;
 
 impl Store {
@@ -25,7 +25,7 @@ impl Store {
         Self::default()
     }
 
-    /// Memory that is used, roughly.
+    /// Approximate memory usage in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let holdings = self.holdings.values().filter_map(Weak::upgrade);
@@ -47,7 +47,7 @@ impl Store {
         holding
     }
 
-    /// Forgets names and holdings that no session uses, once there are twice as many as after the last time.
+    /// Frees names and holdings that no session uses, once their number has doubled since the last sweep.
     pub(super) fn sweep_if_grown(&mut self) {
         let size = self.names.len() + self.holdings.len();
         if size < self.swept * 2 + MIN_SWEEP {
@@ -64,26 +64,25 @@ impl Store {
     }
 }
 
-/// The resources of a type.
+/// The held resources of one type.
 #[derive(Debug, Default)]
 pub(super) struct Holding {
     hash: u128,
     /// Sorted by name.
     pub(super) entries: Box<[Entry]>,
-    /// Sorted.
+    /// Sorted by owner.
     references: Box<[Reference]>,
-    /// Targets of the references, by type; made when first asked for.
+    /// Targets of the references, by type; computed on first use.
     targets: [OnceLock<Arc<[NameId]>>; 4],
 }
 
-/// A resource.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Ord, PartialOrd)]
 pub(super) struct Entry {
     pub(super) name: NameId,
     pub(super) version: NameId,
 }
 
-/// A resource names another.
+/// A reference from one resource to another.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Ord, PartialOrd)]
 pub(super) struct Reference {
     pub(super) owner: NameId,
@@ -91,25 +90,25 @@ pub(super) struct Reference {
     pub(super) target: NameId,
 }
 
-/// Changes by a response.
+/// Changes in a response.
 pub(super) struct Update<'a> {
-    /// Added and changed, sorted by name, each once.
+    /// Added and changed resources, sorted by name, without duplicates.
     pub(super) entries: &'a [Entry],
-    /// All that those name, sorted, each once.
+    /// All references from those, sorted, without duplicates.
     pub(super) references: &'a [Reference],
-    /// Removed, sorted.
+    /// Removed resources, sorted.
     pub(super) removed: &'a [NameId],
-    /// Resources that are not in `entries` are gone.
+    /// True if resources that are not in `entries` are gone.
     pub(super) is_whole: bool,
 }
 
 impl Holding {
-    /// The position of a resource.
+    /// Index of a resource.
     fn find(&self, name: NameId) -> Option<usize> {
         self.entries.binary_search_by_key(&name, |entry| entry.name).ok()
     }
 
-    /// The names of a type that the resources name, sorted, each once.
+    /// Names of this type that the resources refer to, sorted, without duplicates.
     pub(super) fn targets(&self, resource_type: ResourceType) -> Arc<[NameId]> {
         let slot = match resource_type {
             ResourceType::Endpoints => 0,
@@ -196,7 +195,7 @@ impl Reference {
     }
 }
 
-/// 128 well mixed bits. Sums of them tell sets apart.
+/// 128 well-mixed bits. Sums of them identify sets.
 fn mixed(value: u64, kind: u64) -> u128 {
     let low = finalize(value ^ finalize(kind));
     let high = finalize(value.rotate_left(32) ^ finalize(kind ^ 0xa5a5_5a5a_0f0f_f0f0));
@@ -211,12 +210,12 @@ fn finalize(value: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// Names of `of` that `without` has not. Both sorted.
+/// Names in `of` that are not in `without`. Both are sorted.
 pub(super) fn difference(of: &[NameId], without: &[NameId]) -> Vec<NameId> {
     of.iter().copied().filter(|name| without.binary_search(name).is_err()).collect()
 }
 
-/// Names of both, sorted.
+/// Names in either list, sorted.
 pub(super) fn union(one: &Arc<[NameId]>, other: &Arc<[NameId]>) -> Arc<[NameId]> {
     if other.is_empty() {
         return Arc::clone(one);

@@ -1,4 +1,4 @@
-//! The marks that sessions look for.
+//! Marks that sessions search for.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use experiment::xds::{Mark, ResourceType};
@@ -6,11 +6,11 @@ use memchr::memmem::Finder;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-/// A mark in [`Marks`].
+/// Identifies a mark in [`Marks`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub struct MarkId(pub u32);
 
-/// The open marks, of which each session expects some. Cloning is cheap, so that threads can have a copy each.
+/// The open marks, of which each session expects some. Cloning is cheap, so each thread can have a copy.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
     open: BTreeMap<MarkId, Arc<OpenMark>>,
@@ -19,13 +19,13 @@ pub struct Marks {
 }
 
 impl Marks {
-    /// None open.
+    /// Creates a set without marks.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Opens a mark.
+    /// Opens a mark, which sessions may expect from now on.
     pub fn open(&mut self, mark: Mark) -> MarkId {
         let id = MarkId(self.next);
         self.next += 1;
@@ -42,7 +42,7 @@ impl Marks {
         }
     }
 
-    /// The mark, if it is open.
+    /// Returns the mark if it is open.
     #[must_use]
     pub fn get(&self, id: MarkId) -> Option<&Mark> {
         self.open.get(&id).map(|open| &open.mark)
@@ -52,7 +52,7 @@ impl Marks {
         self.open.get(&id)
     }
 
-    /// Searches for all open marks of a type at once.
+    /// A searcher for all open marks of a type at once.
     pub(super) fn searcher(&self, resource_type: ResourceType) -> Arc<Searcher> {
         let searcher = self.searchers[resource_type as usize].get_or_init(|| {
             let of_type = self.open.iter().filter(|(_, open)| open.mark.resource_type == resource_type);
@@ -62,7 +62,7 @@ impl Marks {
     }
 }
 
-/// A mark that is being looked for.
+/// A mark being searched for.
 #[derive(Debug)]
 pub(super) struct OpenMark {
     pub(super) mark: Mark,
@@ -70,13 +70,13 @@ pub(super) struct OpenMark {
 }
 
 impl OpenMark {
-    /// The mark is about resources of this name.
+    /// True if the mark concerns resources of this name.
     pub(super) fn is_about(&self, name: &str) -> bool {
         self.mark.resource.as_deref().is_none_or(|resource| name.ends_with(resource))
     }
 }
 
-/// Finds many needles in one pass.
+/// Searches for many needles in one pass.
 #[derive(Debug)]
 pub(super) struct Searcher {
     automaton: Option<AhoCorasick>,
@@ -86,12 +86,12 @@ pub(super) struct Searcher {
 impl Searcher {
     fn new<'a>(needles: impl Iterator<Item = (MarkId, &'a [u8])>) -> Self {
         let (ids, needles): (Vec<_>, Vec<_>) = needles.filter(|(_, needle)| !needle.is_empty()).unzip();
-        // It fails only where the needles together are too long for its tables: each is searched on its own then.
+        // Building fails only if the needles together exceed its table size; each is then searched for separately.
         let automaton = AhoCorasick::builder().match_kind(MatchKind::Standard).build(needles).ok();
         Self { automaton, ids }
     }
 
-    /// The automaton, where there is one, and the marks of its patterns.
+    /// The automaton, if there is one, and the marks of its patterns.
     pub(super) fn parts(&self) -> Option<(&AhoCorasick, &[MarkId])> {
         self.automaton.as_ref().map(|automaton| (automaton, &self.ids[..]))
     }

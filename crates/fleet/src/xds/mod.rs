@@ -1,11 +1,12 @@
-//! One simulated proxy as a state machine: configuration messages in, subscriptions and acknowledgements out. No I/O.
+//! One simulated proxy as a state machine: configuration messages in, subscriptions and acks out. No I/O.
 //!
-//! Read [`Session`] first: which requests follow from which responses. A response is read as it arrives and is never held as a
-//! whole: `walker` reads protobuf in pieces, `schema` names the fields that count, `reader` turns them into names, which
-//! [`Store`] holds once for all sessions of a thread, as it does what several hold alike. `scan` looks for [`Marks`] in passing.
+//! Read [`Session`] first: which requests follow from which responses. A response is read as it arrives and
+//! is never held as a whole. `walker` reads protobuf in chunks, `schema` lists the fields that are used, and
+//! `reader` turns them into names. [`Store`] holds each name once for all sessions of a thread, and also
+//! resources that several sessions hold alike. `scan` searches for [`Marks`] on the way.
 //!
-//! Left out: the content of resources beyond names and what they name. A session does not notice a route to a cluster that is
-//! not there.
+//! Omitted: the content of resources other than names and references. A session does not notice a route to a
+//! cluster that does not exist.
 
 mod contents;
 mod event;

@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// A name or a version in [`Names`].
+/// Index of a name or a version in [`Names`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub(super) struct NameId(pub(super) u32);
 
-/// The empty name, which is always there.
+/// The empty name, which always exists.
 pub(super) const EMPTY: NameId = NameId(0);
 
-/// Names by number.
+/// Interned names.
 #[derive(Debug)]
 pub(super) struct Names {
     ids: HashMap<Arc<str>, NameId>,
     entries: Vec<Entry>,
     free: Vec<NameId>,
     epoch: u32,
-    /// Messages that are being read, by the epoch of their first name.
+    /// Number of messages being read, by the epoch in which they began.
     readers: BTreeMap<u32, u32>,
 }
 
@@ -43,8 +43,8 @@ impl Default for Names {
 }
 
 impl Names {
-    /// The number of a name. It stays valid while a reader is registered that began before, and as long as every sweep is
-    /// told of it.
+    /// Interns a name. The id stays valid while a reader is registered that began earlier, and as long as
+    /// every sweep reports it as live.
     pub(super) fn intern(&mut self, text: &str) -> NameId {
         if let Some(id) = self.ids.get(text) {
             self.entries[id.0 as usize].epoch = self.epoch;
@@ -74,13 +74,13 @@ impl Names {
         self.ids.len()
     }
 
-    /// A message begins to be read: names from now on stay until its reader has left.
+    /// Registers the reader of a message: names interned from now on stay until the reader has left.
     pub(super) fn enter_reader(&mut self) -> u32 {
         *self.readers.entry(self.epoch).or_default() += 1;
         self.epoch
     }
 
-    /// A message has been read.
+    /// Unregisters the reader of a message.
     pub(super) fn leave_reader(&mut self, epoch: u32) {
         if let Some(readers) = self.readers.get_mut(&epoch) {
             *readers -= 1;
@@ -90,7 +90,7 @@ impl Names {
         }
     }
 
-    /// Forgets the names that neither `is_live` nor a message that is being read uses.
+    /// Frees names that are neither live by `is_live` nor in use by a message being read.
     pub(super) fn sweep(&mut self, is_live: impl Fn(NameId) -> bool) {
         let kept_from = self.readers.keys().next().copied().unwrap_or(self.epoch + 1);
         for (index, entry) in self.entries.iter_mut().enumerate().skip(1) {
@@ -104,7 +104,7 @@ impl Names {
         self.epoch += 1;
     }
 
-    /// Memory that is used, roughly.
+    /// Approximate memory usage in bytes.
     pub(super) fn memory_bytes(&self) -> usize {
         let texts: usize = self.ids.keys().map(|text| text.len() + 16).sum();
         texts + self.ids.capacity() * 24 + self.entries.capacity() * size_of::<Entry>()

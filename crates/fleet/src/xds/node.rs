@@ -1,17 +1,17 @@
-//! Identity of a proxy on the wire: `envoy.config.core.v3.Node`, as pilot-agent and ztunnel fill it in.
+//! Identity of a proxy on the wire: `envoy.config.core.v3.Node`, filled in like pilot-agent's and ztunnel's.
 
 use super::proxy::{ProxyKind, ProxySpec, XdsVariant};
 use super::wire::{put_bytes, put_double, put_message, put_number, put_text};
 use std::sync::LazyLock;
 
-/// Version that a proxy claims of its Envoy.
+/// Envoy version that a proxy claims.
 const ENVOY_VERSION: [u64; 3] = [1, 40, 0];
 
-/// Extensions that an Envoy of that version lists (`/server_info`): lines of a category and, indented, lines of a name and type
-/// URLs. istiod keeps them as long as the proxy is connected, so they count in its memory.
+/// Extensions listed by an Envoy of that version (`/server_info`): a line per category, followed by indented
+/// lines of a name and type URLs. istiod keeps them while the proxy is connected, so they count in its memory.
 const EXTENSIONS: &str = include_str!("envoy_extensions.txt");
 
-/// The extensions as fields of a node.
+/// The extensions, encoded as fields of a node.
 static ENCODED_EXTENSIONS: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut out = Vec::new();
     let mut category = "";
@@ -30,7 +30,7 @@ static ENCODED_EXTENSIONS: LazyLock<Vec<u8>> = LazyLock::new(|| {
     out
 });
 
-/// Features of an Envoy client.
+/// Client features of an Envoy.
 const CLIENT_FEATURES: [&str; 2] =
     ["envoy.lb.does_not_support_overprovisioning", "envoy.lrs.supports_send_all_clusters"];
 
@@ -54,7 +54,7 @@ pub(super) fn encode(spec: &ProxySpec, variant: XdsVariant) -> Vec<u8> {
     node
 }
 
-/// Such as `sidecar~10.0.0.1~web-0.shop~shop.svc.cluster.local`.
+/// The node id, such as `sidecar~10.0.0.1~web-0.shop~shop.svc.cluster.local`.
 fn id(spec: &ProxySpec) -> String {
     let node_type = match spec.kind {
         ProxyKind::Sidecar => "sidecar",
@@ -66,7 +66,7 @@ fn id(spec: &ProxySpec) -> String {
     format!("{node_type}~{address}~{name}.{namespace}~{namespace}.svc.cluster.local")
 }
 
-/// Name of the application or, without a label, of the service account.
+/// Name of the application or, without that label, of the service account.
 fn application(spec: &ProxySpec) -> &str {
     let labels = ["app", "service.istio.io/canonical-name"];
     labels.iter().find_map(|label| spec.labels.get(*label)).unwrap_or(&spec.service_account)

@@ -1,7 +1,7 @@
-//! Messages that a session wants to send.
+//! Outgoing messages of a session.
 
-/// Encoded bodies of `DeltaDiscoveryRequest` or `DiscoveryRequest`, in the order of sending. One serves all sessions of a
-/// thread, emptied after each call.
+/// Encoded bodies of `DeltaDiscoveryRequest` or `DiscoveryRequest`, in the order to send them. All sessions
+/// of a thread share one outbox, which is cleared after each call.
 #[derive(Debug, Default)]
 pub struct Outbox {
     bytes: Vec<u8>,
@@ -9,25 +9,25 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// An empty one.
+    /// Creates an empty outbox.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The bodies, without gRPC's prefix.
+    /// The bodies, without the gRPC prefix.
     pub fn bodies(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
     }
 
-    /// Nothing is to be sent.
+    /// True if there is nothing to send.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Forgets the bodies.
+    /// Drops all bodies.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -40,5 +40,5 @@ impl Outbox {
     }
 }
 
-/// Memory that an emptied outbox keeps.
+/// Maximum memory that a cleared outbox keeps.
 const MAX_KEPT_BYTES: usize = 1 << 20;

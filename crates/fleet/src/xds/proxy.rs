@@ -5,10 +5,10 @@ use std::net::Ipv4Addr;
 
 pub use experiment::settings::fleet::{ProxyKind, XdsVariant};
 
-/// A proxy's identity, as it tells the control plane.
+/// A proxy's identity, as sent to the control plane.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProxySpec {
-    /// Kind of proxy, which decides the subscriptions.
+    /// Kind of proxy, which determines its subscriptions.
     pub kind: ProxyKind,
     /// Name of its pod.
     pub name: String,
@@ -22,15 +22,15 @@ pub struct ProxySpec {
     pub labels: BTreeMap<String, String>,
     /// Kubernetes node of its pod.
     pub node: String,
-    /// The Kubernetes cluster, such as `Kubernetes`.
+    /// Name of the Kubernetes cluster, such as `Kubernetes`.
     pub cluster_id: String,
-    /// Istio's version that it claims.
+    /// Istio version that it claims.
     pub istio_version: String,
-    /// Sidecars: its agent serves names, so that it asks for the name table.
+    /// For sidecars: the agent serves DNS, so it subscribes to the name table.
     pub dns_capture: bool,
-    /// Ztunnels: it asks for addresses only as it needs them.
+    /// For ztunnels: addresses are requested only on demand.
     pub on_demand: bool,
-    /// Ztunnels on demand: the addresses that they ask for once connected, such as `network/10.0.0.1` or
+    /// For ztunnels on demand: addresses to request once connected, such as `network/10.0.0.1` or
     /// `namespace/host.name`.
     pub demands: Vec<String>,
 }

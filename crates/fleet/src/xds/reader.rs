@@ -1,4 +1,4 @@
-//! Reads one response as it arrives: what it brings is collected in names, nothing else of it is kept.
+//! Reads one response as it arrives: it collects the names in it and keeps nothing else.
 
 use super::contents::Contents;
 use super::event::{Moment, Violation};
@@ -11,14 +11,14 @@ use super::schema::{self, CLUSTER_TYPE_EDS};
 use super::walker::{Malformed, Schema, Slot, Visitor, Walker};
 use experiment::xds::ResourceType;
 
-/// A response on its way.
+/// A response being received.
 pub(super) struct Incoming {
     walker: Walker,
     pub(super) contents: Contents,
     resource: Resource,
 }
 
-/// The resource that is being read.
+/// The resource being read.
 #[derive(Default)]
 struct Resource {
     name: Option<NameId>,
@@ -26,7 +26,7 @@ struct Resource {
     is_cluster_with_endpoints: bool,
     endpoints_name: Option<NameId>,
     endpoints_elsewhere: bool,
-    /// Name and source of the reference that is being read.
+    /// Name and source of the reference being read.
     target: Option<NameId>,
     elsewhere: bool,
     filter_name: Option<NameId>,
@@ -35,7 +35,7 @@ struct Resource {
 }
 
 impl Incoming {
-    /// A response of a length begins.
+    /// Called when a response of this length begins.
     pub(super) fn new(variant: XdsVariant, length: u64, names: &mut Names) -> Self {
         let schema = match variant {
             XdsVariant::Delta => &schema::DELTA_RESPONSE,
@@ -45,24 +45,24 @@ impl Incoming {
         Self { walker: Walker::new(schema, length), contents, resource: Resource::default() }
     }
 
-    /// Bytes that are still to come.
+    /// Bytes still to come.
     pub(super) fn remaining(&self) -> u64 {
         self.walker.remaining()
     }
 
-    /// Reads bytes.
+    /// Reads the next bytes.
     pub(super) fn feed(&mut self, bytes: &[u8], reading: Reading<'_>) -> Result<(), Malformed> {
         self.walker
             .feed(bytes, &mut Visit { contents: &mut self.contents, resource: &mut self.resource, reading })
     }
 
-    /// The response has ended.
+    /// Called when the response has ended.
     pub(super) fn finish(&self) -> Result<(), Malformed> {
         self.walker.finish()
     }
 }
 
-/// Surroundings of a reader.
+/// Context of a reader.
 pub(super) struct Reading<'a> {
     pub(super) variant: XdsVariant,
     pub(super) names: &'a mut Names,
@@ -122,7 +122,7 @@ impl Visit<'_> {
         }
     }
 
-    /// A reference has been read.
+    /// Called when a reference has been read.
     fn end_reference(&mut self, resource_type: ResourceType, target: Option<NameId>) {
         let elsewhere = self.resource.elsewhere;
         let Some(target) = target.filter(|target| *target != EMPTY && !elsewhere) else { return };
@@ -176,7 +176,7 @@ impl Visitor for Visit<'_> {
             }
             Slot::WrapperName => self.resource.name = self.intern(text),
             Slot::WrapperVersion => self.resource.version = self.intern(text),
-            // The delta variant has names around resources.
+            // In the delta variant, the name is in the wrapper of the resource.
             Slot::Name if self.reading.variant == XdsVariant::StateOfTheWorld => {
                 self.resource.name = self.intern(text);
             }

@@ -4,20 +4,20 @@ use super::outbox::Outbox;
 use super::wire::{put_bytes, put_message, put_number, put_text};
 use experiment::xds::ResourceType;
 
-/// gRPC's code for a rejected response, as Envoy sends it.
+/// gRPC code for a rejected response, as sent by Envoy.
 const INTERNAL: u64 = 13;
 
 /// A `DeltaDiscoveryRequest`.
 pub(super) struct DeltaRequest<'a> {
     pub(super) resource_type: ResourceType,
-    /// Encoded node, in the first request of a stream.
+    /// Encoded node; only in the first request of a stream.
     pub(super) node: Option<&'a [u8]>,
     pub(super) subscribe: &'a mut dyn Iterator<Item = &'a str>,
     pub(super) unsubscribe: &'a mut dyn Iterator<Item = &'a str>,
-    /// Names and versions that are held, in the first request for the type on a stream.
+    /// Names and versions that are held; only in the first request for the type on a stream.
     pub(super) held: &'a mut dyn Iterator<Item = (&'a str, &'a str)>,
     pub(super) nonce: &'a str,
-    /// Reason of the rejection.
+    /// Reason for a NACK.
     pub(super) rejection: Option<&'a str>,
 }
 
@@ -51,14 +51,14 @@ impl DeltaRequest<'_> {
 /// A `DiscoveryRequest`.
 pub(super) struct Request<'a> {
     pub(super) resource_type: ResourceType,
-    /// Encoded node, in the first request of a stream.
+    /// Encoded node; only in the first request of a stream.
     pub(super) node: Option<&'a [u8]>,
-    /// The version accepted last.
+    /// The last accepted version.
     pub(super) version: &'a str,
-    /// All names that are subscribed to.
+    /// All subscribed names.
     pub(super) names: &'a mut dyn Iterator<Item = &'a str>,
     pub(super) nonce: &'a str,
-    /// Reason of the rejection.
+    /// Reason for a NACK.
     pub(super) rejection: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! Looks for marks in the resources of one response while they arrive.
+//! Searches for marks in the resources of one response while they arrive.
 
 use super::event::Moment;
 use super::marks::{MarkId, Marks, OpenMark, Searcher};
@@ -6,7 +6,7 @@ use experiment::xds::Presence;
 use experiment::xds::ResourceType;
 use std::sync::Arc;
 
-/// Up to so many marks each is searched on its own, which is faster than an automaton.
+/// Up to this number, each mark is searched for separately, which is faster than an automaton.
 const MAX_SEPARATE_SEARCHES: usize = 8;
 
 /// The marks of a type that a session expects, and where they were found.
@@ -16,7 +16,7 @@ pub(super) struct Scan {
     searcher: Option<Arc<Searcher>>,
     /// Length of the longest needle.
     longest: usize,
-    /// The last bytes of the resource so far, where a needle may have begun.
+    /// Last bytes of the resource so far, which may contain the beginning of a needle.
     tail: Vec<u8>,
     /// Marks that arrived with this response.
     pub(super) arrived: Vec<(MarkId, Moment)>,
@@ -25,15 +25,15 @@ pub(super) struct Scan {
 struct Wanted {
     id: MarkId,
     open: Arc<OpenMark>,
-    /// The needle is in this resource, since then.
+    /// When the needle was found in this resource.
     in_resource: Option<Moment>,
-    /// A resource of the name, with the needle, is in this response.
+    /// True if this response has a resource of the right name with the needle.
     in_response: bool,
     has_arrived: bool,
 }
 
 impl Scan {
-    /// Looks for those of the `expected` marks that are of a type; absent where none is.
+    /// Searches for those of the `expected` marks that have this type; absent if there are none.
     pub(super) fn new(resource_type: ResourceType, expected: &[MarkId], marks: &Marks) -> Option<Self> {
         let open = expected.iter().filter_map(|id| Some((*id, marks.find(*id)?)));
         let of_type = open.filter(|(_, open)| open.mark.resource_type == resource_type);
@@ -44,7 +44,7 @@ impl Scan {
         Some(Self { wanted, searcher, longest, tail: Vec::new(), arrived: Vec::new() })
     }
 
-    /// A resource begins.
+    /// Called when a resource begins.
     pub(super) fn begin_resource(&mut self) {
         self.tail.clear();
         for wanted in &mut self.wanted {
@@ -52,7 +52,7 @@ impl Scan {
         }
     }
 
-    /// Bytes of the resource; `last` with the last of them.
+    /// Searches bytes of the resource; `last` is true for the final ones.
     pub(super) fn content(&mut self, bytes: &[u8], last: bool, at: Moment) {
         let overlap = self.longest.saturating_sub(1);
         if !self.tail.is_empty() {
@@ -60,7 +60,7 @@ impl Scan {
             let old = seam.len();
             seam.extend_from_slice(&bytes[..overlap.min(bytes.len())]);
             self.search(&seam, at);
-            // The seam becomes the tail again: what is needed of it is its end.
+            // The seam becomes the tail again: only its end is needed.
             seam.truncate(old);
             self.tail = seam;
         }
@@ -92,7 +92,7 @@ impl Scan {
         }
     }
 
-    /// The resource has ended, and its name is known.
+    /// Called when the resource has ended and its name is known.
     pub(super) fn end_resource(&mut self, name: &str, at: Moment) {
         for wanted in self.wanted.iter_mut().filter(|wanted| wanted.open.is_about(name)) {
             let found = if wanted.open.mark.needle.is_empty() { Some(at) } else { wanted.in_resource };
@@ -107,7 +107,7 @@ impl Scan {
         }
     }
 
-    /// A resource was removed.
+    /// Called when a resource was removed.
     pub(super) fn removed(&mut self, name: &str, at: Moment) {
         let gone = self.wanted.iter_mut().filter(|wanted| wanted.open.mark.presence == Presence::Gone);
         for wanted in gone {
@@ -121,7 +121,7 @@ impl Scan {
         }
     }
 
-    /// A response has ended that has every resource of the type.
+    /// Called at the end of a response that contains every resource of the type.
     pub(super) fn end_of_whole_response(&mut self, at: Moment) {
         for wanted in &mut self.wanted {
             if wanted.open.mark.presence == Presence::Gone && !wanted.in_response {

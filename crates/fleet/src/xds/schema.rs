@@ -1,4 +1,4 @@
-//! The fields that a simulated proxy reads of responses and resources.
+//! The fields of responses and resources that a simulated proxy reads.
 
 use super::walker::Slot::{
     ClusterType, EndpointsName, EndpointsSource, FilterName, FilterSource, Inner, Name, Nonce, OtherSource,
@@ -8,7 +8,7 @@ use super::walker::Slot::{
 use super::walker::{Schema, Step};
 use experiment::xds::ResourceType;
 
-/// Value of `Cluster.type` where endpoints come by EDS.
+/// Value of `Cluster.type` for endpoints over EDS.
 pub(super) const CLUSTER_TYPE_EDS: u64 = 3;
 
 /// `DeltaDiscoveryResponse`.
@@ -39,7 +39,8 @@ pub(super) static RESPONSE: Schema = Schema(&[
     (5, Step::Text(Nonce)),
 ]);
 
-/// Fields that are read of a resource. Of most it is the name, which the state-of-the-world variant has nowhere else.
+/// Fields that are read from a resource. Usually that is the name, which the state-of-the-world variant has
+/// nowhere else.
 pub(super) fn of_resource(resource_type: ResourceType) -> &'static Schema {
     match resource_type {
         ResourceType::Clusters => &CLUSTER,
@@ -136,7 +137,7 @@ static COMBINED_VALIDATION_CONTEXT: Schema = Schema(&[(2, Step::Message(SecretSo
 static SECRET_SOURCE: Schema =
     Schema(&[(1, Step::Text(SecretName)), (2, Step::Message(Inner, &CONFIG_SOURCE))]);
 
-/// Paths and other services; absent where the source is the aggregated stream.
+/// Paths and other services; absent if the source is the aggregated stream.
 static CONFIG_SOURCE: Schema = Schema(&[
     (1, Step::Present(OtherSource)),
     (2, Step::Present(OtherSource)),

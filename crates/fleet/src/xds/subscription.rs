@@ -1,4 +1,4 @@
-//! State of a session for one type of resource.
+//! State of a session for one resource type.
 
 use super::holding::Holding;
 use super::names::NameId;
@@ -6,36 +6,36 @@ use experiment::xds::ResourceType;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Most acknowledgements that are withheld at once; beyond, the oldest is forgotten, which the control plane takes as expired.
+/// Maximum number of withheld acks. Beyond it, the oldest is dropped, which the control plane treats as expired.
 const MAX_WITHHELD: usize = 16;
 
-/// A type that is subscribed to.
+/// A subscription to one resource type.
 #[derive(Debug)]
 pub(super) struct Subscription {
     pub(super) resource_type: ResourceType,
-    /// Requested on this stream.
+    /// True if the type was requested on this stream.
     pub(super) is_requested: bool,
-    /// Answered on this stream.
+    /// True if the type was answered on this stream.
     pub(super) is_answered: bool,
-    /// Names that are subscribed to, sorted; empty where the type is subscribed to as a whole.
+    /// Subscribed names, sorted; empty for a wildcard subscription.
     pub(super) names: Arc<[NameId]>,
-    /// Names of those that the control plane says are not there.
+    /// Subscribed names that the control plane reported as absent.
     pub(super) absent: Vec<NameId>,
-    /// Addresses that were asked for by name and not answered.
+    /// Number of addresses requested by name without a response yet.
     pub(super) unanswered_demands: u32,
     /// Accepted resources.
     pub(super) holding: Arc<Holding>,
-    /// State of the world: version of the response accepted last.
+    /// Version of the last accepted response (state of the world).
     pub(super) version: Box<str>,
     /// Nonce of the last response on this stream.
     pub(super) nonce: Box<str>,
-    /// Nonces of responses that are acknowledged once clusters are warm.
+    /// Nonces of responses to be acknowledged once clusters are warm.
     pub(super) withheld: Vec<Box<str>>,
-    /// Hashes of names that were unsubscribed from on this stream: the control plane may still have sent them.
+    /// Hashes of names unsubscribed on this stream: resources for them may still be in flight.
     dropped: Vec<u64>,
 }
 
-/// Most names that are remembered as unsubscribed.
+/// Maximum number of unsubscribed names that are remembered.
 const MAX_DROPPED: usize = 4096;
 
 impl Subscription {
@@ -55,7 +55,7 @@ impl Subscription {
         }
     }
 
-    /// The stream has ended: what is held stays.
+    /// Called when the stream has ended; held resources stay.
     pub(super) fn disconnected(&mut self) {
         self.is_requested = false;
         self.is_answered = false;
@@ -66,26 +66,26 @@ impl Subscription {
         self.dropped = Vec::new();
     }
 
-    /// Every name that is subscribed to is held, or not there.
+    /// True if every subscribed name is held or reported as absent.
     pub(super) fn holds_all(&self) -> bool {
         self.first_missing().is_none()
     }
 
-    /// It has what it asked for.
+    /// True if everything requested has arrived.
     pub(super) fn is_settled(&self) -> bool {
         let is_optional = !self.resource_type.is_always_answered()
             || (self.resource_type.is_named() && self.names.is_empty());
         is_optional || (self.is_answered && self.unanswered_demands == 0 && self.holds_all())
     }
 
-    /// Memory that it uses alone, roughly.
+    /// Approximate memory usage in bytes that is not shared.
     pub(super) fn memory_bytes(&self) -> usize {
         let withheld: usize = self.withheld.iter().map(|nonce| nonce.len() + 16).sum();
         let names = (self.absent.capacity() + 2 * self.dropped.capacity()) * size_of::<NameId>();
         size_of::<Self>() + self.version.len() + self.nonce.len() + withheld + names
     }
 
-    /// The first name that is subscribed to and neither held nor absent.
+    /// The first subscribed name that is neither held nor absent.
     pub(super) fn first_missing(&self) -> Option<NameId> {
         let mut held = self.holding.entries.iter().map(|entry| entry.name).peekable();
         self.names.iter().copied().find(|name| {
@@ -101,7 +101,7 @@ impl Subscription {
         self.withheld.push(nonce);
     }
 
-    /// The name was subscribed to on this stream.
+    /// True if the name was unsubscribed on this stream.
     pub(super) fn was_dropped(&self, name: &str) -> bool {
         self.dropped.contains(&hash(name))
     }

@@ -1,13 +1,13 @@
-//! Reads a protobuf message that arrives in pieces, and of it only the fields that a schema names.
+//! Reads a protobuf message that arrives in chunks, and only those of its fields that a schema lists.
 //!
-//! Nothing is buffered but short strings: a field that the schema does not name is skipped as it arrives. So the memory is the
-//! same for a message of 100 bytes and of 10 MB. A broken resource does not break the message around it: it is reported, and
-//! reading goes on behind it.
+//! Only short strings are buffered: a field that is not in the schema is skipped as it arrives. Memory usage
+//! is therefore the same for a message of 100 bytes and of 10 MB. A broken resource does not break the
+//! message around it: it is reported, and reading continues after it.
 
-/// The fields of a message that are read, by number.
+/// The fields of a message to read, by number.
 pub(super) struct Schema(pub(super) &'static [(u32, Step)]);
 
-/// Treatment of a field.
+/// How to read a field.
 #[derive(Clone, Copy)]
 pub(super) enum Step {
     /// A message with fields of interest.
@@ -20,7 +20,7 @@ pub(super) enum Step {
     Text(Slot),
     /// A varint.
     Number(Slot),
-    /// A field of which only the presence counts.
+    /// A field of which only the presence matters.
     Present(Slot),
 }
 
@@ -35,7 +35,7 @@ pub(super) enum Slot {
     Nonce,
     /// Name of a removed resource.
     Removed,
-    /// Delta: a resource with its name.
+    /// Delta: the wrapper of a resource with its name.
     Wrapper,
     /// Delta: name of a resource.
     WrapperName,
@@ -43,27 +43,27 @@ pub(super) enum Slot {
     WrapperVersion,
     /// The `Any` of a resource.
     Resource,
-    /// Name inside of a resource.
+    /// Name within a resource.
     Name,
     /// Discovery type of a cluster.
     ClusterType,
-    /// A cluster's source of endpoints.
+    /// A cluster's config source of endpoints.
     EndpointsSource,
-    /// Name of the endpoints of a cluster.
+    /// Name of a cluster's endpoints.
     EndpointsName,
-    /// A listener's source of routes.
+    /// A listener's config source of routes.
     RoutesSource,
-    /// Name of the routes of a listener.
+    /// Name of a listener's routes.
     RoutesName,
-    /// A source of a secret.
+    /// Config source of a secret.
     SecretSource,
     /// Name of a secret.
     SecretName,
     /// Name of a filter.
     FilterName,
-    /// A filter's source of configuration.
+    /// A filter's config source.
     FilterSource,
-    /// A source that is not the aggregated stream.
+    /// A config source other than the aggregated stream.
     OtherSource,
     /// A message without a meaning of its own.
     Inner,
@@ -79,21 +79,21 @@ pub(super) trait Visitor {
     fn text(&mut self, slot: Slot, text: &str);
     /// A varint.
     fn number(&mut self, slot: Slot, value: u64);
-    /// A field is there.
+    /// A field is present.
     fn present(&mut self, slot: Slot);
-    /// Type URL of a resource, which comes before its content. Returns what is read of that.
+    /// Type URL of a resource, which precedes its content. Returns the schema of the content, if it is to be read.
     fn resource_type(&mut self, url: &str) -> Option<&'static Schema>;
-    /// Bytes of a resource's content, before their fields; `last` with the last of them.
+    /// Bytes of a resource's content, passed before the fields in them; `last` is true for the final ones.
     fn content(&mut self, bytes: &[u8], last: bool);
-    /// The content of the resource is not protobuf.
+    /// The content of the resource is not valid protobuf.
     fn broken(&mut self);
 }
 
-/// The message is not protobuf.
+/// The message is not valid protobuf.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Malformed;
 
-/// Longest string that is read: names and versions are shorter.
+/// Maximum length of a string: names and versions are shorter.
 const MAX_TEXT_BYTES: u64 = 64 << 10;
 
 #[derive(Clone, Copy)]
@@ -127,7 +127,7 @@ enum Target {
     Nothing,
 }
 
-/// The reader.
+/// State of reading one message.
 pub(super) struct Walker {
     offset: u64,
     frames: Vec<Frame>,
@@ -139,7 +139,7 @@ pub(super) struct Walker {
 }
 
 impl Walker {
-    /// Reads a message of a length.
+    /// Creates a reader for a message of this length.
     pub(super) fn new(schema: &'static Schema, length: u64) -> Self {
         let mut frames = Vec::with_capacity(8);
         frames.push(Frame { end: length, kind: Kind::Message(Slot::Inner, schema) });
@@ -154,7 +154,7 @@ impl Walker {
         }
     }
 
-    /// Bytes that are still to come.
+    /// Bytes still to come.
     pub(super) fn remaining(&self) -> u64 {
         self.frames[0].end - self.offset
     }
@@ -176,7 +176,7 @@ impl Walker {
         }
     }
 
-    /// The message is over.
+    /// Called when the message has ended.
     pub(super) fn finish(&self) -> Result<(), Malformed> {
         let at_field = matches!(self.state, State::Tag) && self.varint_bits == 0;
         if at_field && self.remaining() == 0 { Ok(()) } else { Err(Malformed) }
@@ -203,7 +203,7 @@ impl Walker {
         }
     }
 
-    /// Ends the reading of the resource, if it is a resource that is broken.
+    /// Stops reading the resource, if the broken data is inside one.
     fn skip_broken_content(&mut self, visitor: &mut impl Visitor) -> Result<(), Malformed> {
         let content = self.frames.iter().rposition(|frame| matches!(frame.kind, Kind::Content(_)));
         let depth = content.ok_or(Malformed)?;
@@ -213,7 +213,7 @@ impl Walker {
         self.text.clear();
         self.state = State::Skip { end: self.end() };
         visitor.broken();
-        // Nothing may be left to skip.
+        // The skip may already be complete.
         self.end_skip();
         Ok(())
     }
@@ -274,7 +274,7 @@ impl Walker {
         }
     }
 
-    /// The varint, once its last byte is there.
+    /// The varint, once its last byte has arrived.
     fn take_varint(&mut self, input: &mut &[u8]) -> Result<Option<u64>, Malformed> {
         let end = self.end();
         while let Some((&byte, _)) = input.split_first() {
@@ -333,7 +333,7 @@ impl Walker {
         }
     }
 
-    /// A field of a length begins.
+    /// Begins a length-delimited field.
     fn begin(
         &mut self,
         target: Target,
@@ -426,7 +426,7 @@ impl Walker {
     }
 }
 
-/// `left`, but at most the bytes that are there.
+/// `left`, limited to the number of bytes available.
 fn at_most(left: u64, bytes: &[u8]) -> usize {
     usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())
 }

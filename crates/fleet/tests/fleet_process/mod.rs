@@ -1,7 +1,8 @@
-//! A fleet in a process of its own, so that its memory, its CPU and its halts are its own: both sides of its standard input
-//! and output.
+//! A fleet in a separate process, so that its memory, CPU and halts are its own: both ends of its standard
+//! input and output.
 //!
-//! A line in, a line of JSON out. The process ends when its input does, with the fleet's result as its last line.
+//! Each line in is answered by a line of JSON out. The process ends when its input does, and prints the
+//! fleet's result as its last line.
 
 use crate::setup::{endpoints_change, fleet_of, show_token};
 use fleet::xds::ProxyKind;
@@ -13,26 +14,26 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// First argument of a process that is a fleet; the second is [`FleetOrder`] as JSON.
+/// First argument of a fleet process; the second is [`FleetOrder`] as JSON.
 pub const FLEET: &str = "fleet";
 
-/// After which a fleet that is not complete, or a change that has not arrived, is given up.
+/// Timeout of the fleet's completion, and of a change's arrival.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// The fleet that a process is to be: sidecars on one thread.
+/// Settings of a fleet process: sidecars on one thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FleetOrder {
     pub address: String,
-    /// Authorities for the stub's certificate, PEM; absent: plain text.
+    /// Authorities for the stub's certificate, PEM; absent: plaintext.
     pub roots: Option<String>,
     pub proxies: usize,
     /// Connections per second.
     pub connect_rate: f64,
 }
 
-/// What a fleet has become when all its proxies are complete, or it was given up.
+/// State of a fleet once all its proxies are complete, or the wait has timed out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Completion {
     pub complete: u64,
@@ -41,9 +42,10 @@ pub struct Completion {
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
-    /// Expects a mark at each of the first proxies.
+    /// Expects a mark at each of the first `proxies` proxies.
     Expect { mark: u32, proxies: usize },
-    /// Waits for the marks that were expected last: nanoseconds of the monotonic clock, in the order of the proxies.
+    /// Waits for the marks expected last. The response has nanoseconds of the monotonic clock, in the order
+    /// of the proxies.
     Arrivals { commanded_ns: u64 },
 }
 
@@ -69,28 +71,29 @@ impl FleetProcess {
         self.child.id()
     }
 
-    /// Waits until all are complete.
+    /// Waits until all proxies are complete.
     pub fn completion(&mut self) -> Outcome<Completion> {
         self.read()
     }
 
-    /// Expects a mark at each of the first proxies.
+    /// Expects a mark at each of the first `proxies` proxies.
     pub fn expect(&mut self, mark: u32, proxies: usize) -> Outcome<()> {
         self.write(&Order::Expect { mark, proxies })?;
         self.read()
     }
 
-    /// Asks for the arrivals of the mark expected last, in nanoseconds of the monotonic clock; [`Self::arrivals`] reads them.
+    /// Requests the arrivals of the mark expected last, in nanoseconds of the monotonic clock;
+    /// [`Self::arrivals`] reads them.
     pub fn ask_for_arrivals(&mut self, commanded: Instant) -> Outcome<()> {
         self.write(&Order::Arrivals { commanded_ns: monotonic_ns(commanded) })
     }
 
-    /// In the order of the proxies.
+    /// Arrivals in the order of the proxies.
     pub fn arrivals(&mut self) -> Outcome<Vec<u64>> {
         self.read()
     }
 
-    /// Ends it: its result, as JSON.
+    /// Ends the fleet and returns its result, as JSON.
     pub fn finish(mut self) -> Outcome<serde_json::Value> {
         self.input = None;
         self.read()
@@ -115,7 +118,7 @@ impl Drop for FleetProcess {
     }
 }
 
-/// Is a fleet until standard input ends.
+/// Runs a fleet until standard input ends.
 pub fn run(order: &str) -> Outcome<()> {
     let order: FleetOrder = serde_json::from_str(order)?;
     let mut spec = fleet_of(ProxyKind::Sidecar, order.proxies, &order.address);
@@ -139,7 +142,7 @@ pub fn run(order: &str) -> Outcome<()> {
     answer(&fleet.finish())
 }
 
-/// Waits for changes that one proxy each expects.
+/// Waits for changes that are expected of one proxy each.
 fn arrivals(fleet: &Fleet, changes: &[ChangeId], commanded_ns: u64) -> Outcome<Vec<u64>> {
     let now = Instant::now();
     let age = Duration::from_nanos(monotonic_ns(now) - commanded_ns);

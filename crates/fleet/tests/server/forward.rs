@@ -1,4 +1,4 @@
-//! Connections that are led on to a server, and can be made to stall: as a link that is down.
+//! Forwards connections to a server, and can stall them like a dead link.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::{oneshot, watch};
 
-/// See the module. Dropping it ends its connections.
+/// A forwarding listener. Dropping it ends its connections.
 pub struct Forward {
     pub address: SocketAddr,
     stalled: watch::Sender<bool>,
@@ -20,7 +20,7 @@ impl Forward {
         Self::listen(Self::reserve(), to)
     }
 
-    /// A port that refuses connections until it is listened on, and that nobody else can take.
+    /// Reserves a port that refuses connections until it is listened on, and that no other process can take.
     pub fn reserve() -> TcpSocket {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -43,14 +43,14 @@ impl Forward {
                     tokio::spawn(lead(socket, to, stall.clone()));
                 }
             });
-            // An error is its sender's end.
+            // An error means that the sender was dropped.
             let _ = runtime.block_on(ended);
         });
         listening.recv().unwrap();
         Self { address, stalled, end: Some(end), thread: Some(thread) }
     }
 
-    /// Nothing passes any more, or again.
+    /// Stops or resumes forwarding.
     pub fn stall(&self, stalled: bool) {
         self.stalled.send_replace(stalled);
     }

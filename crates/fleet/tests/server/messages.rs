@@ -1,4 +1,4 @@
-//! Messages of the delta variant, as prost encodes and decodes them.
+//! Messages of the delta variant, encoded and decoded by prost.
 
 use prost::Message;
 use std::collections::HashMap;
@@ -66,7 +66,7 @@ pub struct ConfigSource {
     pub aggregated: Option<Vec<u8>>,
 }
 
-/// Endpoints, of which only a name matters here.
+/// Endpoints, of which only the name matters here.
 #[derive(Clone, PartialEq, Message)]
 pub struct Endpoints {
     #[prost(string, tag = "1")]

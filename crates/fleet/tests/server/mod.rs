@@ -1,5 +1,5 @@
-//! A small control plane: clusters with endpoints, one change at a time, certificates. It stands on the `h2` crate, so that the
-//! fleet's HTTP/2 meets another's.
+//! A small control plane: clusters with endpoints, one change at a time, certificates. It uses the `h2`
+//! crate, so that the fleet's HTTP/2 is tested against another implementation.
 
 mod forward;
 mod messages;
@@ -19,48 +19,48 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// The token that it accepts.
+/// Token that the server accepts.
 pub const TOKEN: &str = "a-token";
-/// Its name in its certificate.
+/// Name in the server's certificate.
 const NAME: &str = "istiod.istio-system.svc";
 
-/// What a test changes while the server runs.
+/// State that tests change while the server runs.
 #[derive(Debug)]
 pub struct State {
     /// Content of the endpoints of every cluster.
     pub content: watch::Sender<String>,
     /// Ends every connection.
     pub end: broadcast::Sender<()>,
-    /// What new streams do instead of serving.
+    /// Misbehavior of new streams; absent: they serve.
     pub misbehaviour: Mutex<Option<Misbehaviour>>,
-    /// What clients did.
+    /// Counters of client actions.
     pub seen: Mutex<Seen>,
     security: Security,
     authority: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// What clients did, over all connections.
+/// Counters of client actions, over all connections.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub streams: usize,
     pub acknowledgements: usize,
-    /// Versions that were held by requests.
+    /// Number of held versions in requests.
     pub resumed: usize,
     pub certificates: usize,
 }
 
-/// What a stream does.
+/// Misbehavior of a stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Misbehaviour {
-    /// A message longer than the client takes.
+    /// Sends a message above the client's limit.
     LargeMessage,
-    /// Reset at once.
+    /// Resets the stream at once.
     Reset,
-    /// The connection ends without a word.
+    /// Closes the connection without a message.
     EndConnection,
 }
 
-/// See the module. The server ends with the process.
+/// A running server. It ends with the process.
 #[derive(Clone, Debug)]
 pub struct Server {
     pub address: SocketAddr,
@@ -69,7 +69,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens on loopback.
+    /// Starts to listen on loopback.
     pub fn start(security: Security) -> Self {
         let authority = authority();
         let roots = authority.pem().into_bytes().into();
@@ -98,7 +98,7 @@ impl Server {
         Self { address: address.recv().unwrap(), state, roots }
     }
 
-    /// As a fleet connects to it.
+    /// The server as a target of a fleet.
     pub fn target(&self) -> Target {
         Target {
             address: self.address.to_string(),

@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 const CLUSTERS: &str = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const ENDPOINTS: &str = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
-/// Names of the clusters.
+/// Number of clusters.
 const CLUSTER_COUNT: usize = 3;
 
 pub(super) async fn serve(
@@ -66,7 +66,7 @@ fn send(stream: &mut SendStream<Bytes>, message: &impl Message) {
     let mut framed = vec![0];
     framed.extend_from_slice(&(message.encoded_len() as u32).to_be_bytes());
     message.encode(&mut framed).unwrap();
-    // A client that has gone needs no message.
+    // The client may be gone, and then needs no message.
     let _ = stream.send_data(framed.into(), false);
 }
 
@@ -94,7 +94,7 @@ async fn discover(mut body: RecvStream, mut respond: SendResponse<Bytes>, is_kno
     state.seen.lock().unwrap().streams += 1;
     let misbehaviour = *state.misbehaviour.lock().unwrap();
     if misbehaviour == Some(Misbehaviour::EndConnection) {
-        // Nobody listens where the connection has just ended.
+        // There are no receivers if the connection has just ended.
         let _ = state.end.send(());
     }
     if misbehaviour == Some(Misbehaviour::Reset) {

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Name in the certificates of stubs.
+/// Name in the stubs' certificates.
 pub const SERVER_NAME: &str = "istiod.istio-system.svc";
 
-/// A proxy of a fleet, by its number.
+/// The proxy of a fleet with this number.
 fn proxy(kind: ProxyKind, number: usize) -> ProxySpec {
     let [_, second, third, fourth] = (number as u32).to_be_bytes();
     ProxySpec {
@@ -29,14 +29,14 @@ fn proxy(kind: ProxyKind, number: usize) -> ProxySpec {
     }
 }
 
-/// Proxies of a kind on a stub in plain text; they return soon after a loss.
+/// Proxies of one kind on a stub in plaintext; they reconnect soon after a loss.
 pub fn fleet_of(kind: ProxyKind, number: usize, address: &str) -> FleetSpec {
     let proxies = (0..number).map(|number| (proxy(kind, number), Credentials::default())).collect();
     let backoff = BackoffSpec { base: Duration::from_millis(10), max: Duration::from_millis(100) };
     FleetSpec { backoff, threads: Some(1), ..FleetSpec::new(plaintext(address), proxies) }
 }
 
-/// A stub's address as a target.
+/// A target for a stub's address, in plaintext.
 pub fn plaintext(address: &str) -> Target {
     Target {
         address: address.to_owned(),
@@ -46,14 +46,14 @@ pub fn plaintext(address: &str) -> Target {
     }
 }
 
-/// Has the proxies of a fleet connect to its first target over TLS and show a token.
+/// Makes the proxies of a fleet connect to its first target over TLS and send a token.
 pub fn show_token(spec: &mut FleetSpec, token: &str, roots: &str) {
     spec.targets[0].security = Security::Token;
     spec.targets[0].roots = roots.as_bytes().into();
     spec.proxies.iter_mut().for_each(|(_, credentials)| credentials.token = Some(token.into()));
 }
 
-/// A mark in endpoints that one proxy is to receive.
+/// A mark in endpoints, expected at one proxy.
 pub fn endpoints_change(number: u32, proxy: usize) -> ChangeMarks {
     let mark = Mark {
         resource_type: ResourceType::Endpoints,

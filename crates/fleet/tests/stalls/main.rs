@@ -1,5 +1,5 @@
-//! Fleets in processes of their own: times of arrival while the fleet is halted, and the memory that large messages take.
-//! No harness: the program is the fleet's process too.
+//! Fleets in separate processes: times of arrival while the fleet is halted, and the memory that large messages take.
+//! There is no test harness: this program is also the fleet's process.
 
 #[path = "../fleet_process/mod.rs"]
 mod fleet_process;
@@ -19,7 +19,7 @@ const PROXIES: usize = 8;
 const SERVICE: usize = 7;
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// For how long the fleet is halted after the last write.
+/// Duration of the halt after the last write.
 const HALT: Duration = Duration::from_millis(300);
 
 #[allow(clippy::print_stderr, reason = "the test shows why its fleet failed")]
@@ -57,7 +57,7 @@ fn start_fleet(stub: &Stub) -> Outcome<FleetProcess> {
     Ok(fleet)
 }
 
-/// The kernel receives for a process that is stopped, and says when.
+/// The kernel receives for a stopped process, and timestamps what it receives.
 fn halted() -> Outcome<()> {
     let mut spec = StubSpec::new(Configuration::for_services(20));
     spec.log_writes = true;
@@ -68,7 +68,7 @@ fn halted() -> Outcome<()> {
     let commanded = Instant::now();
     stub.mark_endpoints(SERVICE, 1)?;
     let writes = all_writes(&stub)?;
-    // Not a wait for anything: the time by which a clock that is not the kernel's would be wrong.
+    // This does not wait for anything: it is the error that a clock other than the kernel's would show.
     thread::sleep(HALT);
     let continued_ns = monotonic_ns(Instant::now());
     kill_process(pid(&fleet)?, Signal::CONT)?;
@@ -78,7 +78,7 @@ fn halted() -> Outcome<()> {
         let name = format!("~proxy-{proxy:05}.");
         let write = writes.iter().find(|write| write.node.contains(&name)).ok_or("a write is missing")?;
         let before_ns = monotonic_ns(write.before);
-        // A millisecond of tolerance, which fleets are held to.
+        // Fleets must be accurate to one millisecond.
         assert!(arrival_ns + 1_000_000 >= before_ns, "{arrival_ns} ns, written at {before_ns} ns");
         assert!(arrival_ns < continued_ns, "{arrival_ns} ns, which is when it was read");
     }
@@ -96,7 +96,7 @@ fn pid(fleet: &FleetProcess) -> Outcome<Pid> {
     Ok(Pid::from_raw(fleet.id().try_into()?).ok_or("a process has an id")?)
 }
 
-/// Stops the fleet's process, and returns when it has stopped.
+/// Stops the fleet's process, and returns once it has stopped.
 fn halt(fleet: &FleetProcess) -> Outcome<()> {
     kill_process(pid(fleet)?, Signal::STOP)?;
     until("the process stops", || {
@@ -127,7 +127,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Outcome<Option<T>>) -> Outcome
     }
 }
 
-/// A resource that is larger than all memory that the fleet may take passes through.
+/// A resource that exceeds the fleet's memory limit passes through.
 fn large_messages() -> Outcome<()> {
     const RESOURCE_BYTES: u32 = 60 << 20;
     const MAX_MEMORY_BYTES: u64 = 40 << 20;

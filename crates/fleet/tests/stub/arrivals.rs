@@ -1,4 +1,4 @@
-//! Times of arrival against the moments at which the stub wrote: same machine, same clock.
+//! Times of arrival compared with the stub's write times: same machine, same clock.
 
 use crate::setup::{endpoints_change, fleet_of};
 use crate::{configuration, deadline, start, wait_until};
@@ -13,11 +13,11 @@ const MARKS: u32 = 3;
 const SERVICE: usize = 7;
 /// Precision of a histogram's values.
 const RELATIVE_ERROR: f64 = 0.001;
-/// Of a time of arrival: the bar that fleets are held to.
+/// Maximum error of a time of arrival that fleets may have.
 const MAX_ERROR: Duration = Duration::from_millis(1);
 
 #[test]
-fn changes_arrive_after_they_were_written_by_the_kernels_clock() {
+fn changes_arrive_after_their_writes_by_kernel_clock() {
     for xds in [XdsVariant::Delta, XdsVariant::StateOfTheWorld] {
         let mut spec = StubSpec::new(configuration());
         spec.log_writes = true;
@@ -47,14 +47,14 @@ fn changes_arrive_after_they_were_written_by_the_kernels_clock() {
         assert_eq!(usage.clock, "kernel");
         let stated_us = usage.timestamp_error_p99_us.expect("the kernel stamps");
         assert!(stated_us >= usage.timestamp_check_p99_us.expect("there is a loopback"), "{usage:?}");
-        // One in a hundred may be greater, which is one of these.
+        // One error in a hundred may be greater, which is one of these.
         let greater = errors_us.iter().filter(|error_us| **error_us > stated_us).count();
         assert!(greater <= 2, "{greater} errors are above the stated {stated_us} us: {errors_us:?}");
     }
 }
 
-/// How far an arrival is from the time between the beginning and the end of its write, beyond the precision of the histogram
-/// that it was read from, microseconds.
+/// Distance of an arrival from the interval of its write, in microseconds, beyond the precision of the
+/// histogram that it was read from.
 #[track_caller]
 fn error_us(writes: &[MarkWrite], proxy: usize, number: u32, commanded: Instant, arrival_us: f64) -> f64 {
     let name = format!("~proxy-{proxy:05}.");

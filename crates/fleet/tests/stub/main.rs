@@ -1,4 +1,4 @@
-//! Fleets against a stub of a control plane: what they settle to, when changes arrive, and what becomes of violations.
+//! Fleets against a stub of a control plane: how they settle, when changes arrive, and how violations are handled.
 
 mod arrivals;
 mod settling;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Services in the configuration of most tests.
 const SERVICES: usize = 20;
-/// After which a test fails: only waiting in vain takes so long.
+/// Timeout of a test's waits: only a failing test takes this long.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
@@ -28,7 +28,7 @@ fn deadline() -> Instant {
     Instant::now() + TIMEOUT
 }
 
-/// Waits for what the other side has counted.
+/// Waits for a count of the other side.
 #[track_caller]
 fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = deadline();

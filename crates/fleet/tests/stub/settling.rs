@@ -1,4 +1,4 @@
-//! Fleets get what the stub has, byte for byte, and acknowledge all of it.
+//! Fleets receive the stub's configuration byte for byte, and acknowledge all of it.
 
 use crate::setup::{SERVER_NAME, fleet_of, show_token};
 use crate::{configuration, deadline, start, wait_until};
@@ -9,7 +9,7 @@ use fleet_stub::{Authority, Configuration, Stub, StubSpec, Validity};
 const MANY: usize = 300;
 const FEW: usize = 20;
 
-/// Waits until all is acknowledged, and holds both sides' counts against each other.
+/// Waits until everything is acknowledged, and compares the counters of both sides.
 #[track_caller]
 fn settle(stub: &Stub, spec: FleetSpec) -> Fleet {
     let fleet = Fleet::start(spec).expect("a fleet");
@@ -83,7 +83,7 @@ fn proxies_settle_again_after_a_loss() {
 }
 
 #[test]
-fn tokens_are_shown_over_tls() {
+fn tokens_are_sent_over_tls() {
     let authority = Authority::new("authority").expect("an authority");
     let mut spec = StubSpec::new(configuration());
     spec.token = Some("a token".to_owned());

@@ -1,4 +1,4 @@
-//! Each violation of the protocol is reported by its kind, and the proxies of a correct control plane notice nothing.
+//! Each protocol violation is reported by its kind, and does not affect proxies of a correct control plane.
 
 use crate::setup::{SERVER_NAME, fleet_of, plaintext, show_token};
 use crate::{configuration, start, wait_until};
@@ -14,12 +14,12 @@ const PROXIES: u64 = 4;
 const TYPES: u64 = 4;
 const AGE: Duration = Duration::from_millis(50);
 
-/// A fleet on a control plane with a violation and on a correct one, side by side.
+/// One fleet on two control planes, of which one has a violation and the other is correct.
 struct Pair {
     bad: Stub,
     good: Stub,
     fleet: Fleet,
-    /// Proxies wait for answers for less than the usual time.
+    /// True if proxies have a shorter timeout than usual.
     is_impatient: bool,
 }
 
@@ -39,7 +39,7 @@ impl Pair {
         Self { bad, good, fleet: Fleet::start(spec).expect("a fleet"), is_impatient }
     }
 
-    /// Ends the fleet when the correct control plane has sent all, and the other one enough.
+    /// Ends the fleet once the correct control plane has sent everything, and the other one enough.
     #[track_caller]
     fn finish_when(self, what: &str, enough: impl Fn(&Self) -> bool) -> FleetResult {
         wait_until("the correct control plane's proxies", || {
@@ -48,7 +48,7 @@ impl Pair {
         wait_until(what, || enough(&self));
         let good = self.good.totals();
         assert_eq!(good.complaints, Vec::<String>::new());
-        // On a busy machine a correct control plane may be slow to answer too, and proxies connect again.
+        // On a busy machine a correct control plane may be slow to respond too, and proxies reconnect.
         assert!(self.is_impatient || good.connections == PROXIES, "{good:?}");
         let result = self.fleet.finish();
         let of_good = &result.by_istiod[1];
@@ -56,13 +56,13 @@ impl Pair {
         result
     }
 
-    /// Ends the fleet when every proxy of the bad control plane came back.
+    /// Ends the fleet once every proxy of the bad control plane has reconnected.
     #[track_caller]
     fn finish_when_returned(self) -> FleetResult {
         self.finish_when("proxies that return", |pair| pair.bad.totals().connections >= 2 * PROXIES)
     }
 
-    /// Ends the fleet when every proxy of the bad control plane has taken a response.
+    /// Ends the fleet once every proxy of the bad control plane has received a response.
     #[track_caller]
     fn finish_when_answered(self) -> FleetResult {
         self.finish_when("responses to all", |pair| {
@@ -77,7 +77,7 @@ fn assert_reported(result: &FleetResult, kind: &str) {
     assert!(result.events.iter().any(|event| event.kind == kind), "{:?}", result.events);
 }
 
-/// Connections end with it, and proxies come back.
+/// The violation ends connections, and proxies reconnect.
 #[track_caller]
 fn ends_connections(behaviour: Behaviour, kind: &str) {
     let result = Pair::start(behaviour, |_| {}).finish_when_returned();
@@ -85,7 +85,7 @@ fn ends_connections(behaviour: Behaviour, kind: &str) {
     assert!(result.violations[kind] >= PROXIES, "{:?}", result.violations);
 }
 
-/// Connections outlive it.
+/// Connections survive the violation.
 #[track_caller]
 fn is_outlived(behaviour: Behaviour, kind: &str) -> FleetResult {
     let result = Pair::start(behaviour, |_| {}).finish_when_answered();
@@ -131,7 +131,7 @@ fn undecodable_resources_are_reported_and_rejected() {
 }
 
 #[test]
-fn resources_that_nobody_asked_for_are_reported() {
+fn unrequested_resources_are_reported() {
     let pair = Pair::start(Behaviour::UnrequestedResource, |_| {});
     let result = pair.finish_when("complete proxies", |pair| pair.fleet.status().complete == 2 * PROXIES);
     assert_reported(&result, "unsubscribed-resource");
@@ -155,7 +155,7 @@ fn statuses_are_reported_by_name() {
 }
 
 #[test]
-fn pages_are_reported() {
+fn http_error_pages_are_reported() {
     ends_connections(Behaviour::HttpStatus(503), "http-status");
 }
 
@@ -175,7 +175,7 @@ fn goaways_are_reported() {
 }
 
 #[test]
-fn connections_closed_in_a_message_are_reported() {
+fn connections_closed_within_message_are_reported() {
     ends_connections(Behaviour::CloseAfterBytes(10_000), "connection-lost");
 }
 
@@ -185,7 +185,7 @@ fn connections_closed_at_once_are_reported() {
 }
 
 #[test]
-fn servers_of_http1_are_reported() {
+fn http1_servers_are_reported() {
     ends_connections(Behaviour::Http1, "http2-violation");
 }
 
@@ -197,7 +197,7 @@ fn silent_servers_are_reported() {
 }
 
 #[test]
-fn proxies_without_an_answer_are_named() {
+fn proxies_without_response_are_named() {
     let pair = Pair::start(Behaviour::SilentStream, |_| {});
     let result = pair.finish_when("requests", |pair| pair.bad.totals().requests >= PROXIES);
     assert_eq!(result.by_istiod[0].proxies.never, PROXIES);
@@ -206,15 +206,15 @@ fn proxies_without_an_answer_are_named() {
 }
 
 #[test]
-fn proxies_with_a_resource_missing_are_named() {
+fn proxies_with_missing_resource_are_named() {
     let pair = Pair::start(Behaviour::WithheldResource, |_| {});
-    // Of endpoints: what comes after them waits for all of them.
+    // Acks of endpoints: everything after them waits for all endpoints.
     let result = pair.finish_when("acknowledgements", |pair| pair.bad.totals().acknowledgements >= PROXIES);
     assert_eq!(result.by_istiod[0].proxies.never, PROXIES);
     assert!(result.violations.is_empty(), "{:?}", result.violations);
 }
 
-/// The proxies trust one authority, and another may have signed the bad control plane's certificate.
+/// Proxies trust `trusted`, and `issuer` signs the bad control plane's certificate.
 #[track_caller]
 fn refuses_certificate(validity: Validity, trusted: &Authority, issuer: &Authority, kind: &str) {
     let mut spec = StubSpec::new(configuration());
@@ -232,14 +232,14 @@ fn expired_certificates_are_reported() {
 }
 
 #[test]
-fn certificates_of_strangers_are_reported() {
+fn certificates_of_untrusted_authorities_are_reported() {
     let [ours, theirs] = ["ours", "theirs"].map(|name| Authority::new(name).expect("an authority"));
     refuses_certificate(Validity::Valid, &ours, &theirs, "tls-failed");
 }
 
-/// Every violation in turn, for whoever connects: nothing hangs, and nobody else is harmed.
+/// Every violation in turn, for any connection: nothing hangs, and other proxies are not affected.
 #[test]
-fn violations_by_turns_end_nothing() {
+fn alternating_violations_do_not_stop_fleet() {
     let behaviours = vec![
         Behaviour::EmptyNonce,
         Behaviour::StreamReset(AGE),

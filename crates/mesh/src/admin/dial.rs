@@ -1,4 +1,4 @@
-//! Connections to an admin port, which the caller supplies: only it knows where the port is and how to get there.
+//! Connections to an admin port. The caller supplies them: only it knows the port and how to reach it.
 
 use super::error::AdminCause;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub trait Dial: fmt::Debug + Send + Sync {
     fn dial(&self, timeout: Duration) -> Result<Connection, AdminCause>;
 
-    /// Arguments of `curl` for `path`, run where the port can be reached.
+    /// `curl` arguments for `path`, to be run from a place that can reach the port.
     fn curl_arguments(&self, path: &str) -> Vec<String>;
 }
 
@@ -22,7 +22,7 @@ pub enum Connection {
     Unix(UnixStream),
 }
 
-/// A port that can be reached by its host, by name or address.
+/// A port reachable by host name or address.
 #[derive(Clone, Debug)]
 pub struct TcpPort {
     /// `host:port`.
@@ -50,7 +50,7 @@ impl Dial for TcpPort {
 pub struct UnixSocket(pub PathBuf);
 
 impl Dial for UnixSocket {
-    /// Does not wait for room in the listener's queue.
+    /// Does not wait for room in the listener's accept queue.
     fn dial(&self, _timeout: Duration) -> Result<Connection, AdminCause> {
         let connected = || -> io::Result<UnixStream> {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;

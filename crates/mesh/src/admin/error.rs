@@ -1,4 +1,4 @@
-//! Why a component's admin port did not give the expected response.
+//! Reasons why a component's admin port did not return the expected response.
 
 use experiment::environment::EnvironmentError;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::Duration;
 #[error("ask {proxy} for {path}")]
 pub struct AdminError {
     pub proxy: String,
-    /// Without its query, such as `/stats`.
+    /// Path without its query, such as `/stats`.
     pub path: String,
     #[source]
     pub cause: AdminCause,

@@ -1,5 +1,6 @@
-//! One request over one connection, and its response read as it comes. The exchanges of a thread share one runtime. The
-//! task that drives a connection ends with its exchange, and so the connection does: none stays open between requests.
+//! One request over one connection, with its response read as a stream. All exchanges of a thread share one
+//! runtime. The task that drives a connection ends with its exchange, which closes the connection: none stays
+//! open between requests.
 
 use super::dial::Connection;
 use super::error::AdminCause;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::LocalSet;
 
-/// Time for a response as a whole: the longest take a minute.
+/// Timeout of a complete response: the longest ones take a minute.
 const WHOLE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 type Result<T, E = AdminCause> = std::result::Result<T, E>;
 
@@ -45,7 +46,7 @@ impl Exchange {
         Ok(Self { runtime: runtime().map_err(AdminCause::Connect)?, tasks: LocalSet::new() })
     }
 
-    /// Sends a request, a POST if it has a message. Returns the body of the response, which must begin within `timeout`.
+    /// Sends a request, as a POST if it has a message. Returns the response body, which must begin within `timeout`.
     pub fn begin(
         &self,
         connection: Connection,
@@ -95,7 +96,7 @@ async fn request_over(
     Ok(response)
 }
 
-/// The body of a response. Reading fails if the next piece does not come in time.
+/// Body of a response. Reading fails if the next chunk does not arrive in time.
 #[derive(Debug)]
 pub(super) struct ResponseBody<'a> {
     exchange: &'a Exchange,

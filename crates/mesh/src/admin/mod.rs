@@ -1,7 +1,7 @@
-//! HTTP to the admin port of a component that runs, over connections that the caller supplies ([`dial`]).
-//! Every request is bounded in time and in the size of its response, and every error names the component.
-//! Requests are blocking, and a thread's share one runtime: [`crate::concurrent`] sends them to many components side by side.
-//! [`liveness`] is the cheapest request to each.
+//! HTTP to the admin port of a running component, over connections that the caller supplies ([`dial`]).
+//! Every request has a timeout and a maximum response size, and every error names the component. Requests
+//! block. Those of one thread share one runtime; [`crate::concurrent`] sends requests to many components in
+//! parallel. [`liveness`] is the cheapest request to a component.
 
 pub mod dial;
 pub mod error;
@@ -20,16 +20,16 @@ use std::io::{self, BufReader, Read};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Timeout of a response, also of a liveness probe. A proxy under full load responds in milliseconds.
+/// Timeout of a response, including those to liveness probes. A proxy under full load responds in milliseconds.
 pub const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout of the first piece of a long response: a proxy makes the whole of it first, at some 15 MB per second.
+/// Timeout of the first chunk of a long response: a proxy generates the whole body first, at some 15 MB per second.
 const LONG_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Size of a response that is taken as a whole: what a proxy says of itself has some kilobytes.
+/// Maximum size of a buffered response: a proxy's own state takes a few kilobytes.
 const MAX_RESPONSE_BYTES: u64 = 16 << 20;
-/// Size of a proxy's counters: some 5 kB by default. A user may have a proxy keep all: some hundred per cluster, each of
-/// some hundred bytes, of 20 000 clusters.
+/// Maximum size of a proxy's counters: about 5 kB by default. If a user has a proxy keep all of them, there
+/// are some hundred per cluster, some hundred bytes each, for 20 000 clusters.
 const MAX_COUNTERS_BYTES: u64 = 256 << 20;
-/// Size of a long response: the configuration of the largest gateways has some hundreds of megabytes.
+/// Maximum size of a long response: the configuration of the largest gateways takes some hundreds of megabytes.
 const MAX_LONG_RESPONSE_BYTES: u64 = 4 << 30;
 
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl Admin {
         Self { component: component.into(), dial: Arc::new(dial), timeout: RESPONSE_TIMEOUT }
     }
 
-    /// The same, waiting at most this long for a response.
+    /// A copy of this client with another response timeout.
     #[must_use]
     pub fn within(&self, timeout: Duration) -> Self {
         Self { timeout, ..self.clone() }
@@ -92,7 +92,7 @@ impl Admin {
         self.exchange(path, message, (self.timeout, MAX_RESPONSE_BYTES), whole)
     }
 
-    /// Lets `read` parse a response that may be long, as it comes.
+    /// Streams a possibly long response to `read`, which parses it.
     pub fn read<T>(
         &self,
         path: &str,
@@ -101,7 +101,7 @@ impl Admin {
         self.exchange(path, None, (LONG_RESPONSE_TIMEOUT, MAX_LONG_RESPONSE_BYTES), read)
     }
 
-    /// Sends a request and lets `read` parse the response, which must begin in time and have at most this many bytes.
+    /// Sends a request and has `read` parse the response, within the given timeout and maximum size.
     fn exchange<T>(
         &self,
         path: &str,

@@ -1,4 +1,4 @@
-//! What becomes of answers, good and bad, long and without end.
+//! Responses of an admin port: good, bad, long and endless.
 
 use super::dial::UnixSocket;
 use super::*;
@@ -9,11 +9,11 @@ use std::io::Write;
 use std::os::unix::net::UnixListener;
 use std::thread::JoinHandle;
 
-/// A proxy that answers one question with these bytes, or with silence until its client goes.
+/// A proxy that answers one request with these bytes, or stays silent until its client disconnects.
 struct FakeProxy {
     folder: tempfile::TempDir,
     thread: JoinHandle<()>,
-    /// How long its client waits: a moment where nothing comes, else longer than the answer takes on a busy machine.
+    /// Client timeout: short if no response is expected, otherwise longer than the response takes on a busy machine.
     limit: Duration,
 }
 
@@ -56,7 +56,7 @@ fn counters_and_heap_are_read() {
 }
 
 #[test]
-fn bad_answers_name_the_proxy_and_what_was_wrong() {
+fn bad_response_error_names_proxy_and_cause() {
     let cases: [(&'static [u8], &str); 5] = [
         (b"", "no answer within 300 ms"),
         (b"SSH-2.0-OpenSSH\r\n", "no whole answer: invalid HTTP version parsed"),
@@ -78,7 +78,7 @@ fn bad_answers_name_the_proxy_and_what_was_wrong() {
 }
 
 #[test]
-fn an_endless_answer_is_cut() {
+fn endless_response_is_cut_off() {
     let answer: &'static [u8] = Box::leak(
         [b"HTTP/1.1 200 OK\r\n\r\n".to_vec(), vec![b' '; MAX_RESPONSE_BYTES as usize + 1]]
             .concat()
@@ -100,7 +100,7 @@ fn an_endless_answer_is_cut() {
 }
 
 #[test]
-fn a_long_answer_is_read_as_it_comes_and_an_end_too_early_is_told() {
+fn long_response_is_streamed_and_early_end_is_error() {
     let length =
         |answer: &mut dyn Read| std::io::copy(answer, &mut std::io::sink()).map_err(serde_json::Error::io);
     let long: &'static [u8] = Box::leak(
@@ -121,7 +121,7 @@ fn a_long_answer_is_read_as_it_comes_and_an_end_too_early_is_told() {
 }
 
 #[test]
-fn a_proxy_that_is_starting_is_not_ready_and_one_without_socket_neither() {
+fn proxy_starting_or_without_socket_is_not_ready() {
     let starting = FakeProxy::answering(b"HTTP/1.1 503 Wait\r\ncontent-length: 0\r\n\r\n");
     assert!(!starting.ask(Admin::is_ready).unwrap());
     assert!(!Admin::new("gateway", UnixSocket("/nowhere".into())).is_ready().unwrap());

@@ -1,8 +1,9 @@
-//! The static configuration of one proxy, shaped as Istio shapes it.
-//! A sidecar of Istio gets the same listeners, routes and clusters over xDS. Differences stand beside each setting. In
-//! short: Istio's own telemetry and metadata filters are not in upstream Envoy, so they and their cost are absent; only
-//! callees are listed, where a mesh lists all; traffic for anything else is refused, so that nothing goes past the measurement
-//! unnoticed. Pure: read `listener.rs`, then `connection_manager.rs` and `cluster.rs`.
+//! The static configuration of one proxy, shaped like Istio's.
+//! An Istio sidecar gets the same listeners, routes and clusters over xDS. Differences are noted beside each
+//! setting. In short: upstream Envoy lacks Istio's own telemetry and metadata filters, so they and their cost
+//! are absent. Only callees are listed, where a mesh lists all services. Traffic for anything else is
+//! rejected, so that nothing bypasses the measurement unnoticed.
+//! Pure. Next, read `listener.rs`, then `connection_manager.rs` and `cluster.rs`.
 
 pub use super::spec::{Callee, Inbound, Position, ProxyConfiguration};
 use super::{cluster, domains, listener, traffic};
@@ -28,12 +29,12 @@ pub fn configuration(proxy: &ProxyConfiguration) -> Value {
     configuration
 }
 
-/// A socket file in the lab's private folder, mode 0600: no other process in the pod can ask or change anything.
+/// A Unix socket in the lab's private directory, mode 0600: no other process in the pod can query or change anything.
 fn admin(proxy: &ProxyConfiguration) -> Value {
     json!({"address": {"pipe": {"path": proxy.admin_socket, "mode": 0o600}}})
 }
 
-/// As good as no limit on connections, as in Istio; without any Envoy warns.
+/// Practically unlimited connections, as in Istio; without any limit Envoy warns.
 fn overload_manager() -> Value {
     json!({"resource_monitors": [{
         "name": "envoy.resource_monitors.global_downstream_max_connections",
@@ -44,7 +45,7 @@ fn overload_manager() -> Value {
     }]})
 }
 
-/// Counters of listeners, connection managers and clusters that prove the path, or explain a path that is not proven.
+/// Counters of listeners, connection managers and clusters that prove the path, or explain why it is not proven.
 const KEPT: &str = "downstream_cx_total downstream_rq_total downstream_rq_http1_total downstream_rq_http2_total \
     downstream_rq_http3_total downstream_rq_2xx downstream_rq_4xx downstream_rq_5xx no_filter_chain_match \
     ssl.handshake ssl.connection_error ssl.fail_verify_error ssl.fail_verify_no_cert ssl.fail_verify_san \
@@ -54,7 +55,7 @@ const KEPT: &str = "downstream_cx_total downstream_rq_total downstream_rq_http1_
 /// Counters of a gateway's listener that prove which TLS its clients spoke.
 const OF_CLIENT_TLS: [&str; 4] = ["no_certificate", "session_reused", "versions.TLSv1.2", "versions.TLSv1.3"];
 
-/// Istio excludes nearly all of Envoy's own statistics, since each costs memory and time. Tags are never read.
+/// Istio excludes nearly all of Envoy's own statistics, since each costs memory and time. Nothing here reads tags.
 fn statistics(position: &Position) -> Value {
     let hops = position.hops().into_iter();
     let names =
@@ -79,7 +80,7 @@ fn statistics(position: &Position) -> Value {
     json!({"use_all_default_tags": false, "stats_matcher": {"inclusion_list": {"patterns": patterns}}})
 }
 
-/// Statistics of a gateway that no proof needs: they show its traffic.
+/// Traffic statistics of a gateway that no proof needs.
 fn of_gateway(position: &Position) -> Vec<String> {
     if !matches!(position, Position::Gateway { .. }) {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Clusters: where a proxy sends requests on, and the TLS that it speaks there.
+//! Clusters: the upstreams of a proxy and the TLS that it uses to them.
 
 use super::credentials::CredentialFiles;
 use super::spec::{Callee, Position, ProxyConfiguration};
@@ -6,11 +6,12 @@ use crate::filters::{FilterService, GatewayFilters};
 use serde_json::{Value, json};
 use std::net::SocketAddrV4;
 
-/// The cluster without endpoints: what is sent there is closed.
+/// The cluster without endpoints: connections routed to it are closed.
 pub(super) const BLACK_HOLE: &str = "BlackHoleCluster";
-/// The address from which Istio's sidecars connect to their own application, so that a redirect can tell.
+/// The source address of connections from Istio's sidecars to their own application, which lets the redirect
+/// recognize them.
 const INBOUND_SOURCE: &str = "127.0.0.6";
-/// Istio's circuit breaker: as good as none (`getDefaultCircuitBreakerThresholds`).
+/// Istio's circuit breaker thresholds: practically unlimited (`getDefaultCircuitBreakerThresholds`).
 const UNLIMITED: u32 = u32::MAX;
 
 pub(super) fn clusters(proxy: &ProxyConfiguration) -> Vec<Value> {
@@ -29,10 +30,11 @@ fn black_hole() -> Value {
     json!({"name": BLACK_HOLE, "type": "STATIC", "connect_timeout": "10s"})
 }
 
-/// The service's endpoints. Istio sends them by EDS; here they are in the file.
+/// The service's endpoints. Istio sends them over EDS; here they are in the file.
 fn service_cluster(proxy: &ProxyConfiguration, callee: &Callee) -> Value {
     let name = callee.cluster_name();
-    // What the service's port is said to speak, and no more: Istio's default (`h2UpgradePolicy: DO_NOT_UPGRADE`).
+    // Exactly the protocol declared for the service's port, as is Istio's default (`h2UpgradePolicy:
+    // DO_NOT_UPGRADE`).
     let options =
         if callee.protocol.multiplexes() { "http2_protocol_options" } else { "http_protocol_options" };
     let mut cluster = static_cluster(proxy, &name, options, &callee.endpoints);
@@ -42,7 +44,7 @@ fn service_cluster(proxy: &ProxyConfiguration, callee: &Callee) -> Value {
     cluster
 }
 
-/// The service behind a filter, in plain text.
+/// The service behind a filter, in plaintext.
 fn filter_cluster(proxy: &ProxyConfiguration, service: FilterService, endpoint: SocketAddrV4) -> Value {
     let options = if service.speaks_grpc { "http2_protocol_options" } else { "http_protocol_options" };
     static_cluster(proxy, &service.cluster(), options, &[endpoint])
@@ -69,9 +71,9 @@ fn static_cluster(
     cluster
 }
 
-/// The application beside a server's sidecar: whatever the connection's original destination was, as Istio has it.
+/// The application beside a server's sidecar: the connection's original destination, as in Istio.
 fn application_cluster(proxy: &ProxyConfiguration, port: u16) -> Value {
-    // The application gets what the client's side spoke.
+    // The application gets the protocol that the client's side used.
     let protocol = json!({"use_downstream_protocol_config": {"http_protocol_options": {}, "http2_protocol_options": {}}});
     let mut cluster = common(&format!("inbound|{port}||"), &protocol);
     cluster["type"] = json!("ORIGINAL_DST");
@@ -102,7 +104,7 @@ fn common(name: &str, protocol: &Value) -> Value {
     })
 }
 
-/// `SOL_SOCKET` and `SO_MARK` of Linux, as Envoy's configuration wants them: numbers.
+/// Linux's `SOL_SOCKET` and `SO_MARK`: Envoy's configuration takes their numeric values.
 const SOL_SOCKET: u32 = 1;
 const SO_MARK: u32 = 36;
 
@@ -122,7 +124,8 @@ fn upstream_tls(credentials: &CredentialFiles, callee: &Callee, identity: &str) 
     }})
 }
 
-/// TLS 1.2 or 1.3 (Envoy alone would stop at 1.2 as a client) with the run's certificates; the peer must show one of these identities.
+/// TLS 1.2 or 1.3 (as a client, Envoy's default maximum is 1.2) with the run's certificates. The peer must
+/// present one of these identities.
 pub(super) fn common_tls(
     credentials: &CredentialFiles,
     peers: &[impl AsRef<str>],

@@ -1,4 +1,4 @@
-//! The HTTP connection manager: the part of a proxy that reads and routes requests, and most of its cost.
+//! The HTTP connection manager: the part of a proxy that parses and routes requests, and most of its cost.
 //! Settings follow Istio's `buildHTTPConnectionManager` (pilot/pkg/networking/core/listener_builder.go).
 
 use super::computing;
@@ -7,7 +7,7 @@ use crate::filters::GatewayFilters;
 use experiment::environment::AccessLog;
 use serde_json::{Value, json};
 
-/// Requests of the application to every callee with this port.
+/// Requests from the application to every callee on this port.
 pub(super) fn outbound(proxy: &ProxyConfiguration, port: u16) -> Value {
     let callees = proxy.position.callees().iter().filter(|callee| callee.address.port() == port);
     let hosts = callees.map(|callee| {
@@ -25,19 +25,19 @@ pub(super) fn outbound(proxy: &ProxyConfiguration, port: u16) -> Value {
 pub(super) fn inbound(proxy: &ProxyConfiguration, Inbound { host, port, .. }: &Inbound) -> Value {
     let virtual_host = json!({
         "name": "inbound|http", "domains": ["*"],
-        // Istio lets no route time out on its own on the way in, and retries nothing there.
+        // Istio sets no timeout and no retries on inbound routes.
         "routes": [{"name": "default", "match": {"prefix": "/"},
                     "route": {"cluster": format!("inbound|{port}||"), "timeout": "0s"},
                     "decorator": {"operation": format!("{host}:80/*")}}],
     });
     let mut manager = manager(proxy, &format!("inbound_0.0.0.0_{port}"), &[virtual_host]);
-    // The application learns who called: x-forwarded-client-cert.
+    // Shows the application who called: x-forwarded-client-cert.
     manager["forward_client_cert_details"] = json!("APPEND_FORWARD");
     manager["set_current_client_cert_details"] = json!({"subject": true, "dns": true, "uri": true});
     filter(&manager)
 }
 
-/// Requests to a gateway, which serves whatever host its one server is asked for.
+/// Requests to a gateway, whose only server accepts any host.
 pub(super) fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
     let routes: Vec<Value> = proxy.position.callees().iter().map(outbound_route).collect();
     let virtual_host =
@@ -45,7 +45,7 @@ pub(super) fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
     filter(&manager(proxy, &gateway_prefix(port), &[virtual_host]))
 }
 
-/// Requests to one domain of a gateway, with this virtual host.
+/// Requests to one domain of a gateway, for this virtual host.
 pub(super) fn domain(proxy: &ProxyConfiguration, port: u16, virtual_host: &Value) -> Value {
     let mut manager = manager(proxy, &gateway_prefix(port), std::slice::from_ref(virtual_host));
     manager["route_config"]["name"] = virtual_host["name"].clone();
@@ -60,18 +60,18 @@ fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> V
     json!({
         "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": name,
-        // HTTP/1.1 or HTTP/2, whichever the peer opens with.
+        // HTTP/1.1 or HTTP/2, detected from the peer's first bytes.
         "codec_type": "AUTO",
         "server_name": "istio-envoy",
-        // A sidecar is no edge: it believes the x-forwarded-for that it gets. A gateway takes the peer's address.
+        // A sidecar is not an edge: it trusts the x-forwarded-for that it gets. A gateway uses the peer's address.
         "use_remote_address": matches!(proxy.position, Position::Gateway { .. }),
         "normalize_path": true,
         "path_with_escaped_slashes_action": "KEEP_UNCHANGED",
-        // Requests may idle: timeouts are the business of routes.
+        // Streams may idle: timeouts are set on routes.
         "stream_idle_timeout": "0s",
         "upgrade_configs": [{"upgrade_type": "websocket"}],
         "proxy_100_continue": true,
-        // Every request that has none gets an x-request-id.
+        // Adds an x-request-id to every request without one.
         "generate_request_id": true,
         "request_id_extension": {"typed_config": {
             "@type": "type.googleapis.com/envoy.extensions.request_id.uuid.v3.UuidRequestIdConfig",
@@ -83,8 +83,9 @@ fn manager(proxy: &ProxyConfiguration, name: &str, virtual_hosts: &[Value]) -> V
     })
 }
 
-/// Istio's chain less what only its own build has (`istio.metadata_exchange`, `istio.alpn`, `istio.stats`). The filters
-/// that do nothing until they are configured are kept: every request of a mesh passes them too.
+/// Istio's chain without the filters that only its own build has (`istio.metadata_exchange`, `istio.alpn`,
+/// `istio.stats`). Filters that do nothing until they are configured are kept: every request in a mesh passes
+/// through them too.
 fn http_filters(proxy: &ProxyConfiguration) -> Value {
     let mut filters = common_filters();
     let router = filters.pop();
@@ -114,14 +115,14 @@ fn common_filters() -> Vec<Value> {
     filters.into()
 }
 
-/// The service's host and its address. Others get a 404, where Istio would pass them through: a request that strays must
-/// not look like one that was measured.
+/// The service's host name and its address. Other hosts get a 404, where Istio would pass them through: a
+/// stray request must not look like a measured one.
 fn domains(Callee { host, address, .. }: &Callee) -> [String; 4] {
     [host.clone(), format!("{host}:{}", address.port()), address.ip().to_string(), address.to_string()]
 }
 
-/// No timeout and Istio's default retries (pilot/pkg/networking/core/route/retry/retry.go): two, for requests that the
-/// upstream cannot have handled. They are counted, and proofs of the path allow for them.
+/// No timeout and Istio's default retries (pilot/pkg/networking/core/route/retry/retry.go): two, for requests
+/// that the upstream cannot have handled. Retries are counted, and proofs of the path allow for them.
 fn outbound_route(callee: &Callee) -> Value {
     let mut route = route(callee, &json!({"prefix": "/"}));
     route["name"] = json!("default");
@@ -155,7 +156,7 @@ pub(super) fn retry_policy() -> Value {
     })
 }
 
-/// Istio's default format as text (`EnvoyTextLogFormat`), less the one field that only its build knows.
+/// Istio's default text format (`EnvoyTextLogFormat`), without the one field that only its build knows.
 const TEXT_FORMAT: &str = "[%START_TIME%] \"%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%\" \
     %RESPONSE_CODE% %RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% \
     \"%UPSTREAM_TRANSPORT_FAILURE_REASON%\" %BYTES_RECEIVED% %BYTES_SENT% %DURATION% \

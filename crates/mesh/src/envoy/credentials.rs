@@ -1,4 +1,4 @@
-//! Files of a workload's certificate.
+//! Certificate files of a workload.
 
 use std::path::{Path, PathBuf};
 

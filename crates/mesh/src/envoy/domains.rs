@@ -1,5 +1,5 @@
-//! The domains of a gateway with static files, shaped as istiod shapes them: a filter chain per domain, chosen by the name that
-//! TLS asks for, with a connection manager and routes of its own.
+//! Domains of a gateway with static files, shaped like istiod's: one filter chain per domain, selected by
+//! SNI, with its own connection manager and routes.
 
 use super::connection_manager::{self, retry_policy, route};
 use super::credentials::CredentialFiles;
@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Domains {
     pub hosts: Vec<DomainHost>,
-    /// Exact paths of each domain; absent: one route for all paths.
+    /// Number of exact paths per domain; absent: one route for all paths.
     pub paths: Option<usize>,
-    /// What exact paths are rewritten to.
+    /// The path that exact paths are rewritten to.
     pub rewrite: String,
-    /// Clients must show a certificate.
+    /// True if clients must present a certificate.
     pub takes_certificates: bool,
-    /// TLS 1.2 and nothing newer.
+    /// TLS 1.2 only.
     pub is_tls12: bool,
 }
 
@@ -27,12 +27,12 @@ pub struct DomainHost {
     pub credentials: CredentialFiles,
 }
 
-/// Prefix of the statistics of the listener on this port.
+/// Statistics prefix of the listener on this port.
 pub fn listener_statistics(port: u16) -> String {
     format!("listener.0.0.0.0_{port}")
 }
 
-/// Names of statistics that the proof of its path takes besides those of hops.
+/// Statistics prefix that the path proof needs in addition to those of hops.
 pub(super) fn statistics(position: &Position) -> Option<String> {
     match position {
         Position::Gateway { port, domains: Some(_), .. } => Some(listener_statistics(*port)),
@@ -56,7 +56,8 @@ pub(super) fn listener(proxy: &ProxyConfiguration, port: u16, callee: &Callee, d
     listener
 }
 
-/// Istio repeats the retry policy in each route; here the virtual host has it, which keeps a file of many routes small.
+/// The retry policy is set on the virtual host, which keeps a file of many routes small. Istio repeats it in
+/// each route.
 fn virtual_host(callee: &Callee, domains: &Domains, host: &DomainHost) -> Value {
     let exact = |path: usize| {
         let mut route = route(callee, &json!({"path": Estate::path(path)}));

@@ -1,8 +1,9 @@
-//! An Envoy's configuration, counted from its dump.
-//! [`count`] reads a dump section by section, copies it without its secrets and keeps only counts: a gateway's may have more
-//! than a hundred megabytes. Not counted: filters and filter chains, routes within a scope, and endpoints that a cluster learns
-//! from the connections that pass (`ORIGINAL_DST`). A large dump costs Envoy's main thread seconds and leaves its heap a
-//! quarter larger, so it is requested once, when all else has been read ([`configuration`]).
+//! An Envoy's configuration, counted from its config dump.
+//! [`count`] reads a dump section by section, copies it without its secrets and keeps only counts: a
+//! gateway's dump may exceed a hundred megabytes. Filters, filter chains, routes within a scope, and
+//! endpoints that a cluster learns from connections (`ORIGINAL_DST`) are not counted.
+//! A large dump costs Envoy's main thread seconds and leaves its heap a quarter larger. It is therefore
+//! requested once, after everything else has been read ([`configuration`]).
 
 use crate::admin::{Admin, AdminError};
 use crate::config_dump::{self, DumpCopy, SECTIONS};
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 use std::io::Read;
 
 const DUMP: &str = "/config_dump?include_eds";
-/// The counters of rejected updates. Which of them a proxy keeps is a matter of its configuration.
+/// Counters of rejected updates. The proxy's configuration determines which of them it keeps.
 const REJECTED: &str = "/stats?format=json&type=Counters&filter=update_rejected$";
 
 pub(crate) fn configuration(
@@ -23,12 +24,13 @@ pub(crate) fn configuration(
 ) -> Result<ProxyConfiguration, AdminError> {
     let rejected = admin.counters_at(REJECTED)?.values().copied().fold(0, u64::saturating_add);
     let mut configuration = admin.read(DUMP, |response| count(response, copy))?;
-    // A proxy may keep no counter of what it rejected and still show it in the dump, or have forgotten it there.
+    // A proxy may drop the counter of an update that its dump shows as rejected, or the reverse.
     configuration.counts.rejected_updates = configuration.counts.rejected_updates.max(Some(rejected));
     Ok(configuration)
 }
 
-/// Counts a dump and copies it as it is read, without certificates and keys. Rejected updates are those last tried.
+/// Counts a dump and copies it as a stream, without certificates and keys. Counts an update as rejected if it
+/// was the last one tried.
 fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<ProxyConfiguration> {
     let mut sections = Sections::default();
     let dump_bytes = config_dump::read(dump, &mut |key, text| {
@@ -47,7 +49,7 @@ fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<ProxyCo
     Ok(ProxyConfiguration { size_bytes: sections.size_bytes, dump_bytes, counts: sections.counts() })
 }
 
-/// What the sections so far hold.
+/// Totals of the sections read so far.
 #[derive(Default)]
 struct Sections {
     any: bool,
@@ -60,13 +62,13 @@ struct Sections {
     endpoints: usize,
     secrets: usize,
     rejected: usize,
-    /// Clusters whose endpoints come from the connections that pass, not from the configuration.
+    /// Clusters that learn their endpoints from connections (`ORIGINAL_DST`), not from the configuration.
     learning: BTreeSet<String>,
 }
 
 impl Sections {
-    /// Adds a section. Returns what is copied in place of its text: one of secrets is not, nor one without a type, which might
-    /// be anything.
+    /// Adds a section. Returns the replacement for its text in the copy, if it must not be copied: secrets
+    /// are not, nor is a section without a type, which might hold anything.
     fn add(&mut self, text: &str) -> serde_json::Result<Option<String>> {
         let section: Section = serde_json::from_str(text)?;
         let is_secret = section.kind.ends_with(".SecretsConfigDump");
@@ -93,7 +95,7 @@ impl Sections {
         self.listeners += section.static_listeners.len();
         for entry in section.dynamic_listeners {
             self.listeners += usize::from(entry.active_state.is_some());
-            // One that never was in force is there a second time, without a name.
+            // A listener that never became active appears a second time, without a name.
             self.rejected += usize::from(entry.name.is_some() && entry.error_state.is_some());
         }
         for entry in section.static_route_configs.into_iter().chain(section.dynamic_route_configs) {
@@ -105,7 +107,7 @@ impl Sections {
         }
         for entry in section.static_endpoint_configs.into_iter().chain(section.dynamic_endpoint_configs) {
             let Assignment { cluster_name, endpoints } = entry.endpoint_config;
-            // Envoy writes the clusters before the endpoints: its sections are in the order of the alphabet.
+            // Clusters come before endpoints: Envoy writes its sections in alphabetical order.
             if !self.learning.contains(&cluster_name) {
                 self.endpoints += endpoints.iter().map(|locality| locality.lb_endpoints.len()).sum::<usize>();
             }
@@ -132,7 +134,7 @@ impl Sections {
     }
 }
 
-/// One section: `ClustersConfigDump`, `RoutesConfigDump` and so on, each with lists of its own.
+/// One section, such as `ClustersConfigDump` or `RoutesConfigDump`, each with its own lists.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Section {
@@ -214,20 +216,20 @@ mod tests {
     use super::*;
     use serde_json::Value;
 
-    /// Envoy's own, with a shorter list of extensions and other text for the certificate.
+    /// A recorded Envoy dump, with a shortened list of extensions and a replaced certificate.
     const RECORDED: &str = include_str!("../../tests/fixtures/envoy_config_dump.json");
 
     #[test]
-    fn a_recorded_dump_is_counted() {
+    fn recorded_dump_is_counted() {
         let configuration = count(RECORDED.as_bytes(), &mut Vec::new()).unwrap();
         let counts = ConfigurationCounts {
-            // Three services with three endpoints each in two localities, and one by its name.
+            // Three services with three endpoints each in two localities, and one service resolved by name.
             clusters: Some(4),
             endpoints: Some(10),
-            // A third was refused.
+            // A third one was rejected.
             listeners: Some(2),
             rejected_updates: Some(1),
-            // One that the proxy asked for, with two routes for each service, and one within a listener.
+            // One requested over RDS, with two routes per service, and one inline in a listener.
             route_tables: Some(2),
             virtual_hosts: Some(4),
             routes: Some(7),
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_are_left_out_are_empty() {
+    fn absent_lists_count_as_empty() {
         let configuration =
             count(br#"{"configs":[{"@type":"x.ClustersConfigDump"}]}"#.as_slice(), &mut Vec::new()).unwrap();
         assert_eq!(configuration.counts.clusters, Some(0));
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoints_that_connections_left_behind_are_no_configuration() {
+    fn endpoints_learned_from_connections_are_not_counted() {
         let endpoints = |name: &str| {
             let endpoints = json!([{"lb_endpoints": [{}, {}]}]);
             json!({"endpoint_config": {"cluster_name": name, "endpoints": endpoints}})
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_is_what_envoy_wrote_without_its_secrets() {
+    fn copy_is_dump_without_secrets() {
         let mut copy = Vec::new();
         count(RECORDED.as_bytes(), &mut copy).unwrap();
         let copy = String::from_utf8(copy).unwrap();
@@ -282,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn section_of_secrets_or_without_a_type_is_counted_and_not_copied() {
+    fn section_of_secrets_or_without_type_is_counted_but_not_copied() {
         let cases = [
             (
                 r#"{"configs":[{"static_clusters":[{}],"@type":"x.SecretsConfigDump"}],"a":1}"#,
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_dump_is_an_error() {
+    fn invalid_dump_is_error() {
         let cases: [(&str, &str); 5] = [
             ("", "EOF while parsing a value"),
             ("{}", "missing field `configs`"),

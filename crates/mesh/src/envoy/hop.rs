@@ -1,5 +1,6 @@
-//! Where an Envoy takes the load and where it sends it, by the names in its configuration. Which counters prove the path, and
-//! which of them the proxy must therefore keep, follows from these names and the protocols, for every mode.
+//! Where an Envoy receives the load and where it forwards it, by the names in its configuration. For every
+//! mode, these names and the protocols determine which counters prove the path, and hence which ones the
+//! proxy must keep.
 
 use super::traffic::Traffic;
 use crate::names::{HBONE_PORT, INBOUND_PORT};
@@ -10,7 +11,7 @@ use crate::proof::evidence::{Evidence, Seen};
 use experiment::Protocol;
 use experiment::schema::HopProtocol;
 
-/// The cluster by which a waypoint reaches ztunnels, whatever it sends them.
+/// The cluster by which a waypoint reaches ztunnels, whatever the payload.
 const WAYPOINT_TUNNEL_CLUSTER: &str = "connect_originate";
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,7 +20,7 @@ pub enum Layer {
         received: HopProtocol,
         forwarded: HopProtocol,
     },
-    /// It carries connections, whatever is in them.
+    /// Carries connections without reading what is in them.
     L4,
 }
 
@@ -35,7 +36,7 @@ impl Layer {
         Self::L7 { received: version, forwarded: version }
     }
 
-    /// With other versions of HTTP received or forwarded than the client speaks.
+    /// The same layer, with other HTTP versions received or forwarded than the client's.
     pub fn between(self, received_in: Option<HopProtocol>, forwarded_in: Option<HopProtocol>) -> Self {
         match self {
             Self::L7 { received, forwarded } => Self::L7 {
@@ -58,13 +59,13 @@ pub enum Peer {
 pub struct Hop {
     pub layer: Layer,
     pub connection_manager: String,
-    /// The cluster that the load is sent to. Carried connections count under this name, as in Istio.
+    /// Cluster that the load is forwarded to. Opaque TCP connections are counted under this name, as in Istio.
     pub cluster: String,
     pub peer: Peer,
 }
 
 impl Hop {
-    /// A proxy that takes what an application, or an external client, sends to this port.
+    /// A proxy that receives what an application, or an external client, sends to this port.
     pub fn outbound(layer: Layer, port: u16, cluster: String) -> Self {
         Self { layer, connection_manager: format!("outbound_0.0.0.0_{port}"), cluster, peer: Peer::Next }
     }
@@ -78,8 +79,8 @@ impl Hop {
         }
     }
 
-    /// A waypoint, for a Service behind it. Its cluster and its filter chain have the same name. TLS counts on connections from
-    /// ztunnels alone.
+    /// A waypoint, for a Service behind it. Its cluster and its filter chain have the same name. Only
+    /// connections from ztunnels count as TLS.
     pub fn at_waypoint(layer: Layer, port: u16, host: &str) -> Self {
         let read_as = match layer {
             Layer::L7 { .. } => "http",
@@ -92,7 +93,7 @@ impl Hop {
         }
     }
 
-    /// Counters of a waypoint. A connection from ztunnel carries many of clients.
+    /// Counters of a waypoint. One connection from a ztunnel carries many client connections.
     pub fn waypoint_evidence(&self) -> Evidence {
         let mut evidence = Evidence { encrypted: None, ..self.evidence(true) };
         let connections = format!("cluster.{WAYPOINT_TUNNEL_CLUSTER}.upstream_cx_http2_total");
@@ -100,7 +101,7 @@ impl Hop {
         evidence
     }
 
-    /// Prefixes of the statistics of a waypoint that serves these hops, those of its connections to ztunnels included.
+    /// Statistics prefixes of a waypoint that serves these hops, including those of its connections to ztunnels.
     pub fn waypoint_statistics(hops: impl IntoIterator<Item = Self>) -> Vec<String> {
         let mut statistics: Vec<String> = hops.into_iter().flat_map(|hop| hop.statistics()).collect();
         statistics.push(format!("cluster.{WAYPOINT_TUNNEL_CLUSTER}"));
@@ -109,7 +110,7 @@ impl Hop {
         statistics
     }
 
-    /// Counters that show the path; `tls_expected`: mutual TLS with the peer is claimed.
+    /// Counters that show the path. `tls_expected`: whether mutual TLS with the peer is claimed.
     pub fn evidence(&self, tls_expected: bool) -> Evidence {
         let Self { layer, connection_manager, cluster, peer } = self;
         let seen = match layer {
@@ -120,7 +121,7 @@ impl Hop {
                 traced: format!("http.{connection_manager}.tracing.random_sampling"),
                 given_up: [
                     format!("cluster.{cluster}.upstream_rq_timeout"),
-                    // Istio sets a route's time for the whole stream too.
+                    // Istio applies a route's timeout to the whole stream too.
                     format!("http.{connection_manager}.downstream_rq_max_duration_reached"),
                 ],
             }),
@@ -153,7 +154,7 @@ impl Hop {
         }
     }
 
-    /// Prefixes of all these counters: Istio's proxies keep only what they are told to.
+    /// Prefixes of all these counters: Istio's proxies keep only the statistics that they are configured to keep.
     pub fn statistics(&self) -> Vec<String> {
         let load = match self.layer {
             Layer::L7 { .. } => format!("http.{}", self.connection_manager),
@@ -171,9 +172,9 @@ impl Hop {
 mod tests {
     use super::*;
 
-    /// What a proxy does not keep reads as zero, and would prove that nothing passed.
+    /// A counter that the proxy does not keep reads as zero, and would prove that nothing passed.
     #[test]
-    fn every_counter_of_the_evidence_is_kept() {
+    fn every_counter_of_evidence_is_kept() {
         for layer in [Layer::for_protocol(Protocol::Http1), Layer::L4] {
             for hop in [
                 Hop::outbound(layer, 8080, "outbound|8080||server.mesh-1.svc.cluster.local".to_owned()),

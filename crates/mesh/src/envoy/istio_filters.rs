@@ -1,16 +1,16 @@
-//! Configurations that tell Istio's build of Envoy from upstream's: with the filters that istiod sends to the one alone,
-//! and without them.
+//! Bootstraps that tell Istio's build of Envoy from the upstream one: one with the filters that istiod sends
+//! only to its own build, and one without them.
 
 use serde_json::{Value, json};
 
-/// HTTP filters by name, with the type of their configuration, as istiod sends them.
+/// HTTP filter names, each with its configuration type, as sent by istiod.
 const FILTERS: [(&str, &str); 3] = [
     ("istio.metadata_exchange", "io.istio.http.peer_metadata.Config"),
     ("istio.alpn", "istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig"),
     ("istio.stats", "stats.PluginConfig"),
 ];
 
-/// A bootstrap with Istio's filters, JSON.
+/// Bootstrap with Istio's filters, JSON.
 pub fn bootstrap_with() -> String {
     let filter = |(name, type_name)| {
         json!({"name": name, "typed_config": {
@@ -22,7 +22,7 @@ pub fn bootstrap_with() -> String {
     bootstrap(FILTERS.map(filter).to_vec())
 }
 
-/// The same without them.
+/// Bootstrap without Istio's filters, JSON.
 pub fn bootstrap_without() -> String {
     bootstrap(Vec::new())
 }
@@ -34,7 +34,7 @@ fn bootstrap(mut filters: Vec<Value>) -> String {
     let manager = json!({"name": "envoy.filters.network.http_connection_manager", "typed_config": {
         "@type": manager, "stat_prefix": "probe", "route_config": {}, "http_filters": filters,
     }});
-    // Nothing is opened: the configuration is validated and no more.
+    // No port is opened: the configuration is only validated.
     let address = json!({"socket_address": {"address": "127.0.0.1", "port_value": 0}});
     let listener = json!({"name": "probe", "address": address, "filter_chains": [{"filters": [manager]}]});
     json!({"static_resources": {"listeners": [listener]}}).to_string()

@@ -1,6 +1,7 @@
-//! Listeners: where redirected or addressed traffic enters a proxy.
-//! As in Istio, `virtualOutbound` (port 15001) takes everything that leaves a pod and hands each connection to the listener of
-//! its original destination; `virtualInbound` (port 15006) chooses a filter chain by original port and by TLS.
+//! Listeners: the entry of redirected or addressed traffic into a proxy.
+//! As in Istio, `virtualOutbound` (port 15001) receives everything that leaves a pod and hands each
+//! connection to the listener of its original destination. `virtualInbound` (port 15006) selects a filter
+//! chain by original port and by TLS.
 
 use super::credentials::CredentialFiles;
 use super::spec::{Inbound, Position, ProxyConfiguration};
@@ -29,8 +30,8 @@ pub(super) fn any_address(port: u16) -> Value {
     json!({"socket_address": {"address": "0.0.0.0", "port_value": port}})
 }
 
-/// Takes what is redirected and hands it on by its original destination. What no listener is for is closed
-/// (Istio's `REGISTRY_ONLY`; its default would let it through, see `bootstrap.rs`).
+/// Receives redirected connections and hands them over by original destination. A connection that matches no
+/// listener is closed (Istio's `REGISTRY_ONLY`; its default would pass it through, see `bootstrap.rs`).
 fn virtual_outbound() -> Value {
     json!({
         "name": "virtualOutbound",
@@ -48,7 +49,7 @@ fn virtual_outbound() -> Value {
     })
 }
 
-/// The listener of the services' port: it is bound to no socket and gets its connections from `virtualOutbound`.
+/// Listener of the services' port: it binds no socket and gets its connections from `virtualOutbound`.
 fn service_listener(proxy: &ProxyConfiguration, port: u16) -> Value {
     json!({
         "name": format!("0.0.0.0_{port}"),
@@ -59,7 +60,8 @@ fn service_listener(proxy: &ProxyConfiguration, port: u16) -> Value {
     })
 }
 
-/// One filter chain, for the application's port: TLS alone (Istio's `STRICT`) or plaintext alone. Anything else is closed.
+/// One filter chain, for the application's port: TLS only (Istio's `STRICT`) or plaintext only. Anything else
+/// is closed.
 fn virtual_inbound(proxy: &ProxyConfiguration, inbound: &Inbound) -> Value {
     let port = inbound.port;
     let mut chain = json!({
@@ -83,7 +85,7 @@ fn virtual_inbound(proxy: &ProxyConfiguration, inbound: &Inbound) -> Value {
             }},
             tls_inspector(),
         ],
-        // Istio's: a client that says nothing is let on to chain matching, where nothing matches it here.
+        // As in Istio, a silent client proceeds to filter chain matching; here no chain matches it.
         "listener_filters_timeout": "0s",
         "continue_on_listener_filters_timeout": true,
         "filter_chains": [chain],
@@ -96,7 +98,8 @@ pub(super) fn tls_inspector() -> Value {
     }})
 }
 
-/// An address of its own: nothing is redirected to a gateway. Plain HTTP, since clients of this mode speak that.
+/// Binds an address of its own, since nothing is redirected to a gateway. Plain HTTP, which the clients of
+/// this mode use.
 fn gateway(proxy: &ProxyConfiguration, port: u16) -> Value {
     let chain = json!({"filters": [connection_manager::gateway(proxy, port)]});
     gateway_listener(port, &[chain])
@@ -107,13 +110,13 @@ pub(super) fn gateway_listener(port: u16, filter_chains: &[Value]) -> Value {
         "name": format!("0.0.0.0_{port}"),
         "address": any_address(port),
         "traffic_direction": "OUTBOUND",
-        // Istio's gateways bound what one connection may buffer.
+        // Istio's gateways limit the buffer per connection.
         "per_connection_buffer_limit_bytes": 32768,
         "filter_chains": filter_chains,
     })
 }
 
-/// Only a peer that shows an expected identity, vouched for by the run's authority, gets in.
+/// Accepts only peers with an expected identity, signed by the run's authority.
 fn downstream_tls(credentials: &CredentialFiles, callers: &[String]) -> Value {
     json!({"name": "envoy.transport_sockets.tls", "typed_config": {
         "@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext",

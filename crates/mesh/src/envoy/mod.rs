@@ -1,6 +1,7 @@
-//! Envoy: the static configuration of `mesh: envoy`, and what any Envoy says of itself.
-//! Read [`hop`] first: where a proxy takes the load and where it sends it, and which counters follow from that.
-//! [`bootstrap`] is the file that a proxy without a control plane is started with, [`footprint`] what it was configured with.
+//! Envoy: the static configuration of `mesh: envoy`, and the state that any Envoy reports.
+//! Read [`hop`] first: where a proxy receives and forwards the load, and the counters that follow from it.
+//! [`bootstrap`] is the file that starts a proxy without a control plane; [`footprint`] is the configuration
+//! it holds.
 
 pub mod bootstrap;
 mod cluster;

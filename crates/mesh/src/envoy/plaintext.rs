@@ -1,10 +1,10 @@
-//! Whether a proxy takes plain text where mutual TLS is spoken, read from the listener that it has in force.
-//! Pure. A proxy that takes both has a filter chain for each; one that takes mutual TLS alone has none without TLS.
+//! Detects whether a proxy accepts plaintext where mutual TLS is used, from its active listener. Pure.
+//! A proxy that accepts both has a filter chain for each; one that accepts only mutual TLS has none without TLS.
 
 use serde_json::Value;
 
-/// Whether one of the listeners in this dump (`/config_dump?resource=dynamic_listeners`) takes plain text for this port of
-/// the application; absent where none has a filter chain for it.
+/// True if a listener in this dump (`/config_dump?resource=dynamic_listeners`) accepts plaintext for this
+/// port of the application. Absent if no listener has a filter chain for it.
 pub fn accepts_plaintext(dump: &Value, port: u16) -> Option<bool> {
     let listeners = dump["configs"].as_array()?;
     let chains = listeners.iter().filter_map(|listener| {
@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_without_tls_accepts_plaintext() {
+    fn chain_without_tls_accepts_plaintext() {
         let tls = json!({"filter_chain_match": {"destination_port": 8080, "transport_protocol": "tls"},
             "transport_socket": {"name": "envoy.transport_sockets.tls"}});
         let plain =

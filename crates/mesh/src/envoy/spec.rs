@@ -1,4 +1,4 @@
-//! What the static configuration of one proxy depends on, and the names that follow from its position.
+//! Inputs of one proxy's static configuration, and the names that follow from its position.
 
 use super::credentials::CredentialFiles;
 use super::domains::Domains;
@@ -15,25 +15,25 @@ use std::time::Duration;
 pub struct ProxyConfiguration {
     pub name: String,
     pub position: Position,
-    /// For mutual TLS with peer proxies; absent: plain text.
+    /// For mutual TLS with peer proxies; absent: plaintext.
     pub credentials: Option<CredentialFiles>,
     pub access_log: AccessLog,
     /// CPU spent per request beyond the proxy's own.
     pub cpu_time: Duration,
-    /// Mark its sockets with this (`SO_MARK`), where the redirect tells its traffic by a mark.
+    /// Mark on its sockets (`SO_MARK`), if the redirect recognizes its traffic by a mark.
     pub socket_mark: Option<u32>,
-    /// Its admin interface: a socket that only its own user (and root) may open.
+    /// Socket of its admin interface, which only its own user (and root) can open.
     pub admin_socket: PathBuf,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Position {
-    /// In a workload's pod: requests of its application to `callees` are redirected to it, and requests to the pod.
+    /// In a workload's pod: requests of its application to `callees` and requests to the pod are redirected to it.
     Sidecar { inbound: Option<Inbound>, callees: Vec<Callee> },
     Gateway {
         port: u16,
         callee: Callee,
-        /// By TLS; absent: plain HTTP for any host.
+        /// Domains selected by SNI; absent: plain HTTP for any host.
         domains: Option<Domains>,
         filters: GatewayFilters,
     },
@@ -44,36 +44,36 @@ pub struct Inbound {
     /// Name of the workload's service.
     pub host: String,
     pub port: u16,
-    /// Identities of the callers' proxies.
+    /// Identities of the calling proxies.
     pub callers: Vec<String>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Callee {
-    /// The name that the service would have in a cluster.
+    /// The host name that the service would have in a cluster.
     pub host: String,
     pub protocol: Protocol,
-    /// Where callers connect.
+    /// Address that callers connect to.
     pub address: SocketAddrV4,
     pub endpoints: Vec<SocketAddrV4>,
-    /// Identity of its proxies; absent where it has none.
+    /// Identity of its proxies; absent if they have none.
     pub identity: Option<String>,
 }
 
 impl Callee {
-    /// The cluster that requests to it leave through, named as by Istio.
+    /// The cluster of outbound requests to it, named as in Istio.
     pub fn cluster_name(&self) -> String {
         format!("outbound|{}||{}", self.address.port(), self.host)
     }
 
-    /// The hop of a sidecar in a caller's pod.
+    /// Hop of a sidecar in a caller's pod.
     pub fn hop(&self) -> Hop {
         let layer = Layer::for_protocol(self.protocol);
         let peer = if self.identity.is_some() { Peer::Next } else { Peer::Nobody };
         Hop { peer, ..Hop::outbound(layer, self.address.port(), self.cluster_name()) }
     }
 
-    /// The hop of a gateway that listens on this port.
+    /// Hop of a gateway that listens on this port.
     pub fn hop_of_gateway(&self, port: u16) -> Hop {
         Hop { connection_manager: gateway_prefix(port), peer: Peer::Nobody, ..self.hop() }
     }
@@ -117,11 +117,11 @@ impl Position {
         }
     }
 
-    /// Its hops: requests to each callee, and those to its own pod.
+    /// Hops to each callee, and the one to its own pod.
     pub(super) fn hops(&self) -> Vec<Hop> {
         match self {
             Self::Sidecar { inbound, callees } => {
-                // No counter's name depends on the version of HTTP.
+                // The HTTP version does not matter: no counter's name depends on it.
                 let inbound = inbound.as_ref();
                 let inbound =
                     inbound.map(|inbound| Hop::inbound(Layer::for_protocol(Protocol::Http1), inbound.port));

@@ -1,8 +1,9 @@
-//! Traffic through an Envoy by its own counters, of one connection manager and one cluster: requests, responses, bytes,
-//! connections, and how long requests took on both sides.
+//! Traffic through one connection manager and one cluster of an Envoy, from its own counters: requests,
+//! responses, bytes, connections, and request durations on both sides.
 //!
-//! Envoy is queried with a filter: a gateway with many routes has very many statistics. Histograms of its workers are merged
-//! when they are flushed. [`BOOTSTRAP_FLUSH`] lets each query flush; a timer would leave them up to five seconds old.
+//! Queries use a filter, since a gateway with many routes has very many statistics. The histograms of Envoy's
+//! workers are merged on a flush. With [`BOOTSTRAP_FLUSH`], each query flushes; a timer would leave them up
+//! to five seconds old.
 
 use super::hop::{Hop, Layer};
 use crate::admin::{Admin, AdminError};
@@ -14,10 +15,10 @@ use std::fmt::Write as _;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Key and value of a bootstrap: queries flush, and no timer does.
+/// Key and value of a bootstrap that make queries flush statistics, with no timer.
 pub const BOOTSTRAP_FLUSH: (&str, bool) = ("stats_flush_on_admin", true);
 
-/// Statistics of a connection manager that are read.
+/// Statistics read from a connection manager.
 pub(super) const DOWNSTREAM: [&str; 11] = [
     "downstream_rq_total",
     "downstream_rq_1xx",
@@ -31,24 +32,24 @@ pub(super) const DOWNSTREAM: [&str; 11] = [
     "downstream_cx_rx_bytes_total",
     "downstream_cx_tx_bytes_total",
 ];
-/// Statistics of a cluster that are read.
+/// Statistics read from a cluster.
 pub(super) const UPSTREAM: [&str; 4] =
     ["upstream_rq_total", "upstream_rq_retry", "upstream_rq_time", "upstream_cx_total"];
 
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-/// A proxy at its CPU limit may need several enforcement periods of a tenth of a second each.
+/// A proxy at its CPU limit may need several enforcement periods of 100 ms each.
 const MERGE_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const MICROSECONDS_PER_MILLISECOND: f64 = 1000.0;
 
-/// The statistics of connection managers and of the clusters behind them.
+/// Statistics of connection managers and of the clusters behind them.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Traffic {
     connection_managers: BTreeSet<String>,
     clusters: BTreeSet<String>,
 }
 
-/// Histograms of [`Traffic`] since the proxy started.
+/// Histograms of [`Traffic`], accumulated since the proxy started.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct TrafficDurations {
     pub downstream: Buckets,
@@ -65,7 +66,7 @@ impl Traffic {
         })
     }
 
-    /// That of both together.
+    /// Both combined.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         self.connection_managers.extend(other.connection_managers.iter().cloned());
@@ -81,8 +82,9 @@ impl Traffic {
         Ok(self.counted(&plain))
     }
 
-    /// Reads the histograms once they hold all responses that these counters have. Each query flushes, and the workers merge
-    /// theirs as soon as they run: where the proxy is out of CPU, after the query. Absent if that takes too long.
+    /// Reads the histograms once they include all responses that these counters have. Each query flushes, and
+    /// the workers merge their histograms as soon as they run; in a proxy that is out of CPU, that is after
+    /// the query. Absent if the merge times out.
     pub fn read_durations(
         &self,
         admin: &Admin,
@@ -92,7 +94,7 @@ impl Traffic {
             "/stats?format=json&type=Histograms&histogram_buckets=detailed&usedonly&filter={}",
             self.filter()
         );
-        // Informational responses are no ends of requests.
+        // An informational response does not end a request.
         let responses = counted.counts.responses.iter().filter(|(class, _)| *class != CLASSES[0]);
         let ended: u64 = responses.map(|(_, count)| count).sum();
         let deadline = Instant::now() + MERGE_TIMEOUT;
@@ -108,7 +110,7 @@ impl Traffic {
         }
     }
 
-    /// What counters of the proxy, whole or filtered, say of it.
+    /// The traffic in these counters of the proxy, whether complete or filtered.
     pub fn counted(&self, counters: &BTreeMap<String, u64>) -> GatewayCounters {
         let sum = |names: Vec<String>| names.iter().filter_map(|name| counters.get(name)).sum::<u64>();
         let downstream = |name: &str| sum(self.downstream(name));
@@ -153,7 +155,7 @@ impl Traffic {
         self.clusters.iter().map(|cluster| format!("cluster.{cluster}.{name}")).collect()
     }
 
-    /// A regular expression for Envoy's `filter`, encoded for a URL. A name may end with a semicolon ([`plain_name`]).
+    /// A regular expression for Envoy's `filter`, URL-encoded. A name may end with a semicolon ([`plain_name`]).
     fn filter(&self) -> String {
         let any =
             |names: &BTreeSet<String>| names.iter().map(|name| escape(name)).collect::<Vec<_>>().join("|");
@@ -168,13 +170,13 @@ impl Traffic {
     }
 }
 
-/// Recent versions of Istio end what a statistic is about with a semicolon, for their own parsing of names:
-/// `cluster.inbound|8080||;.upstream_rq_total`.
+/// Removes the semicolon by which recent versions of Istio end the subject of a statistic, for their own
+/// parsing of names: `cluster.inbound|8080||;.upstream_rq_total`.
 pub fn plain_name(name: &str) -> String {
     name.replace(";.", ".")
 }
 
-/// Durations are recorded in whole milliseconds, rounded down.
+/// Converts to buckets. Envoy records durations in whole milliseconds, rounded down.
 fn buckets(totals: &[Total]) -> Buckets {
     let bucket = |total: &Total| {
         let width_ms = total.width.max(1.0);
@@ -195,7 +197,7 @@ fn escape(name: &str) -> String {
     escaped
 }
 
-/// Encodes a part of a URL.
+/// Percent-encodes a part of a URL.
 pub fn percent_encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len() * 2);
     for byte in text.bytes() {
@@ -208,7 +210,7 @@ pub fn percent_encode(text: &str) -> String {
     encoded
 }
 
-/// `/stats?format=json&histogram_buckets=detailed`: histograms are one element among the statistics.
+/// `/stats?format=json&histogram_buckets=detailed`: histograms are one element of the statistics array.
 #[derive(Deserialize)]
 struct Statistics {
     stats: Vec<Element>,
@@ -228,7 +230,7 @@ struct Histograms {
 #[derive(Deserialize)]
 struct Histogram {
     name: String,
-    /// Since the start, without empty ones.
+    /// Buckets since the start, without empty ones.
     #[serde(default)]
     totals: Vec<Total>,
 }
@@ -256,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_no_meaning_in_the_filter() {
+    fn names_are_escaped_in_filter() {
         let filter = traffic().filter();
         assert!(
             filter.starts_with("%5E%28http%5C.%28outbound_0%5C.0%5C.0%5C.0_8443%29%3B%3F%5C."),
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_read_whatever_the_version_of_istio() {
+    fn counters_are_read_for_any_istio_version() {
         let counters = [
             ("http.outbound_0.0.0.0_8443.downstream_rq_total", 100),
             ("http.outbound_0.0.0.0_8443.downstream_rq_2xx", 90),
@@ -287,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_millisecond_is_the_finest_bucket() {
+    fn finest_bucket_is_one_millisecond() {
         let text = r#"{"stats":[{"name":"a","value":1},{"histograms":{"supported_percentiles":[0,50],"details":[
             {"name":"http.outbound_0.0.0.0_8443.downstream_rq_time","percentiles":[],
              "totals":[{"lower_bound":0,"width":0,"count":3},{"lower_bound":2,"width":0.1,"count":4},

@@ -1,16 +1,17 @@
-//! When an Envoy last updated its configuration, by its own clock: the `update_time` of its subscriptions.
+//! Time of an Envoy's last configuration updates, by its own clock: the `update_time` of its subscriptions.
 
 use crate::admin::{Admin, AdminError};
 use crate::exposition::samples;
 use std::collections::BTreeMap;
 
-/// End of the statistics' names. A sidecar keeps only those of its clusters and listeners as a whole unless its
-/// `proxyStatsMatcher` includes this suffix.
+/// Suffix of the statistics' names. A sidecar keeps `update_time` only for its clusters and listeners as a
+/// whole, unless its `proxyStatsMatcher` includes this suffix.
 pub const UPDATE_TIME: &str = "update_time";
 
 const PATH: &str = "/stats/prometheus?filter=update_time$";
 
-/// The last update per type (`cds`, `eds`, `lds`, `rds`), milliseconds since 1970; for `eds` and `rds` of any resource.
+/// Time of the last update per type (`cds`, `eds`, `lds`, `rds`), in milliseconds since 1970; for `eds` and
+/// `rds`, that of any resource.
 pub fn read(statistics: &Admin) -> Result<BTreeMap<&'static str, u64>, AdminError> {
     Ok(last_updates(&String::from_utf8_lossy(&statistics.ask_long(PATH)?)))
 }
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn last_update_per_type_is_found() {
+    fn last_update_per_type_is_read() {
         let page = "# TYPE envoy_cluster_manager_cds_update_time gauge\n\
                     envoy_cluster_manager_cds_update_time{} 1763836800123\n\
                     envoy_cluster_update_time{cluster_name=\"outbound|80||a\"} 1763836800100\n\

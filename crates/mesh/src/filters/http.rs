@@ -1,25 +1,26 @@
-//! Filters in Envoy's configuration, the same in a static file and in what Istio is given (`EnvoyFilter`).
+//! Envoy configuration of filters, identical in a static file and in Istio's `EnvoyFilter`.
 
 use super::probe::{GLOBAL_LIMIT_HEADER, LOCAL_LIMIT_HEADER};
 use super::{CREDENTIAL_HEADER, Filter, GatewayFilters, LIMIT_DOMAIN, LIMIT_PER_SECOND, PROBE_DESCRIPTOR};
 use crate::istio::token::ISSUER;
 use serde_json::{Value, json};
 
-/// First part of the names of the local limit's counters.
+/// Prefix of the names of the local rate limit's counters.
 pub(super) const LOCAL_LIMIT_PREFIX: &str = "gateway_limit";
-/// Envoy would wait 20 to 200 ms for its services, which a busy machine exceeds, and then refuse the request or let it pass.
+/// Envoy's default timeouts for its services are 20 to 200 ms. A busy machine exceeds them, and Envoy would
+/// then reject the request or let it pass unchecked.
 pub const SERVICE_TIMEOUT: &str = "5s";
-/// Time until a probed limit allows another request.
+/// Time until a probed limit admits another request.
 const PROBED_LIMIT_INTERVAL: &str = "3600s";
 const JWT_PROVIDER: &str = "run";
 
 impl GatewayFilters {
-    /// All filters of a gateway without a control plane, in their order.
+    /// All filters of a gateway without a control plane, in chain order.
     pub fn http_filters(&self) -> Vec<Value> {
         self.filters.iter().map(|filter| self.http_filter(*filter)).collect()
     }
 
-    /// One filter. Istio makes those for tokens, authorization and WebAssembly from objects of its own.
+    /// One filter. Istio generates those for tokens, authorization and WebAssembly from its own objects.
     pub fn http_filter(&self, filter: Filter) -> Value {
         match filter {
             Filter::Jwt => self.jwt(),
@@ -82,7 +83,8 @@ fn ext_authz_http() -> Value {
     }))
 }
 
-/// Headers and bodies of requests. Of bodies that exceed the proxy's buffer the service gets the beginning.
+/// Sends request headers and bodies to the service. If a body exceeds the proxy's buffer, the service gets
+/// the beginning.
 fn ext_proc() -> Value {
     filter(
         "ext_proc",
@@ -102,7 +104,7 @@ fn ext_proc() -> Value {
     )
 }
 
-/// Each request takes from a bucket for all, and one that probes from a bucket of its own besides.
+/// Every request takes from a shared bucket; a probing request also takes from a separate bucket.
 fn local_rate_limit() -> Value {
     let bucket = |tokens: u32, interval: &str| json!({"max_tokens": tokens, "tokens_per_fill": tokens, "fill_interval": interval});
     let always = json!({"default_value": {"numerator": 100}});
@@ -123,7 +125,7 @@ fn local_rate_limit() -> Value {
     )
 }
 
-/// Without an answer of the service a request is refused: one that was not counted must not look as if it had been.
+/// Rejects requests if the service does not respond: an uncounted request must not look like a counted one.
 fn global_rate_limit() -> Value {
     let service = grpc_service(Filter::GlobalRateLimit);
     filter(
@@ -146,7 +148,7 @@ fn probed(header: &str) -> Value {
     json!({"actions": [{"request_headers": {"header_name": header, "descriptor_key": PROBE_DESCRIPTOR}}]})
 }
 
-/// Limits of the rate limit service, as its file has them.
+/// Limits of the rate limit service, in its file format.
 pub fn service_limits() -> Value {
     let limit = |unit: &str, requests: u32| json!({"unit": unit, "requests_per_unit": requests});
     json!({"domain": LIMIT_DOMAIN, "descriptors": [

@@ -1,5 +1,6 @@
-//! Filters of a gateway, as scenarios name them. [`http`] is their configuration in Envoy, [`wasm`] the WebAssembly module,
-//! [`probe`] what shows that they refuse. Istio's objects for them are in [`crate::istio::objects::filters`].
+//! Gateway filters, by the names that scenarios use. [`http`] is their Envoy configuration, [`wasm`] the
+//! WebAssembly module, and [`probe`] proves that they reject requests. Istio's objects for them are in
+//! [`crate::istio::objects::filters`].
 
 mod http;
 pub mod probe;
@@ -11,13 +12,13 @@ use experiment::environment::Scenario;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 
-/// Domain of the limits at the rate limit service.
+/// Domain of the rate limit service's limits.
 pub const LIMIT_DOMAIN: &str = "meshmeter";
-/// Key of the rate limit service's descriptor for requests that probe a limit.
+/// Descriptor key of the rate limit service for requests that probe a limit.
 pub const PROBE_DESCRIPTOR: &str = "probe";
-/// Credential of requests that the authorization service allows.
+/// Header with the credential that the authorization service accepts.
 pub const CREDENTIAL_HEADER: &str = "x-api-key";
-/// Limits of all requests: far above any load.
+/// Limit for all requests: far above any load.
 pub const LIMIT_PER_SECOND: u32 = 1_000_000_000;
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -31,7 +32,7 @@ pub enum Filter {
     GlobalRateLimit,
 }
 
-/// The service that a filter asks about each request.
+/// The service that a filter queries on each request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FilterService {
     /// Name of its pod and component.
@@ -41,7 +42,7 @@ pub struct FilterService {
 }
 
 impl Filter {
-    /// The filters of a scenario, in the order in which requests pass them.
+    /// Filters of a scenario, in the order in which requests pass them.
     pub fn of(scenario: Scenario) -> &'static [Self] {
         match scenario {
             Scenario::ExtAuthzGrpc => &[Self::ExtAuthzGrpc],
@@ -93,7 +94,7 @@ impl Filter {
         }
     }
 
-    /// The gateway's counter of requests that passed this filter; absent if its service counts them.
+    /// The gateway's counter of requests that passed this filter; absent if the filter's service counts them.
     pub fn counter(self, connection_manager: &str) -> Option<String> {
         match self {
             Self::Jwt => Some(format!("http.{connection_manager}.jwt_authn.allowed")),
@@ -105,25 +106,25 @@ impl Filter {
 }
 
 impl FilterService {
-    /// Name by which the gateway knows it.
+    /// Host name of the service at the gateway.
     pub fn host(self) -> String {
         format!("{}.filters.example", self.name)
     }
 
-    /// The gateway's cluster of it, named as by Istio.
+    /// The gateway's cluster for the service, named as in Istio.
     pub fn cluster(self) -> String {
         format!("outbound|{}||{}", self.port, self.host())
     }
 }
 
-/// The filters of a gateway with all that their configuration needs.
+/// The filters of a gateway with everything that their configuration needs.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct GatewayFilters {
     /// In the order in which requests pass them.
     pub filters: Vec<Filter>,
     /// Addresses of the services behind them.
     pub services: Vec<(FilterService, Ipv4Addr)>,
-    /// Keys (JWKS) by which tokens are verified: needed by [`Filter::Jwt`].
+    /// JWKS that verifies tokens; needed by [`Filter::Jwt`].
     pub token_keys: String,
     /// Needed by [`Filter::Wasm`].
     pub wasm_module: PathBuf,
@@ -134,12 +135,12 @@ impl GatewayFilters {
         self.filters.contains(&filter)
     }
 
-    /// Clusters of the services with their endpoints.
+    /// The services' clusters with their endpoints.
     pub fn endpoints(&self) -> impl Iterator<Item = (FilterService, SocketAddrV4)> + '_ {
         self.services.iter().map(|(service, address)| (*service, SocketAddrV4::new(*address, service.port)))
     }
 
-    /// Counters of the gateway by which its filters are proven.
+    /// Gateway counters that prove its filters.
     pub fn counters(&self, connection_manager: &str) -> impl Iterator<Item = String> {
         self.filters.iter().filter_map(move |filter| filter.counter(connection_manager))
     }
@@ -151,7 +152,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn scenarios_of_one_filter_have_its_name() {
+    fn scenario_with_one_filter_is_named_after_it() {
         for scenario in Scenario::ALL {
             let filters = Filter::of(scenario);
             if let [filter] = filters {

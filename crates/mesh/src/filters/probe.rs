@@ -1,18 +1,18 @@
-//! Requests outside the measured window that show that a filter acts. Each differs in one thing from those of the load,
-//! which pass: whatever refuses it does so for that.
+//! Requests outside the measured window that prove that a filter acts. Each differs in one thing from the
+//! requests of the load, which pass, so only that difference can cause its rejection.
 
 use super::{CREDENTIAL_HEADER, Filter};
 
 pub const LOCAL_LIMIT_HEADER: &str = "x-local-limit-probe";
 pub const GLOBAL_LIMIT_HEADER: &str = "x-global-limit-probe";
 pub const WASM_HEADER: &str = "x-wasm-probe";
-/// The header of tokens.
+/// Header that carries tokens.
 pub const TOKEN_HEADER: &str = "authorization";
 
 const UNAUTHORIZED: u16 = 401;
 const FORBIDDEN: u16 = 403;
 const TOO_MANY_REQUESTS: u16 = 429;
-/// A limit of one request per hour: an hour may end between two of them, not between three.
+/// Enough requests to exceed a limit of one per hour: an hour may end between two of them, not between three.
 const OVER_LIMIT: usize = 3;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -24,20 +24,20 @@ pub struct Probe {
     pub expected: Expected,
 }
 
-/// What it does to a request of the load.
+/// The difference from a request of the load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Change {
     Query(&'static str),
-    /// With the value 1.
+    /// Adds this header with the value 1.
     WithHeader(&'static str),
     WithoutHeader(&'static str),
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Expected {
-    /// At least one request has a response with one of these statuses.
+    /// At least one response has one of these statuses.
     Refused(&'static [u16]),
-    /// No response has the status of a refusal.
+    /// No response has the status of a rejection.
     Passed,
 }
 
@@ -61,7 +61,7 @@ impl Probe {
         }
     }
 
-    /// Path of its requests.
+    /// Request path of the probe.
     pub fn path(&self, path: &str) -> String {
         match self.change {
             Change::Query(query) => format!("{path}?{query}"),
@@ -69,7 +69,7 @@ impl Probe {
         }
     }
 
-    /// Its headers, made from those of the load, such as `x-api-key: secret`.
+    /// Request headers of the probe, derived from those of the load, such as `x-api-key: secret`.
     pub fn headers(&self, of_load: &[String]) -> Vec<String> {
         let mut headers = of_load.to_vec();
         match self.change {
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_probe_differs_from_the_load_in_one_thing() {
+    fn probe_differs_from_load_in_one_thing() {
         let of_load = ["Authorization: Bearer x".to_owned(), "x-api-key: y".to_owned()];
         let [without_token] = &Filter::Jwt.probes()[..] else { panic!("one probe") };
         assert_eq!(without_token.headers(&of_load), ["x-api-key: y"]);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_shown_by_its_status_alone() {
+    fn only_status_shows_refusal() {
         let [over_limit] = &Filter::GlobalRateLimit.probes()[..] else { panic!("one probe") };
         assert!(over_limit.is_met_by(&[200, 429, 429]) && !over_limit.is_met_by(&[200, 200, 503]));
         let [script, _, clean] = &Filter::Waf.probes()[..] else { panic!("three probes") };

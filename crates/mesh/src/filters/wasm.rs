@@ -1,18 +1,18 @@
-//! The WebAssembly module of a scenario, as small as a useful one can be: it counts requests, copies a header of each, and
-//! refuses those that probe it. The ABI is that of proxy-wasm, version 0.2.1.
+//! The WebAssembly module of a scenario, as small as a useful one can be: it counts requests, copies a header
+//! of each, and rejects requests that probe it. It uses the proxy-wasm ABI, version 0.2.1.
 
 use crate::Result;
 use experiment::environment::ErrorContext as _;
 
-/// Name of its counter, which Envoy shows below `wasmcustom`.
+/// Name of the module's counter, which Envoy prefixes with `wasmcustom`.
 pub const COUNTER: &str = "meshmeter_requests";
-/// Prefix of the counters of modules.
+/// Envoy's prefix of counters of modules.
 pub const COUNTERS_PREFIX: &str = "wasmcustom";
 
-/// Its source, in the text format of WebAssembly.
+/// Source of the module, in WebAssembly text format.
 const SOURCE: &str = include_str!("module.wat");
 
-/// The module in binary form.
+/// Assembles the module to its binary form.
 pub fn module() -> Result<Vec<u8>> {
     wat::parse_str(SOURCE).context("assemble the WebAssembly module of the gateway")
 }
@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn module_is_assembled_and_has_the_names_that_others_use() {
+    fn module_assembles_and_contains_expected_names() {
         let module = module().unwrap();
         assert_eq!(&module[..8], b"\0asm\x01\0\0\0");
         for name in [COUNTER, WASM_HEADER] {

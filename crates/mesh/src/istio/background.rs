@@ -1,6 +1,6 @@
-//! Background services, written and removed to what the next deployment asks for.
-//! Only differences are written: each Service costs the API two objects and milliseconds of CPU. A deployment begins once
-//! istiod has processed all of them, so that none of that work falls into a measured window.
+//! Background services: created and deleted to match the next deployment.
+//! Only differences are written: each Service costs the API two objects and milliseconds of CPU. A deployment
+//! begins once istiod has processed all of them, so that this work stays out of measured windows.
 
 use super::objects::background::{NAMESPACE, object_refs, services};
 use crate::Result;
@@ -20,19 +20,20 @@ pub const METRICS_PATH: &str = "/metrics";
 #[derive(Debug, Default)]
 pub struct BackgroundServices {
     written: Surroundings,
-    /// After a failed change, Services with a number below this may exist, with any addresses.
+    /// After a failed change, Services numbered below this may exist, with any addresses.
     uncertain: usize,
 }
 
 #[derive(Debug, Eq, PartialEq)]
 struct Change {
     deleted: Range<usize>,
-    /// Existing or not.
+    /// Services to write, whether or not they exist.
     written: Range<usize>,
 }
 
 impl BackgroundServices {
-    /// Changes the background services and waits until istiod has processed that. `metrics` reads istiod's metrics.
+    /// Changes the background services and waits until istiod has processed the change. `metrics` fetches
+    /// istiod's metrics.
     pub fn change(
         &mut self,
         api: &ApiClient,
@@ -52,7 +53,7 @@ impl BackgroundServices {
         };
         api.delete(&object_refs(deleted.clone()), &report("removed", deleted.len()))?;
         if !written.is_empty() {
-            // It stays when they go: to delete a namespace takes a controller.
+            // The namespace stays when the services are deleted: deleting a namespace takes a controller.
             api.create(&[namespace(NAMESPACE, &[])], &|_| ())?;
         }
         api.create(&services(written.clone(), wanted.endpoints), &report("wrote", written.len()))?;
@@ -80,7 +81,7 @@ fn wait_until_processed(
     let what = "istiod has processed the background services";
     let waited = wait_with_progress(what, PROCESSED_TIMEOUT, || {
         api.check_not_stopped()?;
-        // Without these metrics there is no waiting: a deployment waits for its own objects anyway.
+        // Without these metrics, do not wait: a deployment waits for its own objects anyway.
         let Some(now) = Processed::fetch(metrics)? else { return Ok(Progress::Done(())) };
         let done = now.since(before);
         if done >= changes as u64 {
@@ -93,7 +94,7 @@ fn wait_until_processed(
     waited.map_err(|error| with_last_look(error, &format!("{last} of {changes}")))
 }
 
-/// Events of Services and EndpointSlices that istiod has processed since it started.
+/// Service and EndpointSlice events that istiod has processed since it started.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Processed {
     services: u64,
@@ -105,7 +106,8 @@ impl Processed {
         Ok(Self::read(&String::from_utf8_lossy(&metrics()?)))
     }
 
-    /// Reads istiod's metrics, such as `pilot_k8s_reg_events{event="add",type="Services"} 12`; absent without them.
+    /// Reads istiod's metrics, such as `pilot_k8s_reg_events{event="add",type="Services"} 12`; absent if
+    /// there are none.
     fn read(metrics: &str) -> Option<Self> {
         let mut found = None;
         for sample in samples(metrics).filter(|sample| sample.name == "pilot_k8s_reg_events") {
@@ -120,7 +122,7 @@ impl Processed {
         found
     }
 
-    /// Services that were processed with their EndpointSlices since `before`.
+    /// Services processed together with their EndpointSlices since `before`.
     fn since(self, before: Self) -> u64 {
         let services = self.services.saturating_sub(before.services);
         services.min(self.endpoints.saturating_sub(before.endpoints))
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn change_rewrites_other_addresses_and_remains_of_failures() {
+    fn change_rewrites_different_addresses_and_leftovers_of_failures() {
         assert_eq!(change((3, 1), 0, (2, 4)), Change { deleted: 2..3, written: 0..2 });
         assert_eq!(change((3, 1), 5, (3, 1)), Change { deleted: 3..5, written: 0..3 });
         assert_eq!(change((0, 1), 9, (0, 1)), Change { deleted: 0..9, written: 0..0 });

@@ -1,5 +1,5 @@
-//! Which objects istiod has processed, from its own list of them. Only objects of Istio's own kinds are listed. Once an
-//! object is, whatever istiod sends to a proxy that connects later agrees with it.
+//! Objects that istiod has processed, from its own list (configz), which has only objects of Istio's own
+//! kinds. Once an object is listed, everything that istiod sends to a proxy that connects later reflects it.
 
 use crate::Result;
 use crate::admin::Admin;
@@ -13,10 +13,11 @@ use std::time::Duration;
 
 const PATH: &str = "/debug/configz";
 const ISTIO_GROUPS: &str = ".istio.io";
-/// Without progress. istiod processes objects within milliseconds, and those of another revision of Istio never.
+/// Timeout without progress. istiod processes objects within milliseconds, and never those of another Istio revision.
 const PROCESSED_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Waits until istiod has processed these objects, as the API returned them. Fails with `check`.
+/// Waits until istiod has processed these objects, given as the API returned them. Returns an error as soon
+/// as `check` does.
 pub fn wait_until_processed(istiod: &Admin, objects: &[Value], check: impl Fn() -> Result<()>) -> Result<()> {
     let mut first = None;
     let waited = wait_with_progress("istiod knows what the experiment asks for", PROCESSED_TIMEOUT, || {
@@ -36,7 +37,8 @@ pub fn wait_until_processed(istiod: &Admin, objects: &[Value], check: impl Fn() 
 #[serde(transparent)]
 struct Configz(HashSet<ProcessedObject>);
 
-/// An object as istiod has it. Its resource version is of no use: it changes with the status that istiod writes itself.
+/// An object in istiod's list. Its resource version is not compared: it changes with the status that istiod
+/// itself writes.
 #[derive(Clone, Debug, Deserialize, Eq, Hash, PartialEq)]
 struct ProcessedObject {
     kind: String,
@@ -47,14 +49,15 @@ struct ProcessedObject {
 struct Metadata {
     name: String,
     namespace: Option<String>,
-    /// Differs from those of earlier objects of this name.
+    /// Differs from the UIDs of earlier objects of the same name.
     uid: String,
-    /// Number of changes of the specification.
+    /// Incremented on every change of the spec.
     generation: Option<u64>,
 }
 
 impl Configz {
-    /// Objects, as the API returned them, that istiod has not processed in this generation. Only Istio's own kinds count.
+    /// Objects, as the API returned them, whose current generation istiod has not processed. Skips kinds that
+    /// are not Istio's own.
     fn missing<'a>(&self, objects: &'a [Value]) -> Vec<&'a Value> {
         let is_missing = |object: &&Value| {
             let wanted = ProcessedObject::deserialize(*object);

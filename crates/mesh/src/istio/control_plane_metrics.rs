@@ -1,12 +1,12 @@
-//! Figures of a control plane's components over a window, from their own Prometheus pages: istiod's CPU, memory, goroutines
-//! and its chain of histograms; CPU and memory of kube-apiserver and etcd.
-//! [`MetricsWindow`] adds up readings. A process that was restarted counts from zero: what its predecessor counted up to the
-//! last reading stays.
+//! Figures of control plane components over a window, from their Prometheus metrics: CPU, memory, goroutines
+//! and the chain of histograms of istiod; CPU and memory of kube-apiserver and etcd.
+//! [`MetricsWindow`] adds up readings. A restarted process counts from zero; the total keeps what its
+//! predecessor counted up to the last reading.
 //!
 //! istiod's chain for one change: `pilot_debounce_time` (collecting changes, the push context included) →
-//! `pilot_pushcontext_init_seconds` → `pilot_proxy_queue_time` (per proxy) → `pilot_xds_push_time` (per proxy and type).
-//! `pilot_proxy_convergence_time` spans the push request's start to the end of the push, per proxy. istiod exposes no length of
-//! its push queue.
+//! `pilot_pushcontext_init_seconds` → `pilot_proxy_queue_time` (per proxy) → `pilot_xds_push_time` (per proxy
+//! and type). `pilot_proxy_convergence_time` spans the push request's start to the end of the push, per
+//! proxy. istiod does not expose the length of its push queue.
 
 use crate::Result;
 use crate::exposition::Exposition;
@@ -14,7 +14,7 @@ use experiment::environment::{EnvironmentError, ErrorContext};
 use experiment::schema::{ControlPlaneFigures, ReportedHistogram};
 use std::collections::BTreeMap;
 
-/// istiod's histograms, by their names in results.
+/// istiod's histograms, each with its name in results.
 const CHAIN: [(&str, &str); 5] = [
     ("debounce", "pilot_debounce_time"),
     ("push_context", "pilot_pushcontext_init_seconds"),
@@ -24,10 +24,10 @@ const CHAIN: [(&str, &str); 5] = [
 ];
 const PUSHES: &str = "pilot_xds_pushes";
 const TRIGGERS: &str = "pilot_push_triggers";
-/// Registered when the first configuration is rejected.
+/// Appears only after the first rejected configuration.
 const REJECTIONS: &str = "pilot_total_xds_rejects";
 const CONNECTED: &str = "pilot_xds";
-/// Labelled with the version, on every istiod's page.
+/// Metric and label that hold the version, exposed by every istiod.
 const ISTIOD_VERSION: (&str, &str) = ("pilot_info", "version");
 const API_SERVER_VERSION: (&str, &str) = ("kubernetes_build_info", "git_version");
 const ETCD_VERSION: (&str, &str) = ("etcd_server_version", "server_version");
@@ -37,7 +37,7 @@ const MEMORY_BYTES: &str = "process_resident_memory_bytes";
 const GOROUTINES: &str = "go_goroutines";
 const STARTED_AT: &str = "process_start_time_seconds";
 
-/// Whose page it is.
+/// The component whose metrics are read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Exposed {
     Istiod,
@@ -63,20 +63,20 @@ impl Exposed {
     }
 }
 
-/// One page: counters since the process started, and gauges.
+/// One metrics page: counters since the process started, and gauges.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MetricsReading {
     pub version: Option<String>,
-    /// Tells processes apart.
+    /// Start time of the process, which shows restarts.
     started_at: Option<f64>,
     pub memory_bytes: Option<u64>,
     pub goroutines: Option<u64>,
-    /// Proxies that are connected to an istiod.
+    /// Proxies connected to an istiod.
     pub connected: Option<u64>,
     pub counted: Counted,
 }
 
-/// Counters.
+/// Counters since the process started, or their increase over a period.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counted {
     pub cpu_s: f64,
@@ -122,7 +122,7 @@ impl MetricsReading {
 }
 
 impl Counted {
-    /// What was counted since an earlier reading of the same process.
+    /// Increase since an earlier reading of the same process.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let counts = |now: &BTreeMap<String, u64>, then: &BTreeMap<String, u64>| {
@@ -157,13 +157,13 @@ impl Counted {
     }
 }
 
-/// Readings of one component from its first on.
+/// Readings of one component, beginning with the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricsWindow {
     exposed: Exposed,
-    /// Counted by processes that have ended.
+    /// Total of processes that have ended.
     ended: Counted,
-    /// The counters at the window's start; of a process that started later, zero.
+    /// Counters at the window's start; zero if the current process started later.
     base: Counted,
     last: MetricsReading,
     memory_peak_bytes: Option<u64>,
@@ -195,7 +195,7 @@ impl MetricsWindow {
         self.last = reading;
     }
 
-    /// Counted since the window's start.
+    /// Total since the window's start.
     pub fn total(&self) -> Counted {
         let mut total = self.ended.clone();
         total.add(&self.last.counted.since(&self.base));
@@ -206,7 +206,8 @@ impl MetricsWindow {
         &self.last
     }
 
-    /// The window's figures; the chain is that of `chain`, a part of the window, if it is given.
+    /// The window's figures. If `chain` is given, which covers a part of the window, the chain of histograms
+    /// is taken from it.
     pub fn figures(&self, chain: Option<&Counted>) -> ControlPlaneFigures {
         let total = self.total();
         let is_istiod = self.exposed == Exposed::Istiod;
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn window_has_differences_of_counters_and_peaks_of_gauges() {
+    fn window_has_counter_increases_and_gauge_peaks() {
         let mut window = MetricsWindow::new(Exposed::Istiod, reading(1.0, 10.0, 100));
         window.add(reading(1.0, 11.0, 160));
         window.add(reading(1.0, 12.5, 150));
@@ -271,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn window_goes_on_through_a_restart() {
+    fn window_continues_across_restart() {
         let mut window = MetricsWindow::new(Exposed::Istiod, reading(1.0, 10.0, 100));
         window.add(reading(1.0, 12.0, 110));
         window.add(reading(2.0, 0.5, 7));
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_have_the_chain_of_a_part_of_the_window() {
+    fn figures_take_chain_from_part_of_window() {
         let mut window = MetricsWindow::new(Exposed::Istiod, reading(1.0, 10.0, 100));
         window.add(reading(1.0, 12.0, 110));
         let connected = window.total();
@@ -294,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn page_of_another_program_is_an_error() {
+    fn page_of_another_program_is_error() {
         let parse = |page: &str| MetricsReading::parse(Exposed::Istiod, page).unwrap_err();
         let reason = |page: &str| experiment::environment::in_one_line(&parse(page));
         assert!(reason("up 1\n").contains("it has no pilot_info: another program responds there"));

@@ -1,4 +1,4 @@
-//! What a proxy shows once it has its configuration.
+//! State that a proxy shows once it has its configuration.
 
 use crate::envoy::hop::{Hop, Layer};
 use crate::proof::evidence::Accepts;
@@ -8,12 +8,12 @@ use std::net::SocketAddrV4;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Expected {
     Cluster(String),
-    /// An address in this cluster that the proxy takes to be healthy.
+    /// An address in this cluster that the proxy considers healthy.
     Endpoint(String, SocketAddrV4),
-    /// A listener takes connections only once its routes are there.
+    /// A listener, which accepts connections only once its routes are present.
     Listener(String),
     FilterChain(String),
-    /// A listener that leads connections to this cluster, unread.
+    /// A listener that forwards connections to this cluster as opaque TCP.
     TcpRoute(String),
     /// A route for a domain such as `server.mesh-1.svc.cluster.local`.
     Domain(String),
@@ -22,7 +22,7 @@ pub enum Expected {
         host: String,
         behind_waypoint: bool,
     },
-    /// At a ztunnel: a pod that is reached by HBONE.
+    /// At a ztunnel: a pod reached over HBONE.
     AmbientWorkload {
         namespace: String,
         name: String,
@@ -35,7 +35,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// The proxy routes the load: requests for this domain by a route, connections by their listener.
+    /// State that routes the load: a route for this domain if the proxy reads requests, otherwise a listener.
     pub fn route(hop: &Hop, domain: &str) -> Self {
         match hop.layer {
             Layer::L7 { .. } => Self::Domain(domain.to_owned()),
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_awaited_is_told_in_words() {
+    fn expected_state_is_described() {
         let accepts = |plaintext| Expected::Accepts(Accepts { port: 8080, plaintext });
         assert_eq!(accepts(false).to_string(), "that it takes nothing but mutual TLS for port 8080");
         assert_eq!(accepts(true).to_string(), "that it takes plain text for port 8080");

@@ -1,11 +1,11 @@
-//! Settings of istiod, and how they differ from an installed Istio. Sidecars are not injected but started with what an
-//! injected container gets. To Istio's own build of Envoy istiod sends all that it sends in a cluster. Upstream's lacks
-//! the filters for telemetry (`istio_stats`), metadata exchange and ALPN: istiod then leaves them out, and no figure
-//! contains their cost.
+//! Settings of istiod, and how they differ from an installed Istio.
+//! Sidecars are not injected: they are started with the settings that an injected container gets. Istio's own
+//! build of Envoy is sent everything that istiod sends in a cluster. The upstream build lacks the filters for
+//! telemetry (`istio_stats`), metadata exchange and ALPN: istiod then omits them, and no figure contains their cost.
 //!
-//! Without telemetry there are no default providers of metrics, as with `telemetry.enabled=false` in Istio's chart, and
-//! proxies do not exchange the metadata that labels metrics (`PILOT_ENABLE_METADATA_EXCHANGE`). Waypoints still look their
-//! peers up: istiod has no switch for that.
+//! Without telemetry there are no default metrics providers, as with `telemetry.enabled=false` in Istio's
+//! chart, and proxies do not exchange the metadata that labels metrics (`PILOT_ENABLE_METADATA_EXCHANGE`).
+//! Waypoints still look up their peers: istiod has no setting to turn that off.
 
 use super::objects::telemetry::extension_providers;
 use crate::names::{
@@ -20,7 +20,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// The mesh configuration. Metrics are those that Istio installs, or none; the objects of a deployment set logs and traces.
+/// The mesh configuration. Metrics are the ones that Istio installs by default, or none; a deployment's
+/// objects configure logs and traces.
 pub fn mesh_config(telemetry: bool) -> Value {
     let metrics = if telemetry { json!({"metrics": ["prometheus"]}) } else { json!({}) };
     json!({
@@ -38,7 +39,7 @@ pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
         format!("--kubeconfig={}", kubeconfig.display()),
         format!("--meshConfig={}", mesh_config.display()),
         format!("--httpAddr=:{ISTIOD_HTTP_PORT}"),
-        // No plaintext gRPC: proxies authenticate, as in a cluster.
+        // Disables plaintext gRPC: proxies authenticate, as in a cluster.
         "--grpcAddr=".to_owned(),
         format!("--secureGRPCAddr=:{DISCOVERY_PORT}"),
         format!("--httpsAddr=:{ISTIOD_WEBHOOK_PORT}"),
@@ -47,17 +48,17 @@ pub fn arguments(kubeconfig: &Path, mesh_config: &Path) -> Vec<String> {
     ]
 }
 
-/// An istiod among those of a control plane.
+/// Identity of one istiod of a control plane.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity<'a> {
-    /// Distinguishes it where they elect a leader.
+    /// Distinguishes it in leader election.
     pub pod: &'a str,
-    /// Host by which the API reaches its webhook, which its certificate is valid for.
+    /// Host by which the API reaches its webhook, covered by its certificate.
     pub webhook_host: &'a str,
 }
 
-/// Makes the istiod that `meshmeter lab install` builds send waypoints nothing that upstream's Envoy lacks. It refuses other
-/// values than booleans; a release's istiod does not know it.
+/// Makes an istiod built by `meshmeter lab install` omit everything for waypoints that upstream Envoy lacks.
+/// That istiod rejects values that are not booleans; a released istiod ignores the variable.
 pub const UPSTREAM_ENVOY: &str = "MESHMETER_UPSTREAM_ENVOY";
 
 const METADATA_EXCHANGE: &str = "PILOT_ENABLE_METADATA_EXCHANGE";
@@ -83,18 +84,18 @@ pub fn environment(
         ("SERVICE_ACCOUNT", ISTIOD),
         ("CLUSTER_ID", "Kubernetes"),
         ("PILOT_CERT_PROVIDER", "istiod"),
-        // The lab starts sidecars.
+        // The lab starts the sidecars.
         ("INJECT_ENABLED", "false"),
-        // The webhook is written by us (`validation.rs`).
+        // Meshmeter writes the webhook itself (`validation.rs`).
         ("ISTIOD_CUSTOM_HOST", identity.webhook_host),
         ("VALIDATION_WEBHOOK_CONFIG_NAME", ""),
         ("INJECTION_WEBHOOK_CONFIG_NAME", ""),
-        // For ztunnel and waypoints; sidecars talk to each other as without them.
+        // For ztunnel and waypoints. Sidecars connect to each other as they do without ambient mode.
         ("PILOT_ENABLE_AMBIENT", "true"),
         ("PILOT_ENABLE_SENDING_HBONE", "false"),
-        // May request certificates for the pods of its node.
+        // Lets ztunnel request certificates for the pods of its node.
         ("CA_TRUSTED_NODE_ACCOUNTS", "istio-system/ztunnel"),
-        // The lab starts gateways.
+        // The lab starts the gateways.
         ("PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER", "false"),
     ];
     let variables = variables.into_iter().chain(left_out.iter().copied());
@@ -103,7 +104,7 @@ pub fn environment(
     variables.map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
-/// As Istio's chart derives them from the values of `pilot` and the container's limits.
+/// Variables that Istio's chart derives from the values of `pilot` and the container's limits.
 fn of_settings(settings: &IstiodSettings) -> impl Iterator<Item = (&'static str, String)> {
     let milliseconds = |duration: Duration| format!("{}ms", duration.as_millis());
     let variables = [
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn istios_envoy_gets_everything_and_without_telemetry_all_but_that() {
+    fn istio_build_gets_everything_except_disabled_telemetry() {
         let environment = |build, telemetry| {
             environment(ProxySetup { build, telemetry }, &IDENTITY, &IstiodSettings::default())
         };

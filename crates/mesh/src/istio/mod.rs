@@ -1,6 +1,7 @@
-//! Istio: the objects that settings become, istiod's settings, and what it and the proxies report.
-//! Read [`objects`] first. [`configz`] shows which objects istiod has processed, [`xds_status`] what proxies have
-//! acknowledged, [`propagation`] when it has reached them, [`nack`] what they rejected.
+//! Istio: the objects for an experiment's settings, istiod's settings, and the state that istiod and the
+//! proxies report.
+//! Read [`objects`] first. [`configz`] shows which objects istiod has processed, [`xds_status`] what proxies
+//! have acknowledged, [`propagation`] when the configuration has reached them, and [`nack`] what they rejected.
 
 pub mod background;
 pub mod configz;

@@ -1,6 +1,6 @@
-//! Rejected configuration, with the proxy's reason: Envoy counts rejections, and writes the reason to its log alone.
-//! A proxy that has rejected something runs with an older configuration or with none, and no waiting mends that:
-//! [`check_not_rejected`] is called while one waits.
+//! Rejected configuration, with the proxy's reason: Envoy counts rejections, but writes the reason only to its log.
+//! A proxy that has rejected an update keeps an older configuration or has none, and waiting does not fix
+//! that. Callers therefore call [`check_not_rejected`] while they wait.
 
 use crate::Result;
 use experiment::environment::EnvironmentError;
@@ -8,20 +8,20 @@ use experiment::mesh_settings::ExtraObjects;
 use serde_json::Value;
 use std::fmt;
 
-/// Texts before and after the kind of the rejected configuration.
+/// Texts before and after the type of the rejected configuration.
 const KIND: (&str, &str) = ("config for type.googleapis.com/", " rejected: ");
-/// End of a line of Envoy's log under pilot-agent.
+/// End of an Envoy log line as written under pilot-agent.
 const END_OF_LINE: &str = "\tthread=";
-/// Text of a line that says why a WebAssembly module cannot run.
+/// Text of a log line that explains why a WebAssembly module cannot run.
 const MODULE_FAILURE: &str = "\terror\tenvoy wasm ";
-/// Lines of a log's end that are looked at: all that a proxy writes while it starts.
+/// Lines checked at the end of a log: everything that a proxy writes while it starts.
 pub const CHECKED_LINES: usize = 500;
-/// How much of a reason is kept, characters: some quote the whole resource.
+/// Maximum length of a reason in characters: some quote the whole resource.
 const MAX_REASON_CHARS: usize = 600;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Nack {
-    /// Such as `Listener`.
+    /// Resource type, such as `Listener`.
     pub kind: String,
     pub reason: String,
 }
@@ -34,7 +34,7 @@ impl fmt::Display for Nack {
 
 impl std::error::Error for Nack {}
 
-/// The first rejection in these lines of a log. A reason may go on over several lines.
+/// The first rejection in these log lines. A reason may span several lines.
 pub fn first_nack(lines: &[String]) -> Option<Nack> {
     let (number, (kind, begun)) = lines.iter().enumerate().find_map(|(number, line)| {
         let (_, told) = line.split_once(KIND.0)?;
@@ -59,12 +59,12 @@ pub fn first_nack(lines: &[String]) -> Option<Nack> {
     Some(Nack { kind, reason: shortened(&reason) })
 }
 
-/// Failures of WebAssembly modules, each once: the NACK itself does not give the cause.
+/// Failures of WebAssembly modules, without duplicates: the NACK itself does not include the cause.
 fn failures_of_modules(lines: &[String]) -> Vec<&str> {
     let mut failures = Vec::new();
     for line in lines {
         let Some((_, told)) = line.split_once(MODULE_FAILURE) else { continue };
-        // First comes the place in Envoy's source.
+        // The failure follows the location in Envoy's source.
         let failure = told.split_once('\t').map_or(told, |(_, failure)| failure);
         let failure = failure.split_once(END_OF_LINE).map_or(failure, |(text, _)| text);
         let failure = failure.trim_start_matches("Wasm VM failed ");
@@ -87,8 +87,8 @@ pub fn check_not_rejected(proxy: &str, log_tail: &[String]) -> Result<()> {
     first_nack(log_tail).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
 }
 
-/// The error with the names of the experiment's own objects that bring configuration of the refused kind into proxies, as
-/// they are written: those of no other kind of object do.
+/// Adds a hint to the error: the experiment's own objects whose kind can bring the rejected type of
+/// configuration into proxies.
 pub fn with_objects_behind(error: EnvironmentError, extra: Option<&ExtraObjects>) -> EnvironmentError {
     let refused = error.source.as_ref().and_then(|source| source.downcast_ref::<Nack>());
     let Some(kind) = refused.map(|refusal| refusal.kind.as_str()) else { return error };
@@ -141,7 +141,7 @@ mod tests {
         text.lines().map(ToOwned::to_owned).collect()
     }
 
-    /// Of real Envoys, under pilot-agent.
+    /// Logs of real Envoys under pilot-agent.
     const OF_A_SCRIPT: &str = "2026-11-20T19:23:22.396195Z\tinfo\tEnvoy proxy is starting
 2026-11-20T19:23:22.407271Z\twarning\tenvoy config source/grpc_subscription_impl.cc:160\tgRPC config for type.googleapis.com/envoy.config.listener.v3.Listener rejected: Error adding/updating listener(s) virtualInbound: script load error: [string \"function envoy_on_request(handle)...\"]:2: unexpected symbol near '='
 \tthread=102
@@ -152,7 +152,7 @@ mod tests {
 2026-11-20T19:23:22.407255Z\twarning\tenvoy config source/delta_subscription_state.cc:282\tdelta config for type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig rejected: Unable to create Wasm plugin mesh-1.wasm\tthread=102";
 
     #[test]
-    fn a_refusal_has_the_proxys_reason() {
+    fn nack_has_reason_from_proxy_log() {
         let told = |text: &str| first_nack(&lines(text)).map(|refusal| refusal.to_string());
         insta::assert_snapshot!(told(OF_A_SCRIPT).unwrap(), @r#"it refused its Listener: Error adding/updating listener(s) virtualInbound: script load error: [string "function envoy_on_request(handle)..."]:2: unexpected symbol near '='"#);
         insta::assert_snapshot!(told(OF_A_MODULE).unwrap(), @"it refused its TypedExtensionConfig: Unable to create Wasm plugin mesh-1.wasm: Failed to load Wasm module due to a missing import: env.absent: Failed to initialize Wasm code");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_bring_what_was_refused_are_named() {
+    fn hint_names_objects_behind_rejected_configuration() {
         let filter = |name: &str, place: &str| {
             json!({
                 "kind": "EnvoyFilter",
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_without_end_is_cut() {
+    fn endless_reason_is_truncated() {
         let endless = format!("gRPC config for type.googleapis.com/a.Cluster rejected: {}", "ä".repeat(5000));
         let refusal = first_nack(&[endless]).unwrap();
         assert_eq!(refusal.reason.chars().count(), MAX_REASON_CHARS + 1);

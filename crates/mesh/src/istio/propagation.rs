@@ -1,6 +1,6 @@
-//! Propagation: when the configuration that istiod sends has reached the proxies, and how long that took.
-//! Proxies are polled side by side. What a proxy has shown is not requested again, and its dumps, which may be large, only
-//! once it shows the rest. Read [`super::expected`] first.
+//! Propagation: when the configuration that istiod sends reaches the proxies, and how long that takes.
+//! Proxies are polled in parallel. State that a proxy has shown is not requested again. Its dumps, which may
+//! be large, are requested only once it shows everything else. Read [`super::expected`] first.
 
 pub use super::expected::Expected;
 use super::shown::ShownConfiguration;
@@ -13,26 +13,27 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// Time without any change at the proxies. istiod waits 100 ms for more changes, at most 10 s, and takes some time to compute
-/// what a large mesh is sent.
+/// Timeout without any change at the proxies. istiod waits 100 ms for more changes, at most 10 s, and takes
+/// some time to compute the configuration of a large mesh.
 const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub trait Running: fmt::Debug {
-    /// Fails, naming `operation`, if the proxy has ended, was stopped, or logged a rejection.
+    /// Returns an error that names `operation` if the proxy has ended, was stopped, or logged a rejection.
     fn check(&self, operation: &str) -> Result<()>;
 }
 
 #[derive(Debug)]
 pub struct Awaited<'a> {
     pub name: &'a str,
-    /// Its name at istiod; absent for a ztunnel, whose acknowledgements are not awaited: it shows all that it has.
+    /// Its name at istiod; absent for a ztunnel, which shows all of its configuration, so that no acks are awaited.
     pub known_as: Option<&'a str>,
     pub admin: &'a Admin,
     pub running: &'a dyn Running,
     pub expected: Vec<Expected>,
 }
 
-/// Waits until every proxy shows all that is expected; returns each one's seconds since `written_at`. `check` may fail it.
+/// Waits until every proxy shows everything expected. Returns each proxy's seconds since `written_at`, or an
+/// error as soon as `check` does.
 pub fn wait_until_propagated(
     awaited: &[Awaited<'_>],
     written_at: Instant,
@@ -57,7 +58,8 @@ pub fn wait_until_propagated(
                 Err(error) if !matches!(error.cause, AdminCause::TimedOut(_)) => {
                     return Err(error).context(operation(proxy.name));
                 }
-                // A proxy with much to take in may be silent for seconds; that it stays so is found by the bound of the wait.
+                // A proxy may be unresponsive for seconds while it processes a large configuration; the
+                // timeout ends longer silences.
                 Err(error) => lacking = in_one_line(&error),
                 Ok(()) => match proxy.expected.last() {
                     None => {
@@ -78,9 +80,9 @@ pub fn wait_until_propagated(
 struct Pending<'a> {
     name: &'a str,
     admin: &'a Admin,
-    /// Not shown yet, in the reverse order of requests.
+    /// Not shown yet, in reverse order of requests.
     expected: Vec<&'a Expected>,
-    /// Received so far, by the last look.
+    /// Clusters received so far, as of the last poll.
     clusters: u64,
 }
 
@@ -93,7 +95,8 @@ impl<'a> Pending<'a> {
         Self { name: proxy.name, admin: proxy.admin, expected, clusters: 0 }
     }
 
-    /// Drops what the proxy shows, up to the first that it does not; if one is missing, counts the clusters it has received.
+    /// Drops the expected state that the proxy shows, up to the first that is missing. If any is missing,
+    /// counts the clusters received.
     fn poll(&mut self) -> Result<(), AdminError> {
         let mut shown = ShownConfiguration::new(self.admin, &self.expected);
         while let Some(expected) = self.expected.last() {
@@ -125,7 +128,7 @@ mod tests {
         }
     }
 
-    /// A proxy whose listener comes with the third request for listeners. Gives the paths of `requests` requests.
+    /// A proxy whose listener appears on the third request for listeners. Returns the paths of `requests` requests.
     fn serve(listener: &UnixListener, requests: usize) -> Vec<String> {
         let mut paths: Vec<String> = Vec::new();
         for _ in 0..requests {
@@ -145,7 +148,7 @@ mod tests {
         paths
     }
 
-    /// A request's connection and path.
+    /// Connection and path of one request.
     fn accept(listener: &UnixListener) -> (UnixStream, String) {
         let (mut stream, _) = listener.accept().unwrap();
         let mut request = [0; 4096];
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proxy_has_shown_is_not_requested_again() {
+    fn shown_state_is_not_requested_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin");
         let listener = UnixListener::bind(&path).unwrap();
@@ -183,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_is_silent_for_a_while_is_asked_again() {
+    fn silent_proxy_is_polled_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("admin");
         let listener = UnixListener::bind(&path).unwrap();

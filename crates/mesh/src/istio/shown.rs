@@ -1,4 +1,4 @@
-//! The configuration that a proxy shows at its admin port, as far as it is waited for.
+//! The awaited parts of the configuration that a proxy shows at its admin port.
 
 use super::expected::Expected;
 use crate::admin::{Admin, AdminCause, AdminError};
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// A proxy's configuration at one moment. Each part is requested once, when needed.
+/// A proxy's configuration at one moment. Each part is requested at most once, when needed.
 #[derive(Debug)]
 pub(super) struct ShownConfiguration<'a> {
     admin: &'a Admin,
@@ -24,13 +24,13 @@ pub(super) struct ShownConfiguration<'a> {
 }
 
 impl<'a> ShownConfiguration<'a> {
-    /// `expected` is all that will be looked for.
+    /// `expected`: everything that will be looked up.
     pub fn new(admin: &'a Admin, expected: &[&Expected]) -> Self {
         let (clusters, listeners, chains, routes, ztunnel) = Default::default();
         Self { admin, clusters_path: clusters_path(expected), clusters, listeners, chains, routes, ztunnel }
     }
 
-    /// Clusters that the proxy has received so far, if it was asked for any.
+    /// Number of clusters that the proxy has received so far; 0 if its clusters were not requested.
     pub fn received_clusters(&self) -> Result<u64, AdminError> {
         match self.clusters {
             Some(_) => Ok(self.admin.counters_at(RECEIVED_CLUSTERS)?.values().sum()),
@@ -105,11 +105,12 @@ const ROUTE_DUMP: &str = "/config_dump?resource=dynamic_route_configs";
 const CLUSTERS: &str = "/clusters?format=json";
 const RECEIVED_CLUSTERS: &str =
     "/stats?format=json&type=Counters&filter=%5Ecluster_manager%5C.cluster_(added%7Cmodified)$";
-/// Of the names in a filter: servers limit the length of paths.
+/// Maximum total length of names in a filter: servers limit the length of paths.
 const MAX_FILTER_BYTES: usize = 4096;
 const LISTENER_DUMP: &str = "/config_dump?resource=dynamic_listeners";
 
-/// Path of the list of the expected clusters alone: printing all of a large mesh takes CPU while the proxy is being configured.
+/// Path that lists only the expected clusters: printing all those of a large mesh takes CPU while the proxy
+/// is being configured.
 fn clusters_path(expected: &[&Expected]) -> String {
     let names = expected.iter().filter_map(|expected| match expected {
         Expected::Cluster(name) | Expected::Endpoint(name, _) => Some(name.as_str()),
@@ -123,7 +124,8 @@ fn clusters_path(expected: &[&Expected]) -> String {
     for (index, name) in names.into_iter().enumerate() {
         path.push_str(if index > 0 { "%7C" } else { "" });
         for byte in name.bytes() {
-            // Writing to a string cannot fail. Other characters are escaped in the expression, and in the path.
+            // Writing to a string cannot fail. Other characters are escaped for the regular expression, and
+            // then for the path.
             let _ = match byte {
                 b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => write!(path, "{}", char::from(byte)),
                 _ => write!(path, "%5C%{byte:02X}"),
@@ -156,7 +158,7 @@ struct Host {
 
 #[derive(Deserialize)]
 struct Address {
-    /// Absent where a host is a pipe or an internal listener.
+    /// Absent if a host is a pipe or an internal listener.
     socket_address: Option<SocketAddress>,
 }
 
@@ -172,7 +174,7 @@ struct Health {
 }
 
 impl Clusters {
-    /// The addresses of each cluster that requests may be sent to.
+    /// Addresses of each cluster that requests may be sent to.
     fn healthy(self) -> BTreeMap<String, BTreeSet<SocketAddrV4>> {
         let healthy = |host: Host| {
             let status = host.health_status.eds_health_status;
@@ -217,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_that_requests_may_be_sent_to_count() {
+    fn only_addresses_eligible_for_requests_are_listed() {
         let answer = r#"{"cluster_statuses": [
             {"name": "outbound|8080||server", "host_statuses": [
                 {"address": {"socket_address": {"address": "10.77.0.4", "port_value": 8080}},

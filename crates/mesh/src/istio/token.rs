@@ -1,5 +1,5 @@
-//! Tokens (JWT) that drivers send, signed with a key of the run that proxies verify them with.
-//! ES256, one of the two common algorithms: verifying it costs more than RSA, so reports name it.
+//! Tokens (JWT) that drivers send, signed with a key of the run and verified by proxies.
+//! They use ES256, one of the two common algorithms. It costs more to verify than RSA, so reports name it.
 
 use crate::Result;
 use base64::Engine as _;
@@ -14,9 +14,9 @@ use std::time::Duration;
 pub const ISSUER: &str = "https://tokens.meshmeter.example";
 const SUBJECT: &str = "generator";
 const KEY_ID: &str = "run";
-/// The first byte of a point on a curve with both its coordinates (SEC 1, 2.3.3).
+/// First byte of a curve point given by both coordinates (SEC 1, 2.3.3).
 const UNCOMPRESSED: u8 = 4;
-/// Length of a coordinate, bytes.
+/// Length of a coordinate in bytes.
 const COORDINATE_BYTES: usize = 32;
 
 #[derive(Debug)]
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn token_is_verified_by_the_public_key_alone() {
+    fn token_is_verified_with_public_key_only() {
         let issuer = TokenIssuer::create().unwrap();
         let keys: Value = serde_json::from_str(&issuer.public_keys()).unwrap();
         let coordinate = |name: &str| decoded(keys["keys"][0][name].as_str().unwrap());

@@ -1,5 +1,5 @@
-//! Istio's validation webhook: the API refuses what istiod would otherwise skip without a message, and an experiment
-//! would then be measured without what it asks for.
+//! Istio's validation webhook: the API rejects objects that istiod would otherwise skip silently, which would
+//! leave an experiment measured without its settings.
 
 use crate::kubernetes::client::ApiClient;
 use crate::names::{ISTIOD_WEBHOOK_PORT, SYSTEM_NAMESPACE};
@@ -8,7 +8,7 @@ use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
-/// The webhook of Istio's chart, for objects of every revision. The API reaches istiod at `host`.
+/// The webhook of Istio's chart, for objects of every revision. The API connects to istiod at `host`.
 pub fn webhook(host: Ipv4Addr, root_certificate: &str) -> Value {
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
@@ -35,7 +35,7 @@ pub fn webhook(host: Ipv4Addr, root_certificate: &str) -> Value {
     })
 }
 
-/// Whether the API calls the webhook by now: then it refuses an object that no schema forbids.
+/// True if the API calls the webhook by now: it then rejects an object that no schema forbids.
 pub fn is_active(api: &ApiClient) -> bool {
     let no_patch = json!({
         "apiVersion": "networking.istio.io/v1alpha3",

@@ -1,6 +1,7 @@
-//! Acknowledgements of proxies, from istiod's list of connections.
-//! istiod notes what it sent last of each resource type, what the proxy acknowledged of that, and the error of a NACK.
-//! Objects that istiod had processed before it sent are in what it sent: acknowledged, they have taken effect at the proxy.
+//! xDS acks of proxies, from istiod's list of connections.
+//! For each resource type, istiod records what it last sent, what the proxy acknowledged of that, and the
+//! error of a NACK. Objects that istiod had processed before it sent are contained in what it sent; once
+//! acknowledged, they have taken effect at the proxy.
 
 use super::nack::Nack;
 use crate::Result;
@@ -12,13 +13,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::time::Duration;
 
-/// Path of the list at istiod: one response has all proxies of a mesh.
+/// Path of istiod's list: one response covers all proxies of a mesh.
 const PATH: &str = "/debug/syncz";
-/// A proxy acknowledges within milliseconds; that of a large mesh takes seconds.
+/// A proxy acknowledges within milliseconds, or within seconds in a large mesh.
 const ACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits until proxies, each by its component's name and its name at istiod (`name.namespace`), have acknowledged all
-/// that istiod sent them. Fails at once if one rejects something.
+/// Waits until all proxies have acknowledged everything that istiod sent them. Each is given by its
+/// component's name and its name at istiod (`name.namespace`). Returns an error at once if one rejects an update.
 pub fn wait_until_acknowledged(
     istiod: &Admin,
     proxies: &[(&str, &str)],
@@ -44,12 +45,12 @@ pub fn wait_until_acknowledged(
     waited.map_err(|error| with_last_look(error, &last))
 }
 
-/// By `name.namespace`.
+/// Connections by proxy (`name.namespace`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(from = "Vec<Connection>")]
 struct XdsStatus(HashMap<String, Vec<Resources>>);
 
-/// By type URL.
+/// Ack state by type URL.
 type Resources = BTreeMap<String, Sent>;
 
 #[derive(Deserialize)]
@@ -59,7 +60,7 @@ struct Connection {
     resources: Resources,
 }
 
-/// Nonces of the last response of a resource type, and of the last that was acknowledged.
+/// Nonces of the last response of a resource type and of the last ack.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Sent {
@@ -82,7 +83,7 @@ impl From<Vec<Connection>> for XdsStatus {
 #[derive(Clone, Debug, Eq, PartialEq)]
 enum PendingAck {
     NotConnected,
-    /// It has not responded yet to the last resources of this type, such as `Cluster`.
+    /// The proxy has not yet responded to the last resources of this type, such as `Cluster`.
     Unacknowledged(String),
     Rejected(Nack),
 }
@@ -98,7 +99,7 @@ impl fmt::Display for PendingAck {
 }
 
 impl XdsStatus {
-    /// What `proxy` (`name.namespace`) has not acknowledged; absent once it has acknowledged everything.
+    /// The pending ack of `proxy` (`name.namespace`); absent once it has acknowledged everything.
     fn pending_ack(&self, proxy: &str) -> Option<PendingAck> {
         let Some(connections) = self.0.get(proxy) else { return Some(PendingAck::NotConnected) };
         let all = || connections.iter().flatten();
@@ -112,7 +113,7 @@ impl XdsStatus {
     }
 }
 
-/// `Cluster` of `type.googleapis.com/envoy.config.cluster.v3.Cluster`.
+/// Extracts `Cluster` from `type.googleapis.com/envoy.config.cluster.v3.Cluster`.
 fn short(type_url: &str) -> String {
     type_url.rsplit('.').next().unwrap_or(type_url).to_owned()
 }
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn pending_ack_is_absent_once_the_last_of_each_type_is_acknowledged() {
+    fn pending_ack_is_absent_once_last_response_of_each_type_is_acked() {
         let all = status(&json!({"sent": "b", "acked": "b"}));
         assert_eq!(all.pending_ack("client.mesh-1"), None);
         assert_eq!(all.pending_ack("idle.mesh-1"), None);
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn pending_ack_of_a_nack_has_the_proxys_reason() {
+    fn pending_ack_of_nack_has_reason_from_proxy() {
         let all = status(&json!({"sent": "b", "acked": "a", "lastError": "no such filter"}));
         let pending = all.pending_ack("client.mesh-1").expect("it was rejected");
         assert_eq!(pending.to_string(), "it refused its Listener: no such filter");

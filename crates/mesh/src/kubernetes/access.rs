@@ -1,4 +1,5 @@
-//! The API's version, metrics and kinds, and what the kubeconfig's user may do: asked before anything is written.
+//! The API's version, metrics and kinds, and the permissions of the kubeconfig's user, checked before
+//! anything is written.
 
 use super::client::{ApiClient, parse};
 use super::object_ref::ObjectRef;
@@ -16,16 +17,16 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 const ISTIO_GROUPS: &str = ".istio.io";
 const GATEWAY_API_GROUP: &str = "gateway.networking.k8s.io/";
 
-/// Something that is done to objects of one kind.
+/// An operation on objects of one kind.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Action {
     /// Such as `create`.
     pub verb: String,
-    /// Empty: the core group.
+    /// Empty for the core group.
     pub group: String,
     /// Such as `services`.
     pub resource: String,
-    /// Such as `token`; mostly empty.
+    /// Such as `token`; usually empty.
     pub subresource: String,
 }
 
@@ -51,10 +52,10 @@ impl fmt::Display for Action {
     }
 }
 
-/// A kind that the API serves.
+/// A kind served by the API.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 struct ServedKind {
-    /// Plural, and a subresource after a slash.
+    /// Plural name; a subresource follows after a slash.
     name: String,
     kind: String,
 }
@@ -66,7 +67,7 @@ struct ServedKinds {
 }
 
 impl ApiClient {
-    /// Version of the API server, such as `v1.36.3`. The error says what to do if it does not respond.
+    /// Version of the API server, such as `v1.36.3`. If it does not respond, the error has a hint.
     pub fn version(&self) -> Result<String> {
         let response = self.send_within(
             RESPONSE_TIMEOUT,
@@ -79,12 +80,12 @@ impl ApiClient {
         })
     }
 
-    /// The API server's own Prometheus page.
+    /// Prometheus metrics of the API server.
     pub fn metrics(&self) -> Result<String> {
         self.send(ApiRequest::get("ask the Kubernetes API for its metrics", "/metrics"))
     }
 
-    /// Fails unless the API serves the kinds of these objects.
+    /// Returns an error unless the API serves the kinds of these objects.
     pub fn check_kinds(&self, objects: &[ObjectRef]) -> Result<()> {
         let served = self.served(objects)?;
         let missing = objects.iter().find(|object| !served.contains_key(&kind_of(object)));
@@ -101,7 +102,8 @@ impl ApiClient {
         })
     }
 
-    /// Which of these verbs the user may not use on the kinds of these objects. Kinds that are not served are left out.
+    /// Actions with these verbs on the kinds of these objects that the user lacks permission for. Skips kinds
+    /// that are not served.
     pub fn denied_verbs(&self, objects: &[ObjectRef], verbs: &[&str]) -> Result<Vec<Action>> {
         let served = self.served(objects)?;
         let of_kind = |((api_version, _), resource): (&(String, String), &String)| {
@@ -111,12 +113,12 @@ impl ApiClient {
         self.denied(&served.iter().flat_map(of_kind).collect::<Vec<_>>())
     }
 
-    /// Which of these actions the user may not do in all namespaces.
+    /// Those of these actions that the user may not perform in all namespaces.
     pub fn denied(&self, actions: &[Action]) -> Result<Vec<Action>> {
         self.denied_in(None, actions)
     }
 
-    /// Which of these actions the user may not do in this namespace.
+    /// Those of these actions that the user may not perform in this namespace.
     pub fn denied_in(&self, namespace: Option<&str>, actions: &[Action]) -> Result<Vec<Action>> {
         let reviews = actions.iter().map(|action| {
             let Action { verb, group, resource, subresource } = action;
@@ -146,7 +148,7 @@ impl ApiClient {
         Ok(denied)
     }
 
-    /// Plurals of the kinds of these objects, by API version and kind, as far as the API serves them.
+    /// Plural names of the objects' kinds, by API version and kind. Kinds that the API does not serve are missing.
     fn served(&self, objects: &[ObjectRef]) -> Result<BTreeMap<(String, String), String>> {
         let versions: BTreeSet<&str> = objects.iter().map(|object| object.api_version.as_str()).collect();
         let lists = versions.iter().map(|version| {

@@ -1,6 +1,7 @@
-//! Admission webhooks and policies that an experiment brings along.
-//! One that refuses everything also refuses the deletion of other objects, but the API does not ask it about itself. So these
-//! are deleted first, and the next request waits until the API accepts objects again.
+//! Admission webhooks and policies in an experiment's own objects.
+//! One that rejects everything also rejects the deletion of other objects, but the API does not apply it to
+//! itself. Admission objects are therefore deleted first, and the next request waits until the API accepts
+//! objects again.
 
 use super::client::ApiClient;
 use super::object_ref::ObjectRef;
@@ -12,11 +13,11 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const GROUP: &str = "admissionregistration.k8s.io";
-/// The API notices within milliseconds that one is gone.
+/// The API notices a deleted webhook or policy within milliseconds.
 const REMOVED_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Adds a hint with the names of the experiment's own admission objects, which may be why the API refused something or
-/// was slow. An error with a hint stays as it is.
+/// Adds a hint with the names of the experiment's own admission objects, which may explain why the API
+/// rejected a request or was slow. An error that has a hint is returned unchanged.
 pub fn name_admission_objects(error: EnvironmentError, extra: Option<&ExtraObjects>) -> EnvironmentError {
     let objects = extra.into_iter().flat_map(|extra| &extra.objects);
     let admission = objects.filter_map(|object| ObjectRef::from_object(object).ok()).filter(is_admission);
@@ -32,7 +33,8 @@ fn is_admission(object: &ObjectRef) -> bool {
     object.group_version().0 == GROUP
 }
 
-/// Deletes the admission objects among `objects`, if any, and waits until the API accepts what deployments begin with.
+/// Deletes the admission objects among `objects`, if any, and waits until the API accepts the first objects
+/// of a deployment.
 pub(super) fn remove_admission_objects(api: &ApiClient, objects: &[ObjectRef]) -> Result<()> {
     let admission: Vec<ObjectRef> = objects.iter().filter(|object| is_admission(object)).cloned().collect();
     if admission.is_empty() {
@@ -51,7 +53,7 @@ pub(super) fn remove_admission_objects(api: &ApiClient, objects: &[ObjectRef]) -
     })
 }
 
-/// An object of each kind that a deployment begins with. None is written.
+/// An object of each kind that a deployment begins with. They are only used in dry runs.
 fn probes() -> [Value; 4] {
     let metadata = json!({"name": "asked-for-but-never-made", "namespace": "default"});
     let pod = json!({"containers": [{"name": "app", "image": "app"}]});

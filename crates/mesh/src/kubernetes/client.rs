@@ -1,6 +1,7 @@
-//! Client of the Kubernetes API, for callers that are not asynchronous. kube's client lives on a thread of its own,
-//! which keeps the network namespace of the thread that creates it. Every request is bounded in time and every response
-//! in size, and every error names the object. An object is namespaced exactly if it names a namespace.
+//! Client of the Kubernetes API for blocking callers.
+//! kube's client runs on its own thread, which keeps the network namespace of the thread that creates it.
+//! Every request has a timeout, every response a maximum size, and every error names the object. An object is
+//! namespaced exactly if it has a namespace.
 
 use super::object_ref::ObjectRef;
 use super::request::{ApiError, ApiRequest, MAX_RESPONSE_BYTES, send};
@@ -23,12 +24,12 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tower::util::MapResponseLayer;
 
-/// Of many requests, time until the next response. Their sum has no bound: ten thousand Services take minutes.
+/// Time until the next response to a batch of requests. The total is not bounded: ten thousand Services take minutes.
 const NEXT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time until the response to a probe: an API that is starting may drop one request and answer the next.
+/// Timeout of a probe: an API that is starting may drop one request and respond to the next.
 pub(super) const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time between two checks whether a response can still come.
+/// Interval of checks whether a response can still arrive.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_IN_FLIGHT: usize = 16;
 
@@ -42,10 +43,10 @@ pub(super) trait Requests: Iterator<Item = Result<ApiRequest>> {}
 
 impl<I: Iterator<Item = Result<ApiRequest>>> Requests for I {}
 
-/// Fails once waiting for a response is pointless.
+/// Returns an error once waiting for a response is pointless.
 type StopCheck = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
-/// Client of the API. Dropping it ends its thread.
+/// Client of the Kubernetes API. Dropping it ends its thread.
 pub struct ApiClient {
     client: Client,
     mapper: Mutex<RestMapper>,
@@ -65,14 +66,15 @@ impl Drop for ApiClient {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It panics only if tokio does, and then there is nothing left to do for it.
+            // The thread panics only if tokio does, and then there is nothing left to do.
             let _ = thread.join();
         }
     }
 }
 
 impl ApiClient {
-    /// A client with the credentials of a kubeconfig. It sends nothing yet. Requests fail once `stop_check` does.
+    /// Creates a client with the credentials of a kubeconfig, without sending anything. Requests fail once
+    /// `stop_check` does.
     pub fn new(
         kubeconfig: &Value,
         stop_check: impl Fn() -> Result<()> + Send + Sync + 'static,
@@ -94,7 +96,7 @@ impl ApiClient {
                 let client = runtime.block_on(client(kubeconfig));
                 let client = client.context(operation);
                 if created.send(client.map(|client| (client, runtime.handle().clone()))).is_ok() {
-                    // Ends with an error when the other end is dropped.
+                    // Returns an error when the other end is dropped.
                     let _ = runtime.block_on(stopped);
                 }
             })
@@ -118,13 +120,13 @@ impl ApiClient {
         self.probe(ApiRequest::get("probe readiness of the Kubernetes API", "/readyz"))
     }
 
-    /// Whether the API handles requests, though parts of it may still be starting.
+    /// True if the API handles requests, though parts of it may still be starting.
     pub fn is_alive(&self) -> bool {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?limit=1";
         self.probe(ApiRequest::get("probe the Kubernetes API", path))
     }
 
-    /// Whether the API responds at all within `timeout`, be it with an error.
+    /// True if the API responds within `timeout`, even with an error.
     pub fn responds_within(&self, timeout: Duration) -> bool {
         let give_up_at = Instant::now() + timeout;
         while Instant::now() < give_up_at && self.check_not_stopped().is_ok() {
@@ -132,7 +134,7 @@ impl ApiClient {
             let request = ApiRequest::get("probe liveness of the Kubernetes API", "/livez/ping");
             match self.send_within(PROBE_TIMEOUT, request) {
                 Ok(_) | Err(ApiError { code: Some(_), .. }) => return true,
-                // A connection that broke.
+                // The connection broke.
                 Err(_) => std::thread::sleep(POLL_INTERVAL.saturating_sub(sent_at.elapsed())),
             }
         }
@@ -169,7 +171,7 @@ impl ApiClient {
         Ok(responses.into_iter().next().unwrap_or_default())
     }
 
-    /// A failed stop check explains more than a connection that cannot be opened.
+    /// Replaces the reason by a failed stop check, which explains more than a connection that cannot be opened.
     pub(super) fn explain(&self, error: ApiError) -> ApiError {
         match (error.code, self.check_not_stopped()) {
             (None, Err(cause)) => ApiError { reason: in_one_line(&cause), ..error },
@@ -181,8 +183,8 @@ impl ApiClient {
         self.send_each(requests, OnError::Stop, &|_| ())
     }
 
-    /// Sends requests, some at once, and returns the texts of the responses in their order, or the first error. Sends
-    /// nothing if one cannot be built.
+    /// Sends requests, several at a time, and returns the response bodies in order, or the first error. Sends
+    /// nothing if one of them cannot be built.
     pub(super) fn send_each(
         &self,
         requests: impl Requests,
@@ -224,7 +226,7 @@ impl ApiClient {
         match (first_error, waited) {
             (Some(error), _) => Err(self.explain(error)),
             (None, Ok(())) => Ok(responses),
-            // Names the first request without a response.
+            // The operation is that of the first request without a response.
             (None, Err(reason)) => {
                 let operation = operations.into_iter().nth(received).unwrap_or_default();
                 Err(self.explain(ApiError { operation, code: None, reason }))
@@ -232,8 +234,8 @@ impl ApiClient {
         }
     }
 
-    /// Runs `work` on the client's thread and passes its items to `on_item`, until its end. Fails with `on_item`, with the
-    /// stop check, or if the next item takes longer than `timeout`, and then cancels `work`.
+    /// Runs `work` on the client's thread and passes its items to `on_item` until it ends. Cancels `work` and
+    /// returns an error if `on_item` or the stop check fails, or if the next item takes longer than `timeout`.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         timeout: Duration,
@@ -263,7 +265,7 @@ impl ApiClient {
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
-            // Also while items arrive: thousands may without a pause.
+            // Checked while items arrive too: thousands may come without a pause.
             if checked_at.elapsed() >= POLL_INTERVAL {
                 self.check_not_stopped().map_err(|error| in_one_line(&error))?;
                 checked_at = Instant::now();
@@ -285,17 +287,17 @@ async fn client(kubeconfig: Kubeconfig) -> Result<Client, String> {
         .await
         .map_err(|error| error.to_string())?;
     config.connect_timeout = Some(RESPONSE_TIMEOUT);
-    // Each request has a bound of its own.
+    // Each request has its own timeout.
     config.read_timeout = Some(NEXT_RESPONSE_TIMEOUT);
     config.reset_reader_on_write = true;
-    // Callers that wait for a state poll it; the client's own retries would delay them.
+    // Callers poll while they wait for a state; the client's own retries would delay them.
     config.default_retry = false;
     let bounded = MapResponseLayer::new(|response: Response<Box<DynBody>>| response.map(bounded));
     let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
     Ok(builder.with_layer(&bounded).build())
 }
 
-/// A body that fails once it is longer than a response may be.
+/// A body that fails once it exceeds the maximum size of a response.
 pub(super) fn bounded<B>(body: B) -> Limited<B> {
     Limited::new(body, MAX_RESPONSE_BYTES)
 }

@@ -1,4 +1,4 @@
-//! Files of YAML documents, split without parsing.
+//! Splits files of YAML documents without parsing them.
 
 pub(super) fn documents(yaml: &str) -> impl Iterator<Item = &str> {
     let separated = yaml.split("\n---");

@@ -1,4 +1,4 @@
-//! Kubeconfigs.
+//! Reading and writing of kubeconfigs.
 
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext};
@@ -8,14 +8,14 @@ use std::path::Path;
 
 const HINT: &str = "name one with --kubeconfig FILE, or in KUBECONFIG";
 
-/// Reads a kubeconfig: the given file, else those of `KUBECONFIG`, else `~/.kube/config`.
+/// Reads a kubeconfig: the given file, otherwise those in `KUBECONFIG`, otherwise `~/.kube/config`.
 pub fn read(path: Option<&Path>) -> Result<Value> {
     let (operation, kubeconfig) = match path {
         Some(path) => (format!("read the kubeconfig {}", path.display()), Kubeconfig::read_from(path)),
         None => ("read the default kubeconfig".to_owned(), Kubeconfig::read()),
     };
     let kubeconfig = kubeconfig.map_err(|error| {
-        // The library's text has the path again, and lacks it where there is no home directory.
+        // The library's message repeats the path, or lacks it if there is no home directory.
         let cause = match error {
             KubeconfigError::ReadConfig(cause, path) if operation.contains("default") => {
                 format!("{}: {cause}", path.display())
@@ -31,7 +31,7 @@ pub fn read(path: Option<&Path>) -> Result<Value> {
     serde_json::to_value(kubeconfig).context(operation)
 }
 
-/// URL of the API server of the current context.
+/// URL of the API server in the current context.
 pub fn server(kubeconfig: &Value) -> &str {
     let named = |list: &str, name: &Value| {
         kubeconfig[list].as_array().into_iter().flatten().find(|one| one["name"] == *name)
@@ -41,7 +41,7 @@ pub fn server(kubeconfig: &Value) -> &str {
     cluster.and_then(|cluster| cluster["cluster"]["server"].as_str()).unwrap_or("the API server")
 }
 
-/// Makes another of its contexts the current one.
+/// Selects another of its contexts as the current one.
 pub fn use_context(kubeconfig: &mut Value, context: &str) -> Result<()> {
     let names: Vec<&str> = kubeconfig["contexts"]
         .as_array()
@@ -59,8 +59,8 @@ pub fn use_context(kubeconfig: &mut Value, context: &str) -> Result<()> {
     Ok(())
 }
 
-/// A kubeconfig of one cluster, one user and one context, all with the same name so that it can be merged with others
-/// (`KUBECONFIG=a:b`). `authority_data` is the certificate authority of the API server in base64.
+/// A kubeconfig with one cluster, one user and one context, all of the same name so that it can be merged
+/// with others (`KUBECONFIG=a:b`). `authority_data` is the API server's certificate authority in base64.
 pub fn kubeconfig(
     name: &str,
     server: &str,

@@ -1,4 +1,4 @@
-//! Objects that have a label, of any kind and in all namespaces; what else is in a namespace.
+//! Lists objects with a label, of any kind and in all namespaces, and other contents of namespaces.
 
 use super::client::{ApiClient, OnError, parse};
 use super::object_ref::ObjectRef;
@@ -10,30 +10,30 @@ use kube::core::params::ListParams;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Of one page of a list; a pod has some 3 kB.
+/// Page size of lists; a pod takes about 3 kB.
 const PAGE: u32 = 500;
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Version of the API and kind, such as `("v1", "Service")`.
+/// API version and kind, such as `("v1", "Service")`.
 pub type Kind = (&'static str, &'static str);
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Shown {
-    /// Whole objects.
+    /// Complete objects.
     Whole,
-    /// Metadata alone.
+    /// Only metadata.
     Metadata,
 }
 
 impl ApiClient {
-    /// Whether Kubernetes' controllers run: they put the API's certificate into every namespace.
+    /// True if Kubernetes' controllers are running: they put the API's certificate into every namespace.
     pub fn has_controllers(&self) -> Result<bool> {
         let map = ObjectRef::new("v1", "ConfigMap", Some("default"), "kube-root-ca.crt");
         Ok(self.get(&map)?.is_some())
     }
 
-    /// Objects of a kind with this label in all namespaces; absent where the API has no such kind, or does not show it.
+    /// Objects of a kind with this label in all namespaces; absent if the API lacks the kind or denies access to it.
     pub fn list_labelled(
         &self,
         (api_version, kind): Kind,
@@ -56,7 +56,7 @@ impl ApiClient {
         })
     }
 
-    /// What namespaces hold, of every kind that the API serves: each with its namespace. Events are left out.
+    /// Objects in these namespaces, of every kind that the API serves, each with its namespace. Skips events.
     pub fn list_held(&self, namespaces: &[String]) -> Result<Vec<(String, ObjectRef)>> {
         let mut held = Vec::new();
         for (collection, kind) in self.served_kinds()? {
@@ -90,7 +90,7 @@ impl ApiClient {
         Ok(held)
     }
 
-    /// A page of metadata; empty where a kind cannot be listed though it is served.
+    /// A page of metadata; empty if the kind is served but cannot be listed.
     fn page(&self, path: &str, kind: &ObjectRef) -> Result<Value> {
         let accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
         let request = http::Request::get(path).header(http::header::ACCEPT, accept).body(Vec::new());
@@ -102,7 +102,7 @@ impl ApiClient {
         }
     }
 
-    /// Paths of all namespaced kinds that can be listed, in the version that the API prefers, and their kinds.
+    /// Collection paths and kinds of all namespaced kinds that can be listed, in the API's preferred version.
     fn served_kinds(&self) -> Result<Vec<(String, ObjectRef)>> {
         let mut kinds = Vec::new();
         for root in ["/api", "/apis"] {
@@ -137,14 +137,15 @@ impl ApiClient {
         Ok(kinds)
     }
 
-    /// Creates objects that must not exist yet. Responses are not read.
+    /// Creates objects that must not exist yet. Does not read the responses.
     pub fn create_new(&self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<()> {
         let requests = objects.iter().map(|object| self.create_request(object));
         self.send_each(requests, OnError::Stop, on_progress).map(drop)
     }
 }
 
-/// Objects of a list, each with its version and kind, page by page as `fetch` gets them; absent where a page is.
+/// Objects of a list with their API version and kind, from the pages that `fetch` returns; absent if a page
+/// is absent.
 pub(super) fn all_pages(
     (api_version, kind): (&str, &str),
     selector: &str,

@@ -1,5 +1,5 @@
-//! Objects that a cluster's own controllers turn into pods: Deployments, Services, accounts, ConfigMaps.
-//! Pure. [`super::workloads`] has the objects of a lab instead, which has neither controllers nor a kubelet.
+//! Objects for a cluster, whose controllers turn them into pods: Deployments, Services, accounts, ConfigMaps. Pure.
+//! [`super::workloads`] has those for a lab, which has neither controllers nor a kubelet.
 
 use super::workloads;
 use experiment::topology::{Resources, Workload};
@@ -14,19 +14,19 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use std::collections::BTreeMap;
 
-/// The API server takes no larger ConfigMap.
+/// Maximum size of a ConfigMap at the API server.
 pub const MAX_CONFIG_MAP_BYTES: usize = 1 << 20;
 
 pub fn map<const N: usize>(entries: [(&str, &str); N]) -> BTreeMap<String, String> {
     entries.into_iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
-/// Labels by which a workload's Service and Deployment find its pods.
+/// Labels by which a workload's Service and Deployment select its pods.
 pub fn app_labels(name: &str) -> BTreeMap<String, String> {
     map([("app", name), ("version", "v1")])
 }
 
-/// Metadata with a name alone; an empty namespace is none.
+/// Metadata with only a name and, unless it is empty, a namespace.
 pub fn named(name: &str, namespace: &str) -> ObjectMeta {
     let namespace = (!namespace.is_empty()).then(|| namespace.to_owned());
     ObjectMeta { name: Some(name.to_owned()), namespace, ..ObjectMeta::default() }
@@ -59,7 +59,7 @@ pub fn service(metadata: ObjectMeta, workload: &Workload, port: u16) -> Service 
     Service { metadata, spec: Some(spec), ..Service::default() }
 }
 
-/// A Deployment of pods with [`app_labels`], of the name in its metadata.
+/// A Deployment of pods with [`app_labels`] for the name in its metadata.
 pub fn deployment(metadata: ObjectMeta, replicas: usize, pod: PodTemplateSpec) -> Deployment {
     let name = metadata.name.clone().unwrap_or_default();
     let spec = DeploymentSpec {
@@ -88,7 +88,7 @@ pub fn resources(resources: Resources) -> Option<ResourceRequirements> {
     any.then(|| ResourceRequirements { requests, limits, ..ResourceRequirements::default() })
 }
 
-/// A quantity of Kubernetes: whole MiB where it is that, else bytes.
+/// Bytes as a Kubernetes quantity: in MiB if divisible, otherwise in bytes.
 fn bytes_quantity(bytes: u64) -> String {
     if bytes > 0 && bytes.is_multiple_of(1 << 20) { format!("{}Mi", bytes >> 20) } else { bytes.to_string() }
 }

@@ -1,6 +1,7 @@
 //! The Kubernetes API: its client, sets of objects, and the objects of workloads.
-//! Read [`object_set`] first (what a deployment writes, and that exactly this is removed again), then [`client`] and `operations.rs`. Only
-//! this folder knows the `kube` crate; objects are [`serde_json::Value`]s everywhere else.
+//! Read [`object_set`] first (the objects that a deployment writes and then removes exactly), then [`client`]
+//! and `operations.rs`. Only this directory depends on the `kube` crate; objects are [`serde_json::Value`]s
+//! everywhere else.
 
 pub mod access;
 pub mod admission;

@@ -15,7 +15,7 @@ pub struct ObjectRef {
     pub name: String,
 }
 
-/// Group, kind, namespace and name: equal for one object in all versions of its API.
+/// Group, kind, namespace and name: identifies an object regardless of the API version.
 pub type ObjectKey = (String, String, Option<String>, String);
 
 impl ObjectRef {
@@ -42,7 +42,7 @@ impl ObjectRef {
         })
     }
 
-    /// Group and version of the API; the core group is empty.
+    /// API group and version; the core group is empty.
     pub fn group_version(&self) -> (&str, &str) {
         self.api_version.split_once('/').unwrap_or(("", &self.api_version))
     }
@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn key_is_the_same_in_all_versions() {
+    fn key_is_equal_in_all_api_versions() {
         let policy = ObjectRef::new("security.istio.io/v1", "PeerAuthentication", Some("mesh-1"), "default");
         let older = ObjectRef { api_version: "security.istio.io/v1beta1".to_owned(), ..policy.clone() };
         assert_eq!(policy.key(), older.key());

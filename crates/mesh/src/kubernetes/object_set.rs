@@ -1,6 +1,6 @@
-//! The objects of one deployment: written through here, and exactly those removed again.
-//! A lab has no controller that empties a namespace or handles finalizers, so the set does both. Writing or removing n
-//! objects takes O(n) requests with bounded concurrency.
+//! The objects of one deployment: written through this set, which then removes exactly those.
+//! A lab has no controller that empties a namespace or handles finalizers, so the set does both. Writing or
+//! removing n objects takes O(n) requests with bounded concurrency.
 
 use super::admission::remove_admission_objects;
 use super::client::ApiClient;
@@ -22,10 +22,10 @@ const SERVED_TIMEOUT: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct ObjectSet {
     api: Arc<ApiClient>,
-    /// Namespaces whose objects are all of this set.
+    /// Namespaces in which all objects belong to this set.
     namespaces: HashSet<String>,
     keys: HashSet<ObjectKey>,
-    /// In the order of their writing.
+    /// References to the written objects, in the order written.
     written: Vec<ObjectRef>,
 }
 
@@ -45,11 +45,11 @@ impl ObjectSet {
         Ok(())
     }
 
-    /// Writes new objects, definitions and namespaces first, and returns them as the API has them. An existing one is
-    /// an error: removing the set would remove it too.
+    /// Writes new objects, definitions and namespaces first, and returns them as stored by the API. An
+    /// existing object is an error: removing the set would remove it too.
     pub fn apply(&mut self, objects: &[Value]) -> Result<Vec<Value>> {
         self.note(objects)?;
-        // Objects need their namespaces and kinds.
+        // Other objects need their namespaces and kinds.
         let comes_first = |object: &&Value| object["kind"] == NAMESPACE || object["kind"] == DEFINITION;
         let (first, others): (Vec<&Value>, Vec<&Value>) = objects.iter().partition(comes_first);
         let mut written = self.api.apply(&first)?;
@@ -64,7 +64,8 @@ impl ObjectSet {
         Ok(written)
     }
 
-    /// Writes accounts and running pods of workloads. `on_progress` gets the number of objects written so far.
+    /// Writes the accounts and running pods of workloads. `on_progress` receives the number of objects
+    /// written so far.
     pub fn create_pods(&mut self, workloads: &[&Workload], on_progress: &dyn Fn(usize)) -> Result<()> {
         let objects: Vec<Value> = workloads.iter().flat_map(|workload| workload.objects()).collect();
         self.create(&objects, on_progress)?;
@@ -72,13 +73,14 @@ impl ObjectSet {
         self.api.apply_status(&statuses)
     }
 
-    /// Creates objects of Kubernetes' own kinds in namespaces of this set and returns them: cheaper than [`Self::apply`].
+    /// Creates objects of built-in Kubernetes kinds in namespaces of this set and returns them; cheaper than
+    /// [`Self::apply`].
     pub fn create(&mut self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<Vec<Value>> {
         self.note(objects)?;
         self.api.create(objects, on_progress)
     }
 
-    /// Adds objects to the set before they are written: of objects that are refused together, some may be written.
+    /// Adds objects to the set before they are written: if a batch is rejected, some of it may have been written.
     fn note(&mut self, objects: &[Value]) -> Result<()> {
         let references: Vec<ObjectRef> =
             objects.iter().map(ObjectRef::from_object).collect::<Result<_, _>>()?;
@@ -133,8 +135,8 @@ impl ObjectSet {
             objects.into_iter().partition(|object| object.kind == NAMESPACE);
         let deleted = self.api.delete(&others, &|_| ());
         let namespaces_deleted = self.api.delete(&namespaces, &|_| ());
-        // Objects elsewhere that wait for a finalizer would be there in the next deployment. Finalizers cannot be removed
-        // from objects of a namespace that is gone.
+        // Objects in other namespaces that wait for a finalizer would still exist in the next deployment.
+        // Finalizers cannot be removed once the namespace is gone.
         let elsewhere: Vec<ObjectRef> =
             others.into_iter().filter(|object| !self.is_in_own_namespace(object)).collect();
         let finalized = self.api.remove_finalizers(&elsewhere);
@@ -148,7 +150,7 @@ impl ObjectSet {
 
 impl Drop for ObjectSet {
     fn drop(&mut self) {
-        // What cannot be removed goes with the control plane.
+        // Objects that cannot be removed disappear with the control plane.
         let _ = self.remove();
     }
 }

@@ -16,7 +16,7 @@ use std::borrow::Borrow;
 const FIELD_MANAGER: &str = "meshmeter";
 
 impl ApiClient {
-    /// Creates the cluster-scoped objects of one kind from a file of YAML documents. They must not exist yet.
+    /// Creates cluster-scoped objects of one kind from a file of YAML documents. They must not exist yet.
     pub fn create_documents(&self, api_version: &str, kind: &str, yaml: &str) -> Result<usize> {
         let path = self.collection(&ObjectRef::new(api_version, kind, None, ""));
         let requests = documents(yaml).map(|document| {
@@ -29,7 +29,7 @@ impl ApiClient {
         self.send_all(requests).map(|responses| responses.len())
     }
 
-    /// Server-side apply; returns the objects as the API has them, in the same order. Unknown fields are errors.
+    /// Server-side apply. Returns the objects as stored by the API, in the same order. Unknown fields are errors.
     pub fn apply(&self, objects: &[impl Borrow<Value>]) -> Result<Vec<Value>> {
         objects.iter().for_each(|object| self.mapper().learn(object.borrow()));
         let params = apply_params().validation_strict();
@@ -37,14 +37,14 @@ impl ApiClient {
         self.send_all(requests)?.iter().map(|response| parse(response)).collect()
     }
 
-    /// Whether the API would accept an object, which is not written; if not, why in its own words.
+    /// Checks whether the API would accept an object, without writing it. The error is the API's own message.
     pub fn dry_run(&self, object: &Value) -> Result<(), String> {
         let request = self.apply_request(object, &apply_params().validation_strict().dry_run());
         let request = request.map_err(|error| in_one_line(&error))?;
         self.send_within(PROBE_TIMEOUT, request).map(drop).map_err(|error| error.reason)
     }
 
-    /// Whether the kind that `definition` defines is served by now, in every version that shall be.
+    /// True if the kind defined by `definition` is served by now, in every version that the definition serves.
     pub(super) fn serves_defined_kind(&self, definition: &Value) -> bool {
         let spec = &definition["spec"];
         let (group, kind) = (spec["group"].as_str(), spec["names"]["kind"].as_str());
@@ -59,9 +59,9 @@ impl ApiClient {
         })
     }
 
-    /// Creates objects that most likely do not exist yet, and applies those that do. Cheaper for the API than
-    /// [`Self::apply`], which looks for existing objects. Returns them as the API has them, in the same order.
-    /// `on_progress` gets the number written so far.
+    /// Creates objects that are expected not to exist yet, and applies those that do. This is cheaper for the
+    /// API than [`Self::apply`], which looks up existing objects. Returns the objects as stored by the API,
+    /// in the same order. `on_progress` receives the number written so far.
     pub fn create(&self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<Vec<Value>> {
         let requests = objects.iter().map(|object| {
             let on_already_exists = Some(Box::new(self.apply_request(object, &apply_params())?));
@@ -71,12 +71,12 @@ impl ApiClient {
         responses.iter().map(|response| parse(response)).collect()
     }
 
-    /// Sets the `status` of existing objects: each value names its object and has a field `status`.
+    /// Sets the `status` of existing objects. Each value names its object and has a field `status`.
     pub fn apply_status(&self, objects: &[Value]) -> Result<()> {
         self.set_status(objects, &|_| ())
     }
 
-    /// The same; `on_progress` gets the number written so far.
+    /// Like [`Self::apply_status`]; `on_progress` receives the number written so far.
     pub fn set_status(&self, objects: &[Value], on_progress: &dyn Fn(usize)) -> Result<()> {
         let requests = objects.iter().map(|object| self.status_request(object));
         self.send_each(requests, OnError::Stop, on_progress).map(drop)
@@ -111,7 +111,7 @@ impl ApiClient {
         Ok(self.get_all(std::slice::from_ref(object))?.pop().flatten())
     }
 
-    /// Whether an object exists; absent where the user may not know.
+    /// True if the object exists; absent if the user lacks permission to read it.
     pub fn exists(&self, object: &ObjectRef) -> Result<Option<bool>> {
         let request = Request::new(self.collection(object)).get(&object.name, &GetParams::default());
         let request = ApiRequest::new(format!("get {object}"), request)?.ignoring_not_found();
@@ -122,7 +122,7 @@ impl ApiClient {
         }
     }
 
-    /// Objects, in the order of `objects`; absent are those that do not exist.
+    /// The objects in the order of `objects`; absent if they do not exist.
     pub fn get_all(&self, objects: &[ObjectRef]) -> Result<Vec<Option<Value>>> {
         let requests = objects.iter().map(|object| {
             let request = Request::new(self.collection(object)).get(&object.name, &GetParams::default());
@@ -132,7 +132,8 @@ impl ApiClient {
         responses.iter().map(|text| (!text.is_empty()).then(|| parse(text)).transpose()).collect()
     }
 
-    /// Deletes objects without grace period, ignoring absent ones. Returns the first error after deleting the others.
+    /// Deletes objects without a grace period, ignoring absent ones. Returns the first error after deleting
+    /// the others.
     pub fn delete(&self, objects: &[ObjectRef], on_progress: &dyn Fn(usize)) -> Result<()> {
         let requests = objects.iter().map(|object| self.delete_request(object));
         self.send_each(requests, OnError::Continue, on_progress).map(drop)
@@ -150,7 +151,7 @@ impl ApiClient {
         self.send_each(requests, OnError::Continue, &|_| ()).map(drop)
     }
 
-    /// Removes the finalizers of deleted objects, which no controller of a lab would. Absent objects are ignored.
+    /// Removes finalizers of deleted objects, since a lab has no controllers that would. Ignores absent objects.
     pub fn remove_finalizers(&self, objects: &[ObjectRef]) -> Result<()> {
         let (params, patch) =
             (PatchParams::default(), Patch::Merge(json!({"metadata": {"finalizers": null}})));
@@ -172,7 +173,7 @@ impl ApiClient {
     }
 }
 
-/// Server-side apply that takes over fields of other managers.
+/// Parameters of a server-side apply that takes over fields of other managers.
 fn apply_params() -> PatchParams {
     PatchParams::apply(FIELD_MANAGER).force()
 }

@@ -1,5 +1,5 @@
-//! Ports of pods on the loopback of this machine, as `kubectl port-forward` has them. Pods are entered through the API and
-//! the kubelet: a port on a pod's loopback can be reached, and no redirection of a mesh is on the way.
+//! Ports of pods on the loopback of this machine, like `kubectl port-forward`. The path leads through the API
+//! and the kubelet into the pod, so it reaches ports on the pod's loopback, and bypasses a mesh's redirection.
 
 use super::client::ApiClient;
 use super::request::reason;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::AbortHandle;
 
-/// A port of a pod. Dropping it closes the listener.
+/// A forwarded port of a pod. Dropping it closes the listener.
 #[derive(Debug)]
 pub struct PortForward {
     address: SocketAddr,
@@ -29,24 +29,24 @@ impl Drop for PortForward {
 }
 
 impl PortForward {
-    /// Where it listens.
+    /// Address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// HTTP to this port.
+    /// HTTP client of this port.
     pub fn admin(&self, component: &str) -> Admin {
         Admin::new(component, TcpPort { authority: self.address.to_string() })
     }
 
-    /// Why the last connection could not be carried; absent if it could.
+    /// Reason why the last connection could not be forwarded; absent if it could.
     pub fn last_error(&self) -> Option<String> {
         self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl ApiClient {
-    /// Listens for connections to a port of a pod.
+    /// Listens for connections to forward to a port of a pod.
     pub fn forward(&self, namespace: &str, pod: &str, port: u16) -> Result<PortForward> {
         let operation = || format!("forward port {port} of pod {namespace}/{pod}");
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context(operation())?;
@@ -63,7 +63,7 @@ impl ApiClient {
                 Ok(listener) => listener,
                 Err(error) => return note(Some(error.to_string())),
             };
-            // One that cannot be accepted has gone already.
+            // A connection that cannot be accepted is already gone.
             while let Ok((stream, _)) = listener.accept().await {
                 let (pods, pod, errors) = (pods.clone(), pod.clone(), Arc::clone(&errors));
                 tokio::spawn(async move {
@@ -80,7 +80,7 @@ async fn carry(pods: &Api<Pod>, pod: &str, port: u16, mut local: TcpStream) -> R
     let mut forwarder = pods.portforward(pod, &[port]).await.map_err(|error| reason(&error))?;
     let mut remote = forwarder.take_stream(port).ok_or("the API forwards no such port")?;
     let refused = forwarder.take_error(port);
-    // Either end may close first, also in the middle: what the caller reads says so.
+    // Either end may close first, even in mid-transfer; the caller notices that in what it reads.
     let _ = tokio::io::copy_bidirectional(&mut local, &mut remote).await;
     drop(remote);
     forwarder.abort();

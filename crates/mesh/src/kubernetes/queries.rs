@@ -1,5 +1,5 @@
-//! Queries that a cluster answers and a lab does not: objects of a namespace by label, logs, kubelets, and what a user may do
-//! in a namespace.
+//! Queries that clusters support and labs do not: objects of a namespace by label, logs, kubelets, and
+//! permissions in a namespace.
 
 use super::client::{ApiClient, parse};
 use super::labelled::all_pages;
@@ -11,11 +11,11 @@ use kube::core::request::Error as BuildError;
 use serde_json::Value;
 use std::time::Duration;
 
-/// Of a kubelet that reads hundreds of containers.
+/// Timeout of a kubelet that reads hundreds of containers.
 const LONG_TIMEOUT: Duration = Duration::from_secs(15);
 
 impl ApiClient {
-    /// Text of a path, of an API or behind it. `operation` is for the error.
+    /// Text at a path of the API, or behind it. `operation` is used in errors.
     pub fn get_text(&self, operation: &str, path: &str) -> Result<String> {
         let request = http::Request::get(path).body(Vec::new()).map_err(BuildError::BuildRequest);
         let request = ApiRequest::new(operation.to_owned(), request)?;
@@ -26,7 +26,7 @@ impl ApiClient {
         parse(&self.get_text(operation, path)?)
     }
 
-    /// Objects of a kind, in a namespace or in all, that have these labels (a selector; empty: all).
+    /// Objects of a kind, in one or all namespaces, that match this label selector (empty: all).
     pub fn list(
         &self,
         api_version: &str,

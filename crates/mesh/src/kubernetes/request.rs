@@ -1,4 +1,4 @@
-//! One request to the API, built and sent by kube, with an error that names the operation.
+//! One API request, built and sent by kube, with an error that names the operation.
 
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext};
@@ -8,22 +8,22 @@ use kube::core::Status;
 use kube::core::request::Error as BuildError;
 use std::error::Error;
 
-/// Bound of a response. Each is about one object, and the API stores none of more than 1.5 MiB; its managed fields may be
-/// several times that.
+/// Maximum size of a response. Each contains one object, which the API limits to 1.5 MiB; its managed fields
+/// may be several times that.
 pub(super) const MAX_RESPONSE_BYTES: usize = 16 << 20;
-/// Shown of an error that the API did not write itself.
+/// Maximum length of an error message that did not come from the API.
 const MAX_SHOWN_CHARACTERS: usize = 300;
-/// The reason that kube gives such an error.
+/// The reason that kube gives for such an error.
 const NOT_A_STATUS: &str = "Failed to parse error data";
 
 pub(super) struct ApiRequest {
     pub operation: String,
     pub request: http::Request<Vec<u8>>,
-    /// 404 is success.
+    /// Treats 404 as success.
     pub ignore_not_found: bool,
     /// Explains that nothing is served at this path; absent: the API's own message.
     pub unknown_path: Option<String>,
-    /// Sent instead if the object exists already; absent: that is an error.
+    /// Sent if the object already exists; absent: that is an error.
     pub on_already_exists: Option<Box<ApiRequest>>,
 }
 
@@ -84,7 +84,7 @@ async fn send_one(client: &Client, request: ApiRequest) -> Result<String, ApiErr
     Err(ApiError { operation, code: Some(status.code), reason })
 }
 
-/// The API's own message, or the beginning of whatever else responded.
+/// The API's own message, or the beginning of another server's response.
 fn message(status: &Status) -> String {
     if status.reason == NOT_A_STATUS {
         return status.message.chars().take(MAX_SHOWN_CHARACTERS).collect();
@@ -92,7 +92,7 @@ fn message(status: &Status) -> String {
     status.message.clone()
 }
 
-/// Why a request failed: the API's own message, or why there is no response.
+/// Reason of a failed request: the API's own message, or why there is no response.
 pub(super) fn reason(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => message(status),
@@ -100,7 +100,7 @@ pub(super) fn reason(error: &kube::Error) -> String {
     }
 }
 
-/// Why there is no response. The first cause says more than the library's text, such as `Connection refused`.
+/// Reason why there is no response. The root cause, such as `Connection refused`, says more than the library's text.
 fn describe(error: &kube::Error) -> String {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     let mut last = error.to_string();
@@ -111,12 +111,12 @@ fn describe(error: &kube::Error) -> String {
         last = error.to_string();
         cause = error.source();
     }
-    // The words of the timer that kube uses.
+    // Message of the timer that kube uses.
     last.replace("deadline has elapsed", "no response in time")
 }
 
-/// Whether nothing is served at the path, in the API's words for known and for unknown groups. An absent object or
-/// namespace is reported with its name instead.
+/// True if nothing is served at the path, going by the API's messages for known and unknown groups. For an
+/// absent object or namespace, the API's message has its name instead.
 fn is_unknown_path(message: &str) -> bool {
     ["page not found", "could not find the requested resource"].iter().any(|words| message.contains(words))
 }
@@ -131,7 +131,7 @@ mod tests {
     use tower::service_fn;
     use tower::util::MapResponseLayer;
 
-    /// Sends a request to an API that responds with this.
+    /// Sends a request to an API that responds with this code and body.
     fn respond(code: u16, body: Vec<u8>, change: impl FnOnce(&mut ApiRequest)) -> Result<String, ApiError> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn send_response_too_long_is_an_error() {
+    fn send_response_too_long_is_error() {
         let read = |length: usize| respond(200, vec![b'x'; length], |_| ());
         assert_eq!(read(MAX_RESPONSE_BYTES).unwrap().len(), MAX_RESPONSE_BYTES);
         let error = read(MAX_RESPONSE_BYTES + 1).unwrap_err();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn send_error_has_the_words_of_whatever_responded() {
+    fn send_error_quotes_responding_server() {
         let status = r#"{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": "no", "code": 403}"#;
         let error = respond(403, status.into(), |_| ()).unwrap_err();
         assert_eq!((error.code, error.reason.as_str()), (Some(403), "no"));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn send_not_found_is_success_if_ignored_and_explained_for_unknown_kinds() {
+    fn send_not_found_is_ignored_or_explained_for_unknown_kinds() {
         let not_found = || b"404 page not found\n".to_vec();
         assert_eq!(respond(404, not_found(), |request| request.ignore_not_found = true).unwrap(), "");
         let error = respond(404, not_found(), |request| request.unknown_path = Some("no kind".to_owned()));

@@ -1,12 +1,13 @@
-//! Paths of objects in the API. Kinds are not discovered: their plurals follow the rule that all kinds of Kubernetes,
-//! Istio and the Gateway API keep. The plurals of kinds that an experiment defines come from their definitions.
+//! API paths of objects. Kinds are not discovered: their plurals follow the rule that all kinds of
+//! Kubernetes, Istio and the Gateway API obey. Kinds that an experiment defines take their plurals from their
+//! definitions.
 
 use super::object_ref::ObjectRef;
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind, Resource as _};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Plurals of kinds that objects have defined, by group and kind.
+/// Plurals of kinds from CRDs, by group and kind.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RestMapper(HashMap<(String, String), String>);
 
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn collection_is_the_path_that_kubernetes_serves() {
+    fn collection_is_path_served_by_kubernetes() {
         assert_eq!(path("v1", "Service", Some("mesh")), "/api/v1/namespaces/mesh/services");
         assert_eq!(path("v1", "Namespace", None), "/api/v1/namespaces");
         for (kind, plural) in [
@@ -64,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn collection_of_a_defined_kind_has_its_plural() {
+    fn collection_of_defined_kind_uses_its_plural() {
         let mut mapper = RestMapper::default();
         let names = json!({"kind": "Goose", "plural": "geese"});
         mapper.learn(&json!({"kind": DEFINITION, "spec": {"group": "farm.example", "names": names}}));

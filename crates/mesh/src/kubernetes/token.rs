@@ -1,4 +1,4 @@
-//! Tokens of service accounts, by which proxies authenticate to istiod.
+//! Tokens of service accounts, which authenticate proxies to istiod.
 
 use super::client::{ApiClient, parse};
 use super::object_ref::ObjectRef;
@@ -10,7 +10,7 @@ use kube::core::Request;
 use kube::core::params::PostParams;
 use std::time::Duration;
 
-/// A lab may be held open for weeks, nothing renews tokens, and they go with it.
+/// Longer than a lab stays open, which may be weeks: nothing renews these tokens.
 const VALIDITY: Duration = Duration::from_secs(90 * 24 * 3600);
 
 impl ApiClient {
@@ -18,7 +18,7 @@ impl ApiClient {
         Ok(self.tokens(&[(namespace, account)], audience)?.remove(0))
     }
 
-    /// Tokens of service accounts, each given by namespace and name, in their order.
+    /// Tokens of service accounts, given by namespace and name, in the same order.
     pub fn tokens(&self, accounts: &[(&str, &str)], audience: &str) -> Result<Vec<String>> {
         let requests =
             accounts.iter().map(|(namespace, account)| self.request(namespace, account, audience, None));
@@ -30,7 +30,7 @@ impl ApiClient {
             .collect()
     }
 
-    /// A token of a service account that is bound to a pod of the same namespace: it shows a ztunnel's node.
+    /// A service account token bound to a pod of the same namespace, from which a ztunnel's node can be derived.
     pub fn pod_token(&self, pod: &ObjectRef, account: &str, audience: &str) -> Result<String> {
         let bound = BoundObjectReference {
             api_version: Some("v1".to_owned()),
@@ -43,7 +43,7 @@ impl ApiClient {
         read(&self.send(request)?, namespace, account)
     }
 
-    /// UID of an object: differs from those of earlier objects of this name.
+    /// UID of an object, which differs from those of earlier objects of the same name.
     pub fn uid(&self, object: &ObjectRef) -> Result<String> {
         let found = self.get(object)?;
         let uid = found.as_ref().and_then(|found| found["metadata"]["uid"].as_str());

@@ -1,5 +1,5 @@
-//! Objects of workloads: their accounts, Pods, Services and EndpointSlices.
-//! Pure. Pods and EndpointSlices are what the kubelet and the controllers of a cluster would write: a lab has neither.
+//! Objects of workloads: their accounts, Pods, Services and EndpointSlices. Pure.
+//! Pods and EndpointSlices look as a cluster's kubelet and controllers would write them: a lab has neither.
 
 use crate::istio::objects::waypoint;
 use crate::names::NODE;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// The lab's processes have no image.
+/// A placeholder: the lab's processes have no image.
 const IMAGE: &str = "meshmeter/none";
 const MAX_ENDPOINTS: usize = 1000;
 
@@ -29,7 +29,7 @@ pub struct Replica {
 }
 
 impl Workload {
-    /// A workload whose pods have the label `app` and those of its membership.
+    /// A workload whose pods have the label `app` and the labels of their membership.
     pub fn new(name: &str, namespace: &str, replicas: Vec<Replica>, membership: Membership) -> Self {
         let labels = [("app", name)].into_iter().chain(membership.labels().iter().copied());
         let labels = labels.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -134,7 +134,7 @@ impl Workload {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Membership {
     Outside,
-    /// A sidecar in the pod; other proxies call it with mutual TLS.
+    /// A sidecar in the pod; other proxies connect to it with mutual TLS.
     Sidecar,
     Ambient,
     Waypoint,
@@ -166,7 +166,7 @@ impl Membership {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ServicePort {
-    /// Name that tells Istio the protocol: it begins with `http`, `http2`, `grpc`, `tcp` or `tls`.
+    /// Port name, by which Istio detects the protocol: it begins with `http`, `http2`, `grpc`, `tcp` or `tls`.
     pub name: &'static str,
     pub port: u16,
 }
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn endpoint_slices_of_many_replicas_are_several() {
+    fn endpoint_slices_are_split_for_many_replicas() {
         let replica = |number: u32| Replica {
             pod: format!("web-{number}"),
             address: Ipv4Addr::from(0x0a4d_0000 + number),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_one_account_and_a_pod_per_replica() {
+    fn objects_are_one_account_and_one_pod_per_replica() {
         let workload = workload(2);
         let objects = workload.objects();
         let names: Vec<&Value> = objects.iter().map(|object| &object["metadata"]["name"]).collect();

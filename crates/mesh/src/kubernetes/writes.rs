@@ -1,4 +1,4 @@
-//! Writes in their order, one after the other, with the times at which they were sent and acknowledged.
+//! Sequential writes, with the times at which they were sent and acknowledged.
 
 use super::client::ApiClient;
 use super::object_ref::ObjectRef;
@@ -15,27 +15,27 @@ const ACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Write {
-    /// A new object.
+    /// Creates a new object.
     Create(Value),
-    /// What the value names of an existing object; lists are replaced as a whole.
+    /// Sets the given fields of an existing object; lists are replaced as a whole.
     Merge(Value),
-    /// The `status` of an existing object.
+    /// Sets the `status` of an existing object.
     Status(Value),
-    /// An object that may be gone already.
+    /// Deletes an object, if it still exists.
     Delete(ObjectRef),
 }
 
-/// Writes that the API has acknowledged.
+/// Times of writes that the API has acknowledged.
 #[derive(Clone, Copy, Debug)]
 pub struct Performed {
     pub first_sent: Instant,
-    /// The last one.
+    /// When the last write was acknowledged.
     pub acknowledged: Instant,
     pub objects: usize,
 }
 
 impl ApiClient {
-    /// Makes writes, each once the one before it is acknowledged. Stops at the first that fails.
+    /// Performs writes, each once the previous one is acknowledged. Stops at the first that fails.
     pub fn perform(&self, writes: &[Write]) -> Result<Performed> {
         let requests: Vec<ApiRequest> =
             writes.iter().map(|write| self.write_request(write)).collect::<Result<_>>()?;

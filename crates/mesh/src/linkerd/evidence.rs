@@ -1,4 +1,4 @@
-//! The counters of Linkerd's proxies that prove the path of a call.
+//! Counters of Linkerd's proxies that prove the path of a call.
 
 use super::metrics::{Counted, Inbound, Outbound, TAKEN_FROM_APPLICATION};
 use crate::proof::{
@@ -8,7 +8,7 @@ use crate::proof::{
 use experiment::Protocol;
 use experiment::schema::HopProtocol;
 
-/// In place of what such a proxy does not count: its retries are of routes that runs do not write.
+/// Stands in for counters that these proxies lack: they retry only on routes that runs do not create.
 const NOTHING: &str = "none";
 
 impl Outbound<'_> {
@@ -38,7 +38,7 @@ impl Inbound {
     }
 }
 
-/// `connections`: the counter of those that requests come on.
+/// `connections`: the counter of connections that requests arrive on.
 fn of(end: &impl Counted, protocol: Protocol, connections: &str, is_encrypted: bool) -> Evidence {
     let (seen, counter, otherwise) = if protocol.is_http() {
         let seen = Seen::Requests(RequestCounters {
@@ -60,7 +60,7 @@ fn of(end: &impl Counted, protocol: Protocol, connections: &str, is_encrypted: b
         (seen, end.plain_connections(), otherwise)
     };
     let in_plain_text = Demand { counter, rises: false, otherwise };
-    // Of what comes in. Linkerd's own choice of what proxies speak with each other is not asked for.
+    // Covers inbound traffic only: the protocol between proxies is Linkerd's own choice and not checked.
     let versions = [(HopProtocol::Http1, "http/1"), (HopProtocol::Http2, "http/2")];
     let counters =
         versions.map(|(protocol, version)| (protocol, Count::Connections(end.connections_of(version))));

@@ -1,18 +1,18 @@
-//! Counters of Linkerd's proxies, from `/metrics` (Prometheus' text format). Of their many labels those are kept that tell the
-//! ends of a call apart; what differs in others alone is added up.
+//! Counters of Linkerd's proxies, from `/metrics` (Prometheus' text format). Only the labels that identify
+//! the ends of a call are kept; series that differ only in other labels are summed.
 //!
-//! A proxy counts requests where it hands them on: to an endpoint of a service (`outbound`), or to its own application (`inbound`).
-//! It counts connections at both of its ends (`peer`): those that it takes (`src`) and those that it opens (`dst`). Series that
-//! have not risen for ten minutes vanish.
+//! A proxy counts requests where it forwards them: to an endpoint of a service (`outbound`), or to its own
+//! application (`inbound`). It counts connections at both of its ends (`peer`): those that it accepts (`src`)
+//! and those that it opens (`dst`). Series that have not increased for ten minutes disappear.
 
 use crate::admin::{Admin, AdminError};
 use crate::exposition::{Sample, add_up};
 use std::collections::BTreeMap;
 
 const PATH: &str = "/metrics";
-/// Linkerd's label of connections and requests by mutual TLS; any other value is plain text.
+/// Linkerd's label value for connections and requests over mutual TLS; any other value is plaintext.
 const MUTUAL_TLS: &str = "true";
-/// Route of a kubelet's requests.
+/// Route name of a kubelet's probes.
 const PROBE: &str = "probe";
 
 /// Traffic that a proxy sends to a Service.
@@ -22,13 +22,13 @@ pub struct Outbound<'a> {
     pub namespace: &'a str,
 }
 
-/// Traffic that a proxy takes for a port of its pod.
+/// Traffic that a proxy receives for a port of its pod.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Inbound {
     pub port: u16,
 }
 
-/// Names of the counters of one end.
+/// Counter names of one end.
 pub(super) trait Counted {
     fn prefix(&self) -> String;
 
@@ -40,7 +40,7 @@ pub(super) trait Counted {
         format!("{}.requests.plain", self.prefix())
     }
 
-    /// Responses with an error of this kind, `4xx` or `5xx`.
+    /// Error responses of this class, `4xx` or `5xx`.
     fn errors(&self, kind: &str) -> String {
         format!("{}.responses.{kind}", self.prefix())
     }
@@ -67,7 +67,7 @@ pub(super) trait Counted {
         format!("{}.sent_bytes", self.prefix())
     }
 
-    /// Connections on which this version of HTTP was spoken, as Linkerd writes it: `http/1` or `http/2`.
+    /// Connections that used this HTTP version, in Linkerd's notation: `http/1` or `http/2`.
     fn connections_of(&self, version: &str) -> String {
         format!("{}.connections.{version}", self.prefix())
     }
@@ -85,10 +85,10 @@ impl Counted for Inbound {
     }
 }
 
-/// Connections that a proxy takes from its application, whatever they are for.
+/// Connections that a proxy accepts from its application, for any destination.
 pub(super) const TAKEN_FROM_APPLICATION: &str = "outbound.connections";
 
-/// All counters of a proxy, by the names of [`Outbound`] and [`Inbound`]. What was not seen yet has none.
+/// All counters of a proxy, by the names of [`Outbound`] and [`Inbound`]. Absent until there is traffic of that kind.
 pub fn counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     Ok(read(&String::from_utf8_lossy(&admin.ask_long(PATH)?)))
 }
@@ -99,7 +99,7 @@ fn read(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// The counters that a sample adds to.
+/// Names of the counters that a sample adds to.
 fn names(sample: &Sample<'_>) -> Vec<String> {
     let label = |name: &str| sample.label(name).unwrap_or_default();
     let is_at = |peer: &str| label("peer") == peer;
@@ -134,7 +134,7 @@ fn inbound(sample: &Sample<'_>) -> Option<Inbound> {
 
 const CONNECTIONS: &str = "tcp_open_total";
 
-/// `bytes`: the counters of bytes that the proxy reads at this end, and writes there.
+/// `bytes`: the counters of bytes that the proxy reads at this end and writes to it.
 fn names_of(end: &impl Counted, sample: &Sample<'_>, [read, written]: [String; 2]) -> Vec<String> {
     let is_encrypted = sample.label("tls").as_deref() == Some(MUTUAL_TLS);
     match sample.name {
@@ -156,12 +156,12 @@ fn names_of(end: &impl Counted, sample: &Sample<'_>, [read, written]: [String; 2
 mod tests {
     use super::*;
 
-    /// Of a client that has sent 372 requests, and a server that has taken those of two clients.
+    /// Page of a client that has sent 372 requests, and page of a server that has received those of two clients.
     const CLIENT: &str = include_str!("../../tests/fixtures/linkerd_client.prom");
     const SERVER: &str = include_str!("../../tests/fixtures/linkerd_server.prom");
 
     #[test]
-    fn recorded_pages_tell_both_ends_of_a_call() {
+    fn recorded_pages_show_both_ends_of_call() {
         let client = read(CLIENT);
         let server = read(SERVER);
         let outbound = Outbound { service: "server", namespace: "meshmeter" };
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_and_errors_are_told_and_probes_left_out() {
+    fn plaintext_and_errors_are_counted_and_probes_skipped() {
         let line = |name: &str, labels: &str| {
             format!("{name}{{direction=\"inbound\",target_port=\"8080\",{labels}}} 3\n")
         };

@@ -1,11 +1,11 @@
-//! Linkerd: what its proxies count, and which of that proves a path.
+//! Linkerd: the counters of its proxies, and which of them prove a path.
 
 mod evidence;
 mod metrics;
 
 pub use self::metrics::{Inbound, Outbound, counters};
 
-/// Of its control plane.
+/// Namespace of the control plane.
 pub const NAMESPACE: &str = "linkerd";
-/// Port of a proxy's counters, open to whoever reaches its pod.
+/// Port of a proxy's metrics, open to anyone who can reach its pod.
 pub const ADMIN_PORT: u16 = 4191;

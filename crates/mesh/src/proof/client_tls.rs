@@ -1,4 +1,4 @@
-//! What a gateway counts of the TLS that its clients speak with it.
+//! A gateway's counters of the TLS that its clients use.
 
 use super::evidence::{Demand, Evidence};
 use crate::envoy::domains::listener_statistics;
@@ -6,7 +6,8 @@ use crate::istio::objects::ingress::PORT;
 use experiment::environment::Scenario;
 use experiment::mesh_settings::IngressTls;
 
-/// The evidence with TLS between clients and gateway as configured; with `mutual`, every client has a certificate.
+/// Adds demands on TLS between clients and gateway as configured. With `mutual`, every client must present a
+/// certificate.
 pub fn with_client_tls(evidence: Evidence, tls: IngressTls, scenario: Scenario) -> Evidence {
     let listener = listener_statistics(PORT);
     let mut demands = scenario_demands(scenario, &listener);
@@ -29,7 +30,7 @@ pub fn with_client_tls(evidence: Evidence, tls: IngressTls, scenario: Scenario) 
     Evidence { demands, ..evidence }
 }
 
-/// What the gateway counts of handshakes where the scenario is about them.
+/// Counters of handshakes at the gateway, for scenarios that concern handshakes.
 fn scenario_demands(scenario: Scenario, listener: &str) -> Vec<Demand> {
     let demand = |counter: &str, rises: bool, otherwise: &'static str| Demand {
         counter: format!("{listener}.ssl.{counter}"),

@@ -8,32 +8,32 @@ use experiment::schema::ServiceProof;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A proxy of the path with its counters. Listed from client to server.
+/// A proxy on the path with its counters, listed from client to server.
 #[derive(Clone, Debug)]
 pub struct CountedProxy {
     pub name: String,
-    /// The end of the path that the proxy is at; absent if it is on the path once.
+    /// The end of the path at which the proxy counts; absent if it is on the path once.
     pub side: Option<&'static str>,
     pub evidence: Evidence,
     /// Before the generator started.
     pub before: BTreeMap<String, u64>,
-    /// After the generator's end; or why they could not be read.
+    /// After the generator ended, or why they could not be read.
     pub after: Result<BTreeMap<String, u64>, String>,
 }
 
 impl CountedProxy {
-    /// Its name in reasons.
+    /// Name of the proxy in reasons.
     pub fn called(&self) -> String {
         self.side.map_or_else(|| self.name.clone(), |side| format!("{} at the {side}", self.name))
     }
 }
 
-/// A callee with its own counters. One that does not count something lacks that counter: nothing is held against it.
+/// A callee with its own counters. A counter that it does not keep is missing and is not checked.
 #[derive(Clone, Debug)]
 pub struct CountedService {
     /// Before the generator started.
     pub before: BTreeMap<String, u64>,
-    /// After the generator's end; or why they could not be read.
+    /// After the generator ended, or why they could not be read.
     pub after: Result<BTreeMap<String, u64>, String>,
 }
 
@@ -43,7 +43,7 @@ impl CountedService {
     pub const RECEIVED_BYTES: &'static str = "bytes_received";
     pub const SENT_BYTES: &'static str = "bytes_sent";
 
-    /// Counted in the trial; zero if the service could not be read, or does not count it.
+    /// Increase during the trial; zero if the service could not be read or lacks the counter.
     pub fn proof(&self) -> ServiceProof {
         let rise = |name: &str| self.after.as_ref().map_or(0, |after| delta(&self.before, after, name));
         ServiceProof {
@@ -55,16 +55,16 @@ impl CountedService {
     }
 }
 
-/// Calls of a service to one callee, as the calling pods count them.
+/// Calls of a service to one callee, as counted by the calling pods.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 pub struct CallCounters {
-    /// Attempts of retries are requests of their own.
+    /// Each retry counts as a request.
     pub sent: u64,
     pub answered: u64,
-    /// Timed out and answered with an error included.
+    /// Includes timeouts and error responses.
     pub failed: u64,
     pub retries: u64,
-    /// Sent again on another connection, since the callee was closing the one of the first time.
+    /// Sent again on another connection, because the callee was closing the first one.
     #[serde(default)]
     pub resent: u64,
     pub connections: u64,
@@ -73,7 +73,7 @@ pub struct CallCounters {
 }
 
 impl CallCounters {
-    /// Counted since `before`; absent if a counter fell.
+    /// Increase since `before`; absent if a counter decreased.
     pub fn since(&self, before: &Self) -> Option<Self> {
         self.combine(before, u64::checked_sub)
     }
@@ -95,7 +95,7 @@ impl CallCounters {
         })
     }
 
-    /// Requests that need not have reached the callee: failed ones and those that are still under way.
+    /// Requests that may not have reached the callee: failed ones and those still in flight.
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.answered)
     }
@@ -104,7 +104,7 @@ impl CallCounters {
         self.lost().saturating_sub(self.failed).saturating_sub(self.resent)
     }
 
-    /// What its own callee should have counted of it.
+    /// The minimum that its callee should have counted.
     pub(super) fn at_callee(&self) -> ServiceProof {
         ServiceProof {
             requests_received: self.sent,
@@ -122,27 +122,27 @@ pub struct Edge<'a> {
     pub sent: Sent,
     /// Counters of all replicas of the callee; empty if not needed.
     pub service: Vec<&'a CountedService>,
-    /// From caller to callee.
+    /// Ordered from caller to callee.
     pub proxies: Vec<EdgeProxy<'a>>,
 }
 
-/// Requests over an edge in a trial, as counted by those who sent them.
+/// Requests over an edge in a trial, as counted by their senders.
 #[derive(Clone, Debug)]
 pub enum Sent {
-    /// By drivers.
+    /// Sent by drivers.
     Load(SentLoad),
-    /// By the pods of a service.
+    /// Sent by the pods of a service.
     Calls {
-        /// Or why they could not be read.
+        /// Counters of the calls, or why they could not be read.
         counted: Result<CallCounters, String>,
-        /// Requests that the drivers' load should have caused.
+        /// Number of requests that the drivers' load should have caused.
         expected: f64,
     },
 }
 
 #[derive(Clone, Debug)]
 pub struct EdgeProxy<'a> {
-    /// Of replicas, the name that they share.
+    /// Name that all replicas share.
     pub name: &'a str,
     pub side: Option<&'static str>,
     pub evidence: &'a Evidence,
@@ -153,9 +153,9 @@ pub struct EdgeProxy<'a> {
 
 #[derive(Clone, Debug)]
 pub struct Replica {
-    /// Unique.
+    /// Unique among replicas.
     pub name: String,
-    /// Before the drivers started, and after their end or why they could not be read.
+    /// Counters before the drivers started; `after` has those after they ended, or why they could not be read.
     pub before: BTreeMap<String, u64>,
     pub after: Result<BTreeMap<String, u64>, String>,
 }

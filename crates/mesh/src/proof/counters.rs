@@ -1,39 +1,39 @@
-//! Counters of a proxy that tell of the path, by what each of them counts.
+//! Counters of a proxy that show the path, grouped by what they count.
 
 use super::delta::counter;
 use experiment::environment::SentLoad;
 use experiment::schema::{HopProtocol, ProxyProof, ServiceProof, StreamProof};
 
-/// Bytes of a request for the service's counters and of its response, heads included, at most: the service counts them
-/// among its own. Where there is little traffic they weigh more than a response.
+/// Maximum bytes of the request for the service's counters and of its response, headers included. The service
+/// counts them too. With little traffic they may outweigh a response.
 pub const COUNTERS_REQUEST_BYTES: u64 = 1024;
-/// Requests' worth of HTTP/2 preface, settings and first headers on a connection.
+/// Size of the HTTP/2 preface, settings and first headers of a connection, in requests.
 const CONNECTION_IN_REQUESTS: u64 = 16;
 /// Size of a WINDOW_UPDATE frame of HTTP/2.
 const ROOM_FOR_MORE_BYTES: f64 = 13.0;
-/// The generator sends one after this many bytes of a response: half of its window.
+/// Bytes of a response after which the generator sends one: half of its window.
 const ROOM_FOR_MORE_AFTER_BYTES: f64 = (8 << 20) as f64;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RequestCounters {
     pub requests: String,
-    /// Each connection may leave one request unread.
+    /// Connections, each of which may leave one request unread.
     pub connections: String,
     pub retries: String,
     pub traced: String,
-    /// Given up because their route's timeout was over.
+    /// Given up because their route's timeout had expired.
     pub given_up: [String; 2],
 }
 
-/// Counters of a proxy that does not read requests but passes their bytes on as they were sent.
+/// Counters of a proxy that does not read requests but forwards their bytes unchanged.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RequestByteCounters {
     pub bytes: String,
     pub response_bytes: String,
     pub connections: String,
-    /// A proxy before it has added bytes: there must be enough, and more says nothing.
+    /// True if a proxy before it adds bytes: there must be enough, and a surplus means nothing.
     pub added_to: bool,
-    /// The protocol has bytes of its own on each connection, as HTTP/2 does.
+    /// True if the protocol adds bytes of its own on each connection, as HTTP/2 does.
     pub multiplexed: bool,
 }
 
@@ -58,11 +58,11 @@ impl RequestByteCounters {
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Forwarded {
-    /// Retries included.
+    /// Includes retries.
     pub requests: String,
     pub connections: String,
     pub failed_connections: String,
-    /// Requests answered with an error, by the proxy itself or by those behind it.
+    /// Requests answered with an error, by the proxy itself or by an upstream.
     pub errors: [String; 2],
 }
 
@@ -77,7 +77,7 @@ impl Forwarded {
     }
 }
 
-/// Which connections must each complete a handshake, if mutual TLS is claimed.
+/// The connections that must each complete a handshake if mutual TLS is claimed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Encrypted {
     Received,
@@ -88,7 +88,7 @@ pub enum Encrypted {
 pub struct ProtocolCounters {
     pub received: SideCounters,
     pub forwarded: SideCounters,
-    /// Absent if the proxy does not tell gRPC from other HTTP/2.
+    /// Absent if the proxy does not distinguish gRPC from other HTTP/2.
     pub grpc: Option<GrpcCounters>,
 }
 
@@ -103,15 +103,15 @@ pub struct SideCounters {
     /// Absent if nothing is expected.
     pub expected: Option<HopProtocol>,
     pub counters: Vec<(HopProtocol, Count)>,
-    /// Connections by HBONE; absent if there are none, or they are not counted apart.
+    /// Connections over HBONE; absent if there are none, or they are not counted separately.
     pub hbone: Option<Count>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Count {
-    /// Those of the trial count.
+    /// Counts the increase during the trial.
     Requests(String),
-    /// All since the proxy's start count.
+    /// Counts the total since the proxy's start.
     Connections(String),
 }
 
@@ -156,7 +156,7 @@ impl ProtocolCounters {
     }
 }
 
-/// A counter per version of HTTP, by Envoy's name for it.
+/// A counter per HTTP version, by Envoy's name for the version.
 fn of_versions(count: impl Fn(&str) -> Count) -> Vec<(HopProtocol, Count)> {
     [(HopProtocol::Http1, "http1"), (HopProtocol::Http2, "http2"), (HopProtocol::Http3, "http3")]
         .map(|(protocol, version)| (protocol, count(version)))
@@ -175,7 +175,7 @@ pub struct StreamCounters {
 }
 
 impl StreamCounters {
-    /// Envoy's TCP proxy to this cluster, all of its filter chains together.
+    /// Envoy's TCP proxy to this cluster, over all of its filter chains.
     pub fn for_tcp_proxy(cluster: &str) -> Self {
         Self {
             connections: format!("tcp.{cluster}.downstream_cx_total"),

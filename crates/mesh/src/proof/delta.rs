@@ -1,10 +1,10 @@
-//! Differences of counters, and by how much they may miss what was sent.
+//! Increases of counters, and how many of the requests sent may be missing from them.
 
 use experiment::schema::ProxyProof;
 use std::collections::BTreeMap;
 
-/// More than anything counts in a trial: a proxy that says more is taken for one that says this, and no sum of a few ends
-/// beyond all numbers.
+/// Upper limit of an increase, above any real count in a trial. Higher values are clamped to it, so that sums
+/// of a few cannot overflow.
 pub const MAX_COUNT: u64 = 1 << 48;
 
 pub fn delta(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>, name: &str) -> u64 {
@@ -16,8 +16,8 @@ pub fn counter(proof: &ProxyProof, name: &str) -> u64 {
     proof.counters.get(name).copied().unwrap_or(0)
 }
 
-/// Missing requests are never allowed beyond this share of all, or [`MIN_ALLOWANCE`] if that is more: one of many
-/// connections that bypassed a proxy must show.
+/// Maximum fraction of requests that may be missing, unless [`MIN_ALLOWANCE`] is more: even one of many
+/// connections that bypasses a proxy must be detected.
 const ALLOWANCE_FRACTION: f64 = 0.01;
 const MIN_ALLOWANCE: u64 = 16;
 
@@ -26,7 +26,7 @@ pub fn allowance(expected: u64, connections: u64) -> u64 {
     connections.min(max_allowance(expected))
 }
 
-/// The same for any number of connections.
+/// Maximum of [`allowance`] for any number of connections.
 pub fn max_allowance(expected: u64) -> u64 {
     ((expected as f64 * ALLOWANCE_FRACTION) as u64).max(MIN_ALLOWANCE)
 }

@@ -1,8 +1,10 @@
-//! Proof of every edge of a topology, by what was sent from one workload to another and what the proxies between them counted.
-//! Counters of one edge alone are checked against what was sent over it; counters that several edges share (the inbound
-//! listener of a service with several callers, a gateway) against what was sent over all of them (`place.rs`), and what they
-//! miss is charged to the edges that other counters miss too (`finding.rs`). Services are checked too: each must have
-//! received what drivers and its callers sent.
+//! Proof of every edge of a topology, by the requests sent from one workload to another and the counters of
+//! the proxies between them.
+//! Counters that belong to one edge are checked against what was sent over it. Counters shared by several
+//! edges (the inbound listener of a service with several callers, a gateway) are checked against the total
+//! sent over all of them (`place.rs`). A shortfall there is charged to those edges that fall short in other
+//! counters too (`finding.rs`).
+//! Services are checked too: each must have received what drivers and its callers sent.
 
 pub use super::counted::{Edge, EdgeProxy, Replica, Sent};
 
@@ -19,19 +21,19 @@ use experiment::environment::SentLoad;
 use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, ServiceProof, StreamProof};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Edges that a reason names; further ones are counted.
+/// Maximum number of edges named in a reason; the rest are counted.
 const MAX_NAMED_EDGES: usize = 3;
-/// Reasons of all edges together; further ones are with their edges.
+/// Maximum number of reasons over all edges; the rest are kept only with their edges.
 const MAX_REASONS: usize = 12;
 
-/// Proves all edges of a trial; the whole path of one that has a single edge. Over an edge from a driver there must have been
-/// requests; over one from a service, if chance alone does not explain that there were none.
+/// Proves all edges of a trial; for a single edge, its whole path. Edges from a driver must have had
+/// requests; edges from a service too, unless chance alone explains their absence.
 pub fn prove_edges(edges: &[Edge<'_>]) -> PathProof {
     Edges::of(edges).prove()
 }
 
-/// Whether the proxies of all edges have counted all that they will count: the last requests may be in sockets when the
-/// drivers end.
+/// True if the proxies of all edges have counted everything they will count: the last requests may still be
+/// in sockets when the drivers end.
 pub fn have_settled(edges: &[Edge<'_>]) -> bool {
     Edges::of(edges).have_settled()
 }
@@ -39,7 +41,7 @@ pub fn have_settled(edges: &[Edge<'_>]) -> bool {
 struct Edges<'a> {
     edges: Vec<SummedEdge<'a>>,
     places: Vec<Place>,
-    /// Position of the place of each member.
+    /// Index of each member's place.
     place_of: BTreeMap<Member, usize>,
     /// Edges to each callee.
     callers: BTreeMap<&'a str, Vec<usize>>,
@@ -150,7 +152,7 @@ impl<'a> Edges<'a> {
         proof
     }
 
-    /// Adds what concerns a process wherever it is passed.
+    /// Adds findings about a process, on all edges that pass it.
     fn add_of_process(
         &self,
         place: &Place,
@@ -184,8 +186,8 @@ impl<'a> Edges<'a> {
         SentLoad { requests, request_bytes: bytes.filter(|_| is_known).map(|bytes| bytes / requests as f64) }
     }
 
-    /// Why counts may differ from what was sent: what the callers say, and what proxies did with requests, each counted once:
-    /// those in `range` of each member's edge.
+    /// Reasons why counts may differ from what was sent: what the callers report, and what the proxies in
+    /// `range` of each member's edge did with requests. Each counter is added only once.
     fn explained(&self, members: &[Member], range: impl Fn(Member) -> std::ops::Range<usize>) -> Explained {
         let mut counted = BTreeSet::new();
         let mut sum = Explained::default();
@@ -208,8 +210,8 @@ impl<'a> Edges<'a> {
         sum
     }
 
-    /// What was to pass a place: counted by the services behind it, if all that they served passes it, and by the callers, as
-    /// far as they count. Absent if nobody can say.
+    /// Traffic that should have passed a place: as counted by the services behind it, if everything that they
+    /// served passes it, and by the callers as far as they count. Absent if neither can be used.
     fn passing(&self, members: &[Member]) -> Option<ServiceProof> {
         let passing: BTreeSet<usize> = members.iter().map(|(edge, _)| *edge).collect();
         let edges = || passing.iter().map(|edge| &self.edges[*edge]);
@@ -244,8 +246,8 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// The proxies that carry the connections of all of these edges just before this place, as one; none if there is none on
-    /// some edge, or if it carries those of other edges too.
+    /// The proxies just before this place that carry the connections of all these edges, combined into one.
+    /// None if an edge has no such proxy, or if the proxy also carries connections of other edges.
     fn nearer(&self, members: &[Member]) -> Option<ProxyProof> {
         let passing: BTreeSet<usize> = members.iter().map(|(edge, _)| *edge).collect();
         let mut before = BTreeSet::new();
@@ -274,7 +276,7 @@ impl<'a> Edges<'a> {
         })
     }
 
-    /// The members of a place by the cluster that it forwards them to.
+    /// The members of a place, grouped by the cluster that it forwards them to.
     fn groups(&self, place: &Place) -> Vec<Vec<Member>> {
         let mut groups: BTreeMap<Option<&String>, Vec<Member>> = BTreeMap::new();
         for (edge, position) in &place.members {
@@ -318,7 +320,7 @@ impl<'a> Edges<'a> {
         }
     }
 
-    /// Checks that each service that was asked received what its callers sent.
+    /// Checks that each service whose counters were requested received what its callers sent.
     fn check_services(&self) -> impl Iterator<Item = Finding> + '_ {
         self.callers.iter().filter_map(|(name, edges)| {
             let service = edges.iter().find_map(|edge| self.edges[*edge].service.as_ref())?;
@@ -350,8 +352,8 @@ impl<'a> Edges<'a> {
         })
     }
 
-    /// Requests of drivers that a callee may never have read: one on each connection may be on its way as the drivers end,
-    /// and proxies may have answered some themselves. Services wait for what they called.
+    /// Driver requests that a callee may never have read. One per connection may be in flight as the drivers
+    /// end, and proxies may have answered some themselves. Services, in contrast, wait for the calls they make.
     fn unread_of_drivers(&self, edges: &[usize], service: &CountedService) -> u64 {
         let driven = edges.iter().map(|edge| &self.edges[*edge]).filter(|edge| edge.calls.is_none());
         let mut connections = service.proof().connections;
@@ -398,7 +400,7 @@ impl<'a> Edges<'a> {
                 match hops.get_mut(place) {
                     Some(known) => {
                         known.add(&hop);
-                        // Callees of several protocols are behind one proxy.
+                        // Callees with different protocols are behind one proxy.
                         known.asked = known.asked.filter(|asked| Some(*asked) == hop.asked);
                     }
                     None => hops.push(hop),

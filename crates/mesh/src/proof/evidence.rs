@@ -1,4 +1,4 @@
-//! The counters of a proxy that prove its path. An Envoy's follow from its [`crate::envoy::hop::Hop`].
+//! Counters of a proxy that prove its path. Those of an Envoy follow from its [`crate::envoy::hop::Hop`].
 
 use super::counters::{
     Count, Encrypted, Forwarded, ProtocolCounters, RequestByteCounters, RequestCounters, StreamCounters,
@@ -10,16 +10,16 @@ pub struct Evidence {
     pub seen: Seen,
     pub handshakes: Option<String>,
     pub tls_expected: bool,
-    /// Absent if nothing is claimed of the application's port.
+    /// Absent if nothing is claimed about the application's port.
     pub accepts: Option<Accepts>,
-    /// Connections that matched no filter chain; absent without such a listener.
+    /// Connections that matched no filter chain; absent if there is no such listener.
     pub refused: Option<String>,
     /// Absent if another proxy counts it.
     pub forwarded: Option<Forwarded>,
-    /// Absent if a connection may be another's.
+    /// Absent if connections may belong to others.
     pub encrypted: Option<Encrypted>,
     pub protocols: ProtocolCounters,
-    /// What an Envoy that reads requests counts of them besides; absent for other proxies.
+    /// Further counters of an Envoy that reads requests; absent for other proxies.
     pub traffic: Option<Traffic>,
     pub demands: Vec<Demand>,
 }
@@ -35,7 +35,7 @@ pub enum Seen {
     Requests(RequestCounters),
     RequestBytes(RequestByteCounters),
     Streams(StreamCounters),
-    /// The path leads past the proxy: these counters of connections must not rise.
+    /// The path bypasses the proxy: these counters of connections must not increase.
     Nothing(Vec<String>),
 }
 
@@ -63,13 +63,13 @@ impl Evidence {
         }
     }
 
-    /// Whether it proves nothing without the service's own count.
+    /// True if it proves nothing without the service's own counters.
     pub fn needs_service(&self) -> bool {
         matches!(self.seen, Seen::Streams(_) | Seen::Nothing(_))
     }
 
-    /// Counters of connections that may be older than a trial: proxies that read requests keep those between them open. They
-    /// count since the proxy serves this deployment.
+    /// Counters of connections that may predate a trial: proxies that read requests keep connections open
+    /// between trials. They count from when the proxy begins to serve this deployment.
     pub fn pooled_connections(&self) -> impl Iterator<Item = &str> {
         let requests = match &self.seen {
             Seen::Requests(counters) => Some(counters),
@@ -83,7 +83,8 @@ impl Evidence {
         requests.map(|counters| counters.connections.as_str()).into_iter().chain(handshakes).chain(forwarded)
     }
 
-    /// Counters of the load, each kind of evidence in an order of its own; the first counts traffic. Absent: not counted.
+    /// Counters of the load, in a fixed order per kind of evidence. The first one counts traffic. Absent: not
+    /// counted.
     pub(super) fn load_counters(&self) -> Vec<Option<&str>> {
         let mut names: Vec<Option<&str>> = match &self.seen {
             Seen::Requests(RequestCounters { requests, connections, retries, traced, given_up }) => {
@@ -107,7 +108,7 @@ impl Evidence {
         names
     }
 
-    /// Every counter that it names.
+    /// All counters that it names.
     pub fn counters(&self) -> impl Iterator<Item = &str> {
         let ProtocolCounters { received, forwarded, grpc } = &self.protocols;
         let sides = [received, forwarded].into_iter();

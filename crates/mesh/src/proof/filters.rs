@@ -1,16 +1,17 @@
-//! Proof that each filter of a gateway acted on every request that the gateway received, and that it refuses.
+//! Proof that each filter of a gateway acted on every request that the gateway received, and that it rejects
+//! requests.
 
 use super::delta::allowance;
 use crate::filters::probe::Probe;
 use experiment::schema::{FilterProbe, FilterProof};
 
-/// What shows that a filter acted.
+/// Data that shows that a filter acted.
 #[derive(Clone, Debug)]
 pub struct CountedFilter {
     pub name: &'static str,
-    /// Requests that it, or the service behind it, counted in the trial; or why they are not known.
+    /// Requests counted in the trial by the filter or the service behind it, or why they are unknown.
     pub checks: Result<u64, String>,
-    /// Statuses of the responses to its probes; or why there are none.
+    /// Response statuses of its probes, or why there are none.
     pub probes: Vec<(Probe, Result<Vec<u16>, String>)>,
 }
 
@@ -21,7 +22,7 @@ pub struct Received {
     pub connections: u64,
 }
 
-/// Proof of the filters, and the reasons why one is not proven.
+/// Proofs of the filters, and the reasons why any is not proven.
 pub fn prove(filters: &[CountedFilter], received: Received) -> (Vec<FilterProof>, Vec<String>) {
     let mut reasons = Vec::new();
     let proofs = filters.iter().map(|filter| {
@@ -44,7 +45,7 @@ pub fn prove(filters: &[CountedFilter], received: Received) -> (Vec<FilterProof>
     (proofs.collect(), reasons)
 }
 
-/// One request per connection may have been given up before the filter saw it.
+/// Per connection, one request may have been given up before the filter saw it.
 fn check_counted(filter: &CountedFilter, received: Received, reasons: &mut Vec<String>) {
     let Received { requests, connections } = received;
     match &filter.checks {
@@ -90,15 +91,15 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_that_checks_every_request_and_refuses_is_proven() {
+    fn filter_that_checks_every_request_and_refuses_is_proven() {
         let refusing = || [Ok(vec![403]), Ok(vec![403]), Ok(vec![200])];
         assert!(firewall(Ok(1000), refusing()).is_empty());
-        // One request per connection was given up; probes and retries are counted besides.
+        // One request per connection was given up; probes and retries are counted in addition.
         assert!(firewall(Ok(996), refusing()).is_empty() && firewall(Ok(1003), refusing()).is_empty());
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_checks_and_refusals_are_reported() {
         let reasons = firewall(Ok(500), [Ok(vec![200]), Err("refused".to_owned()), Ok(vec![403])]);
         assert_eq!(
             reasons,

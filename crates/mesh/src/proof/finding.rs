@@ -1,19 +1,19 @@
-//! What is wrong with something that several edges share, and which of them it is charged to.
+//! Faults of things that several edges share, and the edges that they are charged to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug)]
 pub(super) struct Finding {
-    /// Positions of the edges that it may be about.
+    /// Indices of the edges that may be at fault.
     pub edges: Vec<usize>,
     pub reasons: Vec<String>,
-    /// It leaves all of them unproven, and explains nothing that others found.
+    /// True if it leaves all its edges unproven and does not explain other findings.
     pub is_of_all: bool,
 }
 
-/// The reasons of each edge. A finding about several edges is charged to those of them that others found too: one edge that
-/// goes past its proxies is missed at each of them, and each shares it with other edges. Edges of a finding that no other
-/// finding tells apart are all charged.
+/// The reasons of each edge. A finding about several edges is charged to those that also appear in other
+/// findings. An edge that bypasses its proxies is missing at each of them, and each proxy shares it with
+/// different edges. If no other finding distinguishes the edges, all of them are charged.
 pub(super) fn charge(findings: &[Finding], edges: usize) -> Vec<Vec<String>> {
     let partial = || findings.iter().filter(|finding| !finding.is_of_all && !finding.reasons.is_empty());
     let single = partial().filter(|finding| finding.edges.len() == 1);

@@ -1,7 +1,7 @@
 //! The protocol of each hop of a path, by the counters of the proxies at its ends.
-//! Received load is counted by request: the counters that rose in the trial show its protocols. Forwarded load is counted by
-//! connection, which may be older than the trial: there all connections since the proxy's start count. A counter that a proxy
-//! does not keep shows nothing: it is not taken for zero.
+//! Received load is counted by request: the counters that increased in the trial show its protocols.
+//! Forwarded load is counted by connection. Connections may predate the trial, so all of them since the
+//! proxy's start count. A counter that a proxy does not keep is unknown, not zero.
 
 use super::counted::CountedProxy;
 use super::counters::{Count, ProtocolCounters, SideCounters};
@@ -9,7 +9,7 @@ use super::delta::{delta, max_allowance};
 use super::evidence::{Evidence, Seen};
 use experiment::schema::{HopProof, HopProtocol};
 
-/// The protocols of each hop, from client to server, checked against those expected.
+/// The protocols of each hop, from client to server, checked against the expected ones.
 pub(super) fn check_hops(
     proxies: &[CountedProxy],
     ends: [&str; 2],
@@ -42,7 +42,8 @@ pub(super) fn check_hops(
     hops.collect()
 }
 
-/// A proxy without the counters of protocols that other edges use and this one does not: they may be theirs.
+/// A copy of the proxy without counters of protocols that only other edges expect: they may count those
+/// edges' traffic.
 pub(super) fn without_others<'a>(
     proxy: &CountedProxy,
     sharing: impl Iterator<Item = &'a Evidence>,
@@ -70,7 +71,7 @@ fn add_side(counters: &ProtocolCounters, side: &SideCounters, proxy: &CountedPro
     };
     let is_all_grpc = counters.grpc.as_ref().is_some_and(|counters| {
         let grpc = delta(&proxy.before, after, &counters.requests);
-        // A listener of several edges receives those of the others too.
+        // A listener shared by several edges receives requests of all of them.
         let forwarded = proxy.evidence.forwarded.as_ref();
         let forwarded = forwarded.map(|forwarded| delta(&proxy.before, after, &forwarded.requests));
         let all = delta(&proxy.before, after, &counters.of_http2).min(forwarded.unwrap_or(u64::MAX));
@@ -83,11 +84,12 @@ fn add_side(counters: &ProtocolCounters, side: &SideCounters, proxy: &CountedPro
     });
     let by_hbone = side.hbone.as_ref().is_some_and(is_spoken);
     hop.add(&HopProof { spoken: spoken.collect(), by_hbone, ..HopProof::default() });
-    // A proxy that reads requests knows better than one that does not.
+    // A proxy that reads requests takes precedence over one that does not.
     hop.asked = hop.asked.filter(|asked| *asked != HopProtocol::Tcp).or(side.expected).or(hop.asked);
 }
 
-/// Of two neighbours, one that reads knows more than one that carries, and one that knows gRPC more than one that does not.
+/// Between neighbors, one that reads requests takes precedence over one that carries them, and one that
+/// detects gRPC over one that does not.
 fn keep_most_specific(hop: &mut HopProof) {
     let is_read = hop.spoken.iter().any(|protocol| *protocol != HopProtocol::Tcp);
     if is_read && hop.asked != Some(HopProtocol::Tcp) {
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hop_has_what_both_of_its_ends_counted() {
+    fn hop_combines_counters_of_both_ends() {
         let proxies = ["near", "far"].map(|name| reading(name, &[], &[(RECEIVED[0], 400), (SENT_ON[0], 4)]));
         let (hops, reasons) = told(&proxies);
         assert_eq!(hops, ["client > near: HTTP/1.1", "near > far: HTTP/1.1", "far > server: HTTP/1.1"]);
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn another_protocol_than_is_asked_is_named_with_its_hop() {
+    fn unexpected_protocol_is_named_with_its_hop() {
         let near = reading("near", &[], &[(RECEIVED[0], 400), (SENT_ON[0], 0), (SENT_ON[1], 1)]);
         let far = reading("far", &[], &[(RECEIVED[0], 0), (RECEIVED[1], 400), (SENT_ON[0], 4)]);
         let (hops, reasons) = told(&[near, far]);
@@ -170,7 +172,7 @@ mod tests {
         );
     }
 
-    /// Connections that were opened before the trial carry requests in it, and no counter of connections rises.
+    /// Connections opened before the trial carry requests in it, and no counter of connections increases.
     #[test]
     fn connections_from_before_the_trial_hide_nothing() {
         let counters = [(RECEIVED[0], 100), (SENT_ON[0], 2), (SENT_ON[1], 3)];
@@ -178,7 +180,7 @@ mod tests {
         let (hops, reasons) = told(&[reading("near", &counters, &grown)]);
         assert_eq!(hops, ["client > near: HTTP/1.1", "near > server: HTTP/1.1 and HTTP/2"]);
         assert_eq!(reasons.len(), 1);
-        // Requests of before are none of the trial.
+        // Requests before the trial do not count.
         let (hops, reasons) =
             told(&[reading("near", &[(RECEIVED[1], 7)], &[(RECEIVED[1], 7), (RECEIVED[0], 9)])]);
         assert_eq!(hops[0], "client > near: HTTP/1.1");
@@ -186,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_counter_tells_is_not_guessed() {
+    fn protocol_without_counters_is_unknown() {
         let (hops, reasons) = told(&[reading("near", &[], &[(RECEIVED[0], 400)])]);
         assert_eq!(hops, ["client > near: HTTP/1.1", "near > server: a protocol that no counter tells"]);
         assert!(reasons.is_empty(), "{reasons:?}");
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn grpc_is_told_from_what_else_http2_carries() {
+    fn grpc_is_distinguished_from_other_http2() {
         let with = |grpc: u64| {
             let counters = [(RECEIVED[1], 400), (SENT_ON[1], 2), ("cluster.out.grpc.total", grpc)];
             let mut proxy = reading("near", &[], &counters);
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_reads_knows_better_than_whoever_carries() {
+    fn proxy_that_reads_takes_precedence_over_carrier() {
         let carried = |hbone: Option<&str>| SideCounters {
             expected: None,
             counters: vec![(HopProtocol::Tcp, Count::Connections("carried".to_owned()))],
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_carried_must_not_be_read() {
+    fn opaque_tcp_must_not_be_read_as_http() {
         let evidence = Evidence {
             protocols: ProtocolCounters::l4("out"),
             ..Evidence::new(Seen::Streams(StreamCounters::for_tcp_proxy("out")))

@@ -1,10 +1,12 @@
-//! Path proof: whether requests took the path that the mode names, read from the proxies' own counters.
+//! Path proof: whether requests took the path that the mode names, from the proxies' own counters.
 //!
-//! Pure: counters before and after in, [`experiment::schema::PathProof`] out. Each expected proxy must have received and
-//! forwarded every request (`proxy.rs`), completed TLS handshakes exactly if mutual TLS is claimed, and accepted every
-//! configuration. Each hop must have spoken the expected protocol (`hops.rs`). Read [`edge`] first, which proves every edge of
-//! a topology; `proxy.rs` checks one proxy. [`evidence`] says which counters show the path: of requests or of their bytes
-//! (`requests.rs`), or of connections that are carried unread (`streams.rs`).
+//! Pure: counters before and after in, [`experiment::schema::PathProof`] out. Each expected proxy must have
+//! received and forwarded every request (`proxy.rs`), completed TLS handshakes exactly if mutual TLS is
+//! claimed, and accepted every configuration update. Each hop must have used the expected protocol (`hops.rs`).
+//!
+//! Read [`edge`] first, which proves every edge of a topology; `proxy.rs` checks one proxy. [`evidence`]
+//! defines which counters show the path: those of requests or of their bytes (`requests.rs`), or those of
+//! opaque TCP connections (`streams.rs`).
 
 pub mod client_tls;
 mod counted;

@@ -1,15 +1,15 @@
-//! Places: a proxy, or the replicas of one, where the requests of one or several edges pass it.
+//! Places: a proxy, or its replicas, where requests of one or more edges pass.
 
 use super::counted::CountedProxy;
 use super::summed::SummedEdge;
 use std::collections::BTreeMap;
 
-/// An edge, and the position of a proxy on it.
+/// Index of an edge, and the position of a proxy on it.
 pub(super) type Member = (usize, usize);
 
 pub(super) struct Place {
     pub members: Vec<Member>,
-    /// Has the counters of all its edges, under the names of the first one's evidence.
+    /// Has the counters of all its edges, under the names in the first edge's evidence.
     pub proxy: CountedProxy,
 }
 
@@ -19,7 +19,7 @@ impl Place {
     }
 }
 
-/// Each place once. Edges share one if the first counter of their evidence is the same.
+/// All places, without duplicates. Edges share a place if the first counter of their evidence is the same.
 pub(super) fn places(edges: &[SummedEdge<'_>]) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::new();
     let mut known = BTreeMap::new();
@@ -44,7 +44,7 @@ pub(super) fn places(edges: &[SummedEdge<'_>]) -> Vec<Place> {
     places
 }
 
-/// Adds the counters of another edge that count apart from those of the edges before it.
+/// Adds those counters of another edge that the edges before it do not have.
 fn merge(shared: &mut CountedProxy, other: &CountedProxy, is_merged: impl Fn(&str) -> bool) {
     if shared.evidence.handshakes.is_none() {
         shared.evidence.handshakes.clone_from(&other.evidence.handshakes);

@@ -1,6 +1,6 @@
-//! One proxy at its place on a path: what it shows, and what of that is wrong. That it received every request, and completed a
-//! handshake, does not say that it sent requests on, and by mutual TLS throughout: a proxy may answer by itself, and part of
-//! its connections may be in plain text.
+//! Checks of one proxy on a path.
+//! A proxy that received every request and completed a handshake may still respond by itself instead of
+//! forwarding the requests. Some of its connections may also be in plaintext. Both are checked separately.
 
 use super::counted::CountedProxy;
 use super::counters::Encrypted;
@@ -12,7 +12,7 @@ use experiment::environment::SentLoad;
 use experiment::schema::{ProxyProof, ServiceProof};
 use std::collections::BTreeMap;
 
-/// End of the counters of rejected configuration of any kind.
+/// Suffix of counters of rejected configuration, for any type.
 const REJECTED_SUFFIX: &str = ".update_rejected";
 const SCRIPT_ERRORS_SUFFIX: &str = ".lua.errors";
 
@@ -23,7 +23,7 @@ fn deltas(proxy: &CountedProxy) -> BTreeMap<String, u64> {
     after.into_iter().flat_map(|after| after.keys().map(delta(after))).collect()
 }
 
-/// Proof of a proxy. `passing` was to pass it, as counted behind or before it.
+/// Proof of a proxy. `passing`: traffic that should have passed it, as counted behind or before it.
 pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, passing: Option<&ServiceProof>) -> ProxyProof {
     let counters = deltas(proxy);
     let rise = |name: &str| counters.get(name).copied().unwrap_or(0);
@@ -45,7 +45,8 @@ pub(super) fn read(proxy: &CountedProxy, sent: &SentLoad, passing: Option<&Servi
     }
 }
 
-/// Handshakes in the trial; all before it if every connection is older, as those of services are that keep them.
+/// Handshakes in the trial. If all connections predate the trial, as with services that keep them open, the
+/// handshakes before it.
 fn handshakes(proxy: &CountedProxy, rise: impl Fn(&str) -> u64) -> u64 {
     let Evidence { handshakes: Some(name), tls_expected, forwarded, encrypted, seen, .. } = &proxy.evidence
     else {
@@ -69,7 +70,7 @@ fn handshakes(proxy: &CountedProxy, rise: impl Fn(&str) -> u64) -> u64 {
     }
 }
 
-/// Faults of a proxy as a whole: whatever passes it is not proven.
+/// Faults of a proxy as a whole, which leave everything that passes it unproven.
 pub(super) fn faults(proxy: &CountedProxy) -> Vec<String> {
     let name = proxy.called();
     let after = match &proxy.after {
@@ -77,13 +78,13 @@ pub(super) fn faults(proxy: &CountedProxy) -> Vec<String> {
         Err(reason) => return vec![format!("{name} could not be asked for its counters: {reason}")],
     };
     let mut faults = Vec::new();
-    // If a script fails, Envoy lets the request go on as if there were none.
+    // If a script fails, Envoy continues the request as if there were no script.
     let failures = after.keys().filter(|name| name.ends_with(SCRIPT_ERRORS_SUFFIX));
     let failures: u64 = failures.map(|name| delta(&proxy.before, after, name)).sum();
     if failures > 0 {
         faults.push(format!("{name} failed to run the Lua script {failures} times"));
     }
-    // A proxy that rejects configuration runs with an older one: counted since its start, and none may be.
+    // A proxy that rejects an update keeps an older configuration: none may be rejected since its start.
     let rejected = after.iter().filter(|(name, count)| name.ends_with(REJECTED_SUFFIX) && **count > 0);
     faults.extend(rejected.map(|(counter, rejected)| {
         format!("{name} refused {rejected} updates of its configuration ({counter})")
@@ -91,12 +92,12 @@ pub(super) fn faults(proxy: &CountedProxy) -> Vec<String> {
     faults
 }
 
-/// Whether a counter tells of the proxy as a whole, whatever its path.
+/// True if a counter is about the proxy as a whole, whatever its path.
 pub(super) fn is_of_fault(counter: &str) -> bool {
     counter.ends_with(REJECTED_SUFFIX) || counter.ends_with(SCRIPT_ERRORS_SUFFIX)
 }
 
-/// Checks what passed it.
+/// Checks the traffic that passed the proxy.
 pub(super) fn check_load(side: &Side<'_>, reasons: &mut Vec<String>) {
     match &side.proxy.evidence.seen {
         Seen::Requests(counters) => requests::check_read(side, counters, reasons),
@@ -107,7 +108,7 @@ pub(super) fn check_load(side: &Side<'_>, reasons: &mut Vec<String>) {
     check_forwarded(side, reasons);
 }
 
-/// Checks counters that do not tell edges apart: any of those that pass it may have raised them.
+/// Checks counters shared by edges: any edge that passes the proxy may have increased them.
 pub(super) fn check_demands(side: &Side<'_>, reasons: &mut Vec<String>) {
     for demand in &side.proxy.evidence.demands {
         if (side.counter(&demand.counter) > 0) != demand.rises {
@@ -133,7 +134,7 @@ pub(super) fn check_tls(side: &Side<'_>, reasons: &mut Vec<String>) {
     check_encrypted(side, reasons);
 }
 
-/// Checks that a proxy that reads requests sent them on, except those that it or the proxies before it gave up.
+/// Checks that a proxy that reads requests forwarded them, except for those that it or earlier proxies gave up.
 fn check_forwarded(side: &Side<'_>, reasons: &mut Vec<String>) {
     let (Side { proxy, proof, .. }, given_up) = (side, side.with_own.given_up);
     let (Some(forwarded), Seen::Requests(counters)) = (&proxy.evidence.forwarded, &proxy.evidence.seen)
@@ -141,8 +142,8 @@ fn check_forwarded(side: &Side<'_>, reasons: &mut Vec<String>) {
         return;
     };
     let (received, sent) = (proof.requests_received, side.counter(&forwarded.requests));
-    // One on each connection may have come as the generator ended, and been given up. What is refused needs no proof: the
-    // verdict counts errors.
+    // One request per connection may have arrived as the generator ended, and been given up. Error responses
+    // need no proof: the verdict counts errors.
     let allowance = allowance(received, side.counter(&counters.connections));
     let refused: u64 = forwarded.errors.iter().map(|name| side.counter(name)).sum();
     if sent + allowance + refused.max(given_up) < received {
@@ -153,8 +154,8 @@ fn check_forwarded(side: &Side<'_>, reasons: &mut Vec<String>) {
     }
 }
 
-/// Checks that each connection was by mutual TLS. `check_tls` reports if none was. A connection that was still being
-/// made may have gone with a request that was given up.
+/// Checks that every connection used mutual TLS; `check_tls` reports if none did. A connection that was still
+/// being established may have ended with a request that was given up.
 fn check_encrypted(side: &Side<'_>, reasons: &mut Vec<String>) {
     let (Side { proxy, proof, .. }, given_up) = (side, side.with_own.given_up);
     let Some(encrypted) = proxy.evidence.encrypted.filter(|_| proof.tls_expected) else { return };

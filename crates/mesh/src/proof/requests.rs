@@ -1,10 +1,10 @@
-//! Proof of a path by requests: counted by a proxy that reads them, or computed from their bytes if a proxy passes these on
-//! as they were sent (ztunnel).
+//! Proof of a path by requests: counted by a proxy that reads them, or computed from their bytes if a proxy
+//! forwards these unchanged (ztunnel).
 //!
-//! Each proxy must have every request that the generator sent, with exceptions. A generator that is stopped leaves at most
-//! one unread request per connection. A proxy may retry or give up, so the next one sees more or fewer; both are counted.
-//! Bytes include what a protocol says once per connection. Behind a proxy that changes requests, as a waypoint does, there
-//! must only be enough bytes.
+//! Each proxy must have seen every request that the generator sent, with exceptions. A generator that is
+//! stopped leaves at most one unread request per connection. A proxy may retry or give up, so the next one
+//! sees more or fewer requests; both are counted. Bytes include a protocol's overhead per connection. Behind
+//! a proxy that changes requests, as a waypoint does, only too few bytes are an error.
 
 use super::counters::{RequestByteCounters, RequestCounters};
 use super::delta::{allowance, max_allowance};
@@ -25,7 +25,7 @@ fn check_count(side: &Side<'_>, connections: u64, explained: Explained, reasons:
     let (name, received, expected) =
         (side.proxy.called(), side.proof.requests_received, side.proof.requests_expected);
     let allowance = allowance(expected, connections);
-    // Whatever explains that some are missing: a proxy that saw nothing proves nothing.
+    // Applies even if the missing requests are explained: a proxy that saw nothing proves nothing.
     if (received == 0 && expected > 0) || received + allowance + explained.given_up < expected {
         reasons.push(format!("{name} saw {received} of {expected} requests: {}", manner(received)));
     } else if let surplus @ 1.. = received.saturating_sub(expected + explained.retries) {

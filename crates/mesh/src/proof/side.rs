@@ -1,15 +1,15 @@
-//! A proxy at its place on a path, with what it is held against.
+//! A proxy on a path, together with the figures that it is checked against.
 
 use super::counted::CountedProxy;
 use super::delta::counter;
 use experiment::environment::SentLoad;
 use experiment::schema::{ProxyProof, ServiceProof};
 
-/// Why a proxy may count another number of requests than were sent: what the proxies before it did.
+/// Reasons why a proxy may count more or fewer requests than were sent: actions of the proxies before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Explained {
     pub retries: u64,
-    /// Need not have come any further.
+    /// Requests that may not have reached the next proxy.
     pub given_up: u64,
 }
 
@@ -27,13 +27,13 @@ pub(super) struct Side<'a> {
     pub proxy: &'a CountedProxy,
     pub proof: &'a ProxyProof,
     pub sent: &'a SentLoad,
-    /// Of the proxies before it.
+    /// Totals of the proxies before it.
     pub before: Explained,
-    /// Of the proxies before it and of the proxy itself.
+    /// Totals of the proxies before it and of the proxy itself.
     pub with_own: Explained,
     /// The nearest proxy before it that carries connections.
     pub nearer: Option<&'a ProxyProof>,
-    /// What was to pass it, as counted behind or before it; absent if nobody counted.
+    /// Traffic that should have passed it, as counted behind or before it; absent if nobody counted it.
     pub passing: Option<&'a ServiceProof>,
 }
 
@@ -43,7 +43,7 @@ impl Side<'_> {
     }
 }
 
-/// What it means that only `count` of what was expected passed a proxy.
+/// Text for a proxy that only `count` of the expected requests or connections passed.
 pub(super) fn manner(count: u64) -> &'static str {
     if count == 0 { "traffic did not pass it" } else { "part of the traffic did not pass it" }
 }

@@ -1,17 +1,19 @@
-//! Proof of a path by connections and bytes, for proxies that carry requests unread: a client's own TLS, raw TCP, ztunnel.
-//! If the service has every request, and each proxy carried as many connections as the service accepted, with at least the
-//! bytes that the service moved and as many as the proxy before it, the requests went through all of them.
+//! Proof of a path by connections and bytes, for proxies that carry opaque TCP: a client's own TLS, raw TCP, ztunnel.
+//! The requests went through all proxies if the service received every request, and if each proxy carried as
+//! many connections as the service accepted. Each proxy must also have carried at least the bytes that the
+//! service moved, and as many bytes as the proxy before it.
 
 use super::counters::COUNTERS_REQUEST_BYTES;
 use super::side::{Side, manner};
 use experiment::schema::{ProxyProof, StreamProof};
 
-/// Bytes that proxies next to each other may differ by, as a share of all: what lay in sockets when the generator ended.
+/// Maximum difference in bytes between adjacent proxies, as a fraction of all: data in sockets when the
+/// generator ended.
 const BYTES_APART_FRACTION: f64 = 0.01;
-/// The same with little traffic: a proxy that reads server names may or may not count a connection's first TLS message.
+/// Maximum difference at low traffic: a proxy that reads SNI may or may not count a connection's first TLS message.
 const BYTES_APART_PER_CONNECTION: u64 = 4096;
 
-/// Connections that a proxy carried although the path leads past it.
+/// Connections that a proxy carried although the path bypasses it.
 pub(super) fn passed_by(counters: &[String], rise: impl Fn(&str) -> u64) -> StreamProof {
     let connections = counters.iter().map(|name| rise(name)).max().unwrap_or(0);
     StreamProof { connections, ..StreamProof::default() }
@@ -35,7 +37,7 @@ pub(super) fn check_carried(side: &Side<'_>, reasons: &mut Vec<String>) {
         return;
     };
     let (connections, expected) = (streams.connections, streams.connections_expected);
-    // Services keep connections between trials.
+    // Services keep connections open between trials.
     if connections == 0 && expected == 0 && streams.received_bytes.min(streams.sent_bytes) == 0 {
         reasons.push(format!("{name} carried no connection: traffic did not pass it"));
         return;
@@ -45,7 +47,7 @@ pub(super) fn check_carried(side: &Side<'_>, reasons: &mut Vec<String>) {
             .push(format!("{name} carried {connections} of {expected} connections: {}", manner(connections)));
         return;
     }
-    // At the generator's end each connection may have an answer under way.
+    // When the generator ends, each connection may have a response in flight.
     let each = served.sent_bytes.checked_div(served.requests_received).unwrap_or(0);
     let under_way = each.saturating_mul(expected);
     let missing = under_way.saturating_add(COUNTERS_REQUEST_BYTES);

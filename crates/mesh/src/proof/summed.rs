@@ -1,4 +1,4 @@
-//! Edges with the counters of their replicas added up.
+//! Edges with the counters of their replicas summed.
 
 use super::counted::{CallCounters, CountedProxy, CountedService, Edge, EdgeProxy, Replica, Sent};
 use super::delta::max_allowance;
@@ -7,8 +7,8 @@ use experiment::environment::SentLoad;
 use experiment::schema::ServiceProof;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Requests expected of an edge below which none at all may have been sent: with more, chance leaves an edge without any once
-/// in some hundred million trials.
+/// An edge with fewer expected requests may have had none. At this number, chance leaves an edge without any
+/// only once in some hundred million trials.
 const MIN_EXPECTED_REQUESTS: f64 = 20.0;
 
 type Counters = BTreeMap<String, u64>;
@@ -19,10 +19,10 @@ pub(super) struct SummedEdge<'a> {
     pub sent: SentLoad,
     /// Absent if drivers send the requests.
     pub calls: Option<CallCounters>,
-    /// Why it is not known what was sent.
+    /// Reason why the number of requests sent is unknown.
     pub unread: Option<String>,
     pub service: Option<CountedService>,
-    /// Empty if nothing was sent, and nothing need be.
+    /// Empty if nothing was sent, and nothing had to be.
     pub proxies: Vec<CountedProxy>,
     pub processes: Vec<Vec<&'a str>>,
 }
@@ -56,12 +56,12 @@ impl<'a> SummedEdge<'a> {
         }
     }
 
-    /// Requests that the caller says need not have come through.
+    /// Requests that may not have arrived, as counted by the caller.
     pub fn lost(&self) -> u64 {
         self.calls.map_or(0, |calls| calls.lost())
     }
 
-    /// What was to pass over it at least, as the sender counted.
+    /// Minimum traffic over the edge, as counted by the sender.
     pub fn passing(&self) -> ServiceProof {
         let SentLoad { requests, request_bytes } = self.sent;
         let whole = requests.saturating_sub(max_allowance(requests));
@@ -74,12 +74,12 @@ impl<'a> SummedEdge<'a> {
     }
 }
 
-/// What is known of each replica, by its name. A shared proxy is on many edges.
+/// State of each replica, by its name. A shared proxy is on many edges.
 pub(super) type Replicas<'a> = BTreeMap<&'a str, Known<'a>>;
 
 pub(super) struct Known<'a> {
     has_restarted: bool,
-    /// Its counters of faults.
+    /// Names of its fault counters.
     of_faults: Vec<&'a str>,
 }
 
@@ -94,8 +94,8 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Adds up the counters that its evidence names; all of them on a whole path. A replica that could not be read, or that
-/// started anew, leaves no sum.
+/// Sums the counters named in the evidence; on a whole path, all counters. There is no sum if a replica could
+/// not be read or has restarted.
 fn sum_proxy<'a>(proxy: &EdgeProxy<'a>, known: &mut Replicas<'a>, is_whole_path: bool) -> CountedProxy {
     let names: BTreeSet<&str> = proxy.evidence.counters().collect();
     let mut sum = Sum::new(proxy.replicas.len() == 1);
@@ -110,7 +110,7 @@ fn sum_proxy<'a>(proxy: &EdgeProxy<'a>, known: &mut Replicas<'a>, is_whole_path:
     CountedProxy { name, side: proxy.side, evidence, before, after }
 }
 
-/// Adds up the counters of services, each with its name.
+/// Sums the counters of services, each given with its name.
 pub(super) fn sum_services(services: &[(&str, &CountedService)]) -> CountedService {
     let mut sum = Sum::new(services.len() == 1);
     for (name, CountedService { before, after }) in services {

@@ -1,4 +1,5 @@
-//! The messages of OTLP, as `opentelemetry/proto/collector/trace/v1/trace_service.proto` has them, as far as they are used here.
+//! OTLP messages, as in `opentelemetry/proto/collector/trace/v1/trace_service.proto`, limited to the fields
+//! used here.
 
 use prost::Message;
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ struct Attribute {
     value: Option<AttributeValue>,
 }
 
-/// Absent for other types than text.
+/// Absent if the value is not text.
 #[derive(Clone, PartialEq, Message)]
 struct AttributeValue {
     #[prost(string, optional, tag = "1")]
@@ -42,12 +43,12 @@ struct AttributeValue {
 
 #[derive(Clone, PartialEq, Message)]
 struct ScopeSpans {
-    /// Not parsed.
+    /// Not decoded.
     #[prost(bytes = "vec", repeated, tag = "2")]
     spans: Vec<Vec<u8>>,
 }
 
-/// Spans of an export by sender; absent if it is not an export.
+/// Number of spans of an export by sender; absent if the message is not an export.
 pub(super) fn spans_by_service(export: &[u8]) -> Option<BTreeMap<String, u64>> {
     let export = Export::decode(export).ok()?;
     let mut counted: BTreeMap<String, u64> = BTreeMap::new();
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_counted_by_who_sent_them() {
+    fn spans_are_counted_by_sender() {
         let export = Export {
             resource_spans: vec![
                 resource_spans("client.mesh-1", &[b"", b"a"]),
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_export_is_told_apart_from_an_empty_one() {
+    fn invalid_export_differs_from_empty_one() {
         assert_eq!(spans_by_service(b""), Some(BTreeMap::new()));
         assert_eq!(spans_by_service(b"{\"resourceSpans\":[]}"), None);
     }

@@ -1,7 +1,8 @@
-//! Collector of the spans of a trial's proxies: counts them by sender and keeps none.
-//! OTLP over HTTP/1.1 in protobuf, on any path; not gRPC, JSON, compression or TLS. `GET /counters` returns the counts. A
-//! sender is the spans' `service.name`, which istiod makes of a proxy's label `app` and its namespace (`client.mesh-3`), and
-//! so of one trial alone. One thread: a collector's cost is no proxy's cost, and is shown apart.
+//! Collector for the spans of a trial's proxies: it counts spans by sender and stores none.
+//! It accepts OTLP over HTTP/1.1 in protobuf, on any path; not gRPC, JSON, compression or TLS. `GET
+//! /counters` returns the counts. A sender is the spans' `service.name`. istiod builds it from a proxy's
+//! label `app` and its namespace (`client.mesh-3`), so it belongs to one trial only. The collector has one
+//! thread, and its cost is reported separately from that of proxies.
 
 mod message;
 pub mod tracing;
@@ -22,11 +23,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 const COUNTERS_PATH: &str = "/counters";
-/// The largest export that is read, bytes. Envoy's have some kilobytes.
+/// Maximum size of an export in bytes. Envoy's exports are a few kilobytes.
 const MAX_EXPORT_BYTES: usize = 16 * 1024 * 1024;
-/// Senders that are told apart: names come from outside.
+/// Maximum number of senders: their names are untrusted input.
 const MAX_SENDERS: usize = 10_000;
-/// Pause after a connection that could not be accepted: there may be too many.
+/// Pause after a failed accept: there may be too many connections.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -34,7 +35,7 @@ pub struct Received {
     /// Requests with spans.
     pub exports: u64,
     pub unreadable: u64,
-    /// By sender.
+    /// Number of spans by sender.
     pub spans: BTreeMap<String, u64>,
 }
 
@@ -71,13 +72,13 @@ impl TraceCollector {
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SentSpans {
-    /// `service.name`; the replicas of a workload share it.
+    /// `service.name`; shared by the replicas of a workload.
     pub sender: String,
-    /// Per request that was forwarded once.
+    /// Expected spans per request that is forwarded once.
     pub spans_per_request: u64,
 }
 
-/// Collects until the process ends.
+/// Runs the collector until the process ends.
 pub fn collect(listener: TcpListener) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -92,7 +93,7 @@ pub fn collect(listener: TcpListener) -> io::Result<()> {
             let received = Rc::clone(&received);
             let answer = service_fn(move |request| answer(request, Rc::clone(&received)));
             tokio::task::spawn_local(async move {
-                // What ends a connection is its client's affair.
+                // Connection errors are the client's concern.
                 let _ = hyper::server::conn::http1::Builder::new()
                     .serve_connection(TokioIo::new(stream), answer)
                     .await;
@@ -117,7 +118,7 @@ async fn answer(
             false
         }
     };
-    // An empty message says that all of them were taken.
+    // An empty message means that all spans were accepted.
     let status = if counted { StatusCode::OK } else { StatusCode::BAD_REQUEST };
     Ok(response(status, "application/x-protobuf", Vec::new()))
 }

@@ -1,7 +1,8 @@
-//! Proof of tracing: the share of requests that the proxies chose to trace, and a span of each.
-//! All proxies draw by the request's id, to a ten-thousandth, and trace the same requests: services pass the id on with the
-//! context of the trace, so that a driver's request is traced on all edges that it causes calls on, or on none. The count
-//! must be as near to the share as chance allows, and must have arrived as spans: a mesh that did not trace would look cheaper.
+//! Proof of tracing: the fraction of requests that the proxies chose to trace, and a span of each.
+//! All proxies sample by request id, in steps of a ten-thousandth, and so trace the same requests. Services
+//! pass the id on with the trace context, so a driver's request is traced on all edges that it causes calls
+//! on, or on none. The count must match the fraction within the limits of chance, and its spans must have
+//! arrived: a mesh that did not trace would look cheaper.
 
 use super::{SentSpans, TraceCollector};
 use crate::admin::AdminError;
@@ -13,14 +14,15 @@ use experiment::schema::{PathProof, TracedProxy, TracingProof};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// Envoy sends spans five at a time, and the rest after as many seconds.
+/// Envoy sends spans in batches of five, and the remainder after five seconds.
 const SPANS_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Allowed distance from the fraction, in standard deviations: exceeded by chance once in some hundred million trials.
+/// Maximum deviation from the fraction in standard deviations: exceeded by chance once in some hundred
+/// million trials.
 const MAX_DEVIATIONS: f64 = 6.0;
 
-/// What is wrong with the tracing of a trial, in words; nothing where all is well. Few spans may be missing, as few requests
-/// may be. `driven`: requests of a driver; further ones at a proxy belong to the same traces.
+/// Describes what is wrong with the tracing of a trial; empty if nothing is. A few spans may be missing, as
+/// may a few requests. `driven`: requests of a driver; further requests at a proxy belong to the same traces.
 fn check_tracing(proof: &TracingProof, driven: u64) -> Vec<String> {
     proof.proxies.iter().filter_map(|proxy| check(proof.fraction, proxy, driven)).collect()
 }
@@ -45,14 +47,15 @@ fn check(fraction: f64, proxy: &TracedProxy, driven: u64) -> Option<String> {
 
 #[derive(Debug)]
 pub struct Tracing {
-    /// Of requests, 0 to 1.
+    /// Fraction of requests to trace, 0 to 1.
     pub fraction: f64,
     pub collector: TraceCollector,
 }
 
 impl Tracing {
-    /// Waits until the collector has the spans of every request that the proxies traced, at most [`SPANS_TIMEOUT`], and adds
-    /// to the proof what it has by then. The wait ends early if the trial `is_over` before its time.
+    /// Waits until the collector has the spans of every request that the proxies traced, at most
+    /// [`SPANS_TIMEOUT`], and adds the spans received by then to the proof. The wait ends early if `is_over`
+    /// reports that the trial ended prematurely.
     pub fn prove(&self, edges: &[Edge<'_>], path: &mut PathProof, is_over: impl Fn() -> bool) {
         let traced = traced(edges);
         if traced.is_empty() {
@@ -99,8 +102,8 @@ impl Tracing {
     }
 }
 
-/// What the proxies that read requests counted, by the sender of their spans: replicas, and the places at which one proxy
-/// stands, together.
+/// Counts of the proxies that read requests, by the sender of their spans. Replicas are combined, and so are
+/// the positions of one proxy on several edges.
 fn traced<'a>(edges: &[Edge<'a>]) -> Vec<(TracedProxy, &'a SentSpans)> {
     let mut traced: Vec<(TracedProxy, &SentSpans)> = Vec::new();
     let mut counted = BTreeSet::new();
@@ -130,7 +133,7 @@ mod tests {
     use experiment::environment::SentLoad;
 
     #[test]
-    fn replicas_and_places_of_one_sender_are_counted_together() {
+    fn replicas_and_positions_of_one_sender_are_combined() {
         let layer = Layer::for_protocol(Protocol::Http1);
         let inbound = Hop::inbound(layer, 8080).evidence(true);
         let outbound = Hop::outbound(layer, 8080, "outbound|8080||c".to_owned()).evidence(true);
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn all_or_none_is_meant_exactly() {
+    fn tracing_of_all_or_none_is_exact() {
         assert!(judged(1.0, 1000, 1000, 1000).is_empty());
         assert_eq!(
             judged(1.0, 1000, 999, 999),
@@ -187,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_as_near_as_chance_has_it() {
+    fn traced_fraction_may_deviate_by_chance_only() {
         // The standard deviation of 10 000 requests at 25 % is 43.3.
         for (traced, is_near) in [(2500, true), (2241, true), (2239, false), (2759, true), (2761, false)] {
             assert_eq!(judged(0.25, 10_000, traced, traced).is_empty(), is_near, "{traced}");
@@ -195,9 +198,9 @@ mod tests {
         assert!(judged(0.0001, 100, 0, 0).is_empty());
     }
 
-    /// 10 000 requests of 2500 traces: those of a trace are drawn together.
+    /// 10 000 requests of 2500 traces: all requests of a trace are sampled together.
     #[test]
-    fn requests_of_one_trace_are_drawn_together() {
+    fn requests_of_one_trace_are_sampled_together() {
         let wrong = |requests_traced: u64, driven: u64| {
             let (requests, spans_received) = (10_000, requests_traced);
             let proxy = TracedProxy { name: String::new(), requests, requests_traced, spans_received };
@@ -207,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_traced_must_arrive() {
+    fn missing_spans_of_traced_requests_are_reported() {
         assert_eq!(
             judged(1.0, 400, 400, 0),
             ["0 spans of client-proxy arrived, though it traced 400 requests"]
         );
         assert!(judged(1.0, 10_000, 10_000, 9_900).is_empty());
         assert_eq!(judged(1.0, 10_000, 10_000, 9_899).len(), 1);
-        // A gateway's have children.
+        // Spans of a gateway have child spans.
         assert!(judged(1.0, 400, 400, 800).is_empty());
     }
 }

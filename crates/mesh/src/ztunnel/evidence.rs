@@ -1,5 +1,5 @@
-//! The counters of ztunnels that prove the path of a call in an ambient mesh. A ztunnel serves all pods of its node, of which
-//! a call's are two: its counters tell workloads apart by their names and namespaces.
+//! Counters of ztunnels that prove the path of a call in an ambient mesh. A ztunnel serves all pods of its
+//! node; its counters identify the two workloads of a call by their names and namespaces.
 
 use super::metrics::{Side, Stream};
 use crate::istio::objects::waypoint;
@@ -14,13 +14,13 @@ pub struct AmbientCall<'a> {
     pub from: (&'a str, &'a str),
     pub to: (&'a str, &'a str),
     pub through_waypoint: bool,
-    /// The ztunnels carry pods of others too, which may speak plain text.
+    /// True if the ztunnels also carry other pods, which may use plaintext.
     pub is_shared_with_others: bool,
 }
 
 impl AmbientCall<'_> {
-    /// Evidence at the caller's ztunnel and at the callee's. A waypoint, which is in the callee's namespace, adds headers to
-    /// requests that it reads.
+    /// Evidence at the caller's ztunnel and at the callee's. A waypoint, which is in the callee's namespace,
+    /// adds headers to requests that it reads.
     pub fn evidence(&self) -> (Evidence, Evidence) {
         let Self { protocol, from, to, through_waypoint, .. } = *self;
         let is_added_to = through_waypoint && protocol.is_http();
@@ -57,12 +57,12 @@ impl AmbientCall<'_> {
     }
 }
 
-/// What goes between two workloads, each given by name and namespace.
+/// Traffic between two workloads, each given by name and namespace.
 fn stream<'a>(side: Side, from: (&'a str, &'a str), to: (&'a str, &'a str)) -> Stream<'a> {
     Stream { side, from: from.0, to: to.0, namespaces: (from.1, to.1) }
 }
 
-/// Whatever it carries, it carries unread: by HBONE between the two sides of the mesh, as it came at their ends.
+/// Opaque TCP whatever the payload: over HBONE between the two sides of the mesh, unchanged at their outer ends.
 fn protocols(stream: Stream<'_>) -> ProtocolCounters {
     let carried = || Count::Connections(stream.mutual_tls_connections());
     let side = |hbone: bool| SideCounters {

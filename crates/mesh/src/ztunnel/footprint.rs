@@ -1,6 +1,6 @@
-//! A ztunnel's configuration, counted from its dump (`/config_dump`) as it comes: that of all namespaces.
-//! Not counted: what ztunnel was started with (`config`, `version`), and its heap, which it does not report:
-//! `/debug/pprof/heap` is a profile, which it refuses unless it was started to make one.
+//! A ztunnel's configuration, counted from its dump (`/config_dump`) as a stream; it covers all namespaces.
+//! Not counted: ztunnel's startup settings (`config`, `version`), and its heap, which it does not report.
+//! `/debug/pprof/heap` is a profile, which ztunnel refuses unless it was started with profiling.
 
 use crate::config_dump::{self, DumpCopy};
 use experiment::schema::{ConfigurationCounts, ProxyConfiguration};
@@ -9,7 +9,7 @@ use serde::de::{Error as _, IgnoredAny};
 use std::collections::BTreeMap;
 use std::io::Read;
 
-/// Counts a dump and copies it as it is read, without its certificates.
+/// Counts a dump and copies it as a stream, without certificates.
 pub fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<ProxyConfiguration> {
     let (mut counts, mut size_bytes) = (ConfigurationCounts::default(), 0);
     let mut separator = "{\n  ";
@@ -24,7 +24,7 @@ pub fn count(dump: impl Read, copy: &mut dyn DumpCopy) -> serde_json::Result<Pro
             }
             "workloads" => counts.workloads = Some(length(text)?),
             "policies" => counts.policies = Some(length(text)?),
-            // Endpoints whose service it has not been told of.
+            // Endpoints of services that ztunnel has not received.
             "stagedServices" => {}
             "certificates" => {
                 let certificates: Vec<Certificate> = serde_json::from_str(text)?;
@@ -70,21 +70,21 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// A real ztunnel's, with other text for its certificates, one identity more that waits for its own, and most of what
-    /// it was started with left out.
+    /// Dump of a real ztunnel, with replaced certificates, one added identity whose certificate is pending,
+    /// and most startup settings removed.
     const RECORDED: &str = include_str!("../../tests/fixtures/ztunnel_config_dump.json");
 
     #[test]
-    fn a_recorded_dump_is_counted() {
+    fn recorded_dump_is_counted() {
         let configuration = count(RECORDED.as_bytes(), &mut Vec::new()).unwrap();
         let counts = ConfigurationCounts {
-            // The API's own and the server's, which alone has somebody behind it.
+            // The services of the API and the server; only the server has endpoints.
             services: Some(2),
             endpoints: Some(1),
             // Client, server, ztunnel.
             workloads: Some(3),
             policies: Some(1),
-            // A third waits for its own.
+            // A third certificate is pending.
             certificates: Some(2),
             ..ConfigurationCounts::default()
         };
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_copy_is_what_ztunnel_wrote_without_its_certificates() {
+    fn copy_is_dump_without_certificates() {
         let mut copy = Vec::new();
         count(RECORDED.as_bytes(), &mut copy).unwrap();
         let copy = String::from_utf8(copy).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_dump_is_an_error() {
+    fn invalid_dump_is_error() {
         let cases: [(&str, &str); 5] = [
             ("", "EOF while parsing a value"),
             ("{}", "missing field `services`"),

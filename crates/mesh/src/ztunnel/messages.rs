@@ -1,4 +1,4 @@
-//! Messages that a ztunnel has received from its control plane.
+//! Number of messages that a ztunnel has received from its control plane.
 
 use crate::admin::{Admin, AdminError};
 use crate::exposition::samples;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 const PATH: &str = "/stats/prometheus";
 const MESSAGES: &str = "istio_xds_message_total";
 
-/// Messages by type URL; empty if the program is not a ztunnel, or is not connected.
+/// Message counts by type URL; empty if the program is not a ztunnel, or is not connected.
 pub fn read(statistics: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     Ok(by_url(&String::from_utf8_lossy(&statistics.ask_long(PATH)?)))
 }

@@ -1,16 +1,17 @@
-//! What ztunnel counts, from its `/metrics` (Prometheus' text format): connections and bytes, each side apart.
+//! ztunnel's counters, from its `/metrics` (Prometheus' text format): connections and bytes, per side.
 //!
-//! ztunnel counts each connection twice where it stands on both sides: as the source's (what the client's pod opened) and
-//! as the destination's (what arrived for the server's pod). Bytes rise while they pass, not at a connection's end; the
-//! framing of HBONE and TLS is not in them, so they are those that client and server exchange. Of its many labels those of
-//! the two peers are kept, and what differs in others alone is added up. A peer is known by its canonical service, its label
-//! `app`, which all replicas share; `*_workload` is the name of the pod where no controller made it.
+//! A ztunnel on both sides of a connection counts it twice: as source (opened by the client's pod) and as
+//! destination (arrived for the server's pod). Byte counters increase during a connection, not at its end.
+//! They exclude the framing of HBONE and TLS, so they count the bytes that client and server exchange. Only
+//! the labels of the two peers are kept; series that differ only in other labels are summed. A peer is
+//! identified by its canonical service, its label `app`, which all replicas share. `*_workload` is the name
+//! of the pod if no controller created it.
 
 use crate::exposition::{Sample, add_up};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// End of a connection, at which it is counted.
+/// The end of a connection at which it is counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Side {
     Source,
@@ -35,7 +36,7 @@ impl fmt::Display for Side {
     }
 }
 
-/// What goes between two pods, counted at one end.
+/// Traffic between two pods, counted at one end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Stream<'a> {
     pub side: Side,
@@ -45,12 +46,12 @@ pub struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    /// Counter of connections by mutual TLS (HBONE).
+    /// Counter of connections over mutual TLS (HBONE).
     pub fn mutual_tls_connections(&self) -> String {
         format!("{self}.connections.mutual_tls")
     }
 
-    /// Counter of connections without TLS; it is there once there was one.
+    /// Counter of connections without TLS; absent until there was one.
     pub fn plain_connections(&self) -> String {
         format!("{self}.connections.plain")
     }
@@ -75,10 +76,10 @@ impl fmt::Display for Stream<'_> {
     }
 }
 
-/// ztunnel's label for connections by HBONE; any other value is a connection in plain text.
+/// ztunnel's label value for connections over HBONE; any other value means plaintext.
 const MUTUAL_TLS: &str = "mutual_tls";
 
-/// All counters, by the names of [`Stream`] and [`Side`]. A stream that was not seen yet has none.
+/// All counters, by the names of [`Stream`] and [`Side`]. A stream has none until it is first seen.
 pub fn counters(text: &str) -> BTreeMap<String, u64> {
     let mut counters: BTreeMap<String, u64> =
         Side::ALL.into_iter().map(|side| (side.plain_connections(), 0)).collect();
@@ -86,9 +87,9 @@ pub fn counters(text: &str) -> BTreeMap<String, u64> {
     counters
 }
 
-/// The counters that a sample adds to.
+/// Names of the counters that a sample adds to.
 fn names(sample: &Sample<'_>) -> Option<Vec<String>> {
-    // ztunnel names directions as seen from the server: what it received are requests.
+    // ztunnel names directions from the server's point of view: received bytes are requests.
     let family = sample.name.strip_prefix("istio_tcp_")?;
     let label = |name: &str| sample.label(name).unwrap_or_default();
     let reporter = label("reporter");
@@ -112,7 +113,7 @@ fn names(sample: &Sample<'_>) -> Option<Vec<String>> {
 mod tests {
     use super::*;
 
-    /// Lines of a real ztunnel, most of their labels left out.
+    /// Output of a real ztunnel, with most labels removed.
     const METRICS: &str = r#"
 # HELP istio_tcp_connections_opened The total number of TCP connections opened.
 # TYPE istio_tcp_connections_opened counter
@@ -129,7 +130,7 @@ process_open_fds 39
 "#;
 
     #[test]
-    fn connections_and_bytes_of_each_side_are_added_up() {
+    fn connections_and_bytes_are_summed_per_side() {
         let counters = counters(METRICS);
         let expected = [
             ("destination.connections.plain", 3),
@@ -143,9 +144,9 @@ process_open_fds 39
         assert_eq!(counters, expected.map(|(name, count)| (name.to_owned(), count)).into());
     }
 
-    /// Of the ztunnel of a cluster's node that stands on both sides of a call, as it wrote it.
+    /// Unmodified page of a cluster node's ztunnel that is on both sides of a call.
     #[test]
-    fn a_recorded_page_tells_both_sides_of_a_call() {
+    fn recorded_page_has_both_sides_of_call() {
         let counters = counters(include_str!("../../tests/fixtures/ztunnel_of_a_node.prom"));
         for side in Side::ALL {
             let stream = Stream { side, from: "load", to: "web", namespaces: ("default", "default") };
@@ -159,7 +160,7 @@ process_open_fds 39
     }
 
     #[test]
-    fn workloads_of_several_namespaces_are_told_apart() {
+    fn workloads_of_different_namespaces_are_distinguished() {
         let line = |namespace: &str, bytes: u64| {
             format!(
                 "istio_tcp_received_bytes_total{{reporter=\"source\",source_canonical_service=\"client\",\

@@ -1,4 +1,4 @@
-//! ztunnel, the node proxy of ambient mode: its counters, which of them prove a path, what it was told, and what it holds.
+//! ztunnel, the node proxy of ambient mode: its counters, which of them prove a path, its state, and its footprint.
 
 pub mod evidence;
 pub mod footprint;

@@ -1,4 +1,4 @@
-//! What a ztunnel was told, from its own dump of it (`/config_dump`).
+//! State that a ztunnel received from its control plane, from its own dump (`/config_dump`).
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ impl Dump {
 mod tests {
     use super::*;
 
-    /// Of a real ztunnel, most fields left out.
+    /// Dump of a real ztunnel, with most fields removed.
     const DUMP: &str = r#"{"certificates": [], "services": [
         {"hostname": "server.mesh-1.svc.cluster.local", "endpoints": {"Kubernetes//Pod/mesh-1/server": {"port": {"8080": 8080}}}},
         {"hostname": "behind.mesh-1.svc.cluster.local", "endpoints": {"Kubernetes//Pod/mesh-1/server": {}}, "waypoint": {"destination": "x"}},

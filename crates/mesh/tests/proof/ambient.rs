@@ -1,4 +1,4 @@
-//! Calls through the ztunnel of a node that carries pods of others too.
+//! Calls through the ztunnel of a node that also carries other pods.
 
 use crate::fixture::{CountedProxy, prove};
 use experiment::Protocol;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const REQUESTS: u64 = 400;
 const REQUEST_BYTES: u64 = 70;
 
-/// Samples of a connection, as a ztunnel writes them of each side: most labels left out.
+/// Samples of a connection as ztunnel exposes them for each side, with most labels removed.
 fn samples(from: &str, to: &str, security: &str, connections: u64, bytes: u64) -> String {
     let ends: Vec<(&str, &str)> = [from, to].map(|end| end.split_once('/').unwrap()).into();
     let labels = |reporter: &str| {
@@ -33,7 +33,7 @@ fn samples(from: &str, to: &str, security: &str, connections: u64, bytes: u64) -
     of_side("source") + &of_side("destination")
 }
 
-/// The proof of 400 requests from client to server in namespace `perf`, of this ztunnel's page after the trial.
+/// Proof of 400 requests from client to server in namespace `perf`, from this ztunnel's page after the trial.
 fn proof(is_shared_with_others: bool, after: &str) -> PathProof {
     let call = AmbientCall {
         protocol: Protocol::Http1,
@@ -55,7 +55,7 @@ fn proof(is_shared_with_others: bool, after: &str) -> PathProof {
 }
 
 #[test]
-fn what_others_send_through_a_ztunnel_proves_and_refutes_nothing() {
+fn traffic_of_others_through_ztunnel_is_ignored() {
     let own = samples("perf/client", "perf/server", "mutual_tls", 4, REQUESTS * REQUEST_BYTES);
     let others = [
         samples("shop/client", "shop/server", "mutual_tls", 9, 1 << 20),
@@ -66,7 +66,7 @@ fn what_others_send_through_a_ztunnel_proves_and_refutes_nothing() {
     let shared = proof(true, &(own.clone() + &others));
     assert!(shared.proven, "{:?}", shared.reasons);
     assert_eq!(shared.proxies.iter().map(|proxy| proxy.tls_handshakes).collect::<Vec<_>>(), [4, 4]);
-    // In a lab nobody else is there: any connection in plain text is the experiment's.
+    // In a lab there is no other traffic: any plaintext connection belongs to the experiment.
     let alone = proof(false, &(own + &others));
     assert!(alone.reasons.iter().all(|reason| reason.contains("in plain text")), "{:?}", alone.reasons);
     assert!(!alone.proven);
@@ -75,7 +75,7 @@ fn what_others_send_through_a_ztunnel_proves_and_refutes_nothing() {
 }
 
 #[test]
-fn a_connection_of_the_call_in_plain_text_shows() {
+fn plaintext_connection_of_call_is_reported() {
     let encrypted = samples("perf/client", "perf/server", "mutual_tls", 3, 300 * REQUEST_BYTES);
     let plain = samples("perf/client", "perf/server", "unknown", 1, 100 * REQUEST_BYTES);
     let proof = proof(true, &(encrypted + &plain));

@@ -1,4 +1,4 @@
-//! Edges with counters of their own, and with shared ones.
+//! Edges with separate counters, and with shared ones.
 
 use experiment::Protocol;
 use experiment::environment::SentLoad;
@@ -19,7 +19,7 @@ fn inbound() -> Evidence {
     Hop::inbound(Layer::for_protocol(Protocol::Http1), 8080).evidence(TLS)
 }
 
-/// A sidecar's counters: requests that arrived inbound, and what it forwarded to each callee.
+/// Counters of a sidecar: inbound requests, and requests forwarded to each callee.
 fn sidecar(name: &str, received: u64, calls: &[(&str, u64)]) -> Replica {
     let mut after = BTreeMap::new();
     let mut count = |name: String, by: u64| *after.entry(name).or_insert(7) += by;
@@ -40,7 +40,7 @@ fn sidecar(name: &str, received: u64, calls: &[(&str, u64)]) -> Replica {
     Replica { name: name.to_owned(), before, after: Ok(after) }
 }
 
-/// The proofs of edges between sidecars: caller, callee, requests.
+/// Proof of edges between sidecars, each given by caller, callee and requests.
 fn prove(sidecars: &[(&str, &[Replica])], edges: &[(&str, &str, u64)]) -> PathProof {
     let evidence: Vec<[Evidence; 2]> = edges.iter().map(|(_, to, _)| [outbound(to), inbound()]).collect();
     let replicas = |name: &str| {
@@ -80,7 +80,7 @@ fn unproven(proof: &PathProof) -> Vec<String> {
 }
 
 #[test]
-fn shared_listeners_are_held_against_the_sum_of_their_edges() {
+fn shared_listener_is_checked_against_sum_of_its_edges() {
     let proof = tier(&[("b1", 1000), ("b2", 1000)], sidecar("b1", 1000, &[("c", 1000)]), 2000);
     assert!(proof.proven, "{:?}", proof.reasons);
     let received: Vec<(&str, u64, u64)> = proof
@@ -96,7 +96,7 @@ fn shared_listeners_are_held_against_the_sum_of_their_edges() {
 }
 
 #[test]
-fn bypassed_sidecar_names_its_edge_alone() {
+fn bypassed_sidecar_is_charged_to_its_edge_only() {
     let proof = tier(&[("b1", 1000), ("b2", 1000)], sidecar("b1", 1000, &[]), 1000);
     assert_eq!(unproven(&proof), ["b1 to c"]);
     assert_eq!(proof.reasons[0], "edge b1 → c: b1 saw 0 of 1000 requests: traffic did not pass it");
@@ -106,7 +106,7 @@ fn bypassed_sidecar_names_its_edge_alone() {
 }
 
 #[test]
-fn edge_of_a_shared_caller_is_named_by_what_was_forwarded_over_it() {
+fn edge_of_shared_caller_is_identified_by_forwarded_requests() {
     let proof = tier(&[("b1", 500), ("b2", 1000)], sidecar("b1", 500, &[("c", 1000)]), 2000);
     assert_eq!(unproven(&proof), ["a to b1"]);
     assert!(
@@ -118,7 +118,7 @@ fn edge_of_a_shared_caller_is_named_by_what_was_forwarded_over_it() {
 }
 
 #[test]
-fn what_only_a_shared_listener_misses_leaves_all_its_edges_unproven() {
+fn shortfall_only_at_shared_listener_leaves_all_its_edges_unproven() {
     let proof = tier(&[("b1", 1000), ("b2", 1000)], sidecar("b1", 1000, &[("c", 1000)]), 1500);
     assert_eq!(unproven(&proof), ["b1 to c", "b2 to c"]);
     assert!(
@@ -129,7 +129,7 @@ fn what_only_a_shared_listener_misses_leaves_all_its_edges_unproven() {
 }
 
 #[test]
-fn replicas_are_summed_and_one_that_is_silent_is_named() {
+fn replicas_are_summed_and_unreadable_one_is_named() {
     let client = [sidecar("client-proxy", 0, &[("server", 900)])];
     let server = [sidecar("server-proxy-1", 500, &[]), sidecar("server-proxy-2", 400, &[])];
     let of =

@@ -1,4 +1,4 @@
-//! A path of one edge, from what its proxies and its service counted.
+//! Helpers that prove a path of one edge from the counters of its proxies and its service.
 
 use experiment::environment::SentLoad;
 use experiment::schema::PathProof;

@@ -1,4 +1,5 @@
-//! Graphs of services: what nodes counted of their calls against what proxies counted, with replicas, fan-out, probability.
+//! Service graphs: the nodes' counters of their calls against the proxies' counters, with replicas, fan-out,
+//! probability.
 
 mod faults;
 
@@ -13,17 +14,17 @@ use std::time::{Duration, Instant};
 
 const REQUEST_BYTES: u64 = 80;
 const RESPONSE_BYTES: u64 = 620;
-/// Connections of a caller's replica to a callee.
+/// Connections from a caller's replica to a callee.
 const CONNECTIONS: u64 = 2;
 
 type Counters = BTreeMap<String, u64>;
 
-/// Calls of a graph: caller, callee, requests. The caller `driver` is none of its services.
+/// Calls of a graph: caller, callee, requests. The caller `driver` is not one of its services.
 struct Graph {
     protocol: Protocol,
     calls: Vec<(String, String, u64)>,
     replicas: BTreeMap<String, usize>,
-    /// Edges whose requests leave the caller past its proxy, and go past the callee's too.
+    /// Edges whose requests bypass the caller's proxy and the callee's proxy.
     bypassed: Vec<(String, String)>,
 }
 
@@ -39,7 +40,7 @@ impl Graph {
         }
     }
 
-    /// A driver → a → b1, b2 → c in each of these namespaces.
+    /// In each of these namespaces: driver → a → b1, b2 → c.
     fn tiers(namespaces: usize, requests: u64) -> Self {
         let mut graph = Self::of(&[]);
         for number in 1..=namespaces {
@@ -100,7 +101,7 @@ impl Graph {
         Counted { proxies, services, calls }
     }
 
-    /// Spreads requests over replicas.
+    /// Distributes requests over replicas.
     fn count(&self, replicas: &mut [Counters], hop: &Hop, requests: u64) {
         let share = requests / replicas.len() as u64;
         let rest = requests % replicas.len() as u64;
@@ -128,7 +129,7 @@ impl Graph {
         self.prove_after(|_| ())
     }
 
-    /// The proof after a change of what was counted.
+    /// The proof after `change` modified the counters.
     fn prove_after(&self, change: impl FnOnce(&mut Counted)) -> PathProof {
         let mut counted = self.counted();
         change(&mut counted);
@@ -179,10 +180,10 @@ impl Graph {
 }
 
 struct Counted {
-    /// Of each replica's proxy.
+    /// Counters of each replica's proxy.
     proxies: BTreeMap<String, Vec<Counters>>,
     services: BTreeMap<String, Counters>,
-    /// Of each call of the graph.
+    /// Counters of each call of the graph.
     calls: Vec<CallCounters>,
 }
 
@@ -219,7 +220,7 @@ fn unproven(proof: &PathProof) -> Vec<String> {
 }
 
 #[test]
-fn one_bypassed_edge_of_450_is_named_alone_and_quickly() {
+fn only_bypassed_edge_of_450_is_named_and_quickly() {
     for protocol in [Protocol::Http1, Protocol::Tcp] {
         let mut whole = Graph::tiers(90, 1000);
         whole.protocol = protocol;
@@ -235,13 +236,13 @@ fn one_bypassed_edge_of_450_is_named_alone_and_quickly() {
             assert_eq!(unproven(&proof), [format!("{from} → {to}")], "{protocol}: {:#?}", proof.reasons);
             assert!(proof.reasons.iter().all(|reason| reason.starts_with(&format!("edge {from} → {to}: "))));
         }
-        // Five proofs of a debug build, with the making of what they prove.
+        // Time for five proofs in a debug build, including generating their counters.
         assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     }
 }
 
 #[test]
-fn reasons_of_many_edges_stay_few() {
+fn number_of_reasons_is_limited_for_many_edges() {
     let mut graph = Graph::tiers(50, 1000);
     graph.bypassed = graph.calls.iter().map(|(from, to, _)| (from.clone(), to.clone())).collect();
     let proof = graph.prove();
@@ -251,7 +252,7 @@ fn reasons_of_many_edges_stay_few() {
     assert!(last.ends_with(" more reasons; 250 edges are not proven"), "{last}");
 }
 
-/// A bot that calls one of two services by chance, replicas, and several calls per request.
+/// A bot that calls one of two services at random, replicas, and several calls per request.
 #[test]
 fn replicas_fan_out_and_probability_are_exact() {
     let mut graph = Graph::of(&[
@@ -271,7 +272,7 @@ fn replicas_fan_out_and_probability_are_exact() {
 }
 
 #[test]
-fn edge_without_requests_is_proven_unless_the_graph_expects_some() {
+fn edge_without_requests_is_proven_unless_graph_expects_some() {
     let graph = Graph::of(&[("driver", "a", 1000), ("a", "b", 1000), ("a", "c", 0)]);
     for (expected, is_proven) in [(19.0, true), (20.0, false)] {
         let counted = graph.counted();
@@ -282,7 +283,7 @@ fn edge_without_requests_is_proven_unless_the_graph_expects_some() {
         });
         assert_eq!((proof.proven, proof.edges[2].proven), (is_proven, is_proven), "{:?}", proof.reasons);
     }
-    // Somebody else calls it.
+    // Another caller uses it.
     let proof = graph.prove_after(|counted| {
         counted.services.get_mut("c").unwrap().insert(CountedService::REQUESTS.to_owned(), 3);
     });

@@ -1,4 +1,4 @@
-//! Proof of a single edge by requests that proxies read.
+//! Proof of a single edge by requests, for proxies that read them.
 
 use crate::fixture::{CountedProxy, prove, sent};
 use experiment::schema::HopProtocol;
@@ -46,7 +46,7 @@ fn server(requests: u64, handshakes: u64, refused: u64) -> CountedProxy {
 }
 
 #[test]
-fn every_request_seen_by_both_with_tls_is_proof() {
+fn requests_seen_by_both_proxies_with_tls_are_proven() {
     let proof = prove(&[client(3000, 4, 0), server(3000, 4, 0)], &sent(3000), None);
     assert!(proof.proven, "{:?}", proof.reasons);
     assert_eq!(proof.proxies[1].requests_received, 3000);
@@ -54,13 +54,13 @@ fn every_request_seen_by_both_with_tls_is_proof() {
 }
 
 #[test]
-fn no_proxies_leave_nothing_to_prove() {
+fn path_without_proxies_is_proven() {
     let proof = prove(&[], &sent(3000), None);
     assert!(proof.proven && proof.proxies.is_empty() && proof.reasons.is_empty());
 }
 
 #[test]
-fn one_unread_request_a_connection_is_forgiven_and_no_more() {
+fn only_one_unread_request_per_connection_is_allowed() {
     assert!(prove(&[client(2996, 4, 0), server(2996, 4, 0)], &sent(3000), None).proven);
     let proof = prove(&[client(2995, 4, 0), server(2996, 4, 0)], &sent(3000), None);
     assert_eq!(
@@ -69,7 +69,7 @@ fn one_unread_request_a_connection_is_forgiven_and_no_more() {
     );
 }
 
-/// The same proxy with a counter that rose by another number.
+/// The proxy with a different increase of one counter.
 fn changed(mut proxy: CountedProxy, counter: &str, rise: u64) -> CountedProxy {
     let before = proxy.before.get(counter).copied().unwrap_or_default();
     proxy.after.as_mut().unwrap().insert(counter.to_owned(), before + rise);
@@ -77,7 +77,7 @@ fn changed(mut proxy: CountedProxy, counter: &str, rise: u64) -> CountedProxy {
 }
 
 #[test]
-fn requests_that_a_proxy_answers_itself_show() {
+fn requests_answered_by_proxy_itself_are_reported() {
     let few = |forwarded| changed(server(3000, 4, 0), "cluster.inbound|8080||.upstream_rq_total", forwarded);
     assert!(prove(&[client(3000, 4, 0), few(2996)], &sent(3000), None).proven);
     let refusing = changed(few(1500), "http.inbound_0.0.0.0_8080.downstream_rq_4xx", 1500);
@@ -91,20 +91,20 @@ fn requests_that_a_proxy_answers_itself_show() {
 }
 
 #[test]
-fn connections_in_plain_text_among_others_show() {
+fn plaintext_connections_among_others_are_reported() {
     let proof = prove(&[client(3000, 2, 0), server(3000, 2, 0)], &sent(3000), None);
     insta::assert_snapshot!(proof.reasons.join("\n"), @r"
     client-proxy opened 4 connections and completed 2 TLS handshakes with its peer: others were in plain text, though mutual TLS is claimed
     server-proxy took 4 connections and completed 2 TLS handshakes with its peer: others were in plain text, though mutual TLS is claimed
     ");
-    // One that never came about had no handshake either.
+    // A connection that was never established had no handshake either.
     let failing = changed(client(3000, 4, 0), &format!("{OUTBOUND}.upstream_cx_total"), 5);
     let failing = changed(failing, &format!("{OUTBOUND}.upstream_cx_connect_fail"), 1);
     assert!(prove(&[failing, server(3000, 4, 0)], &sent(3000), None).proven);
 }
 
 #[test]
-fn retries_of_the_proxy_before_explain_a_surplus() {
+fn surplus_is_explained_by_retries_of_previous_proxy() {
     assert!(prove(&[client(3000, 4, 5), server(3005, 4, 0)], &sent(3000), None).proven);
     let proof = prove(&[client(3000, 4, 5), server(3006, 4, 0)], &sent(3000), None);
     assert_eq!(
@@ -114,7 +114,7 @@ fn retries_of_the_proxy_before_explain_a_surplus() {
 }
 
 #[test]
-fn requests_that_the_proxy_before_gave_up_explain_what_is_missing() {
+fn missing_requests_are_explained_by_timeouts_of_previous_proxy() {
     let timeouts = format!("{OUTBOUND}.upstream_rq_timeout");
     let impatient = |given_up: u64| changed(client(3000, 4, 0), &timeouts, given_up);
     assert!(prove(&[impatient(100), server(2900, 4, 0)], &sent(3000), None).proven);
@@ -127,7 +127,7 @@ fn requests_that_the_proxy_before_gave_up_explain_what_is_missing() {
 }
 
 #[test]
-fn traffic_past_the_client_proxy_is_named() {
+fn traffic_that_bypasses_client_proxy_is_reported() {
     let proof = prove(&[client(0, 0, 0), server(0, 0, 3000)], &sent(3000), None);
     insta::assert_snapshot!(proof.reasons.join("\n"), @r"
     client-proxy saw 0 of 3000 requests: traffic did not pass it
@@ -139,7 +139,7 @@ fn traffic_past_the_client_proxy_is_named() {
 }
 
 #[test]
-fn tls_that_was_switched_off_must_be_off() {
+fn handshake_with_tls_switched_off_is_not_proven() {
     let off = |mut proxy: CountedProxy| {
         proxy.evidence.tls_expected = false;
         proxy
@@ -149,7 +149,7 @@ fn tls_that_was_switched_off_must_be_off() {
 }
 
 #[test]
-fn configuration_that_was_refused_at_any_time_is_no_proof() {
+fn configuration_rejected_at_any_time_is_not_proven() {
     let mut proxy = client(3000, 4, 0);
     for counters in [&mut proxy.before, proxy.after.as_mut().unwrap()] {
         counters.insert("cluster_manager.cds.update_rejected".to_owned(), 2);
@@ -162,7 +162,7 @@ fn configuration_that_was_refused_at_any_time_is_no_proof() {
 }
 
 #[test]
-fn a_script_that_fails_is_no_proof() {
+fn failing_script_is_not_proven() {
     let mut proxy = client(3000, 4, 0);
     let name = "http.outbound_0.0.0.0_8080.lua.errors".to_owned();
     proxy.before.insert(name.clone(), 1);
@@ -174,7 +174,7 @@ fn a_script_that_fails_is_no_proof() {
 }
 
 #[test]
-fn silence_a_restart_and_no_requests_prove_nothing() {
+fn unreadable_restarted_or_idle_proxy_is_not_proven() {
     let mut silent = client(3000, 4, 0);
     silent.after = Err("no answer within 5000 ms".to_owned());
     let proof = prove(&[silent], &sent(3000), None);

@@ -1,4 +1,4 @@
-//! Proof of a single edge by the bytes of its requests.
+//! Proof of a single edge by request bytes.
 
 use crate::fixture::{CountedProxy, prove};
 use experiment::environment::SentLoad;
@@ -9,7 +9,7 @@ fn sent(requests: u64) -> SentLoad {
     SentLoad { requests, request_bytes: Some(73.0) }
 }
 
-/// A proxy that counts bytes, with these of requests, and connections.
+/// A proxy that counts request bytes and connections.
 fn ztunnel(added_to: bool, bytes: u64, connections: u64) -> CountedProxy {
     ztunnel_of(added_to, true, bytes, connections)
 }
@@ -30,19 +30,19 @@ fn ztunnel_of(added_to: bool, multiplexed: bool, bytes: u64, connections: u64) -
 }
 
 #[test]
-fn bytes_show_how_many_requests_passed() {
+fn number_of_requests_is_computed_from_bytes() {
     let exact = prove(&[ztunnel(false, 3000 * 73, 4)], &sent(3000), None);
     assert!(exact.proven, "{:?}", exact.reasons);
     assert_eq!((exact.proxies[0].requests_received, exact.proxies[0].tls_handshakes), (3000, 4));
-    // A proxy before it added headers: there must be enough, and more says nothing.
+    // A proxy before it added headers: there must be enough bytes, and a surplus means nothing.
     assert!(prove(&[ztunnel(true, 6000 * 73, 4)], &sent(3000), None).proven);
-    // A protocol's own words at the beginning of each connection.
+    // Overhead of the protocol at the beginning of each connection.
     assert!(prove(&[ztunnel(false, 3000 * 73 + 4 * 200, 4)], &sent(3000), None).proven);
 }
 
-/// A connection of HTTP/1.1 has nothing else on it: however many there are, they hide no request of others.
+/// An HTTP/1.1 connection has no other bytes: any number of connections hides no missing requests.
 #[test]
-fn connections_of_one_request_at_a_time_carry_requests_alone() {
+fn http1_connections_add_no_overhead_bytes() {
     let with = |others: u64| prove(&[ztunnel_of(false, false, (3000 + others) * 73, 500)], &sent(3000), None);
     assert!(with(30).proven);
     assert_eq!(
@@ -52,9 +52,9 @@ fn connections_of_one_request_at_a_time_carry_requests_alone() {
     assert!(prove(&[ztunnel(false, 3031 * 73, 500)], &sent(3000), None).proven);
 }
 
-/// Over HTTP/2 the client makes room for the rest of an answer, which is no request.
+/// Over HTTP/2 the client sends window updates for the rest of a response, which are not requests.
 #[test]
-fn room_for_large_answers_is_no_request() {
+fn window_updates_are_not_counted_as_requests() {
     let bytes = 300 * 73 + 300 * 2 * 13;
     let answered = |response_bytes: u64| {
         let mut proxy = ztunnel(false, bytes, 1);
@@ -66,7 +66,7 @@ fn room_for_large_answers_is_no_request() {
 }
 
 #[test]
-fn bytes_that_went_elsewhere_are_no_proof() {
+fn bytes_that_went_elsewhere_are_not_proven() {
     let reasons = |proxy: CountedProxy| prove(&[proxy], &sent(3000), None).reasons.join("\n");
     insta::assert_snapshot!(reasons(ztunnel(false, 0, 0)), @r"
     ztunnel at the client saw 0 of 3000 requests: traffic did not pass it

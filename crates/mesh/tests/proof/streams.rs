@@ -1,4 +1,4 @@
-//! Proof of a single edge by connections that proxies carry unread.
+//! Proof of a single edge by opaque TCP connections.
 
 use crate::fixture::{CountedProxy, prove, sent, settled};
 use mesh::proof::{CountedService, Evidence, Seen, StreamCounters};
@@ -13,7 +13,7 @@ fn counters(rises: &[(&str, u64)]) -> [BTreeMap<String, u64>; 2] {
     [of(&|_| 7), of(&|rise| 7 + rise)]
 }
 
-/// 2000 requests on 4 connections, as a real service counted them.
+/// 2000 requests on 4 connections, as counted by a real service.
 fn service(requests: u64) -> CountedService {
     let [before, after] = counters(&[
         ("requests", requests),
@@ -40,7 +40,7 @@ fn reasons(proxies: &[CountedProxy], requests: u64) -> Vec<String> {
 }
 
 #[test]
-fn every_connection_and_byte_carried_by_all_is_proof() {
+fn connections_and_bytes_carried_by_all_proxies_are_proven() {
     let proxies = [carrier("client-proxy", 4, 1_419_709), carrier("egress-gateway", 4, 1_419_709)];
     let proof = prove(&proxies, &sent(2000), Some(&service(2000)));
     assert!(proof.proven, "{:?}", proof.reasons);
@@ -50,7 +50,7 @@ fn every_connection_and_byte_carried_by_all_is_proof() {
 }
 
 #[test]
-fn connections_bytes_and_requests_that_are_missing_show() {
+fn missing_connections_bytes_and_requests_are_reported() {
     let near = || carrier("client-proxy", 4, 1_419_709);
     assert_eq!(
         reasons(&[near(), carrier("egress-gateway", 0, 0)], 2000),
@@ -68,9 +68,9 @@ fn connections_bytes_and_requests_that_are_missing_show() {
     assert!(reasons(&[near()], 2001)[0].ends_with("its callers sent 2000: something else uses it"));
 }
 
-/// Answers of a byte each: the question for the service's counters is more than all of them.
+/// Responses of one byte: the request for the service's counters is larger than all of them.
 #[test]
-fn what_the_service_was_asked_is_nothing_that_a_proxy_missed() {
+fn counter_requests_to_service_are_not_missing_bytes() {
     let of_service = |sent_bytes| {
         let rises = [("requests", 300), ("connections", 4), ("bytes_received", 30_049)];
         let [before, after] = counters(&[&rises[..], &[("bytes_sent", sent_bytes)]].concat());
@@ -90,9 +90,9 @@ fn what_the_service_was_asked_is_nothing_that_a_proxy_missed() {
     assert!(!prove(&[proxy(300)], &sent(300), Some(&of_service(2_000))).proven);
 }
 
-/// As when a server's proxy refuses all that goes past the client's.
+/// As when a server's proxy rejects all traffic that bypasses the client's.
 #[test]
-fn a_service_that_nothing_reached_excuses_nobody() {
+fn service_that_nothing_reached_is_reported() {
     let [before, after] = counters(&[("requests", 0), ("connections", 0)]);
     let unreached = CountedService { before, after: Ok(after) };
     let proof = prove(&[carrier("client-proxy", 0, 0)], &sent(2000), Some(&unreached));
@@ -106,7 +106,7 @@ fn a_service_that_nothing_reached_excuses_nobody() {
 }
 
 #[test]
-fn without_the_services_count_nothing_is_proven() {
+fn streams_without_service_counters_are_not_proven() {
     let proxies = [carrier("client-proxy", 4, 1_419_709)];
     assert!(!prove(&proxies, &sent(2000), None).proven);
     let silent = CountedService { after: Err("no answer within 5000 ms".to_owned()), ..service(2000) };
@@ -115,7 +115,7 @@ fn without_the_services_count_nothing_is_proven() {
 }
 
 #[test]
-fn a_proxy_that_the_path_leads_past_must_have_carried_nothing() {
+fn bypassed_proxy_with_connections_is_reported() {
     let idle = |connections| {
         let [before, after] = counters(&[(BYPASSED, connections)]);
         let evidence = Evidence::new(Seen::Nothing(vec![BYPASSED.to_owned()]));

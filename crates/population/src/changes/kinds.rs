@@ -20,22 +20,23 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
-/// Endpoints of one EndpointSlice.
+/// Maximum number of endpoints in one EndpointSlice.
 const MAX_ENDPOINTS: usize = 1000;
 const EXTERNAL_PORT: u16 = 443;
 const WAYPOINT_CLASS: &str = "istio-waypoint";
 
-/// An endless sequence of changes, the same for a seed. It follows the mesh as the changes make it: each is to be performed
-/// before the next. Marks have a number that no other change of the sequence has.
+/// An endless sequence of changes, deterministic for a seed. It tracks the mesh as the changes modify it:
+/// each change must be performed before the next. Each mark has a number that no other change of the sequence uses.
 #[derive(Debug)]
 pub struct Changes {
     population: Population,
     services: Vec<HeldService>,
-    /// Positions of services with a route and a rule of their own, in which a change only replaces the mark.
+    /// Indices of services that already have a route or a rule, in which a change only replaces the mark.
     routed: Vec<usize>,
     ruled: Vec<usize>,
     audience: Audience,
-    /// Namespaces with proxies that are told of nothing else; empty: it does not matter where a change is.
+    /// Namespaces with proxies that receive nothing from other namespaces. If empty, a change may be in any
+    /// namespace.
     namespaces: HashSet<String>,
     /// Addresses of simulated sidecars: their pods are left alone as long as there are others.
     proxies: HashSet<Ipv4Addr>,
@@ -75,12 +76,13 @@ impl Changes {
         }
     }
 
-    /// The services as the changes have made them.
+    /// The services as modified by the changes so far.
     pub fn services(&self) -> &[HeldService] {
         &self.services
     }
 
-    /// The next change of a kind. An error if the mesh has nothing that could change so, or if the kind is none of objects.
+    /// The next change of a kind. Returns an error if the mesh has nothing to change in this way, or if the
+    /// kind does not change objects.
     pub fn next(&mut self, kind: ChangeKind) -> Result<Change> {
         self.number += 1;
         let mark = format!("mark-{:06}", self.number);
@@ -101,7 +103,7 @@ impl Changes {
         }
     }
 
-    /// The change that takes the mesh back to its size; absent where it has kept it.
+    /// The change that restores the size of the mesh; absent if the size did not change.
     pub fn undo(&mut self, change: &Change) -> Option<Change> {
         let (writes, expected) = match change.undo.as_ref()? {
             Undo::Delete(references) => {
@@ -150,7 +152,7 @@ impl Changes {
         Ok(self.restart(ChangeKind::RollingRestart, service, &all))
     }
 
-    /// Deletes pods and puts others in their place, one after the other.
+    /// Deletes pods and replaces them by new ones, one after the other.
     fn restart(&mut self, kind: ChangeKind, service: usize, positions: &[usize]) -> Change {
         let mut change =
             Change { kind, writes: Vec::new(), expected: Vec::new(), replaced: Vec::new(), undo: None };
@@ -162,7 +164,7 @@ impl Changes {
             change.writes.extend(deleted_pod(held, &gone));
             change.writes.extend(created_pod(held, &new));
             change.writes.push(self.merged_slice(service));
-            // The last one arrives no earlier than the others.
+            // The last endpoint arrives no earlier than the others.
             change.expected = self.expected_endpoint(service, &new, Presence::Present);
             self.used.remove(&gone.address);
             change.replaced.push(Replaced { namespace: held.namespace().to_owned(), gone, new });
@@ -218,7 +220,7 @@ impl Changes {
         Ok(self.addition(ChangeKind::ServiceEntry, vec![entry], effect))
     }
 
-    /// Denies an account that nobody has. Policies without a target do not reach waypoints, which get one of their own.
+    /// Denies a nonexistent account. Policies without a target do not reach waypoints, which get a separate one.
     fn policy_added(&mut self, mark: &str) -> Change {
         let principal = format!("{TRUST_DOMAIN}/ns/{PROXY_NAMESPACE}/sa/{mark}");
         let rules = json!([{"from": [{"source": {"principals": [principal]}}]}]);
@@ -267,7 +269,7 @@ impl Changes {
         Ok(self.configured(kind, rule, is_there, &[Effect::Subset { service: held, mark }]))
     }
 
-    /// A changed object, or a new one where the population has none.
+    /// Changes an object, or creates it if the population has none.
     fn configured(&self, kind: ChangeKind, object: Value, is_there: bool, effects: &[Effect<'_>]) -> Change {
         let undo = (!is_there).then(|| Undo::Delete(vec![reference(&object)]));
         let writes = vec![if is_there { Write::Merge(object) } else { Write::Create(object) }];
@@ -302,7 +304,7 @@ impl Changes {
         Write::Merge(slice)
     }
 
-    /// A random service of which this is true and whose changes reach proxies.
+    /// A random service that satisfies `is_one` and whose changes reach proxies.
     fn pick(&mut self, kind: ChangeKind, is_one: impl Fn(&HeldService) -> bool) -> Result<usize> {
         let count = self.services.len();
         let start = self.random.random_range(0..count);
@@ -322,7 +324,7 @@ impl Changes {
         self.namespaces.is_empty() || self.namespaces.contains(namespace)
     }
 
-    /// One with several pods if there is any, so that it keeps an endpoint.
+    /// A service with several pods if there is any, so that it keeps an endpoint.
     fn pick_with_pods(&mut self, kind: ChangeKind) -> Result<usize> {
         let has = |least: usize| {
             move |service: &HeldService| {
@@ -337,7 +339,7 @@ impl Changes {
         Ok(self.services[service].namespace().to_owned())
     }
 
-    /// One of these services, or any if none of them reaches proxies; with whether it is one of these.
+    /// One of these services, or any other if none of them reaches proxies; the flag is true if it is one of these.
     fn pick_configured(&mut self, kind: ChangeKind, configured: &[usize]) -> Result<(usize, bool)> {
         let seen: Vec<usize> = configured
             .iter()
@@ -360,7 +362,7 @@ impl Changes {
         (service.namespace().to_owned(), service.name().to_owned())
     }
 
-    /// Position of a pod of a service: the last one that is no simulated proxy, or any.
+    /// Index of a pod of a service: the last one that is not a simulated proxy, or any.
     fn victim(&mut self, service: usize) -> usize {
         let replicas = self.services[service].replicas();
         let other = replicas.iter().rposition(|replica| !self.proxies.contains(&replica.address));
@@ -373,7 +375,7 @@ impl Changes {
         Replica { pod: format!("{}-r{number}", self.services[service].name()), address }
     }
 
-    /// An address that no pod has. They come back once all others have been used.
+    /// An unused address. Addresses are reused only once all others have been used.
     fn new_address(&mut self) -> Ipv4Addr {
         loop {
             if self.next_address > u32::from(LAST_ADDRESS) {

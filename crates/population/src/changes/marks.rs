@@ -1,5 +1,5 @@
-//! Resources that istiod sends to proxies of each kind for a change. Sidecars receive those in their scope, gateways all
-//! services, waypoints those of their namespace, ztunnels addresses and policies of all.
+//! Resources that istiod sends to proxies of each kind for a change. Sidecars receive those in their scope,
+//! gateways those of all services, waypoints those of their namespace, and ztunnels all addresses and policies.
 
 use crate::{HeldService, PORT, PROXY_NAMESPACE, Population};
 use experiment::settings::fleet::ProxyKind;
@@ -13,12 +13,12 @@ use std::net::Ipv4Addr;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Expected {
     pub kind: ProxyKind,
-    /// Only at those in this namespace; absent: at all.
+    /// Namespace of the proxies; absent: proxies in any namespace.
     pub namespace: Option<String>,
     pub marks: Vec<Mark>,
 }
 
-/// Kinds of proxies that a fleet has, and what they are told of.
+/// Kinds of proxies in a fleet, and what they receive.
 #[derive(Clone, Debug)]
 pub(super) struct Audience {
     kinds: BTreeSet<ProxyKind>,
@@ -26,16 +26,16 @@ pub(super) struct Audience {
     is_on_demand: bool,
 }
 
-/// A change in words that are the same for all kinds of proxies.
+/// A change, described independently of the kind of proxy.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Effect<'a> {
-    /// An endpoint with this address, of this pod.
+    /// An endpoint of this pod, with this address.
     Endpoint {
         service: &'a HeldService,
         pod: &'a str,
         address: Ipv4Addr,
     },
-    /// A host with this port, of a Service or a ServiceEntry.
+    /// A host of a Service or ServiceEntry, with this port.
     Host {
         namespace: &'a str,
         host: &'a str,
@@ -46,17 +46,17 @@ pub(super) enum Effect<'a> {
         namespace: &'a str,
         mark: &'a str,
     },
-    /// The route of a Gateway's domain.
+    /// Route of a Gateway's domain.
     GatewayRoute {
         gateway: &'a str,
         mark: &'a str,
     },
-    /// A subset with the name of the mark.
+    /// A subset named after the mark.
     Subset {
         service: &'a HeldService,
         mark: &'a str,
     },
-    /// A policy of the root namespace with this name, in which the mark stands.
+    /// A policy of the root namespace with this name, which contains the mark.
     RootPolicy {
         name: &'a str,
         mark: &'a str,
@@ -76,7 +76,7 @@ impl Audience {
         self.kinds.contains(&kind)
     }
 
-    /// Marks of effects that all reach a proxy together, by kind of proxy.
+    /// Marks of effects that reach a proxy together, by kind of proxy.
     pub fn expected(&self, effects: &[Effect<'_>], presence: Presence) -> Vec<Expected> {
         let of_kind = |kind: &ProxyKind| {
             let marks: Vec<(Option<&str>, Mark)> =
@@ -91,7 +91,7 @@ impl Audience {
         self.kinds.iter().filter_map(of_kind).collect()
     }
 
-    /// The mark of an effect and the only namespace whose proxies get it.
+    /// The mark of an effect, and the only namespace whose proxies receive it.
     fn mark<'a>(
         &self,
         effect: Effect<'a>,
@@ -138,7 +138,7 @@ fn of_envoy(effect: Effect<'_>, kind: ProxyKind) -> Option<Content> {
         Effect::Subset { service, mark } => {
             (ResourceType::Clusters, cluster(PORT.port, mark, &service.host()), mark.into())
         }
-        // Services share a resource per port.
+        // Services share one resource per port.
         Effect::Route { mark, .. } if !is_gateway => {
             (ResourceType::Routes, PORT.port.to_string(), mark.into())
         }
@@ -204,7 +204,7 @@ fn of_ztunnel(effect: Effect<'_>) -> Option<Content> {
     })
 }
 
-/// Field 2 of `envoy.config.core.v3.SocketAddress`, with the length that tells it from longer addresses.
+/// Field 2 of `envoy.config.core.v3.SocketAddress`, with its length, which distinguishes it from longer addresses.
 fn socket_address(address: Ipv4Addr) -> Vec<u8> {
     length_delimited(&address.to_string())
 }

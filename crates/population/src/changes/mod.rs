@@ -1,6 +1,7 @@
-//! Changes of a population: the writes that make them, and the marks by which their arrival at proxies is known.
-//! Pure up to [`Change::perform`]. [`Changes`] has the sequence, `marks.rs` what each kind of proxy gets, `schedule.rs` the
-//! moments of churn.
+//! Changes of a population: the writes that make them, and the marks that show their arrival at proxies. Pure
+//! up to [`Change::perform`].
+//! [`Changes`] is the sequence, `marks.rs` has the resources that each kind of proxy receives, and
+//! `schedule.rs` the times of churn.
 
 mod kinds;
 mod marks;
@@ -21,11 +22,11 @@ use mesh::kubernetes::writes::{Performed, Write};
 #[derive(Clone, Debug)]
 pub struct Change {
     pub kind: ChangeKind,
-    /// In their order.
+    /// Writes, in order.
     pub writes: Vec<Write>,
     /// Marks per kind of proxy. Proxies of other kinds and namespaces receive nothing.
     pub expected: Vec<Expected>,
-    /// Pods that are gone, each with the one in its place.
+    /// Deleted pods, each with its replacement.
     pub replaced: Vec<Replaced>,
     undo: Option<Undo>,
 }
@@ -46,7 +47,7 @@ enum Undo {
 }
 
 impl Change {
-    /// Makes the writes, one after the other.
+    /// Performs the writes, one after the other.
     pub fn perform(&self, api: &ApiClient) -> Result<Performed> {
         api.perform(&self.writes)
     }

@@ -1,11 +1,11 @@
-//! Moments at which pods are replaced.
+//! Times at which pods are replaced.
 
 use experiment::settings::fleet::Churn;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::time::Duration;
 
-/// Endless moments from the start of the churn, one per pod that is replaced: independent of each other, at a mean rate.
+/// Endless times since the start of the churn, one per replaced pod: independent of each other, at a mean rate.
 #[derive(Debug)]
 pub struct ChurnSchedule {
     pods_per_s: f64,

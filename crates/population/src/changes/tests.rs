@@ -37,7 +37,7 @@ fn written(write: &Write) -> Option<&Value> {
 }
 
 #[test]
-fn changes_are_the_same_for_a_seed_and_never_repeat() {
+fn changes_are_deterministic_for_seed_and_never_repeat() {
     let population = population("sidecar", |_| ());
     let all = |seed| {
         let mut changes = Changes::new(&population, seed);
@@ -52,7 +52,7 @@ fn changes_are_the_same_for_a_seed_and_never_repeat() {
 }
 
 #[test]
-fn every_written_object_has_the_label_of_the_run() {
+fn every_written_object_has_run_label() {
     let population = population("gateway=1,sidecar", |_| ());
     let mut changes = Changes::new(&population, 1);
     for kind in of_mesh() {
@@ -64,12 +64,12 @@ fn every_written_object_has_the_label_of_the_run() {
 }
 
 #[test]
-fn undo_takes_the_mesh_back() {
+fn undo_restores_mesh() {
     let population = population("sidecar", |_| ());
     let mut changes = Changes::new(&population, 1);
     for kind in [ChangeKind::EndpointAdded, ChangeKind::EndpointRemoved] {
         let change = changes.next(kind).unwrap();
-        // Another change between, of the same endpoints perhaps.
+        // Another change in between, perhaps of the same endpoints.
         changes.next(ChangeKind::PodRestarted).unwrap();
         let undo = changes.undo(&change).unwrap();
         let [Expected { marks, .. }] = &undo.expected[..] else { panic!("{undo:?}") };
@@ -91,7 +91,7 @@ fn undo_takes_the_mesh_back() {
 }
 
 #[test]
-fn restarts_leave_pods_of_proxies_alone_where_they_can() {
+fn restarts_avoid_pods_of_proxies() {
     let mut changes = Changes::new(&population("sidecar", |_| ()), 1);
     for _ in 0..200 {
         let change = changes.next(ChangeKind::PodRestarted).unwrap();
@@ -106,7 +106,7 @@ fn restarts_leave_pods_of_proxies_alone_where_they_can() {
 }
 
 #[test]
-fn marks_are_what_istiod_sends() {
+fn marks_match_resources_sent_by_istiod() {
     let population = population("gateway=1,waypoint=4,ztunnel=2,sidecar", |_| ());
     let mut changes = Changes::new(&population, 1);
     let added = changes.next(ChangeKind::EndpointAdded).unwrap();
@@ -129,7 +129,7 @@ fn marks_are_what_istiod_sends() {
 }
 
 #[test]
-fn root_policy_has_a_second_object_for_waypoints() {
+fn root_policy_has_second_object_for_waypoints() {
     let policies = |kinds| {
         let change = Changes::new(&population(kinds, |_| ()), 1).next(ChangeKind::RootPolicy).unwrap();
         change.writes.iter().filter_map(written).cloned().collect::<Vec<Value>>()
@@ -141,7 +141,7 @@ fn root_policy_has_a_second_object_for_waypoints() {
 }
 
 #[test]
-fn scope_limits_changes_to_namespaces_that_have_proxies() {
+fn scope_limits_changes_to_namespaces_with_proxies() {
     let population = population("sidecar", |settings| {
         settings.scope = true;
         settings.proxies = 2;
@@ -167,7 +167,7 @@ fn changes_of_other_drivers_are_refused() {
 }
 
 #[test]
-fn churn_has_the_mean_rate_and_the_same_moments_for_a_seed() {
+fn churn_has_mean_rate_and_is_deterministic_for_seed() {
     let churn = Churn::FractionPerMinute(0.25);
     let moments =
         |seed| ChurnSchedule::new(churn, 2400, seed).unwrap().take(10_000).collect::<Vec<Duration>>();

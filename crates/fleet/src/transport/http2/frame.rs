@@ -1,7 +1,7 @@
 //! HTTP/2 frames (RFC 9113, sections 4 and 6).
 
 pub(super) const HEADER_BYTES: usize = 9;
-/// The largest payload without a setting that allows more.
+/// Maximum size of a payload unless a setting raises it.
 pub(super) const MAX_PAYLOAD_BYTES: usize = 16_384;
 /// The only stream of a connection.
 pub(super) const STREAM: u32 = 1;
@@ -11,7 +11,7 @@ pub(super) const HEADERS: u8 = 1;
 pub(super) const RST_STREAM: u8 = 3;
 pub(super) const SETTINGS: u8 = 4;
 pub(super) const PING: u8 = 6;
-/// Payload of a ping, always (RFC 9113, 6.7).
+/// Size of a ping's payload, which is fixed (RFC 9113, 6.7).
 pub(super) const PING_BYTES: usize = 8;
 pub(super) const GOAWAY: u8 = 7;
 pub(super) const WINDOW_UPDATE: u8 = 8;
@@ -23,12 +23,12 @@ pub(super) const END_HEADERS: u8 = 4;
 pub(super) const PADDED: u8 = 8;
 pub(super) const PRIORITY: u8 = 0x20;
 
-/// Codes of settings.
+/// Settings identifiers.
 pub(super) const HEADER_TABLE_SIZE: u16 = 1;
 pub(super) const ENABLE_PUSH: u16 = 2;
 pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
 
-/// The code of `RST_STREAM` for a stream that is of no more use.
+/// Error code of `RST_STREAM` for a stream that is no longer needed.
 pub(super) const CANCEL: u32 = 8;
 
 /// A frame's header.
@@ -56,7 +56,7 @@ impl FrameHeader {
     }
 }
 
-/// Adds a frame to `out`.
+/// Appends a frame to `out`.
 pub(super) fn write(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
     let [_, a, b, c] = (payload.len() as u32).to_be_bytes();
     out.extend_from_slice(&[a, b, c, kind, flags]);

@@ -1,6 +1,6 @@
-//! HTTP/2 as a client with one stream per connection, without I/O: bytes in, events and bytes out (RFC 9113).
+//! HTTP/2 client with one stream per connection, without I/O: bytes in, events and bytes out (RFC 9113).
 //!
-//! Left out, since one stream needs none of it: further streams, priorities, push, compression of our own headers.
+//! Omitted, since one stream does not need it: further streams, priorities, push, compression of request headers.
 
 mod frame;
 #[cfg(test)]
@@ -12,38 +12,38 @@ use hpack::FieldReader;
 use std::mem;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Our receive window for the stream and for the connection. Bytes are taken as they come, so it bounds only what is on its
-/// way; Istio's agent has 1 MiB, too little for a fleet that shares its threads.
+/// Receive window of the stream and of the connection. Bytes are consumed as they arrive, so the window
+/// bounds only those in flight. Istio's agent has 1 MiB, which is too little for a fleet that shares its threads.
 const WINDOW_BYTES: u32 = 4 << 20;
-/// The window that either side has without a setting.
+/// Initial window of either side without a setting.
 const DEFAULT_WINDOW_BYTES: i64 = 65_535;
-/// Header blocks and other frames that are collected.
+/// Maximum size of buffered header blocks and other frames.
 const MAX_COLLECTED_BYTES: usize = 64 * 1024;
-/// Requests that wait for the server's window. One that never grants any is given up.
+/// Maximum size of requests that wait for the server's window. A server that never grants any is given up.
 const MAX_PENDING_BYTES: usize = 32 << 20;
 
-/// A request's head.
+/// Headers of a request.
 pub(crate) struct RequestHead<'a> {
     pub(crate) scheme: &'a str,
     pub(crate) authority: &'a str,
     pub(crate) path: &'a str,
     pub(crate) token: Option<&'a str>,
-    /// Kubernetes cluster of the caller, as Istio's clients name it.
+    /// The caller's Kubernetes cluster, as Istio's clients send it.
     pub(crate) cluster_id: &'a str,
 }
 
 /// An event of a connection.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Event<'a> {
-    /// The server's settings came: requests are answered from now on.
+    /// The server's settings have arrived: it responds to requests from now on.
     Ready,
-    /// Bytes of the response's body.
+    /// Bytes of the response body.
     Data(&'a [u8]),
-    /// A ping of ours was answered.
+    /// The response to a ping.
     Pong,
 }
 
-/// Header fields that matter.
+/// Header fields that are used.
 #[derive(Debug, Default)]
 struct Fields {
     status: Option<u16>,
@@ -51,33 +51,33 @@ struct Fields {
     grpc_message: String,
 }
 
-/// See the module.
+/// State of a connection.
 pub(crate) struct Http2 {
-    /// Bytes for the server.
+    /// Bytes to send to the server.
     out: Vec<u8>,
     /// gRPC messages that wait for the server's window.
     pending: Vec<u8>,
-    /// No more messages follow the pending ones.
+    /// True if no messages follow the pending ones.
     closing: bool,
-    /// The stream was opened.
+    /// True once the stream was opened.
     opened: bool,
-    /// The response's head has come.
+    /// True once the response headers have arrived.
     answered: bool,
     ready: bool,
     going_away: Option<String>,
-    /// Of the frame that is being read.
+    /// Header of the frame being read.
     header: FrameHeader,
     header_bytes: [u8; HEADER_BYTES],
     header_filled: u8,
-    /// Bytes of the frame that are still to come; absent while its header is read.
+    /// Remaining bytes of the frame; absent while its header is read.
     remaining: Option<usize>,
-    /// Bytes of padding at its end; absent until the length of the padding has come.
+    /// Bytes of padding at its end; absent until the padding length has arrived.
     padding: Option<usize>,
-    /// Payload of a frame that is not DATA, and header blocks.
+    /// Payload of a frame other than DATA, or header blocks.
     collected: Vec<u8>,
-    /// The header block in `collected` awaits more frames; whether the stream ends with it.
+    /// Present while the header block in `collected` awaits CONTINUATION frames; true if the stream ends with it.
     continued: Option<bool>,
-    /// Bytes received for which no window was given back.
+    /// Received bytes that were not yet returned to the window.
     consumed: u32,
     connection_window: i64,
     stream_window: i64,
@@ -152,13 +152,13 @@ impl Http2 {
         self.opened = true;
     }
 
-    /// Sends bytes of the request's body, as the server's window allows.
+    /// Sends bytes of the request body, as far as the server's window allows.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.pending.extend_from_slice(bytes);
         self.send_pending();
     }
 
-    /// Ends the request's body.
+    /// Ends the request body.
     pub(crate) fn finish(&mut self) {
         self.closing = true;
         self.send_pending();
@@ -175,7 +175,7 @@ impl Http2 {
         }
     }
 
-    /// Takes the bytes for the server.
+    /// Takes the bytes to send to the server.
     pub(crate) fn take_output(&mut self) -> Vec<u8> {
         mem::take(&mut self.out)
     }
@@ -184,7 +184,7 @@ impl Http2 {
         !self.out.is_empty()
     }
 
-    /// Cause of an end of the connection: after GOAWAY, the GOAWAY.
+    /// Replaces the cause of a connection's end by a preceding GOAWAY, if there was one.
     pub(crate) fn explain(&self, ending: Ending) -> Ending {
         let explained =
             matches!(ending.kind, EndingKind::Lost | EndingKind::StreamReset | EndingKind::Status(14));
@@ -218,7 +218,8 @@ impl Http2 {
         }
     }
 
-    /// Takes bytes of the server. An error is the end of the stream: by the server's will or by its mistake.
+    /// Processes bytes from the server. An error means the end of the stream, whether intended by the server
+    /// or caused by its mistake.
     pub(crate) fn receive(
         &mut self,
         mut bytes: &[u8],
@@ -297,7 +298,7 @@ impl Http2 {
         }
         let after = self.remaining.unwrap_or(0);
         let padding = self.padding.unwrap_or(0);
-        // The padding is the frame's end: as much of it as is not still to come is in this part.
+        // Padding is at the end of the frame: any of it that is not still to come is in this part.
         let padded = padding.saturating_sub(after);
         let data = &payload[..payload.len().saturating_sub(padded)];
         if data.is_empty() { Ok(()) } else { take(Event::Data(data)) }
@@ -335,7 +336,7 @@ impl Http2 {
                 return Err(self.explain(Ending::new(EndingKind::StreamReset, detail)));
             }
             frame::GOAWAY => self.goaway_received(&payload)?,
-            // Acknowledged settings, priorities, frames of extensions.
+            // Acknowledged settings, priorities, and extension frames.
             _ => {}
         }
         Ok(())
@@ -384,12 +385,12 @@ impl Http2 {
         if last_stream < STREAM && self.opened {
             return Err(Ending::new(EndingKind::GoAway, detail));
         }
-        // An open stream goes on until the server ends it.
+        // An open stream continues until the server ends it.
         self.going_away = Some(detail);
         Ok(())
     }
 
-    /// An error if too many requests wait for the server's window.
+    /// Returns an error if too many requests wait for the server's window.
     pub(crate) fn check_pending(&self) -> Result<(), Ending> {
         if self.pending.len() > MAX_PENDING_BYTES {
             return Err(violation("the server grants no window for requests"));
@@ -410,7 +411,7 @@ impl Http2 {
         self.continued = None;
         let block = mem::take(&mut self.collected);
         let mut fields = Fields::default();
-        // A table of no size was announced: blocks stand on their own.
+        // A table size of zero was announced, so each block is self-contained.
         hpack::Decoder::with_table_bytes(0)
             .decode(&block, &mut fields)
             .map_err(|error| violation(format!("header compression: {error}")))?;
@@ -428,7 +429,7 @@ impl Http2 {
         Err(self.explain(Ending::for_status(code, &fields.grpc_message)))
     }
 
-    /// Takes padding and priority off a HEADERS frame.
+    /// Strips padding and priority from a HEADERS frame.
     fn strip_headers(&mut self) -> Result<(), Ending> {
         let padding = if self.header.has(frame::PADDED) {
             if self.collected.is_empty() {
@@ -449,7 +450,7 @@ impl Http2 {
 }
 
 impl FieldReader for Fields {
-    /// All: a value that cannot be decoded is a violation even if it does not matter here.
+    /// Decodes all fields: an undecodable value is a violation even if the field is not used.
     fn wants(&mut self, _name: &[u8]) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! The server's side written by hand, so that it can break the rules.
+//! Hand-written server side, so that it can violate the protocol.
 
 use super::frame::{self, STREAM};
 use super::*;
@@ -31,7 +31,7 @@ fn response() -> Vec<u8> {
     wire(frame::HEADERS, frame::END_HEADERS, STREAM, &head(&[(":status", "200")]))
 }
 
-/// Outcome of bytes in parts of `step`: body, events as text, and the end.
+/// Result of feeding bytes in chunks of `step`: body, events as text, and the ending.
 fn outcome(http2: &mut Http2, bytes: &[u8], step: usize) -> (Vec<u8>, String, Option<Ending>) {
     let (mut body, mut events) = (Vec::new(), String::new());
     for part in bytes.chunks(step) {
@@ -50,7 +50,7 @@ fn outcome(http2: &mut Http2, bytes: &[u8], step: usize) -> (Vec<u8>, String, Op
 }
 
 #[test]
-fn a_response_is_the_same_however_it_is_split() {
+fn response_does_not_depend_on_split() {
     let trailers = head(&[("grpc-status", "7"), ("grpc-message", "no")]);
     let (block, rest) = trailers.split_at(9);
     let mut padded = vec![3];
@@ -79,7 +79,7 @@ fn a_response_is_the_same_however_it_is_split() {
 }
 
 #[test]
-fn requests_wait_for_the_servers_window() {
+fn requests_wait_for_server_window() {
     let mut http2 = opened();
     http2.send(&vec![1; 100_000]);
     let sent = http2.take_output();
@@ -95,7 +95,7 @@ fn requests_wait_for_the_servers_window() {
 }
 
 #[test]
-fn windows_are_given_back() {
+fn received_bytes_are_returned_to_window() {
     let mut http2 = opened();
     outcome(&mut http2, &response(), 99);
     let data = wire(frame::DATA, 0, STREAM, &[0; 16_384]);
@@ -109,7 +109,7 @@ fn windows_are_given_back() {
 }
 
 #[test]
-fn a_goaway_explains_the_end_that_follows() {
+fn goaway_explains_end_of_connection() {
     let mut http2 = opened();
     let goaway = [&0x7fff_ffff_u32.to_be_bytes()[..], &0_u32.to_be_bytes(), b"max_age"].concat();
     assert_eq!(outcome(&mut http2, &wire(frame::GOAWAY, 0, 0, &goaway), 99).2, None);
@@ -138,7 +138,7 @@ fn endings_and_violations_have_their_kinds() {
             EndingKind::StreamEnded,
         ),
         (wire(frame::HEADERS, 5, STREAM, &head(&[(":status", "200")])), EndingKind::GrpcViolation),
-        // References into the dynamic table, which was refused; a name that is cut short.
+        // References to the dynamic table, whose size is zero; a truncated name.
         (wire(frame::HEADERS, 5, STREAM, &[0x88, 0xbe]), EndingKind::Http2Violation),
         (wire(frame::HEADERS, 5, STREAM, &[0x7e, 1, b'a']), EndingKind::Http2Violation),
         (wire(frame::HEADERS, 5, STREAM, &[0, 5, b'a']), EndingKind::Http2Violation),

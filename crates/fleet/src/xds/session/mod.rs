@@ -1,11 +1,13 @@
 //! One simulated proxy on its stream: which requests follow from which responses.
 //!
-//! The order is Envoy's. It subscribes to clusters, then to the endpoints that they name; when all endpoints are there it
-//! subscribes to listeners, and to the routes, secrets and extensions that those name. A response is acknowledged after the
-//! subscriptions that follow from it. Later, while a new cluster waits for its endpoints, the clusters' acknowledgement is
-//! withheld. An updated cluster uses the endpoints that are held. On a new stream all that was subscribed to before is
-//! subscribed to at once, with the versions that are held. A sidecar's agent asks for the name table behind the first request for
-//! listeners. A ztunnel asks for addresses and authorizations and nothing follows from them.
+//! The order is Envoy's. A proxy subscribes to clusters, then to the endpoints that they name. Once it has
+//! all endpoints, it subscribes to listeners, and to the routes, secrets and extensions that those name. A
+//! response is acknowledged after the subscriptions that follow from it. Later, while a new cluster waits for
+//! its endpoints, the ack of the clusters is withheld. An updated cluster uses the endpoints that are held.
+//!
+//! On a new stream, it resumes all earlier subscriptions at once, with the versions that are held. A
+//! sidecar's agent requests the name table after the first request for listeners. A ztunnel requests
+//! addresses and authorizations, and nothing follows from them.
 
 mod response;
 mod subscribe;
@@ -20,38 +22,38 @@ use super::subscription::Subscription;
 use experiment::xds::ResourceType;
 use std::sync::Arc;
 
-/// Shared state of a thread's sessions, lent to the one that receives.
+/// Shared state of a thread's sessions, lent to the session that receives.
 pub struct Receiver<'a> {
     /// Names and holdings.
     pub store: &'a mut Store,
     /// The open marks.
     pub marks: &'a Marks,
-    /// Reports of the session are appended.
+    /// Events reported by the session are appended here.
     pub events: &'a mut Vec<Event>,
-    /// Messages above end the stream.
+    /// Maximum message size in bytes; larger messages end the stream.
     pub message_limit_bytes: u64,
 }
 
-/// A simulated proxy. It survives its streams, and what it holds is resumed.
+/// A simulated proxy. It outlives its streams, and a new stream resumes with the resources it holds.
 pub struct Session {
     spec: Arc<ProxySpec>,
     variant: XdsVariant,
     subscriptions: Vec<Subscription>,
-    /// Clusters were warm once, so listeners are subscribed to.
+    /// True once clusters were warm, so that listeners are subscribed to.
     has_warmed: bool,
-    /// [`Event::Complete`] was reported on this stream.
+    /// True if [`Event::Complete`] was reported on this stream.
     is_complete: bool,
     is_connected: bool,
     node_is_sent: bool,
-    /// Sorted.
+    /// Expected marks, sorted.
     expected: Vec<MarkId>,
-    /// Types whose next response is rejected.
+    /// Types whose next response is to be rejected.
     rejected: Vec<ResourceType>,
     incoming: Option<Box<Incoming>>,
 }
 
 impl Session {
-    /// A proxy that has not been connected yet. A ztunnel speaks the delta variant alone.
+    /// Creates a proxy that has not been connected yet. A ztunnel always uses the delta variant.
     #[must_use]
     pub fn new(spec: Arc<ProxySpec>, variant: XdsVariant) -> Self {
         let variant = if spec.kind == ProxyKind::Ztunnel { XdsVariant::Delta } else { variant };
@@ -75,20 +77,21 @@ impl Session {
         &self.spec
     }
 
-    /// The method that its stream calls: `DeltaAggregatedResources` or `StreamAggregatedResources`.
+    /// The method of its stream: `DeltaAggregatedResources` or `StreamAggregatedResources`.
     #[must_use]
     pub fn variant(&self) -> XdsVariant {
         self.variant
     }
 
-    /// Every type that it asked for on this stream was answered, and all that clusters and listeners name is held. Secrets and
-    /// extensions count when they are answered or not: istiod answers nothing for those that it does not find.
+    /// True if every type requested on this stream was answered, and everything named by clusters and
+    /// listeners is held. Secrets and extensions count even without a response: istiod does not respond for
+    /// those that it cannot find.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.is_complete
     }
 
-    /// The first thing that an incomplete session waits for: a type and, of types with names, the first name.
+    /// The first resource that an incomplete session waits for: a type and, for types with names, the first name.
     #[must_use]
     pub fn missing(&self, store: &Store) -> Option<(ResourceType, Option<String>)> {
         let missing = self.subscriptions.iter().find(|subscription| !subscription.is_settled())?;
@@ -102,33 +105,33 @@ impl Session {
         self.subscription(resource_type).map_or(0, |subscription| subscription.holding.entries.len())
     }
 
-    /// Memory that it uses beside the store, roughly.
+    /// Approximate memory usage in bytes, without the store.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let subscriptions: usize = self.subscriptions.iter().map(Subscription::memory_bytes).sum();
         size_of::<Self>() + subscriptions + self.expected.capacity() * size_of::<MarkId>()
     }
 
-    /// Looks for a mark from now on.
+    /// Starts to search for a mark.
     pub fn expect(&mut self, mark: MarkId) {
         if let Err(position) = self.expected.binary_search(&mark) {
             self.expected.insert(position, mark);
         }
     }
 
-    /// Looks for a mark no longer.
+    /// Stops searching for a mark.
     pub fn forget(&mut self, mark: MarkId) {
         if let Ok(position) = self.expected.binary_search(&mark) {
             self.expected.remove(position);
         }
     }
 
-    /// Rejects the next response of a type.
+    /// Makes the session reject the next response of a type.
     pub fn reject_next(&mut self, resource_type: ResourceType) {
         self.rejected.push(resource_type);
     }
 
-    /// A stream is open.
+    /// Called when a stream has opened.
     pub fn connected(&mut self, store: &Store, out: &mut Outbox) {
         self.is_connected = true;
         self.is_complete = false;
@@ -149,7 +152,7 @@ impl Session {
         }
     }
 
-    /// The stream is over.
+    /// Called when the stream has ended.
     pub fn disconnected(&mut self, store: &mut Store) {
         self.is_connected = false;
         self.is_complete = false;
@@ -161,10 +164,10 @@ impl Session {
         }
     }
 
-    /// A message of a length begins.
+    /// Called when a message of this length begins.
     ///
     /// # Errors
-    /// It is longer than the limit.
+    /// Returns an error if it exceeds the size limit.
     pub fn message_start(&mut self, length: u64, receiver: &mut Receiver<'_>) -> Result<(), StreamBroken> {
         if length > receiver.message_limit_bytes {
             return Err(broken(receiver, Violation::MessageTooLarge));
@@ -176,10 +179,10 @@ impl Session {
         Ok(())
     }
 
-    /// Bytes of the message.
+    /// Processes bytes of the message.
     ///
     /// # Errors
-    /// They are more than were announced, or not those of a response.
+    /// Returns an error if there are more bytes than announced, or if they are not a valid response.
     pub fn receive(
         &mut self,
         bytes: &[u8],
@@ -196,10 +199,10 @@ impl Session {
         incoming.feed(bytes, reading).map_err(|_| broken(receiver, Violation::UndecodableMessage))
     }
 
-    /// The message is over.
+    /// Called when the message has ended.
     ///
     /// # Errors
-    /// It is shorter than was announced, or not a response.
+    /// Returns an error if it is shorter than announced, or not a valid response.
     pub fn message_end(
         &mut self,
         at: Moment,
@@ -219,7 +222,7 @@ impl Session {
             Ok(())
         };
         receiver.store.names.leave_reader(epoch);
-        // Not before: all sessions name only what they hold, or what a message on its way brings.
+        // Safe only here: now sessions refer only to names that they hold, or that a message being read contains.
         receiver.store.sweep_if_grown();
         result
     }
@@ -242,7 +245,7 @@ impl Session {
         resource_type == ResourceType::Addresses && self.spec.on_demand
     }
 
-    /// Types that are subscribed to without having seen another. A waypoint's workload discovery needs the delta variant.
+    /// Types to subscribe to independently of other types. A waypoint's workload discovery needs the delta variant.
     fn first_types(&self) -> impl Iterator<Item = ResourceType> + use<> {
         let types: &[ResourceType] = match (self.spec.kind, self.variant) {
             (ProxyKind::Ztunnel, _) => &[ResourceType::Addresses, ResourceType::Authorizations],

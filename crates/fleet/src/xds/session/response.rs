@@ -1,4 +1,4 @@
-//! A response: whether it is accepted, what is taken of it, which marks it brings.
+//! Processing of a response: whether it is accepted, which contents are kept, and which marks arrived.
 
 use super::{Receiver, Session};
 use crate::xds::contents::Contents;
@@ -10,7 +10,7 @@ use crate::xds::subscription::Subscription;
 use experiment::xds::ResourceType;
 
 impl Session {
-    /// A whole response is there.
+    /// Called when a complete response has arrived.
     pub(super) fn response(
         &mut self,
         contents: Contents,
@@ -44,7 +44,7 @@ impl Session {
         self.note_complete(at, receiver.events);
     }
 
-    /// The type, if it was asked for.
+    /// Resource type of the response, if it was requested.
     fn type_of(&self, contents: &mut Contents) -> Option<ResourceType> {
         let url = contents.type_url.as_deref().unwrap_or_default();
         let Some(resource_type) = ResourceType::from_url(url.as_bytes()) else {
@@ -71,7 +71,7 @@ impl Session {
         subscription.nonce = contents.nonce.clone();
     }
 
-    /// Takes what the response brings, or says why it is rejected.
+    /// Stores the contents of the response, or returns the reason for rejecting it.
     fn accept(
         &mut self,
         resource_type: ResourceType,

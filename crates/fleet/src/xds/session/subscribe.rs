@@ -1,4 +1,4 @@
-//! Requests: which follow from a response, subscriptions and acknowledgements.
+//! Requests that follow from a response: subscriptions and acks.
 
 use super::Session;
 use crate::xds::holding::{Store, Update, difference, union};
@@ -39,7 +39,7 @@ impl Session {
         }
         let held = subscription.holding.entries.iter().filter(|_| is_resumed);
         let is_first = subscription.holding.entries.is_empty();
-        // To subscribe to nothing is to subscribe to everything and to unsubscribe from it.
+        // Subscribing to nothing is expressed as subscribing to everything and unsubscribing from it.
         let nothing = is_on_demand.then_some("*").into_iter();
         DeltaRequest {
             resource_type,
@@ -57,8 +57,8 @@ impl Session {
         }
     }
 
-    /// On demand: subscribes to addresses by name, such as `network/10.0.0.1` or `namespace/host.name`. On a new stream those
-    /// that are held are subscribed to again.
+    /// Subscribes to addresses on demand, by names such as `network/10.0.0.1` or `namespace/host.name`. A new
+    /// stream subscribes to the held ones again.
     pub fn demand<'a>(&mut self, names: impl Iterator<Item = &'a str>, out: &mut Outbox) {
         if !self.is_connected || !self.is_on_demand(ResourceType::Addresses) {
             return;
@@ -96,13 +96,13 @@ impl Session {
         }
     }
 
-    /// Every cluster has its endpoints.
+    /// True if every cluster has its endpoints.
     fn clusters_are_warm(&self) -> bool {
         self.subscription(ResourceType::Clusters).is_some_and(|clusters| clusters.is_answered)
             && self.subscription(ResourceType::Endpoints).is_none_or(Subscription::holds_all)
     }
 
-    /// Sends all that waited for warm clusters: the subscription to listeners, and acknowledgements of clusters.
+    /// Sends everything that waited for warm clusters: the subscription to listeners, and acks of clusters.
     fn warm(&mut self, store: &Store, out: &mut Outbox) {
         if !self.clusters_are_warm() {
             return;
@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Names of a type that clusters and listeners name.
+    /// Names of a type that clusters and listeners refer to.
     fn wanted(&self, resource_type: ResourceType) -> Arc<[NameId]> {
         let of = |owner| match self.subscription(owner) {
             Some(subscription) => subscription.holding.targets(resource_type),
@@ -133,7 +133,7 @@ impl Session {
         }
     }
 
-    /// Subscribes to names that are new, unsubscribes from those that nothing names any longer.
+    /// Subscribes to new names, and unsubscribes from names that are no longer referred to.
     fn subscribe_named(&mut self, resource_type: ResourceType, store: &mut Store, out: &mut Outbox) {
         let wanted = self.wanted(resource_type);
         let current = self.subscription(resource_type).map(|subscription| Arc::clone(&subscription.names));
@@ -168,7 +168,7 @@ impl Session {
         .send(out);
     }
 
-    /// Acknowledges or rejects the last response of a type. A response without a nonce cannot be.
+    /// Sends the ack or NACK for the last response of a type. A response without a nonce gets none.
     pub(super) fn acknowledge(
         &mut self,
         resource_type: ResourceType,

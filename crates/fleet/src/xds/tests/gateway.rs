@@ -1,4 +1,4 @@
-//! Names that gateways and waypoints read in listeners and clusters.
+//! Names that gateways and waypoints read from listeners and clusters.
 
 use super::messages::{
     Any, ApiListener, Cluster, CombinedValidationContext, CommonTlsContext, EdsClusterConfig,
@@ -46,7 +46,7 @@ fn secure_listener() -> Item {
 }
 
 #[test]
-fn gateway_asks_for_everything_that_a_listener_names() {
+fn gateway_requests_everything_that_listener_names() {
     let mut play = Play::new(ProxyKind::Gateway, XdsVariant::Delta);
     assert_eq!(play.connect(), ["cds node:router~10.0.0.1~web-0.shop~shop.svc.cluster.local"]);
     play.answer(delta(Clusters, "c1", &[static_cluster("c")], &[]));
@@ -64,7 +64,7 @@ fn gateway_asks_for_everything_that_a_listener_names() {
 }
 
 #[test]
-fn cluster_with_a_credential_asks_for_its_secrets() {
+fn cluster_with_credential_requests_its_secrets() {
     let mut play = Play::new(ProxyKind::Gateway, XdsVariant::StateOfTheWorld);
     play.connect();
     let cluster = Cluster {
@@ -81,7 +81,7 @@ fn cluster_with_a_credential_asks_for_its_secrets() {
 }
 
 #[test]
-fn routes_that_do_not_exist_are_awaited_no_longer() {
+fn absent_routes_are_no_longer_awaited() {
     let mut play = Play::new(ProxyKind::Gateway, XdsVariant::Delta);
     play.connect();
     play.answer(delta(Clusters, "c1", &[static_cluster("c")], &[]));
@@ -91,7 +91,7 @@ fn routes_that_do_not_exist_are_awaited_no_longer() {
 }
 
 #[test]
-fn waypoint_discovers_workloads_in_the_delta_variant() {
+fn waypoint_discovers_workloads_in_delta_variant() {
     let mut play = Play::new(ProxyKind::Waypoint, XdsVariant::Delta);
     let node = "node:waypoint~10.0.0.1~web-0.shop~shop.svc.cluster.local";
     assert_eq!(play.connect(), [format!("cds {node}"), "workloads".to_owned()]);
@@ -105,7 +105,7 @@ fn waypoint_discovers_workloads_in_the_delta_variant() {
 }
 
 #[test]
-fn own_source_of_a_cluster_is_no_source_of_the_next() {
+fn config_source_of_cluster_does_not_carry_over_to_next() {
     let mut play = Play::new(ProxyKind::Sidecar, XdsVariant::Delta);
     play.connect();
     let away = Cluster {

@@ -1,4 +1,4 @@
-//! Marks in what arrives.
+//! Marks in received resources.
 
 use super::play::{Item, Play, cluster, delta, endpoints, named, static_cluster, world};
 use crate::xds::{Mark, Presence, ProxyKind, ResourceType, XdsVariant};
@@ -21,7 +21,7 @@ fn pod(name: &str, content: &str) -> Item {
 }
 
 #[test]
-fn content_arrives_in_a_resource_of_the_name() {
+fn content_arrives_in_resource_of_that_name() {
     let mut play = ztunnel();
     let meant = play.expect(mark(Addresses, Presence::Present, Some("/a"), "version-2"));
     let any = play.expect(mark(Addresses, Presence::Present, None, "version-2"));
@@ -34,7 +34,7 @@ fn content_arrives_in_a_resource_of_the_name() {
 }
 
 #[test]
-fn content_is_looked_for_in_its_type_alone() {
+fn content_is_searched_for_in_its_type_only() {
     let mut play = ztunnel();
     let address = play.expect(mark(Addresses, Presence::Present, None, "needle"));
     let policy = play.expect(mark(Authorizations, Presence::Present, None, "needle"));
@@ -45,7 +45,7 @@ fn content_is_looked_for_in_its_type_alone() {
 }
 
 #[test]
-fn content_is_gone_with_its_resource_or_from_it() {
+fn content_is_gone_with_or_from_its_resource() {
     let mut play = ztunnel();
     let a = play.expect(mark(Addresses, Presence::Gone, Some("/a"), "label"));
     let b = play.expect(mark(Addresses, Presence::Gone, Some("/b"), "label"));
@@ -59,7 +59,7 @@ fn content_is_gone_with_its_resource_or_from_it() {
 }
 
 #[test]
-fn resource_itself_is_the_content_of_an_empty_needle() {
+fn empty_needle_matches_resource_itself() {
     let mut play = ztunnel();
     let arrives = play.expect(mark(Addresses, Presence::Present, Some("/a"), ""));
     let goes = play.expect(mark(Addresses, Presence::Gone, Some("/a"), ""));
@@ -72,7 +72,7 @@ fn resource_itself_is_the_content_of_an_empty_needle() {
 }
 
 #[test]
-fn absence_from_a_whole_response_is_gone() {
+fn absence_from_whole_response_is_gone() {
     let mut play = Play::new(ProxyKind::Sidecar, XdsVariant::StateOfTheWorld);
     play.connect();
     let named = play.expect(mark(Clusters, Presence::Gone, Some("a"), ""));
@@ -84,7 +84,7 @@ fn absence_from_a_whole_response_is_gone() {
 }
 
 #[test]
-fn absence_from_a_partial_response_is_not_gone() {
+fn absence_from_partial_response_is_not_gone() {
     let mut play = Play::new(ProxyKind::Sidecar, XdsVariant::StateOfTheWorld);
     play.connect();
     play.answer(world(Clusters, "1", &[cluster("a", ""), cluster("b", "")]));
@@ -112,13 +112,13 @@ fn rejected_and_unexpected_content_does_not_arrive() {
     assert_eq!(play.arrived(), [id]);
 }
 
-/// Many marks are searched for by an automaton, few each on its own: both find the same, however the bytes are cut.
+/// Many marks are searched for by an automaton, few separately: both find the same, wherever the bytes are split.
 #[test]
-fn many_marks_are_found_at_once_also_where_pieces_meet() {
+fn many_marks_are_found_also_across_pieces() {
     for (marks, piece) in [(5, 1), (5, 7), (40, 1), (40, 7), (40, usize::MAX)] {
         let mut play = ztunnel();
         play.piece = piece;
-        // Each is the beginning of the next.
+        // Each needle is a prefix of the next.
         let needle = |index: usize| "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"[..=index].to_owned();
         let expected: Vec<_> = (0..marks)
             .map(|index| play.expect(mark(Addresses, Presence::Present, Some("/a"), &needle(index))))
@@ -131,7 +131,7 @@ fn many_marks_are_found_at_once_also_where_pieces_meet() {
     }
 }
 
-/// The end of one resource and the beginning of the next are no content together.
+/// The end of one resource and the beginning of the next do not match a needle together.
 #[test]
 fn needle_does_not_straddle_resources() {
     let mut play = ztunnel();

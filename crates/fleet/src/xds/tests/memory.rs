@@ -1,4 +1,4 @@
-//! Memory of what sessions hold.
+//! Memory usage of the resources that sessions hold.
 
 use super::play::{Item, Play, cluster, delta, endpoints, http_listener, named, routes, spec};
 use crate::xds::{ProxyKind, ResourceType, Session, XdsVariant};
@@ -17,7 +17,7 @@ fn items(count: usize, item: impl Fn(&str) -> Item) -> Vec<Item> {
     (0..count).map(|index| item(&name(index))).collect()
 }
 
-/// Gives a session of the play a configuration of 2100 resources.
+/// Sends a session of the play a configuration of 2100 resources.
 fn configure(play: &mut Play, endpoints_version: &str) {
     play.connect();
     play.answer(delta(Clusters, "c1", &items(CLUSTERS, |name| cluster(name, "")), &[]));
@@ -30,7 +30,7 @@ fn configure(play: &mut Play, endpoints_version: &str) {
     assert!(play.session.is_complete());
 }
 
-/// Memory per session beyond the first, where `version` gives a session's version of endpoints.
+/// Memory per session beyond the first. `version` returns a session's version of endpoints.
 fn memory_per_session(version: impl Fn(usize) -> String) -> usize {
     const SESSIONS: usize = 20;
     let mut play = Play::new(ProxyKind::Sidecar, XdsVariant::Delta);
@@ -47,19 +47,19 @@ fn memory_per_session(version: impl Fn(usize) -> String) -> usize {
 }
 
 #[test]
-fn sessions_that_hold_the_same_share_it() {
+fn sessions_with_equal_resources_share_them() {
     let bytes = memory_per_session(|_| "1".to_owned());
     assert!(bytes <= 2 << 10, "{bytes} bytes per session");
 }
 
 #[test]
-fn sessions_that_hold_something_else_each_stay_small() {
+fn sessions_with_different_resources_stay_small() {
     let bytes = memory_per_session(|index| index.to_string());
     assert!(bytes <= 16 << 10, "{bytes} bytes per session");
 }
 
 #[test]
-fn names_that_nobody_holds_are_forgotten() {
+fn unused_names_are_freed() {
     let mut play = Play::new(ProxyKind::Ztunnel, XdsVariant::Delta);
     play.connect();
     let pods = |round: usize| -> Vec<_> { (0..100).map(|index| format!("pod-{round}-{index}")).collect() };
@@ -81,9 +81,9 @@ fn names_that_nobody_holds_are_forgotten() {
     assert_eq!(held.split(' ').collect::<Vec<_>>(), expected);
 }
 
-/// A message that is on its way while names are forgotten keeps those that it has brought.
+/// A sweep keeps names that a message in flight has brought so far.
 #[test]
-fn names_of_a_message_on_its_way_stay() {
+fn names_of_message_being_read_are_kept() {
     let mut play = Play::new(ProxyKind::Ztunnel, XdsVariant::Delta);
     play.connect();
     let mut slow = Session::new(Arc::new(spec(ProxyKind::Ztunnel)), XdsVariant::Delta);

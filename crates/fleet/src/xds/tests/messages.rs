@@ -1,4 +1,4 @@
-//! Messages of the protocol as prost encodes and decodes them: written apart from the code under test.
+//! Protocol messages encoded and decoded by prost, independently of the code under test.
 
 use prost::Message;
 use std::collections::HashMap;
@@ -169,7 +169,7 @@ pub(super) struct EdsClusterConfig {
     pub(super) service_name: String,
 }
 
-/// Either the aggregated stream or a service of its own.
+/// Either the aggregated stream or a separate service.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ConfigSource {
     #[prost(message, optional, tag = "2")]
@@ -207,7 +207,7 @@ pub(super) struct FilterChain {
     pub(super) transport_socket: Option<TransportSocket>,
 }
 
-/// A network filter, or by its first and last field an HTTP filter.
+/// A network filter or, by its first and last field, an HTTP filter.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Filter {
     #[prost(string, tag = "1")]
@@ -278,7 +278,7 @@ pub(super) struct SdsSecretConfig {
     pub(super) source: Option<ConfigSource>,
 }
 
-/// Any resource of which only the name and some content count.
+/// A resource of which only the name and some content matter.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Named {
     #[prost(string, tag = "1")]

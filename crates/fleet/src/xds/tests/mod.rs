@@ -1,4 +1,4 @@
-//! Sessions against a control plane played by the tests.
+//! Sessions against a control plane simulated by the tests.
 
 mod gateway;
 mod marks;

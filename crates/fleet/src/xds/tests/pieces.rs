@@ -1,4 +1,4 @@
-//! Messages in pieces: the cut changes nothing.
+//! Messages in pieces: the split must not change the outcome.
 
 use super::messages::{FilterChain, Listener};
 use super::play::{
@@ -33,7 +33,7 @@ fn any_item() -> impl Strategy<Value = Item> {
     ]
 }
 
-/// A response, of one type or mixed, as it should be or with bytes changed.
+/// A response, of one type or mixed, either valid or with bytes changed.
 fn any_body(variant: XdsVariant) -> impl Strategy<Value = Vec<u8>> {
     let items = vec(any_item(), 0..5);
     let change = proptest::option::weighted(0.3, (any::<prop::sample::Index>(), any::<u8>()));
@@ -66,7 +66,7 @@ fn any_exchange() -> impl Strategy<Value = (ProxyKind, XdsVariant, Vec<Vec<u8>>)
     })
 }
 
-/// All that is seen of a session: results, requests, and events without their times.
+/// Everything observable of a session: results, requests, and events without their times.
 fn observe(kind: ProxyKind, variant: XdsVariant, bodies: &[Vec<u8>], piece: usize) -> Vec<String> {
     let mut play = Play::new(kind, variant);
     play.piece = piece;

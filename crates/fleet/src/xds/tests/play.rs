@@ -1,4 +1,4 @@
-//! Plays the control plane for one session, and shows what the session sends as lines.
+//! Simulates the control plane of one session, and renders the session's messages as lines.
 
 use super::messages::{
     Any, Cluster, ConfigSource, DeltaDiscoveryRequest, DeltaDiscoveryResponse, DiscoveryRequest,
@@ -15,18 +15,18 @@ use std::time::Instant;
 
 pub(super) const MESSAGE_LIMIT_BYTES: u64 = 1 << 20;
 
-/// A session with its surroundings.
+/// A session with its context.
 pub(super) struct Play {
     pub(super) session: Session,
     pub(super) store: Store,
     pub(super) marks: Marks,
     pub(super) events: Vec<Event>,
     pub(super) out: Outbox,
-    /// Length of the pieces that messages arrive in.
+    /// Size of the pieces in which messages arrive.
     pub(super) piece: usize,
 }
 
-/// A sidecar's identity, to be changed.
+/// A sidecar's identity, for tests to modify.
 pub(super) fn spec(kind: ProxyKind) -> ProxySpec {
     ProxySpec {
         kind,
@@ -69,14 +69,14 @@ impl Play {
         self.session.disconnected(&mut self.store);
     }
 
-    /// Opens a mark that the session expects.
+    /// Opens a mark and has the session expect it.
     pub(super) fn expect(&mut self, mark: Mark) -> MarkId {
         let id = self.marks.open(mark);
         self.session.expect(id);
         id
     }
 
-    /// A response arrives, all at the same moment.
+    /// Delivers a response, all at the same moment.
     pub(super) fn answer(&mut self, response: impl Into<Vec<u8>>) -> Vec<String> {
         self.bytes(&response.into()).expect("a response that does not end the stream");
         self.sent()
@@ -97,7 +97,7 @@ impl Play {
         self.session.message_end(at, &mut receiver, &mut self.out)
     }
 
-    /// Calls the session with a receiver; the stream goes on.
+    /// Calls the session with a receiver; the stream must continue.
     pub(super) fn with_receiver(
         &mut self,
         call: impl FnOnce(&mut Session, &mut Receiver<'_>, Instant) -> Result<(), StreamBroken>,
@@ -111,13 +111,13 @@ impl Play {
         call(&mut self.session, &mut receiver, Instant::now()).expect("a stream that goes on");
     }
 
-    /// The message on its way is over.
+    /// Ends the message being received.
     pub(super) fn finish(&mut self) {
         let mut out = std::mem::take(&mut self.out);
         self.with_receiver(|session, receiver, at| session.message_end(at, receiver, &mut out));
     }
 
-    /// Requests since the last look.
+    /// Requests since the last call.
     pub(super) fn sent(&mut self) -> Vec<String> {
         let show = match self.session.variant() {
             XdsVariant::Delta => show_delta,
@@ -232,7 +232,7 @@ pub(super) fn delta(resource_type: ResourceType, nonce: &str, items: &[Item], re
     response.encode_to_vec()
 }
 
-/// A response of a type in the state-of-the-world variant. Its version is `v-` and its nonce.
+/// A response of a type in the state-of-the-world variant. Its version is `v-` followed by its nonce.
 pub(super) fn world(resource_type: ResourceType, nonce: &str, items: &[Item]) -> Vec<u8> {
     let response = DiscoveryResponse {
         version: format!("v-{nonce}"),
@@ -243,19 +243,19 @@ pub(super) fn world(resource_type: ResourceType, nonce: &str, items: &[Item]) ->
     response.encode_to_vec()
 }
 
-/// The source that is the aggregated stream.
+/// A config source that refers to the aggregated stream.
 #[expect(clippy::unnecessary_wraps, reason = "the type of the fields that it is for")]
 pub(super) fn aggregated() -> Option<ConfigSource> {
     Some(ConfigSource { service: None, aggregated: Some(Empty {}) })
 }
 
-/// The source that is another service.
+/// A config source that refers to another service.
 #[expect(clippy::unnecessary_wraps, reason = "the type of the fields that it is for")]
 pub(super) fn elsewhere() -> Option<ConfigSource> {
     Some(ConfigSource { service: Some(Empty {}), aggregated: None })
 }
 
-/// A cluster whose endpoints come by EDS, under another name if that is not empty.
+/// A cluster whose endpoints come over EDS, under another name if that is not empty.
 pub(super) fn cluster(name: &str, service_name: &str) -> Item {
     let eds = EdsClusterConfig { source: aggregated(), service_name: service_name.to_owned() };
     let cluster =
@@ -263,13 +263,13 @@ pub(super) fn cluster(name: &str, service_name: &str) -> Item {
     item(ResourceType::Clusters, name, &cluster)
 }
 
-/// A cluster with endpoints of its own.
+/// A cluster with static endpoints.
 pub(super) fn static_cluster(name: &str) -> Item {
     let cluster = Cluster { name: name.to_owned(), discovery_type: 0, eds: None, transport_socket: None };
     item(ResourceType::Clusters, name, &cluster)
 }
 
-/// A resource of which only the name counts.
+/// A resource of which only the name matters.
 pub(super) fn named(resource_type: ResourceType, name: &str, content: &str) -> Item {
     let value = Named { name: name.to_owned(), content: content.to_owned() };
     item(resource_type, name, &value)
@@ -290,14 +290,14 @@ pub(super) fn listener(listener: &Listener) -> Item {
     item(ResourceType::Listeners, &listener.name, listener)
 }
 
-/// A filter chain whose HTTP connection manager names routes.
+/// A filter chain whose HTTP connection manager refers to routes.
 pub(super) fn http_chain(routes: &str, http_filters: Vec<Filter>) -> FilterChain {
     let typed_config = Some(connection_manager(routes, http_filters));
     let filter = Filter { name: "http".to_owned(), typed_config, config_discovery: None };
     FilterChain { filters: vec![filter], transport_socket: None }
 }
 
-/// An HTTP connection manager that names routes.
+/// An HTTP connection manager that refers to routes.
 pub(super) fn connection_manager(routes: &str, http_filters: Vec<Filter>) -> Any {
     let rds = Some(Rds { source: aggregated(), name: routes.to_owned() });
     let manager = HttpConnectionManager { stat_prefix: "test".to_owned(), rds, http_filters };
@@ -305,7 +305,7 @@ pub(super) fn connection_manager(routes: &str, http_filters: Vec<Filter>) -> Any
     Any { type_url: format!("type.googleapis.com/{url}"), value: manager.encode_to_vec() }
 }
 
-/// A listener whose chains name routes.
+/// A listener whose chains refer to routes.
 pub(super) fn http_listener(name: &str, routes: &[&str]) -> Item {
     let filter_chains = routes.iter().map(|routes| http_chain(routes, Vec::new())).collect();
     listener(&Listener {

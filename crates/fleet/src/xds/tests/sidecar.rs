@@ -31,7 +31,7 @@ fn settled(variant: XdsVariant) -> Play {
 }
 
 #[test]
-fn delta_sidecar_subscribes_in_the_order_of_envoy() {
+fn delta_sidecar_subscribes_in_envoy_order() {
     let mut play = Play::new(ProxyKind::Sidecar, XdsVariant::Delta);
     assert_eq!(play.connect(), ["cds node:sidecar~10.0.0.1~web-0.shop~shop.svc.cluster.local"]);
     let clusters = [cluster("a", ""), cluster("b", "b-endpoints"), static_cluster("c")];
@@ -49,7 +49,7 @@ fn delta_sidecar_subscribes_in_the_order_of_envoy() {
 }
 
 #[test]
-fn state_of_the_world_sidecar_subscribes_in_the_order_of_envoy() {
+fn state_of_the_world_sidecar_subscribes_in_envoy_order() {
     let mut play = Play::new(ProxyKind::Sidecar, XdsVariant::StateOfTheWorld);
     assert_eq!(play.connect(), ["cds node:sidecar~10.0.0.1~web-0.shop~shop.svc.cluster.local"]);
     let clusters = [cluster("a", ""), cluster("b", "b-endpoints"), static_cluster("c")];
@@ -72,7 +72,7 @@ fn sidecar_without_endpoints_subscribes_to_listeners_at_once() {
 }
 
 #[test]
-fn agent_asks_for_the_name_table_behind_listeners_and_never_resumes_it() {
+fn agent_requests_name_table_after_listeners_and_never_resumes_it() {
     let mut spec = spec(ProxyKind::Sidecar);
     spec.dns_capture = true;
     let mut play = Play::with_spec(spec, XdsVariant::Delta);
@@ -89,7 +89,7 @@ fn agent_asks_for_the_name_table_behind_listeners_and_never_resumes_it() {
 }
 
 #[test]
-fn new_cluster_withholds_the_acknowledgement_until_its_endpoints_are_there() {
+fn new_cluster_withholds_ack_until_endpoints_arrive() {
     let mut play = settled(XdsVariant::Delta);
     assert_eq!(play.answer(delta(Clusters, "c2", &[cluster("b", "")], &[])), ["eds +b"]);
     let requests = play.answer(delta(Endpoints, "e2", &[endpoints("b")], &[]));
@@ -103,7 +103,7 @@ fn changed_cluster_is_acknowledged_at_once() {
 }
 
 #[test]
-fn names_that_nothing_names_are_unsubscribed_from() {
+fn unreferenced_names_are_unsubscribed() {
     let mut play = settled(XdsVariant::Delta);
     assert_eq!(play.answer(delta(Clusters, "c2", &[], &["a"])), ["eds -a", "cds ack:c2"]);
     let listeners = [http_listener("web", &["81"])];
@@ -115,7 +115,7 @@ fn names_that_nothing_names_are_unsubscribed_from() {
 }
 
 #[test]
-fn state_of_the_world_unsubscribes_by_what_is_absent() {
+fn state_of_the_world_unsubscribes_by_omission() {
     let mut play = settled(XdsVariant::StateOfTheWorld);
     let requests = play.answer(world(Clusters, "c2", &[cluster("b", "")]));
     assert_eq!(requests, ["eds b version:v-e1 ack:e1"], "clusters are acknowledged once b is warm");
@@ -126,7 +126,7 @@ fn state_of_the_world_unsubscribes_by_what_is_absent() {
 }
 
 #[test]
-fn partial_endpoints_leave_the_others_in_state_of_the_world() {
+fn partial_endpoints_keep_others_in_state_of_the_world() {
     let mut play = settled(XdsVariant::StateOfTheWorld);
     play.answer(world(Clusters, "c2", &[cluster("a", ""), cluster("b", "")]));
     play.answer(world(Endpoints, "e2", &[endpoints("b")]));
@@ -134,7 +134,7 @@ fn partial_endpoints_leave_the_others_in_state_of_the_world() {
 }
 
 #[test]
-fn delta_resumes_with_the_versions_that_it_holds() {
+fn delta_resumes_with_held_versions() {
     let mut play = settled(XdsVariant::Delta);
     play.disconnect();
     assert!(!play.session.is_complete());
@@ -155,7 +155,7 @@ fn delta_resumes_with_the_versions_that_it_holds() {
 }
 
 #[test]
-fn state_of_the_world_resumes_with_its_versions() {
+fn state_of_the_world_resumes_with_accepted_versions() {
     let mut play = settled(XdsVariant::StateOfTheWorld);
     play.disconnect();
     let node = "node:sidecar~10.0.0.1~web-0.shop~shop.svc.cluster.local";
@@ -169,7 +169,7 @@ fn state_of_the_world_resumes_with_its_versions() {
 }
 
 #[test]
-fn stream_that_ends_in_a_message_forgets_it() {
+fn stream_that_ends_within_message_discards_it() {
     let mut play = settled(XdsVariant::Delta);
     let body = delta(Clusters, "c2", &[cluster("b", "")], &[]);
     let mut receiver = crate::xds::Receiver {
@@ -186,7 +186,7 @@ fn stream_that_ends_in_a_message_forgets_it() {
 }
 
 #[test]
-fn node_has_the_metadata_of_pilot_agent() {
+fn node_has_metadata_of_pilot_agent() {
     let mut play = Play::new(ProxyKind::Sidecar, XdsVariant::Delta);
     let node = play.node();
     assert_eq!((&node.cluster[..], &node.user_agent_name[..]), ("web.shop", "envoy"));

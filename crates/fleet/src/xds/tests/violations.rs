@@ -1,4 +1,4 @@
-//! Violations by a control plane.
+//! Protocol violations by a control plane.
 
 use super::messages::{Any, DeltaDiscoveryResponse, Resource};
 use super::play::{
@@ -17,14 +17,14 @@ fn sidecar() -> Play {
 }
 
 #[test]
-fn response_without_a_nonce_is_not_acknowledged() {
+fn response_without_nonce_is_not_acknowledged() {
     let mut play = sidecar();
     assert_eq!(play.answer(delta(Clusters, "", &[static_cluster("a")], &[])), ["lds"]);
     assert_eq!(play.violations(), ["empty-nonce"]);
 }
 
 #[test]
-fn nonce_twice_is_a_violation() {
+fn repeated_nonce_is_violation() {
     let mut play = sidecar();
     for _ in 0..2 {
         play.answer(delta(Clusters, "c1", &[static_cluster("a")], &[]));
@@ -33,7 +33,7 @@ fn nonce_twice_is_a_violation() {
 }
 
 #[test]
-fn types_that_were_not_asked_for_are_left_alone() {
+fn unrequested_types_are_ignored() {
     let mut play = sidecar();
     assert!(play.answer(delta(Routes, "r1", &[routes("80")], &[])).is_empty());
     let mut unknown =
@@ -53,7 +53,7 @@ fn resource_of_another_type_is_rejected() {
 }
 
 #[test]
-fn undecodable_resource_is_rejected_and_the_stream_goes_on() {
+fn undecodable_resource_is_rejected_and_stream_continues() {
     for piece in [1, 5, usize::MAX] {
         let mut play = sidecar();
         play.piece = piece;
@@ -68,7 +68,7 @@ fn undecodable_resource_is_rejected_and_the_stream_goes_on() {
 }
 
 #[test]
-fn rejection_in_state_of_the_world_keeps_the_version() {
+fn rejection_in_state_of_the_world_keeps_version() {
     let mut play = Play::new(ProxyKind::Sidecar, XdsVariant::StateOfTheWorld);
     play.connect();
     play.answer(world(Clusters, "c1", &[static_cluster("b")]));
@@ -80,7 +80,7 @@ fn rejection_in_state_of_the_world_keeps_the_version() {
 }
 
 #[test]
-fn nameless_and_repeated_resources_are_rejected() {
+fn nameless_and_duplicate_resources_are_rejected() {
     let mut play = sidecar();
     let requests = play.answer(delta(Clusters, "c1", &[named(Clusters, "", "")], &[]));
     assert_eq!(requests, ["cds ack:c1 nack:a resource has no name"]);
@@ -92,7 +92,7 @@ fn nameless_and_repeated_resources_are_rejected() {
 }
 
 #[test]
-fn resources_that_were_never_subscribed_to_are_not_kept() {
+fn unsubscribed_resources_are_not_kept() {
     let mut play = sidecar();
     play.answer(delta(Clusters, "c1", &[cluster("a", "")], &[]));
     let requests = play.answer(delta(Endpoints, "e1", &[endpoints("a"), endpoints("b")], &[]));
@@ -101,7 +101,7 @@ fn resources_that_were_never_subscribed_to_are_not_kept() {
 }
 
 #[test]
-fn bodies_that_are_no_response_break_the_stream() {
+fn invalid_response_bodies_break_stream() {
     let good = delta(Clusters, "c1", &[static_cluster("a")], &[]);
     let cut = good[..good.len() - 1].to_vec();
     for body in [
@@ -123,7 +123,7 @@ fn bodies_that_are_no_response_break_the_stream() {
 }
 
 #[test]
-fn lengths_are_held_to() {
+fn body_of_wrong_length_breaks_stream() {
     let mut play = sidecar();
     let mut receiver = Receiver {
         store: &mut play.store,
@@ -142,14 +142,14 @@ fn lengths_are_held_to() {
 }
 
 #[test]
-fn very_long_name_breaks_the_stream_instead_of_filling_memory() {
+fn very_long_name_breaks_stream() {
     let mut play = sidecar();
     let body = delta(Clusters, "c1", &[static_cluster(&"a".repeat(100_000))], &[]);
     assert_eq!(play.bytes(&body), Err(StreamBroken));
 }
 
 #[test]
-fn every_violation_and_type_has_a_name_of_its_own() {
+fn every_violation_and_type_has_unique_name() {
     let mut names: Vec<_> = Violation::ALL.iter().map(|violation| violation.name()).collect();
     names.extend(ResourceType::ALL.iter().map(|resource_type| resource_type.name()));
     names.sort_unstable();

@@ -8,7 +8,7 @@ use ResourceType::{Addresses, Authorizations};
 const NODE: &str = "node:ztunnel~10.0.0.1~web-0.shop~shop.svc.cluster.local";
 
 #[test]
-fn ztunnel_subscribes_to_everything_and_resumes_with_versions() {
+fn ztunnel_subscribes_to_everything_and_resumes_with_versions_held() {
     let mut play = Play::new(ProxyKind::Ztunnel, XdsVariant::StateOfTheWorld);
     assert_eq!(play.session.variant(), XdsVariant::Delta);
     assert_eq!(play.connect(), [format!("addresses {NODE}"), format!("authorizations {NODE}")]);
@@ -26,7 +26,7 @@ fn ztunnel_subscribes_to_everything_and_resumes_with_versions() {
 }
 
 #[test]
-fn ztunnel_on_demand_asks_by_name() {
+fn ztunnel_on_demand_requests_by_name() {
     let mut spec = spec(ProxyKind::Ztunnel);
     spec.on_demand = true;
     spec.demands = vec!["/10.0.0.2".to_owned()];

@@ -1,4 +1,5 @@
-//! Background services, without callers or pods. Every proxy learns of them, which costs memory, and CPU on each change.
+//! Background services, without callers or pods. Every proxy receives them, which costs memory, and CPU on
+//! each change.
 
 use super::subject::object;
 use crate::kubernetes::object_ref::ObjectRef;
@@ -7,11 +8,11 @@ use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
-/// Their namespace. Sidecars with `istio.sidecar-scope` are not told of it.
+/// Namespace of the background services. Sidecars with `istio.sidecar-scope` do not receive it.
 pub const NAMESPACE: &str = "surroundings";
 const SERVICE: (&str, &str) = ("v1", "Service");
 const ENDPOINT_SLICE: (&str, &str) = ("discovery.k8s.io/v1", "EndpointSlice");
-/// First of their addresses, which lie beside those of pods (10.77.0.0/16) and of Services (10.78.0.0/16).
+/// First of their addresses, outside the ranges of pods (10.77.0.0/16) and of Services (10.78.0.0/16).
 const FIRST_ADDRESS: u32 = u32::from_be_bytes([10, 80, 0, 1]);
 
 pub fn services(numbers: Range<usize>, endpoints_each: usize) -> Vec<Value> {
@@ -28,7 +29,7 @@ fn name(number: usize) -> String {
     format!("service-{number}")
 }
 
-/// A Service for HTTP, as most are: a cluster and a virtual host in every proxy.
+/// An HTTP Service, the most common kind: one cluster and one virtual host in every proxy.
 fn service(name: &str) -> Value {
     let spec = json!({"ports": [{"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}]});
     object(SERVICE.0, SERVICE.1, (NAMESPACE, name), &spec)

@@ -1,6 +1,7 @@
-//! Egress paths to an external service that speaks TLS itself: through the sidecar, an egress gateway, a gateway that
-//! is reached by mutual TLS, and an SNI proxy behind it. As in Istio's documentation ("Egress gateways for HTTPS
-//! traffic", "Egress using wildcard hosts"). The client's own TLS ends at the external service in all of them.
+//! Egress paths to an external service that speaks TLS itself: through the sidecar, an egress gateway, a
+//! gateway reached over mutual TLS, and an SNI proxy behind it. They follow Istio's documentation ("Egress
+//! gateways for HTTPS traffic", "Egress using wildcard hosts"). In all of them, the client's own TLS ends at
+//! the external service.
 
 use super::subject::object;
 use crate::names::service_host;
@@ -8,20 +9,20 @@ use experiment::dataplane::Exit;
 use serde_json::{Value, json};
 use std::net::Ipv4Addr;
 
-/// The external service, as clients name it.
+/// Host name by which clients reach the external service.
 pub const EXTERNAL_HOST: &str = "server.external.example";
 pub const EXTERNAL_WILDCARD: &str = "*.external.example";
 pub const EXTERNAL_PORT: u16 = 8443;
 pub const GATEWAY: &str = "egress";
 pub const GATEWAY_PORT: u16 = 8443;
-/// The SNI proxy in the gateway's pod, as the mesh names it.
+/// The SNI proxy in the gateway's pod, by its host name in the mesh.
 pub const SNI_PROXY_HOST: &str = "sni-proxy.local";
 pub const SNI_PROXY_PORT: u16 = 18443;
 const API: &str = "networking.istio.io/v1";
 /// Subset of the gateway's endpoints with the TLS settings of this egress path.
 pub const SUBSET: &str = "external";
 
-/// Objects of an egress path to the external service with these addresses, at this port; none for `egress-bypass`.
+/// Objects of an egress path to the external service with these addresses, on this port; none for `egress-bypass`.
 pub fn objects(exit: Exit, namespace: &str, servers: &[Ipv4Addr], port: u16) -> Vec<Value> {
     match exit {
         Exit::Sidecar => vec![external_service(namespace, servers, port)],
@@ -53,7 +54,7 @@ fn external_service(namespace: &str, servers: &[Ipv4Addr], port: u16) -> Value {
     service_entry((namespace, "external"), EXTERNAL_HOST, (port, "tls", "TLS"), Some(servers))
 }
 
-/// Every service of a domain. Only the SNI proxy behind the gateway resolves them.
+/// All services of a domain. Only the SNI proxy behind the gateway resolves them.
 fn any_external_service(namespace: &str, port: u16) -> Value {
     service_entry((namespace, "external"), EXTERNAL_WILDCARD, (port, "tls", "TLS"), None)
 }
@@ -107,7 +108,7 @@ fn to_gateway(namespace: &str, tls: &Value) -> Value {
     object(API, "DestinationRule", (namespace, GATEWAY), &spec)
 }
 
-/// Route of the gateway for connections whose TLS it does not terminate: by SNI.
+/// Gateway route by SNI, for connections whose TLS it does not terminate.
 fn passthrough(port: u16) -> Value {
     json!({"tls": {
         "match": [{"gateways": [GATEWAY], "port": GATEWAY_PORT, "sniHosts": [EXTERNAL_HOST]}],

@@ -1,6 +1,6 @@
-//! The domains of an ingress gateway: a server per domain, certificates that neighbours share, exact paths.
-//! Istio's API has a `Gateway` per certificate and a `VirtualService` per domain. The Gateway API has limits: a `Gateway`
-//! has 64 listeners, an `HTTPRoute` 128 matches in rules of 64.
+//! Domains of an ingress gateway: one server per domain, certificates shared by adjacent domains, exact paths.
+//! Istio's API has one `Gateway` per certificate and one `VirtualService` per domain. The Gateway API has
+//! limits: a `Gateway` has at most 64 listeners, and an `HTTPRoute` has at most 128 matches, in rules of at most 64.
 
 use super::ingress::{self, CREDENTIAL, ISTIO_API, KUBERNETES_API, NAME, PORT};
 use super::subject::{Subject, object};
@@ -15,39 +15,39 @@ const MAX_LISTENERS: usize = 64;
 const MAX_MATCHES_OF_RULE: usize = 64;
 const MAX_MATCHES_OF_ROUTE: usize = 128;
 
-/// Name of a domain that is written while the gateway serves the others.
+/// Name of the `Gateway` of a domain that is added while the gateway serves the others.
 const FURTHER_GATEWAY: &str = "ingress-further";
 
-/// The domains of a gateway, all of which lead to one Service.
+/// Domains of a gateway, which all route to one Service.
 #[derive(Clone, Copy, Debug)]
 pub struct Domains<'a> {
     pub spec: &'a DeploymentSpec,
     pub subject: &'a Subject<'a>,
-    /// The domains are below it.
+    /// Parent of the domains' names.
     pub public_name: &'a str,
-    /// What exact paths are rewritten to.
+    /// The path that exact paths are rewritten to.
     pub rewrite: &'a str,
 }
 
-/// Domains of one `Gateway`, which share a certificate.
+/// Domains in one `Gateway`, which share a certificate.
 struct Group {
     gateway: String,
     credential: usize,
     domains: Range<usize>,
 }
 
-/// Name of the Secret of a certificate, from 0.
+/// Name of a certificate's Secret; certificates are numbered from 0.
 pub fn credential_name(credential: usize) -> String {
     format!("{CREDENTIAL}-{}", credential + 1)
 }
 
 impl Domains<'_> {
-    /// The objects of all domains.
+    /// Objects of all domains.
     pub fn objects(&self) -> Vec<Value> {
         self.groups().iter().flat_map(|group| self.group_objects(group)).collect()
     }
 
-    /// The objects of one domain after the others, with the last certificate: number and objects.
+    /// Number and objects of one more domain after the others, with the last certificate.
     pub fn further(&self) -> (usize, Vec<Value>) {
         let estate = self.estate();
         let domain = estate.domains + 1;
@@ -130,7 +130,7 @@ impl Domains<'_> {
         self.object(ISTIO_API, "Gateway", &group.gateway, &spec)
     }
 
-    /// One route for all exact paths of the domain, which istiod makes a route each.
+    /// Has one route for all exact paths of the domain; istiod generates a route per path.
     fn virtual_service(&self, domain: usize, gateway: &str) -> Value {
         let mut route = traffic::route(&self.spec.istio, self.subject);
         if let Some(paths) = self.estate().paths {
@@ -206,7 +206,7 @@ impl Domains<'_> {
     }
 }
 
-/// Of the listener and of the routes of a domain.
+/// Name of a domain's listener, which its routes refer to.
 fn listener_name(domain: usize) -> String {
     format!("d{domain}")
 }
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn istio_has_a_gateway_per_certificate_and_a_virtual_service_per_domain() {
+    fn istio_api_has_gateway_per_certificate_and_virtual_service_per_domain() {
         let objects =
             objects(IngressApi::Istio, &Estate { domains: 25, paths: Some(3), ..Estate::default() });
         let (gateways, services) = (of_kind(&objects, "Gateway"), of_kind(&objects, "VirtualService"));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gateway_api_keeps_its_limits() {
+    fn gateway_api_objects_stay_within_limits() {
         let estate = Estate { domains: 150, paths: Some(200), credentials: Some(2), ..Estate::default() };
         let objects = objects(IngressApi::Kubernetes, &estate);
         let (gateways, routes) = (of_kind(&objects, "Gateway"), of_kind(&objects, "HTTPRoute"));

@@ -1,4 +1,4 @@
-//! Filters that the experiment adds to sidecars, gateways and waypoints: Lua and WebAssembly, by `TrafficExtension`.
+//! Filters that the experiment adds to sidecars, gateways and waypoints, Lua and WebAssembly, by `TrafficExtension`.
 
 use super::subject::object;
 use super::waypoint;
@@ -7,7 +7,7 @@ use experiment::mesh_settings::LuaScript;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Reads a header of each request and sets one on its response: the least useful script.
+/// Reads a header of each request and sets one on its response: a minimal script with an effect.
 const BUILT_IN: &str = r#"function envoy_on_request(handle)
   local agent = handle:headers():get("user-agent")
   handle:streamInfo():dynamicMetadata():set("meshmeter", "agent", agent or "none")

@@ -1,16 +1,16 @@
-//! The experiment's own objects (`istio.extra`).
+//! Objects of the experiment itself (`istio.extra`).
 
 use experiment::mesh_settings::ExtraObjects;
 use serde_json::{Value, json};
 
-/// Cluster-scoped kinds, besides those whose name begins with `Cluster`.
+/// Cluster-scoped kinds, in addition to those whose names begin with `Cluster`.
 const CLUSTER_SCOPED: &str = "APIService CSIDriver CSINode CertificateSigningRequest CustomResourceDefinition DeviceClass FlowSchema \
     GatewayClass IPAddress IngressClass MutatingAdmissionPolicy MutatingAdmissionPolicyBinding \
     MutatingWebhookConfiguration Namespace Node PersistentVolume PriorityClass PriorityLevelConfiguration \
     ResourceSlice RuntimeClass ServiceCIDR StorageClass ValidatingAdmissionPolicy \
     ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment VolumeAttributesClass";
 
-/// The objects, each in `namespace` unless it names another or is cluster-scoped.
+/// The objects, each in `namespace` unless it has another namespace or is cluster-scoped.
 pub fn objects(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<Value> {
     let mut objects = extra.map_or_else(Vec::new, |extra| extra.objects.clone());
     let defined: Vec<(String, String)> = objects.iter().filter_map(defined_cluster_scoped).collect();
@@ -29,7 +29,8 @@ pub fn objects(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<Value> {
     objects
 }
 
-/// Policies among them that every ztunnel gets, by namespace and name: all that allow or deny, except those of waypoints.
+/// Namespace and name of the policies among them that every ztunnel gets: all that allow or deny, except
+/// those of waypoints.
 pub fn ztunnel_policies(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<(String, String)> {
     let is_one = |object: &Value| {
         let spec = &object["spec"];
@@ -50,7 +51,7 @@ pub fn ztunnel_policies(extra: Option<&ExtraObjects>, namespace: &str) -> Vec<(S
 }
 
 const POLICY_GROUP: &str = "security.istio.io/";
-/// Marks a policy that is not enforced.
+/// Annotation of a policy that is not enforced.
 const DRY_RUN: &str = "istio.io/dry-run";
 
 fn defined_cluster_scoped(object: &Value) -> Option<(String, String)> {

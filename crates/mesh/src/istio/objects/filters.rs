@@ -1,6 +1,6 @@
-//! Filters of an ingress gateway, as Istio's users write them: authorization by a policy with action `CUSTOM` and the mesh's
-//! extension providers, tokens by `RequestAuthentication`, WebAssembly by `TrafficExtension`. Istio has no objects for
-//! rate limits and external processing: an `EnvoyFilter` adds these.
+//! Filters of an ingress gateway, written as Istio's users write them: authorization by a policy with action
+//! `CUSTOM` and the mesh's extension providers, tokens by `RequestAuthentication`, WebAssembly by
+//! `TrafficExtension`. Istio has no objects for rate limits and external processing: an `EnvoyFilter` adds these.
 
 use super::subject::object;
 use super::{ingress, policy};
@@ -10,7 +10,7 @@ use std::net::Ipv4Addr;
 
 const SECURITY_API: &str = "security.istio.io/v1";
 
-/// Providers that the mesh configuration must have. They name services that a deployment may lack.
+/// Providers required in the mesh configuration. The services they name may be absent from a deployment.
 pub(super) fn extension_providers() -> Vec<Value> {
     let provider = |filter: Filter, kind: &str, mut provider: Value| {
         let service = filter.service().expect("an authorization service is asked");
@@ -29,7 +29,7 @@ pub(super) fn extension_providers() -> Vec<Value> {
     ]
 }
 
-/// The objects of a gateway's filters and of the services behind them.
+/// Objects of a gateway's filters and of the services behind them.
 pub fn objects(filters: &GatewayFilters, namespace: &str) -> Vec<Value> {
     let services =
         filters.services.iter().map(|(service, address)| service_entry(namespace, *service, *address));
@@ -59,7 +59,7 @@ fn selector() -> Value {
     json!({"matchLabels": {"app": ingress::NAME}})
 }
 
-/// Outside the mesh: the gateway asks it in plain text.
+/// A service outside the mesh, which the gateway calls in plaintext.
 fn service_entry(namespace: &str, service: FilterService, address: Ipv4Addr) -> Value {
     let protocol = if service.speaks_grpc { "GRPC" } else { "HTTP" };
     let port = json!({"number": service.port, "name": protocol.to_lowercase(), "protocol": protocol});
@@ -89,7 +89,7 @@ fn wasm(filters: &GatewayFilters, namespace: &str) -> Value {
     object("extensions.istio.io/v1alpha1", "TrafficExtension", (namespace, "gateway-wasm"), &spec)
 }
 
-/// Each is inserted behind those inserted before it.
+/// Inserts a filter before the router and behind those inserted earlier.
 fn before_router(filter: &Value) -> Value {
     json!({
         "applyTo": "HTTP_FILTER",
@@ -107,7 +107,7 @@ mod tests {
     use experiment::environment::Scenario;
 
     #[test]
-    fn a_gateway_with_all_filters_has_their_objects() {
+    fn gateway_with_all_filters_has_their_objects() {
         let filters = Filter::of(Scenario::AllFilters).to_vec();
         let services = filters.iter().filter_map(|filter| Some((filter.service()?, Ipv4Addr::LOCALHOST)));
         let filters = GatewayFilters { services: services.collect(), filters, ..GatewayFilters::default() };

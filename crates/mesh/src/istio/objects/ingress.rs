@@ -1,5 +1,5 @@
-//! The ingress gateway, by Istio's `Gateway` and `VirtualService` or by the Kubernetes Gateway API; with TLS, mutual TLS
-//! or none; for HTTP, or for opaque TCP behind the gateway's TLS termination.
+//! The ingress gateway, by Istio's `Gateway` and `VirtualService` or by the Kubernetes Gateway API. It serves
+//! TLS, mutual TLS or neither, for HTTP or for opaque TCP behind the gateway's TLS termination.
 
 use super::subject::{Subject, object};
 use super::traffic;
@@ -12,19 +12,19 @@ use std::time::Duration;
 
 pub const NAME: &str = "ingress";
 pub const HOST: &str = "shop.example";
-/// Port of the gateway's Service and pod. Not 443, where only root may listen.
+/// Port of the gateway's Service and pod. Not 443, since only root may bind that.
 pub const PORT: u16 = 8443;
 pub const CREDENTIAL: &str = "ingress-credential";
-/// Statuses that the Gateway API's route retries, besides Istio's defaults. Statuses of gRPC are not among them.
+/// Statuses retried by a Gateway API route in addition to Istio's defaults. gRPC statuses are not among them.
 const RETRIED_CODES: [u16; 4] = [500, 502, 503, 504];
-/// With this request header, Envoy retries gRPC statuses too. Envoy removes it from external requests before it is set.
+/// Request header that makes Envoy retry gRPC statuses too. Envoy removes it from external requests before it is set.
 const RETRIED_GRPC_HEADER: &str = "x-envoy-retry-grpc-on";
 /// gRPC status of injected errors.
 const RETRIED_GRPC_STATUS: &str = "internal";
 pub const ISTIO_API: &str = "networking.istio.io/v1";
 pub(super) const KUBERNETES_API: &str = "gateway.networking.k8s.io/v1";
 
-/// Public name of what is in a namespace of the topology: one of its own where there are several.
+/// Public name of a topology's namespace: a name of its own if there are several namespaces.
 pub fn host(namespace: &str) -> String {
     if namespace.is_empty() { HOST.to_owned() } else { format!("{namespace}.{HOST}") }
 }
@@ -39,10 +39,10 @@ pub struct Credential<'a> {
 }
 
 struct ListenerProtocol {
-    /// In both kinds of `Gateway`.
+    /// Protocol in both kinds of `Gateway`.
     name: &'static str,
     port_name: &'static str,
-    /// The Gateway API's kind of route.
+    /// Kind of route in the Gateway API.
     route_kind: &'static str,
 }
 
@@ -56,15 +56,15 @@ fn listener_protocol(protocol: Protocol, tls: IngressTls) -> ListenerProtocol {
     ListenerProtocol { name, port_name, route_kind }
 }
 
-/// Without host names.
+/// A listener without host names.
 const TCP: &str = "TCP";
 
-/// Name of the gateway's port at its Service, which tells Istio the protocol.
+/// Name of the port in the gateway's Service, by which Istio detects the protocol.
 pub fn port_name(protocol: Protocol, tls: IngressTls) -> &'static str {
     listener_protocol(protocol, tls).port_name
 }
 
-/// The gateway of a Service's namespace, which leads requests of a public name to it.
+/// The gateway of a Service's namespace, which routes requests for a public name to it.
 pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Vec<Value> {
     match spec.istio.ingress.api {
         IngressApi::Istio => vec![istio_gateway(spec, subject, host), istio_route(spec, subject, host)],
@@ -74,8 +74,8 @@ pub fn objects(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) -> Vec<
     }
 }
 
-/// The gateway's certificates, if it has any, and its account's permission to read them, without which istiod does not send
-/// them.
+/// The gateway's certificates, if it has any, and the permission of its account to read them. Without the
+/// permission, istiod does not send them.
 pub fn credentials(tls: IngressTls, namespace: &str, credentials: &[Credential<'_>]) -> Vec<Value> {
     if tls == IngressTls::Off {
         return Vec::new();
@@ -152,7 +152,7 @@ fn kubernetes_gateway(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) 
     object(KUBERNETES_API, "Gateway", (subject.namespace, NAME), &spec)
 }
 
-/// TLS of a listener of the Gateway API, with the certificate in this Secret.
+/// TLS settings of a Gateway API listener, with the certificate in this Secret.
 pub(super) fn kubernetes_tls(tls: IngressTls, credential: &str) -> Value {
     let mut terminated = json!({"mode": "Terminate", "certificateRefs": [{"name": credential}]});
     if tls == IngressTls::Mutual {
@@ -161,7 +161,7 @@ pub(super) fn kubernetes_tls(tls: IngressTls, credential: &str) -> Value {
     terminated
 }
 
-/// A rule of the Gateway API's routes, for every request.
+/// A Gateway API rule that matches every request.
 pub(super) fn kubernetes_rule(settings: &MeshSettings, subject: &Subject<'_>) -> Value {
     let mut rule = json!({"backendRefs": [{"name": subject.service, "port": subject.port}]});
     if let Some(timeout) = settings.timeout {
@@ -188,7 +188,7 @@ fn kubernetes_route(spec: &DeploymentSpec, subject: &Subject<'_>, host: &str) ->
     object(KUBERNETES_API, protocol.route_kind, (subject.namespace, NAME), &route)
 }
 
-/// The Gateway API allows no fractions.
+/// The Gateway API does not allow fractions.
 fn milliseconds(duration: Duration) -> String {
     format!("{}ms", duration.as_millis().max(1))
 }

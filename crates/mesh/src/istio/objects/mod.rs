@@ -1,7 +1,8 @@
-//! Objects that an experiment's settings become, as in Istio's documentation. Pure: settings and names in, objects out.
-//! [`for_namespace`] and [`for_service`] are what every deployment of a mesh gets, [`extra`] the experiment's own. Not here:
-//! pods, their accounts and Services ([`crate::kubernetes::workloads`]), and the configuration of the mesh itself, except for
-//! its [`telemetry::extension_providers`].
+//! Objects generated from an experiment's settings, as in Istio's documentation. Pure: settings and names in,
+//! objects out.
+//! Every deployment of a mesh gets [`for_namespace`] and [`for_service`]; [`extra`] has the experiment's own
+//! objects. Elsewhere: pods, their accounts and Services ([`crate::kubernetes::workloads`]), and the
+//! configuration of the mesh itself, except for its [`telemetry::extension_providers`].
 
 pub mod background;
 pub mod egress;
@@ -22,8 +23,8 @@ use experiment::environment::DeploymentSpec;
 use serde_json::Value;
 use std::path::Path;
 
-/// Objects that a namespace of the mesh needs, in no order. Its proxies find their module at `wasm_module`. Mode `none`
-/// has no proxy that any of them could reach, and gets none.
+/// Objects of a namespace in the mesh, in any order. Its proxies find their module at `wasm_module`. Mode
+/// `none` gets no objects, since it has no proxy that could use them.
 pub fn for_namespace(spec: &DeploymentSpec, namespace: &str, wasm_module: Option<&Path>) -> Vec<Value> {
     if spec.mode == Mode::None {
         return Vec::new();
@@ -35,8 +36,8 @@ pub fn for_namespace(spec: &DeploymentSpec, namespace: &str, wasm_module: Option
     objects
 }
 
-/// Objects that a Service of the mesh needs, in no order. `token_keys` are the keys (JWKS) by which tokens are verified:
-/// needed exactly if the settings ask for tokens. Mode `none` gets none.
+/// Objects of a Service in the mesh, in any order. `token_keys` is the JWKS that verifies tokens; it is
+/// needed exactly if the settings require tokens. Mode `none` gets no objects.
 pub fn for_service(spec: &DeploymentSpec, subject: &Subject<'_>, token_keys: Option<&str>) -> Vec<Value> {
     if spec.mode == Mode::None {
         return Vec::new();
@@ -45,7 +46,7 @@ pub fn for_service(spec: &DeploymentSpec, subject: &Subject<'_>, token_keys: Opt
     objects.extend(traffic::http2_upgrade(spec.istio.http2_upgrade, subject));
     let is_behind_gateway = subject.callers.iter().all(|caller| caller.name == ingress::NAME);
     if spec.mode != Mode::Ingress || !is_behind_gateway {
-        // The gateway's own route has timeout and retries.
+        // The gateway's own route sets timeout and retries.
         objects.extend(traffic::virtual_service(&spec.istio, subject));
     }
     objects

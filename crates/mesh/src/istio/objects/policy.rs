@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 const API: &str = "security.istio.io/v1";
 pub const PATH_RULES: &str = "allow-1-paths";
 pub const IDENTITY_RULES: &str = "allow-2-identities";
-/// Rules that the schema allows in one policy.
+/// Maximum number of rules in one policy by the schema.
 const MAX_RULES: usize = 512;
 
-/// Names of the policies for this number of rules, in the order of their evaluation.
+/// Names of the policies that hold this number of rules, in evaluation order.
 pub fn policy_names(sort: &str, service: &str, rules: usize) -> Vec<String> {
     (0..rules.div_ceil(MAX_RULES)).map(|number| format!("{sort}-{service}-{number:02}")).collect()
 }
 
-/// What the proxies of a namespace accept. Callers follow (Istio's automatic mutual TLS).
+/// Which connections the proxies of a namespace accept. Callers adapt (Istio's automatic mutual TLS).
 pub fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
     let mode = match mtls {
         MutualTls::Strict => "STRICT",
@@ -28,7 +28,8 @@ pub fn peer_authentication(namespace: &str, mtls: MutualTls) -> Value {
     object(API, "PeerAuthentication", (namespace, "default"), &json!({"mtls": {"mode": mode}}))
 }
 
-/// A proxy evaluates rules by name until one allows the request. Only the last allows drivers, so that all are evaluated.
+/// A proxy evaluates rules by name until one allows the request. Only the last rule allows drivers, so that
+/// all are evaluated.
 pub(super) fn authorization(
     spec: &DeploymentSpec,
     subject: &Subject<'_>,
@@ -70,15 +71,16 @@ pub(super) fn authorization(
     objects
 }
 
-/// Policies for requests to this service or gateway: tokens are verified by these keys, and requests without one refused.
+/// Policies for requests to this service or gateway: these keys verify tokens, and requests without a token
+/// are rejected.
 pub(super) fn tokens((namespace, name): (&str, &str), keys: &str, attach: impl Fn(&mut Value)) -> [Value; 2] {
     let policy = |kind: &str, prefix: &str, mut policy: Value| {
         attach(&mut policy);
         object(API, kind, (namespace, &format!("{prefix}-{name}")), &policy)
     };
-    // Forwarded, as is common; and the bytes that leave a waypoint are compared with those that were sent.
+    // The token is forwarded, as is common. It also keeps bytes that leave a waypoint comparable with the bytes sent.
     let rule = json!({"issuer": ISSUER, "jwks": keys, "forwardOriginalToken": true});
-    // Verification alone accepts requests without a token.
+    // `RequestAuthentication` alone accepts requests without a token.
     let without = json!([{"from": [{"source": {"notRequestPrincipals": ["*"]}}]}]);
     [
         policy("RequestAuthentication", "tokens", json!({"jwtRules": [rule]})),
@@ -86,7 +88,7 @@ pub(super) fn tokens((namespace, name): (&str, &str), keys: &str, attach: impl F
     ]
 }
 
-/// Attaches a policy to the proxy that reads requests before a Service: the waypoint, or the sidecars of its pods.
+/// Attaches a policy to the proxy that reads a Service's requests: the waypoint, or the sidecars of its pods.
 fn attach(policy: &mut Value, spec: &DeploymentSpec, service: &str) {
     if waypoint::is_used(spec) {
         policy["targetRefs"] = json!([{"group": "", "kind": "Service", "name": service}]);
@@ -95,8 +97,8 @@ fn attach(policy: &mut Value, spec: &DeploymentSpec, service: &str) {
     }
 }
 
-/// Policies with `count` rules; `rule` is told which one is evaluated last. Proxies order rules by their names, as text:
-/// `ns[mesh-1]-policy[allow-1-paths-server-00]-rule[9]` comes after `…-rule[99]`.
+/// Policies with `count` rules; `rule` gets true for the one that is evaluated last. Proxies order rules by
+/// their names, as text: `ns[mesh-1]-policy[allow-1-paths-server-00]-rule[9]` comes after `…-rule[99]`.
 fn rules(
     sort: &str,
     service: &str,
@@ -120,7 +122,8 @@ fn rules(
 mod tests {
     use super::*;
 
-    /// The rules as a proxy names them, each with whether it is the one that allows, in the order of their evaluation.
+    /// The rules by the names that a proxy gives them, in evaluation order, each with whether it is the one
+    /// that allows.
     fn evaluated(count: usize) -> Vec<(String, bool)> {
         let policies = rules("allow", "server", count, |_, is_last| json!(is_last));
         let named = policies.iter().flat_map(|(name, rules)| {
@@ -136,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_only_the_last_evaluated_one_allows() {
+    fn rules_last_evaluated_is_the_only_one_that_allows() {
         for count in [1, 9, 10, 11, 150, 512, 513, 10_000] {
             let evaluated = evaluated(count);
             assert_eq!(evaluated.len(), count);

@@ -1,4 +1,4 @@
-//! What policies and routes are about: a Service, its callers, and how it is requested.
+//! The subject of policies and routes: a Service, its callers, and how it is called.
 
 use crate::names::service_host;
 use experiment::Protocol;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Subject<'a> {
     pub namespace: &'a str,
-    /// Also the value of its pods' label `app`.
+    /// Name of the Service, and value of its pods' label `app`.
     pub service: &'a str,
     pub port: u16,
     pub callers: &'a [ServiceAccount<'a>],

@@ -12,7 +12,7 @@ const TEXT: &str = "meshmeter-text";
 const JSON: &str = "meshmeter-json";
 const TRACES: &str = "meshmeter-traces";
 
-/// Providers that the mesh configuration must have. The formats of the access log are Istio's defaults.
+/// Providers required in the mesh configuration. The access log formats are Istio's defaults.
 pub fn extension_providers(system_namespace: &str) -> Value {
     let own = [
         json!({"name": TEXT, "envoyFileAccessLog": {"path": "/dev/stdout"}}),

@@ -1,4 +1,4 @@
-//! Routes, and the part of the mesh that proxies are told of.
+//! Routes, and the part of the mesh that proxies receive.
 
 use super::subject::{Subject, object};
 use experiment::MeshSettings;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 const API: &str = "networking.istio.io/v1";
-/// Istio's own conditions, and the responses of injected errors (for gRPC: INTERNAL).
+/// Istio's default conditions, and the responses of injected errors (for gRPC: INTERNAL).
 const RETRIED_ON: &str = "5xx,internal,connect-failure,refused-stream,unavailable,cancelled";
 
 pub(super) fn virtual_service(settings: &MeshSettings, subject: &Subject<'_>) -> Option<Value> {
@@ -33,7 +33,7 @@ pub(super) fn destination(subject: &Subject<'_>) -> Value {
     json!({"destination": {"host": subject.host(), "port": {"number": subject.port}}})
 }
 
-/// Istio rejects conditions without attempts.
+/// Istio rejects retry conditions without attempts.
 fn retries(attempts: usize) -> Value {
     if attempts == 0 { json!({"attempts": 0}) } else { json!({"attempts": attempts, "retryOn": RETRIED_ON}) }
 }
@@ -44,7 +44,7 @@ pub(super) fn http2_upgrade(is_set: bool, subject: &Subject<'_>) -> Option<Value
     is_set.then(|| object(API, "DestinationRule", (subject.namespace, subject.service), &spec))
 }
 
-/// Limits what sidecars are told of to their own namespace and the control plane's.
+/// Limits the configuration of sidecars to their own namespace and the control plane's.
 pub fn sidecar_scope(is_scoped: bool, namespace: &str) -> Option<Value> {
     let spec = json!({"egress": [{"hosts": ["./*", "istio-system/*"]}]});
     is_scoped.then(|| object(API, "Sidecar", (namespace, "default"), &spec))

@@ -37,7 +37,7 @@ pub(super) fn is_used(spec: &DeploymentSpec) -> bool {
     spec.parts().data_plane.proxies().namespace.is_some()
 }
 
-/// Attaches a resource of a namespace to its waypoint, where requests are read by waypoints.
+/// Attaches a resource of a namespace to its waypoint, in modes where waypoints read requests.
 pub(super) fn attach(resource: &mut Value, spec: &DeploymentSpec) {
     if is_used(spec) {
         resource["targetRefs"] =

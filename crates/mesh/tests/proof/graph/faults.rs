@@ -1,9 +1,9 @@
-//! Services, restarts, protocols and bypassed proxies: each fault is charged to its own edges.
+//! Faults of services, restarts, protocols and bypassed proxies: each is charged to its own edges.
 
 use super::*;
 
 #[test]
-fn callee_must_have_received_what_its_callers_sent() {
+fn callee_that_received_fewer_requests_than_sent_is_reported() {
     let graph = Graph::tiers(1, 1000);
     let with = |requests: u64| {
         graph.prove_after(|counted| {
@@ -17,7 +17,7 @@ fn callee_must_have_received_what_its_callers_sent() {
         with(1010).reasons,
         [format!("{edge} 1010 requests; its callers sent 1000: something else uses it")]
     );
-    // Those that failed may not have reached it, those under way neither.
+    // Requests that failed may not have reached it, nor those in flight.
     let proof = graph.prove_after(|counted| {
         counted.services.get_mut("tiered-1/b1").unwrap().insert(CountedService::REQUESTS.to_owned(), 990);
         counted.calls[1] = CallCounters { answered: 990, failed: 8, ..counted.calls[1] };
@@ -26,7 +26,7 @@ fn callee_must_have_received_what_its_callers_sent() {
 }
 
 #[test]
-fn service_that_does_not_count_requests_is_not_asked_for_them() {
+fn service_without_request_counter_is_not_checked_for_requests() {
     let graph = Graph { protocol: Protocol::Tcp, ..Graph::of(&[("driver", "a", 1000), ("a", "db", 1000)]) };
     let proof = graph.prove_after(|counted| {
         counted.services.get_mut("db").unwrap().retain(|name, _| name == CountedService::CONNECTIONS);
@@ -35,7 +35,7 @@ fn service_that_does_not_count_requests_is_not_asked_for_them() {
 }
 
 #[test]
-fn restarted_and_silent_components_leave_their_own_edges_unproven() {
+fn restarted_or_unreadable_component_leaves_only_its_edges_unproven() {
     let mut graph = Graph::tiers(2, 1000);
     graph.replicas.insert("tiered-1/b1".to_owned(), 3);
     let counted = graph.counted();
@@ -67,9 +67,9 @@ fn restarted_and_silent_components_leave_their_own_edges_unproven() {
     );
 }
 
-/// One caller speaks HTTP/1.1 to one callee and gRPC to another: its proxy counts both at one listener.
+/// One caller uses HTTP/1.1 to one callee and gRPC to another: its proxy counts both at one listener.
 #[test]
-fn protocols_of_other_edges_are_not_taken_for_a_fault() {
+fn protocols_of_other_edges_are_not_faults() {
     let graph = Graph::of(&[("driver", "a", 1000), ("a", "b", 1000), ("a", "c", 500)]);
     let mut counted = graph.counted();
     let of_a = &mut counted.proxies.get_mut("a").unwrap()[0];
@@ -97,9 +97,9 @@ fn protocols_of_other_edges_are_not_taken_for_a_fault() {
     assert!(!prove(false).proven);
 }
 
-/// What goes past its own proxy may arrive in another protocol at the listener that others use too.
+/// Traffic that bypasses its own proxy may arrive in another protocol at a listener that other edges share.
 #[test]
-fn another_protocol_is_charged_to_the_edge_that_is_unproven_anyway() {
+fn unexpected_protocol_is_charged_to_edge_already_unproven() {
     let graph = Graph::tiers(1, 1000).bypassing("tiered-1/b2", "tiered-1/c");
     let proof = graph.prove_after(|counted| {
         let of_c = &mut counted.proxies.get_mut("tiered-1/c").unwrap()[0];
@@ -111,7 +111,7 @@ fn another_protocol_is_charged_to_the_edge_that_is_unproven_anyway() {
 
 /// Connections of nodes outlive a trial: the next one opens none, and completes no handshake.
 #[test]
-fn connections_from_before_the_trial_are_enough() {
+fn connections_older_than_trial_are_enough() {
     for protocol in [Protocol::Http1, Protocol::Tcp] {
         let graph = Graph { protocol, ..Graph::of(&[("driver", "a", 1000), ("a", "b", 1000)]) };
         let proof = graph.prove_after(|counted| {
@@ -128,7 +128,7 @@ fn connections_from_before_the_trial_are_enough() {
 }
 
 #[test]
-fn proof_waits_for_the_sum_of_what_a_shared_proxy_is_to_count() {
+fn proof_waits_for_total_at_shared_proxy() {
     let graph = Graph::tiers(1, 1000);
     let mut counted = graph.counted();
     let settled = |counted: &Counted| graph.with_edges(&counted.replicas(), counted, have_settled);
@@ -140,9 +140,10 @@ fn proof_waits_for_the_sum_of_what_a_shared_proxy_is_to_count() {
     assert!(settled(&counted));
 }
 
-/// Four services query a database outside the mesh through their sidecars and a gateway; it counts connections alone.
+/// Four services query a database outside the mesh through their sidecars and a gateway, which counts only
+/// connections.
 #[test]
-fn query_past_its_sidecar_is_named_though_the_gateway_is_shared() {
+fn query_that_bypasses_sidecar_is_named_despite_shared_gateway() {
     let services = ["flights", "booking", "customer", "auth"];
     let calls = services.map(|service| (service, "db", 500));
     let mut graph = Graph { protocol: Protocol::Tcp, ..Graph::of(&calls) };
@@ -151,7 +152,7 @@ fn query_past_its_sidecar_is_named_though_the_gateway_is_shared() {
     let prove = |graph: &Graph| {
         let mut counted = graph.counted();
         counted.services.get_mut("db").unwrap().retain(|name, _| name == CountedService::CONNECTIONS);
-        // What goes past the sidecar goes past the gateway too.
+        // Traffic that bypasses the sidecar bypasses the gateway too.
         let through = 500 * (services.len() - graph.bypassed.len()) as u64;
         let mut counters = vec![Counters::new()];
         graph.count(&mut counters, &gateway, through);
@@ -187,9 +188,9 @@ fn query_past_its_sidecar_is_named_though_the_gateway_is_shared() {
     assert!(proof.reasons.iter().any(|reason| reason == gateway), "{:#?}", proof.reasons);
 }
 
-/// One ztunnel for all: it counts each pair of workloads apart, and connections in plain text all together.
+/// One ztunnel for all: it counts each pair of workloads separately, and all plaintext connections together.
 #[test]
-fn shared_ztunnel_names_the_pair_that_passes_it_in_plain_text() {
+fn shared_ztunnel_names_pair_with_plaintext() {
     let calls = [("driver", "a", 1000), ("a", "b", 1000), ("a", "c", 1000), ("b", "c", 1000)];
     let counters = |side: &str, from: &str, to: &str| {
         ["request_bytes", "response_bytes", "connections"].map(|what| format!("{side}.{from}>{to}.{what}"))
