@@ -1,7 +1,8 @@
-//! `cargo bench --bench response_parser`: how long the HTTP/1.1 parser takes for a response of 1 KB, as nginx writes it, whole and
-//! in two pieces. Without `--bench`, as `cargo test` runs it, a few rounds that only show that it works.
+//! `cargo bench --bench response_parser`: how long the HTTP/1.1 parser takes for a 1 KB response as nginx
+//! writes it, whole and in two pieces. Without `--bench`, as `cargo test` runs it, only a few rounds run, as
+//! a smoke test.
 //!
-//! Left out: reading from a socket, which costs far more.
+//! Not measured: reading from a socket, which costs far more.
 
 use load::http1::{Parsed, ResponseParser};
 use std::env;
@@ -9,7 +10,7 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// Batches, of which the fastest counts: whatever else the machine does only makes one slower.
+/// Batches; the fastest one counts, since anything else that the machine does only makes a batch slower.
 const BATCHES: usize = 20;
 const RESPONSES_PER_BATCH: u32 = 200_000;
 
@@ -40,7 +41,7 @@ fn response() -> Vec<u8> {
     [head.as_bytes(), &[b'x'; 1024]].concat()
 }
 
-/// Nanoseconds for each response; nothing where one does not end where it should, with the status that it has.
+/// Nanoseconds per response; `None` if one does not end where it should, with the expected status.
 fn batch_ns(pieces: (&[u8], &[u8]), responses: u32) -> Option<f64> {
     let mut parser = ResponseParser::new(false);
     let started = Instant::now();

@@ -1,7 +1,7 @@
-//! A run: connect, warm up, measure, drain; then everything into one result.
+//! A run: connect, warm up, measure, drain, and combine everything into one result.
 //!
-//! [`run`] starts the threads. What each does is in `worker_task.rs`, how they are led from the connecting to the drain in
-//! `course.rs`, and what comes out in `result.rs`.
+//! [`run`] starts the threads. `worker_task.rs` is the body of each thread, `course.rs` directs them from
+//! connecting to the drain, and `result.rs` builds the result.
 
 use self::course::Course;
 use self::worker_task::WorkerTask;
@@ -28,47 +28,48 @@ mod start;
 mod window;
 mod worker_task;
 
-/// How often the run looks whether it is to stop.
+/// How often the run checks whether it should stop.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What a run tells while it goes on.
+/// Progress events of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// The agreed instant of the start is awaited.
+    /// Waiting for the agreed start time.
     Waiting,
-    /// Connections are being opened.
+    /// Opening connections.
     Connecting,
-    /// They are open, and the instant of the start is awaited: see [`Start::OnSignal`].
+    /// Connections are open; waiting for the start signal: see [`Start::OnSignal`].
     Ready,
     /// The schedule has started; nothing is measured yet.
     WarmingUp,
-    /// The measured window has just opened.
+    /// The measured window has opened.
     WindowOpened,
-    /// A second is over. All that were measured are told, in their order; the last come after the window's end.
+    /// A second is over. Every measured second is reported, in order; the last ones come after the end of the
+    /// window.
     Second(&'a Second),
-    /// The measured window has just closed; answers to requests on their way are still awaited.
+    /// The measured window has closed; responses to in-flight requests are still awaited.
     WindowClosed,
 }
 
-/// Is told of the progress of a run, on the thread that called [`run`].
+/// Receives the progress of a run, on the thread that called [`run`].
 pub trait Observer {
-    /// Something happened. Should return soon: the next event waits.
+    /// Called per event. Should return soon, since it blocks the next event.
     fn progress(&mut self, progress: Progress<'_>);
 }
 
 enum FromWorker {
     Connected(usize),
-    /// From which worker.
+    /// Index of the worker, and its counts.
     Second(usize, Box<SecondCounts>),
     Done(usize, io::Result<Box<WorkerOutcome>>),
 }
 
 /// Runs the load to its end, or until `stop` is set, and returns what was measured until then.
 ///
-/// A target that cannot be reached is no error of the engine: the result counts it and is not valid.
+/// An unreachable target is not an error of the engine: the result counts the failures and is not valid.
 ///
 /// # Errors
-/// Where the engine itself cannot run.
+/// Returns an error if the engine itself cannot run.
 pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
     let timeline = Timeline {
         window_start: nanos(spec.warmup),
@@ -99,7 +100,7 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || {
                     let outcome = task.work(foundation);
-                    // The run may have ended with an error of another worker.
+                    // The run may have ended already, with an error of another worker.
                     let _ = task.to_run.send(FromWorker::Done(thread, outcome.map(Box::new)));
                 })
                 .map_err(LoadError::Thread)?;
@@ -110,10 +111,10 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
     })
 }
 
-/// The way to one worker.
+/// Channels to one worker.
 struct ToWorker {
-    /// When the schedule starts.
+    /// The instant at which the schedule starts.
     start: Sender<Instant>,
-    /// Seconds that are done with, empty.
+    /// Cleared seconds, for reuse.
     spare: Sender<SecondCounts>,
 }

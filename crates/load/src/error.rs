@@ -1,4 +1,4 @@
-//! What can go wrong with a request or a connection, by kind, and what ends a run before it starts.
+//! Kinds of failures of requests and connections, and errors that end a run before it starts.
 
 use crate::network::TlsFailure;
 use rustix::io::Errno;
@@ -8,13 +8,13 @@ use std::io;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(usize)]
 pub enum ErrorKind {
-    /// Nothing listens there.
+    /// Connection refused: nothing listens at the address.
     ConnectRefused,
-    /// No answer to the connection attempt in time.
+    /// The connection attempt was not answered in time.
     ConnectTimeout,
     /// No route to the network or host.
     ConnectUnreachable,
-    /// The connection could not be opened for another reason.
+    /// The connection could not be opened, for another reason.
     ConnectFailed,
     /// No local port is left for another connection.
     PortsExhausted,
@@ -22,29 +22,29 @@ pub enum ErrorKind {
     FilesExhausted,
     /// The peer reset the connection.
     Reset,
-    /// The peer closed the connection before the response was whole.
+    /// The peer closed the connection before the response was complete.
     Closed,
-    /// No whole response within the timeout.
+    /// No complete response within the timeout.
     Timeout,
-    /// What came back is not HTTP.
+    /// The response is not HTTP.
     MalformedResponse,
-    /// A response head beyond the bound.
+    /// The response head exceeds the limit.
     HeadTooLarge,
-    /// The peer speaks TLS on what was to be a plain connection.
+    /// The peer speaks TLS on a plaintext connection.
     TlsResponse,
-    /// Bytes after the end of a response that nobody asked for. The response before them counts as completed.
+    /// Unsolicited bytes after the end of a response. The response before them counts as completed.
     SurplusBytes,
-    /// The run was interrupted before the response was whole.
+    /// The run was interrupted before the response was complete.
     Interrupted,
-    /// Another error of the network.
+    /// Another network error.
     Network,
-    /// The peer does not speak TLS, or broke the handshake off without a word.
+    /// The peer does not speak TLS, or aborted the handshake without an alert.
     TlsHandshake,
-    /// The TLS handshake was not complete in time.
+    /// The TLS handshake did not complete in time.
     HandshakeTimeout,
     /// The peer ended the session with an alert.
     TlsAlert,
-    /// The peer broke the rules of TLS after the handshake.
+    /// The peer violated the TLS protocol after the handshake.
     TlsProtocol,
     /// The server's certificate is expired or not valid yet.
     CertificateExpired,
@@ -52,50 +52,50 @@ pub enum ErrorKind {
     CertificateName,
     /// No trusted authority has signed the server's certificate.
     CertificateUntrusted,
-    /// The server's certificate cannot be accepted for another reason.
+    /// The server's certificate is invalid for another reason.
     CertificateInvalid,
-    /// The peer refused the client's certificate, or that there was none.
+    /// The peer rejected the client's certificate, or the lack of one.
     ClientCertificate,
-    /// The reply over raw TCP or TLS has other bytes than it should.
+    /// The reply over raw TCP or TLS differs from the expected bytes.
     WrongReply,
-    /// The peer does not answer as an HTTP/2 server does.
+    /// The peer does not respond like an HTTP/2 server.
     NotHttp2,
-    /// The peer did not choose the protocol that TLS offered it (ALPN).
+    /// The peer did not select the protocol offered in ALPN.
     AlpnRefused,
-    /// The connection is open and the peer did not announce its HTTP/2 settings in time.
+    /// The connection is open, but the peer did not send its HTTP/2 SETTINGS in time.
     SettingsTimeout,
-    /// The peer broke the rules of HTTP/2.
+    /// The peer violated the HTTP/2 protocol.
     Http2Protocol,
-    /// A frame of the peer has a length that it may not have.
+    /// A frame of the peer has an invalid length.
     Http2FrameSize,
-    /// The peer sent more than it was given room for, or gave more room than there can be.
+    /// The peer sent more than its flow-control window, or opened a window beyond the limit.
     Http2FlowControl,
-    /// Header fields of the peer cannot be decompressed.
+    /// The peer's header fields cannot be decompressed.
     Http2Compression,
-    /// The peer asks for answers without end and answers nothing itself.
+    /// The peer keeps requesting replies (PING, SETTINGS) without completing any response.
     Http2Flood,
-    /// The peer gave up this request (RST_STREAM).
+    /// The peer reset the stream of this request (RST_STREAM).
     StreamReset,
-    /// The peer gave up this request before it looked at it (REFUSED_STREAM).
+    /// The peer refused the stream without processing the request (REFUSED_STREAM).
     StreamRefused,
-    /// The peer ended the connection (GOAWAY) before it answered this request.
+    /// The peer closed the connection (GOAWAY) before it responded to this request.
     GoneAway,
-    /// A gRPC call was answered with an HTTP status other than 200.
+    /// A gRPC call got an HTTP status other than 200.
     GrpcHttpStatus,
-    /// A gRPC call was answered with content of another type.
+    /// A gRPC call got a response with another content type.
     GrpcContentType,
     /// The response to a gRPC call ended without a `grpc-status`.
     GrpcStatusMissing,
-    /// A message is compressed, and nothing says how.
+    /// A message is compressed, but no encoding is announced.
     GrpcCompressed,
-    /// The response ended within a message.
+    /// The response ended inside a message.
     GrpcMessageCut,
-    /// A method that answers with one message answered with none, or with several, and said that all was well.
+    /// A method with a single response message returned none or several, with status OK.
     GrpcMessageCount,
 }
 
 impl ErrorKind {
-    /// Every kind, in the order of their discriminants.
+    /// All kinds, in the order of their discriminants.
     pub const ALL: [Self; 42] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
@@ -141,7 +141,7 @@ impl ErrorKind {
         Self::GrpcMessageCount,
     ];
 
-    /// The name in results.
+    /// Name in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -190,7 +190,7 @@ impl ErrorKind {
         }
     }
 
-    /// What it means, for people.
+    /// Description for people.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         match self {
@@ -247,7 +247,7 @@ impl ErrorKind {
         }
     }
 
-    /// What to do about it, where that can be said.
+    /// What to do about it, if there is a remedy.
     #[must_use]
     pub fn hint(self) -> Option<&'static str> {
         match self {
@@ -299,7 +299,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether it befalls a connection that is being opened.
+    /// True if the failure happens while a connection is being opened.
     pub(crate) fn is_of_connecting(self) -> bool {
         matches!(
             self,
@@ -323,7 +323,7 @@ impl ErrorKind {
         )
     }
 
-    /// The kind of an error while a connection is opened.
+    /// Classifies an error that occurred while a connection was opened.
     pub(crate) fn of_connect(error: &io::Error) -> Self {
         if let Some(kind) = TlsFailure::kind_of(error) {
             return kind;
@@ -338,7 +338,7 @@ impl ErrorKind {
         }
     }
 
-    /// The kind of an error on an open connection.
+    /// Classifies an error on an open connection.
     pub(crate) fn of_transfer(error: &io::Error) -> Self {
         if let Some(kind) = TlsFailure::kind_of(error) {
             return kind;
@@ -357,19 +357,19 @@ pub enum LoadError {
     /// A worker thread could not be started.
     #[error("start a worker thread")]
     Thread(#[source] io::Error),
-    /// The kernel refused something that the engine's loop needs.
+    /// A kernel call that the event loop needs failed.
     #[error("set up the event loop")]
     EventLoop(#[source] io::Error),
-    /// The agreed start is past, by so much.
+    /// The agreed start is past, by this much.
     #[error("start at the agreed instant: with its warm-up the run should have started {0:.1?} ago")]
     StartMissed(std::time::Duration),
-    /// io_uring was asked for by name, and the kernel does not let this process use it.
+    /// io_uring was requested explicitly, and the kernel does not let this process use it.
     #[error("use io_uring")]
     IoUring(#[source] io::Error),
 }
 
 impl LoadError {
-    /// What to do about it, where that can be said.
+    /// What to do about it, if there is a remedy.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         let Self::IoUring(error) = self else { return None };
@@ -393,7 +393,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_stand_at_the_index_of_their_discriminant() {
+    fn kinds_are_listed_at_index_of_their_discriminant() {
         for (index, kind) in ErrorKind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, index, "{}", kind.name());
         }

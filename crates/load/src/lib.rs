@@ -1,10 +1,12 @@
-//! The load engine: sends requests on a schedule and measures the answers from the instant at which each was due.
+//! The load engine: sends requests on a schedule and measures each response from the instant at which its
+//! request was due.
 //!
-//! Read [`engine`] for the course of a run, then `worker` for the one loop that every thread runs: it is generic over
-//! `schedule` (when is a request due?), `protocol` (what do bytes mean?) and `network` (how do bytes move?). The engine
-//! never prints: it tells an [`Observer`] what happens and returns a [`experiment::schema::LoadResult`].
+//! Read [`engine`] for the phases of a run, then `worker` for the loop that every thread runs. It is generic
+//! over `schedule` (when is a request due?), `protocol` (what do bytes mean?) and `network` (how do bytes
+//! move?). The engine never prints: it reports progress to an [`Observer`] and returns a
+//! [`experiment::schema::LoadResult`].
 //!
-//! Left out for now: HTTP/3.
+//! Not supported yet: HTTP/3.
 
 mod clock;
 mod engine;
@@ -41,20 +43,20 @@ pub use target::{
 };
 pub use tls::{ClientIdentity, Handshakes, TlsClient, TlsError, TlsVersion, Verification};
 
-/// Greatest rate that may be offered, requests a second.
+/// Maximum offered rate, requests per second.
 pub const MAX_RATE: f64 = 10_000_000.0;
-/// How late economical pacing may usually send a request, unless it is told otherwise.
+/// Default lag tolerance: how late economical pacing may usually send a request.
 pub const DEFAULT_LAG_TOLERANCE: std::time::Duration = std::time::Duration::from_micros(100);
-/// Largest body of a request, bytes.
+/// Maximum size of a request body, bytes.
 pub const MAX_BODY_BYTES: u64 = 64 * 1024 * 1024;
 
-/// The parser of HTTP/1.1 responses, exposed to be fuzzed and benchmarked.
+/// The HTTP/1.1 response parser, exposed for fuzzing and benchmarks.
 pub mod http1 {
     pub use crate::protocol::http1::ResponseParser;
     pub use crate::protocol::{Parsed, ProtocolError, ResponseEnd};
 }
 
-/// A client's side of HTTP/2 connections, exposed to be fuzzed.
+/// The client side of HTTP/2 connections, exposed for fuzzing.
 pub mod http2 {
     pub use crate::protocol::http2::{CommonFields, Http2Connection, Http2Request};
     pub use crate::protocol::{Parsed, ProtocolError, ResponseEnd};

@@ -1,4 +1,4 @@
-//! What one worker measured: histograms and counts of the window, a small histogram for each second.
+//! Measurements of one worker: histograms and counts of the window, and a small histogram per second.
 
 use crate::clock::{Nanos, SECOND};
 use crate::error::ErrorKind;
@@ -17,29 +17,29 @@ mod per_url;
 pub(crate) use grpc::GrpcRecord;
 use per_url::PerUrl;
 
-/// Status codes 0 to 999; HTTP has no others.
+/// Number of status codes, 0 to 999; HTTP has no others.
 const STATUS_CODES: usize = 1000;
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flight {
     /// Index of its URL among those given.
     pub(crate) url: usize,
     /// When it was due.
     pub(crate) due: Nanos,
-    /// When it was due and a connection was free for it, or would have been if the thread had not been away.
+    /// When it was due and a connection was free for it, or would have been without a stall of the thread.
     pub(crate) could_send: Nanos,
     /// When it was sent.
     pub(crate) sent: Nanos,
-    /// Its bytes.
+    /// Its size in bytes.
     pub(crate) bytes: usize,
-    /// When a message of its response last came, where it has several.
+    /// When the last message of its response arrived, for responses with several.
     pub(crate) message_at: Option<Nanos>,
-    /// Messages of it that were sent, known when it has ended; 0 where it has none.
+    /// Number of its messages that were sent, known once it has ended; 0 if it has none.
     pub(crate) messages_sent: u64,
 }
 
-/// The measurements of one worker. Memory does not grow with requests.
+/// The measurements of one worker. Its memory does not grow with the number of requests.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder {
     window_start: Nanos,
@@ -48,47 +48,47 @@ pub(crate) struct Recorder {
     pub(crate) service_time: LatencyHistogram,
     pub(crate) schedule_lag: LatencyHistogram,
     pub(crate) generator_lag: LatencyHistogram,
-    /// From when the kernel had a response to when it was read, where the kernel notes it.
+    /// From the kernel's receipt of a response until it was read, if there are receive timestamps.
     pub(crate) reading_lag: LatencyHistogram,
-    /// The slowest requests, of which episodes are counted.
+    /// The slowest requests, from which episodes are counted.
     pub(crate) slowest: Slowest,
     pub(crate) connect_time: LatencyHistogram,
     pub(crate) handshake_time: LatencyHistogram,
-    /// TLS sessions by what their handshakes agreed on: few kinds, in no order.
+    /// TLS sessions by the parameters that their handshakes negotiated: few kinds, unordered.
     tls_sessions: Vec<(Security, u64)>,
     pub(crate) warmup: WarmupCounts,
     sent: u64,
     completed: u64,
     failed: u64,
-    /// The shortest that a request without a response had waited.
+    /// Shortest time that a request without a response had waited.
     least_wait_of_failed: Nanos,
     late: u64,
     unsent: u64,
-    /// Of the unsent, by server: those that could not wait, since too many did. As long as need be.
+    /// Unsent requests per server that were dropped because too many waited. Grows on demand.
     crowded_out: Vec<u64>,
     errors: [u64; ErrorKind::ALL.len()],
     statuses: Box<[u64; STATUS_CODES]>,
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
-    /// Of responses.
+    /// Smallest response size.
     least_bytes: u64,
     most_bytes: u64,
     square_of_bytes: f64,
-    /// Absent before the first call of gRPC has ended.
+    /// `None` until the first gRPC call has ended.
     pub(crate) grpc: Option<Box<GrpcRecord>>,
     /// Empty unless asked for.
     per_url: PerUrl,
-    /// By time of completion, and of sending for what was sent.
+    /// The current second: by time of completion, or of sending for sends.
     second: SecondCounts,
-    /// Seconds that are over and have not been taken.
+    /// Finished seconds that have not been taken.
     finished: Vec<SecondCounts>,
-    /// An empty one to go on with.
+    /// An empty buffer for the next second.
     spare: Option<SecondCounts>,
 }
 
 impl Recorder {
-    /// Measures requests due at `window_start` or later. Those sent after `window_end` are late. `whole_seconds`: each
-    /// second has all its distributions, not response times alone.
+    /// Measures requests due at `window_start` or later. Those sent after `window_end` are late.
+    /// `whole_seconds`: record all distributions per second, not only response times.
     pub(crate) fn new(window_start: Nanos, window_end: Nanos, whole_seconds: bool) -> Self {
         Self {
             window_start,
@@ -130,14 +130,14 @@ impl Recorder {
         Self { per_url: PerUrl::new(urls), ..self }
     }
 
-    /// The schedule starts: what came before is in no second.
+    /// The schedule starts: earlier events belong to no second.
     pub(crate) fn start_seconds(&mut self) {
         self.finished.clear();
         self.second.clear();
         self.second.index = 0;
     }
 
-    /// A TLS session was made.
+    /// Counts a new TLS session.
     pub(crate) fn secured(&mut self, security: Security) {
         self.add_sessions(security, 1);
     }
@@ -153,7 +153,7 @@ impl Recorder {
         flight.due >= self.window_start
     }
 
-    /// A request went out.
+    /// Records that a request was sent.
     pub(crate) fn sent(&mut self, flight: &Flight) {
         if !self.measures(flight) {
             self.warmup.sent += 1;
@@ -174,7 +174,7 @@ impl Recorder {
         self.generator_lag.record_ns(flight.sent.saturating_sub(flight.could_send));
     }
 
-    /// Its response is whole. `bytes`: of the response.
+    /// Records a complete response. `bytes`: its size.
     pub(crate) fn completed(&mut self, flight: &Flight, at: Nanos, status: u16, bytes: u64) {
         if !self.measures(flight) {
             self.warmup.completed += 1;
@@ -202,14 +202,14 @@ impl Recorder {
         }
     }
 
-    /// Its response was read so long after the kernel had it.
+    /// Records how long after its arrival in the kernel a response was read.
     pub(crate) fn read_late(&mut self, flight: &Flight, lag: Nanos) {
         if self.measures(flight) {
             self.reading_lag.record_ns(lag);
         }
     }
 
-    /// Its response was that of a gRPC call.
+    /// Records the end of a gRPC call.
     pub(crate) fn call_ended(&mut self, flight: &Flight, end: GrpcEnd) {
         if self.measures(flight) {
             let grpc = self.grpc.get_or_insert_default();
@@ -218,14 +218,14 @@ impl Recorder {
         }
     }
 
-    /// Messages of its response came, which may have more.
+    /// Records messages of a response, which may have more.
     pub(crate) fn messages(&mut self, flight: &mut Flight, messages: u32, at: Nanos) {
         if self.measures(flight) {
             self.grpc.get_or_insert_default().received(flight, messages, at);
         }
     }
 
-    /// It failed.
+    /// Records a failed request.
     pub(crate) fn failed(&mut self, flight: &Flight, at: Nanos, kind: ErrorKind) {
         self.error(kind, at);
         if self.measures(flight) {
@@ -243,7 +243,8 @@ impl Recorder {
         }
     }
 
-    /// Something went wrong outside a request. What comes before the window is in the total alone, and in no second.
+    /// Records an error outside of any request. Before the window it counts only in the total, and in no
+    /// second.
     pub(crate) fn error(&mut self, kind: ErrorKind, at: Nanos) {
         self.errors[kind as usize] += 1;
         if at >= self.window_start {
@@ -252,12 +253,12 @@ impl Recorder {
         }
     }
 
-    /// Requests that were due in the window and not sent.
+    /// Counts requests that were due in the window and not sent.
     pub(crate) fn unsent(&mut self, requests: u64) {
         self.unsent += requests;
     }
 
-    /// A request is given up, since too many wait for its server.
+    /// Counts a request that was dropped because too many wait for its server.
     pub(crate) fn crowded_out(&mut self, due: Nanos, server: usize) {
         if due >= self.window_start {
             self.unsent += 1;
@@ -272,7 +273,8 @@ impl Recorder {
         self.crowded_out[server] += requests;
     }
 
-    /// Requests that were given up since too many waited, and the server of most of them; absent where there were none.
+    /// The server with most of the requests dropped because too many waited, and the number of all such
+    /// requests; `None` if there were none.
     pub(crate) fn most_crowded(&self) -> Option<(usize, u64)> {
         let (server, _) = self
             .crowded_out
@@ -283,7 +285,7 @@ impl Recorder {
         Some((server, self.crowded_out.iter().sum()))
     }
 
-    /// Ends the current second where another one has begun.
+    /// Finishes the current second if another one has begun.
     fn enter_second(&mut self, now: Nanos) {
         let index = now.saturating_sub(self.window_start) / SECOND;
         if index > self.second.index {
@@ -294,7 +296,7 @@ impl Recorder {
         }
     }
 
-    /// Gives away the seconds that are over at `now`. `connections_open`: at this time.
+    /// Returns the seconds that are finished at `now`. `connections_open`: at this time.
     pub(crate) fn take_seconds(&mut self, now: Nanos, connections_open: usize) -> Vec<SecondCounts> {
         self.enter_second(now);
         if let Some(last) = self.finished.last_mut() {
@@ -303,18 +305,18 @@ impl Recorder {
         mem::take(&mut self.finished)
     }
 
-    /// Gives away the last second too: nothing more will be recorded.
+    /// Returns the last second, too: nothing more will be recorded.
     pub(crate) fn take_last_seconds(&mut self, connections_open: usize) -> Vec<SecondCounts> {
         let next = (self.second.index + 1).saturating_mul(SECOND).saturating_add(self.window_start);
         self.take_seconds(next, connections_open)
     }
 
-    /// Takes back a second that was given away, cleared: its memory serves again.
+    /// Takes back a second that was handed out, cleared, to reuse its memory.
     pub(crate) fn reuse(&mut self, second: SecondCounts) {
         self.spare = Some(second);
     }
 
-    /// Adds what another worker measured.
+    /// Adds the measurements of another worker.
     pub(crate) fn merge(&mut self, other: &Self) {
         for (mine, theirs) in [
             (&mut self.response_time, &other.response_time),
@@ -364,10 +366,10 @@ impl Recorder {
         }
     }
 
-    /// Response times, and what those of requests without a response are greater than, microseconds.
+    /// Response times, and the lower bound for requests without a response, microseconds.
     ///
-    /// Without a response are the failed and, in an open loop, those never sent. In a closed loop a request that waits for a
-    /// connection when the run ends is due no more.
+    /// Requests without a response are those that failed and, in an open loop, those never sent. In a closed
+    /// loop a request that waits for a connection when the run ends is no longer due.
     pub(crate) fn response_times(&self, open_loop: bool) -> (HistogramSummary, Option<f64>) {
         let never_sent = if open_loop { self.unsent } else { 0 };
         let times = self.response_time.summary_with(self.failed + never_sent);
@@ -383,14 +385,14 @@ impl Recorder {
         self.per_url.results(urls)
     }
 
-    /// TLS sessions by version and cipher, as the result schema has them.
+    /// TLS sessions by version and cipher, in the form of the result schema.
     pub(crate) fn tls_sessions(&self) -> BTreeMap<String, u64> {
         self.count_sessions(|Security { version, cipher, resumed, .. }| {
             format!("{version:?} {cipher:?}{}", if *resumed { " resumed" } else { "" })
         })
     }
 
-    /// The same sessions by the key of the server.
+    /// TLS sessions by the server's key.
     pub(crate) fn tls_server_keys(&self) -> BTreeMap<String, u64> {
         self.count_sessions(|security| security.server_key.to_string())
     }
@@ -410,7 +412,7 @@ impl Recorder {
         }
         let count = self.completed as f64;
         let mean = self.bytes_received as f64 / count;
-        // Rounding may leave a little less than nothing where all are alike.
+        // Rounding may yield slightly less than zero if all sizes are equal.
         let variance = (self.square_of_bytes / count - mean * mean).max(0.0);
         SizeSummary {
             count: self.completed,
@@ -421,14 +423,14 @@ impl Recorder {
         }
     }
 
-    /// The counts as the result schema has them.
+    /// Request counts in the form of the result schema.
     pub(crate) fn request_counts(&self) -> RequestCounts {
         let named = |name: &str, count: u64| (count > 0).then(|| (name.to_owned(), count));
         let errors: BTreeMap<String, u64> = ErrorKind::ALL
             .iter()
             .filter_map(|kind| named(kind.name(), self.errors[*kind as usize]))
             .collect();
-        // 0 stands for a response of a protocol that has no statuses.
+        // 0 means a response of a protocol without statuses.
         let statuses = self.statuses.iter().enumerate().skip(1);
         let status = statuses.filter_map(|(code, count)| named(&code.to_string(), *count));
         RequestCounts {

@@ -1,22 +1,23 @@
-//! One second of a run: what one worker saw in it, and what all of them saw together.
+//! One second of a run: the view of one worker, and the merged view of all.
 //!
-//! Workers hand over their seconds whole, histograms included, and get them back empty: however long a run is, no more
-//! than a few are ever held. Whoever wants to keep them is an observer of the run.
+//! Workers hand over their seconds with all histograms, and get them back empty: only a few are ever held,
+//! however long a run is. Anyone who wants to keep them observes the run.
 
 use crate::error::ErrorKind;
 use experiment::schema::SeriesPoint;
 use statistics::LatencyHistogram;
 
-/// A second of the measured window, by time of completion. Answers of after the window have seconds of their own.
+/// A second of the measured window, by time of completion. Responses after the window have seconds of their
+/// own.
 #[derive(Clone, Debug)]
 pub struct Second {
-    /// When the window began.
+    /// Wall-clock time at which the window began.
     pub window_started_at: jiff::Timestamp,
     /// Its usual figures.
     pub point: SeriesPoint,
-    /// Requests that were due in it by the schedule; absent in closed loop.
+    /// Requests that were due in it by the schedule; `None` in closed loop.
     pub due: Option<f64>,
-    /// Everything that went wrong in it, by kind, errors outside of requests included.
+    /// All errors in it by kind, including those outside of requests.
     pub errors: Vec<(ErrorKind, u64)>,
     /// Responses by status code.
     pub statuses: Vec<(u16, u64)>,
@@ -24,20 +25,20 @@ pub struct Second {
     pub connections_open: usize,
     /// Bytes of the measured requests written in it.
     pub bytes_sent: u64,
-    /// Bytes of the measured responses that were complete in it.
+    /// Bytes of the measured responses that completed in it.
     pub bytes_received: u64,
-    /// Response times of the completed.
+    /// Response times of the requests completed in it.
     pub response_time: LatencyHistogram,
-    /// What is recorded only where [`crate::LoadSpec::whole_seconds`] asks for it.
+    /// Recorded only with [`crate::LoadSpec::whole_seconds`].
     pub detail: Option<SecondDetail>,
 }
 
 /// The other distributions of one second.
 #[derive(Clone, Debug, Default)]
 pub struct SecondDetail {
-    /// Service times of the completed.
+    /// Service times of the requests completed in it.
     pub service_time: LatencyHistogram,
-    /// Schedule lag of the sent.
+    /// Schedule lag of the requests sent in it.
     pub schedule_lag: LatencyHistogram,
 }
 
@@ -53,10 +54,10 @@ impl SecondDetail {
     }
 }
 
-/// What one worker, or several, saw in one second.
+/// Counts of one worker, or of several, in one second.
 #[derive(Clone, Debug)]
 pub(crate) struct SecondCounts {
-    /// Which second of the window, from 0.
+    /// Index of the second in the window, from 0.
     pub(crate) index: u64,
     pub(crate) sent: u64,
     pub(crate) completed: u64,
@@ -65,7 +66,7 @@ pub(crate) struct SecondCounts {
     pub(crate) bytes_received: u64,
     pub(crate) connections_open: usize,
     errors: [u64; ErrorKind::ALL.len()],
-    /// Few in practice: looked through from the front.
+    /// Few in practice, so linear search is enough.
     statuses: Vec<(u16, u64)>,
     pub(crate) response_time: LatencyHistogram,
     pub(crate) detail: Option<SecondDetail>,
@@ -88,7 +89,7 @@ impl SecondCounts {
         }
     }
 
-    /// Forgets everything, keeps the memory.
+    /// Clears the counts and keeps the memory.
     pub(crate) fn clear(&mut self) {
         let mut statuses = std::mem::take(&mut self.statuses);
         statuses.clear();
@@ -102,7 +103,7 @@ impl SecondCounts {
         self.statuses = statuses;
     }
 
-    /// Nothing happened in it.
+    /// True if nothing happened in it.
     pub(crate) fn is_empty(&self) -> bool {
         self.sent + self.completed + self.failed == 0 && self.errors.iter().all(|count| *count == 0)
     }
@@ -118,7 +119,7 @@ impl SecondCounts {
         }
     }
 
-    /// Adds what another worker saw in the same second.
+    /// Adds the counts of another worker for the same second.
     pub(crate) fn merge(&mut self, other: &Self) {
         self.sent += other.sent;
         self.completed += other.completed;
@@ -154,12 +155,12 @@ impl SecondCounts {
         }
     }
 
-    /// The same for observers. `due`: by the schedule, where there is one.
+    /// Converts to the form for observers. `due`: by the schedule, in open loop.
     pub(crate) fn told(self, window_started_at: jiff::Timestamp, due: Option<f64>) -> Second {
         let point = self.point();
         let errors = ErrorKind::ALL.into_iter().map(|kind| (kind, self.errors[kind as usize]));
         let mut statuses = self.statuses;
-        // 0 stands for a response of a protocol that has no statuses.
+        // 0 means a response of a protocol without statuses.
         statuses.retain(|(code, _)| *code > 0);
         statuses.sort_unstable();
         Second {

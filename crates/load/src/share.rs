@@ -1,9 +1,9 @@
-//! The part of one load that a generator among several offers.
+//! The part of a load that one generator of several offers.
 //!
-//! The threads of all generators are numbered as if they were those of one process, and each takes the part of the
-//! schedule, the clients and the connections that a thread of that process would take. Numbers run through the generators
-//! first: generator `i` of `n` takes slots `i`, `i + n`, … of a uniform schedule whatever its number of threads, and what
-//! cannot be divided evenly goes to the first generators.
+//! The threads of all generators are numbered like those of a single process. Each takes the part of the
+//! schedule, the clients and the connections that a thread of that process would take. Numbers interleave the
+//! generators: generator `i` of `n` takes slots `i`, `i + n`, … of a uniform schedule, whatever its number of
+//! threads. Remainders go to the first generators.
 
 /// One of several generators that offer a load together.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -20,7 +20,7 @@ impl Default for GeneratorShare {
 }
 
 impl GeneratorShare {
-    /// Generator `index`, from 0, of `of`; absent where there is no such generator.
+    /// Generator `index`, from 0, of `of`; `None` if there is no such generator.
     #[must_use]
     pub fn new(index: usize, of: usize) -> Option<Self> {
         (index < of).then_some(Self { index, of })
@@ -43,7 +43,7 @@ impl GeneratorShare {
         total / of + u64::from(index < total % of)
     }
 
-    /// Number of a thread among the threads of all generators, and their number if all generators have as many.
+    /// Number of a thread among the threads of all generators, and the total if all generators have as many.
     pub(crate) fn worker(self, thread: usize, threads: usize) -> (usize, usize) {
         (thread * self.of + self.index, threads * self.of)
     }
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_add_up_and_the_first_generators_take_what_is_left_over() {
+    fn parts_add_up_and_first_generators_take_remainder() {
         let parts = |total: usize, of: usize| -> Vec<usize> {
             (0..of).map(|index| GeneratorShare::new(index, of).unwrap().part(total)).collect()
         };
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_of_a_generator_take_its_slots_whatever_their_number() {
+    fn generator_slots_do_not_depend_on_its_thread_count() {
         let share = GeneratorShare::new(2, 5).unwrap();
         for threads in 1..4 {
             for thread in 0..threads {

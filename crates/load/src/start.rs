@@ -9,19 +9,19 @@ pub enum Start {
     /// As soon as the connections are open and the warm-up is over.
     #[default]
     AtOnce,
-    /// At an agreed instant by the wall clock, so that several generators measure the same time.
+    /// At an agreed wall-clock instant, so that several generators measure the same period.
     At(Timestamp),
-    /// The same, where the instant is agreed on once every generator has opened its connections
+    /// Like [`Start::At`], but the instant is agreed on once every generator has opened its connections
     /// ([`Progress::Ready`](crate::Progress::Ready)).
     OnSignal(StartSignal),
 }
 
-/// Tells a run that waits for it when to open its window. Clones are the same signal.
+/// Signals a waiting run when to open its window. Clones share the same signal.
 #[derive(Clone, Debug, Default)]
 pub struct StartSignal(Arc<OnceLock<Timestamp>>);
 
 impl StartSignal {
-    /// Tells the instant. Only the first one counts.
+    /// Sets the instant. Only the first call counts.
     pub fn send(&self, start: Timestamp) {
         let _ = self.0.set(start);
     }

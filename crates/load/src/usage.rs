@@ -1,4 +1,4 @@
-//! Usage of the generator itself, and the CPUs that it may use.
+//! Resource usage of the generator itself, and the CPUs that it may use.
 
 pub(crate) mod cpus;
 
@@ -12,19 +12,20 @@ pub(crate) fn thread_cpu() -> Duration {
     Duration::new(time.tv_sec.try_into().unwrap_or(0), time.tv_nsec.try_into().unwrap_or(0))
 }
 
-/// Time for which the threads of this process were ready to run and waited for a CPU, all together; absent where the kernel
-/// does not tell: the second field of /proc/PID/task/TID/schedstat (proc(5), Documentation/scheduler/sched-stats.rst).
+/// Total time for which threads of this process were runnable and waited for a CPU; `None` if the kernel does
+/// not report it. Source: the second field of /proc/PID/task/TID/schedstat (proc(5),
+/// Documentation/scheduler/sched-stats.rst).
 pub(crate) fn run_queue_wait() -> Option<Duration> {
     let mut sum = Duration::ZERO;
     for task in fs::read_dir("/proc/self/task").ok()? {
-        // A thread may have ended meanwhile.
+        // A thread may have ended in the meantime.
         let Ok(text) = fs::read_to_string(task.ok()?.path().join("schedstat")) else { continue };
         sum += Duration::from_nanos(text.split_ascii_whitespace().nth(1)?.parse().ok()?);
     }
     Some(sum)
 }
 
-/// How often a thread has given up the CPU, by itself and by force.
+/// Context switches of a thread, voluntary and involuntary.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Switches {
     pub(crate) voluntary: u64,
@@ -32,7 +33,7 @@ pub(crate) struct Switches {
 }
 
 impl Switches {
-    /// Of the calling thread until now; 0 where the kernel does not tell.
+    /// Those of the calling thread so far; 0 if the kernel does not report them.
     pub(crate) fn of_thread() -> Self {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         let count = |name: &str| {
@@ -45,7 +46,7 @@ impl Switches {
         }
     }
 
-    /// Those since an earlier reading.
+    /// Difference to an earlier reading.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             voluntary: self.voluntary.saturating_sub(earlier.voluntary),
@@ -62,8 +63,8 @@ pub(crate) struct ProcessCpu {
 }
 
 impl ProcessCpu {
-    /// Until now. The kernel knows the sum exactly (CLOCK_PROCESS_CPUTIME_ID) and the parts by /proc/self/stat in ticks
-    /// of 10 ms: the sum is split in their proportion.
+    /// CPU time so far. The kernel reports the exact sum (CLOCK_PROCESS_CPUTIME_ID), and the parts only in
+    /// ticks of 10 ms (/proc/self/stat): the sum is split in their proportion.
     pub(crate) fn now() -> Self {
         let total = clock_gettime(ClockId::ProcessCPUTime);
         let total =
@@ -74,7 +75,7 @@ impl ProcessCpu {
         Self { user: total.saturating_sub(system), system }
     }
 
-    /// What was used since an earlier reading.
+    /// Difference to an earlier reading.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let total = (self.user + self.system).saturating_sub(earlier.user + earlier.system);
         let system = self.system.saturating_sub(earlier.system).min(total);
@@ -89,12 +90,12 @@ impl ProcessCpu {
 /// User and system ticks of this process: fields 14 and 15 of /proc/self/stat (proc(5)).
 fn ticks() -> Option<(u64, u64)> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The command name, in parentheses, may hold spaces: count from behind it.
+    // The command name, in parentheses, may contain spaces: count the fields after it.
     let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// Peak resident memory of this process, bytes; 0 where the kernel does not tell.
+/// Peak resident memory of this process in bytes; 0 if the kernel does not report it.
 pub(crate) fn memory_peak_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let kilobytes = status

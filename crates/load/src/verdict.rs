@@ -1,9 +1,9 @@
-//! Which figures of a result may be used, from the result and how it came about. docs/method.md gives each bound with its reason.
+//! The verdict: which figures of a result are usable. docs/method.md gives each bound with its reason.
 //!
-//! Read [`judge`] first; each topic has a file: `connections.rs` (was there anything to measure, and on as many connections as were
-//! asked for?), `rate.rs` (was the offered rate achieved?), `errors.rs`, `lag.rs` (how
-//! late was the generator itself?) with `movement.rs` (what can that have done to a percentile?), and `notes.rs`, for what takes
-//! nothing from the figures.
+//! Read [`judge`] first; each topic has a file. `connections.rs`: was there anything to measure, on as many
+//! connections as requested? `rate.rs`: was the offered rate achieved? `errors.rs`: did too many requests
+//! fail? `lag.rs`: how late was the generator itself, with `movement.rs`: how much can that have moved a
+//! percentile? `notes.rs`: remarks that do not affect the figures.
 
 mod connections;
 mod errors;
@@ -17,30 +17,32 @@ mod tests;
 use experiment::schema::{Figures, LoadResult, Verdict};
 use jiff::{SignedDuration, Timestamp};
 
-/// What the figures of a result do not tell.
+/// Facts about the run that the result does not contain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances<'a> {
-    /// The user ended the run before its time.
+    /// The user ended the run early.
     pub(crate) interrupted: bool,
-    /// Connections that were open when the schedule started; absent where they roam.
+    /// Connections that were open when the schedule started; `None` if connections roam.
     pub(crate) connections_at_start: Option<usize>,
-    /// A fixed number of requests that a closed loop was to send.
+    /// Fixed number of requests of a closed loop.
     pub(crate) requests_wanted: Option<u64>,
-    /// The agreed instant at which the window was to open …
+    /// Agreed opening time of the window …
     pub(crate) start_at: Option<Timestamp>,
-    /// … and when it did.
+    /// … and the actual one.
     pub(crate) started_at: Timestamp,
-    /// By how much the wall clock was set or drifted during the window.
+    /// How much the wall clock was set or drifted during the window.
     pub(crate) clock_moved: SignedDuration,
-    /// Servers without a connection, where connections keep to theirs, of all servers.
+    /// Number of servers without a connection, if connections keep to theirs, and the number of all servers.
     pub(crate) servers_left_out: Option<(usize, usize)>,
-    /// CPUs that the process may use at once: by its affinity, and whole ones by the quota of its control group.
+    /// CPUs that the process may use at once: those of its affinity, limited by the quota of its control
+    /// group.
     pub(crate) cpus: f64,
-    /// Requests that were given up since too many waited for connections, and the server of most of them.
+    /// The server with most of the requests dropped because too many waited, and the number of all such
+    /// requests.
     pub(crate) crowded_out: Option<(&'a str, u64)>,
 }
 
-/// Judges a result.
+/// Computes the verdict of a result.
 pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances<'_>) -> Verdict {
     let mut verdict = Verdict::usable();
     if result.requests.scheduled == 0 {

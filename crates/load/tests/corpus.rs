@@ -1,4 +1,4 @@
-//! Whatever the fuzzers found worth keeping, once more (`fuzz/`).
+//! Replays the inputs that the fuzzers kept (`fuzz/`).
 
 #[path = "../../../fuzz/src/http1.rs"]
 mod http1;
@@ -11,11 +11,11 @@ mod replay;
 use replay::replay;
 
 #[test]
-fn the_corpus_of_http_1_1_responses_holds() {
+fn http1_response_corpus_passes() {
     replay("http1_response", http1::check);
 }
 
 #[test]
-fn the_corpus_of_http_2_connections_holds() {
+fn http2_connection_corpus_passes() {
     replay("http2_connection", http2::check);
 }

@@ -1,6 +1,7 @@
-//! The engine against real servers on loopback: well-behaved, stalling, lying, dying.
+//! The engine against real servers on loopback: well-behaved, stalling, misbehaving, dying.
 //!
-//! The server's own count of requests is compared with the engine's completed plus failed wherever it can be.
+//! Where possible, the server's own count of requests is compared with the engine's completed plus failed
+//! requests.
 
 mod servers;
 #[path = "engine/servers_at_fault.rs"]
@@ -20,13 +21,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// What the connections stand on. `engine_on_epoll.rs` has these tests too.
+/// I/O interface of the connections. `engine_on_epoll.rs` runs these tests, too.
 const NETWORK: NetworkChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
     b"engine_on_epoll" => NetworkChoice::Epoll,
     _ => NetworkChoice::IoUring,
 };
 
-/// Keeps what it is told.
+/// Records the progress of a run.
 #[derive(Default)]
 struct Told {
     kinds: Vec<&'static str>,
@@ -98,14 +99,14 @@ fn run(spec: &LoadSpec) -> LoadResult {
 }
 
 const SHORT: Duration = Duration::from_millis(400);
-/// Bound of what is not to be waited for at all: a busy machine takes seconds, one that waits in vain has no end.
+/// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where nobody listens: a port that was free a moment ago may be another test's by now.
+/// An address at which nothing listens. A port that was free a moment ago may be another test's by now.
 const NOBODY: &str = "127.0.0.1:1";
 
-/// Every request that was due is accounted for, and each that was sent was answered. A machine that is away at the end of the
-/// window for a tenth of it leaves some unsent, which the verdict tells.
+/// Asserts that every due request is accounted for and every sent one was answered. A machine that stalls for
+/// a tenth of the window at its end leaves some unsent, which the verdict reports.
 fn assert_all_answered(result: &LoadResult, due: u64) {
     let requests = &result.requests;
     assert_eq!((requests.completed + requests.unsent, requests.failed), (due, 0), "{requests:?}");
@@ -115,7 +116,7 @@ fn assert_all_answered(result: &LoadResult, due: u64) {
 }
 
 #[test]
-fn every_slot_is_sent_and_counted_by_both_sides() {
+fn all_slots_are_sent_and_counted_by_both_sides() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let mut spec = open_spec(&server.url(), 500.0, Duration::from_secs(1));
     spec.warmup = Duration::from_millis(200);
@@ -123,7 +124,7 @@ fn every_slot_is_sent_and_counted_by_both_sides() {
     let result = run(&spec);
     assert_eq!(result.requests.scheduled, 500);
     assert_all_answered(&result, 500);
-    // What waits at the end of the warm-up is given up.
+    // The backlog at the end of the warm-up is dropped.
     assert!((1..=100).contains(&result.warmup.completed), "{:?}", result.warmup);
     let completed = result.requests.completed;
     assert_eq!(server.requests.load(Ordering::SeqCst), completed + result.warmup.completed);
@@ -142,14 +143,14 @@ fn nothing_is_sent_before_the_start() {
         std::thread::sleep(Duration::from_millis(5));
         reply(stream, OK)
     });
-    // The first request is due at the start itself: were it sent earlier, it would seem to be answered sooner.
+    // The first request is due at the start itself: sent earlier, it would seem to be answered sooner.
     let result = run(&open_spec(&server.url(), 100.0, SHORT));
     assert!(result.response_time_us.min >= 5000.0, "{} µs", result.response_time_us.min);
     assert!(result.service_time_us.min >= 5000.0, "{} µs", result.service_time_us.min);
 }
 
 #[test]
-fn a_closed_loop_keeps_its_clients_busy_even_on_fewer_connections() {
+fn closed_loop_keeps_clients_busy_on_fewer_connections() {
     let server = TestServer::start(|stream, _| {
         std::thread::sleep(Duration::from_millis(10));
         reply(stream, OK)
@@ -158,30 +159,30 @@ fn a_closed_loop_keeps_its_clients_busy_even_on_fewer_connections() {
     spec.connections = 4;
     let result = run(&spec);
     assert_eq!(result.rate.offered, None);
-    // Four connections at 10 ms and a little more: at most 400.
+    // Four connections at slightly more than 10 ms per request: at most 400.
     assert!((8..=404).contains(&result.requests.completed), "{}", result.requests.completed);
-    // Little's law: on a fast machine and on a slow one eight requests are under way all the time, half of them at the server.
-    // Those that wait at the end are never sent, and do not count.
+    // Little's law: on fast and slow machines alike, eight requests are in flight all the time, half of them
+    // at the server. Those that wait at the end are never sent, and do not count.
     let under_way = result.rate.completed * result.response_time_us.mean.unwrap() / 1e6;
     assert!(under_way > 5.0, "{under_way}: {:?}", result.requests);
     assert!(result.response_time_us.p50.unwrap() > 1.5 * result.service_time_us.p50.unwrap());
     assert!(result.verdict.valid, "{:?}", result.verdict);
 }
 
-/// The machine kept the generator from its work.
+/// True if the verdict says that the generator was late, which the machine causes.
 fn said_late(result: &LoadResult) -> bool {
     let Verdict { notes, reasons, .. } = &result.verdict;
     notes.iter().chain(reasons).any(|text| text.starts_with("schedule-lag"))
 }
 
 #[test]
-fn a_closed_loop_names_its_generator_if_that_is_full() {
+fn closed_loop_with_full_generator_reports_it() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let mut spec = spec(&server.url(), ScheduleSpec::closed(16), Duration::from_secs(1));
     spec.connections = 16;
     let result = run(&spec);
-    // Whether its thread is full depends on what else runs on the machine. With few CPUs the process, of which the server is a
-    // part here, may fill them all while the thread is not full.
+    // Whether its thread is full depends on what else runs on the machine. With few CPUs the process, which
+    // includes the server here, may fill them all while the thread is not full.
     let working = result.generator.pacing.unwrap().busiest_working_fraction;
     let named = result.verdict.reasons.iter().find(|reason| reason.starts_with("generator-full: "));
     let is_thread_named = named.is_some_and(|reason| reason.contains("busiest thread"));
@@ -190,9 +191,9 @@ fn a_closed_loop_names_its_generator_if_that_is_full() {
 }
 
 #[test]
-fn late_reading_is_measured_and_in_no_other_time() {
+fn reading_lag_is_measured_separately() {
     if NETWORK != NetworkChoice::Epoll {
-        // io_uring does not tell when bytes came.
+        // io_uring does not report when bytes arrived.
         let server = TestServer::start(|stream, _| reply(stream, OK));
         assert_eq!(run(&open_spec(&server.url(), 100.0, SHORT)).reading_lag_us, None);
         return;
@@ -214,7 +215,7 @@ fn late_reading_is_measured_and_in_no_other_time() {
 }
 
 #[test]
-fn a_stall_is_in_the_response_time_and_hidden_from_the_service_time() {
+fn stall_counts_in_response_time_but_not_in_service_time() {
     let first_request = OnceLock::new();
     let (stall, period) = (Duration::from_millis(300), Duration::from_secs(3));
     let server = TestServer::start(move |stream, _| {
@@ -222,34 +223,35 @@ fn a_stall_is_in_the_response_time_and_hidden_from_the_service_time() {
         reply(stream, OK)
     });
     let result = run(&open_spec(&server.url(), 1000.0, period));
-    // A tenth of the requests are due in the stall, evenly: the slowest hundredth waited more than 9/10 of it. On a busy machine
-    // for longer, but not sooner.
+    // A tenth of the requests are due in the stall, evenly: the slowest hundredth waited more than 9/10 of
+    // it. On a busy machine they wait longer, but not shorter.
     let least_us = stall.as_micros() as f64 * 0.9 * 0.95;
     let measured_us = result.response_time_us.p99.unwrap();
     assert!(measured_us >= least_us, "p99 {measured_us} µs, expected {least_us} at least");
-    // Of each connection one request is at the server in the stall: 4 of 3000 have its time in their service time, and the
-    // hundredth that the percentile is about does not, on any machine that is not as slow as the server.
+    // During the stall each connection has one request at the server: 4 of 3000 have it in their service
+    // time. The p99 does not, unless the machine is as slow as the server.
     assert!(
         result.service_time_us.p99.unwrap() < 0.5 * measured_us,
         "{}",
         result.service_time_us.p99.unwrap()
     );
-    // The stall is one event, however many requests met it; a busy machine brings others.
+    // The stall is one episode, however many requests it hits; a busy machine adds others.
     let episodes = result.episodes["p99"];
     assert!((1..10).contains(&episodes) || said_late(&result), "{episodes}");
-    // Where the machine kept the generator itself from its work, that is what is said.
+    // If the machine delayed the generator itself, the verdict says that.
     let Verdict { notes, reasons, .. } = &result.verdict;
     let said = |start: &str| notes.iter().chain(reasons).any(|text| text.starts_with(start));
     assert!(said("service-time-hides") || said("schedule-lag"), "{:?}", result.verdict);
-    // Else it is not to blame for the stall: most of the time it was not late, what was free was used at once.
+    // Otherwise the generator is not to blame for the stall: usually it was not late and used free
+    // connections at once.
     let usual_lag_us = result.generator_lag_us.p50.unwrap();
     assert!(said("schedule-lag") || usual_lag_us < 0.1 * measured_us, "{usual_lag_us}");
 }
 
 #[test]
-fn a_stall_over_the_end_of_the_run_has_its_share_too() {
-    // It begins with a request, whenever that comes: the one that is due 100 ms before the end. The backlog at the end is then far
-    // from the tenth of the window that is given up, even where the machine is away as well.
+fn stall_over_end_of_run_counts_in_percentiles() {
+    // The stall begins with a request, whenever that arrives: the one due 100 ms before the end. The backlog
+    // at the end is then far below the tenth of the window that is dropped, even if the machine stalls, too.
     const STALLED: u64 = 1475;
     let (began, served) = (OnceLock::new(), AtomicU64::new(0));
     let (length, duration) = (Duration::from_millis(550), Duration::from_secs(6));
@@ -259,10 +261,10 @@ fn a_stall_over_the_end_of_the_run_has_its_share_too() {
         }
         reply(stream, OK)
     });
-    // Far from what four connections carry, on a busy machine too.
+    // Far below what four connections carry, even on a busy machine.
     let result = run(&open_spec(&server.url(), 250.0, duration));
     assert_eq!((result.requests.scheduled, result.requests.unsent), (1500, 0), "{:?}", result.requests);
-    // 25 were due in the last 100 ms, of which each connection carried one.
+    // 25 were due in the last 100 ms, and each connection carried one of them.
     assert!(result.requests.late >= 20, "{:?}", result.requests);
     // The slowest 15 of 1500 were due in the first 60 ms of the stall.
     let expected_us = (length.as_millis() as f64 - 60.0) * 1000.0;
@@ -277,7 +279,7 @@ fn a_stall_over_the_end_of_the_run_has_its_share_too() {
 }
 
 #[test]
-fn too_high_a_rate_ends_on_time_and_is_called_saturated() {
+fn excessive_rate_ends_on_time_and_is_saturated() {
     let server = TestServer::start(|stream, _| {
         std::thread::sleep(Duration::from_millis(5));
         reply(stream, OK)
@@ -295,7 +297,7 @@ fn too_high_a_rate_ends_on_time_and_is_called_saturated() {
 }
 
 #[test]
-fn an_interrupted_run_keeps_what_it_has() {
+fn interrupted_run_keeps_measurements() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let stop = AtomicBool::new(false);
     /// Stops the run after its first second.
@@ -314,7 +316,7 @@ fn an_interrupted_run_keeps_what_it_has() {
     let requests = &result.requests;
     assert!((1..=200).contains(&observer.1[0].completed), "{:?}", observer.1);
     assert!((1.0..30.0).contains(&result.duration_s), "{}", result.duration_s);
-    // All that was due until then, and of that whatever was sent.
+    // All requests that were due until then, and those of them that were sent.
     assert!((requests.scheduled as f64 - 200.0 * result.duration_s).abs() < 2.0, "{requests:?}");
     assert!(requests.completed >= observer.1[0].completed, "{requests:?}");
     assert_eq!(requests.completed + requests.failed + requests.unsent, requests.scheduled);
@@ -323,10 +325,10 @@ fn an_interrupted_run_keeps_what_it_has() {
 }
 
 #[test]
-fn an_interrupt_does_not_wait_for_answers_that_do_not_come() {
+fn interrupt_does_not_wait_for_missing_responses() {
     let server = TestServer::start(|_, _| true);
     let stop = AtomicBool::new(false);
-    /// Stops the run when its window is over and answers are awaited.
+    /// Stops the run when its window is over and responses are awaited.
     struct StopWhenOver<'a>(&'a AtomicBool);
     impl Observer for StopWhenOver<'_> {
         fn progress(&mut self, progress: Progress<'_>) {
@@ -345,7 +347,7 @@ fn an_interrupt_does_not_wait_for_answers_that_do_not_come() {
 }
 
 #[test]
-fn progress_is_told_in_order() {
+fn progress_is_reported_in_order() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let mut spec = open_spec(&server.url(), 100.0, Duration::from_secs(2));
     spec.warmup = Duration::from_millis(100);
@@ -353,7 +355,7 @@ fn progress_is_told_in_order() {
     load::run(&spec, &AtomicBool::new(false), &mut told).unwrap();
     let (seconds, stages): (Vec<&str>, Vec<&str>) = told.kinds.iter().partition(|kind| **kind == "second");
     assert_eq!(stages, ["connecting", "warming up", "opened", "closed"]);
-    // A second is told when it is over: a busy machine may be late with that, never early.
+    // A second is reported when it is over: on a busy machine possibly late, but never early.
     assert!(seconds.len() >= 2, "{:?}", told.kinds);
     assert_eq!(told.kinds[..3], ["connecting", "warming up", "opened"]);
     let begins: Vec<f64> = told.seconds.iter().map(|second| second.point.t_s).collect();
@@ -361,7 +363,7 @@ fn progress_is_told_in_order() {
 }
 
 #[test]
-fn the_seconds_told_are_the_whole_run() {
+fn reported_seconds_add_up_to_whole_run() {
     let served = AtomicU64::new(0);
     let server = TestServer::start(move |stream, _| match served.fetch_add(1, Ordering::SeqCst) % 10 {
         0 => false,
@@ -385,7 +387,7 @@ fn the_seconds_told_are_the_whole_run() {
     let not_found =
         total(|second| second.statuses.iter().filter(|(code, _)| *code == 404).map(|(_, count)| count).sum());
     assert_eq!(not_found, result.requests.status["404"]);
-    // Errors of the warm-up are in the total alone.
+    // Errors of the warm-up are only in the total.
     assert!(total(|second| second.errors.iter().map(|(_, count)| count).sum()) >= result.requests.failed);
     let due: Vec<_> = told.seconds.iter().map(|second| second.due.unwrap()).collect();
     assert_eq!(due[..3], [200.0, 200.0, 100.0]);

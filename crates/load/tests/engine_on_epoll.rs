@@ -1,4 +1,4 @@
-//! The tests of `engine.rs` once more, over epoll.
+//! The tests of `engine.rs` over epoll.
 
 #[path = "engine.rs"]
 mod engine;

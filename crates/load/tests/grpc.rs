@@ -1,5 +1,5 @@
-//! gRPC through the engine, against a real server and against ones that misbehave. What the server counted is compared with
-//! what the engine counted.
+//! gRPC through the engine, against a real server and against misbehaving ones. The counts of the server are
+//! compared with those of the engine.
 
 mod grpc_servers;
 
@@ -17,7 +17,7 @@ impl Observer for Silent {
     fn progress(&mut self, _: Progress<'_>) {}
 }
 
-/// A message whose field 1 is this text.
+/// A message with this text in field 1.
 fn word(text: &str) -> Vec<u8> {
     [&[0x0a, text.len() as u8], text.as_bytes()].concat()
 }
@@ -26,9 +26,9 @@ fn number(number: u64) -> NonZeroU64 {
     NonZeroU64::new(number).unwrap()
 }
 
-/// What four clients call together, as a rule.
+/// Usual number of calls of the four clients together.
 const CALLS: u64 = 60;
-/// Bound of what is not to be waited for at all.
+/// Timeout for things that should not take time at all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Four clients on two connections.
@@ -71,7 +71,7 @@ fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, calls: u64, time
     result
 }
 
-/// Messages as both sides counted them.
+/// Asserts that both sides counted the same messages.
 fn assert_messages(server: &GrpcServer, result: &LoadResult) {
     let messages = result.grpc.as_ref().unwrap();
     assert_eq!(messages.messages_sent, server.seen.received.load(Ordering::SeqCst), "received by the server");
@@ -96,7 +96,7 @@ fn unary_calls_are_counted_by_both_sides() {
 }
 
 #[test]
-fn a_servers_stream_is_timed_message_by_message() {
+fn server_stream_is_timed_per_message() {
     let server = GrpcServer::start();
     let result = load(&server, "/test.Words/Repeat", GrpcCall::unary(&[word("a")], true).unwrap());
     assert_all_ok(&result);
@@ -109,9 +109,9 @@ fn a_servers_stream_is_timed_message_by_message() {
 }
 
 #[test]
-fn a_clients_stream_is_sent_whole() {
+fn client_stream_is_sent_completely() {
     let server = GrpcServer::start();
-    // More than the server has room for at once.
+    // More than fits into the server's window at once.
     let long = word(&"x".repeat(100));
     let call = GrpcCall::stream(&[long.clone(), word("b")], number(2000), false).unwrap();
     let result = load_within(&server, "/test.Words/Count", call, 8, PATIENCE);
@@ -123,7 +123,7 @@ fn a_clients_stream_is_sent_whole() {
 }
 
 #[test]
-fn a_dialogue_measures_each_round_trip() {
+fn dialogue_measures_each_round_trip() {
     let server = GrpcServer::start();
     let call = GrpcCall::dialogue(&[word("a")], number(20)).unwrap();
     let result = load(&server, "/test.Words/Talk", call);
@@ -132,7 +132,7 @@ fn a_dialogue_measures_each_round_trip() {
     let (messages, calls) = (result.grpc.as_ref().unwrap(), result.requests.completed);
     assert_eq!((messages.messages_sent, messages.messages_received), (20 * calls, 20 * calls));
     assert_eq!(messages.message_time_us.count, 19 * calls);
-    // One after the other: together they cannot be shorter than their parts.
+    // In sequence: in total they cannot be shorter than their parts.
     let parts = messages.first_message_time_us.mean.unwrap() + 19.0 * messages.message_time_us.mean.unwrap();
     assert!(
         parts <= 1.05 * result.response_time_us.mean.unwrap(),
@@ -142,7 +142,7 @@ fn a_dialogue_measures_each_round_trip() {
 }
 
 #[test]
-fn all_at_once_is_the_other_way() {
+fn bidirectional_stream_can_send_all_messages_at_once() {
     let server = GrpcServer::start();
     let call = GrpcCall::stream(&[word("a")], number(20), true).unwrap();
     let result = load(&server, "/test.Words/Talk", call);
@@ -156,7 +156,7 @@ fn statuses_other_than_ok_are_errors() {
     let result =
         load(&server, "/test.Words/Say", GrpcCall::unary(&[word("a"), word("fail")], false).unwrap());
     assert_eq!(result.requests.failed, 0);
-    // The two messages take turns on each of two connections.
+    // The two messages alternate on each of two connections.
     let (bad, good) = (result.requests.grpc_status["UNAVAILABLE"], result.requests.grpc_status["OK"]);
     assert!(bad + good == CALLS && bad.abs_diff(good) <= 2, "{bad} and {good}");
     assert_eq!(result.requests.status["200"], result.requests.completed);
@@ -171,7 +171,7 @@ fn unary() -> GrpcCall {
     GrpcCall::unary(&[word("a")], false).unwrap()
 }
 
-/// The one kind under which all calls failed.
+/// The only error kind; all calls failed with it.
 fn only_kind(result: &LoadResult) -> &str {
     assert_eq!(result.requests.completed, 0, "{:?}", result.requests);
     assert_eq!(result.requests.errors.len(), 1, "{:?}", result.requests);
@@ -179,7 +179,7 @@ fn only_kind(result: &LoadResult) -> &str {
 }
 
 #[test]
-fn responses_that_are_not_grpc_are_named() {
+fn non_grpc_responses_are_errors_of_their_kind() {
     let server = GrpcServer::misbehaving(|mut respond, _| {
         let mut stream = respond.send_response(head(), false).unwrap();
         stream.send_data(Bytes::from_static(&[0; 5]), true).unwrap();
@@ -188,7 +188,7 @@ fn responses_that_are_not_grpc_are_named() {
 
     let server = GrpcServer::misbehaving(|mut respond, _| {
         let page = http::Response::builder().header("content-type", "text/html").body(()).unwrap();
-        // The client may have given up before the page is there.
+        // The client may have cancelled before the page is sent.
         if let Ok(mut stream) = respond.send_response(page, false) {
             let _ = stream.send_data(Bytes::from_static(b"<html>"), true);
         }
@@ -203,7 +203,7 @@ fn responses_that_are_not_grpc_are_named() {
 }
 
 #[test]
-fn a_reset_within_a_message_fails_that_call_alone() {
+fn reset_within_message_fails_only_that_call() {
     let server = GrpcServer::misbehaving(|mut respond, number| {
         if number % 2 == 0 {
             return good(respond);
@@ -220,7 +220,7 @@ fn a_reset_within_a_message_fails_that_call_alone() {
 }
 
 #[test]
-fn a_server_that_goes_away_is_followed_to_its_next_connection() {
+fn server_sending_goaway_gets_new_connection() {
     let server = GrpcServer::leaving_after(10);
     let urls = vec![server.url("/a.B/C")];
     let result = load(&server, "/a.B/C", unary());
@@ -230,9 +230,9 @@ fn a_server_that_goes_away_is_followed_to_its_next_connection() {
 }
 
 #[test]
-fn a_call_without_an_answer_ends_with_the_timeout() {
+fn unanswered_call_ends_with_timeout() {
     let server = GrpcServer::misbehaving(|mut respond, _| {
-        // The head alone; held, since dropping it would reset the stream.
+        // Only the head; held, since dropping it would reset the stream.
         std::mem::forget(respond.send_response(head(), false).unwrap());
     });
     let result = load_within(&server, "/a.B/C", unary(), 4, Duration::from_millis(500));

@@ -1,4 +1,5 @@
-//! HTTP/2 against real servers on loopback: one by another library, and ones that do what they like.
+//! HTTP/2 against real servers on loopback: one by another library, and ones that are scripted frame by
+//! frame.
 //!
 //! The server's own count of requests is compared with the engine's completed plus failed.
 
@@ -27,12 +28,12 @@ impl Observer for Silent {
 }
 
 const DURATION: Duration = Duration::from_millis(400);
-/// Bound of what is not to be waited for at all: a busy machine takes seconds, one that waits in vain has no end.
+/// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A bound that a test waits for: long enough for a busy machine to do in time whatever else there is to do.
+/// A timeout that a test waits for: long enough for a busy machine to finish everything else in time.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// 200 requests a second on two connections of four streams.
+/// 200 requests/s on two connections with four streams each.
 fn spec(url: &str) -> LoadSpec {
     spec_of(url, &RequestTemplate::default())
 }
@@ -78,7 +79,7 @@ fn run(spec: &LoadSpec) -> LoadResult {
     result
 }
 
-/// Every request that was sent was answered, and the server counted as many.
+/// Asserts that every sent request was answered, and that the server counted the same number.
 fn assert_all_answered(result: &LoadResult, server: &Http2Server) {
     let requests = &result.requests;
     assert!(requests.completed > 0, "{requests:?}");
@@ -87,7 +88,7 @@ fn assert_all_answered(result: &LoadResult, server: &Http2Server) {
     assert_eq!(server.counted(), requests.sent);
 }
 
-/// All failures are of this kind, and there are some.
+/// Asserts that there are failures and that all are of this kind.
 fn assert_failed(result: &LoadResult, kind: &str) {
     let requests = &result.requests;
     assert!(requests.failed > 0, "{kind}: {requests:?}");
@@ -99,7 +100,7 @@ async fn ok(_: Request<h2::RecvStream>, _: u64) -> Answer {
 }
 
 #[test]
-fn requests_of_many_streams_are_answered_and_counted_by_both_sides() {
+fn multiplexed_requests_are_answered_and_counted_by_both_sides() {
     let server = Http2Server::of_h2(|_| {}, ok);
     let mut spec = spec(&server.url());
     spec.schedule = closed_loop(16);
@@ -112,10 +113,10 @@ fn requests_of_many_streams_are_answered_and_counted_by_both_sides() {
 }
 
 #[test]
-fn whatever_a_server_sets_up_is_kept_to() {
-    // Byte by byte, where the window has room for one, in frames of their own.
+fn server_settings_are_honored() {
+    // Byte by byte, if the window has room for one, in separate frames.
     const BODY_BYTES: usize = 600;
-    // Frames, windows, tables and streams of other sizes than usual.
+    // Unusual sizes of frames, windows, tables and stream limits.
     type SetUp = fn(&mut h2::server::Builder);
     let cases: [SetUp; 5] = [
         |builder| _ = builder.max_concurrent_streams(1),
@@ -145,13 +146,13 @@ fn whatever_a_server_sets_up_is_kept_to() {
         let result = run(&spec);
         assert_all_answered(&result, &server);
         assert_eq!(result.requests.status.keys().collect::<Vec<_>>(), ["200"]);
-        // Whenever the body goes out, all of it is counted.
+        // However the body is sent, all of it is counted.
         assert!(result.bytes.sent > result.requests.sent * (BODY_BYTES as u64 + 9), "{:?}", result.bytes);
     }
 }
 
 #[test]
-fn no_more_streams_are_open_than_the_server_takes() {
+fn open_streams_stay_within_servers_limit() {
     let open = Arc::new(AtomicUsize::new(0));
     let most = Arc::new(AtomicUsize::new(0));
     let (now_open, most_open) = (Arc::clone(&open), Arc::clone(&most));
@@ -175,7 +176,7 @@ fn no_more_streams_are_open_than_the_server_takes() {
 }
 
 #[test]
-fn one_request_that_is_never_answered_times_out_alone() {
+fn unanswered_request_times_out_alone() {
     let never_first = |_, ordinal| async move {
         if ordinal == 0 { Answer::Nothing } else { Answer::Body { status: 200, bytes: 10, trailers: false } }
     };
@@ -190,7 +191,7 @@ fn one_request_that_is_never_answered_times_out_alone() {
 }
 
 #[test]
-fn requests_that_a_server_refuses_or_gives_up_are_told_apart() {
+fn refused_and_reset_streams_are_distinguished() {
     let server = Http2Server::of_h2(
         |_| {},
         |_, ordinal| async move {
@@ -212,7 +213,7 @@ fn requests_that_a_server_refuses_or_gives_up_are_told_apart() {
 }
 
 #[test]
-fn connections_end_after_their_number_of_requests() {
+fn connection_ends_after_its_number_of_requests() {
     let server = Http2Server::of_h2(|_| {}, ok);
     let mut spec = spec(&server.url());
     spec.requests_per_connection = NonZeroU64::new(10);
@@ -223,11 +224,11 @@ fn connections_end_after_their_number_of_requests() {
 }
 
 #[test]
-fn a_server_that_goes_away_answers_what_it_has_seen_and_the_rest_fails_by_its_name() {
+fn goaway_completes_processed_requests_and_fails_rest() {
     let server = Http2Server::of_frames(|frames| {
         frames.greet(&[])?;
         loop {
-            // Four at once, of which it looks at two.
+            // Four at once, of which it processes two.
             let streams = [(); 4].map(|()| frames.next_request());
             let [first, second, third, fourth] = streams;
             frames.send(
@@ -243,7 +244,8 @@ fn a_server_that_goes_away_answers_what_it_has_seen_and_the_rest_fails_by_its_na
         }
     });
     let mut spec = spec(&server.url());
-    // The server waits for four each time: their number at the end of the window would be any.
+    // The server waits for four each time: without a fixed number, any part of them could be left at the end
+    // of the window.
     let schedule = ScheduleSpec::Closed { clients: 4, think_time: ThinkTime::NONE, requests: Some(40) };
     (spec.connections, spec.schedule) = (1, schedule);
     let result = run(&spec);
@@ -256,7 +258,7 @@ fn a_server_that_goes_away_answers_what_it_has_seen_and_the_rest_fails_by_its_na
 }
 
 #[test]
-fn a_server_that_closes_gracefully_costs_no_request() {
+fn graceful_close_costs_no_request() {
     let server = Http2Server::of_frames(|frames| {
         frames.greet(&[])?;
         for ordinal in 0.. {
@@ -276,7 +278,7 @@ fn a_server_that_closes_gracefully_costs_no_request() {
 }
 
 #[test]
-fn bytes_that_come_one_by_one_make_no_difference() {
+fn single_byte_delivery_makes_no_difference() {
     let server = Http2Server::of_frames(|frames| {
         frames.greet(&[])?;
         loop {
@@ -292,9 +294,9 @@ fn bytes_that_come_one_by_one_make_no_difference() {
 }
 
 #[test]
-fn a_window_that_stays_shut_times_requests_out() {
+fn closed_window_times_requests_out() {
     let server = Http2Server::of_frames(|frames| {
-        // No room on any stream, and never any more of it.
+        // No window on any stream, ever.
         frames.greet(&[(4, 0)])?;
         while frames.next()?.kind != GOAWAY {}
         Ok(())
@@ -310,7 +312,7 @@ fn a_window_that_stays_shut_times_requests_out() {
 }
 
 #[test]
-fn what_servers_do_wrong_is_counted_by_its_kind() {
+fn http2_server_faults_are_counted_by_kind() {
     type Behaviour = fn(&mut Frames, u32) -> io::Result<()>;
     let cases: [(&str, Behaviour); 11] = [
         ("closed", |_, _| Ok(())),
@@ -333,7 +335,7 @@ fn what_servers_do_wrong_is_counted_by_its_kind() {
             frames.greet(&[])?;
             let stream = frames.next_request()?;
             behaviour(frames, stream)?;
-            // Whether this side hears of it or not, it goes on until the other one ends.
+            // Whether or not this side notices, it continues until the other side ends.
             if matches!(kind, "closed" | "goaway") {
                 return Ok(());
             }
@@ -354,7 +356,7 @@ fn what_servers_do_wrong_is_counted_by_its_kind() {
 }
 
 #[test]
-fn what_speaks_no_http_2_is_named_before_the_run() {
+fn non_http2_server_is_reported_before_run() {
     type Behaviour = fn(&mut Frames) -> io::Result<()>;
     let cases: [(&str, Behaviour); 6] = [
         ("not-http2", |frames| {
@@ -387,14 +389,14 @@ fn what_speaks_no_http_2_is_named_before_the_run() {
 }
 
 #[test]
-fn tls_chooses_http_2_where_the_server_has_it_and_is_refused_where_not() {
+fn alpn_selects_http2_or_connection_fails() {
     let authority = Authority::new();
     let tls = || {
         TlsClient::new(&Verification::Authorities(authority.file()), None, load::Handshakes::default())
             .expect("usable TLS")
     };
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        // What the server says of ALPN: nothing, another protocol.
+        // The server's ALPN: none, or another protocol.
         for offered in [vec![], vec![b"http/1.1".to_vec()]] {
             let mut config = config(&authority.issue_usual(), version, None);
             config.alpn_protocols = offered;
@@ -406,7 +408,7 @@ fn tls_chooses_http_2_where_the_server_has_it_and_is_refused_where_not() {
         let mut config = config(&authority.issue_usual(), version, None);
         config.alpn_protocols = vec![b"http/1.1".to_vec(), b"h2".to_vec()];
         let server = TlsServer::of_bytes(config, |stream| {
-            // The preface of a client; then its frames, one request with each.
+            // The client's preface; then its frames, one request with each.
             let mut preface = [0; 24];
             io::Read::read_exact(stream, &mut preface)?;
             reply(stream, &frame(SETTINGS, 0, 0, b""));

@@ -1,4 +1,4 @@
-//! Raw messages over TCP, against servers that echo, answer wrongly, too much or not at all.
+//! Raw messages over TCP, against servers that echo, reply wrongly, too long or not at all.
 
 use experiment::schema::LoadResult;
 use load::{
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 const MESSAGE_BYTES: usize = 300;
 const CONNECTIONS: usize = 3;
-/// Bound of what is not to be waited for at all.
+/// Timeout for things that should not take time at all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Silent;
@@ -22,8 +22,8 @@ impl Observer for Silent {
     fn progress(&mut self, _: Progress) {}
 }
 
-/// Runs 3 clients that send so many messages together against a server that has `answer` called for every whole one. Returns the
-/// result and the server's own count of messages.
+/// Runs 3 clients that together send `messages` messages to a server, which calls `answer` per complete
+/// message. Returns the result and the server's own count of messages.
 fn run(
     reply: ExpectedReply,
     wanted: u64,
@@ -94,13 +94,13 @@ fn serve(mut stream: TcpStream, messages: &AtomicU64, answer: &(impl Fn(&mut Tcp
 }
 
 const CHECKED: ExpectedReply = ExpectedReply { bytes: 1000, checked: true };
-/// What the clients send together …
+/// Number of messages that the clients send together …
 const MESSAGES: u64 = 60;
-/// … and where each failure costs a connection, which is opened again after longer and longer pauses.
+/// … and if each failure costs a connection, which is reopened after longer and longer pauses.
 const FEW: u64 = 9;
 
 #[test]
-fn replies_of_their_size_and_pattern_are_whole() {
+fn replies_with_expected_size_and_pattern_are_complete() {
     let (result, messages) =
         run(CHECKED, MESSAGES, PATIENCE, |stream| stream.write_all(&pattern(1000)).is_ok());
     let requests = &result.requests;
@@ -111,7 +111,7 @@ fn replies_of_their_size_and_pattern_are_whole() {
 }
 
 #[test]
-fn wrong_short_and_surplus_replies_are_told_apart() {
+fn wrong_short_and_surplus_replies_are_distinguished() {
     let (result, messages) = run(CHECKED, FEW, PATIENCE, |stream| stream.write_all(&[7; 1000]).is_ok());
     assert_eq!(result.requests.errors["wrong-reply"], result.requests.sent);
     assert_eq!(messages, result.requests.sent);
@@ -130,7 +130,7 @@ fn wrong_short_and_surplus_replies_are_told_apart() {
 }
 
 #[test]
-fn a_reply_that_does_not_come_is_a_timeout() {
+fn missing_reply_is_timeout() {
     let timeout = Duration::from_millis(500);
     let (result, messages) =
         run(CHECKED, CONNECTIONS as u64, timeout, |stream| stream.write_all(&pattern(10)).is_ok());

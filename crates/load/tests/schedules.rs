@@ -1,4 +1,5 @@
-//! Schedules through the whole engine: ramps, think time, a fixed number of requests, an agreed start, the seed.
+//! Schedules through the whole engine: ramps, think time, a fixed number of requests, an agreed start, the
+//! seed.
 
 mod servers;
 
@@ -50,7 +51,7 @@ fn run(spec: &LoadSpec) -> LoadResult {
 }
 
 #[test]
-fn a_ramp_sends_the_area_under_its_rate() {
+fn ramp_sends_area_under_its_rate() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let stages = vec![
         RateStage::ramp(0.0, 400.0, Duration::from_secs(1)),
@@ -60,7 +61,8 @@ fn a_ramp_sends_the_area_under_its_rate() {
     let result = run(&spec(&server, schedule, Duration::from_secs(2)));
     let requests = &result.requests;
     assert_eq!(requests.scheduled, 500);
-    // A machine that is away for a tenth of the window at its end leaves some unsent, which the verdict tells.
+    // A machine that stalls for a tenth of the window at its end leaves some unsent, which the verdict
+    // reports.
     assert_eq!(requests.completed + requests.unsent, 500, "{requests:?}");
     assert!(requests.unsent <= 5 || result.verdict.saturated, "{requests:?}");
     assert_eq!(server.requests.load(Ordering::SeqCst), requests.completed);
@@ -68,7 +70,7 @@ fn a_ramp_sends_the_area_under_its_rate() {
 }
 
 #[test]
-fn a_seed_gives_the_same_schedule_through_the_whole_engine() {
+fn engine_schedule_depends_only_on_seed() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let scheduled = |seed, threads| {
         let duration = Duration::from_millis(300);
@@ -76,7 +78,7 @@ fn a_seed_gives_the_same_schedule_through_the_whole_engine() {
         let schedule = ScheduleSpec::Open { stages, arrival: Arrival::Poisson };
         run(&LoadSpec { seed, threads, ..spec(&server, schedule, duration) }).requests.scheduled
     };
-    // A Poisson process of 300 requests brings another number with nearly every seed.
+    // A Poisson process of 300 requests yields a different number with nearly every seed.
     let first: Vec<u64> = (1..=4).map(|seed| scheduled(seed, 2)).collect();
     let again: Vec<u64> = (1..=4).map(|seed| scheduled(seed, 2)).collect();
     assert_eq!(first, again);
@@ -84,12 +86,12 @@ fn a_seed_gives_the_same_schedule_through_the_whole_engine() {
 }
 
 #[test]
-fn a_closed_loop_of_so_many_requests_ends_with_their_answers() {
+fn closed_loop_of_n_requests_ends_with_their_responses() {
     let server = TestServer::start(|stream, _| {
         thread::sleep(Duration::from_millis(2));
         reply(stream, OK)
     });
-    // More threads than clients: one thread has nothing to do, and does not hold the end up.
+    // With more threads than clients, one thread has nothing to do and does not delay the end.
     for (clients, requests) in [(4, 101), (1, 7), (4, 2)] {
         let before = server.requests.load(Ordering::SeqCst);
         let schedule =
@@ -110,7 +112,7 @@ fn a_closed_loop_of_so_many_requests_ends_with_their_answers() {
 }
 
 #[test]
-fn the_requests_of_the_warm_up_are_not_among_those_wanted() {
+fn warm_up_requests_do_not_count_towards_quota() {
     let server = TestServer::start(|stream, _| {
         thread::sleep(Duration::from_millis(2));
         reply(stream, OK)
@@ -125,7 +127,7 @@ fn the_requests_of_the_warm_up_are_not_among_those_wanted() {
 }
 
 #[test]
-fn a_time_that_ends_before_the_requests_is_said() {
+fn duration_ending_before_requests_is_noted() {
     let server = TestServer::start(|stream, _| {
         thread::sleep(Duration::from_millis(10));
         reply(stream, OK)
@@ -137,14 +139,14 @@ fn a_time_that_ends_before_the_requests_is_said() {
 }
 
 #[test]
-fn clients_that_think_send_less_and_do_not_count_their_thinking() {
+fn think_time_lowers_rate_but_is_not_measured() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     for think_time in
         [ThinkTime::Constant(Duration::from_millis(50)), ThinkTime::Exponential(Duration::from_millis(50))]
     {
         let schedule = ScheduleSpec::Closed { clients: 4, think_time, requests: None };
         let result = run(&spec(&server, schedule, Duration::from_secs(1)));
-        // Four clients, twenty requests a second each at most but for chance; fewer on a busy machine.
+        // Four clients, at most twenty requests/s each apart from chance; fewer on a busy machine.
         assert!((4..=140).contains(&result.requests.completed), "{think_time:?}: {:?}", result.requests);
         let beside_service_us = result.response_time_us.p50.unwrap() - result.service_time_us.p50.unwrap();
         assert!(
@@ -155,12 +157,12 @@ fn clients_that_think_send_less_and_do_not_count_their_thinking() {
 }
 
 #[test]
-fn the_window_opens_at_the_agreed_instant() {
+fn window_opens_at_agreed_instant() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let schedule = ScheduleSpec::closed(1);
     let mut spec = spec(&server, schedule, Duration::from_millis(100));
     spec.warmup = Duration::from_secs(1);
-    // Time enough to get ready before the warm-up, on a busy machine too.
+    // Enough time to get ready before the warm-up, even on a busy machine.
     let ahead = Duration::from_secs(3);
     let (begun, start) = (Instant::now(), jiff::Timestamp::now() + ahead);
     spec.start = Start::At(start);
@@ -168,24 +170,24 @@ fn the_window_opens_at_the_agreed_instant() {
     assert!(begun.elapsed() >= ahead);
     let started: jiff::Timestamp = result.started_at.parse().expect("RFC 3339");
     let away = started.duration_since(start).unsigned_abs();
-    // The instant is the schedule's own, not when a thread woke for it.
+    // The instant is that of the schedule, not when a thread woke up for it.
     assert!(away < Duration::from_millis(2), "{away:?} away");
     assert!(result.warmup.sent > 0, "the warm-up came before it");
 }
 
 #[test]
-fn an_agreed_instant_that_is_past_is_an_error() {
+fn agreed_instant_in_the_past_is_error() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let mut spec = spec(&server, ScheduleSpec::closed(1), Duration::from_millis(100));
     spec.warmup = Duration::from_secs(10);
-    // The window lies ahead, its warm-up does not fit before it.
+    // The window is in the future, but its warm-up does not fit before it.
     spec.start = Start::At(jiff::Timestamp::now() + Duration::from_secs(5));
     let error = load::run(&spec, &AtomicBool::new(false), &mut Silent).unwrap_err();
     assert!(matches!(error, LoadError::StartMissed(_)), "{error}");
     assert_eq!(server.requests.load(Ordering::SeqCst), 0);
 }
 
-/// Reports that it is ready to the others, one of which then agrees on the start.
+/// Signals readiness to the others, one of which then agrees on the start.
 struct Meeting<'a> {
     all_ready: &'a Barrier,
     signal: &'a StartSignal,
@@ -201,7 +203,7 @@ impl Observer for Meeting<'_> {
     }
 }
 
-/// Runs a load as several generators side by side, which connect first and start together.
+/// Runs a load as several concurrent generators, which connect first and start together.
 fn run_shared(spec: &LoadSpec, generators: usize) -> Vec<LoadResult> {
     let (all_ready, signal) = (Barrier::new(generators), StartSignal::default());
     let start = jiff::Timestamp::now() + Duration::from_secs(3) + spec.warmup;
@@ -222,7 +224,7 @@ fn run_shared(spec: &LoadSpec, generators: usize) -> Vec<LoadResult> {
 }
 
 #[test]
-fn eighteen_generators_send_the_schedule_of_one_and_open_their_windows_together() {
+fn eighteen_generators_split_schedule_and_open_windows_together() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let duration = Duration::from_secs(1);
     let schedule =
@@ -236,7 +238,7 @@ fn eighteen_generators_send_the_schedule_of_one_and_open_their_windows_together(
     let starts: Vec<jiff::Timestamp> =
         results.iter().map(|result| result.started_at.parse().expect("RFC 3339")).collect();
     let (first, last) = (starts.iter().min().unwrap(), starts.iter().max().unwrap());
-    // The window's start is the schedule's own. Threads that wake late for it are late by `start_delay_us`.
+    // The window's start is that of the schedule. Threads that wake late for it are late by `start_delay_us`.
     assert!(last.duration_since(*first).unsigned_abs() < Duration::from_millis(2), "{starts:?}");
     assert!(results.iter().all(|result| result.start_delay_us.is_some_and(|delay_us| delay_us >= 0.0)));
     let answered: u64 = results.iter().map(|result| result.response_time_us.count).sum();
@@ -244,7 +246,7 @@ fn eighteen_generators_send_the_schedule_of_one_and_open_their_windows_together(
 }
 
 #[test]
-fn generators_of_a_closed_loop_divide_its_clients_and_requests() {
+fn closed_loop_generators_divide_clients_and_requests() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let schedule = ScheduleSpec::Closed { clients: 7, think_time: ThinkTime::NONE, requests: Some(100) };
     let spec = LoadSpec { connections: 7, threads: 1, ..spec(&server, schedule, Duration::from_secs(60)) };
@@ -256,7 +258,7 @@ fn generators_of_a_closed_loop_divide_its_clients_and_requests() {
 }
 
 #[test]
-fn a_generator_that_is_stopped_while_it_waits_for_the_start_sends_nothing() {
+fn generator_stopped_before_start_sends_nothing() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let start = Start::OnSignal(StartSignal::default());
     let spec = LoadSpec { start, ..spec(&server, ScheduleSpec::closed(1), Duration::from_secs(60)) };

@@ -1,4 +1,4 @@
-//! Several servers in one run: shares, connections that roam, servers that are slow or dead, names for each host.
+//! Several servers in one run: shares, roaming connections, slow or dead servers, names per host.
 //!
 //! The servers' own counts of requests are compared with the engine's.
 
@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, TlsServer, TlsStream, config};
 
-/// What the connections stand on. `several_servers_on_epoll.rs` has these tests too.
+/// I/O interface of the connections. `several_servers_on_epoll.rs` runs these tests, too.
 const NETWORK: NetworkChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
     b"several_servers_on_epoll" => NetworkChoice::Epoll,
     _ => NetworkChoice::IoUring,
@@ -36,7 +36,7 @@ impl Observer for Silent {
     fn progress(&mut self, _: Progress) {}
 }
 
-/// On one thread.
+/// A run on one thread.
 fn spec(urls: &[String], connections: usize, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
     LoadSpec {
         targets: load::resolve(urls, &RequestTemplate::default()).expect("good URLs"),
@@ -66,7 +66,7 @@ fn open_spec(urls: &[String], connections: usize, rate: f64, duration: Duration)
     spec(urls, connections, ScheduleSpec::Open { stages, arrival: Arrival::Uniform }, duration)
 }
 
-/// A closed loop that ends with so many answers.
+/// A closed loop that ends with this many responses.
 fn so_many(clients: usize, requests: u64) -> ScheduleSpec {
     ScheduleSpec::Closed { clients, think_time: ThinkTime::NONE, requests: Some(requests) }
 }
@@ -79,8 +79,8 @@ fn run(spec: &LoadSpec) -> LoadResult {
     result
 }
 
-/// Every request that was due is accounted for, and each that was sent was answered. A machine that is away at the end of the
-/// window for a tenth of it leaves some unsent, which the verdict tells.
+/// Asserts that every due request is accounted for and every sent one was answered. A machine that stalls for
+/// a tenth of the window at its end leaves some unsent, which the verdict reports.
 fn assert_all_answered(result: &LoadResult, due: u64) {
     let requests = &result.requests;
     assert_eq!((requests.completed + requests.unsent, requests.failed), (due, 0), "{requests:?}");
@@ -100,7 +100,8 @@ fn slow_server(answer_time: Duration) -> TestServer {
     })
 }
 
-/// An address where nothing listens, another one each time. A port that was free a moment ago may be another test's by now.
+/// An address at which nothing listens, a different one each time. A port that was free a moment ago may be
+/// another test's by now.
 fn dead_address() -> SocketAddr {
     static COUNTED: AtomicU8 = AtomicU8::new(2);
     SocketAddr::from(([127, 0, 0, COUNTED.fetch_add(1, Ordering::Relaxed)], 1))
@@ -119,10 +120,10 @@ fn counted(servers: &[TestServer]) -> Vec<u64> {
 }
 
 #[test]
-fn a_dead_server_among_several_makes_the_result_invalid() {
+fn dead_server_among_several_makes_result_invalid() {
     let server = good_server();
     let result = run(&open_spec(&[server.url(), dead_url()], 4, 100.0, SHORT));
-    // Each has its share, of which the machine may leave some unsent at the end.
+    // Each has its share, some of which the machine may leave unsent at the end.
     assert_all_answered(&result, 40);
     assert!((1..=20).contains(&result.requests.completed), "{:?}", result.requests);
     let reasons = &result.verdict.reasons;
@@ -130,10 +131,11 @@ fn a_dead_server_among_several_makes_the_result_invalid() {
 }
 
 #[test]
-fn more_requests_for_a_dead_server_than_can_wait_do_not_hold_up_the_others() {
+fn excess_requests_for_dead_server_do_not_hold_up_others() {
     let server = good_server();
     let dead = dead_url();
-    // By a third of the window 65 536 wait for the dead one, which is all that may. One in a thousand is for the other.
+    // After a third of the window 65 536 requests wait for the dead one, which is the maximum. One in a
+    // thousand is for the other.
     let urls = [format!("999={dead}"), server.url()];
     let result = run(&open_spec(&urls, 2, 20_000.0, Duration::from_secs(9)));
     let completed = result.requests.completed;
@@ -144,39 +146,40 @@ fn more_requests_for_a_dead_server_than_can_wait_do_not_hold_up_the_others() {
 }
 
 #[test]
-fn a_slow_server_gets_its_share_and_does_not_hold_up_the_others() {
+fn slow_server_gets_its_share_and_does_not_hold_up_others() {
     let servers = [good_server(), slow_server(Duration::from_millis(50))];
     let urls = [format!("3={}", servers[0].url()), servers[1].url()];
     let mut spec = open_spec(&urls, 4, 100.0, Duration::from_secs(2));
     spec.targets.order = Order::Turn;
-    // One connection for the slow server, which can answer 20 in a second and is asked for 25.
+    // One connection for the slow server, which can answer 20 per second and gets 25.
     let result = run(&spec);
     assert_eq!(result.requests.scheduled, 200);
     let [fast, slow] = counted(&servers)[..] else { panic!("two servers count") };
     assert_eq!(fast + slow, result.requests.sent);
     assert!((slow..=150).contains(&fast) && slow <= 50, "{fast} and {slow}");
-    // Were all held up by the slow one, the wait would grow evenly: the median would be half of the most. Of the answered: what
-    // the slow one does not keep up with is never sent.
+    // If the slow one held up all requests, waiting times would grow evenly: the median would be half of the
+    // maximum. This covers answered requests only: what the slow one does not keep up with is never sent.
     let answered = statistics::LatencyHistogram::decode(&result.response_time_us.histogram).unwrap();
     let (usual_us, slowest_us) = (answered.percentile_us(50.0), answered.percentile_us(99.0));
     assert!(slowest_us > 100_000.0 && usual_us < slowest_us / 3.0, "{usual_us} and {slowest_us}");
 }
 
 #[test]
-fn fewer_connections_than_servers_go_from_one_to_the_other() {
+fn fewer_connections_than_servers_move_between_servers() {
     let servers = [(); 5].map(|()| good_server());
     let result = run(&open_spec(&urls(&servers), 2, 200.0, SHORT));
     assert_all_answered(&result, 80);
     let (completed, each) = (result.requests.completed, counted(&servers));
     assert_eq!(each.iter().sum::<u64>(), completed);
     assert!(completed < 80 || each == [16; 5], "{each:?}");
-    // In turn over five servers on two connections nearly each request needs a new one; fewer where several wait for a server.
+    // In rotation over five servers on two connections nearly each request needs a new connection; fewer if
+    // several wait for a server.
     assert!(each.iter().all(|count| *count > 0), "{each:?}");
     assert!(result.connect_time_us.count > 5, "{}", result.connect_time_us.count);
 }
 
 #[test]
-fn connections_with_several_requests_at_once_roam_too() {
+fn multiplexed_connections_roam() {
     let ok = |_, _| async { Answer::Body { status: 200, bytes: 10, trailers: false } };
     let servers = [(); 3].map(|()| Http2Server::of_h2(|_| {}, ok));
     let urls: Vec<_> = servers.iter().map(Http2Server::url).collect();
@@ -191,14 +194,14 @@ fn connections_with_several_requests_at_once_roam_too() {
 }
 
 #[test]
-fn roaming_connections_of_one_request_each_lose_none() {
+fn roaming_connections_with_one_request_each_lose_none() {
     let servers = [(); 20].map(|()| good_server());
     let mut spec = spec(&urls(&servers), 3, so_many(6, 400), Duration::from_secs(60));
     spec.requests_per_connection = NonZeroU64::new(1);
     spec.threads = 2;
     let result = run(&spec);
     assert_eq!((result.requests.completed, result.requests.unsent), (400, 0), "{:?}", result.requests);
-    // Each thread asks them in turn; which thread sends how many is open.
+    // Each thread rotates over them; how many requests each thread sends is open.
     let each = counted(&servers);
     assert_eq!(each.iter().sum::<u64>(), 400);
     assert!(each.iter().all(|count| (18..=22).contains(count)), "{each:?}");
@@ -206,36 +209,38 @@ fn roaming_connections_of_one_request_each_lose_none() {
 }
 
 #[test]
-fn a_dead_server_does_not_keep_a_roaming_connection() {
+fn dead_server_does_not_keep_roaming_connection() {
     let servers = [good_server(), good_server()];
     let urls = [servers[0].url(), dead_url(), servers[1].url()];
     let result = run(&open_spec(&urls, 1, 300.0, SHORT * 3));
-    // A third is for the dead server; what waits for the connection at the very end is given up with that.
+    // A third is for the dead server; requests waiting for the connection at the very end are dropped with
+    // those.
     let requests = &result.requests;
     assert!((1..=240).contains(&requests.completed) && requests.failed == 0, "{requests:?}");
-    // A machine that hardly lets it run has fewer of both; a connection that stays with the dead server is refused again and
-    // again, and completes nothing.
+    // A machine that hardly lets it run has fewer of both. A connection that stays with the dead server is
+    // refused again and again, and completes nothing.
     let refused = requests.errors.get("connect-refused").copied().unwrap_or(0);
     assert!(refused < 120 && refused <= requests.completed + 2, "{requests:?}");
 }
 
 #[test]
-fn a_run_starts_where_only_the_last_of_many_servers_lives() {
+fn run_starts_if_only_last_of_many_servers_is_alive() {
     let server = good_server();
     let mut spec = open_spec(&[dead_url(), dead_url(), server.url()], 1, 60.0, SHORT);
-    // Its first address is dead too.
+    // Its first address is dead, too.
     spec.targets.servers[2].addresses.insert(0, dead_address());
     let result = run(&spec);
-    // A third is for it; what waits for the connection at the very end is given up with the dead servers' requests.
+    // A third is for it; requests waiting for the connection at the very end are dropped with the dead
+    // servers' requests.
     assert!((1..=8).contains(&result.requests.completed), "{:?}", result.requests);
     let all_dead = run(&open_spec(&[dead_url(), dead_url(), dead_url()], 1, 60.0, SHORT));
     assert!(all_dead.verdict.reasons[0].starts_with("unreachable:"), "{:?}", all_dead.verdict);
 }
 
 #[test]
-fn an_address_that_never_answers_leaves_time_for_the_next() {
+fn unresponsive_address_leaves_time_for_next() {
     let server = good_server();
-    // Its queue is full: what more comes is dropped.
+    // Its queue is full: further connection attempts are dropped.
     let silent = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     silent.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     silent.listen(0).unwrap();
@@ -243,7 +248,7 @@ fn an_address_that_never_answers_leaves_time_for_the_next() {
     let waiting = [(); 3].map(|()| {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
         socket.set_nonblocking(true).unwrap();
-        // It is not done at once.
+        // The connect does not complete at once.
         let _ = socket.connect(&address);
         socket
     });
@@ -257,9 +262,10 @@ fn an_address_that_never_answers_leaves_time_for_the_next() {
 }
 
 #[test]
-fn what_waits_for_a_roaming_connection_at_the_end_is_sent() {
+fn requests_waiting_for_roaming_connection_at_end_are_sent() {
     let servers = [slow_server(Duration::from_millis(20)), slow_server(Duration::from_millis(20))];
-    // The last ten come faster than they can be answered, which leaves a backlog of much less than a tenth of the window.
+    // The last ten come faster than they can be answered, which leaves a backlog far below a tenth of the
+    // window.
     let (quiet, busy) = (Duration::from_millis(3900), Duration::from_millis(100));
     let stages = vec![RateStage::steady(10.0, quiet), RateStage::steady(100.0, busy)];
     let schedule = ScheduleSpec::Open { stages, arrival: Arrival::Uniform };
@@ -269,7 +275,7 @@ fn what_waits_for_a_roaming_connection_at_the_end_is_sent() {
 }
 
 #[test]
-fn a_closed_loop_over_several_servers_asks_each_in_turn() {
+fn closed_loop_rotates_over_servers() {
     let servers = [(); 3].map(|()| good_server());
     let result = run(&spec(&urls(&servers), 4, ScheduleSpec::closed(3), SHORT));
     let each = counted(&servers);
@@ -279,7 +285,7 @@ fn a_closed_loop_over_several_servers_asks_each_in_turn() {
 }
 
 #[test]
-fn a_fixed_number_of_requests_is_sent_though_some_wait_for_a_slow_server() {
+fn fixed_number_of_requests_is_sent_despite_slow_server() {
     let servers = [good_server(), slow_server(Duration::from_millis(20))];
     for connections in [2, 1] {
         let before: u64 = counted(&servers).iter().sum();
@@ -291,7 +297,7 @@ fn a_fixed_number_of_requests_is_sent_though_some_wait_for_a_slow_server() {
 }
 
 #[test]
-fn no_client_is_lost_where_servers_close_at_once() {
+fn no_client_is_lost_if_servers_close_at_once() {
     let servers = [good_server(), TestServer::start(|_, _| false), TestServer::start(|_, _| false)];
     for connections in [3, 2] {
         let before: u64 = counted(&servers).iter().sum();
@@ -319,14 +325,14 @@ fn requests_are_balanced_over_connections() {
     assert_all_answered(&result, 2000);
     let counts = counts.lock().unwrap();
     assert_eq!(counts.len(), 100);
-    // The one idle longest is next, so that only those that are busy for long get less: on a quiet machine each has 20. Were the
-    // one used last the next, a few would have nearly all.
+    // The longest-idle one is next, so that only those that are busy for long get fewer: on a quiet machine
+    // each has 20. If the most recently used one were next, a few would get nearly all.
     let mean = result.requests.completed / 100;
     assert!(counts.values().all(|count| (mean / 4..=3 * mean).contains(count)), "{counts:?}");
 }
 
 #[test]
-fn each_host_of_a_template_has_its_name_for_tls_and_in_its_requests() {
+fn each_host_of_range_has_its_name_in_tls_and_requests() {
     let authority = Authority::new();
     let identity = authority.issue("*.shops.example", 2020, 2100);
     let seen = Arc::new(Mutex::new(BTreeSet::new()));
@@ -382,8 +388,8 @@ fn read_head(stream: &mut TlsStream) -> io::Result<String> {
 }
 
 #[test]
-fn an_interrupt_ends_waiting_for_connections() {
-    // All clients end up waiting for a server that is dead.
+fn interrupt_ends_waiting_for_connections() {
+    // All clients end up waiting for a dead server.
     let server = good_server();
     let urls = [server.url(), dead_url(), dead_url()];
     let spec = spec(&urls, 1, ScheduleSpec::closed(4), Duration::from_secs(60));

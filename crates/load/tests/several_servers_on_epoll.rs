@@ -1,4 +1,4 @@
-//! The tests of `several_servers.rs` once more, over epoll.
+//! The tests of `several_servers.rs` over epoll.
 
 #[path = "several_servers.rs"]
 mod several_servers;

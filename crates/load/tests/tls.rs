@@ -1,5 +1,5 @@
-//! HTTP/1.1 over TLS against real servers on loopback: good ones, and all the ways in which a handshake or a session
-//! can go wrong.
+//! HTTP/1.1 over TLS against real servers on loopback: conforming ones, and all the ways in which a handshake
+//! or a session can fail.
 
 mod tls_servers;
 
@@ -17,20 +17,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tls_servers::{Authority, Then, TlsServer, TlsStream, config, finish, reply};
 
-/// What the connections stand on. `tls_on_epoll.rs` has these tests too.
+/// I/O interface of the connections. `tls_on_epoll.rs` runs these tests, too.
 const NETWORK: NetworkChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
     b"tls_on_epoll" => NetworkChoice::Epoll,
     _ => NetworkChoice::IoUring,
 };
 
-/// A whole response with a body of two bytes.
+/// A complete response with a body of two bytes.
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-/// On a full machine threads stand still for half a second.
+/// On a busy machine threads stall for half a second.
 const DURATION: Duration = Duration::from_secs(1);
-/// At 100 requests a second.
+/// Due at 100 requests/s.
 const REQUESTS: u64 = 100;
 const CONNECTIONS: u64 = 4;
-/// Bound of what is not to be waited for at all: a busy machine takes seconds, one that waits in vain has no end.
+/// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 struct Silent;
@@ -87,8 +87,8 @@ fn run_on(server: &TlsServer, verification: &Verification) -> LoadResult {
     run(&spec(&[server.url()], &RequestTemplate::default(), verification, None))
 }
 
-/// Every request that was sent was answered, and the server counted as many. On a busy machine the last ones that were
-/// due may not have been sent.
+/// Asserts that every sent request was answered, and that the server counted the same number. On a busy
+/// machine the last due requests may not have been sent.
 fn assert_all_answered(result: &LoadResult, server: &TlsServer) {
     let requests = &result.requests;
     assert_eq!(requests.completed + requests.unsent, REQUESTS, "{requests:?}");
@@ -97,7 +97,7 @@ fn assert_all_answered(result: &LoadResult, server: &TlsServer) {
     assert_eq!(server.requests.load(Ordering::SeqCst), requests.completed);
 }
 
-/// No connection could be opened, all for this reason, and the run ended at once.
+/// Asserts that no connection could be opened, all for this reason, and that the run ended at once.
 fn assert_unreachable(result: &LoadResult, kind: &str) {
     assert_eq!(result.requests.scheduled, 0, "{kind}: {:?}", result.requests);
     let of_kind = result.requests.errors.get(kind).copied().unwrap_or_default();
@@ -112,13 +112,13 @@ fn answer(stream: &mut TlsStream, _: u64) -> Then {
 }
 
 #[test]
-fn both_versions_of_tls_carry_requests_and_both_sides_count_the_same() {
+fn tls12_and_tls13_requests_are_counted_equally_by_both_sides() {
     let authority = Authority::new();
     for version in [&TLS12, &TLS13] {
         let server = TlsServer::start(config(&authority.issue_usual(), version, None), answer);
         let result = run_on(&server, &trusting(&authority));
         assert_all_answered(&result, &server);
-        // Plain bytes are counted, not records.
+        // Plaintext bytes are counted, not records.
         assert_eq!(result.bytes.received, result.requests.completed * OK.len() as u64);
         assert_eq!(result.connect_time_us.count, CONNECTIONS);
         assert_eq!(result.handshake_time_us.count, CONNECTIONS);
@@ -126,13 +126,13 @@ fn both_versions_of_tls_carry_requests_and_both_sides_count_the_same() {
     }
 }
 
-/// Sessions whose name has this in it.
+/// Number of sessions with this text in their name.
 fn sessions(result: &LoadResult, of: &str) -> u64 {
     result.tls_sessions.iter().filter(|(name, _)| name.contains(of)).map(|(_, count)| count).sum()
 }
 
 #[test]
-fn sessions_are_resumed_only_where_that_is_asked_for_and_counted_apart() {
+fn sessions_are_resumed_only_on_request_and_counted_separately() {
     let authority = Authority::new();
     for (version, name) in [(&TLS12, "TLSv1_2"), (&TLS13, "TLSv1_3")] {
         let server = TlsServer::start(config(&authority.issue_usual(), version, None), answer);
@@ -147,7 +147,7 @@ fn sessions_are_resumed_only_where_that_is_asked_for_and_counted_apart() {
             let result = run(&spec);
             assert_eq!(result.requests.completed, 20, "{:?}", result.requests);
             let (all, resumed) = (sessions(&result, name), sessions(&result, "resumed"));
-            // The last connection is opened again, or not any more.
+            // The last connection may or may not be reopened.
             assert!((20..=21).contains(&all), "{:?}", result.tls_sessions);
             assert_eq!(resumed, if resumed_servers == 0 { 0 } else { all - 1 }, "{:?}", result.tls_sessions);
             assert_eq!(result.tls_server_keys, [("ECDSA P-256".to_owned(), all)].into());
@@ -156,7 +156,7 @@ fn sessions_are_resumed_only_where_that_is_asked_for_and_counted_apart() {
 }
 
 #[test]
-fn a_version_alone_is_offered_where_that_is_asked_for() {
+fn requested_version_is_the_only_one_offered() {
     let authority = Authority::new();
     let with_version = |server: &TlsServer, version| {
         let mut spec = spec(&[server.url()], &RequestTemplate::default(), &trusting(&authority), None);
@@ -171,7 +171,7 @@ fn a_version_alone_is_offered_where_that_is_asked_for() {
 }
 
 #[test]
-fn certificates_that_cannot_be_trusted_are_told_apart_and_taken_only_where_that_is_asked_for() {
+fn untrusted_certificates_are_distinguished_and_accepted_only_on_request() {
     let (authority, stranger) = (Authority::new(), Authority::named("a stranger"));
     for (identity, kind) in [
         (authority.issue("127.0.0.1", 2001, 2002), "certificate-expired"),
@@ -188,7 +188,7 @@ fn certificates_that_cannot_be_trusted_are_told_apart_and_taken_only_where_that_
 }
 
 #[test]
-fn the_name_that_is_asked_for_is_the_name_that_is_verified() {
+fn requested_server_name_is_verified() {
     let authority = Authority::new();
     let shop = authority.issue("shop.example", 2020, 2100);
     let server = TlsServer::start(config(&shop, &TLS13, None), |stream, _| {
@@ -204,7 +204,7 @@ fn the_name_that_is_asked_for_is_the_name_that_is_verified() {
 }
 
 #[test]
-fn servers_that_want_a_certificate_get_it_or_refuse_before_the_run() {
+fn servers_requiring_client_certificate_get_it_or_reject_before_run() {
     let (authority, stranger) = (Authority::new(), Authority::named("a stranger"));
     let identity = |from: &Authority| {
         let issued = from.issue("client.example", 2020, 2100);
@@ -218,8 +218,8 @@ fn servers_that_want_a_certificate_get_it_or_refuse_before_the_run() {
         let server = TlsServer::start(config(), answer);
         for shown in [None, Some(&identity(&stranger))] {
             let refused = showing(&server, shown);
-            // The refusal of TLS 1.3 comes after the client's handshake: as a rule while second thoughts are awaited, from a
-            // server on a busy machine later than that.
+            // With TLS 1.3 the rejection comes after the client's handshake: usually while a late rejection
+            // is awaited, from a busy machine's server later than that.
             if version.version == rustls::ProtocolVersion::TLSv1_2 || refused.requests.scheduled == 0 {
                 assert_unreachable(&refused, "client-certificate");
             }
@@ -232,9 +232,9 @@ fn servers_that_want_a_certificate_get_it_or_refuse_before_the_run() {
 }
 
 #[test]
-fn what_is_no_tls_server_ends_the_run_at_once() {
+fn non_tls_server_ends_run_at_once() {
     type Behaviour = fn(TcpStream);
-    /// Reads something, answers that, and closes.
+    /// Reads something, sends `bytes`, and closes.
     fn say(mut stream: TcpStream, bytes: &[u8]) {
         let _ = stream.read(&mut [0; 4096]);
         let _ = stream.write_all(bytes);
@@ -245,7 +245,7 @@ fn what_is_no_tls_server_ends_the_run_at_once() {
         ("tls-handshake", |stream| say(stream, b"")),
         ("tls-handshake", drop),
         ("tls-handshake", |stream| say(stream, &[0xff; 70_000])),
-        // The beginning of a record, and the beginning of a handshake message in a whole record.
+        // The beginning of a record, and the beginning of a handshake message in a complete record.
         ("tls-handshake", |stream| say(stream, b"\x16\x03\x03\x00\x7a\x02\x00")),
         ("tls-handshake", |stream| say(stream, b"\x16\x03\x03\x00\x05\x02\x00\x00\x70\x03")),
         ("handshake-timeout", |mut stream| {
@@ -263,11 +263,11 @@ fn what_is_no_tls_server_ends_the_run_at_once() {
 }
 
 #[test]
-fn a_handshake_cut_off_anywhere_or_with_a_flipped_byte_fails_as_one() {
+fn truncated_or_corrupted_handshake_fails() {
     let authority = Authority::new();
     let behind = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), answer);
     let address = behind.address;
-    // Passes the server's first bytes on, and then something else.
+    // Forwards the server's first bytes, and then something else.
     let relay = |length: usize, flip: bool| {
         TlsServer::start_plain(move |mut stream| {
             let mut server = TcpStream::connect(address).expect("it listens");
@@ -287,12 +287,12 @@ fn a_handshake_cut_off_anywhere_or_with_a_flipped_byte_fails_as_one() {
     for length in [1, 5, 60, 127, 140, 400] {
         assert_unreachable(&run_on(&relay(length, false), &trusting(&authority)), "tls-handshake");
     }
-    // Within the encrypted extensions, which no longer decrypt: the record is whole only after more of it.
+    // Within the encrypted extensions, which no longer decrypt: the record is complete only after more bytes.
     assert_unreachable(&run_on(&relay(400, true), &trusting(&authority)), "tls-handshake");
 }
 
 #[test]
-fn records_that_come_byte_by_byte_are_put_together() {
+fn records_arriving_byte_by_byte_are_reassembled() {
     let authority = Authority::new();
     let behind = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), answer);
     let address = behind.address;
@@ -301,7 +301,7 @@ fn records_that_come_byte_by_byte_are_put_together() {
         let (mut from_server, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
         std::thread::spawn(move || {
             let mut byte = [0];
-            // Segments of their own, since the connection does not wait for more.
+            // Separate segments, because the connection does not delay writes.
             while from_server.read_exact(&mut byte).is_ok() && to_client.write_all(&byte).is_ok() {}
         });
         let _ = std::io::copy(&mut client, &mut server);
@@ -312,7 +312,7 @@ fn records_that_come_byte_by_byte_are_put_together() {
 }
 
 #[test]
-fn a_server_without_the_protocol_is_named() {
+fn server_without_alpn_protocol_is_reported() {
     let authority = Authority::new();
     let mut config = config(&authority.issue_usual(), &TLS13, None);
     config.alpn_protocols = vec![b"h2".to_vec()];
@@ -321,7 +321,7 @@ fn a_server_without_the_protocol_is_named() {
 }
 
 #[test]
-fn a_body_that_ends_with_the_connection_is_whole_only_where_the_end_is_signed() {
+fn body_ending_with_connection_is_complete_only_with_close_notify() {
     let authority = Authority::new();
     let endless = b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts";
     for version in [&TLS12, &TLS13] {
@@ -341,13 +341,13 @@ fn a_body_that_ends_with_the_connection_is_whole_only_where_the_end_is_signed() 
         assert_eq!(result.requests.errors["closed"], result.requests.failed);
         assert_eq!(cut.requests.load(Ordering::SeqCst), result.requests.sent);
 
-        // A length says the same as a signature.
+        // A content length proves completeness just as a close_notify does.
         let counted = TlsServer::start(config(), |stream, _| {
             reply(stream, OK);
             Then::Truncate
         });
         let result = run_on(&counted, &trusting(&authority));
-        // A request may be sent before the end of its connection is seen: the server never reads that one.
+        // A request may be sent before the end of its connection is noticed: the server never reads that one.
         let read = counted.requests.load(Ordering::SeqCst);
         assert!(
             (result.requests.completed..=result.requests.sent).contains(&read),
@@ -360,7 +360,7 @@ fn a_body_that_ends_with_the_connection_is_whole_only_where_the_end_is_signed() 
 }
 
 #[test]
-fn new_keys_and_tickets_do_not_disturb() {
+fn key_updates_and_tickets_do_not_disturb() {
     let authority = Authority::new();
     let mut config = config(&authority.issue_usual(), &TLS13, None);
     config.send_tls13_tickets = 8;
@@ -372,7 +372,7 @@ fn new_keys_and_tickets_do_not_disturb() {
 }
 
 #[test]
-fn bodies_of_any_size_go_both_ways_in_records_of_any_size() {
+fn bodies_of_any_size_pass_in_records_of_any_size() {
     let authority = Authority::new();
     let large = [b"HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n".as_slice(), &[b'y'; 300_000]].concat();
     let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), move |stream, ordinal| {
@@ -400,7 +400,7 @@ fn bodies_of_any_size_go_both_ways_in_records_of_any_size() {
 }
 
 #[test]
-fn nonsense_after_the_handshake_is_counted_as_that() {
+fn garbage_after_handshake_is_tls_protocol_error() {
     let authority = Authority::new();
     let server = TlsServer::start(config(&authority.issue_usual(), &TLS13, None), |stream, _| {
         let _ = stream.sock.write_all(&[0x17, 3, 3, 0, 40]).and_then(|()| stream.sock.write_all(&[7; 40]));
@@ -413,7 +413,7 @@ fn nonsense_after_the_handshake_is_counted_as_that() {
 }
 
 #[test]
-fn a_run_may_load_plain_and_tls_servers_at_once() {
+fn run_may_mix_plain_and_tls_servers() {
     let authority = Authority::new();
     let plain = TlsServer::start_plain(|mut stream| {
         let mut request = [0; 4096];
@@ -431,7 +431,7 @@ fn a_run_may_load_plain_and_tls_servers_at_once() {
 }
 
 #[test]
-fn files_that_are_no_certificates_are_named() {
+fn invalid_certificate_files_are_named_in_errors() {
     let authority = Authority::new();
     let usual = authority.issue_usual();
     let other = authority.issue("other.example", 2020, 2100);

@@ -1,4 +1,4 @@
-//! The tests of `tls.rs` once more, over epoll.
+//! The tests of `tls.rs` over epoll.
 
 #[path = "tls.rs"]
 mod tls;

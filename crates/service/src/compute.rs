@@ -1,13 +1,14 @@
-//! Computing for a given time.
+//! Busy computation for a given CPU time.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::hint;
 use std::time::Duration;
 
-/// Rounds of spinning between two looks at the clock of the thread, which is a system call: under a microsecond.
+/// Rounds of spinning between two readings of the thread's clock, which is a system call: less than a
+/// microsecond.
 const SPINS_PER_LOOK: u32 = 100;
 
-/// Takes this much CPU time of the thread.
+/// Uses this much CPU time on the calling thread.
 pub(crate) fn compute(duration: Duration) {
     if duration.is_zero() {
         return;
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn computing_takes_cpu_time_of_the_thread() {
+    fn computing_uses_cpu_time_of_thread() {
         let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap();
         let before = used();
         compute(Duration::from_millis(2));

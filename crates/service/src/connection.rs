@@ -1,7 +1,8 @@
-//! One connection in a worker's care, whatever it speaks.
+//! A connection of a worker, whatever its protocol.
 //!
-//! A worker gives it turns; each says what the connection needs next. What is spoken is known from the listener, from the
-//! TLS handshake (ALPN), or from the first bytes; it changes at most twice: opening → HTTP/1.1 → HTTP/2.
+//! A worker gives it turns; each returns what the connection needs next. The protocol is known from the
+//! listener, from the TLS handshake (ALPN), or from the first bytes. It changes at most twice: opening →
+//! HTTP/1.1 → HTTP/2.
 
 use crate::counters::Tally;
 use crate::http1::Http1;
@@ -15,19 +16,19 @@ use rustix::fd::OwnedFd;
 use rustls::ServerConfig;
 use std::sync::Arc;
 
-/// How long a connection that the server ends is still read, so that its last bytes are not lost with a reset.
+/// How long a connection that the server closes is still read, so that no reset discards its last bytes.
 pub(crate) const LINGER_NS: u64 = 1_000_000_000;
 
 /// What a connection needs next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Turn {
-    /// Its socket.
+    /// Its socket to become ready.
     Wait,
-    /// Its socket or this time, nanoseconds since the start of the server.
+    /// Its socket to become ready, or this time, nanoseconds since the start of the server.
     WaitUntil(u64),
     /// Another turn, after the others.
     Again,
-    /// Its end.
+    /// To be closed.
     Close,
 }
 
@@ -35,27 +36,27 @@ pub(crate) enum Turn {
 #[derive(Debug)]
 pub(crate) struct Connection {
     spoken: Spoken,
-    /// When it last moved, nanoseconds since the start of the server.
+    /// Last activity, nanoseconds since the start of the server.
     pub active_ns: u64,
-    /// Its entry in the worker's timers.
+    /// Time of its entry in the worker's timers.
     pub timer_ns: Option<u64>,
-    /// It is in the worker's queue for another turn.
+    /// It is queued by the worker for another turn.
     pub queued: bool,
 }
 
-/// What is spoken on a connection.
+/// Protocol of a connection.
 #[derive(Debug)]
 enum Spoken {
     Opening(Opening),
     Http1(Http1),
     Http2(Http2),
     Tcp(Tcp),
-    /// Nothing: it is over.
+    /// None: the connection is over.
     Nothing,
 }
 
 impl Connection {
-    /// A connection that was just accepted, for `protocol`, over TLS where there is a configuration for it.
+    /// A newly accepted connection for `protocol`, over TLS if there is a configuration for it.
     pub(crate) fn new(
         socket: OwnedFd,
         protocol: Protocol,
@@ -72,7 +73,7 @@ impl Connection {
         Self { spoken, active_ns: now_ns, timer_ns: None, queued: false }
     }
 
-    /// Notes that the socket has something to read.
+    /// Notes that the socket is readable.
     pub(crate) fn has_input(&mut self, half_closed: bool) {
         match &mut self.spoken {
             Spoken::Opening(opening) => opening.has_input(half_closed),
@@ -83,7 +84,7 @@ impl Connection {
         }
     }
 
-    /// Whether it waits for its own delayed answer rather than for the client.
+    /// True if it waits for its own delayed response rather than for the client.
     pub(crate) fn is_delayed(&self) -> bool {
         match &self.spoken {
             Spoken::Http1(http1) => http1.is_delayed(),
@@ -93,12 +94,12 @@ impl Connection {
         }
     }
 
-    /// Bytes of memory that it holds on to for unfinished requests.
+    /// Bytes of memory held for unfinished requests.
     pub(crate) fn held_bytes(&self) -> usize {
         if let Spoken::Http1(http1) = &self.spoken { http1.held_bytes() } else { 0 }
     }
 
-    /// Takes a turn.
+    /// Runs one turn.
     pub(crate) fn turn(&mut self, shared: &mut Shared) -> Turn {
         shared.held_bytes -= self.held_bytes();
         let turn = loop {
@@ -111,7 +112,7 @@ impl Connection {
         turn
     }
 
-    /// Nothing where the connection goes on in something else.
+    /// `None` if the connection continues in another protocol.
     fn step(&mut self, shared: &mut Shared) -> Option<Turn> {
         match &mut self.spoken {
             Spoken::Opening(opening) => opening.turn(shared),
@@ -122,7 +123,7 @@ impl Connection {
         }
     }
 
-    /// Goes on in what it turned out to speak.
+    /// Switches to the protocol that was detected.
     fn hand_on(&mut self, shared: &mut Shared) {
         self.spoken = match std::mem::replace(&mut self.spoken, Spoken::Nothing) {
             Spoken::Opening(opening) => match opening.into_opened() {
@@ -138,7 +139,7 @@ impl Connection {
         };
     }
 
-    /// Counts what the end of the connection cuts off. What HTTP/2 leaves counts itself when it is dropped.
+    /// Counts requests cut off by the end of the connection. HTTP/2 exchanges count themselves when dropped.
     pub(crate) fn count_end(&self, tally: &Tally) {
         match &self.spoken {
             Spoken::Http1(http1) => http1.count_end(tally),

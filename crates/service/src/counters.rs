@@ -1,57 +1,60 @@
-//! What a server counts of itself.
+//! Counters of a server.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-/// Counts since the start of a server.
+/// Counters since the start of a server.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Counters {
-    /// Requests read whole in all protocols, those for the counters left out.
+    /// Complete requests over all protocols, except those for the counters.
     pub requests: u64,
-    /// Of which answered with an error because the error rate wanted it.
+    /// Injected errors (`--error-rate`).
     pub errors: u64,
-    /// Streams of bytes that were no proper request, answered with 4xx or 5xx (HTTP/2: GOAWAY) and closed.
+    /// Connections rejected because their bytes were not a valid request: answered with 4xx or 5xx (HTTP/2:
+    /// GOAWAY) and closed.
     pub rejected: u64,
     /// Connections accepted.
     pub connections_accepted: u64,
     /// Connections open now.
     pub connections_open: u64,
-    /// Bytes received on all connections. Over TLS: what was in its records.
+    /// Bytes received on all connections. With TLS: the payload of its records.
     pub bytes_received: u64,
-    /// Bytes sent on all connections, heads and the answers with counters included. Over TLS: what was in its records.
+    /// Bytes sent on all connections, including heads and counter responses. With TLS: the payload of its
+    /// records.
     pub bytes_sent: u64,
     /// HTTP/1.1.
     pub http1: ProtocolCounters,
-    /// HTTP/2, gRPC left out but for its connections.
+    /// HTTP/2, without gRPC except for its connections.
     pub http2: ProtocolCounters,
-    /// gRPC; its connections are those of HTTP/2.
+    /// gRPC; its connections are counted under HTTP/2.
     pub grpc: ProtocolCounters,
     /// TCP.
     pub tcp: ProtocolCounters,
     /// TLS handshakes completed.
     pub tls_handshakes: u64,
-    /// TLS handshakes that failed, were given up by the client or took too long.
+    /// TLS handshakes that failed, were aborted by the client or took too long.
     pub tls_handshakes_failed: u64,
 }
 
-/// Counts of one protocol. Requests = answered + failed + those at work now.
+/// Counters of one protocol. Requests = answered + failed + those in progress.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ProtocolCounters {
-    /// Connections that spoke it.
+    /// Connections with this protocol.
     pub connections: u64,
-    /// Requests read whole, those for the counters left out.
+    /// Complete requests, except those for the counters.
     pub requests: u64,
-    /// Of which answered: all of the answer went to the connection.
+    /// Answered requests: the whole response was handed to the connection.
     pub answered: u64,
-    /// Of which not: the client or its connection ended first.
+    /// Failed requests: the client or its connection went away first.
     pub failed: u64,
-    /// Requests that began and never came whole, because the stream or the connection ended.
+    /// Requests that began but were never complete, because the stream or the connection ended.
     pub incomplete: u64,
 }
 
 impl Counters {
-    /// The counters as a JSON object with the names of the fields, on one line; what belongs to a protocol under its name.
+    /// The counters as a single-line JSON object keyed by field name; counters of a protocol are nested under
+    /// its name.
     #[must_use]
     pub fn to_json(&self) -> String {
         format!("{{{}}}\n", self.json_fields())
@@ -76,7 +79,7 @@ impl Counters {
         for (index, (name, counts)) in protocols.into_iter().enumerate() {
             let ProtocolCounters { connections, requests, answered, failed, incomplete } = counts;
             let comma = if index == 0 { "" } else { "," };
-            // Writing to memory does not fail.
+            // Writing to memory cannot fail.
             let _ = write!(
                 json,
                 "{comma}\"{name}\":{{\"connections\":{connections},\"requests\":{requests},\
@@ -110,7 +113,7 @@ impl Counters {
     }
 }
 
-/// One worker's counts, on cache lines of their own.
+/// Counters of one worker, on separate cache lines.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Tally {
@@ -125,11 +128,11 @@ pub(crate) struct Tally {
     pub tcp: ProtocolTally,
     pub handshakes: Count,
     pub handshakes_failed: Count,
-    /// Raised by the accepting worker, lowered by the one that serves.
+    /// Incremented by the accepting worker, decremented by the serving one.
     pub connections_open: AtomicUsize,
 }
 
-/// One worker's counts of one protocol.
+/// Counters of one protocol in one worker.
 #[derive(Debug, Default)]
 pub(crate) struct ProtocolTally {
     pub connections: Count,
@@ -149,17 +152,18 @@ impl ProtocolTally {
     }
 }
 
-/// A count that one thread raises and any thread reads.
+/// A counter that one thread writes and any thread reads.
 #[derive(Debug, Default)]
 pub(crate) struct Count(AtomicU64);
 
 impl Count {
-    /// Lowers the count by one that was counted too early.
+    /// Decrements the counter by one that was counted too early.
     pub(crate) fn take_back(&self) {
         self.0.store(self.0.load(Relaxed) - 1, Relaxed);
     }
 
-    /// Raises the count. A load and a store, cheaper than an atomic addition: only one thread writes.
+    /// Increments the counter. A load and a store are cheaper than an atomic addition, and suffice with a
+    /// single writer.
     pub(crate) fn add(&self, amount: u64) {
         self.0.store(self.0.load(Relaxed) + amount, Relaxed);
     }

@@ -1,13 +1,15 @@
-//! The synthetic service: a server that answers with the size, after the delay and with the error rate asked for, by its
-//! settings or by each request's query, and is itself never the bottleneck. HTTP/1.1, HTTP/2, gRPC, raw TCP; with TLS or without.
+//! The synthetic service: a server that responds with the size, delay and error rate given by its settings or
+//! by each request's query, and is never the bottleneck itself. HTTP/1.1, HTTP/2, gRPC, raw TCP; with or
+//! without TLS.
 //!
-//! [`Settings`] → [`Server::bind`] → [`Server::run`]. Inside, from the outside in: `server` makes `worker`s (one thread, one
-//! event loop each), a worker gives turns to `connection`s, a connection speaks `http1`, `http2` or `tcp` over its
-//! `transport`. `grpc` are calls over HTTP/2. What an HTTP request is answered with is the same in both versions: `query`, `reply`.
+//! [`Settings`] → [`Server::bind`] → [`Server::run`]. From the outside in: `server` creates `worker`s (one
+//! thread and one event loop each), and a worker gives turns to `connection`s. A connection speaks `http1`,
+//! `http2` or `tcp` over its `transport`; `grpc` handles calls over HTTP/2. The response to an HTTP request
+//! is the same in both versions: `query`, `reply`.
 //!
-//! Requests on one connection in HTTP/1.1 or TCP are answered in their order, one after the other: the delay of a pipelined
-//! request begins when the one before has been answered. Those of HTTP/2 run side by side. Left out: trailers, content
-//! codings, ranges, dates.
+//! Requests on one HTTP/1.1 or TCP connection are answered in order, one after the other: the delay of a
+//! pipelined request begins when the previous one has been answered. Those of HTTP/2 run concurrently. Not
+//! supported: trailers, content codings, ranges, dates.
 
 mod compute;
 mod connection;

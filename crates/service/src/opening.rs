@@ -1,4 +1,4 @@
-//! A connection during its TLS handshake, which is bounded in time.
+//! A connection during its TLS handshake, which has a timeout.
 
 use crate::connection::{LINGER_NS, Turn};
 use crate::counters::Tally;
@@ -7,20 +7,20 @@ use crate::shared::Shared;
 use crate::transport::Transport;
 use rustix::io::{self, Errno};
 
-/// Longest handshake, from the accepted connection on.
+/// Maximum duration of a handshake, from accepting the connection.
 const HANDSHAKE_MAX_NS: u64 = 10_000_000_000;
 
-/// See the module.
+/// A connection during its TLS handshake.
 #[derive(Debug)]
 pub(crate) struct Opening {
     transport: Transport,
     protocol: Protocol,
     until_ns: u64,
-    /// The handshake failed, and the client is to hear why before the connection ends.
+    /// The handshake failed, and the client must receive the alert before the connection ends.
     refused: bool,
 }
 
-/// What a connection goes on as after the handshake.
+/// What a connection becomes after the handshake.
 #[derive(Debug)]
 pub(crate) enum Opened {
     Http1(Transport),
@@ -37,7 +37,7 @@ impl Opening {
         self.transport.has_input(half_closed);
     }
 
-    /// Takes a turn; nothing where the handshake is complete.
+    /// Runs one turn; `None` once the handshake is complete.
     pub(crate) fn turn(&mut self, shared: &mut Shared) -> Option<Turn> {
         self.step(shared).unwrap_or(Some(Turn::Close))
     }

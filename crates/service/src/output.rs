@@ -1,4 +1,4 @@
-//! What a connection still has to send.
+//! Unsent output of a connection.
 
 use crate::response::FILLER;
 use crate::shared::Shared;
@@ -6,20 +6,20 @@ use crate::transport::Transport;
 use rustix::io::{self, Errno};
 use std::io::IoSlice;
 
-/// Pieces of filler that go out in one call.
+/// Slices of filler sent in one call.
 const PIECES: usize = 16;
-/// Calls for one response in one turn: 4 MiB, after which other connections get theirs.
+/// Maximum calls per turn for one response: 4 MiB, after which other connections get their turn.
 const CALLS_PER_TURN: usize = 16;
 
-/// Bytes that the transport did not take yet, and the filler behind them.
+/// Bytes that the transport has not accepted yet, and the filler after them.
 #[derive(Debug)]
 pub(crate) struct Output {
     unsent: Vec<u8>,
-    /// What filler consists of, again and again.
+    /// The text that filler repeats.
     filler: &'static [u8],
-    /// Bytes of filler to be sent behind the unsent ones.
+    /// Bytes of filler to send after the unsent bytes.
     filler_bytes: u64,
-    /// Where in the filler the next byte of them stands.
+    /// Position of the next filler byte in the text.
     filler_at: usize,
 }
 
@@ -29,33 +29,33 @@ impl Default for Output {
     }
 }
 
-/// How far sending came.
+/// Result of sending.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Sent {
     All,
     UntilBlocked,
-    /// There is more, and the socket may take it: it is the others' turn.
+    /// There is more, and the socket may accept it: other connections get their turn first.
     Some,
 }
 
 impl Output {
-    /// Nothing to send; filler will be this text.
+    /// No output; filler will repeat this text.
     pub(crate) fn of(filler: &'static [u8]) -> Self {
         Self { unsent: Vec::new(), filler, filler_bytes: 0, filler_at: 0 }
     }
 
-    /// Whether anything but what is being composed waits.
+    /// True if any output waits besides what is being composed.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.unsent.is_empty() || self.filler_bytes > 0
     }
 
-    /// Sends this much filler behind what is being composed.
+    /// Adds this much filler after what is being composed.
     pub(crate) fn send_filler(&mut self, bytes: u64) {
         self.filler_bytes = bytes;
         self.filler_at = 0;
     }
 
-    /// Sends what is unsent, else what the worker composed for this connection, then the filler.
+    /// Sends the unsent bytes, or else the worker's composed output for this connection, then the filler.
     pub(crate) fn send(&mut self, transport: &mut Transport, shared: &mut Shared) -> io::Result<Sent> {
         if !self.is_waiting() && shared.composed.is_empty() {
             return flush(transport);

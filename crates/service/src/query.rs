@@ -1,4 +1,4 @@
-//! The query of a request, which may ask for another answer than the server's settings: pure text to values.
+//! The query of a request, which may override the server's settings for its response. No I/O.
 
 use crate::settings::{Answer, STATUSES};
 use experiment::settings::service::MAX_CPU_TIME;
@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::time::Duration;
 
-/// A query that asks for something that cannot be.
+/// An invalid value in a query.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("query `{key}`: {problem}")]
 pub struct QueryError {
@@ -15,7 +15,7 @@ pub struct QueryError {
     problem: String,
 }
 
-/// The answer with what the query asks for; see [`Answer::with_query`].
+/// Applies the query to an answer; see [`Answer::with_query`].
 pub(crate) fn apply(query: &str, mut answer: Answer) -> Result<Answer, QueryError> {
     for pair in query.split('&') {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -60,8 +60,8 @@ fn read_status(value: &str) -> Result<u16, QueryError> {
     })
 }
 
-/// The text with `%XX` resolved. A `%` that no two hexadecimal digits follow stands for itself, so that `0.1%` may be
-/// typed as it is.
+/// Decodes `%XX`. A `%` that is not followed by two hexadecimal digits stands for itself, so that `0.1%` may
+/// be typed as is.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
@@ -91,7 +91,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_query_says_what_to_answer() {
+    fn query_overrides_answer() {
         let expected = Answer {
             status: 503,
             body_bytes: 1024,
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_names_its_key_and_what_was_expected() {
+    fn invalid_value_error_names_key_and_expected_value() {
         for (query, words) in [
             ("size=big", ["query `size`", "expected bytes"]),
             ("size", ["query `size`", "expected bytes"]),
@@ -128,7 +128,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_query_makes_it_panic(query in "((size|delay|cpu-time|error-rate|status|x)=[0-9a-z%.é]{0,8}&?){0,4}.{0,20}") {
+        fn queries_never_panic(query in "((size|delay|cpu-time|error-rate|status|x)=[0-9a-z%.é]{0,8}&?){0,4}.{0,20}") {
             let _ = apply(&query, Answer::default());
         }
     }

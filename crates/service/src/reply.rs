@@ -1,25 +1,25 @@
-//! What to reply to an HTTP request, whatever version of HTTP it came with: target to value.
+//! Selects the reply to an HTTP request, whatever its HTTP version.
 
 use crate::settings::Answer;
 use rand::RngExt as _;
 use rand::rngs::SmallRng;
 
-/// Where the server's counters are read.
+/// Path at which the server's counters are read.
 pub const COUNTERS_PATH: &str = "/meshmeter/counters";
 
-/// What to reply.
+/// Kinds of replies.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Reply {
-    /// A body of filler, as asked for.
+    /// A body of filler, as requested.
     Filler(Answer),
     /// The server's counters.
     Counters,
-    /// The request is well-formed and makes no sense: why.
+    /// The request is well-formed but invalid, for this reason.
     Refused { status: u16, reason: String },
 }
 
 impl Reply {
-    /// The reply to a request without an expectation, which is `*`, a path or a whole URL.
+    /// The reply to a request without an expectation. The target is `*`, a path or a whole URL.
     pub(crate) fn to(method: &str, target: &str, defaults: &Answer) -> Self {
         if method == "CONNECT" {
             return Self::Refused {
@@ -39,7 +39,7 @@ impl Reply {
         }
     }
 
-    /// The delay that it asks for.
+    /// The delay before the reply.
     pub(crate) fn delay_ns(&self) -> u64 {
         match self {
             Self::Filler(answer) => answer.delay_ns(),
@@ -49,18 +49,18 @@ impl Reply {
 }
 
 impl Answer {
-    /// From the end of the request to the start of the answer.
+    /// From the end of the request to the start of the response.
     pub(crate) fn delay_ns(&self) -> u64 {
         u64::try_from(self.delay.as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Whether chance makes this answer an error.
+    /// Draws whether this response is an injected error.
     pub(crate) fn fails(&self, random: &mut SmallRng) -> bool {
         self.error_fraction > 0.0 && random.random_bool(self.error_fraction)
     }
 }
 
-/// The path of a target without its query; proxies may send the whole URL (RFC 9112, 3.2.2).
+/// The path of a target without its query; proxies may send an absolute URL (RFC 9112, 3.2.2).
 pub(crate) fn path_of(target: &str) -> &str {
     match target.split_once("://") {
         Some((scheme, rest)) if !scheme.contains('/') => rest.find('/').map_or("", |at| &rest[at..]),

@@ -1,15 +1,15 @@
-//! Responses as bytes: heads, and the filler that bodies are made of.
+//! Serialized responses: heads, and the filler of bodies.
 
 use crate::settings::Answer;
 use std::io::Write as _;
 
 /// Length of [`FILLER`].
 pub(crate) const FILLER_BYTES: usize = 16 * 1024;
-/// Bodies are this text again and again from its start: lines of 64 characters that tell where they are.
+/// Bodies repeat this text from its start: lines of 64 characters that contain their own position.
 pub(crate) static FILLER: [u8; FILLER_BYTES] = filler();
-/// Longest body that is copied behind its head instead of sent from [`FILLER`].
+/// Maximum size of a body that is copied behind its head instead of being sent from [`FILLER`].
 pub(crate) const COPIED_MAX_BYTES: u64 = 8 * 1024;
-/// The answer to `Expect: 100-continue`.
+/// The response to `Expect: 100-continue`.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
 const fn filler() -> [u8; FILLER_BYTES] {
@@ -17,7 +17,7 @@ const fn filler() -> [u8; FILLER_BYTES] {
     let mut bytes = [b'.'; FILLER_BYTES];
     let mut at = 0;
     while at < FILLER_BYTES {
-        // Each line starts with its place in hexadecimal.
+        // Each line starts with its position in hexadecimal.
         bytes[at] = DIGITS[at >> 12 & 15];
         bytes[at + 1] = DIGITS[at >> 8 & 15];
         bytes[at + 2] = DIGITS[at >> 4 & 15];
@@ -28,7 +28,7 @@ const fn filler() -> [u8; FILLER_BYTES] {
     bytes
 }
 
-/// What a response has to say about itself.
+/// Connection-related fields of a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     pub keep_alive: bool,
@@ -36,12 +36,12 @@ pub(crate) struct Frame {
     pub head_only: bool,
 }
 
-/// Writes responses, the usual one from a copy made before.
+/// Writes responses; the default one is copied from a prepared buffer.
 #[derive(Debug)]
 pub(crate) struct Composer {
     usual_status: u16,
     usual_body_bytes: u64,
-    /// Head and body of the usual response; empty where its body is too long to be copied.
+    /// Head and body of the default response; empty if its body is too long to be copied.
     usual: Vec<u8>,
 }
 
@@ -58,7 +58,7 @@ impl Composer {
         composer
     }
 
-    /// Appends a response with a body of filler and says how many bytes of [`FILLER`] have to be sent behind it.
+    /// Appends a response with a filler body, and returns how many bytes of [`FILLER`] must be sent after it.
     pub(crate) fn filler(&self, out: &mut Vec<u8>, status: u16, body_bytes: u64, frame: Frame) -> u64 {
         let plain = frame.keep_alive && !frame.version_1_0 && !frame.head_only;
         let usual = status == self.usual_status && body_bytes == self.usual_body_bytes;
@@ -88,7 +88,7 @@ pub(crate) fn write_text(out: &mut Vec<u8>, status: u16, media_type: &str, text:
 
 /// Appends the head of a response.
 pub(crate) fn write_head(out: &mut Vec<u8>, status: u16, media_type: &str, body_bytes: u64, frame: Frame) {
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = write!(out, "HTTP/1.1 {status} {}\r\n", reason(status));
     if !is_bodiless(status) {
         let _ = write!(out, "Content-Type: {media_type}\r\nContent-Length: {body_bytes}\r\n");
@@ -106,7 +106,7 @@ pub(crate) fn is_bodiless(status: u16) -> bool {
     matches!(status, 204 | 304)
 }
 
-/// The usual words for a status; none where there are none, which RFC 9112 allows.
+/// The reason phrase of a status; may be empty, as RFC 9112 allows.
 fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_response_is_the_same_as_one_written_anew() {
+    fn default_response_equals_freshly_written_one() {
         let usual = Answer { body_bytes: 1024, ..Answer::default() };
         let kept = response(&usual, 200, 1024, PLAIN);
         assert_eq!(kept, response(&Answer::default(), 200, 1024, PLAIN));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_say_how_the_response_ends() {
+    fn head_announces_how_response_ends() {
         let answer = Answer::default();
         let (head, _) = response(&answer, 503, 0, Frame { keep_alive: false, ..PLAIN });
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Binding and running: from settings to workers.
+//! Binding and running a server: from settings to workers.
 
 use crate::counters::{Counters, Tally};
 use crate::settings::{Listener, MOST_THREADS, Protocol, STATUSES, Settings};
@@ -12,16 +12,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Connections that the kernel completes before they are accepted; it takes less where `somaxconn` says so.
+/// Listen backlog: connections that the kernel completes before they are accepted; `somaxconn` may lower it.
 const BACKLOG: i32 = 4096;
-/// Most listeners: more than that is a slip of the pen.
+/// Maximum number of listeners: anything greater is taken for a typo.
 const MOST_LISTENERS: usize = 16;
-/// Files besides connections: standard streams, listeners, and for each worker epoll, timer and bell.
+/// Open files other than connections: standard streams, listeners, and per worker an epoll set, a timer and
+/// an eventfd.
 const OTHER_FILES: usize = 32;
-/// Most connections where neither settings nor the limit on files say less.
+/// Maximum number of connections unless the settings or the limit on open files say less.
 const DEFAULT_MAX_CONNECTIONS: usize = 65_536;
 
-/// A server that listens; [`Server::run`] answers.
+/// A listening server; [`Server::run`] serves.
 #[derive(Debug)]
 pub struct Server {
     listeners: Vec<Listener>,
@@ -30,32 +31,32 @@ pub struct Server {
     tallies: Arc<[Arc<Tally>]>,
 }
 
-/// Why a server cannot serve.
+/// Errors that prevent a server from starting or running.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The settings make no sense.
+    /// The settings are invalid.
     #[error("{0}")]
     Settings(String),
-    /// The address cannot be listened on.
+    /// The address cannot be bound.
     #[error("listen on {address}")]
     Listen {
-        /// The address that was asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
-    /// The kernel refused something else that a server needs.
+    /// Another kernel call that a server needs failed.
     #[error("{operation}")]
     Kernel {
-        /// What was attempted.
+        /// The operation that failed.
         operation: &'static str,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
 }
 
 impl ServeError {
-    /// What to do about it.
+    /// What to do about it, if there is a remedy.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         let Self::Listen { source, .. } = self else { return None };
@@ -75,11 +76,12 @@ impl ServeError {
 }
 
 impl Server {
-    /// Listens, and gets everything that serving needs. Connections are accepted by the kernel from here on and answered
-    /// once the server runs; stalls count from here.
+    /// Listens, and acquires everything needed to serve. From here on the kernel accepts connections, which
+    /// are answered once the server runs; stalls count from here.
     ///
     /// # Errors
-    /// Where the settings make no sense, the address cannot be listened on, or the kernel lacks something.
+    /// Returns an error if the settings are invalid, the address cannot be bound, or a required kernel call
+    /// fails.
     pub fn bind(settings: &Settings) -> Result<Self, ServeError> {
         check(settings)?;
         let receptions = receptions(settings)?;
@@ -115,17 +117,17 @@ impl Server {
         Ok(Self { listeners, workers, inboxes, tallies })
     }
 
-    /// Where it listens, with the ports that were chosen, in the order of the settings.
+    /// The listeners, with the ports that were selected, in the order of the settings.
     #[must_use]
     pub fn listeners(&self) -> &[Listener] {
         &self.listeners
     }
 
-    /// Answers until `stop` can be read or was closed at its other end (a pipe, an eventfd), then ends every connection
-    /// and says what was counted. The first worker runs on the calling thread.
+    /// Serves until `stop` is readable or closed at its other end (a pipe, an eventfd), then closes every
+    /// connection and returns the counters. The first worker runs on the calling thread.
     ///
     /// # Errors
-    /// Where a thread cannot be started or the kernel refuses to wait for events.
+    /// Returns an error if a thread cannot be started or the kernel cannot wait for events.
     pub fn run(self, stop: impl AsFd) -> Result<Counters, ServeError> {
         let Self { workers, inboxes, tallies, .. } = self;
         let (stop, inboxes) = (stop.as_fd(), &*inboxes);
@@ -187,7 +189,7 @@ fn check(settings: &Settings) -> Result<(), ServeError> {
     Err(ServeError::Settings(problem))
 }
 
-/// How each listener receives its connections.
+/// How the connections of each listener are handled.
 fn receptions(settings: &Settings) -> Result<Arc<[Reception]>, ServeError> {
     let of = |listener: &Listener| {
         let tls = match (&settings.tls, listener.protocol) {
@@ -207,16 +209,16 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let listener = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
-    // Connections of an earlier server that linger in TIME_WAIT do not keep the address; a server that listens does.
+    // Connections of an earlier server in TIME_WAIT do not block the address; a listening server does.
     sockopt::set_socket_reuseaddr(&listener, true)?;
-    // Accepted sockets inherit it. A response must not wait for the acknowledgement of the one before.
+    // Accepted sockets inherit it. A response must not wait for the acknowledgement of the previous one.
     sockopt::set_tcp_nodelay(&listener, true)?;
     rustix::net::bind(&listener, &address)?;
     rustix::net::listen(&listener, BACKLOG)?;
     Ok(listener)
 }
 
-/// As many as asked for, but never more than there can be open files.
+/// As many as requested, but never more than the limit on open files allows.
 fn max_connections(settings: &Settings) -> usize {
     let files = getrlimit(Resource::Nofile).current.and_then(|files| usize::try_from(files).ok());
     let others = OTHER_FILES + 3 * settings.threads;

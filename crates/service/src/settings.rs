@@ -1,4 +1,4 @@
-//! What a server is asked for: where it listens, what it answers, when it stalls and what bounds it.
+//! Settings of a server: where it listens, what it answers, when it stalls, and its limits.
 
 use crate::query::{self, QueryError};
 use crate::tls::Tls;
@@ -9,39 +9,39 @@ use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Statuses that an answer may have: final ones.
+/// Status codes that a response may have: final ones.
 pub const STATUSES: std::ops::RangeInclusive<u16> = 200..=599;
-/// Most worker threads: more than that is a slip of the pen.
+/// Maximum number of worker threads: anything greater is taken for a typo.
 pub const MOST_THREADS: usize = 1024;
 
 /// Settings of a server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to listen, and for what: one at least.
+    /// Addresses and protocols to listen on: at least one.
     pub listeners: Vec<Listener>,
-    /// Certificate and key for the listeners with TLS; nothing else needs it.
+    /// Certificate and key for the listeners with TLS; not needed otherwise.
     pub tls: Option<Tls>,
-    /// What is exchanged over raw TCP.
+    /// Message sizes over raw TCP.
     pub tcp: TcpSizes,
-    /// What to answer where the request's query does not say otherwise.
+    /// Default response, which the request's query may override.
     pub answer: Answer,
-    /// Worker threads, each with an event loop of its own; the first is the caller of [`crate::Server::run`].
+    /// Worker threads, each with its own event loop; the first is the caller of [`crate::Server::run`].
     pub threads: usize,
-    /// When to stop answering, for a while, again and again.
+    /// Periodic stalls, during which nothing is answered.
     pub stall: Option<Stall>,
-    /// Most connections at a time, above which none is accepted until one ends. Absent: as many as the limit on open
-    /// files allows, and at most 65 536.
+    /// Maximum number of concurrent connections; above it none is accepted until one ends. `None`: as many as
+    /// the limit on open files allows, at most 65 536.
     pub max_connections: Option<usize>,
-    /// Close each connection after this many answers.
+    /// Close each connection after this many responses.
     pub requests_per_connection: Option<NonZeroU64>,
-    /// Close a connection on which nothing has moved for this long, unless it waits for a delayed answer.
+    /// Close a connection without any activity for this long, unless it waits for a delayed response.
     pub idle_timeout: Duration,
-    /// Seed of the choice of answers that are errors. Absent: another one each time.
+    /// Seed of the choice of injected errors. `None`: a random seed.
     pub seed: Option<u64>,
 }
 
 impl Settings {
-    /// Settings that answer 200 with an empty body, at once, from one thread, over HTTP in clear text.
+    /// Settings for an immediate 200 response with an empty body, on one thread, over plaintext HTTP.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         Self {
@@ -59,18 +59,18 @@ impl Settings {
     }
 }
 
-/// A place to listen.
+/// An address to listen on.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Listener {
-    /// Port 0 takes any free one.
+    /// Port 0 selects a free one.
     pub address: SocketAddr,
-    /// What is spoken there.
+    /// Protocol of the listener.
     pub protocol: Protocol,
-    /// Whether it is spoken over TLS, and nothing without it.
+    /// Whether all of its connections use TLS.
     pub tls: bool,
 }
 
-/// The listener as the start of a URL, such as `http://127.0.0.1:8080`.
+/// The listener as a URL prefix, such as `http://127.0.0.1:8080`.
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match (self.protocol, self.tls) {
@@ -83,16 +83,16 @@ impl fmt::Display for Listener {
     }
 }
 
-/// What is spoken on a listener.
+/// Protocol of a listener.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Protocol {
-    /// HTTP/1.1 or HTTP/2: over TLS as ALPN agrees, in clear text as the connection's first bytes say.
+    /// HTTP/1.1 or HTTP/2: with TLS as selected by ALPN, in plaintext by the connection's first bytes.
     Http,
     /// Requests and replies of fixed sizes: [`TcpSizes`].
     Tcp,
 }
 
-/// What is exchanged over raw TCP: after each whole request comes a reply, of which byte `i` is `i` modulo
+/// Message sizes over raw TCP. Each complete request gets a reply, of which byte `i` is `i` modulo
 /// [`crate::TCP_REPLY_MODULUS`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TcpSizes {
@@ -103,25 +103,25 @@ pub struct TcpSizes {
 }
 
 impl Default for TcpSizes {
-    /// 1 KiB each.
+    /// Requests and replies of 1 KiB each.
     fn default() -> Self {
         const KIBIBYTE: NonZeroU64 = NonZeroU64::new(1024).unwrap();
         Self { request_bytes: KIBIBYTE, reply_bytes: KIBIBYTE }
     }
 }
 
-/// What to answer to a request.
+/// The response to a request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
     /// Status code, one of [`STATUSES`].
     pub status: u16,
-    /// Size of the body, bytes. Statuses 204 and 304 have none all the same.
+    /// Size of the body, bytes. Status codes 204 and 304 never have one.
     pub body_bytes: u64,
-    /// From the end of the request to the start of the answer.
+    /// From the end of the request to the start of the response.
     pub delay: Duration,
-    /// CPU that the answer takes beyond its own, after the delay. The thread answers nobody else meanwhile.
+    /// Additional CPU time per response, used after the delay. The thread serves no one else meanwhile.
     pub cpu_time: Duration,
-    /// Fraction of requests, 0 to 1, that are answered with status 500 instead; delay and size stay.
+    /// Fraction of requests, 0 to 1, that get status 500 instead, with the same delay and size.
     pub error_fraction: f64,
 }
 
@@ -138,17 +138,17 @@ impl Default for Answer {
 }
 
 impl Answer {
-    /// This answer with what a request's query asks for: `size`, `delay`, `cpu-time`, `error-rate`, `status`. Other keys are
-    /// ignored; where a key comes twice, the last one counts.
+    /// This answer with the overrides of a request's query: `size`, `delay`, `cpu-time`, `error-rate`,
+    /// `status`. Other keys are ignored; the last of several equal keys counts.
     ///
     /// # Errors
-    /// Where a value is not what its key expects.
+    /// Returns an error if a value is invalid for its key.
     pub fn with_query(self, query: &str) -> Result<Self, QueryError> {
         query::apply(query, self)
     }
 }
 
-/// A time without answers, again and again: at the end of every period, counted from the start of the server.
+/// A periodic time without responses: at the end of every period, counted from the start of the server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Stall {
     length: Duration,
@@ -159,7 +159,7 @@ impl Stall {
     /// A stall of `length` at the end of every `period`.
     ///
     /// # Errors
-    /// Where the length is not above zero and below the period.
+    /// Returns an error unless the length is above zero and below the period.
     pub fn new(length: Duration, period: Duration) -> Result<Self, StallError> {
         if length.is_zero() || length >= period {
             return Err(StallError::Lengths);
@@ -167,7 +167,7 @@ impl Stall {
         Ok(Self { length, period })
     }
 
-    /// How long the stall still lasts, this long after the start; absent outside of a stall.
+    /// Remaining time of the stall, at this time after the start; `None` outside of a stall.
     #[must_use]
     pub fn time_left(&self, since_start: Duration) -> Option<Duration> {
         let period_ns = self.period.as_nanos();
@@ -180,23 +180,23 @@ impl Stall {
 impl FromStr for Stall {
     type Err = StallError;
 
-    /// Reads `1s/10s`: a second in every ten.
+    /// Parses `1s/10s`: one second in every ten.
     fn from_str(text: &str) -> Result<Self, StallError> {
         let (length, period) = text.split_once('/').ok_or(StallError::Form)?;
         Self::new(parse_duration(length)?, parse_duration(period)?)
     }
 }
 
-/// Text that is no stall.
+/// Why a text is not a valid stall.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum StallError {
-    /// There is no `/`.
+    /// The `/` is missing.
     #[error("expected a length and a period, for example `1s/10s`")]
     Form,
-    /// The two do not fit.
+    /// Length and period do not fit together.
     #[error("expected a length above zero and below the period, for example `1s/10s`")]
     Lengths,
-    /// One of the two is no duration.
+    /// One of the two is not a valid duration.
     #[error(transparent)]
     Duration(#[from] UnitError),
 }
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stall_is_the_end_of_every_period() {
+    fn stall_is_end_of_every_period() {
         let stall: Stall = "1s/10s".parse().unwrap();
         let ms = Duration::from_millis;
         for (at_ms, left_ms) in [
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_that_makes_no_sense_is_an_error() {
+    fn invalid_stall_is_error() {
         assert_eq!("1s".parse::<Stall>(), Err(StallError::Form));
         assert_eq!("2s/2s".parse::<Stall>(), Err(StallError::Lengths));
         assert_eq!("0s/2s".parse::<Stall>(), Err(StallError::Lengths));

@@ -1,4 +1,5 @@
-//! What the connections of one worker share: settings, room to read and to write, chance, counts.
+//! State shared by the connections of one worker: settings, read and write buffers, random generator,
+//! counters.
 
 use crate::counters::{Counters, Tally};
 use crate::http2;
@@ -10,23 +11,23 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Room for what is read at once, bytes. A head of the greatest length fits.
+/// Size of the shared read buffer, bytes. A head of the maximum size fits.
 const RECEIVED_BYTES: usize = 64 * 1024;
 
-/// What the connections of one worker share.
+/// State shared by the connections of one worker.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub answer: Answer,
     pub requests_per_connection: Option<NonZeroU64>,
     pub composer: Composer,
-    /// Room for what a connection reads in its turn.
+    /// Buffer for what a connection reads in its turn.
     pub received: Vec<u8>,
-    /// What a connection composes in its turn. Empty between turns.
+    /// Output that a connection composes in its turn. Empty between turns.
     pub composed: Vec<u8>,
     pub random: SmallRng,
-    /// What connections in raw TCP exchange.
+    /// Message sizes of raw TCP connections.
     pub tcp: TcpSizes,
-    /// What connections in HTTP/2 go by.
+    /// State shared by HTTP/2 connections.
     pub http2: Arc<http2::Context>,
     /// Memory that all connections together hold for unfinished requests, bytes.
     pub held_bytes: usize,
@@ -36,7 +37,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Above this much held memory, unfinished requests are refused, so that slow clients cannot take all memory.
+    /// Above this much held memory, unfinished requests are rejected, so that slow clients cannot exhaust the
+    /// memory.
     pub const HELD_MAX_BYTES: usize = 64 * 1024 * 1024;
 
     pub(crate) fn new(

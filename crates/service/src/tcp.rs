@@ -1,7 +1,7 @@
 //! Raw TCP on one connection: requests of a fixed size, each answered with a reply of a fixed size.
 //!
-//! What a request holds does not matter. Byte `i` of every reply is `i mod 251`: 251 is a prime, so that a reply that lost
-//! or doubled a page or a segment does not look whole. Requests that come together are answered in their order.
+//! The content of a request is ignored. Byte `i` of every reply is `i mod 251`: because 251 is prime, a reply
+//! that lost or duplicated a page or a segment is detectable. Pipelined requests are answered in order.
 
 use crate::compute::compute;
 use crate::connection::{LINGER_NS, Turn};
@@ -15,12 +15,12 @@ use rustix::io;
 
 /// Byte `i` of a reply is `i` modulo this.
 pub const TCP_REPLY_MODULUS: u8 = 251;
-/// Steps of one turn, after which other connections get theirs.
+/// Steps per turn, after which other connections get theirs.
 const STEPS_PER_TURN: usize = 32;
-/// Composed bytes at which requests that came together are no longer answered together.
+/// Amount of composed output above which pipelined requests are no longer answered together, bytes.
 const SEND_AT_BYTES: usize = 16 * 1024;
 pub(crate) const PATTERN_BYTES: usize = TCP_REPLY_MODULUS as usize * 64;
-/// Replies are this again and again from its start.
+/// Replies repeat this from its start.
 pub(crate) static PATTERN: [u8; PATTERN_BYTES] = pattern();
 
 const fn pattern() -> [u8; PATTERN_BYTES] {
@@ -35,13 +35,13 @@ const fn pattern() -> [u8; PATTERN_BYTES] {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
-    /// A request is awaited, of which so many bytes were read.
+    /// Receiving a request, and how many bytes of it were read.
     Receiving { read_bytes: u64 },
-    /// A request waits for its time.
+    /// A reply is delayed.
     Delayed { due_ns: u64 },
-    /// The last reply is on its way.
+    /// The last reply is being sent.
     Ending,
-    /// It was sent; what the client still sends is thrown away.
+    /// The last reply is sent; further input is discarded.
     Lingering { until_ns: u64 },
 }
 
@@ -51,11 +51,11 @@ pub(crate) struct Tcp {
     transport: Transport,
     sizes: TcpSizes,
     phase: Phase,
-    /// Bytes that were received behind a request that waits.
+    /// Bytes received after a request that waits.
     received_ahead: u64,
     output: Output,
     answered: u64,
-    /// Replies that are composed and not wholly sent.
+    /// Replies that are composed and not fully sent.
     unsent_answers: u64,
 }
 
@@ -73,17 +73,17 @@ impl Tcp {
         }
     }
 
-    /// Notes that the socket has something to read.
+    /// Notes that the socket is readable.
     pub(crate) fn has_input(&mut self, half_closed: bool) {
         self.transport.has_input(half_closed);
     }
 
-    /// Whether it waits for its own delayed reply rather than for the client.
+    /// True if it waits for its own delayed reply rather than for the client.
     pub(crate) fn is_delayed(&self) -> bool {
         matches!(self.phase, Phase::Delayed { .. })
     }
 
-    /// Counts what the end of the connection cuts off.
+    /// Counts requests cut off by the end of the connection.
     pub(crate) fn count_end(&self, tally: &Tally) {
         tally.tcp.failed.add(self.unsent_answers + u64::from(self.is_delayed()));
         if matches!(self.phase, Phase::Receiving { read_bytes: 1.. }) || self.received_ahead > 0 {
@@ -91,7 +91,7 @@ impl Tcp {
         }
     }
 
-    /// Takes a turn.
+    /// Runs one turn.
     pub(crate) fn turn(&mut self, shared: &mut Shared) -> Turn {
         let turn = self.steps(shared).unwrap_or(Turn::Close);
         shared.composed.clear();
@@ -142,7 +142,7 @@ impl Tcp {
                 }
             }
         }
-        // What the last step composed has to leave the worker's room before others use it.
+        // The output of the last step must leave the worker's shared buffer before others use it.
         Ok(match self.send(shared)? {
             Sent::UntilBlocked => Turn::Wait,
             Sent::All | Sent::Some => Turn::Again,
@@ -157,7 +157,8 @@ impl Tcp {
         Ok(sent)
     }
 
-    /// Takes received bytes and replies to the requests that they complete, as far as that goes without waiting.
+    /// Consumes received bytes and replies to the requests that they complete, as far as possible without
+    /// waiting.
     fn take(&mut self, mut length: u64, shared: &mut Shared) {
         while let Phase::Receiving { read_bytes } = self.phase
             && length > 0
@@ -182,7 +183,8 @@ impl Tcp {
         self.received_ahead = length;
     }
 
-    /// Replies, or hangs up where chance makes the reply an error: there is no other way to say it.
+    /// Replies, or closes the connection for an injected error, because raw TCP has no other way to report
+    /// it.
     fn reply(&mut self, shared: &mut Shared) {
         compute(shared.answer.cpu_time);
         if shared.answer.fails(&mut shared.random) {

@@ -1,4 +1,4 @@
-//! TLS of a server: certificate and key from files or made for the purpose, and what is demanded of clients.
+//! Server-side TLS: certificate and key from files or generated, and client certificate requirements.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
@@ -14,73 +14,73 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Far more than any bundle of authorities: bounds what a wrong file costs.
+/// Far larger than any bundle of authorities; bounds the cost of a wrong file.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// How long a certificate made here is valid: longer than any server is left running for tests.
+/// Validity of a generated certificate: longer than any server runs for tests.
 const VALIDITY: Duration = Duration::from_secs(365 * 24 * 3600);
-/// It begins to be valid this long ago, so that clocks may differ.
+/// How long ago its validity starts, to allow for clock differences.
 const BACKDATED: Duration = Duration::from_secs(3600);
 
-/// Certificate, key, and what is demanded of clients. Its `Debug` shows no key.
+/// Certificate, key, and client certificate requirements. Its `Debug` output does not include the key.
 #[derive(Clone, Debug)]
 pub struct Tls {
     config: Arc<ServerConfig>,
 }
 
-/// Why there can be no TLS.
+/// Why TLS cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("read the {content} in {}", path.display())]
     Read {
-        /// What should be in it.
+        /// The expected content.
         content: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// A file is not PEM.
     #[error("read the {content} in {}", path.display())]
     Pem {
-        /// What should be in it.
+        /// The expected content.
         content: &'static str,
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         source: pem::Error,
     },
-    /// A PEM file holds something else.
+    /// A PEM file contains something else.
     #[error("there is no {content} in {}", path.display())]
     Absent {
-        /// What should be in it.
+        /// The expected content.
         content: &'static str,
         /// The file.
         path: PathBuf,
     },
-    /// The certificate and the key cannot serve.
+    /// The certificate and the key are unusable.
     #[error("use the certificate and its key")]
     Unfit(#[source] rustls::Error),
-    /// The authorities of clients cannot be used.
+    /// The client authorities are unusable.
     #[error("use the certificates in {} as authorities of clients", path.display())]
     ClientAuthority {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// No certificate could be made.
+    /// A certificate could not be generated.
     #[error("make a certificate for {names}")]
     Make {
-        /// For which names.
+        /// The names for the certificate.
         names: String,
-        /// Why.
+        /// The cause.
         source: rcgen::Error,
     },
 }
 
 impl TlsError {
-    /// What to do about it.
+    /// What to do about it, if there is a remedy.
     #[must_use]
     pub fn hint(&self) -> Option<&'static str> {
         match self {
@@ -94,11 +94,12 @@ impl TlsError {
 }
 
 impl Tls {
-    /// With the certificate (chain) and the private key in these PEM files. Clients have to show a certificate of an
-    /// authority in `client_authority`, where that is given.
+    /// TLS with the certificate (chain) and the private key in these PEM files. With `client_authority`,
+    /// clients must present a certificate of one of its authorities.
     ///
     /// # Errors
-    /// Where a file cannot be read, holds something else, or key and certificate do not belong together.
+    /// Returns an error if a file cannot be read, contains something else, or key and certificate do not
+    /// match.
     pub fn from_files(
         certificate: &Path,
         key: &Path,
@@ -113,11 +114,11 @@ impl Tls {
         Self::new(chain, key, client_authority)
     }
 
-    /// With a certificate for these names and addresses, signed by an authority made for it alone, whose certificate is
-    /// given too, as PEM. Both keys stay in this process.
+    /// TLS with a generated certificate for these names and addresses, signed by a new authority whose
+    /// certificate is returned as PEM. Both keys stay in this process.
     ///
     /// # Errors
-    /// Where a name is no host name or the cryptographic library fails.
+    /// Returns an error if a name is not a host name or the cryptographic library fails.
     pub fn own(names: &[String], client_authority: Option<&Path>) -> Result<(Self, String), TlsError> {
         let (authority, chain, key) =
             own_certificate(names).map_err(|source| TlsError::Make { names: names.join(", "), source })?;
@@ -151,7 +152,7 @@ impl Tls {
         Ok(Self { config: Arc::new(config) })
     }
 
-    /// The configuration of a listener, with the protocols that ALPN may agree on, best first; none: ALPN is not spoken.
+    /// The configuration of a listener, with the protocols to offer in ALPN, best first; none: no ALPN.
     pub(crate) fn listener(&self, protocols: &[&[u8]]) -> Arc<ServerConfig> {
         let mut config = ServerConfig::clone(&self.config);
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
@@ -159,7 +160,7 @@ impl Tls {
     }
 }
 
-/// The authority as PEM, the certificate that it signed, and the key of that.
+/// The authority as PEM, the certificate that it signed, and that certificate's key.
 type OwnCertificate = (String, CertificateDer<'static>, PrivateKeyDer<'static>);
 
 fn own_certificate(names: &[String]) -> Result<OwnCertificate, rcgen::Error> {
@@ -191,7 +192,7 @@ fn dated(mut parameters: CertificateParams) -> CertificateParams {
     parameters
 }
 
-/// Every certificate in the file: one at least.
+/// All certificates in the file: at least one.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     const CERTIFICATE: &str = "certificate";
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(&read(path, CERTIFICATE)?)

@@ -1,8 +1,9 @@
-//! One thread's event loop: accepting, turns of connections, timers, stalls.
+//! The event loop of one thread: accepting, turns of connections, timers, stalls.
 //!
-//! Connections are registered once, edge-triggered, and never touched again, so a request costs one wait (shared with
-//! those that came together), one read and one write. The first worker accepts, and hands each connection to the worker that
-//! has fewest: with few connections, listeners of their own would leave some workers idle and others with all the load.
+//! Connections are registered once, edge-triggered, and never modified. So a request costs one wait (shared
+//! with those that arrived together), one read and one write. The first worker accepts, and passes each
+//! connection to the worker with the fewest. With separate listeners and few connections, some workers would
+//! be idle while others get all the load.
 
 use crate::connection::{Connection, Turn};
 use crate::counters::Tally;
@@ -24,26 +25,26 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Events taken from the kernel at a time.
+/// Maximum events fetched from the kernel at a time.
 const EVENTS_PER_WAIT: usize = 256;
-/// Connections accepted before other events get their turn.
+/// Maximum connections accepted before other events get their turn.
 const ACCEPTS_PER_TURN: usize = 64;
-/// How long accepting rests when there is no room for another connection: then it is tried again.
+/// Pause before accepting again when there is no room for another connection.
 const ACCEPT_REST_NS: u64 = 20_000_000;
 
-/// What is watched besides connections. Connections have their slot in the low half and a generation above it; listeners
-/// have their place among the listeners.
+/// Tokens of what is watched besides connections. A connection's token has its slot in the low half and a
+/// generation above it; a listener's has its index.
 const STOP: u64 = u64::MAX;
 const INBOX: u64 = u64::MAX - 1;
 const SWEEP: u64 = u64::MAX - 2;
 const LISTENERS: u64 = u64::MAX - (1 << 16);
 
-/// Connections on their way to a worker.
+/// Connections in transfer to a worker.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    /// Each with the place of its listener.
+    /// Each with the index of its listener.
     sockets: Mutex<Vec<(OwnedFd, usize)>>,
-    /// The worker is to end: another one failed.
+    /// The worker must stop: another one failed.
     ended: AtomicBool,
     bell: OwnedFd,
 }
@@ -59,14 +60,14 @@ impl Inbox {
         self.ring();
     }
 
-    /// Ends the worker.
+    /// Stops the worker.
     pub(crate) fn end(&self) {
         self.ended.store(true, Relaxed);
         self.ring();
     }
 
     fn ring(&self) {
-        // Fails only where the count is at its greatest: the bell rings already.
+        // Fails only if the counter is at its maximum: the eventfd is signalled already.
         let _ = io::write(&self.bell, &1_u64.to_ne_bytes());
     }
 
@@ -76,7 +77,7 @@ impl Inbox {
     }
 }
 
-/// The part of the first worker that accepts.
+/// The accepting part of the first worker.
 #[derive(Debug)]
 pub(crate) struct Acceptor {
     /// In the order of the receptions.
@@ -86,17 +87,17 @@ pub(crate) struct Acceptor {
     pub tallies: Arc<[Arc<Tally>]>,
 }
 
-/// How the connections of one listener are received.
+/// How the connections of one listener are handled.
 #[derive(Clone, Debug)]
 pub(crate) struct Reception {
     pub protocol: Protocol,
     pub tls: Option<Arc<ServerConfig>>,
 }
 
-/// A place for a connection.
+/// A slot for a connection.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Raised when a connection leaves, so that events meant for it miss the next one here.
+    /// Incremented when a connection leaves, so that events meant for it miss the next one in this slot.
     generation: u32,
     connection: Option<Connection>,
 }
@@ -109,17 +110,17 @@ pub(crate) struct Worker {
     inboxes: Arc<[Inbox]>,
     acceptor: Option<Acceptor>,
     receptions: Arc<[Reception]>,
-    /// When accepting starts again after a rest.
+    /// When accepting resumes after a pause.
     accept_at_ns: Option<u64>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// When which slot wants a turn, nanoseconds since the start.
+    /// Pairs of a time, nanoseconds since the start, and the slot that wants a turn then.
     timers: BTreeSet<(u64, u32)>,
-    /// Slots that want another turn at once.
+    /// Tokens of connections that want another turn at once.
     again: VecDeque<u64>,
     stall: Option<Stall>,
     idle_timeout_ns: u64,
-    /// Rings when idle connections are to be looked for. Closed with the worker.
+    /// Timer that triggers the search for idle connections. Closed with the worker.
     sweep: OwnedFd,
     shared: Shared,
 }
@@ -138,7 +139,7 @@ impl Worker {
         for (index, listener) in acceptor.iter().flat_map(|acceptor| &acceptor.listeners).enumerate() {
             epoll::add(&epoll, listener, EventData::new_u64(LISTENERS + index as u64), EventFlags::IN)?;
         }
-        // A periodic timer of its own, rather than a time limit on each wait, leaves most waits without any timer.
+        // With a separate periodic timer, rather than a timeout for each wait, most waits need no timer.
         let sweep =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         let period = (settings.idle_timeout / 4).max(Duration::from_millis(1));
@@ -146,7 +147,8 @@ impl Worker {
         let every = Itimerspec { it_interval: period, it_value: period };
         timerfd_settime(&sweep, TimerfdTimerFlags::empty(), &every)?;
         epoll::add(&epoll, &sweep, EventData::new_u64(SWEEP), EventFlags::IN)?;
-        // Kernels before 5.11 and some container sandboxes refuse this way of waiting: better known now than later.
+        // Kernels before 5.11 and some container sandboxes reject this system call: better to fail now than
+        // later.
         epoll::wait(&epoll, spare_capacity(&mut Vec::with_capacity(1)), Some(&timespec(0)))?;
         Ok(Self {
             index,
@@ -166,10 +168,11 @@ impl Worker {
         })
     }
 
-    /// Serves until `stop` can be read or was closed at its other end.
+    /// Serves until `stop` is readable or closed at its other end.
     pub(crate) fn run(mut self, stop: BorrowedFd<'_>) -> io::Result<()> {
         epoll::add(&self.epoll, stop, EventData::new_u64(STOP), EventFlags::IN)?;
-        // Delays are due to the nanosecond; by default the kernel rounds them up by 50 µs. Where it refuses, they are late.
+        // Delays should be accurate to the nanosecond; by default the kernel adds up to 50 µs. If it refuses,
+        // they are late.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         let mut events = Vec::with_capacity(EVENTS_PER_WAIT);
         loop {
@@ -192,7 +195,7 @@ impl Worker {
         }
     }
 
-    /// How long the next wait may last; absent where only an event ends it.
+    /// Timeout of the next wait; `None` if only an event ends it.
     fn longest_wait(&self) -> Option<Timespec> {
         if !self.again.is_empty() {
             return Some(timespec(0));
@@ -228,7 +231,7 @@ impl Worker {
         }
     }
 
-    /// Gives turns to those whose time has come and to those who wanted another.
+    /// Gives turns to connections that are due and to those that want another.
     fn on_time(&mut self, stop: BorrowedFd<'_>) {
         for _ in 0..self.again.len() {
             self.wait_out_stall(stop);
@@ -255,7 +258,7 @@ impl Worker {
         }
     }
 
-    /// Where the service stalls now, waits until that ends or the server is to stop.
+    /// During a stall, waits until it ends or the server should stop.
     fn wait_out_stall(&self, stop: BorrowedFd<'_>) {
         let Some(stall) = self.stall else { return };
         while let Some(left) = stall.time_left(Duration::from_nanos(self.shared.now_ns())) {
@@ -348,7 +351,7 @@ impl Worker {
         }
     }
 
-    /// Takes in a connection that the counts know already.
+    /// Takes over a connection that is already counted.
     fn adopt(&mut self, socket: OwnedFd, listener: usize) {
         self.shared.tally.connections_accepted.add(1);
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -361,7 +364,7 @@ impl Worker {
         let watched = epoll::add(&self.epoll, &socket, token, flags);
         let Reception { protocol, tls } = &self.receptions[listener];
         *connection = Some(Connection::new(socket, *protocol, tls.as_ref(), &self.shared));
-        // No memory for another watch: this connection is one too many.
+        // No memory for another watch: this connection exceeds the limit.
         if watched.is_err() {
             self.close(slot);
         }
@@ -388,7 +391,7 @@ impl Worker {
         }
     }
 
-    /// Ends the connections on which nothing has moved for too long.
+    /// Closes connections without activity for too long.
     fn sweep(&mut self, now_ns: u64) {
         let _ = io::read(&self.sweep, &mut [0; 8]);
         for slot in 0..self.slots.len() {
@@ -402,7 +405,7 @@ impl Worker {
     }
 }
 
-/// Generations stay clear of the tokens at the top of the range.
+/// Generations never reach the reserved tokens at the top of the range.
 const GENERATION_MASK: u32 = u32::MAX >> 1;
 
 fn timespec(ns: u64) -> Timespec {

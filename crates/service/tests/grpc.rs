@@ -1,4 +1,4 @@
-//! gRPC against tonic's client: every kind of method, statuses, health, reflection, and what a client can do to a call.
+//! gRPC against tonic's client: every kind of method, statuses, health, reflection, and client misbehaviour.
 
 mod client;
 
@@ -17,7 +17,7 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
-/// As a user of `echo.proto` has it, written apart from the service.
+/// As a user of `echo.proto` defines it, independent of the service.
 #[derive(Clone, PartialEq, prost::Message)]
 struct EchoRequest {
     #[prost(bytes = "bytes", tag = "1")]
@@ -54,7 +54,7 @@ struct Health {
     status: i32,
 }
 
-/// A client of a server.
+/// A client of the server.
 struct Client(Grpc<Channel>);
 
 impl Client {
@@ -93,7 +93,7 @@ impl Client {
     }
 }
 
-/// Runs a client against a server and gives what the server counted.
+/// Runs a client against a server and returns the server's counters.
 fn against<F: Future<Output = ()>>(settings: &Settings, client: impl FnOnce(Client) -> F) -> Counters {
     let server = Running::start(settings);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -105,11 +105,11 @@ fn against<F: Future<Output = ()>>(settings: &Settings, client: impl FnOnce(Clie
     server.stop()
 }
 
-/// What every reply's payload starts with.
+/// Start of every reply's payload.
 const FILLER: &[u8] = b"0000....";
 
 #[test]
-fn a_unary_call_is_answered_as_the_settings_or_the_request_say() {
+fn unary_call_is_answered_as_settings_or_request_say() {
     let counters = against(&settings(100), async |mut client| {
         let reply =
             client.unary(EchoRequest { payload: Bytes::from(vec![7; 5000]), ..EchoRequest::default() });
@@ -131,7 +131,7 @@ fn a_unary_call_is_answered_as_the_settings_or_the_request_say() {
 }
 
 #[test]
-fn statuses_are_those_asked_for() {
+fn statuses_are_the_requested_ones() {
     let counters = against(&settings(1), async |mut client| {
         for code in 1..=16 {
             let request = EchoRequest { status: Some(code), ..EchoRequest::default() };
@@ -156,7 +156,7 @@ fn statuses_are_those_asked_for() {
 }
 
 #[test]
-fn the_error_rate_is_a_status_and_delays_are_kept() {
+fn injected_errors_are_a_status_and_keep_delays() {
     let answer = Answer { error_fraction: 1.0, delay: Duration::from_millis(3), ..Answer::default() };
     let counters = against(&Settings { answer, ..settings(0) }, async |mut client| {
         let asked = Instant::now();
@@ -172,7 +172,7 @@ fn the_error_rate_is_a_status_and_delays_are_kept() {
 }
 
 #[test]
-fn streams_carry_as_many_messages_as_asked_for() {
+fn streams_carry_requested_number_of_messages() {
     let counters = against(&settings(10), async |mut client| {
         let request = EchoRequest { replies: Some(5), status: Some(9), ..EchoRequest::default() };
         let mut replies = client.server_streaming(request).await.unwrap();
@@ -202,7 +202,7 @@ fn streams_carry_as_many_messages_as_asked_for() {
 }
 
 #[test]
-fn a_stream_is_answered_message_by_message() {
+fn stream_is_answered_message_by_message() {
     against(&settings(10), async |mut client| {
         let (sender, receiver) = tokio::sync::mpsc::channel(1);
         let requests = tokio_stream::wrappers::ReceiverStream::new(receiver);
@@ -219,13 +219,13 @@ fn a_stream_is_answered_message_by_message() {
 }
 
 #[test]
-fn a_call_that_the_client_gives_up_is_failed() {
+fn call_cancelled_by_client_is_failed() {
     let server = Running::start(&settings(0));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut client = Client::of(&server).await;
         let request = EchoRequest { delay_us: Some(3_600_000_000), ..EchoRequest::default() };
-        // By then it has been sent.
+        // It has been sent by then.
         let given_up = tokio::time::timeout(Duration::from_secs(1), client.unary(request)).await;
         assert!(given_up.is_err());
         // Its stream is reset before this one begins.
@@ -243,7 +243,7 @@ fn a_call_that_the_client_gives_up_is_failed() {
 }
 
 #[test]
-fn health_is_told() {
+fn health_reports_serving() {
     let counters = against(&settings(0), async |mut client| {
         const CHECK: &str = "/grpc.health.v1.Health/Check";
         for service in ["", "meshmeter.v1.Echo", "grpc.health.v1.Health"] {
@@ -274,7 +274,7 @@ async fn ask(server: &Running, questions: Vec<MessageRequest>) -> Vec<ServerRefl
 }
 
 #[test]
-fn reflection_tells_what_is_served() {
+fn reflection_describes_services() {
     let server = Running::start(&settings(0));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let answers = runtime.block_on(ask(

@@ -1,4 +1,5 @@
-//! HTTP/2 in clear text against the client of the `h2` library, and against bytes where a client would not send them.
+//! Plaintext HTTP/2 against the client of the `h2` library, and against raw bytes that a client would not
+//! send.
 
 mod client;
 
@@ -16,7 +17,7 @@ use tokio::net::TcpStream;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection in HTTP/2.
+/// An HTTP/2 connection.
 #[derive(Clone)]
 struct Http2(SendRequest<Bytes>);
 
@@ -69,14 +70,14 @@ async fn read(response: ResponseFuture) -> Result<Response, h2::Error> {
     Ok(Response { status: head.status, fields: head.headers, body: bytes })
 }
 
-/// Runs what a client does, within a limit of time.
+/// Runs a client's future with a timeout.
 fn run<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await.expect("it ends in time") })
 }
 
 #[test]
-fn answers_are_those_of_http_1() {
+fn responses_equal_those_of_http1() {
     let server = Running::start(&settings(1024));
     run(async {
         let mut client = Http2::connect(&server).await;
@@ -110,7 +111,7 @@ fn answers_are_those_of_http_1() {
 }
 
 #[test]
-fn counters_are_told_and_do_not_count_themselves() {
+fn counters_are_served_and_do_not_count_themselves() {
     let server = Running::start(&settings(0));
     let text = run(async {
         let mut client = Http2::connect(&server).await;
@@ -127,7 +128,7 @@ fn counters_are_told_and_do_not_count_themselves() {
 }
 
 #[test]
-fn streams_run_side_by_side() {
+fn streams_run_concurrently() {
     let server = Running::start(&settings(0));
     run(async {
         let mut client = Http2::connect(&server).await;
@@ -148,7 +149,7 @@ fn streams_run_side_by_side() {
 }
 
 #[test]
-fn request_bodies_are_taken_whatever_their_length() {
+fn request_bodies_of_any_length_are_accepted() {
     let server = Running::start(&settings(7));
     run(async {
         let mut client = Http2::connect(&server).await;
@@ -173,7 +174,7 @@ fn request_bodies_are_taken_whatever_their_length() {
 }
 
 #[test]
-fn a_client_that_expects_to_be_told_to_go_on_is() {
+fn client_expecting_100_continue_gets_it() {
     let server = Running::start(&settings(7));
     run(async {
         let mut client = Http2::connect(&server).await;
@@ -188,7 +189,7 @@ fn a_client_that_expects_to_be_told_to_go_on_is() {
 }
 
 #[test]
-fn a_shut_window_holds_one_answer_and_no_other() {
+fn closed_window_holds_up_only_its_own_response() {
     let server = Running::start(&settings(0));
     run(async {
         let mut builder = Builder::new();
@@ -215,14 +216,14 @@ fn a_shut_window_holds_one_answer_and_no_other() {
 }
 
 #[test]
-fn what_a_client_gives_up_is_counted() {
+fn cancelled_requests_are_counted() {
     let server = Running::start(&settings(0));
     run(async {
         let mut client = Http2::connect(&server).await;
         let (response, mut stream) = client.send(Method::GET, "/?delay=1h", false).await.unwrap();
         let (_response, mut upload) = client.send(Method::POST, "/", true).await.unwrap();
         upload.send_data(Bytes::from_static(b"abc"), false).unwrap();
-        // Both have arrived when a later one is answered.
+        // Both have arrived by the time a later one is answered.
         client.get("/").await.unwrap();
         stream.send_reset(Reason::CANCEL);
         drop(response);
@@ -236,7 +237,7 @@ fn what_a_client_gives_up_is_counted() {
 }
 
 #[test]
-fn a_limit_of_answers_says_goodbye() {
+fn request_limit_ends_connection_with_goaway() {
     let server = Running::start(&Settings { requests_per_connection: NonZeroU64::new(3), ..settings(10) });
     run(async {
         let socket = TcpStream::connect(server.address()).await.unwrap();
@@ -255,7 +256,7 @@ fn a_limit_of_answers_says_goodbye() {
 }
 
 #[test]
-fn as_many_errors_as_asked_for() {
+fn error_count_matches_error_rate() {
     let answer = Answer { error_fraction: 0.2, ..Answer::default() };
     let server = Running::start(&Settings { answer, seed: Some(7), ..settings(0) });
     let errors = run(async {
@@ -272,12 +273,12 @@ fn as_many_errors_as_asked_for() {
 }
 
 #[test]
-fn a_stall_stops_every_stream() {
+fn stall_stops_every_stream() {
     let server = Running::start(&Settings { stall: Some("300ms/1s".parse().unwrap()), ..settings(0) });
     let longest = run(async {
         let mut client = Http2::connect(&server).await;
         let (started, mut longest) = (Instant::now(), Duration::ZERO);
-        // It comes within a second; a machine that is away meanwhile may make the client miss most of it, and it comes again.
+        // It occurs every second; if a stalled machine makes the client miss most of it, another one follows.
         while longest < Duration::from_millis(250) && started.elapsed() < PATIENCE / 2 {
             let asked = Instant::now();
             client.get("/").await.unwrap();
@@ -289,7 +290,7 @@ fn a_stall_stops_every_stream() {
 }
 
 #[test]
-fn fields_of_any_length_are_refused() {
+fn oversized_fields_are_rejected() {
     let server = Running::start(&settings(0));
     run(async {
         let mut client = Http2::connect(&server).await;
@@ -305,14 +306,14 @@ fn fields_of_any_length_are_refused() {
 }
 
 #[test]
-fn a_preface_may_come_byte_by_byte_and_what_follows_must_make_sense() {
+fn preface_may_arrive_bytewise_and_rest_must_be_valid() {
     let server = Running::start(&settings(0));
     let stream = server.client().stream();
     for byte in PREFACE.chunks(1) {
         (&stream).write_all(byte).unwrap();
     }
     (&stream).write_all(b"this is no frame, and never will be one").unwrap();
-    // Settings, then GOAWAY (type 7), then the end.
+    // SETTINGS, then GOAWAY (type 7), then the end.
     let mut answer = Vec::new();
     (&stream).read_to_end(&mut answer).unwrap();
     assert!(has_frame(&answer, 7), "{answer:?}");
@@ -324,7 +325,7 @@ fn a_preface_may_come_byte_by_byte_and_what_follows_must_make_sense() {
     assert_eq!((counters.rejected, counters.http2.connections, counters.http1.connections), (1, 1, 0));
 }
 
-/// Whether a frame of this type is among frames.
+/// True if a frame of this type is in `frames`.
 fn has_frame(mut frames: &[u8], kind: u8) -> bool {
     while let Some((head, rest)) = frames.split_first_chunk::<9>() {
         if head[3] == kind {
@@ -337,7 +338,7 @@ fn has_frame(mut frames: &[u8], kind: u8) -> bool {
 }
 
 #[test]
-fn idle_connections_end_and_delayed_ones_do_not() {
+fn idle_connections_are_closed_and_delayed_ones_are_not() {
     let server = Running::start(&Settings { idle_timeout: Duration::from_secs(1), ..settings(0) });
     let mut silent: Client = server.client();
     silent.send(std::str::from_utf8(PREFACE).unwrap());
@@ -345,17 +346,17 @@ fn idle_connections_end_and_delayed_ones_do_not() {
         let response = Http2::connect(&server).await.get("/?delay=2s").await.unwrap();
         assert_eq!(response.status, StatusCode::OK);
     });
-    // What the server has to say first, and the end.
+    // The server's first frames, and the end.
     assert!(has_frame(&silent.read_rest(), 4));
 }
 
 #[test]
-fn resets_without_end_take_no_memory_and_no_one_elses_time() {
+fn endless_resets_take_no_memory_and_delay_no_one() {
     let server = Running::start(&settings(0));
     run(async {
         let mut hostile = Http2::connect(&server).await;
         let mut sent = 0;
-        // The server ends a connection that does this for too long.
+        // The server closes a connection that does this for too long.
         while let Ok((response, mut stream)) = hostile.send(Method::GET, "/?delay=1h", false).await
             && sent < 20_000
         {

@@ -1,4 +1,4 @@
-//! The service over real sockets: what a client sees, and what it can do to it.
+//! The service over real sockets: what clients see, and what misbehaving clients can do to it.
 
 mod client;
 
@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_connection_carries_many_requests() {
+fn connection_carries_many_requests() {
     let server = Running::start(&settings(1024));
     let mut client = server.client();
     for _ in 0..100 {
@@ -23,12 +23,12 @@ fn a_connection_carries_many_requests() {
 }
 
 #[test]
-fn pipelined_requests_are_answered_in_their_order() {
+fn pipelined_requests_are_answered_in_order() {
     let server = Running::start(&settings(0));
     let mut client = server.client();
     let requests: String = (0..2000)
         .map(|index| {
-            // Bodies that are copied, bodies that are not, and a delay now and then.
+            // Bodies that are copied, bodies that are not, and an occasional delay.
             let delay = if index % 500 == 7 { "&delay=1ms" } else { "" };
             format!("GET /?size={}{delay} HTTP/1.1\r\nHost: a\r\n\r\n", index * 17)
         })
@@ -43,7 +43,7 @@ fn pipelined_requests_are_answered_in_their_order() {
 }
 
 #[test]
-fn every_way_of_framing_a_request_body_is_read() {
+fn request_bodies_of_every_framing_are_read() {
     let server = Running::start(&settings(5));
     let mut client = server.client();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
@@ -63,7 +63,7 @@ fn every_way_of_framing_a_request_body_is_read() {
 }
 
 #[test]
-fn a_head_has_no_body_and_close_is_honoured() {
+fn head_response_has_no_body_and_close_is_honored() {
     let server = Running::start(&settings(1024));
     let mut client = server.client();
     client.send("HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -83,7 +83,7 @@ fn a_head_has_no_body_and_close_is_honoured() {
 }
 
 #[test]
-fn a_limit_of_answers_closes_the_connection() {
+fn request_limit_closes_connection() {
     let server = Running::start(&Settings { requests_per_connection: NonZeroU64::new(2), ..settings(1) });
     let mut client = server.client();
     assert!(!client.get("/").head.contains("Connection"));
@@ -113,7 +113,7 @@ fn garbage_is_answered_and_closed() {
 }
 
 #[test]
-fn a_byte_at_a_time_is_a_request_too() {
+fn request_may_arrive_bytewise() {
     let server = Running::start(&settings(10));
     let mut client = server.client();
     for byte in
@@ -125,7 +125,7 @@ fn a_byte_at_a_time_is_a_request_too() {
 }
 
 #[test]
-fn a_client_that_sends_no_more_still_gets_its_answers() {
+fn half_closed_client_still_gets_responses() {
     let server = Running::start(&settings(10));
     let mut client = server.client();
     client.send("GET /?delay=20ms HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -136,7 +136,7 @@ fn a_client_that_sends_no_more_still_gets_its_answers() {
 }
 
 #[test]
-fn answers_are_never_early() {
+fn responses_are_never_early() {
     let server = Running::start(&Settings {
         answer: Answer { delay: Duration::from_millis(3), ..Answer::default() },
         ..settings(0)
@@ -156,7 +156,7 @@ fn answers_are_never_early() {
 }
 
 #[test]
-fn delays_of_different_connections_run_side_by_side() {
+fn delays_of_different_connections_run_concurrently() {
     let server = Running::start(&settings(0));
     let mut clients: Vec<Client> = (0..50).map(|_| server.client()).collect();
     let started = Instant::now();
@@ -174,7 +174,7 @@ fn delays_of_different_connections_run_side_by_side() {
 }
 
 #[test]
-fn as_many_errors_as_asked_for() {
+fn error_count_matches_error_rate() {
     let server = Running::start(&Settings { seed: Some(7), ..settings(0) });
     let mut client = server.client();
     let requests = 10_000;
@@ -187,7 +187,7 @@ fn as_many_errors_as_asked_for() {
 }
 
 #[test]
-fn a_stall_stops_all_connections_of_all_threads() {
+fn stall_stops_all_connections_of_all_threads() {
     /// Most of a stall.
     const STALLED: Duration = Duration::from_millis(250);
     let server =
@@ -198,8 +198,8 @@ fn a_stall_stops_all_connections_of_all_threads() {
                 let mut client = server.client();
                 scope.spawn(move || {
                     let (started, mut waits) = (Instant::now(), Vec::new());
-                    // It comes within a second; a machine that is away meanwhile may make a client miss most of it, and it
-                    // comes again.
+                    // It occurs every second; if a stalled machine makes a client miss most of it, another
+                    // one follows.
                     while (waits.iter().max() < Some(&STALLED) || waits.len() <= 3)
                         && started.elapsed() < Duration::from_secs(30)
                     {
@@ -221,7 +221,7 @@ fn a_stall_stops_all_connections_of_all_threads() {
 }
 
 #[test]
-fn bodies_are_the_same_however_they_are_sent() {
+fn bodies_do_not_depend_on_how_they_are_sent() {
     let server = Running::start(&settings(0));
     let mut client = server.client();
     let large = client.get("/?size=1000000").body;
@@ -232,12 +232,12 @@ fn bodies_are_the_same_however_they_are_sent() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_read() {
+fn client_that_does_not_read_is_not_read() {
     let server = Running::start(&settings(0));
     let mut stuck = server.client().stream();
     stuck.set_nonblocking(true).unwrap();
     let request = "GET /?size=100KB HTTP/1.1\r\nHost: a\r\n\r\n".repeat(100);
-    // As much as the kernel keeps on both sides goes; then nothing more does.
+    // Writing succeeds until the kernel's buffers on both sides are full.
     let mut written = 0;
     let deadline = Instant::now() + Duration::from_secs(30);
     let mut blocked_since = None;
@@ -255,12 +255,12 @@ fn a_client_that_does_not_read_is_not_read() {
         }
         assert!(Instant::now() < deadline && written < 100_000_000, "{written} bytes were taken");
     }
-    // Others are served all the same.
+    // Others are served nevertheless.
     assert_eq!(server.client().get("/").status, 200);
 }
 
 #[test]
-fn idle_connections_end_and_delayed_ones_do_not() {
+fn idle_connections_are_closed_and_delayed_ones_are_not() {
     let server = Running::start(&Settings { idle_timeout: Duration::from_secs(1), ..settings(0) });
     let (mut silent, mut unfinished, mut delayed) = (server.client(), server.client(), server.client());
     unfinished.send("GET / HT");
@@ -313,7 +313,7 @@ fn counters_count_what_the_client_saw() {
 }
 
 #[test]
-fn what_a_client_cuts_off_is_counted() {
+fn requests_cut_off_by_client_are_counted() {
     let server = Running::start(&settings(100));
     let (mut unfinished_head, mut unfinished_body, mut delayed, mut unread) =
         (server.client(), server.client(), server.client(), server.client());
@@ -327,7 +327,7 @@ fn what_a_client_cuts_off_is_counted() {
     let mut client = server.client();
     let mut counters = || client.get("/meshmeter/counters").text().1;
     let started = Instant::now();
-    // `delayed` is still at work.
+    // `delayed` is still in progress.
     let expected = "\"requests\":3,\"answered\":1,\"failed\":1,\"incomplete\":2}";
     while !counters().contains(expected) {
         assert!(started.elapsed() < Duration::from_secs(60), "{}", counters());
@@ -338,11 +338,12 @@ fn what_a_client_cuts_off_is_counted() {
 }
 
 #[test]
-fn an_address_in_use_is_an_error_and_free_again_afterwards() {
-    // Of an address where no other test listens and none connects from: its ports are taken by nobody meanwhile.
+fn address_in_use_is_error_and_free_again_afterwards() {
+    // On an address that no other test listens on or connects from, so nobody takes its ports in the
+    // meantime.
     let server = Running::start(&Settings::new("127.0.0.9:0".parse().unwrap()));
     let address = server.address();
-    // A connection that the server ends leaves TIME_WAIT on its side.
+    // A connection that the server closes leaves TIME_WAIT on its side.
     server.client().send("GET / HTTP/1.0\r\n\r\n");
     let again = service::Server::bind(&Settings::new(address)).unwrap_err();
     assert_eq!(again.to_string(), format!("listen on {address}"));

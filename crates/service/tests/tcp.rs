@@ -26,7 +26,7 @@ fn reply(length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn each_request_gets_its_reply() {
+fn every_request_gets_its_reply() {
     for (request_bytes, reply_bytes) in [(1, 1), (1000, 1), (1, 100_000), (70_000, 8192), (3, 8193)] {
         let server = Running::start(&sizes(request_bytes as u64, reply_bytes as u64));
         let mut stream = server.client_of(1).stream();
@@ -77,7 +77,7 @@ fn delays_and_limits_hold() {
 }
 
 #[test]
-fn an_error_is_a_connection_without_a_reply() {
+fn injected_error_closes_connection_without_reply() {
     let answer = Answer { error_fraction: 1.0, ..Answer::default() };
     let server = Running::start(&Settings { answer, ..sizes(4, 2) });
     let mut stream = server.client_of(1).stream();
@@ -88,13 +88,13 @@ fn an_error_is_a_connection_without_a_reply() {
 }
 
 #[test]
-fn what_a_client_cuts_off_is_counted() {
+fn requests_cut_off_by_client_are_counted() {
     let answer = Answer { delay: Duration::from_secs(3600), ..Answer::default() };
     let server = Running::start(&Settings { answer, ..sizes(4, 2) });
     let (mut waiting, mut unfinished) = (server.client_of(1).stream(), server.client_of(1).stream());
     waiting.write_all(b"once").unwrap();
     unfinished.write_all(b"on").unwrap();
-    // Its end tells that the server has seen it.
+    // The end shows that the server has read it.
     unfinished.shutdown(Shutdown::Write).unwrap();
     assert_eq!(unfinished.read(&mut [0; 8]).unwrap(), 0);
     let mut client = server.client();
@@ -110,7 +110,7 @@ fn what_a_client_cuts_off_is_counted() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_read() {
+fn client_that_does_not_read_is_not_read() {
     let server = Running::start(&sizes(1, 1_000_000));
     let mut stuck = server.client_of(1).stream();
     stuck.set_nonblocking(true).unwrap();

@@ -1,4 +1,4 @@
-//! TLS against rustls' client: every protocol over it, certificates of both sides, and handshakes that do not succeed.
+//! TLS against rustls' client: every protocol over it, certificates of both sides, and failing handshakes.
 
 mod client;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 
 type Stream = StreamOwned<ClientConnection, TcpStream>;
 
-/// An authority of a test, and what it signed.
+/// The authority of a test.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -27,7 +27,7 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(parameters, KeyPair::generate().unwrap()).unwrap())
     }
 
-    /// A certificate and its key, PEM.
+    /// Issues a certificate; returns it and its key as PEM.
     fn issue(&self, name: &str) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let parameters = CertificateParams::new(vec![name.to_owned()]).unwrap();
@@ -35,7 +35,7 @@ impl Authority {
     }
 }
 
-/// A client that trusts this authority, shows this identity, and offers these protocols.
+/// Configures a client that trusts this authority, presents this identity, and offers these protocols.
 fn config(authority: &str, identity: Option<&(String, String)>, protocols: &[&str]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
@@ -82,7 +82,7 @@ fn connect(server: &Running, listener: usize, config: &Arc<ClientConfig>, name: 
 fn get(stream: &mut Stream, target: &str) -> io::Result<(String, usize)> {
     write!(stream, "GET {target} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")?;
     let mut response = Vec::new();
-    // The server says goodbye properly: this would fail otherwise.
+    // The server sends a close_notify: this would fail otherwise.
     stream.read_to_end(&mut response)?;
     let text = String::from_utf8_lossy(&response).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
@@ -90,7 +90,7 @@ fn get(stream: &mut Stream, target: &str) -> io::Result<(String, usize)> {
 }
 
 #[test]
-fn http_1_over_tls_answers_as_without() {
+fn http1_over_tls_equals_plaintext() {
     let (tls, authority) = own();
     let server = Running::start(&with_tls(tls));
     for protocols in [&["http/1.1"][..], &[]] {
@@ -135,7 +135,7 @@ fn requests_over_tls_may_be_pipelined_and_long() {
 }
 
 #[test]
-fn http_2_is_agreed_on_by_alpn() {
+fn http2_is_selected_by_alpn() {
     let (tls, authority) = own();
     let server = Running::start(&with_tls(tls));
     let config = config(&authority, None, &["h2", "http/1.1"]);
@@ -183,7 +183,7 @@ fn raw_tcp_over_tls_is_answered() {
 }
 
 #[test]
-fn clients_have_to_show_a_certificate_where_it_is_demanded() {
+fn clients_must_present_certificate_if_required() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -208,7 +208,7 @@ fn clients_have_to_show_a_certificate_where_it_is_demanded() {
         let outcome = get(&mut connect(&server, 1, &config, "127.0.0.1"), "/");
         match alert {
             None => assert_eq!(outcome.unwrap().1, 1024),
-            // The reason arrives although the server ends the connection.
+            // The alert arrives although the server closes the connection.
             Some(alert) => {
                 assert!(
                     outcome.as_ref().is_err_and(|error| error.to_string().contains(alert)),
@@ -222,11 +222,11 @@ fn clients_have_to_show_a_certificate_where_it_is_demanded() {
 }
 
 #[test]
-fn what_is_no_handshake_ends() {
+fn invalid_handshake_ends_connection() {
     let (tls, _) = own();
     let idle_timeout = Duration::from_secs(1);
     let server = Running::start(&Settings { idle_timeout, ..with_tls(tls) });
-    // Clear text where TLS is expected; a handshake that never goes on; one that is cut off.
+    // Plaintext on a TLS listener; a handshake that stops; one that is cut off.
     let mut clear = server.client_of(1);
     clear.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     let alert = clear.read_rest();
@@ -237,7 +237,7 @@ fn what_is_no_handshake_ends() {
     let cut_off = server.client_of(1);
     cut_off.stream().shutdown(Shutdown::Write).unwrap();
     assert_eq!(cut_off.stream().read(&mut [0; 8]).unwrap(), 0);
-    // TLS where clear text is expected.
+    // TLS on a plaintext listener.
     let mut other_way = server.client();
     other_way.send("\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}");
     assert_eq!(other_way.read_response(false).status, 400);
@@ -246,7 +246,7 @@ fn what_is_no_handshake_ends() {
 }
 
 #[test]
-fn wrong_files_are_named() {
+fn wrong_files_are_named_in_errors() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);

@@ -1,4 +1,4 @@
-//! The course of a run as the thread that directs it sees it: waits for connections, starts the workers, follows the window.
+//! The thread that directs a run: waits for connections, starts the workers, follows the window.
 
 use super::result::{Measured, Waiting};
 use super::series::Series;
@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// Between the last connection's opening and the start of the schedule: time for every worker to get ready.
+/// Between opening the last connection and the start of the schedule: time for every worker to get ready.
 const START_DELAY: Duration = Duration::from_millis(2);
 
-/// A run as seen from the thread that directs it.
+/// State of the directing thread.
 pub(super) struct Course<'a> {
     pub spec: &'a LoadSpec,
     pub timeline: Timeline,
@@ -50,19 +50,20 @@ impl Course<'_> {
         };
         if open == 0 || self.stop.load(Ordering::Relaxed) {
             let workers = to_workers.len();
-            // Tells the workers that their start will not come.
+            // Closed channels tell the workers that the run does not start.
             drop(to_workers);
             return Ok(self.never_started(workers, open, agreed_start));
         }
         for worker in &to_workers {
-            // A worker that is gone has said why.
+            // A worker that is gone has already reported why.
             let _ = worker.start.send(start);
         }
         let measured = Measured { agreed_start, ..self.measure(start, &to_workers)? };
         Ok(self.result(measured, open))
     }
 
-    /// When the window is to open; absent where nothing is agreed on, or the run is stopped before.
+    /// The instant at which the window should open; `None` if no start is agreed on or the run is stopped
+    /// before it.
     fn agreed_start(&mut self) -> Result<Option<Timestamp>, LoadError> {
         match &self.spec.start {
             Start::AtOnce => Ok(None),
@@ -74,7 +75,7 @@ impl Course<'_> {
         }
     }
 
-    /// Follows the workers from the start of the warm-up to the end of the drain.
+    /// Follows the workers from the warm-up to the end of the drain.
     fn measure(&mut self, start: Instant, to_workers: &[ToWorker]) -> Result<Measured, LoadError> {
         let clock = Clock::starting_at(start);
         let planned_start =
@@ -119,7 +120,7 @@ impl Course<'_> {
                 Ok(FromWorker::Second(worker, mut second)) => {
                     series.add(worker, &second);
                     second.clear();
-                    // A worker that is done needs no more.
+                    // A worker that is done needs no spare buffer.
                     let _ = to_workers[worker].spare.send(*second);
                 }
                 Ok(FromWorker::Connected(_)) | Err(RecvTimeoutError::Timeout) => {}
@@ -152,7 +153,8 @@ impl Course<'_> {
         }
     }
 
-    /// Opens and closes the window when it is time. Before its origin the clock reads 0, which may be the window's start.
+    /// Opens and closes the window on time. Before its origin the clock reads 0, which may equal the window's
+    /// start.
     fn pass_edges(&mut self, clock: &Clock, window: &mut Window) {
         let now = clock.now();
         if !clock.until_origin().is_zero() {
@@ -184,7 +186,7 @@ impl Course<'_> {
         LOOK_INTERVAL.min(until_origin + Duration::from_nanos(edge.saturating_sub(now)))
     }
 
-    /// No connection could be opened, or the user did not wait for it.
+    /// Result of a run that never started: no connection could be opened, or the user interrupted it.
     fn never_started(self, workers: usize, open: usize, agreed_start: Option<Timestamp>) -> LoadResult {
         let mut recorder = Recorder::new(self.timeline.window_start, self.timeline.end, false);
         let mut done = 0;

@@ -1,4 +1,4 @@
-//! What a run measured, as one result with its verdict.
+//! The measurements of a run as one result with its verdict.
 
 use super::course::Course;
 use crate::clock::{Nanos, SECOND};
@@ -15,18 +15,18 @@ use experiment::schema::{
 use jiff::SignedDuration;
 use std::sync::atomic::Ordering;
 
-/// What the workers measured, and what the process used meanwhile.
+/// Measurements of the workers, and what the process used meanwhile.
 pub(super) struct Measured {
     pub recorder: Recorder,
     pub series: Vec<SeriesPoint>,
     pub started_at: jiff::Timestamp,
-    /// When the window was to open, where that was agreed on.
+    /// Agreed opening of the window, if any.
     pub agreed_start: Option<jiff::Timestamp>,
-    /// By how much later than the start of the schedule the last thread followed it.
+    /// Largest delay with which a thread began to follow the schedule.
     pub start_delay: Nanos,
-    /// By how much the wall clock was set during the window.
+    /// How much the wall clock was set during the window.
     pub clock_moved: SignedDuration,
-    /// End of the window by the run's clock.
+    /// End of the window, by the run's clock.
     pub stopped_at: Nanos,
     pub cpu: ProcessCpu,
     pub switches: Switches,
@@ -34,16 +34,16 @@ pub(super) struct Measured {
     pub waiting: Waiting,
 }
 
-/// What the threads spent on waiting.
+/// Cost of waiting, over all threads.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Waiting {
-    /// All together.
+    /// Sum over all threads.
     spent: Spent,
-    /// CPU of one sleep, of the thread where it was dearest.
+    /// CPU time of one sleep, of the thread for which it was highest.
     sleep_cost: Nanos,
-    /// The share of the window for which the busiest thread was on a CPU and did not spin.
+    /// Fraction of the window in which the busiest thread was on a CPU and not spinning.
     working_fraction: f64,
-    /// Answers were timed by when the kernel had them: the same for all threads.
+    /// Responses were timed by the kernel's receive timestamps: the same for all threads.
     noted_arrivals: bool,
 }
 

@@ -1,18 +1,19 @@
-//! The seconds of a run, put together from what the workers saw.
+//! The seconds of a run, merged from all workers.
 
 use crate::second::SecondCounts;
 use experiment::schema::SeriesPoint;
 use std::collections::BTreeMap;
 
-/// Points of the seconds that are over, and the few whole seconds that are not.
+/// Points of the finished seconds, and the few seconds that are not finished.
 ///
-/// A second is over once every worker has handed it over, or a later one: nothing can be added to it any more.
+/// A second is finished once every worker has handed over that second or a later one: nothing can be added to
+/// it any more.
 pub(super) struct Series {
-    /// Seconds of the window, the last one perhaps not whole.
+    /// Seconds of the window; the last one may be partial.
     window_seconds: u64,
     points: Vec<SeriesPoint>,
     unfinished: BTreeMap<u64, SecondCounts>,
-    /// For each worker: the first second that it has not handed over.
+    /// Per worker: the first second that it has not handed over.
     handed_over: Vec<u64>,
     next_to_tell: u64,
 }
@@ -28,8 +29,8 @@ impl Series {
         }
     }
 
-    /// Takes a second of one worker. A worker hands its seconds over in order. Those behind the window are for late
-    /// answers: without any there is no such second.
+    /// Adds a second of one worker. Each worker hands over its seconds in order. Seconds after the window
+    /// hold late responses; without any there is no such second.
     pub(super) fn add(&mut self, worker: usize, second: &SecondCounts) {
         self.handed_over[worker] = second.index + 1;
         if second.index >= self.window_seconds && second.is_empty() {
@@ -42,13 +43,13 @@ impl Series {
         whole.merge(second);
     }
 
-    /// This worker will hand over no more.
+    /// Marks a worker as done: it will hand over no more seconds.
     pub(super) fn worker_done(&mut self, worker: usize) {
         self.handed_over[worker] = u64::MAX;
     }
 
-    /// The next second that is over and has not been told yet. One in which nothing happened is told as empty, unless it
-    /// is behind the last one.
+    /// Next finished second that has not been reported. A second without events is reported as empty, unless
+    /// it comes after the last one.
     pub(super) fn next_finished(&mut self) -> Option<SecondCounts> {
         let over = self.handed_over.iter().copied().min().unwrap_or(u64::MAX);
         let last = self.unfinished.last_key_value().map(|(index, _)| *index);
@@ -86,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_told_once_every_worker_is_past_it() {
+    fn second_is_reported_once_every_worker_is_past_it() {
         let mut series = Series::new(10, 2);
         series.add(0, &second(0, 3));
         series.add(0, &second(1, 5));
         assert_eq!(told(&mut series), []);
         series.add(1, &second(0, 4));
         assert_eq!(told(&mut series), [(0, 7)]);
-        // The other was away for three seconds.
+        // The other worker was silent for three seconds.
         series.add(1, &second(3, 1));
         assert_eq!(told(&mut series), [(1, 5)]);
         series.worker_done(0);
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_the_window_there_are_seconds_only_for_late_answers() {
+    fn seconds_after_window_exist_only_for_late_responses() {
         let mut series = Series::new(1, 1);
         for (index, completed) in [(0, 0), (1, 0), (2, 1), (3, 0)] {
             series.add(0, &second(index, completed));
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_of_a_second_are_those_of_all_its_workers() {
+    fn percentiles_of_second_cover_all_workers() {
         let mut series = Series::new(10, 2);
         for worker in 0..2 {
             series.add(worker, &second(0, 2));

@@ -1,9 +1,10 @@
-//! When a run starts by the clock on the wall, so that several generators measure the same time, and what that clock did
-//! meanwhile.
+//! Starting a run by the wall clock, so that several generators measure the same period, and what that clock
+//! did meanwhile.
 //!
-//! The window opens at the agreed instant, and the warm-up before it: results of several generators are added over their
-//! windows. Connections are opened shortly before that, so that no server closes them as idle. Once the schedule has
-//! started, the monotonic clock alone counts; the wall clock is read at the edges of the window to say how it went.
+//! The window opens at the agreed instant, with the warm-up before it: results of several generators are
+//! added over their windows. Connections are opened shortly before that, so that no server closes them as
+//! idle. Once the schedule has started, only the monotonic clock counts. The wall clock is read at the edges
+//! of the window to report how far it moved.
 
 use super::LOOK_INTERVAL;
 use crate::clock::{Clock, Nanos};
@@ -14,25 +15,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How much earlier than need be the connections are opened.
+/// Connections are opened this much earlier than necessary.
 const CONNECT_LEAD: Duration = Duration::from_secs(1);
-/// Time between two looks for the signal that tells the start.
+/// Poll interval for the start signal.
 const SIGNAL_INTERVAL: Duration = Duration::from_millis(5);
-/// So long before the start the workers are told of it, since a busy machine wakes this thread and them late; until then the
-/// wall clock may still be set right.
+/// The workers get their start this long before it, because a busy machine wakes this thread and them late.
+/// Until then the wall clock may still be corrected.
 const TELL_LEAD: Duration = Duration::from_millis(100);
-/// A machine that wakes this thread later than that, by no more than this, is no reason not to begin: what is late then is
-/// measured, and the verdict tells where it matters.
+/// A run still starts if this thread wakes late by no more than this. The lateness is measured, and the
+/// verdict reports it if it matters.
 const LATE_AT_MOST: Duration = Duration::from_millis(500);
-/// Two clocks that were read within this were read together …
+/// Two clocks read within this time count as read at the same instant …
 const TOGETHER: Duration = Duration::from_micros(20);
-/// … for which it takes so many attempts at most, unless the machine is busy: then the best of them serves.
+/// … in at most this many attempts. On a busy machine the best of them is used.
 const ATTEMPTS: usize = 10;
 
-/// Waits until it is time to open connections, which takes `connecting` at most, for a schedule that starts at `start`.
-///
-/// # Errors
-/// Where the start is past.
+/// Waits until it is time to open connections, which takes at most `connecting`, for a schedule that starts
+/// at `start`. Fails if the start is past.
 pub(super) fn await_connecting(
     start: Timestamp,
     connecting: Duration,
@@ -43,10 +42,8 @@ pub(super) fn await_connecting(
     Ok(())
 }
 
-/// Waits for the instant at which the window is to open, after a warm-up; absent where the run is stopped before.
-///
-/// # Errors
-/// Where the warm-up should have started long ago.
+/// Waits for the instant at which the window should open, after a warm-up; `None` if the run is stopped
+/// before it. Fails if the warm-up should have started long ago.
 pub(super) fn await_signal(
     signal: &StartSignal,
     warmup: Duration,
@@ -65,10 +62,8 @@ pub(super) fn await_signal(
     Ok(None)
 }
 
-/// Waits until shortly before `start`, and gives it as an instant of the monotonic clock; a busy machine may let it pass.
-///
-/// # Errors
-/// Where opening the connections took until long after it.
+/// Waits until shortly before `start` and returns it as a monotonic instant, which may be past on a busy
+/// machine. Fails if opening the connections took until long after `start`.
 pub(super) fn await_start(start: Timestamp, stop: &AtomicBool) -> Result<Instant, LoadError> {
     sleep_until(start, TELL_LEAD, stop);
     let (at, time) = read_both_clocks();
@@ -83,14 +78,14 @@ fn until(start: Timestamp) -> Result<Duration, LoadError> {
     between(Timestamp::now(), start).map_err(LoadError::StartMissed)
 }
 
-/// How long it is until then, or how long ago it was.
+/// Time until `start`, or as `Err` the time since then.
 fn between(now: Timestamp, start: Timestamp) -> Result<Duration, Duration> {
     let ahead = start.duration_since(now);
     Duration::try_from(ahead).map_err(|_| ahead.unsigned_abs())
 }
 
-/// The monotonic clock and the one on the wall at the same instant: were this thread put off its CPU between the two
-/// readings, one of the clocks would seem to have been set.
+/// Reads the monotonic clock and the wall clock at the same instant. If this thread were descheduled between
+/// the readings, one of the clocks would seem to have been set.
 fn read_both_clocks() -> (Instant, Timestamp) {
     tightest(|| {
         let before = Instant::now();
@@ -100,7 +95,7 @@ fn read_both_clocks() -> (Instant, Timestamp) {
     })
 }
 
-/// Of several attempts the one that took least; of those that took next to nothing, the first.
+/// Returns the shortest of several attempts, or the first that took less than [`TOGETHER`].
 fn tightest<T>(mut attempt: impl FnMut() -> (Duration, T)) -> T {
     let (mut least, mut best) = attempt();
     for _ in 1..ATTEMPTS {
@@ -125,7 +120,7 @@ fn sleep_until(start: Timestamp, lead: Duration, stop: &AtomicBool) {
     }
 }
 
-/// The wall clock beside the clock of a run.
+/// The wall clock next to a run's clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WallClock {
     read: Timestamp,
@@ -138,12 +133,12 @@ impl WallClock {
         Self { read, at: clock.time_of(at) }
     }
 
-    /// The time on the wall when the run's clock read `at`, were it never set.
+    /// Wall-clock time at which the run's clock reads `at`, assuming that the wall clock is never set.
     pub(super) fn time_of(&self, at: Nanos) -> Timestamp {
         self.read + (signed(at) - signed(self.at))
     }
 
-    /// By how much the wall clock was set or drifted since: forwards above zero.
+    /// How much the wall clock was set or drifted since; positive is forwards.
     pub(super) fn moved_until(&self, later: &Self) -> SignedDuration {
         later.read.duration_since(self.time_of(later.at))
     }
@@ -158,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_is_set_is_told_from_one_that_goes_on() {
+    fn set_clock_is_distinguished_from_running_clock() {
         let read: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
         let first = WallClock { read, at: 5_000_000_000 };
         assert_eq!(first.time_of(4_000_000_000), "2026-11-20T11:59:59Z".parse().unwrap());
@@ -169,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_that_something_came_between_are_not_taken() {
+    fn interrupted_clock_readings_are_rejected() {
         let of = |took_us: &[u64]| {
             let mut attempts = took_us.iter().enumerate();
             let taken = tightest(|| {
@@ -184,13 +179,13 @@ mod tests {
     }
 
     #[test]
-    fn a_start_that_a_busy_machine_slept_through_is_kept_and_one_long_past_is_not() {
+    fn start_missed_briefly_is_kept_and_start_long_past_is_error() {
         let stop = AtomicBool::new(false);
         let past = Timestamp::now() - SignedDuration::from_millis(200);
         let now = Instant::now();
         match await_start(past, &stop) {
             Ok(start) => assert!(start < now, "it is not put off"),
-            // Slept through here.
+            // Simulates oversleeping.
             Err(error) => {
                 assert!(matches!(error, LoadError::StartMissed(by) if by > LATE_AT_MOST), "{error}");
             }
@@ -200,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_in_the_past_is_refused() {
+    fn start_in_the_past_is_error() {
         let start = Timestamp::now() - SignedDuration::from_secs(2);
         let error = await_connecting(start, Duration::ZERO, &AtomicBool::new(false)).unwrap_err();
         assert!(matches!(error, LoadError::StartMissed(by) if by >= Duration::from_secs(2)), "{error}");

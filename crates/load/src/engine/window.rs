@@ -1,18 +1,18 @@
-//! The edges of the measured window: the process's CPU and the wall clock at each.
+//! The edges of the measured window: process CPU and wall clock at each.
 
 use super::start::WallClock;
 use crate::clock::{Clock, Nanos};
 use crate::usage::ProcessCpu;
 use jiff::{SignedDuration, Timestamp};
 
-/// The edges of the window, as far as they have been passed.
+/// The edges of the window that have been passed.
 #[derive(Debug, Default)]
 pub(super) struct Window {
     pub(super) opened: Option<Edge>,
     pub(super) closed: Option<Edge>,
 }
 
-/// What is read at an edge of the window.
+/// Readings at one edge of the window.
 #[derive(Debug)]
 pub(super) struct Edge {
     cpu: ProcessCpu,
@@ -34,7 +34,7 @@ impl Window {
         self.edges().map_or_else(ProcessCpu::default, |(opened, closed)| closed.cpu.since(&opened.cpu))
     }
 
-    /// When it opened by the clock on the wall; absent until then.
+    /// Wall-clock time at which the window opened; `None` until then.
     pub(super) fn started_at(&self, window_start: Nanos) -> Option<Timestamp> {
         self.opened.as_ref().map(|edge| edge.wall.time_of(window_start))
     }

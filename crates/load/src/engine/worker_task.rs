@@ -1,4 +1,4 @@
-//! What one thread of a run does: its schedule, network and protocol, brought together into a worker.
+//! The body of one thread of a run: combines schedule, network and protocol into a worker.
 
 use super::FromWorker;
 use crate::clock::{Clock, nanos};
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Instant;
 
-/// Time that the kernel may add to a sleep, nanoseconds: the least there is (prctl(2), PR_SET_TIMERSLACK).
+/// Timer slack that the kernel may add to a sleep, nanoseconds: the minimum (prctl(2), PR_SET_TIMERSLACK).
 const TIMER_SLACK_NS: NonZeroU64 = NonZeroU64::MIN;
 
-/// The part of one thread in a run.
+/// One thread's part of a run.
 pub(super) struct WorkerTask<'a> {
     pub spec: &'a LoadSpec,
     pub timeline: Timeline,
@@ -32,13 +32,13 @@ pub(super) struct WorkerTask<'a> {
     pub stop: &'a AtomicBool,
     pub started: Receiver<Instant>,
     pub spares: Receiver<SecondCounts>,
-    /// How many requests of a closed loop may still be begun, where their number is fixed.
+    /// Requests of a closed loop that may still be started, if their number is fixed.
     pub quota: Option<Arc<AtomicU64>>,
     pub to_run: Sender<FromWorker>,
 }
 
 impl WorkerTask<'_> {
-    /// What the thread does.
+    /// Runs the thread's part to its end.
     pub fn work(&self, foundation: Foundation) -> io::Result<WorkerOutcome> {
         let Self { spec, timeline, .. } = self;
         let (worker, workers) = spec.share.worker(self.thread, spec.threads);
@@ -76,7 +76,7 @@ impl WorkerTask<'_> {
         }
     }
 
-    /// Puts TLS between where that is asked for.
+    /// Adds a TLS layer if the run uses TLS.
     fn follow_over<N: Network>(
         &self,
         schedule: Box<dyn Schedule>,
@@ -115,7 +115,7 @@ impl WorkerTask<'_> {
         }
     }
 
-    /// Runs a worker of which each connection has a codec.
+    /// Runs a worker whose connections each have a codec.
     fn speak<N: Network, C: Codec>(
         &self,
         schedule: Box<dyn Schedule>,
@@ -142,7 +142,7 @@ impl WorkerTask<'_> {
         let mut worker =
             Worker::new(plan, make_request, make_codec, (schedule, selector), network, assignment);
         let open = worker.connect(&Clock::starting_at(Instant::now()))?;
-        // Sending fails only where the run has ended already; receiving tells that.
+        // Sending fails only if the run has already ended; receiving reports that.
         let _ = self.to_run.send(FromWorker::Connected(open));
         match self.started.recv() {
             Ok(start) => worker.run(&Clock::starting_at(start), |second| {

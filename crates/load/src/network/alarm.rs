@@ -1,8 +1,8 @@
-//! The timer that ends a wait. It stays armed from wait to wait for as long as its instant stands.
+//! The timer that ends a wait. It stays armed across waits until its deadline changes.
 //!
-//! A timeout given with each wait would be programmed when the wait begins and taken back when news ends it. On a virtual
-//! machine each of these can be a call of the hypervisor: several microseconds, of which the second half would lie between an
-//! answer and its reading. docs/decisions/0006-pacing.md has figures.
+//! A timeout passed to each wait would be programmed when the wait begins and cancelled when an event ends
+//! it. On a virtual machine each of these can be a hypervisor call: several microseconds, of which the
+//! cancellation would fall between a response and its reading. docs/decisions/0006-pacing.md has figures.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{
@@ -12,26 +12,26 @@ use rustix::time::{
 use std::io;
 use std::time::Duration;
 
-/// Instants so near each other are the same: the caller's "now" was read a little earlier than ours.
+/// Deadlines this close to each other count as equal: the caller read its "now" a little earlier than we do.
 const TOLERANCE: Duration = Duration::from_micros(2);
 
-/// See the module.
+/// A timer that ends waits.
 pub(super) struct Alarm {
     timer: OwnedFd,
-    /// When it is to ring, by the monotonic clock.
+    /// Deadline, by the monotonic clock.
     armed: Option<Duration>,
 }
 
 impl Alarm {
-    /// One that is not set. Its descriptor is to be watched for being readable, edge-triggered.
+    /// Creates a disarmed timer. Its descriptor must be watched for readability, edge-triggered.
     pub(super) fn new() -> io::Result<Self> {
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
         Ok(Self { timer, armed: None })
     }
 
-    /// It is to ring after this time; nothing is done where it is to ring then already. Setting it clears what it rang
-    /// before: it need not be read.
+    /// Arms the timer to expire after this time; does nothing if it is already armed for then. Arming clears
+    /// an earlier expiration, so the descriptor need not be read.
     pub(super) fn set(&mut self, after: Duration) -> io::Result<()> {
         let now = clock_gettime(ClockId::Monotonic);
         let now = Duration::new(now.tv_sec.unsigned_abs(), now.tv_nsec.unsigned_abs() as u32);
@@ -49,7 +49,7 @@ impl Alarm {
         Ok(())
     }
 
-    /// It has rung.
+    /// Records that the timer has expired.
     pub(super) fn rang(&mut self) {
         self.armed = None;
     }

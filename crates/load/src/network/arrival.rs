@@ -1,11 +1,11 @@
-//! When bytes came, as the kernel noted it: so that whoever reads them late knows how late.
+//! Receive timestamps from the kernel: when bytes arrived, so that a late read knows how late it is.
 //!
-//! The kernel notes for each packet when it was handed to the network stack, by the wall clock, and tells with a read when the
-//! last packet came of which it returned bytes (`SO_TIMESTAMPNS`, socket(7)). That is turned into how long ago at once, so
-//! that no step of the wall clock but one in between can do harm.
+//! The kernel stamps each packet by the wall clock when it enters the network stack. A read returns the
+//! timestamp of the last packet that it returned bytes of (`SO_TIMESTAMPNS`, socket(7)). The timestamp is
+//! converted to an age at once, so that only a step of the wall clock in between can distort it.
 //!
-//! The kernel begins to note a moment after the first socket of the machine asks for it. What comes before counts as come when
-//! it is read: later than it did, never sooner.
+//! The kernel starts to take timestamps a moment after the first socket of the machine requests them. Bytes
+//! that arrive before that count as arriving when they are read: later than they did, never sooner.
 
 use nix::sys::socket::sockopt::ReceiveTimestampns;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, cmsg_space, recvmsg, setsockopt};
@@ -16,15 +16,15 @@ use rustix::time::{ClockId, clock_gettime};
 use std::io::IoSliceMut;
 use std::time::Duration;
 
-/// Room for one note.
+/// Space for one timestamp.
 const NOTE_BYTES: usize = cmsg_space::<TimeSpec>();
 
-/// From now on the kernel notes when packets of the socket come.
+/// Enables receive timestamps on the socket.
 pub(super) fn note(socket: &impl AsFd) -> Result<(), Errno> {
     setsockopt(socket, ReceiveTimestampns, &true).map_err(errno)
 }
 
-/// Receives; says how many bytes, and how long ago the last of them came. Zero where nothing is noted.
+/// Receives; returns the number of bytes and the age of the last of them, zero without a timestamp.
 pub(super) fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> Result<(usize, Duration), Errno> {
     let mut notes = [0; NOTE_BYTES];
     let mut parts = [IoSliceMut::new(buffer)];

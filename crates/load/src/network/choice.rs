@@ -1,34 +1,32 @@
-//! What a run's connections stand on: decided once, for all of its threads, before anything is measured.
+//! The I/O interface of a run's connections: chosen once, for all threads, before anything is measured.
 
 use super::uring::Ring;
 use crate::error::LoadError;
 use experiment::schema::GeneratorNetwork;
 use std::io;
 
-/// What the generator's connections are to stand on.
+/// Kernel I/O interface of the generator's connections.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum NetworkChoice {
-    /// In a closed loop io_uring where the kernel lets this process use it; in an open loop, and else, epoll: a thread that
-    /// mostly waits is woken sooner and cheaper there (docs/decisions/0007-io-uring.md).
+    /// io_uring in a closed loop, if the kernel lets this process use it; epoll otherwise. In an open loop a
+    /// thread mostly waits, and epoll wakes it sooner and at a lower cost (docs/decisions/0007-io-uring.md).
     #[default]
     Auto,
-    /// io_uring or nothing.
+    /// io_uring; an error if it is not available.
     IoUring,
     /// epoll.
     Epoll,
 }
 
-/// What the network of one thread is made on.
+/// What the network of one thread is built on.
 #[derive(Debug)]
 pub(crate) enum Foundation {
     IoUring(Box<Ring>),
     Epoll,
 }
 
-/// One for each of so many threads, all of one kind. `closed_loop`: each answer brings the next request.
-///
-/// # Errors
-/// Where the kernel refuses what was chosen.
+/// Creates one per thread, all of one kind. `closed_loop`: each response triggers the next request. Fails if
+/// the kernel does not allow what was chosen.
 pub(crate) fn foundations(
     choice: NetworkChoice,
     threads: usize,
@@ -38,7 +36,7 @@ pub(crate) fn foundations(
     choose(choice, threads, || Ok(Foundation::IoUring(Box::new(Ring::new()?))))
 }
 
-/// The same, with what makes one on io_uring.
+/// Like [`foundations`], with a constructor for the io_uring ones.
 fn choose(
     choice: NetworkChoice,
     threads: usize,
@@ -63,15 +61,15 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn an_open_loop_stands_on_epoll_unless_io_uring_is_asked_for_by_name() {
+    fn open_loop_uses_epoll_unless_io_uring_is_requested() {
         let chosen = |choice| foundations(choice, 1, false).expect("io_uring is allowed here").0;
         assert_eq!(chosen(NetworkChoice::Auto), GeneratorNetwork::Epoll);
         assert_eq!(chosen(NetworkChoice::IoUring), GeneratorNetwork::IoUring);
     }
 
     #[test]
-    fn where_io_uring_is_refused_auto_takes_epoll_for_every_thread() {
-        // The first thread could have it, the second one not.
+    fn auto_uses_epoll_for_all_threads_if_io_uring_is_unavailable() {
+        // The first thread could have it, the second one could not.
         let asked = Cell::new(0);
         let refuse = || {
             asked.set(asked.get() + 1);
@@ -88,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn where_io_uring_is_asked_for_by_name_a_refusal_says_what_to_do() {
+    fn requested_io_uring_unavailable_is_error_with_hint() {
         for (errno, hint) in [
             (Errno::PERM, "seccomp"),
             (Errno::NOSYS, "seccomp"),

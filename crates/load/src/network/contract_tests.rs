@@ -1,4 +1,5 @@
-//! What every [`Network`] must do, tested against real sockets: [`contract_tests!`] makes the tests of one network.
+//! The contract of every [`Network`], tested against real sockets: [`contract_tests!`] generates the tests
+//! for one network.
 
 use super::{Event, Network};
 use rustix::net::sockopt;
@@ -6,15 +7,15 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Whatever is awaited comes long before.
+/// Upper bound on every wait; events come long before.
 const SOON: Duration = Duration::from_secs(60);
 
-/// A network to be tested.
+/// A network under test.
 pub(super) trait Contract: Network + Sized {
-    /// Room for so many connections.
+    /// Creates a network with this many slots.
     fn with_slots(slots: usize) -> Self;
 
-    /// A connection in slot 0 on which the peer has sent `bytes` before anybody looks.
+    /// Opens a connection in slot 0 on which the peer has already sent `bytes` before the first wait.
     fn connected(bytes: &[u8]) -> (Self, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut network = Self::with_slots(1);
@@ -23,22 +24,22 @@ pub(super) trait Contract: Network + Sized {
         (network, peer)
     }
 
-    /// A connection in slot 0 whose opening has been told.
+    /// Opens a connection in slot 0 and consumes its `Opened` event.
     fn opened() -> (Self, TcpStream) {
         let (mut network, peer) = Self::connected(b"");
         assert!(matches!(network.await_event(&mut []), (0, Event::Opened)));
         (network, peer)
     }
 
-    /// Begins to open a connection, and lets the listener accept it.
+    /// Starts to open a connection, and lets the listener accept it.
     fn meet(&mut self, slot: usize, listener: &TcpListener) -> TcpStream {
         self.open(slot, listener.local_addr().unwrap(), None).unwrap();
-        // What is to be done is begun with the wait, at the latest.
+        // Pending operations start with the wait, at the latest.
         assert!(self.wait(SOON).unwrap());
         listener.accept().unwrap().0
     }
 
-    /// The next event, however many waits it takes.
+    /// Returns the next event, after any number of waits.
     fn await_event(&mut self, buffer: &mut [u8]) -> (usize, Event) {
         let deadline = Instant::now() + SOON;
         loop {
@@ -50,7 +51,7 @@ pub(super) trait Contract: Network + Sized {
         }
     }
 
-    /// So many bytes of slot 0.
+    /// Receives this many bytes on slot 0.
     fn await_bytes(&mut self, length: usize, buffer: &mut [u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         while bytes.len() < length {
@@ -63,26 +64,26 @@ pub(super) trait Contract: Network + Sized {
     }
 }
 
-/// The tests of one network.
+/// Generates the tests for one network.
 macro_rules! contract_tests {
     ($network:ty) => {
         $crate::network::contract_tests::contract_tests!($network:
-            a_peer_that_speaks_first_is_heard
-            what_is_more_than_the_buffer_comes_in_pieces
-            what_the_kernel_does_not_take_at_once_follows_in_order
-            a_port_where_nothing_listens_is_an_error_of_opening
-            a_peer_that_ends_its_side_can_still_be_sent_to
-            a_reset_is_an_error
-            sending_to_a_peer_that_is_gone_is_an_error_or_an_event
-            a_wait_without_events_ends_on_time
-            closing_is_seen_by_the_peer
-            closing_while_bytes_are_unsent_lets_go_of_the_peer
-            a_connection_hears_nothing_of_an_earlier_one_in_its_slot
-            a_connection_that_is_being_opened_can_be_closed
-            what_was_to_be_sent_before_the_close_is_sent
-            many_connections_that_are_flooded_at_once_lose_nothing
-            more_news_than_there_is_room_for_come_all
-            dropping_the_network_ends_its_connections
+            peer_that_speaks_first_is_received
+            data_larger_than_buffer_arrives_in_pieces
+            bytes_not_accepted_at_once_follow_in_order
+            closed_port_fails_opening
+            half_closed_peer_can_still_be_sent_to
+            reset_is_error
+            send_to_gone_peer_is_error_or_event
+            wait_without_events_ends_on_time
+            close_is_seen_by_peer
+            close_with_unsent_bytes_releases_peer
+            connection_gets_no_events_of_earlier_one_in_its_slot
+            connection_can_be_closed_while_opening
+            bytes_sent_before_close_are_delivered
+            many_flooded_connections_lose_nothing
+            events_beyond_queue_capacity_all_arrive
+            dropping_network_ends_its_connections
         );
     };
     ($network:ty: $($test:ident)*) => {
@@ -94,7 +95,7 @@ macro_rules! contract_tests {
 }
 pub(super) use contract_tests;
 
-pub(super) fn a_peer_that_speaks_first_is_heard<N: Contract>() {
+pub(super) fn peer_that_speaks_first_is_received<N: Contract>() {
     let (mut network, _peer) = N::connected(b"220 mail.example ready\r\n");
     let mut buffer = [0; 100];
     assert!(matches!(network.await_event(&mut buffer), (0, Event::Opened)));
@@ -102,14 +103,14 @@ pub(super) fn a_peer_that_speaks_first_is_heard<N: Contract>() {
     assert!(network.next_event(&mut buffer).is_none());
 }
 
-pub(super) fn what_is_more_than_the_buffer_comes_in_pieces<N: Contract>() {
+pub(super) fn data_larger_than_buffer_arrives_in_pieces<N: Contract>() {
     let sent: Vec<u8> = (0..100_000_u32).map(|index| (index % 251) as u8).collect();
     let (mut network, mut peer) = N::opened();
     peer.write_all(&sent).unwrap();
     assert!(network.await_bytes(sent.len(), &mut [0; 1000]) == sent);
 }
 
-pub(super) fn what_the_kernel_does_not_take_at_once_follows_in_order<N: Contract>() {
+pub(super) fn bytes_not_accepted_at_once_follow_in_order<N: Contract>() {
     let (first, second) = (vec![b'x'; 16 << 20], b"the end".as_slice());
     let (mut network, mut peer) = N::opened();
     network.send(0, &first).unwrap();
@@ -128,20 +129,20 @@ pub(super) fn what_the_kernel_does_not_take_at_once_follows_in_order<N: Contract
     }
     let read = reader.join().unwrap().unwrap();
     assert!(read.ends_with(second) && read.starts_with(&first));
-    // And what comes afterwards is sent at once again.
+    // Bytes sent afterwards go out at once again.
     network.send(0, b"more").unwrap();
     network.wait(Duration::ZERO).unwrap();
     assert!(network.has_sent_all(0));
 }
 
-pub(super) fn a_port_where_nothing_listens_is_an_error_of_opening<N: Contract>() {
+pub(super) fn closed_port_fails_opening<N: Contract>() {
     let mut network = N::with_slots(1);
     network.open(0, free_address(), None).unwrap();
     let (0, Event::OpenFailed(error)) = network.await_event(&mut []) else { panic!("nothing listens") };
     assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
 }
 
-pub(super) fn a_peer_that_ends_its_side_can_still_be_sent_to<N: Contract>() {
+pub(super) fn half_closed_peer_can_still_be_sent_to<N: Contract>() {
     let (mut network, mut peer) = N::opened();
     peer.write_all(b"farewell").unwrap();
     peer.shutdown(Shutdown::Write).unwrap();
@@ -155,23 +156,23 @@ pub(super) fn a_peer_that_ends_its_side_can_still_be_sent_to<N: Contract>() {
     assert_eq!(&read, b"and you");
 }
 
-pub(super) fn a_reset_is_an_error<N: Contract>() {
+pub(super) fn reset_is_error<N: Contract>() {
     let (mut network, mut peer) = N::opened();
     network.send(0, b"a request of which the peer reads the start").unwrap();
     network.wait(Duration::ZERO).unwrap();
     peer.read_exact(&mut [0; 1]).unwrap();
-    // Closed with unread bytes, a socket resets its connection.
+    // Closing a socket with unread bytes resets its connection.
     drop(peer);
     let (0, Event::Failed(error)) = network.await_event(&mut [0; 100]) else { panic!("a reset") };
     assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
 }
 
-pub(super) fn sending_to_a_peer_that_is_gone_is_an_error_or_an_event<N: Contract>() {
+pub(super) fn send_to_gone_peer_is_error_or_event<N: Contract>() {
     let (mut network, peer) = N::opened();
     drop(peer);
     let mut buffer = [0; 100];
     assert!(matches!(network.await_event(&mut buffer), (0, Event::Ended)));
-    // The first bytes bring the reset, the next ones meet it.
+    // The first bytes trigger the reset, the next ones hit it.
     let deadline = Instant::now() + SOON;
     let failed = loop {
         assert!(Instant::now() < deadline, "no error");
@@ -186,10 +187,10 @@ pub(super) fn sending_to_a_peer_that_is_gone_is_an_error_or_an_event<N: Contract
     assert!(failed);
 }
 
-pub(super) fn a_wait_without_events_ends_on_time<N: Contract>() {
+pub(super) fn wait_without_events_ends_on_time<N: Contract>() {
     let (mut network, _peer) = N::opened();
     for at_most in [Duration::ZERO, Duration::from_micros(300), Duration::from_millis(5)] {
-        // The first one may meet what is left of the opening.
+        // The first wait may still see an event of the opening.
         network.wait(at_most).unwrap();
         assert!(network.next_event(&mut []).is_none());
         let begun = Instant::now();
@@ -198,25 +199,25 @@ pub(super) fn a_wait_without_events_ends_on_time<N: Contract>() {
     }
 }
 
-pub(super) fn closing_is_seen_by_the_peer<N: Contract>() {
+pub(super) fn close_is_seen_by_peer<N: Contract>() {
     let (mut network, mut peer) = N::opened();
-    // Whatever waits for bytes is waiting.
+    // By now every operation that waits for bytes is pending.
     network.wait(Duration::ZERO).unwrap();
     network.close(0);
     network.wait(Duration::ZERO).unwrap();
     peer.set_read_timeout(Some(SOON)).unwrap();
     assert_eq!(peer.read(&mut [0; 1]).unwrap(), 0);
     assert!(network.next_event(&mut []).is_none(), "no event follows a close");
-    // There is nothing to close any more.
+    // There is nothing left to close.
     network.close(0);
     assert!(network.send(0, b"too late").is_err());
 }
 
-pub(super) fn closing_while_bytes_are_unsent_lets_go_of_the_peer<N: Contract>() {
+pub(super) fn close_with_unsent_bytes_releases_peer<N: Contract>() {
     let (mut network, mut peer) = N::opened();
     network.send(0, &vec![b'x'; 16 << 20]).unwrap();
     network.wait(Duration::ZERO).unwrap();
-    // As soon as the peer reads a little, more follows: all of the ways to send are under way.
+    // As soon as the peer reads a little, more follows: all ways of sending are in progress.
     peer.read_exact(&mut [0; 1000]).unwrap();
     network.wait(Duration::from_millis(5)).unwrap();
     assert!(network.next_event(&mut []).is_none());
@@ -231,7 +232,7 @@ pub(super) fn closing_while_bytes_are_unsent_lets_go_of_the_peer<N: Contract>() 
     assert!(io::copy(&mut peer, &mut io::sink()).unwrap() < 16 << 20, "the rest is not sent");
 }
 
-pub(super) fn a_connection_hears_nothing_of_an_earlier_one_in_its_slot<N: Contract>() {
+pub(super) fn connection_gets_no_events_of_earlier_one_in_its_slot<N: Contract>() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut network = N::with_slots(1);
     let mut buffer = [0; 100];
@@ -241,7 +242,7 @@ pub(super) fn a_connection_hears_nothing_of_an_earlier_one_in_its_slot<N: Contra
         let (0, Event::Opened) = network.await_event(&mut buffer) else { panic!("only its own opening") };
         peer.write_all(&[round]).unwrap();
         assert_eq!(network.await_bytes(1, &mut buffer), [round]);
-        // These come while nobody looks, and some are taken in with the next wait.
+        // These bytes arrive between waits, and some are read with the next wait.
         peer.write_all(b"nobody hears this").unwrap();
         if round % 2 == 0 {
             network.wait(SOON).unwrap();
@@ -251,13 +252,13 @@ pub(super) fn a_connection_hears_nothing_of_an_earlier_one_in_its_slot<N: Contra
     }
 }
 
-pub(super) fn a_connection_that_is_being_opened_can_be_closed<N: Contract>() {
+pub(super) fn connection_can_be_closed_while_opening<N: Contract>() {
     let (earlier, listener) =
         (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
     let mut network = N::with_slots(1);
     network.open(0, earlier.local_addr().unwrap(), None).unwrap();
     network.close(0);
-    // TEST-NET-1 (RFC 5737): whether there is a route or not, nothing answers.
+    // TEST-NET-1 (RFC 5737): nothing answers, whether there is a route or not.
     network.open(0, "192.0.2.1:9".parse().unwrap(), None).unwrap_or_default();
     network.wait(Duration::ZERO).unwrap();
     network.close(0);
@@ -267,7 +268,7 @@ pub(super) fn a_connection_that_is_being_opened_can_be_closed<N: Contract>() {
     assert_eq!(network.await_bytes(1, &mut [0; 10]), b"1");
 }
 
-pub(super) fn what_was_to_be_sent_before_the_close_is_sent<N: Contract>() {
+pub(super) fn bytes_sent_before_close_are_delivered<N: Contract>() {
     let (mut network, mut peer) = N::opened();
     network.send(0, b"last words").unwrap();
     network.close(0);
@@ -278,7 +279,7 @@ pub(super) fn what_was_to_be_sent_before_the_close_is_sent<N: Contract>() {
     assert_eq!(read, b"last words");
 }
 
-pub(super) fn many_connections_that_are_flooded_at_once_lose_nothing<N: Contract>() {
+pub(super) fn many_flooded_connections_lose_nothing<N: Contract>() {
     const CONNECTIONS: usize = 300;
     const BYTES: usize = 100_000;
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -287,7 +288,7 @@ pub(super) fn many_connections_that_are_flooded_at_once_lose_nothing<N: Contract
     let server = std::thread::spawn(move || {
         let flood = |mut peer: TcpStream| {
             peer.read_exact(&mut [0; 4])?;
-            // Room enough that no peer waits for another.
+            // Large enough that neither peer waits for the other.
             sockopt::set_socket_send_buffer_size(&peer, 2 * BYTES)?;
             peer.write_all(&[b'x'; BYTES])?;
             io::Result::Ok(peer)
@@ -309,7 +310,7 @@ pub(super) fn many_connections_that_are_flooded_at_once_lose_nothing<N: Contract
     server.join().unwrap().unwrap();
 }
 
-pub(super) fn more_news_than_there_is_room_for_come_all<N: Contract>() {
+pub(super) fn events_beyond_queue_capacity_all_arrive<N: Contract>() {
     const CONNECTIONS: usize = 3000;
     allow_open_files();
     let mut network = N::with_slots(CONNECTIONS);
@@ -326,7 +327,7 @@ pub(super) fn more_news_than_there_is_room_for_come_all<N: Contract>() {
     assert!(network.next_event(&mut []).is_none());
 }
 
-pub(super) fn dropping_the_network_ends_its_connections<N: Contract>() {
+pub(super) fn dropping_network_ends_its_connections<N: Contract>() {
     let (mut network, mut peer) = N::opened();
     network.send(0, &vec![b'x'; 16 << 20]).unwrap();
     network.wait(Duration::ZERO).unwrap();
@@ -336,12 +337,13 @@ pub(super) fn dropping_the_network_ends_its_connections<N: Contract>() {
     assert!(io::copy(&mut peer, &mut io::sink()).unwrap() < 16 << 20);
 }
 
-/// An address at which nothing listens: a port that was free a moment ago may be another test's by now.
+/// Returns an address at which nothing listens. A port that was free a moment ago may be another test's by
+/// now.
 fn free_address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 1))
 }
 
-/// As many open files as this process may have.
+/// Raises the limit on open files to the maximum for this process.
 fn allow_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let maximum = getrlimit(Resource::Nofile).maximum;

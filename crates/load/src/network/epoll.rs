@@ -1,4 +1,4 @@
-//! Connections over epoll, edge-triggered; a timer among them ends a wait on time.
+//! Connections over epoll, edge-triggered; a timer in the epoll set ends a wait on time.
 
 use super::alarm::Alarm;
 use super::arrival;
@@ -15,16 +15,16 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Events taken from the kernel in one call.
+/// Maximum events fetched from the kernel in one call.
 const EVENTS_A_WAIT: usize = 512;
-/// Reads for one event before the others have their turn: a peer that sends faster than it can be read would else hold
-/// the thread for ever.
+/// Reads per event before the others get their turn. Otherwise a peer that sends faster than it can be read
+/// would hold the thread forever.
 const READS_A_TURN: u32 = 4;
-/// The peer will send no more, or the connection broke.
+/// The peer has closed its sending side, or the connection broke.
 const AT_END: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
-/// Marks the alarm's events; no slot has this number.
+/// Token of the timer's events; no slot has this number.
 const ALARM: u64 = u64::MAX;
-/// There is something to read, be it the end.
+/// There is something to read, which may be the end of the stream.
 const READABLE: EventFlags = EventFlags::IN.union(AT_END);
 
 /// See [`Network`].
@@ -33,30 +33,31 @@ pub(crate) struct EpollNetwork {
     alarm: Alarm,
     sockets: Vec<Socket>,
     events: Vec<epoll::Event>,
-    /// Events of the last wait that are handed out already.
+    /// Events of the last wait that are already handed out.
     handed_out: usize,
-    /// Reads for the event that is being handed out.
+    /// Reads done for the event that is being handed out.
     reads: u32,
-    /// Arrivals are noted, and how long ago the last one was.
+    /// Receive timestamps are enabled; and the age of the last bytes received.
     notes_arrivals: bool,
     came_ago: Duration,
-    /// Events whose turn ended before all was read. They come again after the next wait: the kernel tells each edge once.
+    /// Events whose turn ended before everything was read. They are repeated after the next wait, because the
+    /// kernel reports each edge once.
     unfinished: Vec<epoll::Event>,
 }
 
 #[derive(Default)]
 struct Socket {
     descriptor: Option<OwnedFd>,
-    /// Told apart from earlier connections in this slot, whose events may still be in `events`.
+    /// Distinguishes this connection from earlier ones in this slot, whose events may still be in `events`.
     generation: u32,
     opening: bool,
-    /// What the kernel has not taken at once, and how much of that it has taken meanwhile.
+    /// Bytes that the kernel did not accept at once, and how many of them it has accepted since.
     rest: Vec<u8>,
     rest_sent: usize,
 }
 
 impl EpollNetwork {
-    /// Room for so many connections.
+    /// Creates a network with this many slots.
     pub(crate) fn new(slots: usize) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let alarm = Alarm::new()?;
@@ -74,13 +75,13 @@ impl EpollNetwork {
         })
     }
 
-    /// The event is used up.
+    /// Marks the current event as used up.
     fn finish_event(&mut self) {
         self.handed_out += 1;
         self.reads = 0;
     }
 
-    /// What an event means for its slot. `None`: nothing, and the event is used up.
+    /// Interprets an event for its slot. `None`: nothing to report, and the event is used up.
     fn interpret(&mut self, index: usize, buffer: &mut [u8]) -> Option<(usize, Event)> {
         let epoll::Event { flags, data } = self.events[index];
         let (slot, generation) = (data.u64() as u32 as usize, (data.u64() >> 32) as u32);
@@ -91,7 +92,7 @@ impl EpollNetwork {
         }
         if socket.opening {
             let event = socket.opened();
-            // A peer that speaks first may have done so already, and no other event would tell.
+            // A peer that speaks first may have done so already, and no other event would report it.
             let more = matches!(event, Some(Event::Opened)) && flags.intersects(READABLE);
             if !more {
                 self.finish_event();
@@ -134,7 +135,7 @@ impl Network for EpollNetwork {
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         epoll::add(&self.epoll, &descriptor, data, interest)?;
         match net::connect(&descriptor, &address) {
-            // Even a connection that is open at once tells so by an event.
+            // A connection that is open at once is reported by an event, too.
             Ok(()) | Err(Errno::INPROGRESS) => {}
             Err(error) => return Err(error.into()),
         }
@@ -157,7 +158,7 @@ impl Network for EpollNetwork {
 
     fn close(&mut self, slot: usize) {
         let socket = &mut self.sockets[slot];
-        // Closing the only descriptor of a socket takes it out of the epoll set.
+        // Closing the only descriptor of a socket removes it from the epoll set.
         socket.descriptor = None;
         socket.generation = socket.generation.wrapping_add(1);
         socket.opening = false;
@@ -169,21 +170,22 @@ impl Network for EpollNetwork {
         self.handed_out = 0;
         self.reads = 0;
         let at_most = if self.unfinished.is_empty() { at_most } else { Duration::ZERO };
-        // The alarm ends a wait, if nothing else does.
+        // The alarm ends the wait if nothing else does.
         let timeout = if at_most.is_zero() {
             Some(&Timespec { tv_sec: 0, tv_nsec: 0 })
         } else {
             self.alarm.set(at_most)?;
             None
         };
-        // Where that many are unfinished, they come first: so there are never more than a bounded number.
+        // If that many are unfinished, they come first: this bounds their number.
         if self.unfinished.len() < EVENTS_A_WAIT {
             match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        // Also where it has rung already: the kernel may tell an edge twice that came while it was looking.
+        // This also covers an alarm that was already handled: the kernel may report an edge twice if it
+        // occurred while events were being collected.
         let count = self.events.len();
         self.events.retain(|event| event.data.u64() != ALARM);
         if self.events.len() < count {
@@ -200,7 +202,7 @@ impl Network for EpollNetwork {
 
     fn sleep_through(&mut self, time: Duration) -> io::Result<bool> {
         let time = Timespec { tv_sec: time.as_secs() as i64, tv_nsec: time.subsec_nanos().into() };
-        // A signal ends it early, as it would a wait.
+        // A signal ends it early, as it would end a wait.
         let _ = clock_nanosleep_relative(ClockId::Monotonic, &time);
         self.wait(Duration::ZERO)
     }
@@ -221,14 +223,14 @@ impl Network for EpollNetwork {
 }
 
 impl Socket {
-    /// The outcome of opening; absent where it is not known yet.
+    /// Result of opening the connection; `None` while it is not known.
     fn opened(&mut self) -> Option<Event> {
         let descriptor = self.descriptor.as_ref()?;
         match sockopt::socket_error(descriptor) {
             Err(error) | Ok(Err(error)) => return Some(Event::OpenFailed(error.into())),
             Ok(Ok(())) => {}
         }
-        // An event without an error may be premature: a connection is open when it has a peer.
+        // An event without an error may be premature: a connection is open once it has a peer.
         if net::getpeername(descriptor).is_err() {
             return None;
         }
@@ -251,8 +253,9 @@ impl Socket {
         self.rest_sent = 0;
     }
 
-    /// Reads once. The flag says that there is nothing more to read until the next event: a read that leaves room in the
-    /// buffer has emptied the socket (epoll(7)), unless its end is announced too. `came_ago`: is told where it is noted.
+    /// Reads once. The flag means that there is nothing more to read until the next event. A read that leaves
+    /// room in the buffer has drained the socket (epoll(7)), unless its end is announced too. `came_ago`, if
+    /// given, is set to the age of the bytes.
     fn receive(
         &mut self,
         flags: EventFlags,
@@ -282,7 +285,7 @@ impl Socket {
     }
 }
 
-/// Sends what the kernel takes now.
+/// Sends as much as the kernel accepts now.
 fn send_now(descriptor: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
     let mut sent = 0;
     while sent < bytes.len() {
@@ -313,7 +316,7 @@ mod tests {
     contract_tests!(EpollNetwork);
 
     #[test]
-    fn an_alarm_that_is_told_twice_is_no_event() {
+    fn alarm_reported_twice_is_not_an_event() {
         let mut network = EpollNetwork::with_slots(1);
         network.alarm.set(Duration::from_micros(1)).unwrap();
         std::thread::sleep(Duration::from_millis(1));
@@ -323,14 +326,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_late_says_when_it_came() {
+    fn late_read_reports_age_of_bytes() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut network = EpollNetwork::with_slots(1);
         assert!(network.note_arrivals());
         let mut peer = network.meet(0, &listener);
         let mut buffer = [0; 100];
         assert!(matches!(network.await_event(&mut buffer), (0, Event::Opened)));
-        // The kernel begins to note some time after it was asked to, where no other socket had it note already.
+        // The kernel starts timestamping some time after it is enabled, if no other socket had it enabled
+        // already.
         let deadline = Instant::now() + Duration::from_secs(60);
         while network.came_ago().is_zero() {
             assert!(Instant::now() < deadline, "nothing is noted");
@@ -346,13 +350,13 @@ mod tests {
         let least = written.elapsed();
         assert!(matches!(network.next_event(&mut buffer), Some((0, Event::Received(6)))));
         let most = before.elapsed();
-        // The wall clock and the other one differ by little in such a time.
+        // The two clocks differ by little over such a time.
         let (ago, tolerance) = (network.came_ago(), Duration::from_millis(1));
         assert!((least - tolerance..=most + tolerance).contains(&ago), "{ago:?} of {least:?} to {most:?}");
     }
 
     #[test]
-    fn a_peer_that_sends_much_is_read_in_turns() {
+    fn peer_that_sends_much_is_read_in_turns() {
         let (mut network, _peer) = EpollNetwork::connected(&[b'x'; 10_000]);
         let mut buffer = [0; 1000];
         assert!(network.wait(Duration::from_secs(60)).unwrap());
@@ -361,7 +365,7 @@ mod tests {
             std::iter::from_fn(|| network.next_event(buffer)).count() as u32
         };
         assert_eq!(of_a_wait(&mut network, &mut buffer), READS_A_TURN);
-        // Nothing new has come: what is left is due at once all the same.
+        // Nothing new has arrived, but what is left must be reported at once.
         assert!(network.wait(Duration::from_secs(60)).unwrap());
         assert_eq!(of_a_wait(&mut network, &mut buffer), READS_A_TURN);
     }

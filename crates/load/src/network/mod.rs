@@ -1,7 +1,7 @@
-//! How bytes move: non-blocking connections in numbered slots, and what happened to them.
+//! How bytes move: non-blocking connections in numbered slots, and their events.
 //!
-//! The interface is that of completions (opened, received, ended, failed), so that it can stand on readiness (epoll) as
-//! well as on completion queues.
+//! The interface is completion-based (opened, received, ended, failed), so that both readiness (epoll) and
+//! completion queues (io_uring) can implement it.
 
 mod alarm;
 mod arrival;
@@ -26,26 +26,28 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// Something that happened to the connection in a slot.
+/// An event of the connection in a slot.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// Its peer was reached and a TLS handshake begins, which [`Event::Opened`] or [`Event::OpenFailed`] ends.
+    /// The TCP connection is established and a TLS handshake begins; [`Event::Opened`] or
+    /// [`Event::OpenFailed`] ends it.
     HandshakeStarted,
-    /// It is open.
+    /// The connection is open.
     Opened,
-    /// It could not be opened.
+    /// The connection could not be opened.
     OpenFailed(io::Error),
-    /// So many bytes stand at the start of the buffer.
+    /// This many bytes are at the start of the buffer.
     Received(usize),
-    /// The peer will send no more.
+    /// The peer has closed its sending side.
     Ended,
-    /// The same, but the end was not signed as TLS wants it: what was received may have been cut short by anybody.
+    /// Like [`Event::Ended`], but without the close_notify that TLS requires: anybody may have truncated the
+    /// data.
     Truncated,
-    /// It broke.
+    /// The connection broke.
     Failed(io::Error),
 }
 
-/// What a TLS handshake agreed on.
+/// What a TLS handshake negotiated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Security {
     pub(crate) version: ProtocolVersion,
@@ -55,13 +57,14 @@ pub(crate) struct Security {
     pub(crate) server_key: ServerKey,
 }
 
-/// Connections of one thread. A slot holds at most one connection.
+/// Connections of one thread. Each slot holds at most one connection.
 pub(crate) trait Network {
-    /// What events tell had happened when the wait for them returned, and what is sent goes out with the next one: one reading
-    /// of the clock is true for all that lies between two waits.
+    /// True if events happened before the wait for them returned, and sends go out with the next wait. One
+    /// clock reading is then valid for everything between two waits.
     const IN_TURNS: bool = false;
 
-    /// Begins to open a connection in a free slot, over TLS where there is a name of the server. [`Event::Opened`] or [`Event::OpenFailed`] follows.
+    /// Starts to open a connection in a free slot, over TLS if a server name is given. [`Event::Opened`] or
+    /// [`Event::OpenFailed`] follows.
     fn open(
         &mut self,
         slot: usize,
@@ -69,43 +72,44 @@ pub(crate) trait Network {
         server_name: Option<&ServerName<'static>>,
     ) -> io::Result<()>;
 
-    /// Sends all of these bytes, now as far as the kernel takes them, the rest as soon as it does.
+    /// Sends all of these bytes: now as far as the kernel accepts them, the rest as soon as it does.
     fn send(&mut self, slot: usize, bytes: &[u8]) -> io::Result<()>;
 
-    /// Whether the kernel has taken everything that was to be sent in the slot.
+    /// True if the kernel has accepted everything sent in the slot.
     fn has_sent_all(&self, slot: usize) -> bool;
 
-    /// How the connection in the slot, which is open, is secured; absent where it is plain.
+    /// Security of the open connection in the slot; `None` if it is plaintext.
     fn security(&mut self, _slot: usize) -> Option<Security> {
         None
     }
 
-    /// Closes the connection in the slot, if there is one, at once. No event follows.
+    /// Closes the connection in the slot at once, if there is one. No event follows.
     fn close(&mut self, slot: usize);
 
-    /// Waits for events, at most this long. Returns whether there are any.
+    /// Waits for events for at most this long. Returns true if there are any.
     fn wait(&mut self, at_most: Duration) -> io::Result<bool>;
 
-    /// From now on notes for connections that are opened when bytes come. `false`: it cannot, and does not.
+    /// Enables receive timestamps for connections opened from now on. Returns false if the network does not
+    /// support them.
     fn note_arrivals(&mut self) -> bool {
         false
     }
 
-    /// Waits this long, whatever happens meanwhile. Returns whether there are events.
+    /// Waits this long regardless of events. Returns true if there are any.
     fn sleep_through(&mut self, time: Duration) -> io::Result<bool> {
         self.wait(time)
     }
 
-    /// How long ago the bytes came that were received last, before they were read; zero where that is not noted.
+    /// Age of the bytes received last, at the time they were read; zero without receive timestamps.
     fn came_ago(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// The next event since the last wait, its bytes read into `buffer`; absent where there is none.
+    /// Next event since the last wait, with its bytes read into `buffer`; `None` when there are no more.
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)>;
 }
 
-/// A TCP socket for an address, that sends without delay.
+/// Creates a TCP socket for an address, with Nagle's algorithm off.
 fn stream_socket(address: SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = flags | SocketFlags::CLOEXEC;

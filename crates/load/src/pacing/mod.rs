@@ -1,7 +1,7 @@
-//! Waking on time at a bearable cost.
+//! Waking on time at an acceptable CPU cost.
 //!
-//! Read `pacer.rs` first: it decides, for one thread, between sleeping and spinning; a state machine without a clock of its
-//! own. `spare.rs` watches whether the machine has a CPU to spare for spinning.
+//! Read `pacer.rs` first: for one thread it decides between sleeping and spinning, as a state machine without
+//! a clock of its own. `spare.rs` watches whether the machine has a CPU to spare for spinning.
 
 mod pacer;
 mod spare;

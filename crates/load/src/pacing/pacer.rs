@@ -1,59 +1,61 @@
-//! Sleeping or spinning until something is due, for one thread.
+//! Sleeps or spins until something is due, for one thread.
 //!
-//! A sleep ends late, by tens of microseconds on many machines, and costs CPU: going to sleep, the timer, waking up. So sleeps
-//! end early by what they are usually late, the rest is spun, and a wait that is shorter than a sleep would be late is
-//! spun whole: that costs less than the sleep. What goes beyond depends on the [`Pacing`].
+//! A sleep ends late, by tens of microseconds on many machines, and costs CPU: going to sleep, the timer,
+//! waking up. Therefore sleeps end early by their usual lateness and the rest is spun. A wait shorter than a
+//! sleep's lateness is spun entirely, which costs less than the sleep. Anything beyond that depends on the
+//! [`Pacing`].
 
 use super::SpareCpu;
 use crate::clock::{Nanos, SECOND};
 use experiment::schema::{Pacing, SpinPauses};
 
-/// Least time that is worth a sleep.
+/// Shortest time worth a sleep.
 const MIN_SLEEP: Nanos = 5_000;
-/// Greatest margin: where timers are later than this, spinning would not help.
+/// Maximum margin: if timers are later than this, spinning would not help.
 const MAX_MARGIN: Nanos = 120_000;
-/// Lateness and CPU of a sleep before any is known.
+/// Initial estimates of the lateness and the CPU cost of a sleep.
 const FIRST_LATENESS: Nanos = 60_000;
 const FIRST_COST: Nanos = 10_000;
-/// The share of time that may be spent spinning beyond what sleeping would have cost, without a CPU to spare: one part in
-/// this many.
+/// Without a CPU to spare, spinning beyond what sleeping would have cost may take one part in this many of
+/// the time.
 const SPIN_SHARE: Nanos = 10;
-/// Spinning time that may be saved up.
+/// Maximum spinning time that may be saved up.
 const MAX_BUDGET: Nanos = SECOND / 100;
-/// Economical: the part of the tolerated lag that is left for the lateness of the sleep itself.
+/// Economical: the part of the lag tolerance reserved for the lateness of the sleep itself.
 const LATENESS_ALLOWANCE: Nanos = 40_000;
-/// Precise: a pause longer than this with no answer awaited is slept …
+/// Precise: a pause longer than this is slept if no response is awaited …
 const LONG_PAUSE: Nanos = 5_000_000;
-/// … but for its end: CPUs that have slept for long wake slowly.
+/// … except for its end: CPUs that have slept for long wake slowly.
 const END_OF_PAUSE: Nanos = 1_000_000;
-/// Longest time to spin before the caller looks at everything else.
+/// Maximum time to spin before the caller polls everything else.
 const MAX_SPIN: Nanos = 1_000_000;
-/// A gap while spinning that is longer than this is a pause: no look at the network and the clock takes as long.
+/// A gap while spinning that is longer than this is a pause: polling the network and the clock never takes as
+/// long.
 const MIN_PAUSE: Nanos = 100_000;
-/// One sleep in so many has its CPU measured.
+/// The CPU cost of one in this many sleeps is measured.
 const MEASURED_SLEEPS: u32 = 16;
 
-/// How to spend the time until an instant.
+/// How to spend the time until the next request is due.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Wait {
-    /// Sleep until then, or until the network has news.
+    /// Sleep until this time, or until a network event.
     Sleep(Nanos),
-    /// Look at the network and the clock again and again until then.
+    /// Poll the network and the clock until this time.
     Spin(Nanos),
 }
 
-/// What a thread spent on waiting, up to now.
+/// Time that a thread has spent on waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Spent {
     /// Time spent spinning.
     pub(crate) spun: Nanos,
-    /// Time for which spinning was not bounded, since there was a CPU to spare.
+    /// Time during which spinning was unbounded because there was a CPU to spare.
     pub(crate) unbounded: Nanos,
-    /// Gaps that were seen while spinning.
+    /// Gaps observed while spinning.
     pub(crate) pauses: Pauses,
 }
 
-/// Gaps longer than [`MIN_PAUSE`] between two looks at the clock while spinning.
+/// Gaps longer than [`MIN_PAUSE`] between two clock readings while spinning.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Pauses {
     count: u64,
@@ -68,7 +70,7 @@ impl Pauses {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// As the result schema has them; absent if nothing was spun.
+    /// In the form of the result schema; `None` if the thread never spun.
     pub(crate) fn usage(&self, spun: Nanos) -> Option<SpinPauses> {
         (spun > 0).then(|| SpinPauses {
             count: self.count,
@@ -80,14 +82,14 @@ impl Pauses {
 }
 
 impl Spent {
-    /// Adds what another thread spent.
+    /// Adds the time of another thread.
     pub(crate) fn add(&mut self, other: &Self) {
         self.spun += other.spun;
         self.unbounded += other.unbounded;
         self.pauses.add(&other.pauses);
     }
 
-    /// What was spent since an earlier reading, with all pauses: see [`Pacer::forget_pauses`].
+    /// Time spent since an earlier reading, but with all pauses: see [`Pacer::forget_pauses`].
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         Self {
             spun: self.spun - earlier.spun,
@@ -97,19 +99,19 @@ impl Spent {
     }
 }
 
-/// Decides for one thread.
+/// Decides how one thread waits.
 pub(crate) struct Pacer<'a> {
     pacing: Pacing,
-    /// Economical: how late a request may be sent on purpose, so that several go out at one wake.
+    /// Economical: how late a request may be sent on purpose, so that several go out in one wake.
     most_slack: Nanos,
     spare: &'a SpareCpu,
-    /// How late sleeps end: nearly always (about the 20th percentile), and at worst (about the 90th).
+    /// Lateness of sleeps: usual (about the 20th percentile) and worst (about the 90th).
     usual_lateness: Nanos,
     worst_lateness: Nanos,
-    /// CPU of a sleep that its timer ends.
+    /// CPU cost of a sleep that its timer ends.
     sleep_cost: Nanos,
     sleeps: u32,
-    /// Mean distance between requests, and when the last one was due.
+    /// Mean interval between requests, and when the last one was due.
     gap: Nanos,
     last_due: Nanos,
     budget: Nanos,
@@ -118,7 +120,7 @@ pub(crate) struct Pacer<'a> {
 }
 
 impl<'a> Pacer<'a> {
-    /// `tolerance`: how late requests may usually be, with economical pacing.
+    /// `tolerance`: how late requests may usually be with economical pacing.
     pub(crate) fn new(pacing: Pacing, tolerance: Nanos, spare: &'a SpareCpu) -> Self {
         Self {
             pacing,
@@ -140,33 +142,33 @@ impl<'a> Pacer<'a> {
         self.spent
     }
 
-    /// The window begins: earlier pauses are in no result.
+    /// The window begins: earlier pauses are not reported.
     pub(crate) fn forget_pauses(&mut self) {
         self.spent.pauses = Pauses::default();
     }
 
-    /// Time between two looks at the clock while spinning.
+    /// Records the time between two clock readings while spinning.
     pub(crate) fn looked_again_after(&mut self, gap: Nanos) {
         if gap > MIN_PAUSE {
             self.spent.pauses.add(&Pauses { count: 1, total: gap, longest: gap });
         }
     }
 
-    /// CPU of a sleep, as measured here.
+    /// CPU cost of a sleep, as measured on this thread.
     pub(crate) fn sleep_cost(&self) -> Nanos {
         self.sleep_cost
     }
 
-    /// A request that was due then is sent.
+    /// Records that a request due at `due` was sent.
     pub(crate) fn sent(&mut self, due: Nanos) {
         let gap = due.saturating_sub(self.last_due).min(SECOND);
         self.last_due = due;
-        // Over about the last eight.
+        // Moving average over about the last eight.
         self.gap = self.gap - self.gap / 8 + gap / 8;
     }
 
-    /// What to do at `now`. `due` lies ahead: when the next request can be sent; `limit`: when the caller wants to look in any
-    /// case. With answers awaited, reading them soon counts too.
+    /// Decides what to do at `now`. `due` is the future time at which the next request can be sent; `limit`
+    /// is when the caller wants to poll in any case. With responses awaited, reading them soon matters too.
     pub(crate) fn wait_for(&mut self, due: Option<Nanos>, limit: Nanos, awaited: bool, now: Nanos) -> Wait {
         let unbounded = self.pacing == Pacing::Auto && self.spare.is_there();
         let passed = now.saturating_sub(self.last_look);
@@ -203,7 +205,7 @@ impl<'a> Pacer<'a> {
         if due.saturating_sub(now) > margin { Wait::Sleep(due - margin) } else { Wait::Spin(due) }
     }
 
-    /// Spins only where sleeping would cost as much.
+    /// Spins only if sleeping would cost as much.
     fn thriftily(&self, due: Nanos, now: Nanos) -> Wait {
         let ahead = due.saturating_sub(now);
         if ahead > self.usual_lateness + MIN_SLEEP {
@@ -215,25 +217,28 @@ impl<'a> Pacer<'a> {
         }
     }
 
-    /// How late a request may be on purpose: as many whole gaps as fit, so that the request that ends the wait is on time.
+    /// How late a request may be on purpose: a whole number of gaps, so that the request that ends the wait
+    /// is on time.
     fn slack(&self) -> Nanos {
         self.most_slack / self.gap.max(1_000) * self.gap
     }
 
-    /// Whether the CPU of the sleep that comes is to be measured.
+    /// True if the CPU cost of the next sleep should be measured.
     pub(crate) fn measures_sleep(&mut self) -> bool {
         self.sleeps = (self.sleeps + 1) % MEASURED_SLEEPS;
         self.sleeps == 0
     }
 
-    /// A sleep that was to end at `intended` by its timer ended at `woken`. `cost`: CPU that it took, if measured.
+    /// Records that a sleep whose timer was set to `intended` ended at `woken`. `cost`: its CPU time, if
+    /// measured.
     pub(crate) fn slept(&mut self, intended: Nanos, woken: Nanos, cost: Option<Nanos>) {
         if woken < intended {
             // A signal, or the timer's tolerance.
             return;
         }
         let late = (woken - intended).min(MAX_MARGIN);
-        // Asymmetric steps settle where one in five is less late, and one in ten later.
+        // Asymmetric steps converge to the points where one in five sleeps is less late and one in ten is
+        // later.
         self.usual_lateness = step(self.usual_lateness, late, 100, 400);
         self.worst_lateness = step(self.worst_lateness, late, 900, 100);
         if let Some(cost) = cost {
@@ -241,7 +246,8 @@ impl<'a> Pacer<'a> {
         }
     }
 
-    /// Time spent spinning in one go. What a sleep would have cost is no loss.
+    /// Records time spent spinning in one go. Only the part beyond the cost of a sleep is charged to the
+    /// budget.
     pub(crate) fn spun(&mut self, time: Nanos) {
         self.spent.spun += time;
         self.budget = self.budget.saturating_sub(time.saturating_sub(self.sleep_cost));
@@ -260,7 +266,8 @@ mod tests {
     const FAR: Nanos = 1_000 * SECOND;
     const TOLERANCE: Nanos = 100_000;
 
-    /// A machine on which sleeps end so late and cost so much, and whatever is due is sent when the thread looks.
+    /// A machine on which sleeps have this lateness and cost, and every due request is sent when the thread
+    /// wakes.
     struct Simulation<'a> {
         pacer: Pacer<'a>,
         now: Nanos,
@@ -281,7 +288,7 @@ mod tests {
             Self { pacer, now: 0, lateness: 30_000, cost: 25_000, slept: 0, waits: 0, lags: Vec::new() }
         }
 
-        /// Requests at even distances, until `end`; nothing is ever answered.
+        /// Sends requests at even intervals until `end`; nothing is ever answered.
         fn run(&mut self, gap: Nanos, end: Nanos) -> &mut Self {
             let mut due = self.now + gap;
             while self.now < end {
@@ -321,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn sleeps_end_early_by_the_lateness_seen_and_the_rest_is_spun() {
+    fn sleeps_end_early_by_measured_lateness_and_rest_is_spun() {
         let spare = SpareCpu::default();
         for pacing in [Pacing::Auto, Pacing::Economical] {
             let mut simulation = Simulation::new(pacing, &spare);
@@ -331,20 +338,20 @@ mod tests {
     }
 
     #[test]
-    fn without_a_cpu_to_spare_spinning_is_bounded_to_its_share_beyond_the_cost_of_sleeping() {
+    fn without_spare_cpu_spinning_stays_within_budget() {
         let spare = SpareCpu::default();
         let mut simulation = Simulation::new(Pacing::Auto, &spare);
-        // A distance longer than sleeps are late: each could be spun whole.
+        // An interval longer than the lateness of sleeps: each could be spun entirely.
         let share = simulation.run(60_000, 10 * SECOND).spun_share();
         let as_dear_as_sleeping = 25.0 / 60.0;
         assert!(share < as_dear_as_sleeping + 0.11, "{share}");
-        // Distances shorter than a sleep costs are spun: that takes less CPU.
+        // Intervals shorter than the cost of a sleep are spun: that takes less CPU.
         let mut dense = Simulation::new(Pacing::Auto, &spare);
         assert!(dense.run(20_000, 10 * SECOND).spun_share() > 0.9);
     }
 
     #[test]
-    fn with_a_cpu_to_spare_the_last_stretch_is_spun_without_bound() {
+    fn with_spare_cpu_last_stretch_is_spun_without_bound() {
         let spare = SpareCpu::default();
         spare.tell(true);
         let mut simulation = Simulation::new(Pacing::Auto, &spare);
@@ -353,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn precise_pacing_spins_but_for_long_pauses_in_which_nothing_is_awaited() {
+    fn precise_pacing_sleeps_only_in_long_pauses_without_awaited_responses() {
         let spare = SpareCpu::default();
         let mut pacer = Pacer::new(Pacing::Precise, TOLERANCE, &spare);
         assert_eq!(pacer.wait_for(Some(4_000_000), FAR, false, 0), Wait::Spin(MAX_SPIN));
@@ -365,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn gaps_of_a_spinning_thread_are_counted_from_the_start_of_the_window() {
+    fn spin_pauses_are_counted_from_window_start() {
         let spare = SpareCpu::default();
         let mut pacer = Pacer::new(Pacing::Precise, TOLERANCE, &spare);
         assert_eq!(pacer.spent().pauses.usage(0), None);
@@ -377,19 +384,19 @@ mod tests {
     }
 
     #[test]
-    fn economical_pacing_sends_several_at_one_wake_and_stays_within_its_bound() {
+    fn economical_pacing_batches_requests_within_lag_tolerance() {
         let spare = SpareCpu::default();
         let mut simulation = Simulation::new(Pacing::Economical, &spare);
         let lag_p99 = simulation.run(20_000, 10 * SECOND).lag_p99();
         assert!((40_000..=100_000).contains(&lag_p99), "{lag_p99}");
         assert!(simulation.spun_share() < 0.4, "{}", simulation.spun_share());
-        // Nothing is late on purpose where requests are further apart.
+        // Nothing is late on purpose if requests are further apart.
         let mut sparse = Simulation::new(Pacing::Economical, &spare);
         assert!(sparse.run(100_000, 10 * SECOND).lag_p99() < 3_000);
     }
 
     #[test]
-    fn the_more_lag_is_tolerated_the_more_requests_share_a_sleep() {
+    fn higher_lag_tolerance_lets_more_requests_share_a_sleep() {
         let spare = SpareCpu::default();
         let sleeps = |tolerance: Nanos| {
             let mut simulation = Simulation::tolerating(tolerance, Pacing::Economical, &spare);
@@ -397,7 +404,7 @@ mod tests {
             assert!(lag_p99 <= tolerance, "{lag_p99} of {tolerance}");
             simulation.waits
         };
-        // Requests come at 20 000/s: two, four and eight to a sleep.
+        // Requests come at 20 000/s: two, four and eight per sleep.
         let [few, more, most] = [100_000, 200_000, 400_000].map(sleeps);
         assert!((9_000..12_000).contains(&few), "{few}");
         assert!((4_500..6_000).contains(&more), "{more}");

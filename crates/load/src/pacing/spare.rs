@@ -1,13 +1,14 @@
-//! Whether there is a CPU to spare for spinning: what `--pacing auto` asks.
+//! Detects whether there is a CPU to spare for spinning, for `--pacing auto`.
 //!
-//! A spinning thread fills a CPU. That is free where nobody else wants the CPU, and falsifies the measurement where the system
-//! under test does. So the run looks at the machine a few times a second, and lets its threads spin without bound only while
+//! A spinning thread occupies a CPU. That is free if nobody else needs the CPU, and distorts the measurement
+//! if the system under test does. So the run checks the machine a few times per second, and lets its threads
+//! spin without bound only while
 //!
-//! - they have CPUs of their own (an affinity of as many CPUs as threads, on a machine with more), nobody else uses these, and
-//!   the threads never queue for them; or else
-//! - besides a CPU for each thread, one more of those that may be used is idle all the time.
+//! - they have dedicated CPUs (an affinity of as many CPUs as threads, on a machine with more), nobody else
+//!   uses these, and the threads never queue for them; or
+//! - one more of the allowed CPUs, in addition to one per thread, is idle all the time.
 //!
-//! A CPU quota under the number of these CPUs forbids it: spinning would use up the quota.
+//! A CPU quota below the number of allowed CPUs rules it out: spinning would use up the quota.
 
 use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, run_queue_wait};
@@ -16,9 +17,9 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time between two looks: long enough for idle time to be exact, short enough to notice a change.
+/// Poll interval: long enough for idle time to be exact, short enough to notice a change.
 const LOOK_INTERVAL: Duration = Duration::from_millis(250);
-/// CPUs of their own: the share of them that others may use, and for which the threads may queue.
+/// Dedicated CPUs: the maximum fraction of them that others may use, and for which the threads may queue.
 const BEARABLE: f64 = 0.05;
 const BEARABLE_QUEUE: f64 = 0.01;
 
@@ -36,31 +37,31 @@ impl SpareCpu {
     }
 }
 
-/// What may be used, and by how many threads.
+/// The CPUs that may be used, and the number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Room {
     /// Threads that would spin.
     threads: usize,
-    /// CPUs that this process may use, and those of the machine.
+    /// CPUs allowed for this process, and CPUs online.
     allowed: usize,
     online: usize,
-    /// CPUs that the quota leaves of the allowed.
+    /// CPUs that the quota leaves of the allowed ones.
     quota: f64,
 }
 
-/// What was seen between two looks, each in CPUs.
+/// Usage between two readings, each in CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Seen {
-    /// Idle among the allowed.
+    /// Idle time of the allowed CPUs.
     idle: f64,
     /// Used by this process.
     own: f64,
-    /// Threads of this process that queued for a CPU.
+    /// Threads of this process waiting in a run queue.
     queued: f64,
 }
 
 impl Room {
-    /// The rule. Pure.
+    /// True if there is a CPU to spare. Pure.
     fn is_spare(&self, seen: &Seen) -> bool {
         let threads = self.threads as f64;
         let free_of_others = seen.idle + seen.own;
@@ -74,7 +75,7 @@ impl Room {
     }
 }
 
-/// Looks at the machine and tells the threads.
+/// Monitors the machine and informs the threads.
 pub(crate) struct SpareWatch<'a> {
     told: &'a SpareCpu,
     room: Room,
@@ -82,7 +83,7 @@ pub(crate) struct SpareWatch<'a> {
     last: Option<Reading>,
 }
 
-/// Sums since whenever.
+/// Cumulative counters.
 struct Reading {
     at: Instant,
     idle: Duration,
@@ -91,7 +92,8 @@ struct Reading {
 }
 
 impl<'a> SpareWatch<'a> {
-    /// For so many threads. Absent where the kernel does not tell which CPUs may be used: nothing is to spare then.
+    /// Creates a watch for this many threads. `None` if the kernel does not report which CPUs are allowed:
+    /// then none is spare.
     pub(crate) fn new(told: &'a SpareCpu, threads: usize) -> Option<Self> {
         let cpus = sched_getaffinity(None).ok()?;
         let room = Room {
@@ -103,7 +105,7 @@ impl<'a> SpareWatch<'a> {
         Some(Self { told, room, cpus, last: None })
     }
 
-    /// Looks, where it is time to.
+    /// Takes a reading if the poll interval has passed.
     pub(crate) fn look(&mut self) {
         if self.last.as_ref().is_some_and(|last| last.at.elapsed() < LOOK_INTERVAL) {
             return;
@@ -140,7 +142,8 @@ impl Reading {
     }
 }
 
-/// Idle time of certain CPUs, waiting for devices included, in ticks: fields 4 and 5 of their lines in /proc/stat (proc(5)).
+/// Idle time of the selected CPUs including I/O wait, in ticks: fields 4 and 5 of their lines in /proc/stat
+/// (proc(5)).
 fn idle_ticks(stat: &str, wanted: impl Fn(usize) -> bool) -> u64 {
     let fields = |times: &str| -> u64 {
         times.split_ascii_whitespace().skip(3).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum()
@@ -148,7 +151,7 @@ fn idle_ticks(stat: &str, wanted: impl Fn(usize) -> bool) -> u64 {
     cpu_lines(stat).filter(|(cpu, _)| wanted(*cpu)).map(|(_, times)| fields(times)).sum()
 }
 
-/// The CPUs that are on, each with its times.
+/// The online CPUs, each with its times.
 fn cpu_lines(stat: &str) -> impl Iterator<Item = (usize, &str)> {
     stat.lines().take_while(|line| line.starts_with("cpu")).filter_map(|line| {
         let (cpu, times) = line.strip_prefix("cpu")?.split_once(' ')?;
@@ -165,38 +168,38 @@ mod tests {
     }
 
     #[test]
-    fn on_cpus_of_its_own_it_is_the_absence_of_others_that_counts() {
+    fn dedicated_cpus_are_spare_if_others_are_absent() {
         let room = Room { threads: 1, allowed: 1, online: 2, quota: 1.0 };
         assert!(room.is_spare(&seen(0.5, 0.5, 0.0)));
         assert!(room.is_spare(&seen(0.0, 1.0, 0.0)));
-        // Somebody else has a tenth of it, or waits behind us as we wait behind them.
+        // Another process uses a tenth of it, or our threads queue.
         assert!(!room.is_spare(&seen(0.4, 0.5, 0.0)));
         assert!(!room.is_spare(&seen(0.0, 1.0, 0.02)));
     }
 
     #[test]
-    fn on_shared_cpus_one_must_be_idle_besides() {
+    fn shared_cpus_are_spare_if_one_more_is_idle() {
         let room = Room { threads: 2, allowed: 4, online: 4, quota: 4.0 };
         assert!(room.is_spare(&seen(2.5, 0.5, 0.0)));
         assert!(room.is_spare(&seen(1.0, 2.0, 0.0)));
         assert!(!room.is_spare(&seen(0.9, 2.0, 0.0)));
         assert!(!room.is_spare(&seen(2.4, 0.5, 0.0)));
-        // Two CPUs, of which the system under test uses any at all.
+        // Two CPUs, one of which the system under test uses at all.
         let small = Room { threads: 1, allowed: 2, online: 2, quota: 2.0 };
         assert!(!small.is_spare(&seen(1.5, 0.4, 0.0)));
-        // The only CPU there is has others to serve, even where they happen to be quiet.
+        // The only CPU has other work to do, even if that happens to be idle.
         let one = Room { threads: 1, allowed: 1, online: 1, quota: 1.0 };
         assert!(!one.is_spare(&seen(0.9, 0.1, 0.0)));
     }
 
     #[test]
-    fn a_quota_is_not_spent_on_spinning() {
+    fn cpu_quota_rules_out_spare_cpu() {
         let room = Room { threads: 1, allowed: 8, online: 8, quota: 7.5 };
         assert!(!room.is_spare(&seen(7.9, 0.1, 0.0)));
     }
 
     #[test]
-    fn idle_time_is_that_of_the_cpus_asked_for() {
+    fn idle_time_covers_only_selected_cpus() {
         let stat = "cpu  10 0 10 900 90 0 0 0 0 0\ncpu0 5 0 5 400 40 0 0 0 0 0\ncpu1 5 0 5 500 50 0 0 0 0 0\nintr 5 1 2\n";
         assert_eq!(cpu_lines(stat).count(), 2);
         assert_eq!(idle_ticks(stat, |_| true), 990);

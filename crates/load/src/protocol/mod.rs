@@ -1,8 +1,9 @@
-//! What bytes mean: how a request goes out and when its response is whole.
+//! What bytes mean: how a request is sent and when its response is complete.
 //!
-//! A [`Codec`] holds one connection's state and does no I/O: bytes come in as they were received, and what is to be sent is
-//! appended to a buffer. Each request gets a stream number, under which its response is reported: a protocol of one request
-//! at a time has the one stream 0, a multiplexed one as many as may be unanswered at once.
+//! A [`Codec`] holds one connection's state and does no I/O: it consumes received bytes and appends output to
+//! a buffer. Each request gets a stream number, under which its response is reported. A protocol with one
+//! request at a time has only stream 0; a multiplexed one has as many streams as there may be unanswered
+//! requests.
 
 pub(crate) mod grpc;
 pub(crate) mod http1;
@@ -12,88 +13,83 @@ pub(crate) mod raw;
 use crate::error::ErrorKind;
 use grpc::GrpcEnd;
 
-/// One connection's side of a protocol.
+/// The protocol state of one connection.
 pub(crate) trait Codec {
-    /// A request of the run as this protocol needs it, made ready once before the run.
+    /// A request of the run in the form of this protocol, prepared once before the run.
     type Request;
 
-    /// Several requests may be unanswered at once. What is sent for those that are due together is then sent as one.
+    /// True if several requests may be unanswered at once. Requests due together are then sent as one write.
     const MULTIPLEXED: bool;
 
-    /// Stream numbers are below this: the most requests that may ever be unanswered at once.
+    /// Exclusive upper bound of stream numbers: the maximum number of unanswered requests.
     fn streams(&self) -> usize;
 
-    /// Whether another request may begin now, as far as the protocol and the peer are concerned.
+    /// True if the protocol and the peer allow another request now.
     fn has_room(&self) -> bool;
 
-    /// A new connection is open: forgets everything of the one before; appends what is to be sent first.
+    /// Resets the state for a new connection; appends the protocol's opening bytes.
     fn open(&mut self, out: &mut Vec<u8>);
 
-    /// Begins a request, for which there must be room: appends its bytes, with `numbers` in the places of its text that want
-    /// one; returns its stream.
+    /// Starts a request, for which there must be room: appends its bytes, with `numbers` in its placeholders,
+    /// and returns its stream.
     fn begin(&mut self, request: &Self::Request, numbers: &[u64], out: &mut Vec<u8>) -> usize;
 
-    /// Bytes of a request that has begun which wait until the peer has room for them.
+    /// Bytes of a started request that wait for the peer's flow-control window.
     fn held_back(&self, _stream: usize) -> usize {
         0
     }
 
-    /// Messages of a request that has begun, and may have ended since, that were sent: 0 where requests have none.
+    /// Messages sent by a started request, which may have ended since; 0 if requests have none.
     fn messages_sent(&self, _stream: usize) -> u64 {
         0
     }
 
-    /// Takes bytes from the connection and says how far they brought it; to be called again with the rest of them, where
-    /// there is one. Appends what is to be sent in turn.
-    ///
-    /// # Errors
-    /// Where they make no sense: the connection is of no more use.
+    /// Consumes bytes up to the next result and returns it. Call it again with the remaining bytes. Appends
+    /// replies to `out`. Fails if the bytes are invalid: the connection is then unusable.
     fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError>;
 
-    /// Gives up the response of a stream; appends what is to be sent to say so. `false` where the connection cannot go on
-    /// without that response.
+    /// Cancels the response of a stream; appends the bytes that announce it. Returns false if the connection
+    /// cannot continue without that response.
     fn cancel(&mut self, stream: usize, out: &mut Vec<u8>) -> bool;
 
-    /// The peer will send no more. A response whose end is the connection's end is whole now.
-    ///
-    /// # Errors
-    /// Where a response is missing or cut short.
+    /// The peer has closed its side, which completes a response framed by the end of the connection. Fails if
+    /// a response is missing or incomplete.
     fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError>;
 }
 
-/// How far received bytes brought a connection.
+/// Result of consuming received bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Parsed {
-    /// More is needed; all bytes are taken.
+    /// More bytes are needed; all are consumed.
     Incomplete,
-    /// A response is whole.
+    /// A response is complete.
     Response(ResponseEnd),
-    /// So many messages of the response of this stream are whole, which has more of them, or may have.
+    /// This many messages (second field) of this stream's response are complete; more may follow.
     Messages(usize, u32),
-    /// The request of this stream has failed; the connection goes on.
+    /// The request of this stream has failed; the connection continues.
     Failed(usize, ErrorKind),
     /// There may be room for more requests than before.
     Room,
-    /// The peer takes no more requests on this connection; those unanswered may still be answered.
+    /// The peer accepts no more requests on this connection; unanswered ones may still complete.
     Closing,
 }
 
-/// A response that is whole.
+/// A complete response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ResponseEnd {
-    /// The stream that it answers.
+    /// Its stream.
     pub stream: usize,
     /// Its status code.
     pub status: u16,
-    /// Its bytes on the connection, head included.
+    /// Its size on the connection in bytes, including the head.
     pub bytes: u64,
-    /// The connection may carry another request.
+    /// True if the connection may carry another request.
     pub reusable: bool,
     /// How it ended as a gRPC call, if it was one.
     pub grpc: Option<GrpcEnd>,
 }
 
-/// Bytes that make no sense.
+/// Bytes that violate the protocol.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ProtocolError(
     /// The kind under which it is counted.

@@ -1,26 +1,26 @@
-//! Raw bytes over TCP or TLS: a request of one size, a reply of another, one at a time on a connection.
+//! Raw bytes over TCP or TLS: requests and replies of fixed sizes, one at a time per connection.
 //!
-//! Byte `i` of every message is `i mod 251` (see [`pattern`]), unless the request's bytes are given: so the replies of an
-//! echo server and of `meshmeter serve --tcp` can be checked byte by byte.
+//! Byte `i` of every message is `i mod 251` (see [`pattern`]), unless the request's bytes are given. This
+//! allows the replies of an echo server and of `meshmeter serve --tcp` to be checked byte by byte.
 
 use super::{Codec, Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;
 use crate::target::Request;
 use std::sync::Arc;
 
-/// A prime next to 256: shifts by a power of two show.
+/// A prime just below 256, so that shifts by a power of two are detected.
 const PERIOD: usize = 251;
 
-/// What a reply is to be.
+/// The reply to expect.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ExpectedReply {
-    /// Its size; at least 1.
+    /// Its size in bytes; at least 1.
     pub bytes: u64,
-    /// Its bytes are compared with the pattern.
+    /// If true, its bytes are compared with the pattern.
     pub checked: bool,
 }
 
-/// The message of so many bytes whose byte `i` is `i mod 251`.
+/// A message of `bytes` bytes, byte `i` of which is `i mod 251`.
 #[must_use]
 pub fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|index| (index % PERIOD) as u8).collect()
@@ -35,10 +35,10 @@ impl RawRequest {
     }
 }
 
-/// One connection's side.
+/// The state of one connection.
 pub(crate) struct Raw {
     expected: ExpectedReply,
-    /// Bytes of the reply received; absent where none is awaited.
+    /// Received bytes of the reply; `None` if none is awaited.
     received: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ impl Codec for Raw {
             return Ok((taken, Parsed::Incomplete));
         }
         self.received = None;
-        // There is no status in raw bytes: 0 is in no table of statuses.
+        // Raw bytes have no status: 0 is not reported as one.
         let end = ResponseEnd { stream: 0, status: 0, bytes: received, reusable: true, grpc: None };
         Ok((taken, Parsed::Response(end)))
     }
@@ -97,7 +97,7 @@ impl Codec for Raw {
     }
 }
 
-/// Whether these are the pattern's bytes from `offset` on.
+/// True if these are the pattern's bytes starting at `offset`.
 fn follows_pattern(bytes: &[u8], offset: u64) -> bool {
     let mut expected = (offset % PERIOD as u64) as usize;
     bytes.iter().all(|byte| {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_whole_at_its_size_in_whatever_pieces() {
+    fn reply_is_complete_at_its_size_in_any_pieces() {
         let reply = pattern(1000);
         for piece in [1, 7, 250, 251, 252, 1000] {
             let mut codec = awaiting(1000, true);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_surplus_and_missing_bytes_are_told_apart() {
+    fn wrong_surplus_and_missing_bytes_are_distinguished() {
         let mut reply = pattern(400);
         reply[300] ^= 1;
         let wrong = Err(ProtocolError(ErrorKind::WrongReply));

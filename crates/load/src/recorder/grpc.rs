@@ -1,4 +1,4 @@
-//! What gRPC calls bring beside what every request brings: statuses, messages and their times.
+//! Additional measurements of gRPC calls: statuses, messages and their times.
 
 use crate::clock::Nanos;
 use crate::protocol::grpc::STATUSES;
@@ -7,7 +7,7 @@ use experiment::schema::{GRPC_STATUS_NAMES, GrpcMessages};
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 
-/// See the module. Only runs with gRPC have one.
+/// Additional measurements of gRPC calls. Only runs with gRPC have one.
 #[derive(Clone, Debug)]
 pub(crate) struct GrpcRecord {
     statuses: [u64; STATUSES],
@@ -30,18 +30,18 @@ impl Default for GrpcRecord {
 }
 
 impl GrpcRecord {
-    /// A call has ended with a status.
+    /// Records the status of a call that has ended.
     pub(super) fn ended(&mut self, status: u8) {
         self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
     }
 
-    /// Messages of calls that have ended.
+    /// Counts the messages of a call that has ended.
     pub(super) fn count(&mut self, sent: u64, received: u64) {
         self.sent += sent;
         self.received += received;
     }
 
-    /// Messages of a stream came together; at least one.
+    /// Records messages of a stream that arrived together; at least one.
     pub(super) fn received(&mut self, flight: &mut Flight, messages: u32, at: Nanos) {
         self.received += u64::from(messages);
         match flight.message_at.replace(at) {
@@ -63,13 +63,13 @@ impl GrpcRecord {
         self.first_message_time.merge(&other.first_message_time);
     }
 
-    /// Counts by the names of the statuses.
+    /// Counts by status name.
     pub(crate) fn statuses(&self) -> BTreeMap<String, u64> {
         let named = GRPC_STATUS_NAMES.iter().zip(self.statuses);
         named.filter(|(_, count)| *count > 0).map(|(name, count)| ((*name).to_owned(), count)).collect()
     }
 
-    /// The messages as the result schema has them.
+    /// Messages in the form of the result schema.
     pub(crate) fn messages(&self) -> GrpcMessages {
         GrpcMessages {
             messages_sent: self.sent,

@@ -1,4 +1,4 @@
-//! Closed loop: each client sends again when it has been answered and has thought.
+//! Closed loop: each client sends its next request after a response and a think time.
 
 use super::{Schedule, exponential};
 use crate::clock::{Nanos, nanos};
@@ -10,23 +10,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Clients that do not think start over this time, so that they do not all fire together.
+/// Clients without a think time start spread over this time, so that they do not all fire at once.
 const START_SPREAD: Nanos = 1_000_000;
 
-/// How long a client of a closed loop waits between an answer and its next request.
+/// How long a client of a closed loop waits between a response and its next request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ThinkTime {
-    /// Always as long; zero: it does not wait.
+    /// Constant; zero: no wait.
     Constant(Duration),
-    /// At random around a mean, as people do: exponentially distributed.
+    /// Random with this mean, as with people: exponentially distributed.
     Exponential(Duration),
 }
 
 impl ThinkTime {
-    /// Clients that send again at once.
+    /// No think time.
     pub const NONE: Self = Self::Constant(Duration::ZERO);
 
-    /// The mean.
+    /// Mean think time.
     #[must_use]
     pub fn mean(self) -> Duration {
         match self {
@@ -35,7 +35,7 @@ impl ThinkTime {
     }
 }
 
-/// What all clients of all threads share.
+/// Settings shared by all clients of all threads.
 #[derive(Clone, Debug)]
 pub(crate) struct ClosedLoopSettings {
     /// Clients of all threads together.
@@ -45,23 +45,23 @@ pub(crate) struct ClosedLoopSettings {
     pub(crate) seed: u64,
     pub(crate) window_start: Nanos,
     pub(crate) end: Nanos,
-    /// How many requests of the window may still be begun; absent: as many as the time allows.
+    /// How many requests of the window may still be started; `None`: unlimited.
     pub(crate) quota: Option<Arc<AtomicU64>>,
 }
 
 /// The clients of one thread.
 pub(crate) struct ClosedLoop {
     settings: ClosedLoopSettings,
-    /// When each waiting client sends next, the earliest first: at most one entry a client. Those of the window have taken
-    /// their request from the quota.
+    /// When each waiting client sends next, earliest first; at most one entry per client. Entries in the
+    /// window have already taken their request from the quota.
     ready: BinaryHeap<Reverse<Nanos>>,
     random: Box<ChaCha8Rng>,
     last_ended: Nanos,
 }
 
 impl ClosedLoop {
-    /// The clients that fall to `thread`: they are dealt out in turn, and start one after the other over a mean think time,
-    /// a millisecond at least.
+    /// The clients assigned to `thread`. They are dealt out round-robin, and start one after the other,
+    /// spread over the mean think time or a millisecond, whichever is longer.
     pub(crate) fn new(settings: ClosedLoopSettings, thread: usize) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(settings.seed);
         random.set_stream(thread as u64);
@@ -75,7 +75,7 @@ impl ClosedLoop {
         schedule
     }
 
-    /// A client sends next at `due`, if it may.
+    /// Schedules a client's next request at `due`, if the quota allows it.
     fn add(&mut self, due: Nanos) {
         if due < self.settings.window_start || self.take_from_quota() {
             self.ready.push(Reverse(due));
@@ -116,7 +116,8 @@ impl Schedule for ClosedLoop {
         self.add(due);
     }
 
-    /// Clients do not go away: what was due is due again at `at`. None is given up, unless `at` is the end.
+    /// Clients do not go away: overdue requests become due again at `at`. None is dropped, unless `at` is the
+    /// end.
     fn skip_until(&mut self, at: Nanos) -> u64 {
         let mut overdue = 0;
         while self.ready.peek().is_some_and(|Reverse(due)| *due < at) {
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_is_due_again_when_it_is_answered_and_not_after_the_end() {
+    fn client_is_due_again_after_response_but_not_after_end() {
         let mut schedule = ClosedLoop::new(ClosedLoopSettings { end: 600_000, ..settings(2, 1) }, 0);
         assert_eq!(schedule.next_due(), Some(0));
         schedule.take();
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_clients_of_any_thread_start_together() {
+    fn clients_of_all_threads_start_at_different_times() {
         for (think_time, spread) in
             [(ThinkTime::NONE, START_SPREAD), (ThinkTime::Constant(Duration::from_millis(20)), 20_000_000)]
         {
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_thinks_after_its_answer() {
+    fn client_thinks_after_response() {
         let think_time = ThinkTime::Constant(Duration::from_millis(10));
         let mut schedule = ClosedLoop::new(ClosedLoopSettings { think_time, ..settings(1, 1) }, 0);
         schedule.take();
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn think_times_at_random_have_their_mean_and_come_from_the_seed() {
+    fn random_think_times_have_given_mean_and_follow_seed() {
         let think_time = ThinkTime::Exponential(Duration::from_millis(10));
         let times = |seed, thread| {
             let settings = ClosedLoopSettings {
@@ -224,11 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn all_threads_together_begin_as_many_requests_as_are_wanted() {
+    fn threads_together_start_requested_number_of_requests() {
         let quota = Some(Arc::new(AtomicU64::new(7)));
         let settings = ClosedLoopSettings { quota, window_start: 1000, ..settings(4, 2) };
         let mut threads = [0, 1].map(|thread| ClosedLoop::new(settings.clone(), thread));
-        // The first client is due in the warm-up, which the quota does not count.
+        // The first client is due in the warm-up, which does not count towards the quota.
         threads[0].take();
         threads[0].request_ended(999);
         threads[0].take();

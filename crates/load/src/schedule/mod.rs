@@ -1,8 +1,8 @@
 //! When requests are due.
 //!
-//! A [`Schedule`] hands out slots in order of time. The loop looks at the next slot and takes it when the slot is due
-//! and a connection is free: slots that nobody could take in time wait in the schedule itself, so that a backlog of any
-//! length takes no memory, and each keeps the instant at which it was due.
+//! A [`Schedule`] yields slots in order of time. The loop takes the next slot when it is due and a connection
+//! is free. Slots that cannot be taken in time wait in the schedule itself. So a backlog of any length takes
+//! no memory, and each slot keeps the instant at which it was due.
 
 mod closed;
 mod open;
@@ -19,39 +19,40 @@ use crate::clock::Nanos;
 use rand::RngExt as _;
 use rand::rngs::ChaCha8Rng;
 
-/// How requests are spread at a given rate.
+/// Distribution of requests at a given rate.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Arrival {
-    /// At even distances.
+    /// At even intervals.
     #[default]
     Uniform,
-    /// As independent users would come: exponential distances.
+    /// Like independent users: exponentially distributed intervals.
     Poisson,
 }
 
 /// Slots at which requests are due, in order of time.
 pub(crate) trait Schedule {
-    /// When the next slot is due; absent where none is known, for now or for ever.
+    /// When the next slot is due; `None` if none is known, for now or forever.
     fn next_due(&self) -> Option<Nanos>;
 
-    /// Whether requests are due whatever became of those before. Else, in a closed loop, no more are begun than there are clients.
+    /// True if requests are due regardless of earlier ones. False in a closed loop, which never has more
+    /// requests in flight than clients.
     fn is_open(&self) -> bool;
 
     /// Takes the next slot.
     fn take(&mut self);
 
-    /// A request has ended, one way or the other.
+    /// A request has completed or failed.
     fn request_ended(&mut self, at: Nanos);
 
-    /// Gives up all slots due before `at`; returns how many they were.
+    /// Drops all slots due before `at`; returns their number.
     fn skip_until(&mut self, at: Nanos) -> u64;
 
-    /// Where a fixed number of requests is wanted and all have been begun: when the last request of this thread ended. Once
-    /// none is on its way the run is over, before its time.
+    /// For a fixed number of requests, once all have been started: when the last request of this thread
+    /// ended. The run is then over early, as soon as none is in flight.
     fn used_up_since(&self) -> Option<Nanos>;
 }
 
-/// An exponential variate by inversion.
+/// Draws an exponential variate by inversion.
 fn exponential(random: &mut ChaCha8Rng, mean: f64) -> f64 {
     let uniform: f64 = random.random();
     // 1 − u lies in (0, 1], whose logarithm is finite.

@@ -1,4 +1,4 @@
-//! Open loop: requests are due at given instants, whatever became of the earlier ones.
+//! Open loop: requests are due at given instants, regardless of earlier ones.
 
 use super::{Arrival, RateProfile, RateStage, Schedule, exponential};
 use crate::clock::{Nanos, nanos};
@@ -6,8 +6,8 @@ use rand::SeedableRng as _;
 use rand::rngs::ChaCha8Rng;
 use std::time::Duration;
 
-/// The slots of one thread among several. Together the threads' slots make the whole schedule: uniform ones take turns,
-/// Poisson processes add up to a Poisson process. So threads never fire together.
+/// The slots of one thread of several. The threads' slots add up to the whole schedule: uniform ones
+/// alternate, and Poisson processes add up to a Poisson process. Threads never fire at the same time.
 pub(crate) struct OpenLoop {
     profile: RateProfile,
     arrivals: Arrivals,
@@ -45,10 +45,10 @@ impl OpenLoop {
         schedule
     }
 
-    /// Gives up most of the slots due before `at` without a look at when each was due: at high rates there may be
-    /// thousands of millions. Returns how many.
+    /// Drops most of the slots due before `at` without computing each of them: at high rates there may be
+    /// billions. Returns how many.
     fn leap(&mut self, at: Nanos) -> u64 {
-        // One request less, so that rounding never leaps over a slot that is due later.
+        // One request less, so that rounding never skips a slot that is due later.
         let position_then = self.profile.requests_until(at) - 1.0;
         let mut skipped = 0;
         match &mut self.arrivals {
@@ -104,14 +104,15 @@ impl Schedule for OpenLoop {
         skipped
     }
 
-    /// However many there are, they are due within the window, which ends the run.
+    /// All of them, however many, are due within the window, which ends the run.
     fn used_up_since(&self) -> Option<Nanos> {
         None
     }
 }
 
-/// How long the window is in which just so many requests are due: it ends when the next one would be. Absent where the
-/// stages bring fewer. Takes a time in proportion to the requests where arrivals are at random.
+/// Length of the window in which exactly this many requests are due: it ends when the next one would be.
+/// `None` if the stages yield fewer. With random arrivals the run time is proportional to the number of
+/// requests.
 #[must_use]
 pub fn duration_of(
     requests: u64,
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_take_turns_and_never_fire_together() {
+    fn threads_alternate_and_never_fire_together() {
         let mut all: Vec<Nanos> = slots(1000.0, 1, Arrival::Uniform, 1, 3).concat();
         all.sort_unstable();
         let expected: Vec<Nanos> = (0..1000).map(|slot| slot * 1_000_000).collect();
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn generators_with_any_number_of_threads_share_out_the_schedule() {
+    fn generators_with_any_number_of_threads_split_schedule() {
         let stages = [RateStage::ramp(100.0, 1000.0, Duration::from_secs(1))];
         let of_generator = |index: usize, threads: usize| -> Vec<Nanos> {
             let share = GeneratorShare::new(index, 3).unwrap();
@@ -190,7 +191,7 @@ mod tests {
             let before = all.len();
             all.dedup();
             assert_eq!(all.len(), before, "no two requests are due at once");
-            // Of a thousand, a quarter falls to the first half of the time.
+            // A quarter of the thousand falls into the first half of the time.
             let early = all.iter().filter(|at| **at < 1_000_000_000).count();
             let tolerance = if arrival == Arrival::Uniform { 1.0 } else { 5.0 * 250_f64.sqrt() };
             assert!((early as f64 - 250.0).abs() <= tolerance, "{early}");
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_of_so_many_requests_holds_just_these() {
+    fn duration_of_requests_holds_exactly_these_requests() {
         let stages = [
             RateStage::ramp(0.0, 1000.0, Duration::from_secs(2)),
             RateStage::steady(50.0, Duration::from_secs(9)),
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_arrivals_have_the_mean_and_the_spread_of_exponential_gaps() {
+    fn poisson_gaps_have_mean_and_spread_of_exponential() {
         let due = &slots(1000.0, 100, Arrival::Poisson, 7, 1)[0];
         // 100 000 expected, standard deviation 316.
         assert!((due.len() as f64 - 100_000.0).abs() < 5.0 * 316.0, "{}", due.len());
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_schedule_and_another_seed_another() {
+    fn schedule_depends_only_on_seed() {
         let first = slots(500.0, 2, Arrival::Poisson, 3, 2);
         assert_eq!(first, slots(500.0, 2, Arrival::Poisson, 3, 2));
         assert_ne!(first, slots(500.0, 2, Arrival::Poisson, 4, 2));
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_counts_what_is_given_up() {
+    fn skip_returns_number_of_dropped_slots() {
         let stages = [RateStage::steady(1000.0, Duration::from_secs(2))];
         let mut schedule =
             OpenLoop::new(RateProfile::new(&stages, Duration::ZERO), Arrival::Uniform, 0, 0, 1);
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn skipping_leaves_the_slots_that_taking_would() {
+    fn skip_leaves_same_slots_as_taking() {
         let stages = [(7.3, 7.3, 2), (0.0, 0.0, 1), (0.0, 1e4, 1), (1e4, 1e4, 2), (1e4, 0.0, 1)];
         let stages =
             stages.map(|(from, to, seconds)| RateStage::ramp(from, to, Duration::from_secs(seconds)));
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_of_any_length_is_given_up_at_once() {
+    fn backlog_of_any_length_is_dropped_at_once() {
         let stages = [RateStage::steady(1e7, Duration::from_secs(3600))];
         let mut schedule =
             OpenLoop::new(RateProfile::new(&stages, Duration::ZERO), Arrival::Uniform, 0, 0, 1);

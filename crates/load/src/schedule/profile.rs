@@ -1,43 +1,43 @@
-//! A rate over time, and its inverse: when is the k-th request due?
+//! Rates over time, and the inverse: when is the k-th request due?
 
 use crate::clock::{Nanos, SECOND, nanos};
 use std::time::Duration;
 
-/// A stretch of the schedule: a rate that is held, or that changes evenly from one to another.
+/// A stage of the schedule: a constant rate, or a linear ramp from one rate to another.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateStage {
-    /// Requests a second at its start, offered by all threads together; 0 is a pause.
+    /// Requests per second at its start, offered by all threads together; 0 is a pause.
     pub start_rate: f64,
-    /// Requests a second at its end; another rate than at the start makes a ramp.
+    /// Requests per second at its end; different from the start rate for a ramp.
     pub end_rate: f64,
-    /// For how long.
+    /// Its length.
     pub duration: Duration,
 }
 
 impl RateStage {
-    /// A rate that is held.
+    /// A constant rate.
     #[must_use]
     pub fn steady(rate: f64, duration: Duration) -> Self {
         Self::ramp(rate, rate, duration)
     }
 
-    /// A rate that changes evenly.
+    /// A linear ramp.
     #[must_use]
     pub fn ramp(start_rate: f64, end_rate: f64, duration: Duration) -> Self {
         Self { start_rate, end_rate, duration }
     }
 
-    /// How many requests are due in it.
+    /// Number of requests due in the stage.
     #[must_use]
     pub fn requests(&self) -> f64 {
         f64::midpoint(self.start_rate, self.end_rate) * self.duration.as_secs_f64()
     }
 }
 
-/// Rates over the whole run, warm-up included.
+/// Rate profile of the whole run, including the warm-up.
 ///
-/// Arrivals of rate 1 (the requests' ordinal numbers, or a unit Poisson process) pass through the inverse of the
-/// cumulative rate: that turns them into arrivals of the rate wanted, whatever its shape.
+/// Arrivals of rate 1 (the requests' ordinal numbers, or a unit Poisson process) are mapped through the
+/// inverse of the cumulative rate. That turns them into arrivals of the desired rate, whatever its shape.
 #[derive(Clone, Debug)]
 pub(crate) struct RateProfile {
     stages: Vec<CumulativeStage>,
@@ -50,23 +50,25 @@ struct CumulativeStage {
     start: Nanos,
     requests_before: f64,
     start_rate: f64,
-    /// By how much the rate grows in a second; negative where it falls.
+    /// Change of the rate per second; negative if it falls.
     growth: f64,
 }
 
 impl CumulativeStage {
-    /// Requests from the start of the stage to so many seconds later: the area under the rate.
+    /// Requests from the start of the stage until `offset_s` seconds later: the area under the rate.
     fn requests_in(&self, offset_s: f64) -> f64 {
         offset_s * (self.start_rate + self.growth * offset_s / 2.0)
     }
 
-    /// The inverse: how many seconds after its start the stage has brought so many requests; absent where it never does.
+    /// The inverse: seconds after its start at which the stage has yielded this many requests; `None` if it
+    /// never does.
     fn offset_of(&self, requests: f64) -> Option<f64> {
         if requests <= 0.0 {
             return (self.start_rate > 0.0 || self.growth > 0.0).then_some(0.0);
         }
-        // The root of growth/2·t² + rate·t = requests, in the form that loses no digits where the growth is slight, and
-        // that holds without growth. At the end of a fall to 0, rounding may leave less than nothing under the root.
+        // The root of growth/2·t² + rate·t = requests, in a form that loses no precision for small growth and
+        // also holds for zero growth. At the end of a ramp to 0, rounding may yield slightly less than zero
+        // under the root.
         let rate_then = (self.start_rate.powi(2) + 2.0 * self.growth * requests).max(0.0).sqrt();
         let sum = self.start_rate + rate_then;
         (sum > 0.0).then(|| 2.0 * requests / sum)
@@ -74,7 +76,7 @@ impl CumulativeStage {
 }
 
 impl RateProfile {
-    /// A profile that opens with `warmup` at the rate at which the first stage starts.
+    /// A profile that starts with a warm-up at the first stage's start rate.
     pub(crate) fn new(stages: &[RateStage], warmup: Duration) -> Self {
         let first_rate = stages.first().map_or(0.0, |stage| stage.start_rate);
         let mut profile = Self { stages: Vec::new(), end: 0, total_requests: 0.0 };
@@ -85,7 +87,7 @@ impl RateProfile {
         profile
     }
 
-    /// The same, with nothing at `end` or after it.
+    /// Cuts off everything at `end` and later.
     pub(crate) fn ending_at(self, end: Nanos) -> Self {
         Self { end: self.end.min(end), ..self }
     }
@@ -112,7 +114,7 @@ impl RateProfile {
         })
     }
 
-    /// When the cumulative number of requests reaches `requests`; absent beyond the end.
+    /// When the cumulative number of requests reaches `requests`; `None` beyond the end.
     pub(crate) fn instant_of(&self, requests: f64) -> Option<Nanos> {
         let index = self.stages.partition_point(|stage| stage.requests_before <= requests).checked_sub(1)?;
         let stage = &self.stages[index];
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_due_at_even_distances() {
+    fn requests_are_due_at_even_intervals() {
         let profile = RateProfile::new(&[RateStage::steady(1000.0, seconds(2))], seconds(1));
         assert_eq!(profile.instant_of(0.0), Some(0));
         assert_eq!(profile.instant_of(1.0), Some(1_000_000));
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_follow_each_other_and_pauses_hold_no_request() {
+    fn stages_follow_each_other_and_pauses_have_no_requests() {
         let stages = [
             RateStage::steady(10.0, seconds(1)),
             RateStage::steady(0.0, seconds(5)),
@@ -154,21 +156,21 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_at_the_end_is_no_request() {
+    fn pause_at_end_has_no_request() {
         let stages = [RateStage::steady(10.0, seconds(1)), RateStage::steady(0.0, seconds(1))];
         let profile = RateProfile::new(&stages, Duration::ZERO);
         assert_eq!(profile.instant_of(10.0), None);
     }
 
     #[test]
-    fn a_ramp_brings_the_area_under_its_rate() {
-        // From 0 to 100/s in 10 s: t seconds bring 5·t² requests.
+    fn ramp_yields_area_under_its_rate() {
+        // From 0 to 100/s in 10 s: 5·t² requests after t seconds.
         let up = RateProfile::new(&[RateStage::ramp(0.0, 100.0, seconds(10))], Duration::ZERO);
         for (requests, at_s) in [(0.0, 0), (5.0, 1), (20.0, 2), (405.0, 9)] {
             assert_eq!(up.instant_of(requests), Some(at_s * SECOND), "{requests}");
         }
         assert_eq!(up.instant_of(500.0), None);
-        // And from 100/s down to 0 the mirror image.
+        // And from 100/s down to 0, mirrored.
         let down = RateProfile::new(&[RateStage::ramp(100.0, 0.0, seconds(10))], Duration::ZERO);
         for (requests, at_s) in [(0.0, 0), (95.0, 1), (480.0, 8), (495.0, 9)] {
             assert_eq!(down.instant_of(requests), Some(at_s * SECOND), "{requests}");
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_inverse_of_a_ramp_is_its_inverse() {
+    fn ramp_inverse_round_trips() {
         let stages = [
             RateStage::ramp(0.0, 500.0, seconds(3)),
             RateStage::steady(500.0, seconds(2)),

@@ -1,31 +1,32 @@
-//! Which servers a thread's connections are for.
+//! Assignment of a thread's connections to servers.
 
 use super::{ServerPer, Targets};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Parts of a connection in which servers' distances from their shares are compared.
+/// Resolution, in parts of a connection, for comparing servers' distances from their shares.
 const PARTS: f64 = 1e6;
 
 /// The connections of one thread.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Assignment {
-    /// The server of each connection, at first.
+    /// The initial server of each connection.
     pub(crate) servers: Vec<usize>,
-    /// The thread has no connection for some server: connections go where they are wanted, at most so many of this thread
-    /// to one server. Absent: each keeps its server, also where [`ServerPer::Connection`] says so.
+    /// Present if the thread lacks a connection to some server: connections go where they are needed, at most
+    /// this many of this thread to one server. `None`: each keeps its server, as always with
+    /// [`ServerPer::Connection`].
     pub(crate) roaming: Option<usize>,
 }
 
 impl Assignment {
-    /// The share of `thread` among `threads`: of each server's connections, which are spread by the servers' shares of the
-    /// requests, at least one each.
+    /// The part of `thread` among `threads`: of each server's connections, which are distributed by the
+    /// servers' shares of the requests, at least one each.
     pub(crate) fn new(targets: &Targets, connections: usize, thread: usize, threads: usize) -> Self {
         let counts = targets.connections_per_server(connections);
         let mut servers = Vec::new();
         let mut first_thread = 0;
         for (server, count) in counts.iter().enumerate() {
-            // The odd ones of one server go to other threads than those of the server before.
+            // The remainder of one server goes to other threads than that of the server before.
             let turn = (thread + threads - first_thread % threads) % threads;
             servers.extend(std::iter::repeat_n(server, part(*count, turn, threads)));
             first_thread += count % threads;
@@ -33,7 +34,7 @@ impl Assignment {
         let keeps_servers = targets.server_per == ServerPer::Connection;
         let covered = (0..counts.len()).all(|server| servers.binary_search(&server).is_ok());
         let limit = match targets.connections_per_server {
-            // All threads together have no more than they may.
+            // All threads together stay within the limit.
             Some(most) => (most / threads).max(1),
             None if connections < counts.len() => 1,
             None => usize::MAX,
@@ -43,7 +44,7 @@ impl Assignment {
 }
 
 impl Targets {
-    /// How many of `connections` each server has at first.
+    /// Initial number of connections of each server.
     fn connections_per_server(&self, connections: usize) -> Vec<usize> {
         let most = self.connections_per_server.unwrap_or(usize::MAX);
         let servers = self.servers.len();
@@ -61,7 +62,7 @@ impl Targets {
         let excess =
             |counts: &[usize], server: usize| ((counts[server] as f64 - ideal[server]) * PARTS) as i64;
         let (mut total, all) = (counts.iter().sum::<usize>(), 0..servers);
-        // Whoever is furthest under its share gets the next one, whoever is furthest above it gives one up.
+        // The server furthest below its share gets the next one; the one furthest above gives one up.
         let mut under: BinaryHeap<_> =
             all.clone().map(|server| Reverse((excess(&counts, server), server))).collect();
         while total < connections
@@ -84,7 +85,7 @@ impl Targets {
         counts
     }
 
-    /// Each server's share of the requests; together 1.
+    /// Each server's share of the requests; they sum to 1.
     fn shares(&self) -> Vec<f64> {
         let mut shares = vec![0.0; self.servers.len()];
         let total = self.total_weight() as f64;
@@ -97,7 +98,7 @@ impl Targets {
     }
 }
 
-/// The part of `total` that falls to one of `parts`.
+/// The part of `total` for index `index` of `parts`.
 fn part(total: usize, index: usize, parts: usize) -> usize {
     total / parts + usize::from(index < total % parts)
 }
@@ -112,7 +113,8 @@ mod tests {
         resolve(&urls, &RequestTemplate::default()).unwrap()
     }
 
-    /// Connections of each server over all threads, those of each thread, and whether any thread's roam.
+    /// Connections per server over all threads, connections per thread, and whether any thread's connections
+    /// roam.
     fn spread(targets: &Targets, connections: usize, threads: usize) -> (Vec<usize>, Vec<usize>, bool) {
         let all: Vec<_> =
             (0..threads).map(|thread| Assignment::new(targets, connections, thread, threads)).collect();
@@ -126,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_follow_the_shares_of_the_servers_and_the_threads_have_equally_many() {
+    fn connections_follow_server_shares_evenly_over_threads() {
         let two = targets(&["http://127.0.0.1:1/", "http://127.0.0.1:2/"]);
         assert_eq!(spread(&two, 4, 2), (vec![2, 2], vec![2, 2], false));
         assert_eq!(spread(&two, 10, 4), (vec![5, 5], vec![3, 3, 2, 2], false));
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_keep_fewer_servers_than_there_are_take_them_from_all_parts() {
+    fn fewer_pinned_connections_sample_servers_evenly() {
         let all = targets(&["http://127.0.0.{1..200}/"]);
         let keeping = Targets { server_per: ServerPer::Connection, ..all };
         let (servers, threads, roam) = spread(&keeping, 4, 2);
@@ -147,25 +149,25 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_for_each_server_is_kept() {
+    fn limit_per_server_is_kept() {
         let mut two = targets(&["http://127.0.0.1:1/", "http://127.0.0.1:2/"]);
         two.connections_per_server = Some(3);
         assert_eq!(spread(&two, 100, 1), (vec![3, 3], vec![6], false));
-        // What one may not have goes to the others.
+        // Connections beyond the limit go to the others.
         let mut weighted = targets(&["9=http://127.0.0.1:1/", "1=http://127.0.0.1:2/"]);
         weighted.connections_per_server = Some(6);
         assert_eq!(spread(&weighted, 10, 1), (vec![6, 4], vec![10], false));
     }
 
     #[test]
-    fn roaming_connections_keep_to_the_limit_over_all_threads() {
+    fn roaming_connections_stay_within_limit_over_all_threads() {
         let mut three = targets(&["http://127.0.0.1:1/", "http://127.0.0.1:2/", "http://127.0.0.1:3/"]);
         let limits = |targets: &Targets, connections, threads| -> Vec<_> {
             let limit = |thread| Assignment::new(targets, connections, thread, threads).roaming;
             (0..threads).map(limit).collect()
         };
         assert_eq!(limits(&three, 2, 2), [Some(1), Some(1)]);
-        // As many connections as servers or more: nobody asked for a limit.
+        // At least as many connections as servers: no limit was requested.
         assert_eq!(limits(&three, 3, 2), [Some(usize::MAX), Some(usize::MAX)]);
         three.connections_per_server = Some(3);
         assert_eq!(limits(&three, 2, 2), [Some(1), Some(1)]);
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_are_spread_over_many_servers_at_once() {
+    fn connections_spread_over_many_servers() {
         let many = targets(&["http://127.0.0.1:{1..9000}/", "1000=http://127.0.0.1:9001/"]);
         let counts = many.connections_per_server(100_000);
         assert_eq!(counts.iter().sum::<usize>(), 100_000);
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_keep_fewer_of_them_than_there_are_servers_are_spread_over_them() {
+    fn fewer_pinned_connections_spread_over_servers() {
         let ten = targets(&["http://127.0.0.1:{1..10}/"]);
         let ten = Targets { server_per: ServerPer::Connection, ..ten };
         assert_eq!(ten.connections_per_server(4), [1, 0, 1, 0, 0, 1, 0, 1, 0, 0]);
@@ -190,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn where_servers_are_more_than_connections_these_roam() {
+    fn fewer_connections_than_servers_roam() {
         let three = targets(&["http://127.0.0.1:1/", "http://127.0.0.1:2/", "http://127.0.0.1:3/"]);
         assert_eq!(spread(&three, 2, 1), (vec![1, 1, 0], vec![2], true));
-        // Neither thread has a connection to each server.
+        // Neither thread has a connection to every server.
         assert_eq!(spread(&three, 3, 2), (vec![1, 1, 1], vec![2, 1], true));
     }
 }

@@ -1,4 +1,5 @@
-//! Where requests go and what they say: URLs resolved to addresses, requests made once before the run, for any protocol.
+//! Where requests go and what they contain: URLs resolved to addresses, and requests built once before the
+//! run, for any protocol.
 
 mod assignment;
 mod resolve;
@@ -18,66 +19,66 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a run loads.
+/// The servers of a run, and how requests are distributed over them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Targets {
-    /// What the URLs' schemes ask for.
+    /// Protocol family of the URLs' schemes.
     pub family: Family,
     /// The servers and their requests; not empty.
     pub servers: Vec<Target>,
-    /// What is to be chosen from for each request: one for each URL given; not empty.
+    /// One choice per given URL; not empty.
     pub choices: Vec<Choice>,
-    /// How it is chosen.
+    /// How choices are selected.
     pub order: Order,
-    /// What decides on the server of a request.
+    /// What determines the server of a request.
     pub server_per: ServerPer,
-    /// Most connections to one server; at least 1. Absent: no bound.
+    /// Maximum connections per server; at least 1. `None`: no limit.
     pub connections_per_server: Option<usize>,
 }
 
-/// What is spoken with all servers of a run.
+/// Protocol family of all servers of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Family {
     /// `http://` and `https://`.
     Http,
-    /// `grpc://` and `grpcs://`: paths name methods; [`Request::make_call`] makes calls of the requests.
+    /// `grpc://` and `grpcs://`: paths name methods; [`Request::make_call`] turns requests into calls.
     Grpc,
-    /// `tcp://` and `tls://`: messages of given sizes.
+    /// `tcp://` and `tls://`: messages of fixed sizes.
     Raw,
 }
 
-/// A URL as given: with several hosts, one of several requests.
+/// A URL as given; with a range of hosts, one of several requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// Its share is this part of the sum of all weights; at least 1.
+    /// Its share is this fraction of the sum of all weights; at least 1.
     pub weight: u32,
-    /// The server and which of its requests, equally likely; not empty.
+    /// Pairs of a server and the index of one of its requests, equally likely; not empty.
     pub options: Vec<(usize, usize)>,
 }
 
-/// How requests are chosen.
+/// How requests are selected.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Order {
-    /// One after the other, heavier ones more often; numbers count up.
+    /// Weighted round robin; numbers count up.
     Turn,
-    /// Each drawn by itself.
+    /// Drawn independently at random.
     Random,
 }
 
-/// What decides on the server of a request, where there are several.
+/// What determines the server of a request if there are several.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ServerPer {
-    /// The schedule: each request is for a server, and waits for a connection to it.
+    /// The schedule: each request is for one server, and waits for a connection to it.
     #[default]
     Request,
-    /// Connections, each of which keeps to its server. In a closed loop a request is for the server of the connection that
-    /// its client gets; in an open loop it is for that of a connection drawn among all of the thread's. What is asked of the
-    /// server is drawn.
+    /// Connections, each of which keeps its server. In a closed loop a request goes to the server of the
+    /// connection that its client gets. In an open loop it goes to that of a connection drawn among all of
+    /// the thread's. The request to that server is drawn.
     Connection,
 }
 
 impl Targets {
-    /// Every request gets this body.
+    /// Sets the body of every request.
     pub fn set_body(&mut self, body: &Arc<[u8]>) {
         for request in self.servers.iter_mut().flat_map(|server| &mut server.requests) {
             request.body = Arc::clone(body);
@@ -90,47 +91,47 @@ impl Targets {
 }
 
 impl Choice {
-    /// Places for numbers in its path.
+    /// Placeholders for numbers in its path.
     fn places<'a>(&self, targets: &'a Targets) -> impl Iterator<Item = Numbers> + use<'a> {
         let (server, request) = self.options[0];
         targets.servers[server].requests[request].path.places()
     }
 }
 
-/// One server (host and port) and the requests that go there.
+/// A server (host and port) and its requests.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// The URL's host and port, as given.
+    /// Host and port of the URL, as given.
     pub authority: String,
-    /// The addresses that it resolved to, in the resolver's order; not empty.
+    /// The resolved addresses, in the resolver's order; not empty.
     pub addresses: Vec<SocketAddr>,
-    /// Over TLS: the name that the server is asked for and that its certificate must have; absent for plain TCP.
+    /// With TLS: the name to send in SNI and to verify in the certificate; `None` for plain TCP.
     pub server_name: Option<ServerName<'static>>,
     /// The requests; not empty.
     pub requests: Vec<Request>,
 }
 
-/// A request, as any protocol may write it out.
+/// A request, independent of the protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
     /// Such as `GET`.
     pub method: Method,
     /// Such as `https`.
     pub scheme: &'static str,
-    /// Host and port as the server is to be told them, unless there is a `Host` among the headers.
+    /// Host and port to send, unless the headers include a `Host`.
     pub authority: String,
     /// Path and query.
     pub path: Text,
-    /// In their order; a `User-Agent` is among them.
+    /// In order, including a `User-Agent`.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body; empty for none.
     pub body: Arc<[u8]>,
-    /// gRPC: the messages that a call sends in place of a body.
+    /// gRPC: the messages that a call sends instead of a body.
     pub call: Option<GrpcCall>,
 }
 
 impl Request {
-    /// Makes it a call of gRPC. `path`: of the method. `timeout`: the server is told.
+    /// Turns the request into a gRPC call. `path`: of the method. `timeout`: sent to the server.
     pub fn make_call(&mut self, path: &str, call: GrpcCall, timeout: Duration) {
         self.method = Method::POST;
         self.scheme = if self.scheme == "grpcs" { "https" } else { "http" };
@@ -143,24 +144,24 @@ impl Request {
         }
     }
 
-    /// Whether a server may expect a body, be it an empty one.
+    /// True if a server may expect a body, even an empty one.
     pub(crate) fn may_have_body(&self) -> bool {
         !self.body.is_empty() || matches!(self.method, Method::POST | Method::PUT | Method::PATCH)
     }
 }
 
-/// What every request of a run has in common. By default a `GET` without a body or headers of its own.
+/// What all requests of a run have in common. The default is a `GET` without a body or additional headers.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTemplate {
     /// Such as `GET`.
     pub method: Method,
-    /// Added to each request; a `Host` here replaces the URL's.
+    /// Added to each request; a `Host` replaces the URL's.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     /// The body; empty for none.
     pub body: Arc<[u8]>,
-    /// Connect there instead of to the URL's host and port.
+    /// Connect to this host and port instead of the URL's.
     pub connect_to: Option<String>,
-    /// Over TLS: the name to ask for and to verify instead of the URL's host.
+    /// With TLS: the name to send and to verify instead of the URL's host.
     pub sni: Option<String>,
 }
 
@@ -172,14 +173,14 @@ pub enum TargetError {
     NotAUrl {
         /// As given.
         url: String,
-        /// What is wrong with it.
+        /// The parser's error.
         #[source]
         cause: http::uri::InvalidUri,
     },
-    /// A weight that is none.
+    /// An invalid weight.
     #[error("`{0}` has a weight that is no number from 1 to 1000000")]
     Weight(String),
-    /// A range of numbers that is none.
+    /// An invalid range of numbers.
     #[error("`{url}` has a range that cannot be used")]
     Range {
         /// As given.
@@ -188,47 +189,47 @@ pub enum TargetError {
         #[source]
         cause: RangeError,
     },
-    /// More hosts than a run may have.
+    /// More hosts than the maximum of a run.
     #[error("with `{0}` there are more than 10000 servers")]
     TooManyServers(String),
-    /// A URL of another kind.
+    /// A URL with an unsupported scheme.
     #[error("`{url}` has the scheme `{scheme}`; known are http, https, grpc, grpcs, tcp and tls")]
     Scheme {
         /// As given.
         url: String,
-        /// Its scheme; empty where it has none.
+        /// Its scheme; empty if there is none.
         scheme: String,
     },
-    /// URLs of different families.
+    /// URLs of different protocol families.
     #[error("`{0}` is of another kind than the URLs before it: a run speaks one protocol")]
     Families(String),
-    /// Raw TCP has no paths.
+    /// Raw TCP URLs must not have a path.
     #[error("`{0}` has a path, of which raw TCP knows nothing")]
     PathOfRaw(String),
-    /// No host in the URL.
+    /// The URL has no host.
     #[error("`{0}` names no host")]
     NoHost(String),
-    /// A port that does not exist.
+    /// An invalid port.
     #[error("`{url}` has the port `{port}`; ports are 1 to 65535")]
     Port {
         /// As given.
         url: String,
-        /// What stands after the host.
+        /// The text after the host.
         port: String,
     },
-    /// A name that no certificate can have.
+    /// A name that cannot be in a certificate.
     #[error("`{0}` is not a name of a server: TLS needs a DNS name or an IP address")]
     ServerName(String),
-    /// The name has no address.
+    /// The name cannot be resolved.
     #[error("look up `{authority}`")]
     Resolve {
         /// Host and port.
         authority: String,
-        /// What the resolver said.
+        /// The resolver's error.
         #[source]
         cause: std::io::Error,
     },
-    /// The name resolved to nothing.
+    /// The name resolved to no address.
     #[error("`{0}` has no address")]
     NoAddress(String),
 }

@@ -1,4 +1,4 @@
-//! From URLs to targets: schemes, ports, names and addresses.
+//! Resolves URLs to targets: schemes, ports, names and addresses.
 
 use super::url::UrlTemplate;
 use super::{Choice, Family, Order, Request, RequestTemplate, ServerPer, Target, TargetError, Targets, Text};
@@ -10,13 +10,13 @@ use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
-/// The usual `User-Agent`.
+/// The default `User-Agent`.
 const THIS_PROGRAM: &str = concat!("meshmeter/", env!("CARGO_PKG_VERSION"));
 
-/// Most servers of one run.
+/// Maximum number of servers of a run.
 const MOST_SERVERS: usize = 10_000;
 
-/// A scheme of URLs.
+/// A URL scheme.
 #[derive(Clone, Copy)]
 struct Scheme {
     name: &'static str,
@@ -34,15 +34,16 @@ const SCHEMES: [Scheme; 6] = [
     Scheme { name: "tls", family: Family::Raw, tls: true, usual_port: None },
 ];
 
-/// Resolves every URL. URLs of one host and port share a server.
+/// Resolves all URLs. URLs with the same host and port share a server.
 ///
-/// A URL may have a weight before it, as in `3=http://…`, and ranges of numbers in its host and path, as in
-/// `https://shop-{1..1000}.example/get/{1..100}`: one server for each host, a number drawn for each request in a path.
+/// A URL may have a weight in front, as in `3=http://…`, and ranges of numbers in its host and path, as in
+/// `https://shop-{1..1000}.example/get/{1..100}`. A host range makes one server per host; for a path range a
+/// number is drawn per request.
 ///
-/// Blocks while names are looked up.
+/// Blocks during name resolution.
 ///
 /// # Errors
-/// Where a URL is not one that this engine can load, or a name has no address.
+/// Returns an error if a URL is not one that this engine can load, or if a name has no address.
 pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, TargetError> {
     let mut resolver = Resolver {
         template,
@@ -72,20 +73,20 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, T
     })
 }
 
-/// Makes servers of URLs.
+/// Builds servers from URLs.
 struct Resolver<'a> {
     template: &'a RequestTemplate,
-    /// Of the URLs so far.
+    /// Family of the URLs so far.
     family: Option<Family>,
     servers: Vec<Target>,
-    /// The server of an endpoint and a name for TLS.
+    /// Server index by endpoint and TLS server name.
     index: HashMap<(String, Option<ServerName<'static>>), usize>,
-    /// What endpoints resolved to.
+    /// Resolved addresses by endpoint.
     addresses: HashMap<String, Vec<SocketAddr>>,
 }
 
 impl Resolver<'_> {
-    /// The server and the request of a URL whose path is `path`.
+    /// Returns the server and the request of a URL whose path is `path`.
     fn option(&mut self, url: &str, path: &Text) -> Result<(usize, usize), TargetError> {
         let (uri, scheme) = parse(url)?;
         if *self.family.get_or_insert(scheme.family) != scheme.family {
@@ -144,8 +145,8 @@ fn parse(url: &str) -> Result<(Uri, Scheme), TargetError> {
     Ok((uri, *scheme))
 }
 
-/// The port of a URL, the usual one where there is none; the text of one that does not exist. The `http` crate passes
-/// those over in silence, which would put the load on the usual port.
+/// The port of a URL, or the default if it has none; an invalid port is returned as the error. The `http`
+/// crate silently ignores an invalid port, which would send the load to the default port.
 fn port(authority: &Authority, usual: Option<u16>) -> Result<u16, String> {
     let text = authority.as_str();
     let host_and_port = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
@@ -156,10 +157,10 @@ fn port(authority: &Authority, usual: Option<u16>) -> Result<u16, String> {
     }
 }
 
-/// The name for TLS.
+/// The TLS server name.
 fn server_name(uri: &Uri, template: &RequestTemplate) -> Result<ServerName<'static>, TargetError> {
     let host = template.sni.as_deref().or_else(|| uri.host()).unwrap_or_default();
-    // An IPv6 address has brackets in a URL and none in a certificate.
+    // An IPv6 address is in brackets in a URL, but not in a certificate.
     let name = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     ServerName::try_from(name.to_owned()).map_err(|_| TargetError::ServerName(host.to_owned()))
 }
@@ -172,7 +173,7 @@ fn look_up(endpoint: &str) -> Result<Vec<SocketAddr>, TargetError> {
     if addresses.is_empty() { Err(TargetError::NoAddress(endpoint.to_owned())) } else { Ok(addresses) }
 }
 
-/// The request, as every protocol can write it out.
+/// Builds a request for any protocol.
 fn request(scheme: Scheme, authority: &str, path: Text, template: &RequestTemplate) -> Request {
     let mut headers = template.headers.clone();
     if !headers.iter().any(|(name, _)| *name == USER_AGENT) {
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_bounded_and_counted_once() {
+    fn server_limit_counts_each_server_once() {
         let count = |urls: &[&str]| {
             let urls: Vec<String> = urls.iter().map(|url| (*url).to_owned()).collect();
             resolve(&urls, &RequestTemplate::default()).map(|targets| targets.servers.len())
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn https_goes_to_its_own_port_by_the_name_of_the_host_or_the_one_given() {
+    fn https_uses_its_default_port_and_host_or_given_name() {
         let urls = ["https://127.0.0.1/", "https://127.0.0.1:80/", "http://127.0.0.1/", "https://[::1]:9/"];
         let mut template = RequestTemplate::default();
         let targets = resolve(&urls.map(String::from), &template).unwrap().servers;
@@ -233,7 +234,7 @@ mod tests {
             })
             .collect();
         let name = |name: &str| Some(name.to_owned());
-        // One port spoken to in two ways is two targets.
+        // One port with and without TLS is two targets.
         assert_eq!(found, [(443, name("127.0.0.1")), (80, name("127.0.0.1")), (80, None), (9, name("::1"))]);
         template.sni = Some("shop.example".into());
         let targets = resolve(&["https://127.0.0.1/".to_owned()], &template).unwrap().servers;
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_the_given_one_or_80() {
+    fn port_is_given_one_or_80() {
         for (url, expected) in [
             ("http://127.0.0.1", 80),
             ("http://127.0.0.1:/", 80),
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_urls_are_named() {
+    fn unusable_urls_are_named_in_errors() {
         for (url, expected) in [
             ("ftp://a/", "scheme `ftp`"),
             ("https://-a-.example/", "not a name of a server"),

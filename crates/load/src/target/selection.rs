@@ -1,27 +1,27 @@
-//! Which request a slot of the schedule is for: decided by the seed and the slot alone, never by which connection happens to
-//! be free, so that a slow server gets its share.
+//! Selects the request for each slot of the schedule. Only the seed and the slot decide, never which
+//! connection happens to be free, so that a slow server gets its share.
 
 use super::{Assignment, Choice, Order, ServerPer, Targets};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// Streams of the random generator from here on are for requests; those below are for arrivals.
+/// Streams of the random generator from here on are for requests; lower ones are for arrivals.
 const FIRST_STREAM: u64 = 1 << 32;
 
-/// A request that was chosen.
+/// A selected request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Chosen {
     /// Index of its URL among those given.
     pub(crate) choice: usize,
-    /// Its server.
+    /// Index of the server.
     pub(crate) server: usize,
-    /// Which of the server's requests.
+    /// Index among the server's requests.
     pub(crate) request: usize,
-    /// The numbers in its text.
+    /// The numbers for its placeholders.
     pub(crate) numbers: Vec<u64>,
 }
 
-/// Chooses the requests of one thread.
+/// Selects the requests of one thread.
 pub(crate) struct Selector<'a> {
     targets: &'a Targets,
     way: Way,
@@ -44,25 +44,25 @@ enum Way {
         random: Box<ChaCha8Rng>,
         /// The server of each connection of the thread.
         servers: Vec<usize>,
-        /// What may be asked of each server.
+        /// Possible requests per server.
         requests: Vec<Vec<ServerRequest>>,
     },
 }
 
-/// A request that a server may be asked.
+/// A possible request to a server.
 struct ServerRequest {
     choice: usize,
     request: usize,
-    /// Sum of the weights of those before it and its own.
+    /// Sum of the weights up to and including its own.
     cumulative_weight: f64,
 }
 
-/// Where a choice stands when requests are taken in turn.
+/// State of a choice in the round robin.
 #[derive(Clone, Copy)]
 struct Turn {
     /// How far it is behind its share, in units of the total weight (smooth weighted round robin).
     credit: i64,
-    /// How often this thread took it.
+    /// How often this thread has selected it.
     taken: u64,
 }
 
@@ -95,14 +95,14 @@ impl<'a> Selector<'a> {
             }
         };
         let mut selector = Self { targets, way };
-        // Threads begin at different places of the round.
+        // Threads start at different positions of the round.
         if let Way::Turn { turns, .. } = &mut selector.way {
             (0..thread % targets.choices.len()).for_each(|_| _ = next_turn(&targets.choices, turns));
         }
         selector
     }
 
-    /// The request of the next slot.
+    /// Selects the request of the next slot.
     pub(crate) fn choose(&mut self) -> Chosen {
         let targets = self.targets;
         match &mut self.way {
@@ -123,7 +123,8 @@ impl<'a> Selector<'a> {
                 let choice = &targets.choices[index];
                 let taken = turns[index].taken;
                 turns[index].taken += 1;
-                // Every thread comes to every server; rounds of all servers are dealt out to the threads in turn.
+                // Every thread covers every server; passes over all servers are dealt out to the threads in
+                // turn.
                 let options = choice.options.len() as u64;
                 let (server, request) = choice.options[((taken + *thread) % options) as usize];
                 let mut rest = taken / options * *threads + *thread;
@@ -141,7 +142,7 @@ impl<'a> Selector<'a> {
         }
     }
 
-    /// The request of the next slot, which goes to `server`: the connection has decided on that.
+    /// Selects the request of the next slot for `server`, which the connection has determined.
     pub(crate) fn choose_of(&mut self, server: usize) -> Chosen {
         let targets = self.targets;
         let Way::Connection { random, requests, .. } = &mut self.way else { return self.choose() };
@@ -156,7 +157,8 @@ impl<'a> Selector<'a> {
     }
 }
 
-/// What may be asked of each server. A choice of several servers has an equal part of its weight at each.
+/// Possible requests per server. A choice with several servers contributes an equal part of its weight to
+/// each.
 fn requests_by_server(targets: &Targets) -> Vec<Vec<ServerRequest>> {
     let mut requests: Vec<Vec<ServerRequest>> = targets.servers.iter().map(|_| Vec::new()).collect();
     for (number, choice) in targets.choices.iter().enumerate() {
@@ -170,7 +172,7 @@ fn requests_by_server(targets: &Targets) -> Vec<Vec<ServerRequest>> {
     requests
 }
 
-/// Index of the choice in whose part of the weights `point` lies.
+/// The choice whose part of the weights contains `point`.
 fn choice_at(choices: &[Choice], mut point: u64) -> usize {
     let within = |choice: &Choice| match point.checked_sub(u64::from(choice.weight)) {
         None => true,
@@ -182,7 +184,7 @@ fn choice_at(choices: &[Choice], mut point: u64) -> usize {
     choices.iter().position(within).expect("the point lies below the sum of the weights")
 }
 
-/// Takes the choice that is furthest behind its share.
+/// Selects the choice that is furthest behind its share.
 fn next_turn(choices: &[Choice], turns: &mut [Turn]) -> usize {
     let mut total = 0;
     for (turn, choice) in turns.iter_mut().zip(choices) {
@@ -206,7 +208,7 @@ mod tests {
         Targets { order, ..resolve(&urls, &template).unwrap() }
     }
 
-    /// How often each request was chosen: by host and path.
+    /// How often each request was selected, by host and path.
     fn counts(targets: &Targets, seed: u64, slots: usize) -> BTreeMap<String, usize> {
         let mut selector = Selector::new(targets, seed, (0, 1), &Assignment::new(targets, 1, 0, 1));
         let mut counts = BTreeMap::new();
@@ -220,13 +222,13 @@ mod tests {
         counts
     }
 
-    /// That of a thread of two, which have four connections.
+    /// The selector of one of two threads, which have four connections.
     fn selector(targets: &Targets, seed: u64, thread: usize) -> Selector<'_> {
         Selector::new(targets, seed, (thread, 2), &Assignment::new(targets, 4, thread, 2))
     }
 
     #[test]
-    fn with_a_server_per_connection_requests_are_for_servers_of_own_connections_and_paths_are_drawn() {
+    fn server_per_connection_uses_own_servers_and_draws_paths() {
         let targets = targets(&["https://d{1..4}.example/get/{1..50}"], Order::Random);
         let targets = Targets { server_per: ServerPer::Connection, ..targets };
         let mut servers_seen = BTreeSet::new();
@@ -249,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn in_turn_every_combination_comes_equally_often() {
+    fn round_robin_selects_every_combination_equally_often() {
         let targets = targets(&["https://shop-{1..3}.example/{1..4}/{0..1}"], Order::Turn);
         let counts = counts(&targets, 1, 3 * 4 * 2 * 5);
         assert_eq!(counts.len(), 24);
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_shares_in_turn_exactly_and_at_random_nearly() {
+    fn weights_are_exact_in_round_robin_and_approximate_at_random() {
         let urls = ["3=http://a/x", "1=http://a/y", "http://b/z"];
         let counted = counts(&targets(&urls, Order::Turn), 1, 500);
         assert_eq!((counted["a/x"], counted["a/y"], counted["b/z"]), (300, 100, 100));
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_gives_the_same_requests_and_another_seed_or_thread_others() {
+    fn requests_depend_on_seed_and_thread() {
         let targets = targets(&["http://a/{1..1000000}"], Order::Random);
         let drawn = |seed, thread| {
             let mut selector = selector(&targets, seed, thread);
@@ -284,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_the_turns() {
+    fn threads_share_rounds() {
         let targets = targets(&["http://a/{1..6}"], Order::Turn);
         let drawn = |thread| {
             let mut selector = selector(&targets, 1, thread);
@@ -294,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn in_turn_every_thread_comes_to_every_server_and_all_together_to_every_combination() {
+    fn round_robin_threads_cover_all_servers_and_combinations() {
         let targets = targets(&["https://shop-{1..4}.example/{1..6}"], Order::Turn);
         let mut combinations = BTreeMap::new();
         for thread in 0..2 {

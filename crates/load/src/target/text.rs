@@ -1,14 +1,14 @@
-//! Text with places for numbers that are drawn for each request, such as `/get/{1..100}`.
+//! Text with placeholders for numbers that are drawn per request, such as `/get/{1..100}`.
 
 use std::io::Write as _;
 
-/// Longest distance between the ends of a range of numbers: a range beyond it is a slip of the pen.
+/// Maximum distance between the ends of a range: anything greater is taken for a typo.
 const MOST_NUMBERS: u64 = 1_000_000_000;
 
-/// Most digits of a number in a range: the greatest has as many.
+/// Maximum digits of a number in a range: as many as the maximum value has.
 const MOST_DIGITS: usize = 20;
 
-/// See the module.
+/// Text with placeholders for numbers.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Text {
     pieces: Vec<Piece>,
@@ -20,24 +20,24 @@ enum Piece {
     Number(Numbers),
 }
 
-/// The numbers that may stand in one place.
+/// The numbers allowed in one placeholder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Numbers {
-    /// The least.
+    /// The lowest.
     pub first: u64,
-    /// The greatest.
+    /// The highest.
     pub last: u64,
-    /// Digits at least, filled up with zeros on the left, as in `{001..100}`.
+    /// Minimum number of digits, zero-padded on the left, as in `{001..100}`.
     pub digits: usize,
 }
 
-/// A range of numbers that makes no sense.
+/// An invalid range of numbers.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum RangeError {
-    /// A brace without its partner, or something else between braces.
+    /// An unbalanced brace, or something else between braces.
     #[error("`{0}` is not a range of numbers such as {{1..100}}")]
     Malformed(String),
-    /// It runs backwards or is too long.
+    /// The range is reversed or too long.
     #[error("`{0}` must run upwards over at most 1000000000 numbers")]
     Bounds(String),
 }
@@ -49,10 +49,10 @@ impl From<String> for Text {
 }
 
 impl Text {
-    /// Reads text in which `{a..b}` is a place for a number.
+    /// Parses text in which `{a..b}` is a placeholder for a number.
     ///
     /// # Errors
-    /// Where braces hold anything else.
+    /// Returns an error if braces contain anything else.
     pub fn parse(text: &str) -> Result<Self, RangeError> {
         let mut parsed = Self::default();
         let mut rest = text;
@@ -68,7 +68,7 @@ impl Text {
         Ok(parsed)
     }
 
-    /// Adds literal text.
+    /// Appends literal text.
     pub fn push(&mut self, literal: &[u8]) {
         match self.pieces.last_mut() {
             Some(Piece::Literal(last)) => last.extend_from_slice(literal),
@@ -77,7 +77,7 @@ impl Text {
         }
     }
 
-    /// Adds other text with its places.
+    /// Appends another text with its placeholders.
     pub fn append(&mut self, other: &Self) {
         for piece in &other.pieces {
             match piece {
@@ -87,7 +87,7 @@ impl Text {
         }
     }
 
-    /// The text itself, where it has no places.
+    /// The text itself if it has no placeholders.
     #[must_use]
     pub fn constant(&self) -> Option<String> {
         let mut bytes = Vec::new();
@@ -95,7 +95,7 @@ impl Text {
         if self.places().next().is_some() { None } else { String::from_utf8(bytes).ok() }
     }
 
-    /// The places for numbers, in their order.
+    /// The placeholders, in order.
     pub fn places(&self) -> impl Iterator<Item = Numbers> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Literal(_) => None,
@@ -103,7 +103,7 @@ impl Text {
         })
     }
 
-    /// Appends the text to `out`, with `numbers` in its places: one for each.
+    /// Appends the text to `out`, with one of `numbers` per placeholder.
     pub fn write(&self, numbers: &[u64], out: &mut Vec<u8>) {
         let mut numbers = numbers.iter();
         for piece in &self.pieces {
@@ -111,7 +111,7 @@ impl Text {
                 Piece::Literal(literal) => out.extend_from_slice(literal),
                 Piece::Number(Numbers { first, digits, .. }) => {
                     let number = numbers.next().unwrap_or(first);
-                    // Writing to memory does not fail.
+                    // Writing to memory cannot fail.
                     let _ = write!(out, "{number:0digits$}");
                 }
             }
@@ -120,13 +120,13 @@ impl Text {
 }
 
 impl Numbers {
-    /// How many there are; at least 1.
+    /// How many numbers there are; at least 1.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.last - self.first + 1
     }
 
-    /// Reads `{a..b}`.
+    /// Parses `{a..b}`.
     fn parse(range: &str) -> Result<Self, RangeError> {
         let malformed = || RangeError::Malformed(range.to_owned());
         let inner = range.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_stand_in_their_places() {
+    fn numbers_fill_their_placeholders() {
         assert_eq!(written("/get/{1..100}", &[7]), "/get/7");
         assert_eq!(written("{0..9}-{0..9}", &[1, 2]), "1-2");
         assert_eq!(written("{001..120}x", &[42]), "042x");
@@ -166,13 +166,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_range_is_named() {
+    fn invalid_range_is_named_in_error() {
         for text in
             ["{", "}", "a{1..2", "{}", "{1}", "{1..}", "{a..b}", "{1..2}}", "{-1..2}", "{1,2}", "{{1..2}}"]
         {
             assert!(matches!(Text::parse(text), Err(RangeError::Malformed(_))), "{text}");
         }
-        // Wider than any number is padded.
+        // Padding wider than any number.
         let zeros = format!("{{{}1..2}}", "0".repeat(70_000));
         assert!(matches!(Text::parse(&zeros), Err(RangeError::Malformed(_))));
         for text in ["{2..1}", "{0..1000000000}", "{0..18446744073709551615}"] {

@@ -1,11 +1,11 @@
-//! A URL as given: a weight, ranges of numbers in its host and path.
+//! A URL as given: a weight, and ranges of numbers in its host and path.
 
 use super::{RangeError, TargetError, Text};
 
-/// Greatest weight.
+/// Maximum weight.
 const GREATEST_WEIGHT: u32 = 1_000_000;
 
-/// See the module.
+/// A URL as given, split into its parts.
 pub(super) struct UrlTemplate<'a> {
     url: &'a str,
     pub(super) weight: u32,
@@ -13,7 +13,7 @@ pub(super) struct UrlTemplate<'a> {
     authority: Text,
     /// Path and query as given.
     given_path: Text,
-    /// Path and query as they are asked for.
+    /// Path and query as requested.
     pub(super) path: Text,
 }
 
@@ -35,7 +35,7 @@ impl<'a> UrlTemplate<'a> {
         self.authority.places().chain(self.path.places()).next().is_some()
     }
 
-    /// A URL for each host, at most so many; with the first number in each place of the path.
+    /// One URL per host, at most `at_most`, with the first number in each placeholder of the path.
     pub(super) fn urls(&self, at_most: usize) -> Result<Vec<String>, TargetError> {
         let too_many = || TargetError::TooManyServers(self.url.to_owned());
         let mut hosts: u64 = 1;
@@ -69,7 +69,7 @@ impl<'a> UrlTemplate<'a> {
     }
 }
 
-/// The weight before a URL, 1 where there is none, and the URL.
+/// Splits a URL from the weight before it, which defaults to 1.
 fn split_weight(given: &str) -> Result<(u32, &str), TargetError> {
     match given.split_once('=') {
         Some((weight, url)) if !weight.contains([':', '/', '?']) && url.contains("://") => {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_counted_out_and_paths_keep_their_places() {
+    fn host_ranges_are_expanded_and_path_ranges_kept() {
         assert_eq!(urls("http://a/b?c={1..3}"), ["http://a/b?c=1"]);
         assert_eq!(
             urls("2=https://s-{08..10}.example:81"),
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_and_too_many_hosts_are_refused_by_name() {
+    fn invalid_weights_and_too_many_hosts_are_named_in_errors() {
         let failure = |given| {
             UrlTemplate::parse(given).and_then(|template| template.urls(100)).unwrap_err().to_string()
         };
@@ -113,7 +113,7 @@ mod tests {
             assert!(failure(given).contains("servers"), "{given}");
         }
         assert!(failure("http://a/{1..b}").contains("range"));
-        // An equals sign in the query is none of a weight.
+        // An equals sign in the query does not mark a weight.
         assert_eq!(urls("http://a/?u=http://b/"), ["http://a/?u=http://b/"]);
     }
 }

@@ -1,8 +1,8 @@
-//! What a run's TLS connections trust and show, decided once before the run.
+//! TLS client settings of a run: trusted authorities and client certificate, fixed before the run.
 //!
-//! Versions 1.2 and 1.3 with the key exchanges and ciphers of rustls on ring; ALPN offers the protocol that is to be spoken.
-//! Sessions are resumed only where that is asked for: else every handshake is a full one and reconnecting costs the same
-//! each time.
+//! Versions 1.2 and 1.3 with the key exchanges and ciphers of rustls on ring; ALPN offers the protocol of the
+//! run. Sessions are resumed only on request. Otherwise every handshake is a full one, and reconnecting costs
+//! the same each time.
 
 mod pem;
 mod unverified;
@@ -18,39 +18,39 @@ use std::sync::Arc;
 /// How servers are verified.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub enum Verification {
-    /// By the authorities that this system trusts.
+    /// Against the authorities that this system trusts.
     #[default]
     SystemRoots,
-    /// By the authorities in this file (PEM), and no others.
+    /// Against the authorities in this file (PEM), and no others.
     Authorities(PathBuf),
-    /// Not at all: any certificate is taken.
+    /// Not at all: any certificate is accepted.
     Off,
 }
 
-/// The certificate that the client shows where a server asks for one.
+/// The certificate that the client presents if a server requests one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClientIdentity {
-    /// Its certificate and those between it and an authority (PEM).
+    /// Its certificate chain (PEM).
     pub certificate: PathBuf,
     /// Its private key (PEM).
     pub key: PathBuf,
 }
 
-/// How handshakes are made.
+/// Handshake settings.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Handshakes {
-    /// The only version that is offered; absent: 1.2 and 1.3.
+    /// The only version offered; `None`: 1.2 and 1.3.
     pub version: Option<TlsVersion>,
-    /// Sessions with up to this number of servers are resumed; 0: none, every handshake is a full one.
+    /// Sessions are resumed with up to this number of servers; 0: none, every handshake is a full one.
     pub resumed_servers: usize,
 }
 
-/// A version of TLS.
+/// TLS version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TlsVersion {
-    /// 1.2
+    /// TLS 1.2.
     V1_2,
-    /// 1.3
+    /// TLS 1.3.
     V1_3,
 }
 
@@ -63,79 +63,79 @@ impl TlsVersion {
     }
 }
 
-/// Tickets of TLS 1.3 that are kept of each server: each is good for one session.
+/// TLS 1.3 tickets kept per server: each is good for one session.
 const TICKETS_PER_SERVER: usize = 8;
 
-/// The TLS side of a run, shared by all of its connections.
+/// TLS client settings of a run, shared by all of its connections.
 #[derive(Clone, Debug)]
 pub struct TlsClient(Arc<ClientConfig>);
 
-/// TLS cannot be set up as asked.
+/// TLS cannot be set up as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
     #[error("read the {content} in `{}`", path.display())]
     Read {
-        /// What was expected in it.
+        /// The expected content.
         content: &'static str,
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
     /// A file is not PEM.
     #[error("read the {content} in `{}`", path.display())]
     Pem {
-        /// What was expected in it.
+        /// The expected content.
         content: &'static str,
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: rustls::pki_types::pem::Error,
     },
-    /// A file has nothing of what was expected.
+    /// A file contains nothing of the expected kind.
     #[error("there is no {content} in `{}`", path.display())]
     Absent {
-        /// What was expected in it.
+        /// The expected content.
         content: &'static str,
-        /// Which file.
+        /// The file.
         path: PathBuf,
     },
-    /// An authority's certificate is of no use.
+    /// An authority's certificate is unusable.
     #[error("trust the certificates in `{}`", path.display())]
     Authority {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: rustls::Error,
     },
-    /// The system trusts nobody.
+    /// The system has no trusted authorities.
     #[error("this system has no trusted authorities")]
     NoSystemRoots,
-    /// The client's certificate and key are of no use.
+    /// The client's certificate and key are unusable.
     #[error("use the certificate in `{}` with the key in `{}`", certificate.display(), key.display())]
     Identity {
         /// The certificate's file.
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         cause: rustls::Error,
     },
-    /// The cryptographic library cannot do what TLS needs.
+    /// The cryptographic library does not support what TLS needs.
     #[error("set up TLS")]
     Library(#[source] rustls::Error),
 }
 
 impl TlsClient {
-    /// Reads what is trusted and what is shown.
+    /// Reads the trusted authorities and the client identity.
     ///
     /// # Errors
-    /// Where a file cannot be read or used, or the system trusts nobody.
+    /// Returns an error if a file cannot be read or used, or if the system has no trusted authorities.
     pub fn new(
         verification: &Verification,
         identity: Option<&ClientIdentity>,
@@ -160,13 +160,13 @@ impl TlsClient {
         Ok(Self(Arc::new(config)))
     }
 
-    /// What it trusts and shows, for a client of another kind. No protocol is set in ALPN.
+    /// The settings for a client other than the load engine. No ALPN protocol is set.
     #[must_use]
     pub fn config(&self) -> Arc<ClientConfig> {
         Arc::clone(&self.0)
     }
 
-    /// The same, for connections on which this is spoken.
+    /// The settings for connections with this protocol.
     pub(crate) fn speaking(&self, protocol: Protocol) -> Arc<ClientConfig> {
         let mut config = ClientConfig::clone(&self.0);
         config.alpn_protocols = protocol.alpn().map(<[u8]>::to_vec).into_iter().collect();
@@ -174,7 +174,7 @@ impl TlsClient {
     }
 }
 
-/// What the system trusts. Certificates that cannot be read do not matter while others can.
+/// The authorities that the system trusts. Unreadable certificates are ignored if others can be read.
 fn system_roots() -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

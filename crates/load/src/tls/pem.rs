@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Far more than any bundle of authorities: bounds what a wrong file costs.
+/// Far larger than any bundle of authorities; bounds the cost of a wrong file.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Every certificate in the file: one at least.
+/// All certificates in the file: at least one.
 pub(super) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     const CONTENT: &str = "certificates";
     let text = read(path, CONTENT)?;

@@ -1,4 +1,4 @@
-//! Servers taken as they are, because the user asked for it (`--insecure`).
+//! Skips certificate verification, as requested by the user (`--insecure`).
 
 use rustls::client::WantsClientCert;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -7,8 +7,8 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, SignatureScheme, WantsVerifier};
 use std::sync::Arc;
 
-/// Takes any certificate. That the server has its key is verified as ever, so that the handshake costs what it usually
-/// costs but for the certificates' own signatures.
+/// Accepts any certificate. That the server holds the key is still verified. So the handshake costs the
+/// usual, except for the signatures of the certificates themselves.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

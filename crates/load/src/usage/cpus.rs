@@ -1,4 +1,4 @@
-//! CPUs that this process may use: those of its affinity, as far as quotas of its control groups allow. See cgroups(7).
+//! CPUs that this process may use: its affinity, limited by the quotas of its control groups. See cgroups(7).
 
 use procfs_core::process::MountInfo;
 use procfs_core::{FromRead as _, ProcessCGroup, ProcessCGroups};
@@ -6,20 +6,20 @@ use rustix::thread::sched_getaffinity;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Number of CPUs, such as 1.5; absent where the kernel does not tell.
+/// Number of CPUs, such as 1.5; `None` if the kernel does not report it.
 pub(crate) fn usable_cpus() -> Option<f64> {
     let allowed = f64::from(sched_getaffinity(None).ok()?.count());
     Some(quota_cpus().map_or(allowed, |quota| quota.min(allowed)))
 }
 
-/// The smallest quota of this process's groups and their ancestors, in CPUs; absent without one.
+/// Smallest quota of this process's groups and their ancestors, in CPUs; `None` without one.
 fn quota_cpus() -> Option<f64> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let memberships = fs::read_to_string("/proc/self/cgroup").ok()?;
     folders(&mounts, &memberships).iter().filter_map(|folder| quota(folder)).min_by(f64::total_cmp)
 }
 
-/// Folders of the groups that may have a quota: of version 1 those of the CPU controller.
+/// Directories of the groups that may have a quota; for version 1, those of the CPU controller.
 fn folders(mountinfo: &str, memberships: &str) -> Vec<PathBuf> {
     let mounts: Vec<MountInfo> =
         mountinfo.lines().filter_map(|line| MountInfo::from_line(line).ok()).collect();
@@ -38,7 +38,7 @@ fn mount_of<'a>(group: &ProcessCGroup, mounts: &'a [MountInfo]) -> Option<&'a Mo
     mounts.iter().filter(|_| has_quota).find(is_its)
 }
 
-/// The mount's root stands in for a group outside of the mounted part (`/../…` in a container).
+/// A group outside the mounted subtree (`/../…` in a container) is replaced by the mount's root.
 fn from_group_up(mount: &MountInfo, group: &str) -> Vec<PathBuf> {
     let below = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
     let is_outside = below.components().any(|part| part == Component::ParentDir);
@@ -46,7 +46,8 @@ fn from_group_up(mount: &MountInfo, group: &str) -> Vec<PathBuf> {
     own.ancestors().take_while(|folder| folder.starts_with(&mount.mount_point)).map(Path::to_owned).collect()
 }
 
-/// A group's quota in CPUs. Absent without one: `max` in version 2, -1 in version 1, and in topmost groups no file.
+/// A group's quota in CPUs. `None` without one: `max` in version 2, -1 in version 1, and no file in topmost
+/// groups.
 fn quota(folder: &Path) -> Option<f64> {
     let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
     let both = match read("cpu.max") {
@@ -71,7 +72,7 @@ mod tests {
 ";
 
     #[test]
-    fn groups_with_a_quota_are_those_of_the_cpu_controller_up_to_the_mount() {
+    fn quota_groups_are_those_of_cpu_controller_up_to_mount() {
         let of = |memberships: &str| -> Vec<String> {
             folders(MOUNTS, memberships).iter().map(|folder| folder.display().to_string()).collect()
         };
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_may_use_some() {
+    fn usable_cpus_of_this_process_are_positive() {
         let cpus = usable_cpus().unwrap();
         assert!(cpus > 0.0 && cpus <= 4096.0, "{cpus}");
     }

@@ -1,12 +1,12 @@
-//! Whether there was anything to measure, and whether as many connections carried it as were asked for.
+//! Checks whether there was anything to measure, and on as many connections as requested.
 
 use crate::error::ErrorKind;
 use experiment::schema::{Figures, LoadResult, Verdict};
 
-/// Fewer connections than this share of those wanted were open at the start: the load was not the one asked for.
+/// With less than this fraction of the connections open at the start, the load was not the requested one.
 const OPEN_FRACTION: f64 = 0.99;
 
-/// Why nothing was due in the window.
+/// Explains why nothing was due in the window.
 pub(super) fn nothing_measured(result: &LoadResult, interrupted: bool) -> String {
     if interrupted {
         return "interrupted: ended before the measured window".to_owned();
@@ -17,14 +17,14 @@ pub(super) fn nothing_measured(result: &LoadResult, interrupted: bool) -> String
     }
 }
 
-/// The commonest error among those of certain kinds, and how often any of these was seen.
+/// The most frequent error that `wanted` selects, and the total count of the selected errors.
 fn commonest(result: &LoadResult, wanted: impl Fn(ErrorKind) -> bool) -> Option<(ErrorKind, u64)> {
     let count = |kind: &ErrorKind| result.requests.errors.get(kind.name()).copied().unwrap_or(0);
     let seen = || ErrorKind::ALL.into_iter().filter(|kind| wanted(*kind) && count(kind) > 0);
     seen().max_by_key(count).map(|kind| (kind, seen().map(|kind| count(&kind)).sum()))
 }
 
-/// With fewer connections than were asked for the load was another one.
+/// With fewer connections than requested, the load was a different one.
 pub(super) fn judge(result: &LoadResult, at_start: usize, verdict: &mut Verdict) {
     let failed = commonest(result, ErrorKind::is_of_connecting);
     let why = failed.map_or("they were closed at once", |(kind, _)| kind.meaning());

@@ -1,13 +1,13 @@
-//! Whether so many requests failed that the times tell of the errors.
+//! Checks whether so many requests failed that the times describe the errors.
 
 use experiment::schema::{Figure, Figures, LoadResult, RequestCounts, Verdict};
 
-/// More requests than this share failed: latency tells of the errors, not of the service.
+/// With more than this fraction of failed requests, latency describes the errors, not the service.
 const ERROR_FRACTION: f64 = 0.01;
-/// Kinds of errors that a verdict names.
+/// Number of error kinds named in a verdict.
 const ERRORS_NAMED: usize = 3;
 
-/// Few errors are a note, many a reason; the most frequent are named.
+/// Few errors become a note, many a reason; the most frequent ones are named.
 pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
     let fraction = result.requests.error_fraction();
     if fraction <= 0.0 {
@@ -25,7 +25,7 @@ pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
     }
 }
 
-/// The kinds of errors and the statuses that were seen most, each with its count.
+/// The most frequent error kinds and statuses, each with its count.
 fn most_frequent_errors(requests: &RequestCounts) -> Vec<String> {
     let kinds = requests.errors.iter().map(|(kind, count)| (kind.clone(), *count));
     let statuses = requests.error_statuses_by_name();

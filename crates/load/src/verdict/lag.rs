@@ -1,26 +1,29 @@
-//! How late the generator itself was, and whether counting from the actual send would have hidden waiting.
+//! Checks how late the generator itself was, and whether measuring from the actual send would have hidden
+//! waiting time.
 
 use super::movement::Movement;
 use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Pacing, Verdict};
 
-/// Lateness may make up this share of the median and of the mean …
+/// Generator lag may be this fraction of the median and of the mean …
 const LAG_SHARE_P50: f64 = 0.10;
-/// … beyond this, microseconds …
+/// … if it is above this, microseconds …
 const NEGLIGIBLE_LAG_P50_US: f64 = 5.0;
-/// … unless the generator was asked to be economical, and the lag is no more than it was to tolerate; then there is a note …
+/// … except with economical pacing, if the lag is within the tolerance: then it becomes a note …
 const ECONOMICAL_LAG_US: f64 = 100.0;
-/// … and may have moved a percentile beyond the median by this share …
+/// … and may have moved a percentile beyond the median by this fraction …
 const MOVED_SHARE: f64 = 0.25;
-/// … beyond this, microseconds: a thread of a shared machine is now and then woken so late. Below it there is a note.
+/// … if it is above this, microseconds: threads on a shared machine occasionally wake this late. Below, it
+/// becomes a note.
 const NEGLIGIBLE_MOVEMENT_US: f64 = 250.0;
-/// A response time this many times the service time, at the 99th percentile, is worth a word …
+/// A p99 response time this many times the p99 service time becomes a note …
 const HIDDEN_FACTOR: f64 = 2.0;
-/// … where it is more than this apart, microseconds.
+/// … if they differ by more than this, microseconds.
 const HIDDEN_US: f64 = 1000.0;
 
-/// Lateness of sending against the response times that it is in.
+/// Checks late sending against the response times that include it.
 pub(super) fn judge_sending(result: &LoadResult, verdict: &mut Verdict) {
-    // In a closed loop nothing is due before the answer: lag means only that the generator was busy, which it may be.
+    // In a closed loop nothing is due before the response: lag only means that the generator was busy, as it
+    // may be.
     if result.rate.offered.is_none() {
         return;
     }
@@ -34,7 +37,7 @@ pub(super) fn judge_sending(result: &LoadResult, verdict: &mut Verdict) {
     lateness.judge(&result.response_time_us, verdict);
 }
 
-/// Lateness of reading against the response times that it is in, unless they end when the kernel had the response.
+/// Checks late reading against the response times that include it, unless responses are timed by the kernel.
 pub(super) fn judge_reading(result: &LoadResult, verdict: &mut Verdict) {
     let Some(lag) = &result.reading_lag_us else { return };
     let by_kernel = result.generator.pacing.is_some_and(|pacing| pacing.answers_timed_by_kernel);
@@ -47,10 +50,10 @@ pub(super) fn judge_reading(result: &LoadResult, verdict: &mut Verdict) {
 
 /// One kind of lateness of the generator.
 struct Lateness<'a> {
-    /// How a reason begins.
+    /// Beginning of the reason.
     reason: &'a str,
     lag: &'a HistogramSummary,
-    /// What economical pacing may be late.
+    /// How late economical pacing may be.
     tolerated_us: Option<f64>,
 }
 
@@ -75,7 +78,7 @@ impl Lateness<'_> {
 
     fn judge_mean_and_tail(&self, times: &HistogramSummary, verdict: &mut Verdict) {
         let Some(movement) = Movement::new(times, self.lag) else { return };
-        // A tolerated lag of more than usual takes its own share of that.
+        // The part of the tolerance above the default is allowed in addition.
         let chosen = self.tolerated_us.map_or(0.0, |tolerated| (tolerated - ECONOMICAL_LAG_US).max(0.0));
         let (mut spoiled, mut moved, mut noted) = (Figures::none(), Vec::new(), None);
         for figure in Figures::times_from(Figure::P75).iter() {
@@ -107,7 +110,7 @@ impl Lateness<'_> {
     }
 }
 
-/// Notes where service time would read much less than callers waited.
+/// Adds a note if service time is much less than callers waited.
 pub(super) fn note_hidden_waiting(result: &LoadResult, verdict: &mut Verdict) {
     let (Some(response), Some(service), Some(lag)) =
         (result.response_time_us.p99, result.service_time_us.p99, result.generator_lag_us.p99)
@@ -115,7 +118,7 @@ pub(super) fn note_hidden_waiting(result: &LoadResult, verdict: &mut Verdict) {
         return;
     };
     let hidden = response - service;
-    // What the generator itself was late says nothing of the service.
+    // The generator's own lag says nothing about the service.
     let of_the_service = result.rate.offered.is_some() && lag < hidden / 2.0;
     if of_the_service && response > HIDDEN_FACTOR * service && hidden > HIDDEN_US {
         verdict.notes.push(format!(

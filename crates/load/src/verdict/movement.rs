@@ -1,13 +1,13 @@
-//! By how much lateness can have moved a percentile of the response times, at most.
+//! Upper bound on how far lateness can have moved a percentile of the response times.
 //!
-//! Without the lateness, a request that was up to x late would have been answered up to x earlier. So the request of rank r
-//! would have taken R(r − k) − x at least, where k requests were later than x; this holds for every x. The least movement
-//! over all x is what can be held against the percentile.
+//! Without the lateness, a request that was up to x late would have been answered up to x earlier. So the
+//! request of rank r would have taken at least R(r − k) − x, if k requests were later than x. This holds for
+//! every x, so the minimum movement over all x is the bound.
 
 use experiment::schema::HistogramSummary;
 use statistics::{LatencyHistogram, RecordedValue};
 
-/// The values of a distribution, each with how many there are up to it.
+/// Values of a distribution, each with its cumulative count.
 struct Ranked {
     values: Vec<RecordedValue>,
     count: u64,
@@ -24,14 +24,14 @@ impl Ranked {
         Some(Self { values, count })
     }
 
-    /// The value of a rank, from 1; 0 below that.
+    /// The value at a rank, from 1; 0 below that.
     fn at(&self, rank: u64) -> u64 {
         let index = self.values.partition_point(|value| value.count < rank);
         if rank == 0 { 0 } else { self.values.get(index).map_or(u64::MAX, |value| value.value_us) }
     }
 }
 
-/// Response times, and how late requests were.
+/// Response times, and the lateness of requests.
 pub(super) struct Movement {
     times: Ranked,
     requests: u64,
@@ -39,14 +39,14 @@ pub(super) struct Movement {
 }
 
 impl Movement {
-    /// Absent if one of them has no values.
+    /// `None` if one of them has no values.
     pub(super) fn new(times: &HistogramSummary, lag: &HistogramSummary) -> Option<Self> {
         let (requests, times, lag) = (times.requests(), Ranked::new(times)?, Ranked::new(lag)?);
         (times.count > 0 && lag.count > 0).then_some(Self { times, requests, lag })
     }
 
-    /// The greatest possible movement of a quantile, and its value, microseconds; absent if it falls among requests
-    /// without a response.
+    /// Maximum possible movement of a quantile, and its value, microseconds. `None` if the quantile falls
+    /// among requests without a response.
     pub(super) fn of(&self, quantile: f64) -> Option<(f64, f64)> {
         // Fractions are not exact in binary.
         let rank = (self.requests as f64 * quantile * (1.0 - 1e-12)).ceil().max(1.0) as u64;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_of_few_requests_moves_the_percentiles_beyond_them_alone() {
+    fn lateness_of_few_requests_moves_only_percentiles_beyond_them() {
         // 1000 requests between 1000 and 1500 µs, of which five were 5 ms late.
         let times = summary((0..995).map(|index| 1000 + index / 2).chain([6000; 5]));
         let movement =
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn lateness_of_all_requests_moves_every_percentile_by_itself() {
+    fn lateness_of_all_requests_moves_every_percentile_by_that_much() {
         let movement =
             Movement::new(&summary((0..1000).map(|index| 500 + index)), &summary([100; 1000])).unwrap();
         for quantile in [0.5, 0.9, 1.0] {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_without_a_response_cannot_be_moved() {
+    fn percentile_without_response_cannot_be_moved() {
         let mut times = summary(1..=990);
         times.censored = 10;
         let movement = Movement::new(&times, &summary([1; 1000])).unwrap();

@@ -1,15 +1,15 @@
-//! What is worth a word and takes nothing from the figures.
+//! Remarks that do not affect the figures.
 
 use super::Circumstances;
 use experiment::schema::{LoadResult, Verdict};
 use std::time::Duration;
 
-/// A wall clock that is off by more than this after the window was set meanwhile …
+/// A wall clock that is off by more than this after the window was set in the meantime …
 const CLOCK_TOLERANCE: Duration = Duration::from_millis(10);
-/// … or by more than this share of the window: ntpd and adjtime(3) slew by 0.05 % at most.
+/// … if it is also off by more than this fraction of the window: ntpd and adjtime(3) slew by at most 0.05 %.
 const CLOCK_DRIFT: f64 = 0.001;
 
-/// Servers that no request was for.
+/// Notes servers that got no requests.
 pub(super) fn servers_left_out(circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
     if let Some((left_out, servers)) = circumstances.servers_left_out {
         verdict.notes.push(format!(
@@ -19,7 +19,7 @@ pub(super) fn servers_left_out(circumstances: &Circumstances<'_>, verdict: &mut 
     }
 }
 
-/// Requests that were given up since too many waited for one server.
+/// Notes requests dropped because too many waited for one server.
 pub(super) fn crowded_out(circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
     if let Some((server, requests)) = circumstances.crowded_out {
         verdict.notes.push(format!(
@@ -29,7 +29,7 @@ pub(super) fn crowded_out(circumstances: &Circumstances<'_>, verdict: &mut Verdi
     }
 }
 
-/// A fixed number of requests that was not reached in time.
+/// Notes that the requested number of requests was not reached in time.
 pub(super) fn number(result: &LoadResult, circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
     let Some(wanted) = circumstances.requests_wanted.filter(|wanted| *wanted > result.requests.sent) else {
         return;
@@ -41,7 +41,7 @@ pub(super) fn number(result: &LoadResult, circumstances: &Circumstances<'_>, ver
     }
 }
 
-/// Several generators agree on a time by their wall clocks.
+/// Notes clock problems: several generators agree on a start by their wall clocks.
 pub(super) fn clock(result: &LoadResult, circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
     let moved = circumstances.clock_moved;
     if moved.unsigned_abs() > CLOCK_TOLERANCE.max(Duration::from_secs_f64(result.duration_s * CLOCK_DRIFT)) {

@@ -1,18 +1,19 @@
-//! Whether the offered rate was achieved, and what kept it down where it was not.
+//! Checks whether the offered rate was achieved, and if not, what limited it.
 
 use experiment::schema::{Figure, Figures, HistogramSummary, LoadResult, Verdict};
 
-/// Completed requests under this share of the scheduled ones: the offered rate was not achieved.
+/// With less than this fraction of the scheduled requests completed, the offered rate was not achieved.
 const ACHIEVED_FRACTION: f64 = 0.99;
-/// A target that half of the requests had to wait for so long, microseconds, was behind all the time.
+/// If half of the requests waited longer than this for the target, microseconds, it was behind all the time.
 const BEHIND_P50_US: f64 = 1000.0;
-/// A worker thread on a CPU for more than this share of the window could not have sent more, nor could a process on so much of its
-/// CPUs.
+/// A worker thread that was on a CPU for more than this fraction of the window could not have sent more. The
+/// same holds for a process that used this fraction of its CPUs.
 const BUSY_FRACTION: f64 = 0.95;
-/// With more than this share of the possible requests under way on average, the connections were the limit.
+/// With more than this fraction of the possible requests in flight on average, the connections were the
+/// limit.
 const ALL_BUSY_FRACTION: f64 = 0.9;
 
-/// A due request that was not sent in time is held against an open loop.
+/// In an open loop, due requests that were not sent in time make the result saturated.
 pub(super) fn judge(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
@@ -23,11 +24,11 @@ pub(super) fn judge(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
             "saturated: {:.0}/s completed of {offered:.0}/s offered; {} due requests were never sent; {who}",
             result.rate.completed, requests.unsent
         );
-        // How long requests wait depends on how long the run lasts. What a completed request costs does not.
+        // Waiting times depend on the length of the run. The cost of a completed request does not.
         verdict.spoil(reason, Figures::times());
     } else if requests.late as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
         let late = format!("{} due requests were sent only after the end of the window", requests.late);
-        // Behind in general, or at the end alone?
+        // Behind all the time, or only at the end?
         let median = |lag: &HistogramSummary| lag.p50.unwrap_or_default();
         if median(&result.schedule_lag_us) - median(&result.generator_lag_us) > BEHIND_P50_US {
             verdict.saturated = true;
@@ -39,7 +40,7 @@ pub(super) fn judge(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
     }
 }
 
-/// A full generator in a closed loop is the limit of the throughput, whatever the target could do.
+/// In a closed loop, a generator with full CPUs limits the throughput, whatever the target could do.
 pub(super) fn judge_generator(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
     let Some(full) = full(result, cpus).filter(|_| result.rate.offered.is_none()) else { return };
     let reason = format!(
@@ -49,7 +50,8 @@ pub(super) fn judge_generator(result: &LoadResult, cpus: f64, verdict: &mut Verd
     verdict.spoil(reason, Figures::times().with(Figure::Throughput));
 }
 
-/// Names the busiest thread, or all the CPUs that the generator may use, if they were full. Spinning is no work.
+/// Names the busiest thread, or all CPUs that the generator may use, if they were full. Spinning does not
+/// count.
 fn full(result: &LoadResult, cpus: f64) -> Option<String> {
     let generator = &result.generator;
     let thread = generator.busiest_working_fraction();
@@ -69,12 +71,12 @@ fn full(result: &LoadResult, cpus: f64) -> Option<String> {
         .then(|| format!("the generator worked on {are} that it may use for {:.0} %", share * 100.0))
 }
 
-/// What kept the rate down.
+/// Describes what limited the rate.
 fn bound(result: &LoadResult, cpus: f64) -> String {
     if full(result, cpus).is_some() {
         return "the generator's CPU was full (more --threads on free cores may send more)".to_owned();
     }
-    // Little's law: requests under way = rate × time of each.
+    // Little's law: requests in flight = rate × time of each.
     let service_time_us = result.service_time_us.mean.unwrap_or_default();
     let under_way = result.rate.completed * service_time_us / 1e6;
     let most = (result.connections * result.streams.max(1)) as f64;

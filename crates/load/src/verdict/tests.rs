@@ -3,7 +3,7 @@ use experiment::schema::{Figure, HistogramSummary, Pacing, PacingUsage, Rates, R
 use statistics::LatencyHistogram;
 use std::time::Duration;
 
-/// A thousand times, all but the slowest 15 the median.
+/// A thousand times, all equal to the median except the slowest 15.
 fn times(p50_us: u64, p99_us: u64) -> HistogramSummary {
     let mut histogram = LatencyHistogram::new();
     (0..1000)
@@ -34,7 +34,7 @@ fn result() -> LoadResult {
     }
 }
 
-/// The kinds of the reasons and of the notes.
+/// Kinds of the reasons and of the notes.
 fn kinds(change: impl FnOnce(&mut LoadResult)) -> (Vec<String>, Vec<String>) {
     let mut result = result();
     change(&mut result);
@@ -75,7 +75,7 @@ fn to_owned(kinds: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn what_bounds_a_saturated_run_is_named() {
+fn limit_of_saturated_run_is_named() {
     let bound_by = |service_time_us, busy| {
         let mut result = result();
         (result.requests.unsent, result.rate.completed) = (500, 500.0);
@@ -84,19 +84,19 @@ fn what_bounds_a_saturated_run_is_named() {
         result.generator.busiest_thread_fraction = busy;
         judge(&result, circumstances()).reasons.join("; ")
     };
-    // 500/s of 3.8 ms each are 1.9 requests under way on 2 connections.
+    // 500/s of 3.8 ms each are 1.9 requests in flight on 2 connections.
     assert!(bound_by(3800.0, 0.5).contains("all 2 connections were busy"), "{}", bound_by(3800.0, 0.5));
     assert!(bound_by(1000.0, 0.5).contains("the target did not keep up"), "{}", bound_by(1000.0, 0.5));
     assert!(bound_by(3800.0, 0.99).contains("the generator's CPU was full"), "{}", bound_by(3800.0, 0.99));
 }
 
 #[test]
-fn a_sound_result_is_valid_without_a_word() {
+fn sound_result_is_valid_without_notes() {
     expect(&[], &[], |_| {});
 }
 
 #[test]
-fn connections_that_could_not_be_opened_are_told() {
+fn failed_connections_are_reported() {
     expect(&["connections"], &[], |result| {
         result.connections = 16;
         result.requests.errors.insert("connect-refused".into(), 56);
@@ -107,13 +107,13 @@ fn connections_that_could_not_be_opened_are_told() {
 }
 
 #[test]
-fn requests_that_were_never_sent_are_saturation() {
+fn unsent_requests_are_saturation() {
     expect(&[], &[], |result| result.requests.unsent = 10);
     expect(&["saturated"], &[], |result| result.requests.unsent = 11);
 }
 
 #[test]
-fn requests_sent_after_the_end_are_saturation_only_where_the_target_was_always_behind() {
+fn late_requests_are_saturation_only_if_target_was_always_behind() {
     expect(&[], &["behind-at-end"], |result| result.requests.late = 11);
     expect(&["saturated"], &[], |result| {
         result.requests.late = 11;
@@ -122,7 +122,7 @@ fn requests_sent_after_the_end_are_saturation_only_where_the_target_was_always_b
 }
 
 #[test]
-fn few_errors_are_noted_and_many_are_held_against_it() {
+fn few_errors_are_noted_and_many_are_a_reason() {
     expect(&[], &["errors"], |result| result.requests.failed = 10);
     expect(&["errors"], &[], |result| result.requests.failed = 11);
     expect(&["errors"], &[], |result| {
@@ -144,9 +144,9 @@ fn errors_are_named_with_their_counts() {
 }
 
 #[test]
-fn the_generators_lag_is_held_against_what_it_taints() {
+fn generator_lag_spoils_figures_it_affects() {
     expect(&["schedule-lag"], &[], |result| result.generator_lag_us = times(11, 11));
-    // Asked for.
+    // Economical pacing was requested.
     let economical = PacingUsage { asked: Pacing::Economical, ..PacingUsage::default() };
     expect(&[], &["schedule-lag"], |result| {
         result.generator.pacing = Some(economical);
@@ -164,14 +164,14 @@ fn the_generators_lag_is_held_against_what_it_taints() {
     });
     expect(&[], &["schedule-lag"], |result| result.generator_lag_us = times(1, 150));
     expect(&["schedule-lag"], &[], |result| result.generator_lag_us = times(1, 300));
-    // In a closed loop nothing is due before the answer.
+    // In a closed loop nothing is due before the response.
     expect(&[], &[], |result| {
         result.rate.offered = None;
         result.generator_lag_us = times(1, 300);
     });
 }
 
-/// The figures that are spoiled.
+/// The spoiled figures.
 fn spoiled(change: impl FnOnce(&mut LoadResult)) -> Vec<&'static str> {
     let mut result = result();
     change(&mut result);
@@ -179,10 +179,10 @@ fn spoiled(change: impl FnOnce(&mut LoadResult)) -> Vec<&'static str> {
 }
 
 #[test]
-fn lateness_beyond_the_median_spoils_the_percentiles_that_it_moves() {
+fn lateness_beyond_median_spoils_percentiles_it_moves() {
     let tail = ["p99", "p99.9", "p99.99", "max"];
     assert_eq!(spoiled(|result| result.generator_lag_us = times(1, 300)), tail);
-    // Times without a response are beyond any lateness.
+    // Times without a response exceed any lateness.
     let unanswered = |result: &mut LoadResult| {
         result.generator_lag_us = times(1, 300);
         let mut histogram = LatencyHistogram::decode(&result.response_time_us.histogram).unwrap();
@@ -192,12 +192,12 @@ fn lateness_beyond_the_median_spoils_the_percentiles_that_it_moves() {
     assert_eq!(spoiled(unanswered), ["p99"]);
     let median = spoiled(|result| result.generator_lag_us = times(11, 11));
     assert_eq!(median, ["mean", "p50", "p75", "p90", "p95", "p99", "p99.9", "p99.99", "max"]);
-    // Few requests that were very late move the mean too.
+    // A few very late requests also move the mean.
     assert_eq!(spoiled(|result| result.generator_lag_us = times(1, 2000))[0], "mean");
 }
 
 #[test]
-fn lateness_of_reading_is_judged_like_lateness_of_sending_where_it_is_in_the_times() {
+fn reading_lag_counts_like_generator_lag_if_times_include_it() {
     let late = |by_kernel| {
         move |result: &mut LoadResult| {
             result.reading_lag_us = Some(times(1, 300));
@@ -211,7 +211,7 @@ fn lateness_of_reading_is_judged_like_lateness_of_sending_where_it_is_in_the_tim
 }
 
 #[test]
-fn a_full_generator_thread_limits_a_closed_loop() {
+fn full_generator_thread_limits_closed_loop() {
     let full = |offered: Option<f64>| {
         move |result: &mut LoadResult| {
             result.rate.offered = offered;
@@ -229,8 +229,8 @@ fn a_full_generator_thread_limits_a_closed_loop() {
 }
 
 #[test]
-fn a_generator_whose_threads_share_a_full_cpu_limits_a_closed_loop() {
-    // Four threads that spin for a tenth of their time, on the CPUs for 4.3 seconds of each second of the window.
+fn generator_threads_on_full_cpu_limit_closed_loop() {
+    // Four threads that spin for a tenth of their time, using 4.3 CPU seconds per second of the window.
     let full = |result: &mut LoadResult| {
         let pacing = PacingUsage { spinning_fraction: 0.1, ..PacingUsage::default() };
         (result.generator.pacing, result.rate.offered) = (Some(pacing), None);
@@ -244,7 +244,7 @@ fn a_generator_whose_threads_share_a_full_cpu_limits_a_closed_loop() {
 }
 
 #[test]
-fn saturation_and_errors_leave_what_they_do_not_touch() {
+fn saturation_and_errors_keep_unaffected_figures() {
     let saturated = spoiled(|result| result.requests.unsent = 11);
     assert!(
         saturated.contains(&"p50") && !saturated.contains(&"cpu") && !saturated.contains(&"memory"),
@@ -255,7 +255,7 @@ fn saturation_and_errors_leave_what_they_do_not_touch() {
 }
 
 #[test]
-fn waiting_that_service_time_hides_is_said_unless_the_generator_caused_it() {
+fn hidden_waiting_is_noted_unless_generator_caused_it() {
     expect(&[], &["service-time-hides"], |result| result.response_time_us = times(100, 9000));
     expect(&["schedule-lag"], &[], |result| {
         result.response_time_us = times(100, 9000);
@@ -271,7 +271,7 @@ fn fewer_requests_than_wanted_are_noted() {
 }
 
 #[test]
-fn a_clock_that_was_set_is_noted() {
+fn set_clock_is_noted() {
     let moved = |milliseconds| Circumstances {
         clock_moved: SignedDuration::from_millis(milliseconds),
         ..circumstances()
@@ -284,7 +284,7 @@ fn a_clock_that_was_set_is_noted() {
 }
 
 #[test]
-fn nothing_due_is_nothing_measured() {
+fn nothing_due_means_nothing_measured() {
     expect(&["nothing-measured"], &[], |result| result.requests.scheduled = 0);
     expect(&["unreachable"], &[], |result| {
         result.requests.scheduled = 0;

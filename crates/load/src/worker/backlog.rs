@@ -1,15 +1,15 @@
-//! Whether requests that are due wait to be sent, and how much of that waiting the generator itself has caused.
+//! Tracks whether due requests wait to be sent, and how much of that waiting the generator itself has caused.
 
 use crate::clock::Nanos;
 
-/// A thread that is later than this by itself has caused a backlog that it finds: more than it is usually late.
+/// A thread later than this has itself caused the backlog that it finds: more than the usual lateness.
 const LATE: Nanos = 100_000;
 
-/// Requests that are due and wait, and who let it come to that.
+/// The backlog of due requests, and who caused it.
 ///
-/// A thread that was away for a while finds more due than its connections can carry at once; those that then wait for a
-/// connection wait because of the thread. But no request waits for longer because of an absence than the absence lasted:
-/// a target that stalls while the backlog is worked off is to blame for the rest.
+/// A thread that stalled for a while finds more requests due than its connections can carry at once. Those
+/// that then wait for a connection wait because of the thread. But a stall delays no request by more than its
+/// own length: if the target stalls while the backlog is worked off, it is to blame for the rest.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Backlog {
     #[default]
@@ -18,11 +18,11 @@ pub(super) enum Backlog {
     OfGenerator(Absence),
 }
 
-/// How long the thread was away since the backlog began, all times together.
+/// Total time for which the thread stalled since the backlog began.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Absence {
     length: Nanos,
-    /// What was before is counted.
+    /// Time until which stalls are already counted.
     counted_until: Nanos,
 }
 
@@ -34,8 +34,8 @@ impl Backlog {
         }
     }
 
-    /// The thread did at `until` what it meant to do at `since`. What came first decides whose backlog it is, until it is
-    /// worked off.
+    /// The thread did at `until` what it meant to do at `since`. The first cause determines the owner of the
+    /// backlog until it is worked off.
     pub(super) fn thread_was_away(&mut self, since: Nanos, until: Nanos) {
         if until.saturating_sub(since) <= LATE {
             return;
@@ -49,13 +49,13 @@ impl Backlog {
         }
     }
 
-    /// Nothing that is due waits any more.
+    /// No due request is left waiting.
     pub(super) fn is_worked_off(&mut self) {
         *self = Self::None;
     }
 
-    /// When a request that was due at `due`, on a connection that was free since `free_since`, and went out at `sent` could have
-    /// been sent if the thread had never been away.
+    /// When a request could have been sent if the thread had never stalled. It was due at `due`, on a
+    /// connection free since `free_since`, and went out at `sent`.
     pub(super) fn could_send(&self, due: Nanos, free_since: Nanos, sent: Nanos) -> Nanos {
         let could_send = due.max(free_since);
         match self {
@@ -72,10 +72,10 @@ mod tests {
     const MS: Nanos = 1_000_000;
 
     #[test]
-    fn who_waits_for_a_busy_connection_waits_for_the_target() {
+    fn wait_for_busy_connection_is_blamed_on_target() {
         let mut backlog = Backlog::default();
         backlog.connections_are_busy();
-        // The thread comes late to a backlog that was there already.
+        // The thread comes late to an existing backlog.
         backlog.thread_was_away(10 * MS, 15 * MS);
         assert_eq!(backlog.could_send(10 * MS, 20 * MS, 20 * MS), 20 * MS);
         backlog.is_worked_off();
@@ -83,33 +83,33 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_a_connection_after_an_absence_waits_for_the_thread() {
+    fn wait_for_connection_after_stall_is_blamed_on_thread() {
         let mut backlog = Backlog::default();
         backlog.thread_was_away(10 * MS, 160 * MS);
-        // Due early in the absence, sent right after it; then one that had to wait for an answer besides.
+        // Due early in the stall, sent right after it; then one that also had to wait for a response.
         assert_eq!(backlog.could_send(11 * MS, 0, 160 * MS), 11 * MS);
         assert_eq!(backlog.could_send(12 * MS, 163 * MS, 163 * MS), 13 * MS);
     }
 
     #[test]
-    fn a_target_that_stalls_after_an_absence_has_the_stall_to_itself() {
+    fn target_stall_after_thread_stall_is_blamed_on_target() {
         let mut backlog = Backlog::default();
         backlog.thread_was_away(10 * MS, 12 * MS);
         assert_eq!(backlog.could_send(13 * MS, 310 * MS, 310 * MS), 308 * MS);
     }
 
     #[test]
-    fn absences_add_up_and_none_counts_twice() {
+    fn thread_stalls_add_up_and_count_once() {
         let mut backlog = Backlog::default();
         backlog.thread_was_away(10 * MS, 12 * MS);
-        // The first request sent says the same once more.
+        // The first request sent reports the same stall again.
         backlog.thread_was_away(11 * MS, 12 * MS);
         backlog.thread_was_away(20 * MS, 23 * MS);
         assert_eq!(backlog.could_send(10 * MS, 40 * MS, 40 * MS), 35 * MS);
     }
 
     #[test]
-    fn a_little_late_is_no_absence() {
+    fn slight_lateness_is_not_a_stall() {
         let mut backlog = Backlog::default();
         backlog.thread_was_away(10 * MS, 10 * MS + LATE);
         assert_eq!(backlog, Backlog::None);

@@ -1,21 +1,21 @@
-//! Buffers for what is to be sent, used again by whichever connection has something to send next.
+//! A pool of output buffers, reused by whichever connection has something to send next.
 
 /// Buffers up to this size are kept.
 const KEPT_BYTES: usize = 256 * 1024;
-/// So many are kept at most: connections that only answer their peer (to PINGs, say) give back more than they take.
+/// Maximum number kept: connections that only reply to their peer (to PINGs, say) return more than they take.
 const KEPT_BUFFERS: usize = 64;
 
-/// See the module.
+/// Empty output buffers for reuse.
 #[derive(Debug, Default)]
 pub(super) struct Buffers(Vec<Vec<u8>>);
 
 impl Buffers {
-    /// An empty one.
+    /// Takes an empty buffer.
     pub(super) fn take(&mut self) -> Vec<u8> {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Keeps one that is of no more use, unless it is large or enough are kept.
+    /// Keeps a returned buffer, unless it is large or enough are kept.
     pub(super) fn give_back(&mut self, mut buffer: Vec<u8>) {
         if buffer.capacity() <= KEPT_BYTES && self.0.len() < KEPT_BUFFERS {
             buffer.clear();
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_come_back_empty_and_are_not_hoarded() {
+    fn returned_buffers_are_emptied_and_bounded() {
         let mut buffers = Buffers::default();
         buffers.give_back(Vec::with_capacity(KEPT_BYTES + 1));
         assert_eq!(buffers.take().capacity(), 0);

@@ -1,4 +1,4 @@
-//! One connection of a worker: where it goes, what is unanswered on it.
+//! One connection of a worker: its server, and the unanswered requests on it.
 
 use super::pools::Attempts;
 use crate::clock::Nanos;
@@ -6,52 +6,52 @@ use crate::protocol::Codec;
 use crate::recorder::Flight;
 use crate::target::Target;
 
-/// First pause before a connection is tried again; doubled with each failure.
+/// First pause before a connection is retried; doubled with each failure.
 pub(super) const FIRST_BACKOFF: Nanos = 10_000_000;
-/// Longest pause.
+/// Maximum pause.
 const MAX_BACKOFF: Nanos = 1_000_000_000;
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum State {
-    /// For no server: see [`super::pools`].
+    /// Without a server: see [`super::pools`].
     Unassigned,
-    /// To be opened, not before this time.
+    /// To be opened, but not before this time.
     Closed { retry_at: Nanos },
     /// Being opened since this time.
     Opening { since: Nanos },
-    /// Open since a while, but the peer has not said yet that it takes requests; being opened since this time.
+    /// Connected, but the peer has not announced that it accepts requests; being opened since this time.
     Greeting { since: Nanos },
     /// Open for requests.
     Open,
 }
 
-/// See the module.
+/// State of one connection.
 pub(super) struct Connection<C> {
-    /// Index of its server; the last one where it has none.
+    /// Index of its server; the last one if it has none.
     pub(super) target: usize,
     attempts: Attempts,
     pub(super) codec: C,
     pub(super) state: State,
-    /// While it is being opened: since when its TLS handshake goes on.
+    /// While it is being opened: start of its TLS handshake.
     pub(super) handshake_since: Option<Nanos>,
-    /// It has brought a response since it was opened.
+    /// It has received a response since it was opened.
     pub(super) served: bool,
-    /// It stands in the queue of free connections.
+    /// It is in the queue of free connections.
     pub(super) queued: bool,
     pub(super) free_since: Nanos,
-    /// Where connections roam: since when it has been open without an unanswered request; absent where it is not so.
+    /// With roaming: since when it has been open without an unanswered request; `None` if it is not.
     pub(super) idle_since: Option<Nanos>,
-    /// Unanswered requests by stream.
+    /// Unanswered requests, by stream.
     flights: Vec<Option<Flight>>,
     pub(super) in_flight: usize,
-    /// Requests begun since it was opened.
+    /// Requests started since it was opened.
     pub(super) requests: u64,
-    /// It takes no more requests and is closed when those unanswered have ended.
+    /// It accepts no more requests and closes when the unanswered ones have ended.
     pub(super) closing: bool,
     /// When the peer last sent anything.
     pub(super) heard_at: Nanos,
-    /// What it has to send, until that is handed to the network.
+    /// Output that is not handed to the network yet.
     pub(super) outgoing: Vec<u8>,
 }
 
@@ -76,7 +76,7 @@ impl<C: Codec> Connection<C> {
         }
     }
 
-    /// It is open, and was being opened since that time.
+    /// The connection, being opened since `since`, is established.
     pub(super) fn opened(&mut self, since: Nanos, now: Nanos) {
         (self.requests, self.closing, self.heard_at) = (0, false, now);
         self.outgoing.clear();
@@ -84,24 +84,24 @@ impl<C: Codec> Connection<C> {
         self.state = if self.codec.has_room() { State::Open } else { State::Greeting { since } };
     }
 
-    /// Whether it takes another request, as far as it is concerned.
+    /// True if it accepts another request.
     pub(super) fn takes_requests(&self) -> bool {
         self.state == State::Open && !self.closing && self.codec.has_room()
     }
 
-    /// Its server, where it has been open without an unanswered request since just that time.
+    /// Its server, if it has been idle since exactly this time.
     pub(super) fn server_if_idle(&self, since: Nanos) -> Option<usize> {
         (self.idle_since == Some(since)).then_some(self.target)
     }
 
-    /// It is for another server from now on, and closed.
+    /// Assigns the closed connection to another server.
     pub(super) fn assign(&mut self, server: usize, attempts: Attempts) {
         (self.target, self.attempts) = (server, attempts);
         self.state = State::Closed { retry_at: 0 };
         (self.served, self.queued, self.idle_since) = (false, false, None);
     }
 
-    /// A request is on its way.
+    /// A request was started.
     pub(super) fn begun(&mut self, stream: usize, flight: Flight) {
         self.flights[stream] = Some(flight);
         self.idle_since = None;
@@ -114,14 +114,14 @@ impl<C: Codec> Connection<C> {
         self.flights.get_mut(stream)?.as_mut()
     }
 
-    /// The request of a stream has ended. Returns it, unless it has ended before.
+    /// The request of a stream has ended. Returns it, unless it had ended before.
     pub(super) fn ended(&mut self, stream: usize) -> Option<Flight> {
         let flight = self.flights.get_mut(stream)?.take()?;
         self.in_flight -= 1;
         Some(Flight { messages_sent: self.codec.messages_sent(stream), ..flight })
     }
 
-    /// All its requests have ended.
+    /// Ends all its requests.
     pub(super) fn all_ended(&mut self) -> impl Iterator<Item = Flight> {
         self.in_flight = 0;
         let codec = &self.codec;
@@ -130,12 +130,12 @@ impl<C: Codec> Connection<C> {
         })
     }
 
-    /// A stream whose request was sent at this time or before.
+    /// A stream whose request was sent at this time or earlier.
     pub(super) fn overdue(&self, sent: Nanos) -> Option<usize> {
         self.flights.iter().position(|flight| flight.is_some_and(|flight| flight.sent <= sent))
     }
 
-    /// Whether each address has been tried in vain, or one is open: nothing more to wait for before a run.
+    /// True if it is open, or if every address has failed: nothing more to wait for before a run.
     pub(super) fn is_settled(&self, targets: &[Target]) -> bool {
         match self.state {
             State::Open => true,
@@ -145,20 +145,20 @@ impl<C: Codec> Connection<C> {
         }
     }
 
-    /// The address to connect to. Another one after each failure, so that a dead address costs one attempt.
+    /// The address to connect to: the next one after each failure, so that a dead address costs one attempt.
     pub(super) fn address(&self, targets: &[Target]) -> std::net::SocketAddr {
         let addresses = &targets[self.target].addresses;
         addresses[self.attempts.address % addresses.len()]
     }
 
-    /// How connections to its server fared.
+    /// Outcome of recent attempts to connect to its server.
     pub(super) fn attempts(&self) -> Attempts {
         let failures = if self.served { 0 } else { self.attempts.failures };
         Attempts { failures, ..self.attempts }
     }
 
-    /// It is closed, from now on. Returns the state with the time at which it may be opened again: at once where it
-    /// had served or another address has not been tried, else after a pause that doubles with each failure.
+    /// Marks it as closed. Returns the state with the time at which it may be reopened. That is at once if it
+    /// had served or an untried address is left, otherwise after a pause that doubles with each failure.
     pub(super) fn closed(&mut self, targets: &[Target], now: Nanos) -> State {
         self.idle_since = None;
         if self.served {

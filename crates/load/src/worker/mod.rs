@@ -1,7 +1,8 @@
-//! The one loop: sends what is due on a free connection, takes what comes back, and looks after the connections.
+//! The worker loop: sends due requests on free connections, receives responses, and maintains the
+//! connections.
 //!
-//! A worker is one thread. It is generic over what bytes mean ([`Codec`]) and how they move ([`Network`]), and asks a
-//! [`Schedule`] when requests are due; a new protocol or schedule brings no second loop.
+//! A worker is one thread. It is generic over what bytes mean ([`Codec`]) and how they move ([`Network`]),
+//! and asks a [`Schedule`] when requests are due. New protocols and schedules use the same loop.
 
 mod backlog;
 mod buffers;
@@ -32,49 +33,50 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How long past the end a slot that was due before it may still be sent: more than a thread is usually late.
+/// How long after the end a slot that was due before it may still be sent: longer than a thread is usually
+/// late.
 const END_GRACE: Nanos = 10_000_000;
-/// A backlog of at most one part in this many of the window is still sent after its end, however long within the timeout:
-/// a target that stalls at the end has its due share in the percentiles. A greater backlog is given up: the target is
-/// saturated, and the run ends on time.
+/// A backlog of at most one part in this many of the window is still sent after its end, within the timeout:
+/// a target that stalls at the end then has its due share in the percentiles. A larger backlog is dropped:
+/// the target is saturated, and the run ends on time.
 const CATCH_UP_SHARE: Nanos = 10;
-/// How long the answers on their way are awaited once the run is interrupted.
+/// How long responses in flight are awaited once the run is interrupted.
 const INTERRUPTED_PATIENCE: Nanos = SECOND;
-/// Bytes read at once.
+/// Size of the read buffer, bytes.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// When a run's phases begin, by the run's clock, whose 0 is the start of the warm-up.
+/// Phases of a run by its clock, whose 0 is the start of the warm-up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timeline {
     pub(crate) window_start: Nanos,
     pub(crate) end: Nanos,
-    /// Bound on opening a connection and on each request.
+    /// Limit on opening a connection and on each request.
     pub(crate) timeout: Nanos,
-    /// Bound on opening all connections before the start.
+    /// Limit on opening all connections before the start.
     pub(crate) connecting: Nanos,
 }
 
-/// What a worker is to do besides its schedule.
+/// Settings of a worker other than its schedule.
 #[derive(Clone, Copy)]
 pub(crate) struct Plan<'a> {
     pub(crate) timeline: Timeline,
     pub(crate) targets: &'a [Target],
     pub(crate) server_per: ServerPer,
-    /// Connections are closed after so many requests.
+    /// Each connection is closed after this many requests.
     pub(crate) requests_per_connection: Option<NonZeroU64>,
-    /// The seconds handed over have all their distributions, not response times alone.
+    /// Seconds are handed over with all their distributions, not only response times.
     pub(crate) whole_seconds: bool,
     /// URLs that are measured apart; 0: none.
     pub(crate) urls: usize,
     pub(crate) pacing: Pacing,
-    /// How late requests may usually be, with economical pacing.
+    /// How late requests may usually be with economical pacing.
     pub(crate) lag_tolerance: Nanos,
-    /// Whether there is a CPU to spare for spinning.
+    /// Reports whether there is a CPU to spare for spinning.
     pub(crate) spare_cpu: &'a SpareCpu,
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// Takes each second that is over; gives back an empty one where there is one, to be filled next.
+/// Consumes each finished second; may return an empty one for reuse.
 pub(crate) trait OnSecond: FnMut(SecondCounts) -> Option<SecondCounts> {}
 
 impl<F: FnMut(SecondCounts) -> Option<SecondCounts>> OnSecond for F {}
@@ -83,65 +85,66 @@ impl<F: FnMut(SecondCounts) -> Option<SecondCounts>> OnSecond for F {}
 pub(crate) struct Worker<'a, C: Codec, N> {
     timeline: Timeline,
     targets: &'a [Target],
-    /// The requests of each target, as the protocol has them.
+    /// The requests of each target in the protocol's form.
     requests: Vec<Vec<C::Request>>,
-    /// Each connection is closed after so many.
+    /// Each connection is closed after this many.
     requests_per_connection: u64,
     stop: &'a AtomicBool,
     schedule: Box<dyn Schedule>,
     network: N,
     connections: Vec<Connection<C>>,
-    /// Says for which server's request a slot of the schedule is.
+    /// Selects the server and request of each slot.
     selector: Selector<'a>,
     pools: Pools,
-    /// Any free connection may take the next request, which is for its server: all connections are in the first pool.
+    /// Any free connection may take the next request, which is for its server: all connections are in the
+    /// first pool.
     one_pool: bool,
     in_flight: usize,
     opening: usize,
-    /// As many as the last upkeep found open.
+    /// Open connections at the last upkeep.
     connections_open: usize,
-    /// Connections with something to send that waits for what else is due: see [`Codec::MULTIPLEXED`].
+    /// Connections with output that is held to be sent with other due requests: see [`Codec::MULTIPLEXED`].
     unsent: Vec<usize>,
-    /// Empty buffers, for connections that have something to send.
+    /// Empty output buffers for connections.
     buffers: Buffers,
     backlog: Backlog,
     /// Nothing more is sent.
     draining: bool,
     recorder: Recorder,
     pacer: Pacer<'a>,
-    /// The network notes when answers come.
+    /// The network provides receive timestamps.
     notes_arrivals: bool,
-    /// How long ago the answers came that are being read.
+    /// Age of the responses being read.
     reading_lag: Nanos,
-    /// Answers may be read so late, to save CPU; absent where they may not.
+    /// How late responses may be read to save CPU; `None` if reading must not be late.
     reads_late: Option<Nanos>,
     next_upkeep: Nanos,
     buffer: Vec<u8>,
 }
 
-/// What a worker has to say when it is done.
+/// Results of a worker.
 pub(crate) struct WorkerOutcome {
     pub(crate) recorder: Recorder,
-    /// By how much later than the start of the schedule it began to follow it.
+    /// How long after the start of the schedule it began to follow it.
     pub(crate) start_delay: Nanos,
-    /// When it stopped sending: the end, or earlier where the run was interrupted.
+    /// When it stopped sending: at the end, or earlier if the run was interrupted.
     pub(crate) stopped_at: Nanos,
-    /// The share of the window for which this thread was on a CPU, 0 to 1.
+    /// Fraction of the window for which this thread was on a CPU, 0 to 1.
     pub(crate) busy_fraction: f64,
-    /// The same, less the time that it spun.
+    /// `busy_fraction` without the time spent spinning.
     pub(crate) working_fraction: f64,
-    /// Its context switches in the window.
+    /// Context switches of the thread in the window.
     pub(crate) switches: Switches,
-    /// What it spent on waiting in the window.
+    /// Time spent waiting in the window.
     pub(crate) spent: Spent,
-    /// CPU of one sleep.
+    /// CPU time of one sleep.
     pub(crate) sleep_cost: Nanos,
-    /// Answers were timed by when the kernel had them, not by when they were read.
+    /// Responses were timed by the kernel's receive timestamps, not by when they were read.
     pub(crate) noted_arrivals: bool,
 }
 
 impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
-    /// A worker with closed connections as assigned.
+    /// Creates a worker with its connections closed.
     pub(crate) fn new(
         plan: Plan<'a>,
         make_request: impl Fn(&Request) -> C::Request,
@@ -207,10 +210,10 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         Ok(self.count_open())
     }
 
-    /// Whether connecting has come to its end, good or bad.
+    /// True if connecting is finished, successfully or not.
     fn is_settled(&mut self) -> bool {
         self.connections.iter().all(|connection| connection.is_settled(self.targets))
-            // Of more servers than connections the first ones may be dead.
+            // With more servers than connections, the first ones may be dead.
             && (self.count_open() > 0 || !self.pools.try_others(|server| self.targets[server].addresses.len()))
     }
 
@@ -274,7 +277,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         })
     }
 
-    /// The run does not start: only what connecting brought is left.
+    /// Ends a worker whose run does not start: only what connecting recorded is left.
     pub(crate) fn give_up(self) -> WorkerOutcome {
         WorkerOutcome {
             recorder: self.recorder,
@@ -292,16 +295,16 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
     fn skip_backlog_of_warmup(&mut self) {
         let at = self.timeline.window_start;
         self.schedule.skip_until(at);
-        // A client whose request is given up is not lost.
+        // A client whose request is dropped continues.
         (0..self.pools.give_up(at)).for_each(|_| self.schedule.request_ended(at));
     }
 
-    /// Whether the end is reached with nothing left that was due before it.
+    /// True if the end is reached and nothing due before it is left.
     fn has_sent_all(&self, now: Nanos) -> bool {
         now >= self.timeline.end && self.schedule.next_due().is_none() && self.pools.is_empty()
     }
 
-    /// Whether what was due before the end is not sent any more.
+    /// True if the remaining backlog at the end is dropped.
     fn gives_up_backlog(&self, now: Nanos) -> bool {
         let Timeline { window_start, end, timeout, .. } = self.timeline;
         if now < end + END_GRACE {
@@ -312,7 +315,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         backlog > end.saturating_sub(window_start) / CATCH_UP_SHARE || now >= end + timeout
     }
 
-    /// Sends nothing more and waits for the answers on their way, each at most its timeout.
+    /// Sends nothing more and waits for responses in flight, each up to its timeout.
     fn drain(&mut self, clock: &Clock, on_second: &mut impl OnSecond) -> io::Result<()> {
         self.draining = true;
         let mut give_up = clock.now() + self.timeline.timeout;

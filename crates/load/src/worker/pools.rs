@@ -1,61 +1,63 @@
-//! Which connections are free for which server, and the requests that wait for one.
+//! Free connections per server, and the requests that wait for one.
 //!
-//! With one server, requests that find no free connection stay in the schedule. With several, a request is for the server
-//! that was chosen for it, whichever connection is free: it waits here, and those for other servers go on. Where there are
-//! fewer connections than servers, connections roam: the one idle longest is closed for a server that wants one.
+//! With one server, requests without a free connection stay in the schedule. With several, a request is for
+//! the server selected for it, whichever connection is free: it waits here, and those for other servers
+//! proceed. With fewer connections than servers, connections roam: the longest-idle one is closed for a
+//! server that needs one.
 
 use crate::clock::Nanos;
 use crate::target::Chosen;
 use std::collections::VecDeque;
 
-/// Requests that wait at once in an open loop, over all servers of one thread. Beyond it a server for which more than its even
-/// share of these wait gets no more, so that memory is bounded and a dead one does not hold up the others: at most twice as
-/// many wait. A stall of all servers is measured as long as it is no longer than so many requests.
+/// Maximum waiting requests in an open loop, over all servers of one thread. Beyond it, a server with more
+/// than its even share of them gets no more. This bounds memory (at most twice as many wait), and a dead
+/// server does not hold up the others. A stall of all servers is measured as long as it lasts no longer than
+/// this many requests.
 const MOST_WAITING: usize = 65_536;
-/// Entries of the list of idle connections for each connection, beyond which it is cleared of those that are outdated.
+/// Entries per connection in the list of idle connections, beyond which outdated ones are removed.
 const IDLE_ENTRIES_A_CONNECTION: usize = 4;
 
-/// See the module.
+/// The pools of a thread's servers.
 pub(super) struct Pools {
     pools: Vec<Pool>,
-    /// Connections that one server may have at a time, where connections roam.
+    /// With roaming: connections that one server may have at a time.
     pub(super) roaming: Option<usize>,
-    /// Servers with requests that wait and a connection that is free for them.
+    /// Servers with waiting requests and a free connection.
     ready: Vec<usize>,
     /// Requests that wait for a free connection.
     waiting: usize,
-    /// Connections that may be closed for another server, the longest idle first, with the time since when. Outdated where
-    /// the connection has been used since.
+    /// Connections that may be closed for another server, the longest idle first, with the time since when.
+    /// An entry is outdated if the connection has been used since.
     idle: VecDeque<(usize, Nanos)>,
-    /// How many connections there are.
+    /// Total number of connections.
     connections: usize,
-    /// Connections that have no server.
+    /// Connections without a server.
     unassigned: Vec<usize>,
-    /// Servers that want a connection, in the order in which they came to want it.
+    /// Servers that need a connection, in the order in which the need arose.
     wanting: VecDeque<usize>,
-    /// Before this time none of them may have one.
+    /// Before this time none of them may get one.
     next_retry: Nanos,
 }
 
-/// A server's part.
+/// State of one server.
 #[derive(Default)]
 struct Pool {
-    /// Connections that may take a request, the longest idle first. An entry may be outdated.
+    /// Connections that may accept a request, the longest idle first. Entries may be outdated.
     free: VecDeque<usize>,
     waiting: VecDeque<Waiting>,
     connections: usize,
     wants: bool,
-    /// After an attempt in vain: when the next connection may be opened.
+    /// After a failed attempt: when the next connection may be opened.
     retry_at: Nanos,
     attempts: Attempts,
 }
 
-/// How connections to a server fared; goes with the server where connections roam.
+/// Recent attempts to connect to a server; with roaming, they stay with the server.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) struct Attempts {
-    /// Which of its addresses is next.
+    /// Index of the address to try next.
     pub(super) address: usize,
-    /// Attempts in a row that brought no response.
+    /// Consecutive attempts without a response.
     pub(super) failures: u32,
 }
 
@@ -67,7 +69,7 @@ pub(super) struct Waiting {
 }
 
 impl Pools {
-    /// Pools of so many servers. `connections`: the server of each.
+    /// Creates pools for this many servers. `connections`: the server of each.
     pub(super) fn new(servers: usize, connections: &[usize], roaming: Option<usize>) -> Self {
         let mut pools: Vec<Pool> = (0..servers).map(|_| Pool::default()).collect();
         for server in connections {
@@ -86,17 +88,17 @@ impl Pools {
         }
     }
 
-    /// There is one server: nothing ever waits here.
+    /// True if there is only one server: nothing ever waits here.
     pub(super) fn is_one(&self) -> bool {
         self.pools.len() == 1
     }
 
-    /// Whether a request that is due can be taken from the schedule: sent or made to wait here.
+    /// True if a due request can be taken from the schedule: to be sent, or to wait here.
     pub(super) fn takes_requests(&self) -> bool {
         !self.is_one() || !self.pools[0].free.is_empty()
     }
 
-    /// A connection may take requests for `server`.
+    /// A connection may accept requests for `server`.
     pub(super) fn add_free(&mut self, server: usize, slot: usize) {
         let pool = &mut self.pools[server];
         pool.free.push_back(slot);
@@ -105,7 +107,8 @@ impl Pools {
         }
     }
 
-    /// Where connections roam: this one has no unanswered request any more. `is_idle`: see [`Self::next_assignment`].
+    /// With roaming: this connection has no unanswered requests left. `is_idle`: see
+    /// [`Self::next_assignment`].
     pub(super) fn add_idle(
         &mut self,
         slot: usize,
@@ -118,12 +121,12 @@ impl Pools {
         }
     }
 
-    /// The next entry of connections that were free for `server`.
+    /// Next entry of the free connections for `server`.
     pub(super) fn next_free(&mut self, server: usize) -> Option<usize> {
         self.pools[server].free.pop_front()
     }
 
-    /// A request waits for a connection to its server.
+    /// Lets a request wait for a connection to its server.
     pub(super) fn wait(&mut self, waiting: Waiting) {
         let server = waiting.chosen.server;
         self.pools[server].waiting.push_back(waiting);
@@ -131,35 +134,35 @@ impl Pools {
         self.want(server);
     }
 
-    /// Whether so many requests wait, and of them so many for `server`, that no more for it can be kept.
+    /// True if so many requests wait, and so many of them for `server`, that no more for it can be kept.
     pub(super) fn is_crowded_by(&self, server: usize) -> bool {
         let share = (MOST_WAITING / self.pools.len()).max(1);
         self.waiting >= MOST_WAITING && self.pools[server].waiting.len() >= share
     }
 
-    /// A server with requests that may be sent now, if there is one; to be asked again until there is none.
+    /// Next server with requests that can be sent now. Call it again until there is none.
     pub(super) fn next_ready(&mut self) -> Option<usize> {
         self.ready.pop()
     }
 
-    /// Whether requests wait for a connection to `server`.
+    /// True if requests wait for a connection to `server`.
     pub(super) fn has_waiting(&self, server: usize) -> bool {
         !self.pools[server].waiting.is_empty()
     }
 
-    /// Whether nothing waits.
+    /// True if nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting == 0
     }
 
-    /// The request that has waited longest for `server`.
+    /// Takes the request that has waited longest for `server`.
     pub(super) fn take_waiting(&mut self, server: usize) -> Option<Waiting> {
         let waiting = self.pools[server].waiting.pop_front()?;
         self.waiting -= 1;
         Some(waiting)
     }
 
-    /// When the request that has waited longest was due.
+    /// When the longest-waiting request was due.
     pub(super) fn oldest_due(&self) -> Option<Nanos> {
         if self.is_empty() {
             return None;
@@ -167,7 +170,7 @@ impl Pools {
         self.pools.iter().filter_map(|pool| pool.waiting.front()).map(|waiting| waiting.due).min()
     }
 
-    /// Gives up all requests that wait and were due before `at`; returns how many.
+    /// Drops all waiting requests that were due before `at`; returns how many.
     pub(super) fn give_up(&mut self, at: Nanos) -> u64 {
         let mut given_up = 0;
         for pool in &mut self.pools {
@@ -180,7 +183,7 @@ impl Pools {
         given_up as u64
     }
 
-    /// Times begin anew: see `Worker::restart_times`.
+    /// Resets all times: see `Worker::restart_times`.
     pub(super) fn restart_times(&mut self) {
         self.idle.iter_mut().for_each(|(_, since)| *since = 0);
         self.pools.iter_mut().for_each(|pool| pool.retry_at = 0);
@@ -196,8 +199,9 @@ impl Pools {
         self.want(server);
     }
 
-    /// Before a run, where connections roam and none could be opened: connections without a server are for servers that
-    /// have an address left, of `addresses`, that was not tried. Returns whether there are any.
+    /// Before a run, with roaming, if no connection could be opened: lets connections without a server try
+    /// servers with untried addresses. `addresses` returns a server's number of addresses. Returns true if
+    /// there are any.
     pub(super) fn try_others(&mut self, addresses: impl Fn(usize) -> usize) -> bool {
         let is_untried = |server: &usize| {
             let pool = &self.pools[*server];
@@ -209,19 +213,19 @@ impl Pools {
         !untried.is_empty()
     }
 
-    /// How connections to a server fared until one of them was taken away.
+    /// Stores the recent attempts of a server when one of its connections is taken away.
     pub(super) fn set_attempts(&mut self, server: usize, attempts: Attempts) {
         self.pools[server].attempts = attempts;
     }
 
-    /// How connections to a server fared.
+    /// Recent attempts to connect to a server.
     pub(super) fn attempts(&self, server: usize) -> Attempts {
         self.pools[server].attempts
     }
 
-    /// Where connections roam: a connection for the server that has wanted one for longest. `is_idle` tells whether an entry of
-    /// the list of idle connections is still so, and its server. Returns the connection, the server that it loses, and the
-    /// server that it is for; to be asked again until there is none.
+    /// With roaming: finds a connection for the server that has needed one longest. `is_idle` checks whether
+    /// an entry of the idle list is still valid, and returns its server. Returns the connection, the server
+    /// that loses it, and the server that gets it. Call it again until there is none.
     pub(super) fn next_assignment(
         &mut self,
         now: Nanos,
@@ -246,7 +250,7 @@ impl Pools {
         Some((slot, loser, server))
     }
 
-    /// The place of the server that has wanted a connection for longest, among those that may have one now.
+    /// Position of the server that has needed a connection longest, among those that may get one now.
     fn first_wanting(&mut self, now: Nanos) -> Option<usize> {
         if now < self.next_retry {
             return None;
@@ -268,7 +272,7 @@ impl Pools {
         None
     }
 
-    /// Where connections roam, and requests wait for `server`: it wants another one, unless it has as many as it may.
+    /// With roaming: if requests wait for `server`, it needs another connection, unless it has the maximum.
     fn want(&mut self, server: usize) {
         let pool = &mut self.pools[server];
         let may_have_more = self.roaming.is_some_and(|most| pool.connections < most);
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_waits_for_its_own_server_and_is_told_when_that_is_free() {
+    fn request_waits_for_its_own_server_until_that_is_free() {
         let mut pools = Pools::new(2, &[0, 1], None);
         pools.wait(waiting(0, 5));
         pools.add_free(1, 1);
@@ -307,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn roaming_connections_go_from_the_longest_idle_to_the_longest_wanting() {
+    fn roaming_connections_go_from_longest_idle_to_longest_waiting() {
         let mut pools = Pools::new(4, &[0, 1], Some(1));
         let idle = |slot: usize, _: Nanos| Some(slot);
         pools.add_idle(0, 10, idle);
@@ -317,7 +321,7 @@ mod tests {
         pools.wait(waiting(3, 32));
         assert_eq!(pools.next_assignment(40, idle), Some((0, Some(0), 3)));
         assert_eq!(pools.next_assignment(40, idle), Some((1, Some(1), 2)));
-        // One connection each is all they may have.
+        // One connection each is the limit.
         assert_eq!(pools.next_assignment(40, idle), None);
         pools.release(3, 0, 100, Attempts { address: 1, failures: 1 });
         assert_eq!(pools.next_assignment(99, idle), None, "a server that failed is tried again later");
@@ -326,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_that_were_used_since_are_not_idle() {
+    fn connections_used_since_are_not_idle() {
         let mut pools = Pools::new(3, &[0, 1], Some(1));
         let used = |slot: usize, since: Nanos| (since > 10).then_some(slot);
         pools.add_idle(0, 10, used);
@@ -336,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_idle_connections_does_not_grow_with_requests() {
+    fn idle_list_does_not_grow_with_requests() {
         let mut pools = Pools::new(3, &[0, 1], Some(1));
         for now in 0..1000 {
             pools.add_idle(now as usize % 2, now, |slot, since| (since + 2 > now).then_some(slot));
@@ -345,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_whose_connection_is_taken_from_waiting_requests_wants_another() {
+    fn server_losing_connection_with_waiting_requests_needs_another() {
         let mut pools = Pools::new(2, &[0], Some(1));
         let idle = |slot: usize, _: Nanos| Some(slot);
         pools.add_idle(0, 10, idle);
@@ -357,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_that_wait_only_those_of_the_server_that_is_behind_are_not_kept() {
+    fn excess_waiting_requests_are_dropped_only_for_crowded_server() {
         let mut pools = Pools::new(3, &[0, 1, 2], None);
         (0..MOST_WAITING - 1).for_each(|due| pools.wait(waiting(0, due as Nanos)));
         assert!(!pools.is_crowded_by(0), "while there is room it is for any");
@@ -370,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_in_vain_is_counted() {
+    fn dropped_waiting_requests_are_counted() {
         let mut pools = Pools::new(2, &[0, 1], None);
         (0..10).for_each(|due| pools.wait(waiting(due as usize % 2, due)));
         assert_eq!(pools.give_up(4), 4);

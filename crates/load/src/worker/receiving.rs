@@ -1,4 +1,4 @@
-//! Taking what came back: events of the network, responses, failures.
+//! The receiving side: network events, responses, failures.
 
 use super::Worker;
 use crate::clock::{Clock, Nanos, nanos};
@@ -41,7 +41,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             let (taken, parsed) = match connection.codec.receive(bytes, &mut connection.outgoing) {
                 Ok(progress) => progress,
                 Err(error) => {
-                    // What the protocol has to say about it is said as far as that goes at once.
+                    // Flush the protocol's last output, as far as it goes out at once.
                     self.flush(slot, now);
                     return self.lose(slot, error.0, now);
                 }
@@ -73,7 +73,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.flush(slot, now);
     }
 
-    /// A response is whole. Returns whether the connection is still there.
+    /// A response is complete. Returns true if the connection still exists.
     fn answered(&mut self, slot: usize, end: ResponseEnd, now: Nanos) -> bool {
         let connection = &mut self.connections[slot];
         if let Some(flight) = connection.ended(end.stream) {
@@ -88,13 +88,13 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
             self.schedule.request_ended(now);
         }
-        // A server that answers before it has read the request may never read the rest of it.
+        // A server that responds before it has read the request may never read the rest of it.
         let read = C::MULTIPLEXED || self.network.has_sent_all(slot);
         self.connections[slot].closing |= !end.reusable || !read;
         self.go_on(slot, now)
     }
 
-    /// A request has failed and its connection may go on. Returns whether that is still there.
+    /// A request has failed and its connection may continue. Returns true if it still exists.
     pub(super) fn request_failed(&mut self, slot: usize, stream: usize, kind: ErrorKind, now: Nanos) -> bool {
         if let Some(flight) = self.connections[slot].ended(stream) {
             self.in_flight -= 1;
@@ -104,8 +104,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.go_on(slot, now)
     }
 
-    /// After the end of a request: the connection may take another one, or is closed after its last one. Returns whether it
-    /// is still there.
+    /// After the end of a request: the connection may accept another one, or closes after its last one.
+    /// Returns true if it still exists.
     fn go_on(&mut self, slot: usize, now: Nanos) -> bool {
         let connection = &mut self.connections[slot];
         connection.closing |= connection.requests >= self.requests_per_connection;
@@ -118,7 +118,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         true
     }
 
-    /// The peer will send no more on this connection.
+    /// The peer has closed its side of this connection.
     fn ended(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         match connection.codec.end() {
@@ -132,10 +132,10 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// The peer will send no more, and a response that ends there may not be whole.
+    /// The peer has closed its side without a close_notify: a response that ends there may be truncated.
     fn truncated(&mut self, slot: usize, now: Nanos) {
         let connection = &self.connections[slot];
-        // As where the end is signed: an idle connection may be closed.
+        // As after a close_notify: an idle connection may be closed.
         if connection.in_flight == 0 && connection.served {
             self.close_and_reopen(slot, now);
         } else {
@@ -143,7 +143,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// The connection is of no more use: its requests have failed.
+    /// The connection is unusable: its requests have failed.
     pub(super) fn lose(&mut self, slot: usize, kind: ErrorKind, now: Nanos) {
         let connection = &mut self.connections[slot];
         if connection.in_flight == 0 {

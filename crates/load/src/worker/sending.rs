@@ -1,4 +1,4 @@
-//! Sending what is due: choosing a connection, beginning a request on it, handing its bytes to the network.
+//! The sending side: choosing a connection, starting a request on it, handing its bytes to the network.
 
 use super::Worker;
 use super::buffers::Buffers;
@@ -12,12 +12,12 @@ use crate::recorder::Flight;
 use crate::target::Chosen;
 use std::io;
 
-/// Of what is due so much is taken before answers are looked for again: where it is due faster than this thread can take it, it
-/// would never read one.
+/// Maximum requests sent before responses are polled again. If requests become due faster than this thread
+/// can send them, it would otherwise never read a response.
 const MOST_IN_A_TURN: usize = 1000;
 
 impl<C: Codec, N: Network> Worker<'_, C, N> {
-    /// Sends every request that is due, as far as connections are free; of very many the first ones.
+    /// Sends due requests as far as connections are free, and up to [`MOST_IN_A_TURN`].
     pub(super) fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
         self.send_waiting(clock);
         let (mut turn, mut taken) = (None, 0);
@@ -44,8 +44,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         Ok(())
     }
 
-    /// Takes the next request from the schedule and sends it or lets it wait for its server; where too many wait for that, it is
-    /// given up. Returns `false` where it stays in the schedule.
+    /// Takes the next request from the schedule, and sends it or lets it wait for its server. If too many
+    /// wait for that server, it is dropped. Returns `false` if it stays in the schedule.
     fn send_next(&mut self, due: Nanos, now: Nanos) -> bool {
         if self.pools.is_one() {
             let Some(slot) = self.next_free(0) else { return false };
@@ -62,7 +62,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         let slot = if self.pools.has_waiting(chosen.server) { None } else { self.next_free(chosen.server) };
         match slot {
             Some(slot) => self.send(slot, due, &chosen, now),
-            // A client of a closed loop would ask again at once; there they are no more than clients.
+            // A client of a closed loop would retry at once, and there are at most as many requests as
+            // clients.
             None if self.schedule.is_open() && self.pools.is_crowded_by(chosen.server) => {
                 self.recorder.crowded_out(due, chosen.server);
             }
@@ -74,7 +75,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         true
     }
 
-    /// Sends what waited for connections that are free now, and has others opened for what still waits.
+    /// Sends requests that waited for connections which are free now, and has connections opened for those
+    /// still waiting.
     fn send_waiting(&mut self, clock: &Clock) {
         self.send_ready(clock);
         if self.pools.roaming.is_some() {
@@ -92,15 +94,15 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// The pool that the connection is in: that of its server, unless all connections share one.
+    /// The pool of a connection: that of its server, unless all connections share one.
     fn pool_of(&self, slot: usize) -> usize {
         if self.one_pool { 0 } else { self.connections[slot].target }
     }
 
-    /// The connection of a pool that has been idle longest, taken off the queue.
+    /// Takes the longest-idle connection of a pool off the queue.
     fn next_free(&mut self, pool: usize) -> Option<usize> {
         while let Some(slot) = self.pools.next_free(pool) {
-            // The connection of an outdated entry may be for another server now.
+            // The connection of an outdated entry may belong to another server now.
             if self.pool_of(slot) == pool {
                 self.connections[slot].queued = false;
                 if self.has_room(slot) {
@@ -126,21 +128,21 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.recorder.sent(&flight);
         if C::MULTIPLEXED {
             self.unsent.push(slot);
-            // It has had room all along.
+            // It had room all along.
             self.queue(slot);
         } else {
             self.flush(slot, sent);
         }
     }
 
-    /// Sends what connections have to send.
+    /// Sends the output of all connections.
     fn flush_all(&mut self, clock: &Clock) {
         while let Some(slot) = self.unsent.pop() {
             self.flush(slot, clock.now());
         }
     }
 
-    /// Sends what the connection has to send.
+    /// Sends the output of a connection.
     pub(super) fn flush(&mut self, slot: usize, now: Nanos) {
         if self.connections[slot].outgoing.is_empty() {
             return;
@@ -153,13 +155,13 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Whether the connection may take another request.
+    /// True if the connection may accept another request.
     fn has_room(&self, slot: usize) -> bool {
         let connection = &self.connections[slot];
         connection.takes_requests() && connection.requests < self.requests_per_connection
     }
 
-    /// The connection may have got room for a request, or nothing is unanswered on it any more.
+    /// The connection may have room for a request again, or has no unanswered ones left.
     pub(super) fn set_free(&mut self, slot: usize, now: Nanos) {
         if self.has_room(slot) && !self.connections[slot].queued {
             self.connections[slot].free_since = now;
@@ -168,7 +170,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.note_idle(slot, now);
     }
 
-    /// Puts the connection into its server's queue if it may take a request.
+    /// Adds the connection to its server's queue if it may accept a request.
     fn queue(&mut self, slot: usize) {
         if self.has_room(slot) && !self.connections[slot].queued {
             self.connections[slot].queued = true;
@@ -176,7 +178,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Where connections roam: one without an unanswered request may go to another server.
+    /// With roaming: a connection without unanswered requests may go to another server.
     fn note_idle(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         if self.pools.roaming.is_some() && connection.in_flight == 0 && connection.idle_since.is_none() {
@@ -187,7 +189,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 }
 
-/// Where the connection gathers what it has to send.
+/// The buffer in which the connection collects its output.
 fn out_of<'c, C>(connection: &'c mut Connection<C>, buffers: &mut Buffers) -> &'c mut Vec<u8> {
     if connection.outgoing.capacity() == 0 {
         connection.outgoing = buffers.take();

@@ -1,4 +1,4 @@
-//! Looking after the connections: opening, reopening with back-off, timeouts.
+//! Connection maintenance: opening, reopening with back-off, timeouts.
 
 use super::connection::{FIRST_BACKOFF, State};
 use super::{OnSecond, Worker};
@@ -11,17 +11,17 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Connections being opened at once by one thread, so that ten thousand do not come as one burst.
+/// Maximum connections that one thread opens at once, so that ten thousand do not come in one burst.
 const MAX_OPENING: usize = 64;
-/// Longest time between two looks at the connections.
+/// Maximum interval between two rounds of upkeep.
 const MAX_UPKEEP_INTERVAL: Nanos = 100_000_000;
-/// Shortest.
+/// Minimum interval.
 const MIN_UPKEEP_INTERVAL: Nanos = 1_000_000;
-/// What a peer is given at least to refuse a client that holds its handshake for complete.
+/// Minimum time that a peer gets to reject a client that considers its handshake complete.
 const MIN_SECOND_THOUGHTS: Duration = Duration::from_millis(50);
 
 impl<C: Codec, N: Network> Worker<'_, C, N> {
-    /// From now on the clock has another origin: times of connections begin anew.
+    /// Resets the times of connections, because the clock gets another origin.
     pub(super) fn restart_times(&mut self) {
         self.next_upkeep = 0;
         self.recorder.start_seconds();
@@ -39,7 +39,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Upkeep when it is time for it, and the end of each second.
+    /// Runs the upkeep when it is due, and hands over finished seconds.
     pub(super) fn look_after(&mut self, now: Nanos, on_second: &mut impl OnSecond) {
         if now >= self.next_upkeep {
             self.upkeep(now);
@@ -48,7 +48,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Hands over seconds that are over.
+    /// Hands over finished seconds.
     pub(super) fn hand_over(&mut self, seconds: Vec<SecondCounts>, on_second: &mut impl OnSecond) {
         for second in seconds {
             if let Some(spare) = on_second(second) {
@@ -57,7 +57,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Opens closed connections whose time has come, and ends what takes too long.
+    /// Opens closed connections that are due, and fails whatever takes too long.
     pub(super) fn upkeep(&mut self, now: Nanos) {
         self.fail_overdue(now);
         self.assign_connections(now);
@@ -80,7 +80,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.next_upkeep = now + if waiting { usual.min(FIRST_BACKOFF) } else { usual };
     }
 
-    /// Fails requests and attempts to connect that are older than the timeout.
+    /// Fails requests and connection attempts that are older than the timeout.
     pub(super) fn fail_overdue(&mut self, now: Nanos) {
         let timeout = self.timeline.timeout;
         let Some(longest_ago) = now.checked_sub(timeout) else { return };
@@ -102,8 +102,8 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Fails a connection's requests that were sent `longest_ago` or before: by themselves where the protocol can do that and
-    /// the peer is heard of, else with the connection.
+    /// Fails a connection's requests that were sent at `longest_ago` or earlier. They fail individually if
+    /// the protocol supports that and the peer is still sending, otherwise together with the connection.
     fn fail_overdue_requests(&mut self, slot: usize, longest_ago: Nanos, now: Nanos) {
         while let Some(stream) = self.connections[slot].overdue(longest_ago) {
             let connection = &mut self.connections[slot];
@@ -118,7 +118,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.flush(slot, now);
     }
 
-    /// Fails all that is unanswered.
+    /// Fails all unanswered requests.
     pub(super) fn fail_in_flight(&mut self, now: Nanos, kind: ErrorKind) {
         for slot in 0..self.connections.len() {
             for flight in self.connections[slot].all_ended() {
@@ -128,8 +128,9 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Waits, before the schedule starts, as long again as the slowest handshake took, where there was one: in TLS 1.3
-    /// the peer looks at the client's certificate only when the client holds the handshake for complete.
+    /// Before the schedule starts, waits once more as long as the slowest handshake took, if there was one.
+    /// In TLS 1.3 the peer verifies the client's certificate only after the client considers the handshake
+    /// complete.
     pub(super) fn await_second_thoughts(&mut self, clock: &Clock, give_up: Nanos) -> io::Result<()> {
         let handshakes = &self.recorder.handshake_time;
         if handshakes.count() == 0 {
@@ -158,7 +159,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// The peer was reached: that is all of the time to connect.
+    /// The TCP connection is established: the connect time ends here.
     pub(super) fn handshake_started(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         if let State::Opening { since } = connection.state {
@@ -185,7 +186,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.flush(slot, now);
     }
 
-    /// The peer has said that it takes requests, or more of them.
+    /// The peer has announced that it accepts requests, or more of them.
     pub(super) fn has_got_room(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         if let State::Greeting { .. } = connection.state {
@@ -204,7 +205,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         self.release(slot, now);
     }
 
-    /// A closed connection is given away where connections roam; else it is opened again when its time has come.
+    /// Releases a closed connection if connections roam; otherwise it is reopened when that is due.
     fn release(&mut self, slot: usize, now: Nanos) {
         let connection = &mut self.connections[slot];
         let State::Closed { retry_at } = connection.state else { return };
@@ -216,7 +217,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Where connections roam: gives free ones to the servers that want one.
+    /// With roaming: assigns free connections to the servers that need one.
     pub(super) fn assign_connections(&mut self, now: Nanos) {
         while self.pools.roaming.is_some() && self.opening < MAX_OPENING {
             let connections = &self.connections;
@@ -231,7 +232,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Closes a connection whose requests have all ended, and opens it again, be it later.
+    /// Closes a connection whose requests have all ended, and reopens it now or later.
     pub(super) fn close_and_reopen(&mut self, slot: usize, now: Nanos) {
         self.network.close(slot);
         if let State::Opening { .. } | State::Greeting { .. } = self.connections[slot].state {
@@ -247,7 +248,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         }
     }
 
-    /// Whether connections are still of use.
+    /// True if connections are still needed.
     fn may_send_more(&self, now: Nanos) -> bool {
         let has_waiting = || self.schedule.next_due().is_some() || !self.pools.is_empty();
         !self.draining && (now < self.timeline.end || has_waiting())

@@ -1,4 +1,4 @@
-//! Waiting until something is due or the network has news.
+//! Waiting until something is due or the network has events.
 
 use super::{END_GRACE, Timeline, Worker};
 use crate::clock::{Clock, Nanos};
@@ -10,7 +10,7 @@ use std::io;
 use std::time::Duration;
 
 impl<C: Codec, N: Network> Worker<'_, C, N> {
-    /// Sleeps or spins until something is due, or until the network has news.
+    /// Sleeps or spins until something is due, or until the network has events.
     pub(super) fn wait(&mut self, clock: &Clock) -> io::Result<()> {
         let now = clock.now();
         let Timeline { window_start, end, timeout, .. } = self.timeline;

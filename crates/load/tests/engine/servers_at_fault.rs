@@ -1,9 +1,9 @@
-//! Servers that break the rules, refuse, close or are not there.
+//! Servers that violate the protocol, refuse or close connections, or do not exist.
 
 use super::*;
 
 #[test]
-fn what_servers_do_wrong_is_counted_by_its_kind() {
+fn http1_server_faults_are_counted_by_kind() {
     type Behaviour = fn(&mut std::net::TcpStream, u64) -> bool;
     let cases: [(&str, Behaviour); 7] = [
         ("malformed-response", |stream, _| reply(stream, b"SSH-2.0-OpenSSH_9.2\r\n")),
@@ -42,8 +42,8 @@ fn what_servers_do_wrong_is_counted_by_its_kind() {
 }
 
 #[test]
-fn a_connection_on_which_a_request_was_answered_unread_is_not_used_again() {
-    // The head alone is read; the body of each request would pile up.
+fn connection_with_unread_request_is_not_reused() {
+    // Only the head is read; the bodies of the requests would pile up.
     let server = TestServer::start(|stream, _| {
         reply(stream, OK);
         std::thread::sleep(Duration::from_secs(1));
@@ -64,7 +64,7 @@ fn a_connection_on_which_a_request_was_answered_unread_is_not_used_again() {
 }
 
 #[test]
-fn bytes_after_a_response_are_counted_and_the_response_stands() {
+fn surplus_bytes_are_counted_and_response_stays_valid() {
     let server = TestServer::start(|stream, _| reply(stream, &[OK, b"surplus"].concat()));
     let result = run(&open_spec(&server.url(), 100.0, SHORT));
     assert_all_answered(&result, 40);
@@ -72,7 +72,7 @@ fn bytes_after_a_response_are_counted_and_the_response_stands() {
 }
 
 #[test]
-fn connections_that_the_server_closes_are_opened_again() {
+fn connections_closed_by_server_are_reopened() {
     let closing = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
     let server = TestServer::start(move |stream, _| {
         reply(stream, closing);
@@ -85,7 +85,7 @@ fn connections_that_the_server_closes_are_opened_again() {
 }
 
 #[test]
-fn a_body_that_ends_with_the_connection_is_whole() {
+fn body_ending_with_connection_is_complete() {
     let server = TestServer::start(|stream, _| {
         reply(stream, b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts");
         false
@@ -102,7 +102,7 @@ fn error_statuses_complete_and_make_the_result_invalid() {
     });
     let result = run(&open_spec(&server.url(), 100.0, SHORT));
     assert_all_answered(&result, 40);
-    // On each of four connections every other one, the first included.
+    // On each of four connections every other one, starting with the first.
     let (busy, good) = (result.requests.status["503"], result.requests.status["200"]);
     assert_eq!(busy + good, result.requests.completed);
     assert!((good..=good + 4).contains(&busy), "{busy} and {good}");
@@ -114,7 +114,7 @@ fn error_statuses_complete_and_make_the_result_invalid() {
 }
 
 #[test]
-fn a_port_where_nothing_listens_ends_the_run_at_once() {
+fn closed_port_ends_run_at_once() {
     let started = Instant::now();
     let result = run(&open_spec(&format!("http://{NOBODY}/"), 100.0, Duration::from_secs(30)));
     assert!(started.elapsed() < Duration::from_secs(20), "{:?}", started.elapsed());
@@ -123,8 +123,9 @@ fn a_port_where_nothing_listens_ends_the_run_at_once() {
 }
 
 #[test]
-fn an_address_without_a_route_is_named() {
-    // TEST-NET-1 (RFC 5737) inside an own network namespace would be refused by routing; 240.0.0.0/4 is refused by any kernel.
+fn address_without_route_is_reported() {
+    // TEST-NET-1 (RFC 5737) in a separate network namespace would be rejected by routing; 240.0.0.0/4 is
+    // rejected by any kernel.
     let result = run(&open_spec("http://255.255.255.255:80/", 100.0, SHORT));
     let errors = &result.requests.errors;
     assert!(
@@ -134,7 +135,7 @@ fn an_address_without_a_route_is_named() {
 }
 
 #[test]
-fn a_dead_address_of_several_costs_an_attempt_and_no_request() {
+fn dead_address_among_several_costs_attempt_but_no_request() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let mut spec = open_spec(&server.url(), 100.0, SHORT);
     spec.targets.servers[0].addresses.insert(0, NOBODY.parse().unwrap());
@@ -144,18 +145,18 @@ fn a_dead_address_of_several_costs_an_attempt_and_no_request() {
 }
 
 #[test]
-fn each_connection_is_closed_after_its_requests() {
+fn connection_is_closed_after_its_number_of_requests() {
     let server = TestServer::start(|stream, ordinal| ordinal < 5 && reply(stream, OK));
     let mut spec = open_spec(&server.url(), 500.0, SHORT);
     spec.requests_per_connection = NonZeroU64::new(5);
     let result = run(&spec);
-    // The server would close a connection on which a sixth request came without an answer.
+    // The server would close a connection with a sixth request without responding.
     assert_all_answered(&result, 200);
     assert!(result.connect_time_us.count >= result.requests.completed / 5, "{:?}", result.connect_time_us);
 }
 
 #[test]
-fn an_interrupted_warm_up_is_no_unreachable_server() {
+fn interrupted_warm_up_is_not_unreachable_server() {
     let server = TestServer::start(|_, _| true);
     let stop = AtomicBool::new(false);
     /// Stops the run as soon as it has started.
@@ -174,7 +175,7 @@ fn an_interrupted_warm_up_is_no_unreachable_server() {
 }
 
 #[test]
-fn a_server_that_accepts_and_closes_is_not_stormed() {
+fn server_that_accepts_and_closes_is_retried_with_backoff() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let accepted = std::thread::spawn(move || {
@@ -191,6 +192,6 @@ fn a_server_that_accepts_and_closes_is_not_stormed() {
     let result = run(&open_spec(&format!("http://{address}/"), 100.0, Duration::from_secs(1)));
     assert_eq!(result.requests.completed, 0);
     let accepted = accepted.join().unwrap();
-    // Four connections, each tried with pauses that double from 10 ms to 1 s.
+    // Four connections, each retried with pauses that double from 10 ms to 1 s.
     assert!(accepted < 100, "{accepted} connections");
 }

@@ -1,6 +1,7 @@
-//! gRPC servers on loopback that count: a real one (tonic) with every kind of stream, and ones that misbehave.
+//! gRPC servers on loopback with counters: a real one (tonic) with every kind of stream, and misbehaving
+//! ones.
 //!
-//! The real one has the service of [`WORDS_PROTO`].
+//! The real one implements the service of [`WORDS_PROTO`].
 
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -19,7 +20,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tonic_prost::ProstCodec;
 use tower::service_fn;
 
-/// A file of the real server's service.
+/// The .proto file of the real server's service.
 #[allow(dead_code, reason = "not every test describes the service")]
 pub const WORDS_PROTO: &str = r#"syntax = "proto3"; package test; import "word.proto";
 service Words {
@@ -32,13 +33,13 @@ service Words {
 #[allow(dead_code, reason = "not every test describes the service")]
 pub const WORD_PROTO: &str = r#"syntax = "proto3"; package test; message Word { string text = 1; }"#;
 
-/// How often the real server sends what it is to repeat.
+/// How often the real server sends a repeated message.
 pub const REPEATED: u64 = 5;
 
-/// What a server saw.
+/// Counters of a server.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Calls begun.
+    /// Calls started.
     pub calls: AtomicU64,
     /// Messages received.
     pub received: AtomicU64,
@@ -46,7 +47,7 @@ pub struct Seen {
     pub sent: AtomicU64,
 }
 
-/// A server that ends when this is dropped.
+/// A server that stops when dropped.
 pub struct GrpcServer {
     pub address: SocketAddr,
     pub seen: Arc<Seen>,
@@ -54,7 +55,7 @@ pub struct GrpcServer {
 }
 
 impl GrpcServer {
-    /// The real one. It answers the word `fail` with status 14 (UNAVAILABLE).
+    /// Starts the real one. It answers the word `fail` with status 14 (UNAVAILABLE).
     pub fn start() -> Self {
         Self::serve(|stream, seen| async move {
             let service = hyper::service::service_fn(move |request| {
@@ -62,12 +63,12 @@ impl GrpcServer {
                 async move { Ok::<_, Infallible>(answer(request, seen).await) }
             });
             let builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-            // The client hangs up when it is done.
+            // The client disconnects when it is done.
             let _ = builder.serve_connection(TokioIo::new(stream), service).await;
         })
     }
 
-    /// One that gives each call to `answer`, with its number on the connection.
+    /// Starts one that passes each call to `answer`, with its number on the connection.
     #[allow(dead_code, reason = "not every test needs one")]
     pub fn misbehaving(answer: impl Fn(SendResponse<Bytes>, u64) + Clone + Send + Sync + 'static) -> Self {
         Self::serve(move |stream, seen| {
@@ -84,7 +85,7 @@ impl GrpcServer {
         })
     }
 
-    /// One that goes away after so many calls of each connection, all of them answered.
+    /// Starts one that sends GOAWAY after this many calls per connection, all of them answered.
     #[allow(dead_code, reason = "not every test needs one")]
     pub fn leaving_after(calls: u64) -> Self {
         Self::serve(move |stream, seen| async move {
@@ -122,7 +123,7 @@ impl GrpcServer {
             runtime.block_on(async {
                 tokio::select! {
                     () = accept => {}
-                    // An error says that the test is over.
+                    // An error means that the test is over.
                     _ = ended => {}
                 }
             });
@@ -139,12 +140,12 @@ impl GrpcServer {
     }
 }
 
-/// A head as gRPC has it.
+/// A gRPC response head.
 pub fn head() -> http::Response<()> {
     http::Response::builder().header("content-type", "application/grpc").body(()).unwrap()
 }
 
-/// An answer of one empty message.
+/// Responds with one empty message.
 #[allow(dead_code, reason = "not every test needs one")]
 pub fn good(mut respond: SendResponse<Bytes>) {
     let mut stream = respond.send_response(head(), false).unwrap();
@@ -160,7 +161,7 @@ fn codec() -> ProstCodec<String, String> {
 
 type Words = Pin<Box<dyn Stream<Item = Result<String, Status>> + Send>>;
 
-/// The real service: a `String` of this library is a message with one text, the field 1.
+/// The real service: tonic encodes a `String` as a message with one text, field 1.
 async fn answer(request: http::Request<hyper::body::Incoming>, seen: Arc<Seen>) -> http::Response<Body> {
     seen.calls.fetch_add(1, Ordering::SeqCst);
     let path = request.uri().path().to_owned();
@@ -214,7 +215,7 @@ async fn count(request: Request<Streaming<String>>, seen: Arc<Seen>) -> Result<R
     Ok(Response::new(count.to_string()))
 }
 
-/// Answers each word. A second word that comes before the first is answered would be seen by its number: none is in hand.
+/// Answers each word as it arrives, and buffers none.
 async fn talk(request: Request<Streaming<String>>, seen: Arc<Seen>) -> Result<Response<Words>, Status> {
     let words = request.into_inner().map(move |word| {
         seen.received.fetch_add(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Servers that speak HTTP/2: one that does so well, by the `h2` crate, and one of frames by hand, which does what it likes.
+//! HTTP/2 servers: a conforming one based on the `h2` crate, and one that is scripted frame by frame.
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
@@ -29,27 +29,28 @@ pub const STATUS_200: &[u8] = &[0x88];
 /// A running server; stops accepting when dropped.
 pub struct Http2Server {
     pub address: SocketAddr,
-    /// Requests whose head it has read.
+    /// Requests whose head the server has read.
     pub requests: Arc<AtomicU64>,
-    /// Connections that it has accepted.
+    /// Connections that the server has accepted.
     pub connections: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
 }
 
 impl Http2Server {
-    /// Calls `behave` for each connection.
+    /// Starts a server that calls `behave` for each connection.
     pub fn of_frames(behave: impl Fn(&mut Frames) -> io::Result<()> + Send + Sync + 'static) -> Self {
         Self::start(move |stream, requests| {
             let mut frames = Frames { stream, requests };
-            // What the other side makes of it is judged there.
+            // The result is checked on the client side.
             let _ = behave(&mut frames);
             let _ = frames.stream.shutdown(Shutdown::Write);
             let _ = io::copy(&mut frames.stream, &mut io::sink());
         })
     }
 
-    /// Answers by the `h2` crate, as set up by `set_up`; requests of a connection are answered side by side.
+    /// Starts a server based on the `h2` crate, configured by `set_up`; requests of a connection are answered
+    /// concurrently.
     pub fn of_h2<F: Future<Output = Answer> + Send + 'static>(
         set_up: impl Fn(&mut Builder) + Send + Sync + 'static,
         answer: impl Fn(Request<RecvStream>, u64) -> F + Send + Sync + 'static,
@@ -58,7 +59,7 @@ impl Http2Server {
         Self::start(move |stream, requests| {
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            // Connections that end badly are judged on the other side.
+            // Connections that end badly are checked on the client side.
             let _ = runtime.block_on(tokio::task::LocalSet::new().run_until(async {
                 stream.set_nonblocking(true).expect("a TCP connection");
                 let stream = tokio::net::TcpStream::from_std(stream).expect("a TCP connection");
@@ -110,8 +111,8 @@ impl Http2Server {
         self.requests.load(Ordering::SeqCst)
     }
 
-    /// What it has counted once that is so many, or a while later: a client that gives up may be done before the server has read
-    /// what it sent.
+    /// The request count once it reaches `expected`, or after a while. A client that cancels may be done
+    /// before the server has read its bytes.
     pub fn await_counted(&self, expected: u64) -> u64 {
         let give_up = Instant::now() + Duration::from_secs(60);
         while self.counted() < expected && Instant::now() < give_up {
@@ -132,13 +133,13 @@ impl Drop for Http2Server {
     }
 }
 
-/// What a server of the `h2` crate answers.
+/// How a server of the `h2` crate responds.
 pub enum Answer {
-    /// A body of so many bytes; trailers behind it.
+    /// A body of this many bytes, optionally followed by trailers.
     Body { status: u16, bytes: usize, trailers: bool },
-    /// The stream is given up.
+    /// The stream is reset.
     Reset(Reason),
-    /// Nothing, ever.
+    /// No response, ever.
     Nothing,
 }
 
@@ -154,7 +155,7 @@ async fn send(answer: Answer, mut respond: SendResponse<Bytes>) {
         .header("date", "Fri, 20 Nov 2026 11:00:00 GMT")
         .body(())
         .expect("a response");
-    // A client that has gone away in between is judged on its side.
+    // A client that disconnects in between is checked on its own side.
     let ends = bytes == 0 && !trailers;
     let Ok(mut stream) = respond.send_response(response, ends) else { return };
     if ends {
@@ -169,7 +170,7 @@ async fn send(answer: Answer, mut respond: SendResponse<Bytes>) {
     }
 }
 
-/// A connection of frames by hand.
+/// A connection that is scripted frame by frame.
 pub struct Frames {
     pub stream: TcpStream,
     requests: Arc<AtomicU64>,
@@ -183,7 +184,7 @@ pub struct Frame {
 }
 
 impl Frames {
-    /// Reads what clients send first, and announces nothing.
+    /// Reads the client's preface and sends these settings.
     pub fn greet(&mut self, settings: &[(u16, u32)]) -> io::Result<()> {
         let mut preface = [0; PREFACE.len()];
         self.stream.read_exact(&mut preface)?;
@@ -212,7 +213,7 @@ impl Frames {
         Ok(frame)
     }
 
-    /// The next request's stream.
+    /// Waits for the next request and returns its stream.
     pub fn next_request(&mut self) -> io::Result<u32> {
         loop {
             let frame = self.next()?;
@@ -222,13 +223,13 @@ impl Frames {
         }
     }
 
-    /// Answers with status 200 and a short body.
+    /// Responds with status 200 and a short body.
     pub fn answer(&mut self, stream: u32) -> io::Result<()> {
         self.stream.write_all(&answer(stream))
     }
 }
 
-/// A frame as it stands on the wire.
+/// A frame in wire format.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
@@ -239,5 +240,5 @@ pub fn answer(stream: u32) -> Vec<u8> {
     [frame(HEADERS, END_HEADERS, stream, STATUS_200), frame(DATA, END_STREAM, stream, b"ok")].concat()
 }
 
-/// Bytes of such a response.
+/// Size of such a response, bytes.
 pub const ANSWER_BYTES: u64 = 9 + 1 + 9 + 2;

@@ -1,4 +1,4 @@
-//! Servers that behave in one particular way, on loopback, for tests of the engine.
+//! Servers on loopback that each behave in one particular way, for tests of the engine.
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A whole response with a body of two bytes.
+/// A complete response with a body of two bytes.
 pub const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 /// A running server; stops accepting when dropped.
 pub struct TestServer {
     pub address: SocketAddr,
-    /// Whole requests that it has read.
+    /// Complete requests that the server has read.
     pub requests: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
 }
 
 impl TestServer {
-    /// Calls `answer` for each whole request head, with the connection and the request's ordinal number on it. The
-    /// connection is closed when `answer` returns false.
+    /// Starts a server that calls `answer` per complete request head, with the connection and the request's
+    /// ordinal number on it. The connection is closed when `answer` returns false.
     pub fn start(answer: impl Fn(&mut TcpStream, u64) -> bool + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
@@ -49,8 +49,8 @@ impl TestServer {
         format!("http://{}/", self.address)
     }
 
-    /// How many requests it has read once it has read so many, or a while later: a client that gives up may be done before the
-    /// server has read what it sent.
+    /// The request count once it reaches `expected`, or after a while. A client that cancels may be done
+    /// before the server has read its bytes.
     pub fn await_requests(&self, expected: u64) -> u64 {
         let give_up = Instant::now() + Duration::from_secs(60);
         loop {
@@ -90,7 +90,7 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&mut TcpStream, u64) -> bool, co
         counted.fetch_add(1, Ordering::SeqCst);
         if !answer(&mut stream, ordinal) {
             let _ = stream.shutdown(Shutdown::Write);
-            // Read to the end, so that the close is orderly and no reset overtakes the answer.
+            // Read to the end, so that the close is orderly and no reset overtakes the response.
             let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
             let _ = reader.read_to_end(&mut Vec::new());
             return;
@@ -98,12 +98,12 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&mut TcpStream, u64) -> bool, co
     }
 }
 
-/// Answers.
+/// Sends a response.
 pub fn reply(stream: &mut TcpStream, bytes: &[u8]) -> bool {
     stream.write_all(bytes).is_ok()
 }
 
-/// Answers nothing during the first `stall` of each `period` since `start`.
+/// Blocks during the first `stall` of each `period` since `start`.
 pub fn stalled(start: Instant, stall: Duration, period: Duration) {
     let position = Duration::from_nanos((start.elapsed().as_nanos() % period.as_nanos()) as u64);
     if position < stall {

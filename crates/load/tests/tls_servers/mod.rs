@@ -1,4 +1,4 @@
-//! TLS servers that behave in one particular way, and the certificates for them.
+//! TLS servers that each behave in one particular way, and their certificates.
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
@@ -17,17 +17,17 @@ use std::thread::JoinHandle;
 
 pub type TlsStream = StreamOwned<ServerConnection, TcpStream>;
 
-/// What a server does after an answer.
+/// What a server does after a response.
 pub enum Then {
     /// Waits for the next request.
     GoOn,
-    /// Says that it will send no more, and closes.
+    /// Sends a close_notify and closes.
     Close,
-    /// Closes without a word.
+    /// Closes without a close_notify.
     Truncate,
 }
 
-/// An authority with its certificate in a file, as users have it.
+/// A certificate authority with its certificate in a file, as users have it.
 pub struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     folder: tempfile::TempDir,
@@ -68,7 +68,7 @@ impl Authority {
         self.folder.path()
     }
 
-    /// A certificate for `name`, valid in these years.
+    /// Issues a certificate for `name`, valid in these years.
     pub fn issue(&self, name: &str, first_year: i32, last_year: i32) -> Identity {
         let mut parameters = CertificateParams::new(vec![name.to_owned()]).expect("a name");
         parameters.not_before = date_time_ymd(first_year, 1, 1);
@@ -86,13 +86,13 @@ impl Authority {
         }
     }
 
-    /// A good certificate for 127.0.0.1.
+    /// Issues a valid certificate for 127.0.0.1.
     pub fn issue_usual(&self) -> Identity {
         self.issue("127.0.0.1", 2020, 2100)
     }
 }
 
-/// A server's side of TLS; `clients`: the authority whose certificates clients must show.
+/// Server-side TLS settings; `clients`: the authority whose certificates clients must present.
 pub fn config(
     identity: &Identity,
     version: &'static SupportedProtocolVersion,
@@ -118,14 +118,15 @@ pub fn config(
 /// A running server; stops accepting when dropped.
 pub struct TlsServer {
     pub address: SocketAddr,
-    /// Whole requests that it has read.
+    /// Complete requests that the server has read.
     pub requests: Arc<AtomicU64>,
     stopping: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
 }
 
 impl TlsServer {
-    /// Calls `answer` for each whole request head, with its ordinal number on its connection.
+    /// Starts a server that calls `answer` per complete request head, with its ordinal number on its
+    /// connection.
     pub fn start(
         config: ServerConfig,
         answer: impl Fn(&mut TlsStream, u64) -> Then + Send + Sync + 'static,
@@ -138,7 +139,7 @@ impl TlsServer {
         })
     }
 
-    /// Calls `behave` for each connection, once its handshake may begin.
+    /// Starts a server that calls `behave` per connection, before its handshake.
     pub fn of_bytes(
         config: ServerConfig,
         behave: impl Fn(&mut TlsStream) -> io::Result<()> + Send + Sync + 'static,
@@ -147,13 +148,13 @@ impl TlsServer {
         Self::accepting(Arc::default(), move |stream| {
             let connection = ServerConnection::new(Arc::clone(&config)).expect("a usable configuration");
             let mut stream = StreamOwned::new(connection, stream);
-            // What the other side makes of it is judged there.
+            // The result is checked on the client side.
             let _ = behave(&mut stream);
             finish(&mut stream.sock);
         })
     }
 
-    /// Calls `behave` for each connection, which knows nothing of TLS.
+    /// Starts a server without TLS that calls `behave` per connection.
     pub fn start_plain(behave: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
         Self::accepting(Arc::default(), behave)
     }
@@ -197,7 +198,7 @@ impl Drop for TlsServer {
 fn serve(mut stream: TlsStream, answer: &dyn Fn(&mut TlsStream, u64) -> Then, counted: &AtomicU64) {
     for ordinal in 0.. {
         if !read_request(&mut stream) {
-            // An alert may be on its way: an orderly close lets the client read it.
+            // An alert may be in flight: an orderly close lets the client read it.
             return finish(&mut stream.sock);
         }
         counted.fetch_add(1, Ordering::SeqCst);
@@ -213,7 +214,7 @@ fn serve(mut stream: TlsStream, answer: &dyn Fn(&mut TlsStream, u64) -> Then, co
     }
 }
 
-/// Reads a head and the body that it announces. Returns whether it was whole.
+/// Reads a head and the body that it announces. Returns true if it was complete.
 fn read_request(stream: &mut TlsStream) -> bool {
     let mut reader = BufReader::with_capacity(1, stream);
     let (mut line, mut body_bytes) = (String::new(), 0);
@@ -232,14 +233,14 @@ fn read_request(stream: &mut TlsStream) -> bool {
     reader.read_exact(&mut body).is_ok() && body.iter().all(|byte| *byte == b'x')
 }
 
-/// Sends no more, and reads to the end so that no reset overtakes what was sent.
+/// Shuts down the sending side and reads to the end, so that no reset overtakes the data sent.
 pub fn finish(stream: &mut TcpStream) {
     let _ = stream.shutdown(Shutdown::Write);
     let _ = stream.read_to_end(&mut Vec::new());
 }
 
-/// Answers.
+/// Sends a response.
 pub fn reply(stream: &mut TlsStream, bytes: &[u8]) {
-    // A client that is gone is found out by the next read.
+    // A client that is gone is detected by the next read.
     let _ = stream.write_all(bytes).and_then(|()| stream.flush());
 }

@@ -1,6 +1,7 @@
-//! One call: messages in, messages out, a status at the end.
+//! A gRPC call: messages in, messages out, a status at the end.
 //!
-//! Each message is preceded by five bytes: whether it is compressed, and its length (grpc/grpc, `doc/PROTOCOL-HTTP2.md`).
+//! Each message is preceded by five bytes: a compression flag and its length (grpc/grpc,
+//! `doc/PROTOCOL-HTTP2.md`).
 
 use super::message::{FilledMessage, PREFIX_BYTES, message_with_filler};
 use super::status::{Code, Status};
@@ -12,15 +13,15 @@ use http::{HeaderMap, Response};
 use prost::Message;
 use std::future::poll_fn;
 
-/// Longest message that is received, bytes.
+/// Maximum size of a received message, bytes.
 const MESSAGE_MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// Why a call ends before its method has come to its end.
+/// Why a call ended before its method was finished.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The client is gone.
+    /// The client disconnected.
     Broken,
-    /// The client is told so.
+    /// The client gets this status.
     Status(Status),
 }
 
@@ -36,13 +37,13 @@ impl From<h2::Error> for Failure {
     }
 }
 
-/// A call.
+/// A gRPC call in progress.
 pub(super) struct Call {
     exchange: Exchange,
     body: RecvStream,
-    /// Received and not used yet: less than one message and what came with its end.
+    /// Received and unused bytes: less than one message plus the bytes that came with its end.
     buffer: BytesMut,
-    /// Memory that is accounted for a message on its way.
+    /// Memory accounted for the message being received.
     held_bytes: usize,
     stream: Option<SendStream<Bytes>>,
 }
@@ -52,7 +53,7 @@ impl Call {
         Self { exchange, body, buffer: BytesMut::new(), held_bytes: 0, stream: None }
     }
 
-    /// The next message; nothing where the client has sent its last.
+    /// The next message; `None` after the client's last one.
     pub(super) async fn receive<M: Message + Default>(&mut self) -> Result<Option<M>, Failure> {
         loop {
             if let Some(message) = self.take_message()? {
@@ -79,7 +80,7 @@ impl Call {
         }
     }
 
-    /// The only message, after which the client has to send no more.
+    /// The only message, after which the client must not send another.
     pub(super) async fn receive_only<M: Message + Default>(&mut self) -> Result<M, Failure> {
         let expected_one = || Failure::Status(Status::new(Code::InvalidArgument, "expected one message"));
         let message = self.receive().await?.ok_or_else(expected_one)?;
@@ -89,7 +90,8 @@ impl Call {
         }
     }
 
-    /// Takes a message from the buffer, if it is there as a whole. Room for one is only held while there is some to hold.
+    /// Takes a message from the buffer if it is complete. Memory is accounted only while a partial message is
+    /// buffered.
     fn take_message(&mut self) -> Result<Option<Bytes>, Failure> {
         self.release_held();
         let Some((prefix, rest)) = self.buffer.split_first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
@@ -117,12 +119,12 @@ impl Call {
         self.exchange.worker.release(std::mem::take(&mut self.held_bytes));
     }
 
-    /// Waits for this long.
+    /// Waits for this long, or fails if the client disconnects.
     pub(super) async fn delay(&mut self, delay_ns: u64) -> Result<(), Failure> {
         Ok(self.exchange.delay(delay_ns, self.stream.as_mut()).await?)
     }
 
-    /// Counts an answer that is an error because the error rate wanted it.
+    /// Counts an injected error.
     pub(super) fn count_error(&self) {
         self.exchange.worker.tally.errors.add(1);
     }
@@ -132,8 +134,8 @@ impl Call {
         self.send_with_filler(message, None).await
     }
 
-    /// Sends a message with another field of bytes behind it, which is filler: its number and its length. Filler that is
-    /// long is not copied.
+    /// Sends a message followed by a bytes field of filler, given by its number and length. Long filler is
+    /// not copied.
     pub(super) async fn send_with_filler(
         &mut self,
         message: &impl Message,
@@ -158,7 +160,7 @@ impl Call {
         Ok(())
     }
 
-    /// Waits until the client gives up.
+    /// Waits until the client resets the stream.
     pub(super) async fn wait_for_reset(&mut self) -> Failure {
         if let Ok(stream) = self.open() {
             let _ = poll_fn(|context| stream.poll_reset(context)).await;
@@ -166,7 +168,7 @@ impl Call {
         Failure::Broken
     }
 
-    /// The stream of answers, behind its head.
+    /// The response stream, after its head.
     fn open(&mut self) -> Result<&mut SendStream<Bytes>, Failure> {
         if self.stream.is_none() {
             self.stream = Some(self.exchange.respond.send_response(head(), false)?);
@@ -174,7 +176,7 @@ impl Call {
         Ok(self.stream.as_mut().expect("it was just put there"))
     }
 
-    /// Ends the call: the status in trailers, or in the head where no message was sent.
+    /// Ends the call with the status in trailers, or in the head if no message was sent.
     pub(super) fn end(mut self, status: &Status) {
         let sent = if let Some(stream) = &mut self.stream {
             let mut trailers = HeaderMap::with_capacity(2);

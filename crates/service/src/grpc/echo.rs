@@ -1,4 +1,4 @@
-//! The service that load is sent to: `proto/meshmeter/v1/echo.proto` says what each method does.
+//! The service that receives the load: `proto/meshmeter/v1/echo.proto` describes each method.
 
 use super::call::{Call, Failure};
 use super::status::{CODE_MAX, Code, Status};
@@ -10,8 +10,7 @@ pub(super) const SERVICE: &str = "meshmeter.v1.Echo";
 /// Number of the field `payload` in `EchoRequest` and `EchoReply`.
 pub(crate) const PAYLOAD_FIELD: u32 = 1;
 
-/// A method of the service.
-/// The file that describes the service, for clients that do not ask it.
+/// The `.proto` file that describes the service, for clients without reflection.
 pub const PROTO: &str = include_str!("../../proto/meshmeter/v1/echo.proto");
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,7 +48,7 @@ pub(super) struct EchoRequest {
     pub status: Option<u32>,
 }
 
-/// `meshmeter.v1.EchoReply` without its payload, which is not copied where it is long.
+/// `meshmeter.v1.EchoReply` without its payload, which is not copied if it is long.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct EchoReply {
     #[prost(uint64, tag = "2")]
@@ -58,7 +57,7 @@ pub(super) struct EchoReply {
     pub request_bytes: u64,
 }
 
-/// Answers a call to its end.
+/// Runs a call to its end.
 pub(super) async fn answer(
     call: &mut Call,
     method: Method,
@@ -105,7 +104,7 @@ pub(super) async fn answer(
 struct Echo<'c> {
     call: &'c mut Call,
     defaults: Answer,
-    /// Chance makes the call an error, unless it asks for a status of its own.
+    /// The call is selected for an injected error; ignored if it requests a status of its own.
     fails: bool,
     reply: EchoReply,
 }
@@ -116,14 +115,14 @@ impl Echo<'_> {
         self.reply.request_bytes += request.payload.len() as u64;
     }
 
-    /// The only reply, or the status instead of it.
+    /// Sends the only reply, or a status instead.
     async fn reply_once(&mut self, request: &EchoRequest) -> Result<(), Failure> {
         self.wait(request).await?;
         self.end(request)?;
         self.send(request).await
     }
 
-    /// All replies to a request whose method streams them.
+    /// Sends all replies to a request of a server-streaming method.
     async fn reply(&mut self, request: &EchoRequest) -> Result<(), Failure> {
         for _ in 0..request.replies.unwrap_or(1) {
             self.wait(request).await?;
@@ -145,7 +144,7 @@ impl Echo<'_> {
         self.call.send_with_filler(&self.reply, Some((PAYLOAD_FIELD, payload_bytes))).await
     }
 
-    /// The status that the call ends with.
+    /// The final status of the call.
     fn end(&self, request: &EchoRequest) -> Result<(), Failure> {
         match request.status {
             None if self.fails => {

@@ -1,4 +1,4 @@
-//! The usual health service: whatever is offered here is serving, as long as the server answers at all.
+//! The standard health service: everything offered here is serving as long as the server responds.
 
 use super::call::{Call, Failure};
 use super::reflection;
@@ -24,7 +24,7 @@ struct HealthCheckResponse {
     status: i32,
 }
 
-/// Says that a service, or the whole server, is serving.
+/// Reports that a service, or the whole server, is serving.
 pub(super) async fn check(call: &mut Call) -> Result<(), Failure> {
     let HealthCheckRequest { service } = call.receive_only().await?;
     if !is_served(&service) {
@@ -33,7 +33,7 @@ pub(super) async fn check(call: &mut Call) -> Result<(), Failure> {
     call.send(&HealthCheckResponse { status: SERVING }).await
 }
 
-/// The same once, and no news until the client has enough.
+/// Reports the status once, and no changes until the client ends the call.
 pub(super) async fn watch(call: &mut Call) -> Result<(), Failure> {
     let HealthCheckRequest { service } = call.receive_only().await?;
     let status = if is_served(&service) { SERVING } else { SERVICE_UNKNOWN };
@@ -41,7 +41,7 @@ pub(super) async fn watch(call: &mut Call) -> Result<(), Failure> {
     Err(call.wait_for_reset().await)
 }
 
-/// The empty name stands for the server.
+/// The empty name means the whole server.
 fn is_served(service: &str) -> bool {
     service.is_empty() || reflection::services().any(|known| known == service)
 }

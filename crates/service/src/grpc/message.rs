@@ -1,22 +1,22 @@
-//! Messages as bytes: the prefix, and a field of filler that is not copied where it is long.
+//! Serialized messages: the prefix, and a filler field that is not copied if it is long.
 
 use crate::http2::filler_piece;
 use crate::response::COPIED_MAX_BYTES;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::Message;
 
-/// Length of what precedes a message.
+/// Size of a message prefix, bytes.
 pub(super) const PREFIX_BYTES: usize = 5;
 
-/// The start of a message in bytes, and the filler behind it: from which place, and how long.
+/// The start of a serialized message, and the filler after it: its offset and length.
 pub(crate) struct FilledMessage {
     pub head: Bytes,
     pub filler_at: u64,
     pub filler_left: u64,
 }
 
-/// A message with another field of bytes behind it, which is filler: its number and its length. Absent where it is too
-/// long to be a message.
+/// A message followed by a bytes field of filler, given by its number and length. `None` if it exceeds the
+/// maximum message size.
 pub(crate) fn message_with_filler(
     message: &impl Message,
     filler: Option<(u32, u64)>,

@@ -1,9 +1,10 @@
-//! gRPC over HTTP/2: which calls there are, and how each is answered.
+//! gRPC over HTTP/2: the available methods, and how each call is answered.
 //!
-//! A call is an exchange of HTTP/2 that carries messages (`call`) and ends with a status (`status`). The services:
-//! `echo` is what load is for, described in `proto/meshmeter/v1/echo.proto`; `health` and `reflection` are the usual ones.
+//! A call is an HTTP/2 exchange that carries messages (`call`) and ends with a status (`status`). `echo` is
+//! the service that receives the load, described in `proto/meshmeter/v1/echo.proto`; `health` and
+//! `reflection` are the standard services.
 //!
-//! Left out: compression, and deadlines (`grpc-timeout`), which clients keep themselves.
+//! Not supported: compression, and deadlines (`grpc-timeout`), which clients enforce themselves.
 
 mod call;
 mod echo;
@@ -25,17 +26,18 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::request::Parts;
 use http::{Response, StatusCode};
 
-/// Whether a request is a gRPC call, well-formed or not.
+/// True if a request is a gRPC call, well-formed or not.
 pub(crate) fn is_call(head: &Parts) -> bool {
     media_type(head).starts_with(b"application/grpc")
 }
 
-/// What a call counts as.
+/// How a call is counted.
 pub(crate) fn kind_of(head: &Parts) -> Kind {
     if Method::of(head.uri.path()) == Some(Method::Reflection) { Kind::Uncounted } else { Kind::Grpc }
 }
 
-/// The future that answers a call. `answer` is what the server's settings say; `fails`: chance makes it an error.
+/// The future that runs a call. `answer` holds the server's settings; `fails`: the call gets an injected
+/// error.
 pub(crate) fn answer(
     mut exchange: Exchange,
     head: &Parts,
@@ -65,13 +67,13 @@ pub(crate) fn answer(
         match ended {
             Ok(()) => call.end(&Status::OK),
             Err(Failure::Status(status)) => call.end(&status),
-            // It has counted itself.
+            // The exchange has counted itself.
             Err(Failure::Broken) => {}
         }
     })
 }
 
-/// A method that can be called.
+/// A method of the services.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Method {
     Echo(echo::Method),
@@ -81,7 +83,7 @@ enum Method {
 }
 
 impl Method {
-    /// The method of a path such as `/meshmeter.v1.Echo/Unary`.
+    /// Parses a path such as `/meshmeter.v1.Echo/Unary`.
     fn of(path: &str) -> Option<Self> {
         let (service, method) = path.strip_prefix('/')?.split_once('/')?;
         match (service, method) {
@@ -94,11 +96,11 @@ impl Method {
     }
 }
 
-/// The two names of the only encoding of messages here.
+/// The two names of the only supported message encoding.
 const PROTOBUF: &[u8] = b"application/grpc";
 const PROTOBUF_IN_FULL: &[u8] = b"application/grpc+proto";
 
-/// The media type without its parameters; empty where there is none.
+/// The media type without its parameters; empty if there is none.
 fn media_type(head: &Parts) -> &[u8] {
     let value = head.headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()

@@ -1,7 +1,7 @@
-//! Server reflection: what is served, told to those who ask (grpc/grpc, `src/proto/grpc/reflection`).
+//! Server reflection: describes the services to clients (grpc/grpc, `src/proto/grpc/reflection`).
 //!
-//! The service's own `.proto` files are compiled when somebody asks for the first time. The older version of the service
-//! has the same messages under another name.
+//! The service's own `.proto` files are compiled at the first request. The older version of the reflection
+//! service has the same messages under another name.
 
 use super::call::{Call, Failure};
 use super::status::Code;
@@ -42,12 +42,12 @@ impl FileResolver for Embedded {
     }
 }
 
-/// The names of all services here.
+/// The names of all services.
 pub(super) fn services() -> impl Iterator<Item = &'static str> {
     [echo::SERVICE, health::SERVICE].into_iter().chain(SERVICES)
 }
 
-/// Answers each question of a call.
+/// Answers each request of a call.
 pub(super) async fn answer(call: &mut Call) -> Result<(), Failure> {
     while let Some(request) = call.receive::<ServerReflectionRequest>().await? {
         let answer = request.message_request.as_ref().map(answer_to);
@@ -84,7 +84,7 @@ fn answer_to(request: &MessageRequest) -> MessageResponse {
 
 fn described(file: Option<FileDescriptor>) -> MessageResponse {
     match file {
-        // No file imports another: each is all that there is to know.
+        // No file imports another: each one is complete.
         Some(file) => MessageResponse::FileDescriptorResponse(FileDescriptorResponse {
             file_descriptor_proto: vec![file.encode_to_vec()],
         }),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_messages_are_as_the_files_describe_them() {
+    fn messages_match_their_proto_files() {
         let request = EchoRequest {
             payload: "abc".into(),
             reply_bytes: Some(1),
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn every_symbol_leads_to_its_file() {
+    fn every_symbol_resolves_to_its_file() {
         for (symbol, file) in [
             ("meshmeter.v1.Echo", Some("meshmeter/v1/echo.proto")),
             ("meshmeter.v1.Echo.Unary", Some("meshmeter/v1/echo.proto")),

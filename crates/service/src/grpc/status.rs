@@ -1,10 +1,10 @@
-//! How a call ended: the status in its trailers.
+//! Status of a call, sent in its trailers.
 
 use http::HeaderMap;
 use http::header::{HeaderName, HeaderValue};
 use std::borrow::Cow;
 
-/// Status codes that the service itself ends calls with.
+/// Status codes that the service itself uses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Code {
     Ok = 0,
@@ -16,7 +16,7 @@ pub(crate) enum Code {
     Unavailable = 14,
 }
 
-/// Greatest code that there is: UNAUTHENTICATED.
+/// Highest status code: UNAUTHENTICATED.
 pub(super) const CODE_MAX: u32 = 16;
 
 /// A code and a message in plain ASCII.
@@ -33,12 +33,12 @@ impl Status {
         Self { code: code as u32, message: message.into() }
     }
 
-    /// The status that a client asked for.
+    /// The status that a client requested.
     pub(super) fn asked_for(code: u32) -> Self {
         Self { code, message: Cow::Borrowed("the request asked for this status") }
     }
 
-    /// The fields that say it, whether in trailers or in a head without anything behind it.
+    /// Writes the fields for it, in trailers or in a trailers-only head.
     pub(crate) fn write(&self, fields: &mut HeaderMap) {
         fields.insert(HeaderName::from_static("grpc-status"), HeaderValue::from(self.code));
         if !self.message.is_empty() {
@@ -47,7 +47,7 @@ impl Status {
     }
 }
 
-/// As the protocol has it: what is not printable ASCII, and `%`, in hexadecimal (grpc/grpc, `doc/PROTOCOL-HTTP2.md`).
+/// Percent-encodes everything but printable ASCII, and `%` itself (grpc/grpc, `doc/PROTOCOL-HTTP2.md`).
 fn encoded(message: &str) -> HeaderValue {
     let mut text = String::with_capacity(message.len());
     for byte in message.bytes() {
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_field_may_not_hold_is_encoded() {
+    fn invalid_field_characters_are_encoded() {
         let mut fields = HeaderMap::new();
         Status::new(Code::NotFound, "no 100% of naïve\n").write(&mut fields);
         assert_eq!(fields["grpc-status"], "5");

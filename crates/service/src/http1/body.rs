@@ -1,33 +1,33 @@
-//! The body of a request, read and thrown away: only its end matters.
+//! The body of a request, read and discarded: only its end matters.
 //!
-//! Chunked framing is read strictly (RFC 9112, 7.1): a lone line feed or a size without digits is refused, since
-//! proxies and servers that guess differently are how requests are smuggled.
+//! Chunked framing is parsed strictly (RFC 9112, 7.1): a bare line feed or a size without digits is rejected.
+//! Proxies and servers that guess differently are how requests are smuggled.
 
 use super::request::Rejection;
 
-/// Most bytes in the extensions of one chunk, and in all trailers together.
+/// Maximum size of the extensions of one chunk, and of all trailers together.
 const LINE_MAX_BYTES: u32 = 64 * 1024;
 
-/// What is still to come of a body.
+/// The remaining part of a body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Body(Stage);
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
     Done,
-    /// Content-Length: so many bytes.
+    /// Content-Length: this many bytes are left.
     Sized(u64),
-    /// In the digits of a chunk's size.
+    /// In the digits of a chunk size.
     Size {
         bytes: u64,
         digits: u8,
     },
-    /// In the extensions behind the size; so many bytes of them were read.
+    /// In the extensions after the size, and how many bytes of them were read.
     Extension {
         bytes: u64,
         read: u32,
     },
-    /// Before the line feed that ends the line of the size.
+    /// Before the line feed that ends the size line.
     SizeEnd {
         bytes: u64,
     },
@@ -37,39 +37,39 @@ enum Stage {
     },
     DataReturn,
     DataEnd,
-    /// At the start of a line behind the last chunk.
+    /// At the start of a line after the last chunk.
     TrailerStart {
         read: u32,
     },
-    /// Within such a line.
+    /// Within a trailer line.
     Trailer {
         read: u32,
     },
-    /// Before the line feed that ends such a line.
+    /// Before the line feed that ends a trailer line.
     TrailerEnd {
         read: u32,
     },
-    /// Before the last line feed of all.
+    /// Before the final line feed.
     End,
 }
 
 impl Body {
-    /// A body of so many bytes.
+    /// A body of this many bytes.
     pub(crate) fn sized(bytes: u64) -> Self {
         Self(if bytes == 0 { Stage::Done } else { Stage::Sized(bytes) })
     }
 
-    /// A body in chunks.
+    /// A chunked body.
     pub(crate) fn chunked() -> Self {
         Self(Stage::Size { bytes: 0, digits: 0 })
     }
 
-    /// Whether nothing more is to come.
+    /// True if the body is complete.
     pub(crate) fn is_done(self) -> bool {
         self.0 == Stage::Done
     }
 
-    /// Takes what belongs to the body from the start of `input` and says how many bytes that was.
+    /// Consumes the body's part of `input` from its start, and returns its length.
     pub(crate) fn discard(&mut self, input: &[u8]) -> Result<usize, Rejection> {
         let mut at = 0;
         while at < input.len() && !self.is_done() {
@@ -91,13 +91,13 @@ impl Body {
     }
 }
 
-/// The stage after one byte of framing.
+/// The stage after this byte of framing.
 fn after(stage: Stage, byte: u8) -> Result<Stage, Rejection> {
     let broken = Rejection { status: 400, reason: "the chunks of the request's body are malformed" };
     Ok(match (stage, byte) {
         (Stage::Size { bytes, digits }, _) if byte.is_ascii_hexdigit() => {
             let digit = char::from(byte).to_digit(16).map_or(0, u64::from);
-            // 15 digits are over a thousand million million bytes and never overflow.
+            // 15 digits are more than 10^15 bytes and never overflow.
             if digits == 15 {
                 return Err(broken);
             }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_body_is_found() {
+    fn end_of_body_is_found() {
         assert_eq!(length_of(Body::sized(0), b"GET"), Ok(Some(0)));
         assert_eq!(length_of(Body::sized(3), b"abcGET"), Ok(Some(3)));
         assert_eq!(length_of(Body::sized(7), b"abcGET"), Ok(None));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_chunks_are_refused() {
+    fn malformed_chunks_are_rejected() {
         for input in [
             "\r\n",
             "x\r\n",

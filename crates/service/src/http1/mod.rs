@@ -1,11 +1,12 @@
-//! HTTP/1.1 on one connection: what it has received, what it still has to send, what it waits for.
+//! HTTP/1.1 on one connection: received bytes, unsent output, and what it waits for.
 //!
-//! A turn goes as far as it can without waiting: send what is left, answer what is due, read and answer more. The socket
-//! is watched edge-triggered, so a turn that ends in [`Turn::Wait`] has always met a socket that would block.
-//! Nothing is read while something is unsent or delayed: a client that does not read its responses is not read either.
+//! A turn proceeds as far as it can without waiting: it sends what is left, answers what is due, reads and
+//! answers more. The socket is watched edge-triggered, so a turn that ends in [`Turn::Wait`] has always hit a
+//! socket that would block. Nothing is read while a response is unsent or delayed: a client that does not
+//! read its responses is not read either.
 //!
-//! `receiver` finds `request`s in the bytes and skips their `body`s; a connection that starts with the preface of HTTP/2
-//! is handed on.
+//! `receiver` finds `request`s in the bytes and skips their `body`s. A connection that starts with the HTTP/2
+//! preface is handed over.
 
 mod body;
 mod receiver;
@@ -26,50 +27,50 @@ use receiver::{Receiver, Step};
 use request::Request;
 use rustix::io;
 
-/// Steps of one turn, after which other connections get theirs.
+/// Steps per turn, after which other connections get theirs.
 const STEPS_PER_TURN: usize = 32;
-/// Room that a connection with an unfinished head gets at a time, bytes.
+/// Buffer growth of a connection with an incomplete head, bytes.
 const ROOM_BYTES: usize = 4 * 1024;
-/// Composed bytes at which requests that came together are no longer answered together.
+/// Amount of composed output above which pipelined requests are no longer answered together, bytes.
 const SEND_AT_BYTES: usize = 16 * 1024;
-/// What a connection in HTTP/2 starts with, and no request in HTTP/1.1 does (RFC 9113, 3.4).
+/// HTTP/2 client preface, with which no HTTP/1.1 request starts (RFC 9113, 3.4).
 pub(crate) const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[derive(Debug)]
 enum Phase {
-    /// Nothing tells yet which version of HTTP it is.
+    /// The HTTP version is not known yet.
     Starting,
     Receiving,
-    /// It is HTTP/2.
+    /// The client speaks HTTP/2.
     HandingOn,
-    /// A request waits for its time.
+    /// A response is delayed.
     Delayed {
         due_ns: u64,
         request: Request,
     },
-    /// The last response is on its way.
+    /// The last response is being sent.
     Ending {
         rejected: bool,
     },
-    /// It was sent; what the client still sends is thrown away.
+    /// The last response is sent; further input is discarded.
     Lingering {
         until_ns: u64,
     },
 }
 
-/// A connection in HTTP/1.1, or in a version that its first bytes have yet to tell.
+/// A connection in HTTP/1.1, or with a version that its first bytes will show.
 #[derive(Debug)]
 pub(crate) struct Http1 {
     transport: Transport,
     receiver: Receiver,
     phase: Phase,
-    /// Received and not used yet.
+    /// Received and unused bytes.
     pending: Vec<u8>,
-    /// `pending` was looked at and does not suffice.
+    /// `pending` was parsed and is incomplete.
     starved: bool,
     output: Output,
     answered: u64,
-    /// Answers to counted requests that are composed and not wholly sent.
+    /// Responses to counted requests that are composed and not fully sent.
     unsent_answers: u64,
 }
 
@@ -87,27 +88,27 @@ impl Http1 {
         }
     }
 
-    /// Notes that the socket has something to read.
+    /// Notes that the socket is readable.
     pub(crate) fn has_input(&mut self, half_closed: bool) {
         self.transport.has_input(half_closed);
     }
 
-    /// Whether it waits for its own delayed answer rather than for the client.
+    /// True if it waits for its own delayed response rather than for the client.
     pub(crate) fn is_delayed(&self) -> bool {
         matches!(self.phase, Phase::Delayed { .. })
     }
 
-    /// Bytes of memory that it holds on to for unfinished requests.
+    /// Bytes of memory held for unfinished requests.
     pub(crate) fn held_bytes(&self) -> usize {
         self.pending.capacity()
     }
 
-    /// What is left of a connection that turned out to be HTTP/2, with what was received.
+    /// Transport and received bytes of a connection that turned out to be HTTP/2.
     pub(crate) fn into_parts(self) -> (Transport, Vec<u8>) {
         (self.transport, self.pending)
     }
 
-    /// Counts what the end of the connection cuts off.
+    /// Counts requests cut off by the end of the connection.
     pub(crate) fn count_end(&self, tally: &Tally) {
         let counts = &tally.http1;
         counts.failed.add(self.unsent_answers);
@@ -120,7 +121,7 @@ impl Http1 {
         }
     }
 
-    /// Takes a turn; nothing where the connection turned out to be HTTP/2.
+    /// Runs one turn; `None` if the connection turned out to be HTTP/2.
     pub(crate) fn turn(&mut self, shared: &mut Shared) -> Option<Turn> {
         let turn = self.steps(shared).unwrap_or(Turn::Close);
         debug_assert!(turn == Turn::Close || shared.composed.is_empty(), "every response was sent or kept");
@@ -175,20 +176,20 @@ impl Http1 {
                 }
             }
         }
-        // What the last step composed has to leave the worker's room before others use it.
+        // The output of the last step must leave the worker's shared buffer before others use it.
         Ok(match self.send(shared)? {
             Sent::UntilBlocked => Turn::Wait,
             Sent::All | Sent::Some => Turn::Again,
         })
     }
 
-    /// Reads where needed and answers what is there. Gives a turn where there is nothing to do.
+    /// Reads if needed and answers what is there. Returns a turn if there is nothing to do.
     fn receive(&mut self, shared: &mut Shared) -> io::Result<Option<Turn>> {
         if (self.starved || self.pending.is_empty()) && !self.transport.is_readable() {
             return Ok(Some(Turn::Wait));
         }
         if self.pending.is_empty() {
-            // The usual way: into the worker's own room, and nothing stays with the connection.
+            // The common case: read into the worker's own buffer, and keep nothing with the connection.
             let mut received = std::mem::take(&mut shared.received);
             received.clear();
             let outcome = self.transport.receive(&mut received);
@@ -235,8 +236,8 @@ impl Http1 {
         Ok(sent)
     }
 
-    /// Answers the requests in `input` into what the worker composes, as far as they can be answered now, and says how
-    /// many bytes it used.
+    /// Answers the requests in `input` into the worker's output buffer, as far as they can be answered now.
+    /// Returns how many bytes it used.
     fn consume(&mut self, input: &[u8], shared: &mut Shared) -> usize {
         let mut used = 0;
         self.starved = false;
@@ -262,7 +263,7 @@ impl Http1 {
         used
     }
 
-    /// Finds out which version of HTTP the first bytes are.
+    /// Detects the HTTP version from the first bytes.
     fn start(&mut self, input: &[u8], shared: &mut Shared) {
         if input.starts_with(HTTP2_PREFACE) {
             self.phase = Phase::HandingOn;

@@ -1,10 +1,10 @@
-//! From the bytes of a connection to requests, whatever pieces the bytes come in: no I/O.
+//! Splits the bytes of a connection into requests, however they arrive: no I/O.
 
 use super::body::Body;
 use super::request::{Head, Rejection, Request, parse};
 use crate::settings::Answer;
 
-/// Where a connection is in its stream of requests.
+/// Parser state of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Receiver(Stage);
 
@@ -18,25 +18,25 @@ enum Stage {
     },
 }
 
-/// What the bytes amounted to.
+/// Result of a step.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Step {
     /// More bytes are needed.
     More,
-    /// The client waits for `100 Continue`.
+    /// The client expects `100 Continue`.
     Continue,
-    /// A request was read whole.
+    /// A request is complete.
     Request(Request),
 }
 
 impl Receiver {
-    /// Whether a head was read and its body is not whole yet.
+    /// True if a head was read and its body is incomplete.
     pub(crate) fn is_within_request(&self) -> bool {
         matches!(self.0, Stage::Body { .. })
     }
 
-    /// Takes one step and says how many bytes of `input` it used. The rest has to be given again, with more behind it
-    /// where the step is [`Step::More`]. After a rejection nothing more can be read.
+    /// Runs one step and returns how many bytes of `input` it used. The rest must be passed again, with more
+    /// appended after [`Step::More`]. After a rejection nothing more can be read.
     pub(crate) fn advance(&mut self, input: &[u8], defaults: &Answer) -> (usize, Result<Step, Rejection>) {
         let mut used = 0;
         if matches!(self.0, Stage::Head) {
@@ -81,7 +81,7 @@ mod tests {
     use crate::reply::Reply;
     use proptest::prelude::*;
 
-    /// Everything that a stream of bytes amounts to when it comes in these pieces.
+    /// All steps for a stream of bytes that arrives in these pieces.
     fn steps<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Result<Step, Rejection>> {
         let (mut receiver, mut held, mut steps) = (Receiver::default(), Vec::new(), Vec::new());
         for piece in pieces {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_target_leads_to_its_answer() {
+    fn every_target_form_is_answered() {
         for (target, status) in [
             ("/", 200),
             ("/any/path?status=404", 404),
@@ -142,7 +142,7 @@ mod tests {
     const COUNTERS: &str = crate::reply::COUNTERS_PATH;
 
     #[test]
-    fn what_is_no_proper_request_is_refused() {
+    fn malformed_requests_are_rejected() {
         let big = format!("GET / HTTP/1.1\r\nHost: a\r\nx: {}\r\n\r\n", "y".repeat(70_000));
         let many = format!("GET / HTTP/1.1\r\nHost: a\r\n{}\r\n", "x: y\r\n".repeat(200));
         for (input, status) in [
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_stays_when_both_sides_want_it() {
+    fn connection_stays_open_if_both_sides_want_it() {
         for (version, connection, stays) in [
             ("1.1", "", true),
             ("1.1", "Connection: close\r\n", false),
@@ -202,7 +202,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_make_no_difference(stream in stream(), cuts in proptest::collection::vec(0_usize..300, 0..6)) {
+        fn splits_do_not_matter(stream in stream(), cuts in proptest::collection::vec(0_usize..300, 0..6)) {
             let whole = steps([&stream[..]]);
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
             cuts.extend([0, stream.len()]);
@@ -212,7 +212,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        fn input_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
             steps([&bytes[..]]);
         }
     }

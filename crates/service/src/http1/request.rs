@@ -1,7 +1,7 @@
-//! The head of a request: bytes to values, with what RFC 9112 wants refused.
+//! The head of a request: parsing, and the rejections that RFC 9112 requires.
 //!
-//! Parsing is done by `httparse`; this file decides what the head means: how the body is framed, whether the connection
-//! stays, what to answer. Two framings that disagree are refused, never guessed (RFC 9112, 6.1 to 6.3).
+//! `httparse` does the parsing; this file interprets the head: body framing, keep-alive, and the response to
+//! send. Conflicting framings are rejected, never guessed (RFC 9112, 6.1 to 6.3).
 
 use super::body::Body;
 use crate::reply::Reply;
@@ -9,56 +9,57 @@ use crate::settings::Answer;
 use httparse::{Header, Status};
 use std::mem::MaybeUninit;
 
-/// Longest head, bytes, from the request line to the empty line.
+/// Maximum size of a head, bytes, from the request line to the empty line.
 pub(crate) const HEAD_MAX_BYTES: usize = 64 * 1024;
-/// Most header fields.
+/// Maximum number of header fields.
 pub(crate) const HEADERS_MAX: usize = 128;
 
-/// A request that the server understood.
+/// A valid request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Request {
     pub reply: Reply,
-    /// The client wants to go on with this connection.
+    /// The client wants to reuse this connection.
     pub keep_alive: bool,
-    /// The client speaks HTTP/1.0: it must be told that the connection stays.
+    /// The client speaks HTTP/1.0 and must be told that the connection stays open.
     pub version_1_0: bool,
-    /// The method is HEAD: no body.
+    /// The method is HEAD: the response has no body.
     pub head_only: bool,
 }
 
-/// A request that cannot be answered as asked, after which nothing more can be read from the connection.
+/// A request that cannot be answered as such, after which nothing more can be read from the connection.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Rejection {
     pub status: u16,
     pub reason: &'static str,
 }
 
-/// A head and what follows it.
+/// A head and the framing of its body.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
     pub request: Request,
     pub body: Body,
-    /// The client waits for `100 Continue` before it sends the body.
+    /// The client expects `100 Continue` before it sends the body.
     pub expects_continue: bool,
 }
 
-/// How a request is framed, and what it wants of its connection.
+/// Framing of a request, and its connection options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Framing {
     pub body: Body,
     pub keep_alive: bool,
     pub version_1_0: bool,
     pub expects_continue: bool,
-    /// It expects something that no server here knows.
+    /// It has an unsupported expectation.
     pub expects_else: bool,
 }
 
-/// Reads the head at the start of `input`: its length in bytes and what it says, or nothing where more bytes are needed.
+/// Parses the head at the start of `input`. Returns its length in bytes and its content, or `None` if it is
+/// incomplete.
 pub(crate) fn parse(input: &[u8], defaults: &Answer) -> Result<Option<(usize, Head)>, Rejection> {
     parse_with(input, |parsed, framing| understand(parsed, framing, defaults))
 }
 
-/// The same with what `understand` makes of it.
+/// Like [`parse`], with the result of `understand`.
 pub(crate) fn parse_with<T>(
     input: &[u8],
     understand: impl FnOnce(&httparse::Request<'_, '_>, Framing) -> T,
@@ -89,7 +90,7 @@ fn malformed(error: httparse::Error) -> Rejection {
     Rejection { status, reason }
 }
 
-/// What header fields say of framing and of the connection.
+/// What the header fields say about framing and the connection.
 #[derive(Default)]
 pub(crate) struct Fields {
     hosts: usize,
@@ -142,7 +143,7 @@ fn understand(parsed: &httparse::Request<'_, '_>, framing: Framing, defaults: &A
 pub(crate) fn read_fields(headers: &[Header<'_>]) -> Result<Fields, Rejection> {
     let mut fields = Fields::default();
     for Header { name, value } in headers {
-        // The length tells most fields apart from these five without looking at their letters.
+        // The length distinguishes most fields from these five without comparing their letters.
         match name.len() {
             4 if name.eq_ignore_ascii_case("Host") => fields.hosts += 1,
             6 if name.eq_ignore_ascii_case("Expect") => {
@@ -174,7 +175,7 @@ pub(crate) fn read_fields(headers: &[Header<'_>]) -> Result<Fields, Rejection> {
     Ok(fields)
 }
 
-/// A Content-Length: the only one, digits and nothing else, within 64 bits.
+/// Parses a Content-Length: the only one, digits and nothing else, within 64 bits.
 fn length_of(value: &[u8], earlier: Option<u64>) -> Result<u64, Rejection> {
     if earlier.is_some() {
         return Err(Rejection { status: 400, reason: "expected one Content-Length" });

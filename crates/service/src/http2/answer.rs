@@ -1,4 +1,4 @@
-//! Answers to plain HTTP requests over HTTP/2: the same as over HTTP/1.1.
+//! Responses to plain HTTP requests over HTTP/2: the same as over HTTP/1.1.
 
 use super::Context;
 use super::exchange::{Answering, Broken, Exchange, capacity};
@@ -14,13 +14,13 @@ use http::{HeaderMap, Method, Response, StatusCode};
 use rand::rngs::SmallRng;
 use std::time::Duration;
 
-/// The reply that a request's head asks for.
+/// The reply that a request's head selects.
 pub(super) fn reply_to(head: &Parts, worker: &Context) -> Reply {
     let target = head.uri.path_and_query().map_or("", http::uri::PathAndQuery::as_str);
     Reply::to(head.method.as_str(), target, &worker.answer)
 }
 
-/// Answers at once where that is possible, else gives the future that will.
+/// Answers at once if possible, otherwise returns the future that will.
 pub(super) fn answer(
     exchange: Exchange,
     head: &Parts,
@@ -35,12 +35,12 @@ pub(super) fn answer(
     }
     let expects_continue = head.headers.get(EXPECT).is_some_and(|value| value == "100-continue");
     Some(Box::pin(async move {
-        // A broken exchange has counted itself.
+        // A broken exchange has already counted itself.
         let _ = answer_later(exchange, composed, body, head_only, expects_continue).await;
     }))
 }
 
-/// A body that may go as a whole goes without a future.
+/// A body that can be sent at once needs no future.
 fn answer_at_once(mut exchange: Exchange, composed: Composed, head_only: bool) -> Option<Answering> {
     exchange.received();
     let (response, body) = composed.into_response(head_only, &exchange.worker);
@@ -91,14 +91,14 @@ async fn answer_later(
     Ok(())
 }
 
-/// An answer, decided when its request began.
+/// A response, determined when its request began.
 struct Composed {
     status: u16,
     media_type: &'static str,
     body: Body,
     delay_ns: u64,
     cpu_time: Duration,
-    /// Chance made it an error.
+    /// It is selected for an injected error.
     fails: bool,
 }
 
@@ -121,7 +121,7 @@ impl Composed {
         Self { status, media_type, body, delay_ns, cpu_time, fails }
     }
 
-    /// The head of the response, and the body that is to be sent behind it.
+    /// The head of the response, and its body.
     fn into_response(self, head_only: bool, worker: &Context) -> (Response<()>, Body) {
         compute(self.cpu_time);
         worker.tally.errors.add(u64::from(self.fails));
@@ -138,9 +138,9 @@ impl Composed {
     }
 }
 
-/// What a body consists of.
+/// Content of a body.
 enum Body {
-    /// So many bytes of [`FILLER`].
+    /// This many bytes of [`FILLER`].
     Filler(u64),
     Text(Bytes),
 }
@@ -153,7 +153,7 @@ impl Body {
         }
     }
 
-    /// At most `length` bytes from `at` on: less where the filler begins anew. None of it is copied.
+    /// At most `length` bytes from `at` on, fewer at the end of the filler text. Nothing is copied.
     fn piece(&self, at: u64, length: usize) -> Bytes {
         match self {
             Self::Filler(_) => filler_piece(at, length),
@@ -162,13 +162,13 @@ impl Body {
     }
 }
 
-/// At most `length` bytes of filler from `at` on: less where it begins anew.
+/// At most `length` bytes of filler from `at` on, fewer at the end of the filler text.
 pub(crate) fn filler_piece(at: u64, length: usize) -> Bytes {
     let from = (at % FILLER_BYTES as u64) as usize;
     Bytes::from_static(&FILLER[from..FILLER_BYTES.min(from + length)])
 }
 
-/// Sends a body as fast as the client opens its window.
+/// Sends a body as fast as the client's window allows.
 async fn send_body(stream: &mut SendStream<Bytes>, body: &Body) -> Result<(), Broken> {
     let mut at = 0;
     while at < body.bytes() {

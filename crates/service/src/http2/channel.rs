@@ -1,7 +1,8 @@
-//! The bytes of a connection in HTTP/2, as the library reads and writes them. Nothing here waits or wakes.
+//! The bytes of an HTTP/2 connection, as read and written by the library. Nothing here waits or wakes.
 //!
-//! What the library writes is gathered and sent at the end of the turn, since it flushes after each frame. The room for that
-//! is shared by all connections of a worker; one keeps it only as long as its socket takes no more.
+//! The library flushes after each frame, so its output is collected and sent at the end of the turn. The
+//! buffer for that is shared by all connections of a worker; one keeps it only while its socket accepts no
+//! more.
 
 use super::Context as Worker;
 use crate::transport::Transport;
@@ -12,26 +13,26 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Gathered bytes above which the socket has to take some first.
+/// Collected bytes above which the socket has to accept some first.
 const UNSENT_MAX_BYTES: usize = 64 * 1024;
-/// Bytes read in one turn, after which other connections get theirs.
+/// Maximum bytes read in one turn, after which other connections get theirs.
 const READ_PER_TURN_BYTES: usize = 256 * 1024;
 
-/// A connection's bytes: the worker holds one end, the library the other.
+/// The bytes of a connection: the worker holds one end, the library the other.
 #[derive(Clone, Debug)]
 pub(super) struct Channel(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
     transport: Transport,
-    /// Received before it was known to be HTTP/2.
+    /// Received before the connection was known to be HTTP/2.
     received: Vec<u8>,
     unsent: Vec<u8>,
-    /// Bytes of `unsent` that the transport took.
+    /// Bytes of `unsent` that the transport has accepted.
     sent: usize,
     /// Bytes that may still be read in this turn.
     budget: usize,
-    /// The library waits until it may write.
+    /// The library waits for permission to write.
     is_writer_waiting: bool,
     worker: Arc<Worker>,
 }
@@ -53,17 +54,18 @@ impl Channel {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the socket has something to read.
+    /// Notes that the socket is readable.
     pub(super) fn has_input(&self, half_closed: bool) {
         self.inner().transport.has_input(half_closed);
     }
 
-    /// Begins a turn: reading may go on.
+    /// Starts a turn: reading may continue.
     pub(super) fn begin_turn(&self) {
         self.inner().budget = READ_PER_TURN_BYTES;
     }
 
-    /// Sends what was gathered, as far as the socket takes it. Gives whether the library may go on because of that.
+    /// Sends collected output as far as the socket accepts it. Returns true if the library may continue
+    /// because of that.
     pub(super) fn send(&self) -> io::Result<bool> {
         let inner = &mut *self.inner();
         match inner.send() {
@@ -73,13 +75,13 @@ impl Channel {
         }
     }
 
-    /// Whether reading stopped for the sake of other connections.
+    /// True if reading stopped to give other connections their turn.
     pub(super) fn has_more_to_read(&self) -> bool {
         let inner = self.inner();
         inner.budget == 0 && inner.transport.is_readable()
     }
 
-    /// Throws away what the client still sends, until it ends.
+    /// Discards the client's remaining input until it ends.
     pub(super) fn poll_end(&self) -> Poll<()> {
         let inner = &mut *self.inner();
         let mut room = Vec::with_capacity(READ_PER_TURN_BYTES / 16);
@@ -171,7 +173,7 @@ impl AsyncWrite for Channel {
         true
     }
 
-    /// What was gathered is sent at the end of the turn, and at every turn until all of it is.
+    /// Collected output is sent at the end of the turn, and in every further turn until all of it is.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         Poll::Ready(Ok(()))
     }

@@ -1,4 +1,4 @@
-//! One request in HTTP/2, counted whatever becomes of it.
+//! One HTTP/2 request, counted whatever happens to it.
 
 use super::Context;
 use super::timers::Timers;
@@ -11,10 +11,10 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{self, Poll};
 
-/// Bytes that wait for their way out at a time, on one stream.
+/// Maximum bytes queued for sending on one stream.
 const WAITING_MAX_BYTES: usize = 64 * 1024;
 
-/// An exchange's future: ready when it is over.
+/// Future of an exchange: ready when it is over.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The stream was reset or its connection ended.
@@ -27,16 +27,16 @@ impl From<h2::Error> for Broken {
     }
 }
 
-/// What a request is counted as.
+/// How a request is counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     Http,
     Grpc,
-    /// Nothing: reading counters, or what the service offers, must not change them.
+    /// Not at all: reading counters or service descriptions must not change them.
     Uncounted,
 }
 
-/// How far a request has come.
+/// State of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Progress {
     Receiving,
@@ -44,7 +44,7 @@ enum Progress {
     Answered,
 }
 
-/// A request and its answer. Dropped before it is answered, it counts as broken off.
+/// A request and its response. If dropped before it is answered, it counts as failed.
 pub(crate) struct Exchange {
     pub respond: SendResponse<Bytes>,
     pub worker: Arc<Context>,
@@ -69,7 +69,7 @@ impl Exchange {
         }
     }
 
-    /// Waits for this long, or until the client gives up on the stream that answers, or on the request.
+    /// Waits for this long, or until the client resets the response stream or the request.
     pub(crate) async fn delay(
         &mut self,
         delay_ns: u64,
@@ -94,7 +94,7 @@ impl Exchange {
         .await
     }
 
-    /// Notes that the request was read whole.
+    /// The request was read completely.
     pub(crate) fn received(&mut self) {
         if self.progress == Progress::Receiving {
             self.progress = Progress::Received;
@@ -104,7 +104,7 @@ impl Exchange {
         }
     }
 
-    /// Notes that the answer is on its way as a whole.
+    /// The whole response is being sent.
     pub(crate) fn answered(&mut self) {
         self.received();
         self.progress = Progress::Answered;
@@ -131,7 +131,7 @@ impl Drop for Exchange {
     }
 }
 
-/// How many bytes of what is left may be sent now: one at least, as soon as the client opens its window.
+/// How many of the remaining bytes may be sent now: at least one, once the client opens its window.
 pub(crate) async fn capacity(stream: &mut SendStream<Bytes>, left: u64) -> Result<usize, Broken> {
     let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(WAITING_MAX_BYTES);
     stream.reserve_capacity(wanted);

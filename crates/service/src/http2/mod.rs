@@ -1,10 +1,11 @@
-//! HTTP/2 on one connection, by the `h2` library, in the worker's own event loop.
+//! HTTP/2 on one connection with the `h2` library, in the worker's own event loop.
 //!
-//! No runtime runs beside the loop: the library's connection and the exchanges on it are one future, and each turn polls it
-//! ([`Http2::turn`]). Its socket's events come as turns, its times are the worker's timers (`timers`), its bytes go through
-//! a `channel`, and an `exchange` is one request and its answer.
+//! There is no runtime besides the loop: the library's connection and its exchanges are one future, and each
+//! turn polls it ([`Http2::turn`]). Socket events arrive as turns, delays use the worker's timers (`timers`),
+//! and bytes go through a `channel`. An `exchange` is one request and its response.
 //!
-//! Bounded: streams at a time, the size of header fields, windows; bodies are thrown away as they come.
+//! Limits apply to concurrent streams, the size of header fields, and windows; bodies are discarded as they
+//! arrive.
 
 mod answer;
 mod channel;
@@ -39,21 +40,21 @@ use std::task::{self, Poll, Wake, Waker};
 use std::time::Instant;
 use timers::Timers;
 
-/// Requests that a client may have at work on one connection.
+/// Maximum concurrent requests of a client on one connection.
 const STREAMS_MAX: u32 = 1024;
-/// Bytes of body that a client may send ahead, on one stream and on all together. They are thrown away as they come.
+/// Receive window for bodies, per stream and per connection. Bodies are discarded as they arrive.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
-/// Most bytes of header fields, decoded.
+/// Maximum size of the decoded header fields, bytes.
 const HEADERS_MAX_BYTES: u32 = 64 * 1024;
-/// Memory that all unfinished messages of one worker may take, so that slow clients cannot take all there is.
+/// Maximum memory for all unfinished messages of one worker, so that slow clients cannot exhaust the memory.
 const HELD_MAX_BYTES: usize = 64 * 1024 * 1024;
-/// Times that one turn goes over what woke meanwhile.
+/// How often one turn polls futures that were woken in the meantime.
 const ROUNDS_PER_TURN: usize = 8;
-/// Greatest room for gathered bytes that a worker keeps.
+/// Maximum size of the output buffer that a worker keeps.
 const ROOM_MAX_BYTES: usize = 256 * 1024;
 
-/// What all connections in HTTP/2 of one worker go by.
+/// What all HTTP/2 connections of one worker share.
 #[derive(Debug)]
 pub(crate) struct Context {
     pub answer: Answer,
@@ -61,9 +62,9 @@ pub(crate) struct Context {
     pub tally: Arc<Tally>,
     tallies: Arc<[Arc<Tally>]>,
     started: Instant,
-    /// Memory that unfinished messages may still take, bytes.
+    /// Memory still available for unfinished messages, bytes.
     free_bytes: AtomicUsize,
-    /// Room for bytes gathered in one turn, while nobody has it.
+    /// Buffer for the output of one turn, while no connection uses it.
     room: Mutex<Vec<u8>>,
 }
 
@@ -93,13 +94,13 @@ impl Context {
         Counters::sum(&self.tallies)
     }
 
-    /// Accounts for an unfinished message of this length: whether there is memory for it.
+    /// Accounts for an unfinished message of this length. Returns false if there is no memory for it.
     pub(crate) fn hold(&self, bytes: usize) -> bool {
         let held = self.free_bytes.fetch_update(Relaxed, Relaxed, |free| free.checked_sub(bytes));
         held.is_ok()
     }
 
-    /// Gives back what was accounted for.
+    /// Releases accounted memory.
     pub(crate) fn release(&self, bytes: usize) {
         self.free_bytes.fetch_add(bytes, Relaxed);
     }
@@ -116,7 +117,7 @@ impl Context {
     }
 }
 
-/// A connection in HTTP/2.
+/// An HTTP/2 connection.
 pub(crate) struct Http2 {
     serving: Pin<Box<dyn Future<Output = ()> + Send>>,
     channel: Channel,
@@ -131,7 +132,7 @@ impl fmt::Debug for Http2 {
     }
 }
 
-/// Whether anything woke since the last look.
+/// True if anything was woken since the last poll.
 #[derive(Debug, Default)]
 struct Woken(AtomicBool);
 
@@ -146,7 +147,7 @@ impl Wake for Woken {
 }
 
 impl Http2 {
-    /// Over a transport of which some bytes were received already.
+    /// A connection over a transport from which these bytes were already received.
     pub(crate) fn new(transport: Transport, received: Vec<u8>, shared: &mut Shared) -> Self {
         let worker = Arc::clone(&shared.http2);
         worker.tally.http2.connections.add(1);
@@ -163,17 +164,17 @@ impl Http2 {
         }
     }
 
-    /// Notes that the socket has something to read.
+    /// Notes that the socket is readable.
     pub(crate) fn has_input(&mut self, half_closed: bool) {
         self.channel.has_input(half_closed);
     }
 
-    /// Whether any request waits for its time.
+    /// True if any response is delayed.
     pub(crate) fn is_delayed(&self) -> bool {
         self.timers.first_ns().is_some()
     }
 
-    /// Takes a turn.
+    /// Runs one turn.
     pub(crate) fn turn(&mut self, shared: &mut Shared) -> Turn {
         self.timers.wake(shared.now_ns());
         self.channel.begin_turn();
@@ -224,7 +225,7 @@ async fn serve(channel: Channel, timers: Timers, worker: Arc<Context>, random: S
     if served.is_err_and(|error| !error.is_io() && !error.is_remote()) {
         worker.tally.rejected.add(1);
     }
-    // The client has yet to read why the connection ends.
+    // Leave the client time to read why the connection ends.
     let mut until = timers.wait(worker.now_ns(), LINGER_NS);
     poll_fn(|context| match channel.poll_end() {
         Poll::Ready(()) => Poll::Ready(()),
@@ -236,7 +237,7 @@ async fn serve(channel: Channel, timers: Timers, worker: Arc<Context>, random: S
 /// A connection and the exchanges on it.
 struct Server {
     connection: Connection<Channel, Bytes>,
-    /// Requests that came together: they are answered together, and their answers sent at once.
+    /// Requests that arrived together: they are answered together, and their responses sent at once.
     accepted: Vec<(Request<RecvStream>, SendResponse<Bytes>)>,
     exchanges: FuturesUnordered<Answering>,
     begun: u64,
@@ -246,7 +247,7 @@ struct Server {
 }
 
 impl Server {
-    /// Goes as far as it can without waiting. Ready where the connection has ended.
+    /// Proceeds as far as possible without waiting. Ready once the connection has ended.
     fn poll(&mut self, context: &mut task::Context<'_>) -> Poll<Result<(), h2::Error>> {
         loop {
             loop {
@@ -293,7 +294,7 @@ impl Server {
             let kind = if reply == Reply::Counters { Kind::Uncounted } else { Kind::Http };
             answer::answer(Exchange::new(respond, kind, worker, timers), &head, body, reply, random)
         };
-        // Most are over at once, and need no place among those that wait.
+        // Most finish at once, and need no place among those that wait.
         if let Some(mut answering) = answering
             && answering.as_mut().poll(context).is_pending()
         {

@@ -1,18 +1,18 @@
-//! What the requests of one connection wait for: times, which the worker's own timers keep.
+//! Deadlines of one connection's requests, driven by the worker's timers.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// The times that one connection waits for, nanoseconds since the start of the server.
+/// Pending deadlines of one connection, nanoseconds since the start of the server.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timers(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
     now_ns: u64,
-    /// Tells waits for the same time apart.
+    /// Distinguishes waits with the same deadline.
     next: u64,
     due: BTreeMap<(u64, u64), Waker>,
 }
@@ -22,7 +22,7 @@ impl Timers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes what is due.
+    /// Wakes all waits that are due.
     pub(super) fn wake(&self, now_ns: u64) {
         let mut inner = self.inner();
         inner.now_ns = now_ns;
@@ -33,12 +33,12 @@ impl Timers {
         }
     }
 
-    /// The next time that anything waits for.
+    /// The earliest deadline.
     pub(super) fn first_ns(&self) -> Option<u64> {
         self.inner().due.first_key_value().map(|((due_ns, _), _)| *due_ns)
     }
 
-    /// Waits until then.
+    /// Waits until this time.
     pub(crate) fn until(&self, due_ns: u64) -> Wait {
         Wait { timers: self.clone(), due_ns, entry: None }
     }
@@ -49,7 +49,7 @@ impl Timers {
     }
 }
 
-/// A wait; it ends with whatever drops it.
+/// A pending wait; dropping it cancels it.
 #[derive(Debug)]
 pub(crate) struct Wait {
     timers: Timers,

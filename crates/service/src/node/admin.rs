@@ -1,4 +1,4 @@
-//! What a node shows of itself, on a listener of its own: counts, metrics, health. Nothing here is counted.
+//! The admin endpoint of a node, on a separate listener: counters, metrics, health. Nothing here is counted.
 
 use super::application::Application;
 use super::metrics;
@@ -23,10 +23,10 @@ use tokio::time::sleep;
 const METRICS_PATH: &str = "/metrics";
 const LIVE_PATH: &str = "/health/live";
 const READY_PATH: &str = "/health/ready";
-/// How long accepting rests where it fails.
+/// Pause after a failed accept.
 const ACCEPT_REST: Duration = Duration::from_millis(20);
 
-/// What is shown.
+/// State behind the admin endpoint.
 #[derive(Debug)]
 pub(crate) struct Admin {
     tally: NodeTally,
@@ -65,7 +65,7 @@ impl Admin {
     }
 }
 
-/// Answers on a listener for as long as it is polled.
+/// Serves a listener while polled.
 pub(crate) async fn serve(listener: TcpListener, admin: Admin) {
     let admin = Rc::new(admin);
     loop {
@@ -79,7 +79,7 @@ pub(crate) async fn serve(listener: TcpListener, admin: Admin) {
                 let response = admin.answer(&request);
                 async { Ok::<_, Infallible>(response) }
             });
-            // Whoever asks has gone.
+            // The client has disconnected.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }

@@ -1,4 +1,5 @@
-//! What the topology says of this service and of those that it calls, checked and resolved before anything starts.
+//! The topology's definition of this service and of those that it calls, checked and resolved before anything
+//! starts.
 
 use super::settings::NodeSettings;
 use crate::server::ServeError;
@@ -13,15 +14,15 @@ use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use std::path::PathBuf;
 
-/// Port of services where `connect` does not say.
+/// Default port of services, if `connect` does not name one.
 const SERVICE_PORT: u16 = 8080;
-/// Port of databases where `connect` does not say.
+/// Default port of databases, if `connect` does not name one.
 const DATABASE_PORT: u16 = 27017;
 
 /// This service.
 #[derive(Debug)]
 pub(crate) struct Application {
-    /// Over TCP, requests have a size by agreement and their connection no path.
+    /// Over TCP, request sizes are fixed by the topology, and a connection has no path.
     pub protocol: Protocol,
     pub endpoints: Vec<Offered>,
     pub callees: Vec<CalleeSpec>,
@@ -46,9 +47,9 @@ pub(crate) struct CalleeSpec {
     pub name: String,
     pub protocol: Protocol,
     pub place: Place,
-    /// Each endpoint that scripts name, with the target of requests to it.
+    /// Each endpoint that scripts name, with its request target.
     pub targets: Vec<(String, Uri)>,
-    /// Size of its replies over TCP, where nothing else says it.
+    /// Size of its replies over TCP, where the protocol does not announce it.
     pub tcp_reply_bytes: u64,
 }
 
@@ -59,16 +60,16 @@ pub(crate) struct DatabaseSpec {
     /// Qualified name.
     pub name: String,
     pub place: Place,
-    /// Every query of the scripts.
+    /// All queries of the scripts.
     pub queries: Vec<QueryStep>,
 }
 
-/// Host and port.
+/// Host and port of a callee or database.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub host: String,
     pub port: u16,
-    /// As given: what requests name as their host.
+    /// As given; used as the host name in requests.
     pub authority: Authority,
 }
 
@@ -118,7 +119,7 @@ fn workload(settings: &NodeSettings, id: WorkloadId) -> Result<&Workload, ServeE
     found.ok_or_else(|| problem(format!("{} has no workload {id}", settings.topology.name)))
 }
 
-/// Over TCP, nothing says how long a reply is: both sides have it from the topology.
+/// Over TCP the length of a reply is not announced: both sides take it from the topology.
 fn check_tcp(name: &str, service: &ScriptedService) -> Result<(), ServeError> {
     let [Endpoint { path, response_bytes: Distribution::Fixed(_), .. }] = &service.endpoints[..] else {
         return Err(problem(format!(
@@ -131,7 +132,7 @@ fn check_tcp(name: &str, service: &ScriptedService) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Size of the replies of a service over TCP: one byte at least.
+/// Reply size of a service over TCP: at least one byte.
 pub(crate) fn tcp_reply_bytes(endpoint: &Endpoint) -> u64 {
     endpoint.response_bytes.mean().max(1.0) as u64
 }
@@ -208,7 +209,7 @@ fn each_leaf(step: &Step, visit: &mut dyn FnMut(&Step) -> Result<(), ServeError>
     }
 }
 
-/// Over HTTP/1.1 a request names its host in a field, over HTTP/2 in its target.
+/// Over HTTP/1.1 a request names its host in a header field, over HTTP/2 in its target.
 fn target(name: &str, protocol: Protocol, authority: &Authority, endpoint: &str) -> Result<Uri, ServeError> {
     let path = if protocol == Protocol::Grpc { grpc_method(endpoint) } else { endpoint.to_owned() };
     let failed = |error: http::Error| problem(format!("endpoint {endpoint} of {name}: {error}"));

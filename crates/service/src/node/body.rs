@@ -1,4 +1,4 @@
-//! Bodies of filler, of requests and responses alike. Long ones are sent from a static text, not copied.
+//! Filler bodies of requests and responses. Long ones are sent from a static text, not copied.
 
 use super::exchange::Exchange;
 use crate::grpc::FilledMessage;
@@ -11,7 +11,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A body: bytes, filler behind them, trailers behind that.
+/// A body: bytes, followed by filler, followed by trailers.
 #[derive(Debug, Default)]
 pub(crate) struct FillerBody {
     head: Bytes,
@@ -29,7 +29,7 @@ impl FillerBody {
         Self { head: text.into(), ..Self::default() }
     }
 
-    /// A message of gRPC.
+    /// A gRPC message.
     pub(crate) fn message(message: FilledMessage) -> Self {
         let FilledMessage { head, filler_at, filler_left } = message;
         Self { head, filler_at, filler_left, ..Self::default() }
@@ -81,7 +81,7 @@ impl Body for FillerBody {
     }
 }
 
-/// The body of a response. Its request is answered once everything was taken.
+/// The body of a response. Its request counts as answered once everything is taken.
 #[derive(Debug)]
 pub(crate) struct ReplyBody {
     body: FillerBody,

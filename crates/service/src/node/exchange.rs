@@ -1,4 +1,4 @@
-//! One request to the node, and what it counts as in the end.
+//! One request to the node, and how it is counted.
 
 use super::tally::Outcome;
 use super::worker::Worker;
@@ -6,7 +6,7 @@ use crate::counters::{ProtocolTally, Tally};
 use std::fmt;
 use std::rc::Rc;
 
-/// What a request counts as.
+/// How a request is counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     Http1,
@@ -26,7 +26,7 @@ impl Kind {
     }
 }
 
-/// A request from its beginning to the end of its response. Dropped before, it has failed, or never came whole.
+/// A request from its start to the end of its response. If dropped before, it counts as failed or incomplete.
 pub(crate) struct Exchange {
     worker: Rc<Worker>,
     kind: Kind,
@@ -47,18 +47,19 @@ impl Exchange {
         Self { worker: Rc::clone(worker), kind, state: State::Receiving, _held: Vec::new() }
     }
 
-    /// The request was read whole.
+    /// The request was read completely.
     pub(crate) fn received(&mut self) {
         self.state = State::Received;
         self.tally().requests.add(1);
     }
 
-    /// Keeps memory until the response.
+    /// Holds memory until the response.
     pub(crate) fn hold(&mut self, held: Vec<Vec<u8>>) {
         self._held = held;
     }
 
-    /// Its outcome is known; the response is still to be sent. `endpoint`: index, absent where there is none.
+    /// The outcome is known; the response has yet to be sent. `endpoint`: its index; `None` for an unknown
+    /// endpoint.
     pub(crate) fn decided(&self, endpoint: Option<usize>, outcome: Outcome) {
         let tally = &self.worker.tally;
         match endpoint {
@@ -70,7 +71,7 @@ impl Exchange {
         }
     }
 
-    /// All of the response went to the connection.
+    /// The whole response was handed to the connection.
     pub(crate) fn answered(&mut self) {
         self.state = State::Answered;
     }

@@ -1,6 +1,6 @@
-//! Requests over HTTP/1.1: read, answered and written one after the other, within the task of their connection.
+//! HTTP/1.1 requests: read, answered and written one after the other, within the task of their connection.
 //!
-//! A connection that starts with the preface of HTTP/2 is handed on.
+//! A connection that starts with the HTTP/2 preface is handed over.
 
 use super::application::Application;
 use super::exchange::{Exchange, Kind};
@@ -22,14 +22,14 @@ use std::rc::Rc;
 use std::task::{Poll, ready};
 use tokio::io::AsyncWriteExt as _;
 
-/// Bytes behind a request that are read before its response is written.
+/// Maximum bytes read beyond a request before its response is written.
 const MAX_AHEAD_BYTES: usize = 16 * 1024;
 
 /// Serves one connection to its end.
 pub(crate) async fn serve(stream: CountedStream, worker: Rc<Worker>, mut stopping: Stopping) {
     let mut closing = pin!(stopping.closing());
     let mut connection = Connection::new(stream, Rc::clone(&worker));
-    // An error of the connection: what it cuts off has been counted.
+    // On a connection error, the requests that it cut off are already counted.
     let is_http2 = connection.serve(closing.as_mut()).await.is_ok_and(|end| end == End::Http2);
     let Connection { mut stream, received, .. } = connection;
     if is_http2 {
@@ -40,11 +40,11 @@ pub(crate) async fn serve(stream: CountedStream, worker: Rc<Worker>, mut stoppin
     }
 }
 
-/// Why a connection is served no more.
+/// Why a connection is no longer served.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum End {
     Closed,
-    /// It speaks HTTP/2.
+    /// The client speaks HTTP/2.
     Http2,
 }
 
@@ -53,14 +53,14 @@ struct Head {
     target: Target,
     passed: PassedFields,
     framing: Framing,
-    /// The method is HEAD: no body.
+    /// The method is HEAD: the response has no body.
     head_only: bool,
 }
 
 enum Target {
     /// Index of an endpoint.
     Endpoint(usize),
-    /// A path that there is not.
+    /// A path that does not exist.
     Unknown(String),
 }
 
@@ -82,10 +82,10 @@ impl Head {
 struct Connection {
     stream: CountedStream,
     worker: Rc<Worker>,
-    /// Bytes that no request has used.
+    /// Received bytes that belong to no request yet.
     received: Vec<u8>,
     outgoing: Outgoing,
-    /// The first bytes were no preface of HTTP/2.
+    /// The first bytes were not the HTTP/2 preface.
     is_http1: bool,
 }
 
@@ -127,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Receives more of what comes between requests. False where the connection has ended, or is to end.
+    /// Receives more bytes between requests. Returns false if the connection has ended or should end.
     async fn receive_unless(&mut self, closing: Pin<&mut impl Future<Output = ()>>) -> io::Result<bool> {
         let Self { stream, received, .. } = self;
         match select(pin!(receive(stream, received)), closing).await {
@@ -136,7 +136,7 @@ impl Connection {
         }
     }
 
-    /// Answers a request whose head was read. False where that was the last one.
+    /// Answers a request whose head was read. Returns false if it was the last one.
     async fn answer(&mut self, head: Head) -> io::Result<bool> {
         let worker = Rc::clone(&self.worker);
         let mut exchange = Exchange::new(&worker, Kind::Http1);
@@ -162,7 +162,7 @@ impl Connection {
         Ok(stays)
     }
 
-    /// Reads the body of a request and throws it away. False where it never came whole.
+    /// Reads and discards the body of a request. Returns false if it was incomplete.
     async fn receive_body(&mut self, head: &Head) -> io::Result<bool> {
         let mut body = head.framing.body;
         if head.framing.expects_continue {
@@ -183,7 +183,7 @@ impl Connection {
         }
     }
 
-    /// Runs the script of an endpoint. Absent: the client has gone before the end.
+    /// Runs the script of an endpoint. `None`: the client disconnected before its end.
     async fn execute(&mut self, endpoint: usize, passed: &PassedFields) -> Option<Answer> {
         let Self { stream, worker, received, .. } = self;
         let endpoint = &worker.application.endpoints[endpoint].endpoint;
@@ -247,18 +247,18 @@ impl Connection {
     }
 }
 
-/// Receives once; false at the end of the stream.
+/// Receives once; returns false at the end of the stream.
 async fn receive(stream: &mut CountedStream, received: &mut Vec<u8>) -> io::Result<bool> {
     poll_fn(|context| stream.poll_receive(context, |bytes| append(received, bytes))).await
 }
 
-/// False where there was nothing: the end of the stream.
+/// Returns false if there were no bytes: the end of the stream.
 fn append(received: &mut Vec<u8>, bytes: &[u8]) -> bool {
     received.extend_from_slice(bytes);
     !bytes.is_empty()
 }
 
-/// Throws away what belongs to a body.
+/// Discards the bytes that belong to a body.
 fn discard(body: &mut Body, received: &mut Vec<u8>) -> Result<(), Rejection> {
     let length = body.discard(received)?;
     received.drain(..length);

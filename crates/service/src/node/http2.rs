@@ -1,4 +1,4 @@
-//! Requests over HTTP/2 and gRPC, side by side on their connection.
+//! HTTP/2 and gRPC requests, handled concurrently on their connection.
 
 use super::application::Application;
 use super::body::{FillerBody, ReplyBody};
@@ -22,7 +22,7 @@ use std::error::Error;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 
-/// Requests that a client may have at work on one connection in HTTP/2.
+/// Maximum concurrent requests of a client on one HTTP/2 connection.
 const MAX_STREAMS: u32 = 1024;
 
 /// Serves one connection to its end.
@@ -49,7 +49,7 @@ pub(crate) async fn serve(
     }
 }
 
-/// Whether the client broke the rules of the protocol.
+/// True if the client violated the protocol.
 fn is_violation(error: &hyper::Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<h2::Error>());
     error.is_parse() || cause.is_some_and(|cause| !cause.is_io() && !cause.is_remote())
@@ -60,7 +60,7 @@ fn kind(request: &Request<Incoming>) -> Kind {
     if media_type.starts_with(b"application/grpc") { Kind::Grpc } else { Kind::Http2 }
 }
 
-/// Answers a request. An error ends its stream: the request never came whole.
+/// Answers a request. An error ends its stream: the request was incomplete.
 async fn answer(
     worker: Rc<Worker>,
     kind: Kind,
@@ -93,7 +93,7 @@ async fn answer(
     Ok(response.map(|()| body.answering(exchange)))
 }
 
-/// Index of the endpoint of a request.
+/// Index of a request's endpoint.
 fn endpoint(application: &Application, kind: Kind, head: &Parts) -> Option<usize> {
     let path = head.uri.path();
     application.endpoints.iter().position(|offered| match kind {
@@ -149,7 +149,7 @@ fn grpc_response(answer: &Answer) -> Reply {
     }
 }
 
-/// A response without a message: its head has the status.
+/// A trailers-only response: its head carries the status.
 fn grpc_status(status: &Status) -> Reply {
     let mut response = grpc_head();
     status.write(response.headers_mut());

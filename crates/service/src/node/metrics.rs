@@ -1,4 +1,4 @@
-//! The counts of a node as Prometheus reads them: text exposition 0.0.4.
+//! Prometheus metrics of a node: text exposition format 0.0.4.
 
 use super::application::Application;
 use super::tally::{CallCounters, NodeTally, Outcome};
@@ -9,14 +9,14 @@ use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, Me
 
 pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Upper bounds of the buckets of durations, microseconds: 50 µs to 10 s.
+/// Upper bounds of the duration buckets, microseconds: 50 µs to 10 s.
 const BOUNDS_US: [u64; 17] = [
     50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 5_000_000, 10_000_000,
 ];
 const US_IN_S: f64 = 1e6;
 
-/// The exposition.
+/// Renders all metrics.
 pub(crate) fn text(tally: &NodeTally, application: &Application) -> String {
     let calls: Vec<(&str, CallCounters)> =
         tally.callees.iter().enumerate().map(|(index, name)| (name.as_str(), tally.calls(index))).collect();
@@ -55,7 +55,7 @@ fn requests(tally: &NodeTally, application: &Application) -> Vec<Metric> {
     requests
 }
 
-/// What an unknown endpoint and each [`Outcome`] are answered with.
+/// Status codes for an unknown endpoint and for each [`Outcome`].
 fn codes(protocol: Protocol) -> [&'static str; 1 + Outcome::ALL.len()] {
     match protocol {
         Protocol::Http1 | Protocol::Http2 => ["404", "200", "500", "502"],

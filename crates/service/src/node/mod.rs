@@ -1,9 +1,10 @@
-//! A node: one service of a topology, which answers by scripts and calls other services.
+//! A node: one service of a topology, which runs scripts and calls other services.
 //!
-//! [`NodeSettings`] → [`Node::bind`] → [`Node::run`]. Unlike the echo server, a node is an application: tokio
-//! carries it, hyper its HTTP/2. `application` is what the topology says of this service and its callees; `server` makes `worker`s (one thread and one
-//! single-threaded runtime each); `http1`, `http2` and `tcp` take requests in, `script` runs their steps, `client` sends requests out.
-//! `tally` counts both sides; `admin` shows the counts. `docs/service.md` is for users.
+//! [`NodeSettings`] → [`Node::bind`] → [`Node::run`]. Unlike the echo server, a node behaves like an
+//! application: it runs on tokio, with hyper for HTTP/2. `application` is the topology's definition of this
+//! service and its callees. `server` creates `worker`s (one thread and one single-threaded runtime each).
+//! `http1`, `http2` and `tcp` receive requests, `script` runs their steps, `client` sends requests. `tally`
+//! counts both sides; `admin` shows the counters. `docs/service.md` is for users.
 
 mod admin;
 mod application;

@@ -1,4 +1,4 @@
-//! A message of HTTP/1.1 on its way out: its head, and filler as its body.
+//! An outgoing HTTP/1.1 message: its head, and a filler body.
 
 use super::stream::CountedStream;
 use crate::response::{FILLER, FILLER_BYTES};
@@ -7,21 +7,21 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tokio::io::AsyncWrite as _;
 
-/// Slices of filler that go out in one call.
+/// Maximum slices of filler sent in one call.
 const MAX_SLICES: usize = 16;
 
-/// A message that is written to a connection.
+/// A message being written to a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Outgoing {
     head: Vec<u8>,
-    /// Bytes of `head` that the connection took.
+    /// Bytes of `head` that the connection has accepted.
     head_sent: usize,
     filler_at: usize,
     filler_left: u64,
 }
 
 impl Outgoing {
-    /// Begins a message: its head, to be written here.
+    /// Starts a message; its head must be written to the returned buffer.
     pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
         self.head.clear();
         self.head_sent = 0;
@@ -29,13 +29,13 @@ impl Outgoing {
         &mut self.head
     }
 
-    /// Sends this much filler behind the head.
+    /// Adds this much filler after the head.
     pub(crate) fn fill(&mut self, bytes: u64) {
         self.filler_at = 0;
         self.filler_left = bytes;
     }
 
-    /// Whether the connection took any of it.
+    /// True if the connection has accepted any of it.
     pub(crate) fn is_begun(&self) -> bool {
         self.head_sent > 0
     }
@@ -44,7 +44,7 @@ impl Outgoing {
         self.head_sent == self.head.len() && self.filler_left == 0
     }
 
-    /// Writes until all is written.
+    /// Writes until the whole message is written.
     pub(crate) fn poll_send(
         &mut self,
         stream: &mut CountedStream,

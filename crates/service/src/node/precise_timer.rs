@@ -1,6 +1,7 @@
-//! Sleeping for less than a millisecond, and to within some microseconds: the runtime's own timers have ticks of 1 ms.
+//! Sleeps shorter than a millisecond, accurate to a few microseconds: the runtime's own timers have ticks of
+//! 1 ms.
 //!
-//! One timer of the kernel per worker rings for the sleeper that is due first.
+//! Each worker has one kernel timer, armed for the earliest sleeper.
 
 use super::server::watched;
 use rustix::fd::OwnedFd;
@@ -26,12 +27,12 @@ pub(crate) struct PreciseTimer {
     /// By due time, and a number that makes keys unique.
     sleepers: RefCell<BTreeMap<(u64, u64), Waker>>,
     next_number: Cell<u64>,
-    /// When the timer of the kernel rings. Sleepers that are given up before, as timeouts are, leave it as it is.
+    /// Expiry of the kernel timer. Sleepers that are dropped earlier, as timeouts are, leave it unchanged.
     rings_at_ns: Cell<u64>,
 }
 
 impl PreciseTimer {
-    /// In a runtime.
+    /// Must be called within a runtime.
     pub(crate) fn new() -> std::io::Result<Self> {
         let timer =
             timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
@@ -43,11 +44,11 @@ impl PreciseTimer {
         })
     }
 
-    /// Wakes sleepers for as long as it is polled.
+    /// Wakes sleepers while polled.
     pub(crate) async fn run(&self) -> std::io::Result<()> {
         loop {
             let mut ready = self.timer.readable().await?;
-            // It fails where the timer was set anew since it rang.
+            // Fails if the timer was re-armed since it expired.
             let _ = io::read(&self.timer, &mut [0; 8]);
             ready.clear_ready();
             self.wake();
@@ -62,7 +63,7 @@ impl PreciseTimer {
         PreciseSleep { timer: self, key: (now_ns().saturating_add(duration_ns), number) }
     }
 
-    /// Wakes those that are due, and lets the timer ring for the next one.
+    /// Wakes sleepers that are due, and arms the timer for the next one.
     fn wake(&self) {
         let mut sleepers = self.sleepers.borrow_mut();
         let waiting = sleepers.split_off(&(now_ns(), u64::MAX));
@@ -76,7 +77,7 @@ impl PreciseTimer {
         }
     }
 
-    /// At this time, unless it rings before.
+    /// Arms the timer for this time, unless it expires earlier.
     fn ring_at(&self, due_ns: u64) {
         if self.rings_at_ns.get() <= due_ns {
             return;
@@ -134,9 +135,9 @@ mod tests {
     use std::pin::pin;
     use std::time::Instant;
 
-    /// Many at once, so that some begin while others are due.
+    /// Many concurrent sleepers, so that some start while others are due.
     #[test]
-    fn every_sleeper_wakes_at_its_time_and_none_before() {
+    fn sleepers_wake_on_time_and_never_early() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
         runtime.block_on(async {
             let timer = PreciseTimer::new().unwrap();
@@ -150,7 +151,7 @@ mod tests {
             }));
             select(pin!(timer.run()), pin!(sleepers)).await;
         });
-        // One that is given up leaves nothing behind.
+        // A dropped sleeper leaves nothing behind.
         runtime.block_on(async {
             let timer = PreciseTimer::new().unwrap();
             let long = timer.sleep(Duration::from_secs(3600));

@@ -1,8 +1,9 @@
-//! Queries to databases that speak MongoDB's protocol, through its official driver.
+//! Database queries over MongoDB's wire protocol, through its official driver.
 //!
-//! Each worker has a pool of its own per database; the driver's tasks run on the worker's thread. The driver monitors the
-//! database on one more connection. Nothing is sent twice, and no connection is closed for idleness. The driver does not
-//! count bytes: those counted are of documents, and so less than connections carry.
+//! Each worker has a separate pool per database; the driver's tasks run on the worker's thread. The driver
+//! monitors the database on an additional connection. Nothing is resent, and no connection is closed for
+//! being idle. The driver does not count bytes: the counters cover documents only, and so less than the
+//! connections carry.
 
 mod collection;
 mod events;
@@ -23,11 +24,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Connections of a node to a database, of all workers together, beside those of the monitors.
+/// Maximum connections of a node to a database over all workers, without those of the monitors.
 const MAX_CONNECTIONS: usize = 64;
 /// Shorter than the idle timeout of proxies, which is an hour.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(30 * 60);
-/// For so long an operation waits until a database that was down is back.
+/// How long an operation waits for a database that is down to come back.
 const SELECTION_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const DATABASE_NAME: &str = "meshmeter";
@@ -42,11 +43,11 @@ struct Database {
     client: mongodb::Database,
     documents: Vec<Documents>,
     tally: Arc<WorkerTally>,
-    /// In the worker's calls.
+    /// Index among the worker's calls.
     index: usize,
 }
 
-/// Checks what can be checked before anything starts.
+/// Checks everything that can be checked before anything starts.
 pub(crate) fn check(application: &Application) -> io::Result<()> {
     let Some(file) = application.database_authority.as_ref().filter(|_| !application.databases.is_empty())
     else {
@@ -62,7 +63,7 @@ pub(crate) fn check(application: &Application) -> io::Result<()> {
 }
 
 impl Databases {
-    /// In a runtime.
+    /// Must be called within a runtime.
     pub(crate) fn new(
         application: &Application,
         tally: &Arc<WorkerTally>,
@@ -81,7 +82,7 @@ impl Databases {
         Ok(Self { databases: databases.collect::<io::Result<_>>()? })
     }
 
-    /// Fills the collections that are read. Other nodes may do the same at the same time.
+    /// Fills the collections that are read. Other nodes may do so at the same time.
     pub(crate) async fn fill(&self) -> Result<(), StepFailure> {
         for database in &self.databases {
             for documents in database.documents.iter().filter(|documents| documents.is_read()) {
@@ -94,7 +95,7 @@ impl Databases {
         Ok(())
     }
 
-    /// Carries out one operation. `draw`, from 0 to below 1, selects the documents.
+    /// Runs one operation. `draw`, in [0, 1), selects the documents.
     pub(crate) async fn run(&self, query: &QueryStep, draw: f64) -> Result<(), StepFailure> {
         let database = self.databases.iter().find(|database| database.spec.id == query.to);
         let database = database.expect("scripts query nothing else");
@@ -183,7 +184,7 @@ fn options(
     options
 }
 
-/// Why an operation failed, in words for a response.
+/// Why an operation failed, as text for a response.
 trait Reason {
     fn text(&self) -> String;
 }
@@ -200,12 +201,12 @@ impl Reason for Error {
     }
 }
 
-/// Whether the operation found no connection.
+/// True if the operation found no connection.
 fn is_unsent(error: &Error) -> bool {
     matches!(*error.kind, ErrorKind::ServerSelection { .. } | ErrorKind::ConnectionPoolCleared { .. })
 }
 
-/// The cause without the driver's view of the database.
+/// The cause, without the driver's description of the database.
 fn describe(error: &Error) -> String {
     match &*error.kind {
         ErrorKind::Io(error) => error.to_string(),
@@ -219,7 +220,7 @@ fn describe(error: &Error) -> String {
     }
 }
 
-/// Why no connection could be opened, out of what the driver says of each server.
+/// Why no connection could be opened, extracted from the driver's description of each server.
 fn selection_cause(message: &str) -> &str {
     let cause = message.split_once("Error: Kind: ").and_then(|(_, cause)| cause.split_once(", labels"));
     cause.map_or(message, |(cause, _)| cause.trim_start_matches("I/O error: "))
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn server_selection_error_is_its_cause() {
+    fn server_selection_error_is_reduced_to_its_cause() {
         let message = "Server selection timeout: No available servers. Topology: { Type: Single, Servers: [ { Address: \
             db:27017, Type: Unknown, Error: Kind: I/O error: Connection refused (os error 111), labels: {} } ] }";
         assert_eq!(selection_cause(message), "Connection refused (os error 111)");

@@ -1,4 +1,4 @@
-//! Whether a node is ready: it listens, and the collections that it reads are filled.
+//! Readiness of a node: it listens, and the collections that it reads are filled.
 
 use super::worker::Worker;
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::sleep;
 
-/// Between two attempts to fill collections.
+/// Interval between attempts to fill the collections.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Default for Readiness {
 }
 
 impl Readiness {
-    /// Why the node is not ready; absent: it is.
+    /// Why the node is not ready; `None` if it is.
     pub(crate) fn reason(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -29,7 +29,7 @@ impl Readiness {
     }
 }
 
-/// Fills collections until that has succeeded.
+/// Retries filling the collections until it succeeds.
 pub(crate) async fn fill(worker: Rc<Worker>, readiness: Arc<Readiness>) {
     while let Err(failure) = worker.databases.fill().await {
         readiness.set(Some(failure.0));

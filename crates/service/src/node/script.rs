@@ -1,4 +1,4 @@
-//! Scripts: the steps of one request, in sequence and in parallel.
+//! Scripts: runs the steps of a request, in sequence and in parallel.
 
 use super::client::{CallFailure, OutgoingCall};
 use super::tally::Outcome;
@@ -17,34 +17,34 @@ use std::time::Duration;
 /// Memory is held in pages of this size, each touched.
 const PAGE_BYTES: usize = 4096;
 
-/// Why a step failed, in words for the response.
+/// Why a step failed, as text for the response.
 #[derive(Debug)]
 pub(crate) struct StepFailure(pub String);
 
-/// What a request is to be answered with.
+/// The result of a script, from which the response is built.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub outcome: Outcome,
     pub response_bytes: u64,
     /// Why a step failed.
     pub reason: String,
-    /// Memory to hold until the response.
+    /// Memory held until the response.
     pub held: Vec<Vec<u8>>,
 }
 
-/// Header fields that callees get as the caller got them.
+/// Header fields that are forwarded to callees unchanged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PassedFields(Vec<(HeaderName, HeaderValue)>);
 
 impl PassedFields {
-    /// W3C Trace Context and Baggage, B3 (single and multiple), the identifier of a request as proxies write it, and the token
-    /// that policies of a mesh may ask for at every hop.
+    /// W3C Trace Context and Baggage, B3 (single and multiple), the request ID that proxies write, and the
+    /// token that policies of a mesh may require at every hop.
     pub(crate) fn of(fields: &HeaderMap) -> Self {
         let passed = fields.iter().filter(|(name, _)| is_passed(name.as_str()));
         Self(passed.map(|(name, value)| (name.clone(), value.clone())).collect())
     }
 
-    /// The same of fields as they came; names in any case.
+    /// The same for raw header fields; names in any case.
     pub(crate) fn of_bytes<'f>(fields: impl Iterator<Item = (&'f str, &'f [u8])>) -> Self {
         let passed = fields.filter(|(name, _)| is_passed(name)).filter_map(|(name, value)| {
             Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_bytes(value).ok()?))
@@ -99,7 +99,7 @@ impl Execution<'_> {
         Ok(())
     }
 
-    /// Boxed, since steps hold steps.
+    /// Boxed, because steps contain steps.
     fn step<'s>(&'s self, step: &'s Step) -> LocalBoxFuture<'s, Result<(), StepFailure>> {
         match step {
             Step::Call(call) => Box::pin(self.call(call)),
@@ -109,7 +109,8 @@ impl Execution<'_> {
                 }
                 Ok(())
             }),
-            // Every branch comes to its end, so that what was sent does not hang on which failed first.
+            // Every branch runs to its end, so that the requests sent do not depend on which one failed
+            // first.
             Step::Parallel(steps) => Box::pin(async {
                 let ended = join_all(steps.iter().map(|step| self.step(step))).await;
                 ended.into_iter().collect()
@@ -143,7 +144,7 @@ impl Execution<'_> {
         };
         let mut attempts_left = step.retries;
         loop {
-            // The runtime's own timers wake its loop once per call, for nothing.
+            // The runtime's own timers would wake its loop once per call, for nothing.
             let timeout = self.worker.timer.sleep(step.timeout);
             let failure = match select(pin!(callee.call(&call)), timeout).await {
                 Either::Left((Ok(()), _)) => return Ok(()),
@@ -163,7 +164,7 @@ impl Execution<'_> {
     }
 }
 
-/// Memory with every page in place.
+/// Allocates memory and touches every page.
 fn touched(bytes: usize) -> Vec<u8> {
     let mut memory = vec![0; bytes];
     memory.iter_mut().step_by(PAGE_BYTES).for_each(|byte| *byte = hint::black_box(1));

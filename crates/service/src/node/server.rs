@@ -1,4 +1,4 @@
-//! Binding and running: from settings to workers, and to an end that loses nothing.
+//! Binding and running: from settings to workers, and a shutdown that loses no request.
 
 use super::admin::{self, Admin};
 use super::application::Application;
@@ -30,14 +30,14 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 
-/// How long accepting rests when there is no room for another connection.
+/// Pause before accepting again when there is no room for another connection.
 const ACCEPT_REST: Duration = Duration::from_millis(20);
-/// For so long after the end was asked for, idle connections stay open, for requests that are under way; then they are closed.
+/// How long idle connections stay open after the stop signal, for requests in flight; then they are closed.
 const LINGER: Duration = Duration::from_millis(200);
-/// For so long after that, requests at work may come to their end.
+/// How long after that requests in progress may finish.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A node that listens; [`Node::run`] answers.
+/// A listening node; [`Node::run`] serves.
 #[derive(Debug)]
 pub struct Node {
     application: Arc<Application>,
@@ -50,10 +50,10 @@ pub struct Node {
 }
 
 impl Node {
-    /// Checks everything and listens. Callees need not be there yet: connections to them are opened on demand.
+    /// Checks everything and listens. Callees need not exist yet: connections to them are opened on demand.
     ///
     /// # Errors
-    /// Where the service or its scripts make no sense, or an address cannot be listened on.
+    /// Returns an error if the service or its scripts are invalid, or an address cannot be bound.
     pub fn bind(settings: &NodeSettings) -> Result<Self, ServeError> {
         let application = Application::new(settings)?;
         query::check(&application).map_err(|error| ServeError::Settings(error.to_string()))?;
@@ -75,30 +75,31 @@ impl Node {
         })
     }
 
-    /// Where it takes requests, as the start of a URL.
+    /// URL prefix of the service.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.application.protocol == Protocol::Tcp { "tcp" } else { "http" };
         format!("{scheme}://{}", self.address)
     }
 
-    /// Where it takes requests.
+    /// Address of the service.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it shows counts, metrics and health.
+    /// Address of the admin endpoint: counters, metrics and health.
     #[must_use]
     pub fn admin_address(&self) -> SocketAddr {
         self.admin_address
     }
 
-    /// Answers until `stop` can be read or was closed at its other end (a pipe, an eventfd). Then it accepts no more
-    /// connections, finishes the requests at work, for 5 s at most, and returns what was counted. The first worker runs on the calling thread.
+    /// Serves until `stop` is readable or closed at its other end (a pipe, an eventfd). Then it accepts no
+    /// more connections, finishes the requests in progress for at most 5 s, and returns the counters. The
+    /// first worker runs on the calling thread.
     ///
     /// # Errors
-    /// Where a thread cannot be started or the kernel lacks something.
+    /// Returns an error if a thread cannot be started or a required kernel call fails.
     pub fn run(self, stop: impl AsFd) -> Result<Counters, ServeError> {
         let Self { application, readiness, tally, listener, admin_listener, .. } = self;
         let parts = Parts { application, readiness, tally };
@@ -131,7 +132,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// The first worker: it accepts, and hands each connection to the worker that has fewest.
+    /// The first worker: it accepts, and passes each connection to the worker with the fewest.
     async fn serve_first(
         &self,
         listener: std::net::TcpListener,
@@ -168,7 +169,7 @@ impl Parts {
                 Either::Right(_) => break,
             }
         }
-        // Clients hold those that the kernel has accepted for open.
+        // Clients consider connections open once the kernel has accepted them.
         let listener = listener.into_std()?;
         while let Ok((stream, _)) = listener.accept() {
             stream.set_nonblocking(true)?;
@@ -180,7 +181,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Another worker.
+    /// Any other worker.
     async fn serve_handed(
         &self,
         index: usize,
@@ -195,16 +196,16 @@ impl Parts {
     }
 }
 
-/// A connection between two runtimes.
+/// A connection in transfer between two runtimes.
 type TcpStreamOnItsWay = std::net::TcpStream;
 
-/// Runs a worker on a runtime of its own.
+/// Runs a worker on its own runtime.
 fn on_runtime(worker: impl Future<Output = io::Result<()>>) -> Result<(), ServeError> {
     let failed = |error| kernel("set up an event loop", error);
     let mut builder = tokio::runtime::Builder::new_current_thread();
     let runtime = builder.enable_io().enable_time().build_local(LocalOptions::default()).map_err(failed)?;
     let ended = runtime.block_on(worker).map_err(failed);
-    // A resolver that hangs does not keep the node.
+    // A hanging resolver must not block the shutdown.
     runtime.shutdown_background();
     ended
 }
@@ -226,7 +227,7 @@ impl Connections {
         Ok(Self { worker, is_tcp, closing: watch::Sender::new(false) })
     }
 
-    /// Serves a connection; the acceptor has counted it.
+    /// Serves a connection that the acceptor has already counted.
     fn serve(&self, stream: TcpStream) {
         let worker = Rc::clone(&self.worker);
         let stream = CountedStream::accepted(stream, Arc::clone(&worker.tally));
@@ -238,38 +239,38 @@ impl Connections {
         }
     }
 
-    /// Lets every connection come to its end.
+    /// Lets every connection finish.
     async fn finish(&self) {
         self.worker.is_stopping.set(true);
         if timeout(LINGER, self.closing.closed()).await.is_err() {
             self.closing.send_replace(true);
-            // Those that are not done by then are cut off, and counted so.
+            // Those that have not finished by then are cut off, and counted as such.
             let _ = timeout(FINISH_TIMEOUT, self.closing.closed()).await;
         }
     }
 }
 
-/// Tells a connection to come to its end.
+/// Signals a connection to finish.
 #[derive(Debug)]
 pub(crate) struct Stopping(watch::Receiver<bool>);
 
 impl Stopping {
-    /// Waits until idle connections are closed.
+    /// Waits until idle connections should be closed.
     pub(crate) async fn closing(&mut self) {
         // The sender lives until all connections have ended.
         let _ = self.0.wait_for(|closing| *closing).await;
     }
 }
 
-/// A descriptor whose readiness to be read is watched, in a runtime.
+/// Watches a descriptor for readability; must be called within a runtime.
 #[allow(unsafe_code)]
 pub(crate) fn watched(descriptor: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
-    // SAFETY: the result owns the descriptor, so that it is open and the same for as long as it is watched.
+    // SAFETY: the result owns the descriptor, so it stays open and unchanged while it is watched.
     let watched = unsafe { AsyncFd::register_with_interest(descriptor, Interest::READABLE) };
     watched.map_err(io::Error::from)
 }
 
-/// Runs futures of hyper on the thread that made them.
+/// Runs hyper's futures on the thread that created them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LocalExecutor;
 

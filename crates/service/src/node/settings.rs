@@ -1,4 +1,4 @@
-//! What a node is asked for.
+//! Settings of a node.
 
 use experiment::topology::{Topology, WorkloadId};
 use std::collections::BTreeMap;
@@ -8,20 +8,20 @@ use std::path::PathBuf;
 /// Settings of a node.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
-    /// The graph that the node is part of.
+    /// The topology that the node is part of.
     pub topology: Topology,
     /// The workload that it runs.
     pub service: WorkloadId,
-    /// Where it takes requests; port 0 takes any free one.
+    /// Address of the service; port 0 selects a free one.
     pub listen: SocketAddr,
-    /// Where it shows counts, metrics and health.
+    /// Address of the admin endpoint: counters, metrics and health.
     pub admin_listen: SocketAddr,
-    /// Where callees and databases are, `HOST:PORT`, if not where Kubernetes has them.
+    /// Addresses of callees and databases, `HOST:PORT`, that differ from the Kubernetes ones.
     pub connect: BTreeMap<WorkloadId, String>,
-    /// Certificates that databases are verified with, PEM.
+    /// PEM file of the authority that signed the databases' certificates.
     pub database_authority: Option<PathBuf>,
-    /// Worker threads, each with an event loop of its own; the first is the caller of [`super::Node::run`].
+    /// Worker threads, each with its own event loop; the first is the caller of [`super::Node::run`].
     pub threads: usize,
-    /// Seed of everything that is drawn. Absent: another one each time.
+    /// Seed of all random draws. `None`: a random seed.
     pub seed: Option<u64>,
 }

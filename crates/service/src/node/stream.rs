@@ -1,4 +1,4 @@
-//! TCP streams that count what they move.
+//! TCP streams that count their bytes.
 
 use super::tally::{CallTally, WorkerTally};
 use std::io::{self, IoSlice};
@@ -10,22 +10,22 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// Room for one read.
+/// Read buffer size, bytes.
 const RECEIVE_BYTES: usize = 16 * 1024;
 
-/// A connection: accepted, or opened to a callee. It is open until it is dropped.
+/// A connection, accepted or opened to a callee. It counts as open until dropped.
 #[derive(Debug)]
 pub(crate) struct CountedStream {
     stream: TcpStream,
     tally: Arc<WorkerTally>,
-    /// Index of the callee; absent: accepted.
+    /// Index of the callee; `None` for an accepted connection.
     callee: Option<usize>,
-    /// Received, and to be read again.
+    /// Received bytes to be read again.
     unread: Vec<u8>,
 }
 
 impl CountedStream {
-    /// The acceptor has counted the connection.
+    /// Wraps a connection that the acceptor has already counted.
     pub(crate) fn accepted(stream: TcpStream, tally: Arc<WorkerTally>) -> Self {
         Self { stream, tally, callee: None, unread: Vec::new() }
     }
@@ -37,19 +37,19 @@ impl CountedStream {
         Self { stream, tally, callee: Some(callee), unread: Vec::new() }
     }
 
-    /// Whether the peer has closed it, or sent what was not asked for.
+    /// True if the peer has closed it or sent unsolicited bytes.
     pub(crate) fn is_stale(&self) -> bool {
         !matches!(self.stream.try_read(&mut [0]), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// Whether an idle connection stays idle. If so, `context` learns when that changes.
+    /// True if an idle connection is still idle. If so, `context` is woken when that changes.
     pub(crate) fn poll_idle(&self, context: &mut Context<'_>) -> bool {
-        // What was ready before may have been read since: then looking makes it wait for news.
+        // Cached readiness may be outdated after reads: polling clears it and registers for new events.
         self.stream.poll_read_ready(context).is_pending()
             || (!self.is_stale() && self.stream.poll_read_ready(context).is_pending())
     }
 
-    /// Receives once, and hands on what came: nothing at the end of the stream.
+    /// Receives once and passes on the bytes: none at the end of the stream.
     pub(crate) fn poll_receive<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -61,7 +61,7 @@ impl CountedStream {
         Poll::Ready(Ok(take(buffer.filled())))
     }
 
-    /// Gives back what was received: it will be read once more.
+    /// Returns received bytes, to be read again.
     pub(crate) fn give_back(&mut self, received: Vec<u8>) {
         self.unread = received;
     }

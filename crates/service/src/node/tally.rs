@@ -1,4 +1,4 @@
-//! What a node counts, per worker: requests to it by outcome, and calls that it made by callee.
+//! Counters of a node, per worker: incoming requests by outcome, and outgoing calls by callee.
 
 use super::application::Application;
 use crate::counters::{Count, Counters, Tally};
@@ -11,19 +11,19 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Significant digits of response times.
+/// Significant digits of recorded response times.
 const DIGITS: u8 = 3;
-/// Response times above this are counted as this: one hour.
+/// Response times above this are recorded as this: one hour.
 const MAX_RESPONSE_TIME: Duration = Duration::from_secs(3600);
 
 /// How a request was answered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
-    /// As its script says.
+    /// With a success response, as its script says.
     Answered,
-    /// With an error that the error rate injected.
+    /// With an injected error.
     Injected,
-    /// With an error, since a call or a query failed.
+    /// With an error, because a call or a query failed.
     CalleeFailed,
 }
 
@@ -31,15 +31,15 @@ impl Outcome {
     pub(crate) const ALL: [Self; 3] = [Self::Answered, Self::Injected, Self::CalleeFailed];
 }
 
-/// One worker's counts.
+/// Counters of one worker.
 #[derive(Debug)]
 pub(crate) struct WorkerTally {
     pub inbound: Arc<Tally>,
     /// Requests to each endpoint by [`Outcome`].
     pub endpoints: Vec<[Count; Outcome::ALL.len()]>,
-    /// Requests to no endpoint.
+    /// Requests to unknown endpoints.
     pub unknown: Count,
-    /// In the order of [`Application::callees`], databases behind them.
+    /// In the order of [`Application::callees`], followed by databases.
     pub calls: Vec<CallTally>,
 }
 
@@ -55,22 +55,22 @@ impl WorkerTally {
     }
 }
 
-/// One worker's counts of calls to one callee. Sent = answered + failed + resent + those under way.
+/// Counters of one worker's calls to one callee. Sent = answered + failed + resent + in flight.
 #[derive(Debug)]
 pub(crate) struct CallTally {
     pub sent: Count,
     pub answered: Count,
     pub failed: Count,
     pub retries: Count,
-    /// Sent on a connection that the callee was closing, and sent again on another.
+    /// Sent on a connection that the callee was closing, and resent on another.
     pub resent: Count,
-    /// Attempts that found no connection.
+    /// Attempts for which no connection could be opened.
     pub unsent: Count,
     pub connections: Count,
     pub connections_open: AtomicUsize,
     pub bytes_sent: Count,
     pub bytes_received: Count,
-    /// Of those whose response was received, errors included.
+    /// Response times of calls with a response, including errors.
     response_time_us: Mutex<Histogram<u64>>,
 }
 
@@ -92,12 +92,13 @@ impl Default for CallTally {
     }
 }
 
-/// It grows with the greatest value.
+/// A histogram that grows with the greatest value.
 fn histogram() -> Histogram<u64> {
     Histogram::new(DIGITS).expect("three digits are possible")
 }
 
-/// An attempt at a call. Dropped without an answer that is no error, it has failed, or was never sent.
+/// An attempt at a call. If dropped without a success response, it counts as failed, or as unsent if it was
+/// never sent.
 #[derive(Debug)]
 pub(crate) struct Attempt<'t> {
     tally: &'t CallTally,
@@ -119,7 +120,7 @@ impl<'t> Attempt<'t> {
         Self { tally, repeats, state: AttemptState::Unsent }
     }
 
-    /// The request goes to a connection.
+    /// The request is handed to a connection.
     pub(crate) fn sent(&mut self) {
         self.tally.sent.add(1);
         if self.repeats {
@@ -128,7 +129,7 @@ impl<'t> Attempt<'t> {
         self.state = AttemptState::Sent { at: Instant::now() };
     }
 
-    /// The connection ended before anything of the request was written.
+    /// The connection ended before any of the request was written.
     pub(crate) fn unwritten(&mut self) {
         self.tally.sent.take_back();
         if self.repeats {
@@ -137,24 +138,25 @@ impl<'t> Attempt<'t> {
         self.state = AttemptState::Unsent;
     }
 
-    /// The callee was closing the connection: the request will be sent on another.
+    /// The callee was closing the connection: the request will be resent on another.
     pub(crate) fn resent(&mut self) {
         self.tally.resent.add(1);
         self.state = AttemptState::Unsent;
     }
 
-    /// The whole response was received, whatever it says.
+    /// The whole response was received, success or error.
     pub(crate) fn received(&mut self) {
         if let AttemptState::Sent { at } = self.state {
             let us = at.elapsed().min(MAX_RESPONSE_TIME).as_micros() as u64;
             let mut histogram = self.tally.response_time_us.lock().unwrap_or_else(PoisonError::into_inner);
-            // Not `saturating_record`: that takes the greatest value so far for the limit of a histogram that grows.
+            // Not `saturating_record`: in an auto-resizing histogram it takes the greatest value so far for
+            // the limit.
             histogram.record(us).expect("it resizes itself");
             self.state = AttemptState::Received;
         }
     }
 
-    /// The whole response was received, and is no error.
+    /// The whole response was received, and is a success.
     pub(crate) fn answered(mut self) {
         self.received();
         if let AttemptState::Received = self.state {
@@ -174,7 +176,7 @@ impl Drop for Attempt<'_> {
     }
 }
 
-/// The counts of all workers.
+/// Counters of all workers.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeTally {
     /// Qualified names in the order of [`WorkerTally::calls`].
@@ -182,7 +184,7 @@ pub(crate) struct NodeTally {
     pub workers: Arc<[Arc<WorkerTally>]>,
 }
 
-/// Calls to one callee, of all workers.
+/// Calls to one callee, summed over all workers.
 #[derive(Debug)]
 pub(crate) struct CallCounters {
     pub sent: u64,
@@ -208,14 +210,14 @@ impl NodeTally {
         }
     }
 
-    /// Requests to the node.
+    /// Counters of requests to the node.
     pub(crate) fn inbound(&self) -> Counters {
         let tallies: Vec<Arc<Tally>> =
             self.workers.iter().map(|worker| Arc::clone(&worker.inbound)).collect();
         Counters::sum(&tallies)
     }
 
-    /// Sum of one count over the workers.
+    /// Sum of one counter over the workers.
     pub(crate) fn sum(&self, count: impl Fn(&WorkerTally) -> u64) -> u64 {
         self.workers.iter().map(|worker| count(worker)).sum()
     }
@@ -243,7 +245,7 @@ impl NodeTally {
         }
     }
 
-    /// All counts as a JSON object on one line.
+    /// All counters as a single-line JSON object.
     pub(crate) fn to_json(&self) -> String {
         let calls: Map<String, Value> = self
             .callees
@@ -284,14 +286,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_response_times_are_recorded_whole() {
+    fn long_response_times_are_recorded() {
         let tally = CallTally::default();
         for ms in [1, 5, 80] {
             let mut attempt = Attempt::new(&tally, false);
             attempt.state = AttemptState::Sent { at: Instant::now() - Duration::from_millis(ms) };
             attempt.answered();
         }
-        // An error is a response as well; what never came has no time.
+        // An error is a response as well; a missing response has no time.
         for is_received in [true, false] {
             let mut attempt = Attempt::new(&tally, false);
             attempt.state = AttemptState::Sent { at: Instant::now() - Duration::from_millis(5) };

@@ -1,4 +1,4 @@
-//! Raw TCP: requests of a fixed size, each answered with a reply of a fixed size, as the echo server's are.
+//! Raw TCP: requests of a fixed size, each answered with a reply of a fixed size, as in the echo server.
 
 use super::application::tcp_reply_bytes;
 use super::exchange::{Exchange, Kind};
@@ -15,13 +15,14 @@ use std::pin::pin;
 use std::rc::Rc;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// What is read at once.
+/// Bytes per read.
 const READ_BYTES: usize = 4 * 1024;
 
-/// Serves one connection to its end. An error of the script ends it without a reply: there is no other way to say it.
+/// Serves one connection to its end. A script error closes it without a reply, because raw TCP has no other
+/// way to report it.
 pub(crate) async fn serve(mut stream: CountedStream, worker: Rc<Worker>, mut stopping: Stopping) {
     Kind::Tcp.tally(&worker.tally.inbound).connections.add(1);
-    // The client is gone: what is cut off has been counted.
+    // The client disconnected: what that cut off has been counted.
     let _ = answer_all(&mut stream, &worker, &mut stopping).await;
     let _ = stream.shutdown().await;
 }
@@ -32,7 +33,7 @@ async fn answer_all(
     stopping: &mut Stopping,
 ) -> io::Result<()> {
     let mut room = [0; READ_BYTES];
-    // Bytes received of requests that were not answered yet.
+    // Received bytes of requests that are not answered yet.
     let mut received = 0;
     loop {
         let request = (received > 0).then(|| Exchange::new(worker, Kind::Tcp));
@@ -57,7 +58,7 @@ async fn answer_all(
     }
 }
 
-/// Answers one request; false where the answer is the end of the connection.
+/// Answers one request; returns false if the answer is to close the connection.
 async fn answer(stream: &mut CountedStream, worker: &Rc<Worker>, mut exchange: Exchange) -> io::Result<bool> {
     let endpoint = &worker.application.endpoints[0].endpoint;
     let answer = execute(worker, endpoint, &PassedFields::default()).await;

@@ -1,4 +1,4 @@
-//! What the requests of one worker share.
+//! State shared by the requests of one worker.
 
 use super::application::Application;
 use super::client::Callee;
@@ -15,20 +15,20 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-/// What the requests of one worker share. Everything in it is of one thread.
+/// State shared by the requests of one worker. It is confined to one thread.
 pub(crate) struct Worker {
     pub application: Arc<Application>,
     pub tally: Arc<WorkerTally>,
     pub timer: PreciseTimer,
     pub databases: Databases,
-    /// The node ends: connections are closed behind the next response.
+    /// The node is stopping: connections close after the next response.
     pub is_stopping: Cell<bool>,
     callees: Vec<Callee>,
     random: RefCell<SmallRng>,
 }
 
 impl Worker {
-    /// In a runtime. `index`: of the worker, one of `workers`.
+    /// Must be called within a runtime. `index`: of this worker among `workers`.
     pub(crate) fn new(
         index: usize,
         application: &Arc<Application>,
@@ -57,23 +57,23 @@ impl Worker {
         &self.callees[index.expect("scripts call nothing else")]
     }
 
-    /// Whether chance has it.
+    /// True with this probability.
     pub(crate) fn happens(&self, probability: f64) -> bool {
         probability >= 1.0 || (probability > 0.0 && self.uniform() < probability)
     }
 
-    /// From 0 to below 1.
+    /// A uniform draw from [0, 1).
     pub(crate) fn uniform(&self) -> f64 {
         self.random.borrow_mut().random()
     }
 
-    /// An amount of a distribution.
+    /// A draw from a distribution.
     pub(crate) fn amount(&self, distribution: &Distribution) -> f64 {
         if let Some(amount) = distribution.fixed() {
             return amount;
         }
         let mut random = self.random.borrow_mut();
-        // Box and Muller's: two uniform draws make a normal one.
+        // Box-Muller: two uniform draws make a normal one.
         let (uniform, angle): (f64, f64) = (random.random(), random.random());
         let normal = (-2.0 * (1.0 - uniform).ln()).sqrt() * (TAU * angle).cos();
         distribution.draw(uniform, normal)

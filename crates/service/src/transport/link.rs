@@ -1,4 +1,4 @@
-//! A socket that does not block, with what its events said.
+//! A non-blocking socket, with the state known from its events.
 
 use rustix::buffer::spare_capacity;
 use rustix::fd::{BorrowedFd, OwnedFd};
@@ -7,12 +7,12 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg
 use std::io::IoSlice;
 use std::os::fd::AsFd as _;
 
-/// See the module.
+/// A non-blocking socket and its readiness.
 #[derive(Debug)]
 pub(super) struct Link {
     socket: OwnedFd,
     readable: bool,
-    /// The client will send no more.
+    /// The client has closed its sending side.
     half_closed: bool,
 }
 
@@ -34,14 +34,15 @@ impl Link {
         self.readable
     }
 
-    /// Reads once, behind what `into` holds: how many bytes, 0 at the end of the stream, nothing where there is none now.
+    /// Reads once, appending to `into`: the number of bytes, 0 at the end of the stream, `None` if nothing is
+    /// available.
     pub(super) fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let room = into.capacity() - into.len();
         let received = retry_on_intr(|| recv(&self.socket, spare_capacity(into), RecvFlags::empty()));
         self.note(received.map(|(length, _)| length), room)
     }
 
-    /// The same into the room of a slice.
+    /// Like [`Self::receive`], but into a slice.
     pub(super) fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let room = into.len();
         let received = retry_on_intr(|| recv(&self.socket, &mut *into, RecvFlags::empty()));
@@ -51,8 +52,8 @@ impl Link {
     fn note(&mut self, received: io::Result<usize>, room: usize) -> io::Result<Option<usize>> {
         match received {
             Ok(length) => {
-                // Less than there was room for: the socket is drained, and the next byte is a new edge (epoll(7)). The
-                // end of the stream may have come with these bytes, and has no edge of its own then.
+                // A short read: the socket is drained, and the next byte triggers a new edge (epoll(7)). The
+                // end of the stream may have come with these bytes, and then triggers no edge of its own.
                 self.readable = length == room || self.half_closed;
                 Ok(Some(length))
             }
@@ -64,7 +65,7 @@ impl Link {
         }
     }
 
-    /// Sends from the start of `pieces`: how many bytes the socket took.
+    /// Sends from the start of `pieces`; returns how many bytes the socket accepted.
     pub(super) fn send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match pieces {
             [piece] => retry_on_intr(|| send(&self.socket, piece, SendFlags::NOSIGNAL)),
@@ -75,7 +76,7 @@ impl Link {
     }
 }
 
-/// As the TLS library reads and writes. What it may read is asked for only while the socket may have something.
+/// For the TLS library. The socket is only read while it may have data.
 impl std::io::Read for Link {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         let received = if self.readable { Self::read(self, into)? } else { None };

@@ -1,7 +1,8 @@
-//! How the bytes of one connection move: as they are, or through TLS. Nothing here waits.
+//! The bytes of one connection: plaintext, or through TLS. Nothing here waits.
 //!
-//! The socket is watched edge-triggered: a [`Transport`] remembers whether it may have something to read, and is asked no
-//! more once it has nothing. What TLS has encrypted and the socket did not take is kept here and sent by [`Transport::flush`].
+//! The socket is watched edge-triggered: a [`Transport`] remembers whether it may be readable, and does not
+//! read once it is drained. TLS records that the socket did not accept are kept here and sent by
+//! [`Transport::flush`].
 
 mod link;
 mod session;
@@ -15,7 +16,7 @@ use session::Session;
 use std::io::IoSlice;
 use std::sync::Arc;
 
-/// A connection's bytes, both ways.
+/// Byte transport of a connection, in both directions.
 #[derive(Debug)]
 pub(crate) struct Transport {
     link: Link,
@@ -23,27 +24,28 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// Over a socket that does not block, with TLS where there is a configuration for it.
+    /// A transport over a non-blocking socket, with TLS if there is a configuration for it.
     pub(crate) fn new(socket: OwnedFd, tls: Option<&Arc<ServerConfig>>) -> Self {
         Self { link: Link::new(socket), session: tls.map(|config| Box::new(Session::new(config))) }
     }
 
-    /// Notes that the socket has something to read, and whether the client will send no more behind it.
+    /// Notes that the socket is readable, and whether the client has closed its sending side.
     pub(crate) fn has_input(&mut self, half_closed: bool) {
         self.link.has_input(half_closed);
     }
 
-    /// Whether there may be something to read.
+    /// True if there may be something to read.
     pub(crate) fn is_readable(&self) -> bool {
         self.link.is_readable() || self.session.as_ref().is_some_and(|session| session.may_hold_more())
     }
 
-    /// Whether closing it now takes nothing from the client: all it sent was read, and there is no farewell to say.
+    /// True if closing it now loses nothing for the client: all input was read, and no close_notify is
+    /// needed.
     pub(crate) fn may_close_at_once(&self) -> bool {
         self.session.is_none() && !self.link.is_readable()
     }
 
-    /// Goes on with the TLS handshake: whether it is complete, as it always is without TLS.
+    /// Continues the TLS handshake. Returns true if it is complete, as it always is without TLS.
     pub(crate) fn shake_hands(&mut self) -> io::Result<bool> {
         match &mut self.session {
             None => Ok(true),
@@ -51,12 +53,13 @@ impl Transport {
         }
     }
 
-    /// Whether the TLS handshake has agreed on HTTP/2.
+    /// True if the TLS handshake selected HTTP/2.
     pub(crate) fn has_agreed_on_http2(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.has_agreed_on(b"h2"))
     }
 
-    /// Reads into the room that `into` has: how many bytes, 0 at the end of the stream, nothing where there is none now.
+    /// Reads into the spare capacity of `into`: the number of bytes, 0 at the end of the stream, `None` if
+    /// nothing is available.
     pub(crate) fn receive(&mut self, into: &mut Vec<u8>) -> io::Result<Option<usize>> {
         let Some(session) = &mut self.session else { return self.link.receive(into) };
         let room = into.capacity() - into.len();
@@ -67,7 +70,7 @@ impl Transport {
         })
     }
 
-    /// The same into the room of a slice.
+    /// Like [`Self::receive`], but into a slice.
     pub(crate) fn read(&mut self, into: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(session) = &mut self.session else { return self.link.read(into) };
         session.receive(&mut self.link, |plain| {
@@ -77,7 +80,7 @@ impl Transport {
         })
     }
 
-    /// Reads and throws away what the socket has, records of TLS or not: whether the stream has ended.
+    /// Reads and discards available input, TLS records or not. Returns true at the end of the stream.
     pub(crate) fn drain(&mut self, room: &mut Vec<u8>) -> io::Result<bool> {
         while self.link.is_readable() {
             room.clear();
@@ -88,10 +91,9 @@ impl Transport {
         Ok(false)
     }
 
-    /// Sends from the start of `pieces`, which hold a byte at least, and says how many bytes were taken.
-    ///
-    /// # Errors
-    /// [`Errno::AGAIN`] where none was taken: the socket's next event says when to go on.
+    /// Sends from the start of `pieces`, which hold at least one byte, and returns how many bytes were
+    /// accepted. Fails with [`Errno::AGAIN`] if none was accepted: the socket's next event signals when to
+    /// continue.
     pub(crate) fn send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         match &mut self.session {
             None => self.link.send(pieces),
@@ -99,10 +101,7 @@ impl Transport {
         }
     }
 
-    /// Sends what was taken and is still here.
-    ///
-    /// # Errors
-    /// [`Errno::AGAIN`] where some of it has to stay.
+    /// Sends what was accepted and is still buffered here. Fails with [`Errno::AGAIN`] if some of it remains.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match &mut self.session {
             None => Ok(()),
@@ -110,12 +109,12 @@ impl Transport {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Announces that nothing more will be sent.
     pub(crate) fn end_sending(&mut self) -> io::Result<()> {
         if let Some(session) = &mut self.session {
             session.say_goodbye();
             match session.flush(&mut self.link) {
-                // A client that takes nothing does without the farewell.
+                // A client that reads nothing gets no close_notify.
                 Ok(()) | Err(Errno::AGAIN) => {}
                 Err(error) => return Err(error),
             }

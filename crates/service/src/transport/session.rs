@@ -1,4 +1,4 @@
-//! One connection's TLS: records on the socket's side, plain bytes on this side.
+//! TLS of one connection: records on the socket's side, plaintext on this side.
 
 use super::link::Link;
 use rustix::io::{self, Errno};
@@ -6,14 +6,14 @@ use rustls::{ServerConfig, ServerConnection};
 use std::io::{BufRead as _, ErrorKind, IoSlice, Write as _};
 use std::sync::Arc;
 
-/// Most plain bytes that are encrypted before the socket has to take some: bounds what a slow client costs.
+/// Maximum plaintext encrypted before the socket has to accept some; bounds the cost of a slow client.
 const UNSENT_MAX_BYTES: usize = 64 * 1024;
 
-/// See the module.
+/// The TLS session of a connection.
 #[derive(Debug)]
 pub(super) struct Session {
     connection: ServerConnection,
-    /// Received bytes may be left in it.
+    /// It may still hold received bytes.
     may_hold_more: bool,
 }
 
@@ -33,7 +33,7 @@ impl Session {
         self.connection.alpn_protocol() == Some(protocol)
     }
 
-    /// Whether the handshake is complete. Where it fails, the client is told why.
+    /// Continues the handshake. Returns true if it is complete. If it fails, the client gets an alert.
     pub(super) fn shake_hands(&mut self, link: &mut Link) -> io::Result<bool> {
         while self.connection.is_handshaking() {
             match self.take_records(link)? {
@@ -42,13 +42,13 @@ impl Session {
                 Some(_) => {}
             }
         }
-        // Application data may have come with the end of the handshake.
+        // Application data may have arrived with the end of the handshake.
         self.may_hold_more = true;
         Ok(true)
     }
 
-    /// Gives plain bytes to `take`, which says how many it took: that many, 0 at the end of the stream, nothing where
-    /// there is none now.
+    /// Passes plaintext to `take`, which returns how many bytes it took. Returns that number, 0 at the end of
+    /// the stream, `None` if nothing is available.
     pub(super) fn receive(
         &mut self,
         link: &mut Link,
@@ -65,7 +65,7 @@ impl Session {
                     return Ok(Some(length));
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // The stream ended without a farewell: what was cut off is for the protocol above to see.
+                // The stream ended without a close_notify: the protocol above must detect truncation.
                 Err(_) => return Ok(Some(0)),
             }
             match self.take_records(link)? {
@@ -79,7 +79,8 @@ impl Session {
         }
     }
 
-    /// Reads records and answers those that want an answer: how many bytes, 0 at the end of the stream.
+    /// Reads records and replies to those that need it. Returns the number of bytes, 0 at the end of the
+    /// stream.
     fn take_records(&mut self, link: &mut Link) -> io::Result<Option<usize>> {
         let length = match self.connection.read_tls(link) {
             Ok(length) => length,
@@ -87,7 +88,7 @@ impl Session {
             Err(error) => return Err(errno(&error)),
         };
         let processed = self.connection.process_new_packets();
-        // Handshake messages, tickets, alerts: what stays unsent goes with the next bytes.
+        // Handshake messages, tickets, alerts: whatever stays unsent goes out with the next bytes.
         match self.flush(link) {
             Ok(()) | Err(Errno::AGAIN) => {}
             Err(error) => return Err(error),
@@ -122,7 +123,7 @@ impl Session {
     }
 }
 
-/// What the kernel said; the library's own errors are those of the protocol.
+/// The kernel's error; the library's own errors are protocol errors.
 fn errno(error: &std::io::Error) -> Errno {
     match error.kind() {
         ErrorKind::WouldBlock => Errno::AGAIN,

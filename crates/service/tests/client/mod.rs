@@ -1,4 +1,5 @@
-//! A server in a thread, and a client that reads exactly what HTTP says a response is. Everything waits at most a minute.
+//! A server in a thread, and a client that reads exactly what HTTP defines as a response. Every wait has a
+//! timeout of one minute.
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
@@ -34,7 +35,7 @@ impl Running {
         Self { listeners, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Where it speaks HTTP in clear text.
+    /// Address of its plaintext HTTP listener.
     pub fn address(&self) -> SocketAddr {
         self.address_of(0)
     }
@@ -76,7 +77,7 @@ pub struct Client {
     reader: BufReader<TcpStream>,
 }
 
-/// What a client got.
+/// A received response.
 #[derive(Debug)]
 pub struct Response {
     pub status: u16,
@@ -95,7 +96,7 @@ impl Client {
         self.reader.get_ref().try_clone().unwrap()
     }
 
-    /// Sends as much of the text as the server takes: it may have answered and closed before the end.
+    /// Sends as much of the text as the server accepts: it may respond and close before the end.
     pub fn send(&mut self, text: &str) {
         if let Err(error) = self.reader.get_mut().write_all(text.as_bytes()) {
             let closed = [std::io::ErrorKind::BrokenPipe, std::io::ErrorKind::ConnectionReset];
@@ -123,7 +124,7 @@ impl Client {
         Response { status, head, body }
     }
 
-    /// What comes until the server ends the connection.
+    /// Reads everything until the server closes the connection.
     pub fn read_rest(&mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         self.reader.read_to_end(&mut rest).unwrap();

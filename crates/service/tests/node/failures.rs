@@ -1,4 +1,4 @@
-//! Callees that fail: what is tried again, what the caller answers, and what is counted.
+//! Failing callees: what is retried, what the caller responds, and what is counted.
 
 use crate::graph::{
     LOOPBACK, PATIENCE, Running, call, get, service, settings, start, topology, with_endpoints,
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// A node `web` whose script makes this one call, to a callee at `address`.
+/// A node `web` whose script makes only this call, to a callee at `address`.
 fn caller(protocol: Protocol, step: CallStep, address: SocketAddr) -> Running {
     let shop = caller_topology(protocol, step);
     let mut settings = settings(&shop, 0);
@@ -45,12 +45,12 @@ fn listen() -> (TcpListener, SocketAddr) {
     (listener, address)
 }
 
-/// Sent, answered, failed, retries, resent, unsent.
+/// Counters of calls: sent, answered, failed, retries, resent, unsent.
 fn counts(node: &Running) -> [u64; 6] {
     ["sent", "answered", "failed", "retries", "resent", "unsent"].map(|count| node.calls("cart", count))
 }
 
-/// A port that nobody else can take, and that refuses connections: bound, and not listening.
+/// A port that nobody else can use and that refuses connections: bound, but not listening.
 fn refusing() -> (OwnedFd, SocketAddr) {
     let socket =
         rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
@@ -60,7 +60,7 @@ fn refusing() -> (OwnedFd, SocketAddr) {
 }
 
 #[test]
-fn database_that_refuses_connections_is_named_and_keeps_its_callers_from_being_ready() {
+fn database_refusing_connections_is_named_and_blocks_readiness() {
     let (_socket, address) = refusing();
     let query = QueryStep {
         to: 1,
@@ -79,7 +79,8 @@ fn database_that_refuses_connections_is_named_and_keeps_its_callers_from_being_r
     let named = format!("database db at {address}: find flights: Connection refused");
     let (status, body) = get(web.address, "/");
     assert!(status == 502 && body.starts_with(&named), "{status}: {body}");
-    // What the request waited for has ended the first attempt to fill the collection too, or will soon.
+    // The error that the request waited for has also ended the first attempt to fill the collection, or soon
+    // will.
     let not_ready = loop {
         let (status, body) = get(web.admin, "/health/ready");
         assert_eq!(status, 503, "{body}");
@@ -95,7 +96,7 @@ fn database_that_refuses_connections_is_named_and_keeps_its_callers_from_being_r
 }
 
 #[test]
-fn callee_that_is_down_makes_the_caller_answer_bad_gateway() {
+fn callee_that_is_down_makes_caller_respond_bad_gateway() {
     let (_socket, address) = refusing();
     for protocol in Protocol::ALL {
         let web = caller(protocol, CallStep { retries: 2, ..CallStep::new(1) }, address);
@@ -109,7 +110,7 @@ fn callee_that_is_down_makes_the_caller_answer_bad_gateway() {
 }
 
 #[test]
-fn callee_that_hangs_is_given_up_at_the_timeout() {
+fn hanging_callee_times_out() {
     for protocol in Protocol::ALL {
         let (_listener, address) = listen();
         let timeout = Duration::from_millis(20);
@@ -121,7 +122,7 @@ fn callee_that_hangs_is_given_up_at_the_timeout() {
 }
 
 #[test]
-fn callee_that_closes_without_a_response_has_failed() {
+fn callee_closing_without_response_is_failed() {
     let (listener, address) = listen();
     spawn(move || {
         for stream in listener.incoming() {
@@ -136,11 +137,11 @@ fn callee_that_closes_without_a_response_has_failed() {
 }
 
 #[test]
-fn request_on_a_connection_that_the_callee_was_closing_is_sent_again_on_another() {
+fn request_on_closing_connection_is_resent_on_another() {
     let (listener, address) = listen();
     spawn(move || {
-        // The first connection answers once, and is closed when the next request comes: it may have been sent before the
-        // caller saw the end.
+        // The first connection answers once, and is closed when the next request comes: it may have been sent
+        // before the caller noticed the end.
         let (mut first, _) = listener.accept().unwrap();
         read_request(&mut first);
         first.write_all(RESPONSE).unwrap();
@@ -149,7 +150,7 @@ fn request_on_a_connection_that_the_callee_was_closing_is_sent_again_on_another(
         let (mut second, _) = listener.accept().unwrap();
         read_request(&mut second);
         second.write_all(RESPONSE).unwrap();
-        // Open until the caller has ended.
+        // Open until the caller has finished.
         let _ = second.read(&mut [0]);
     });
     let web = caller(Protocol::Http1, CallStep::new(1), address);
@@ -160,7 +161,7 @@ fn request_on_a_connection_that_the_callee_was_closing_is_sent_again_on_another(
 }
 
 #[test]
-fn connection_that_the_callee_has_closed_is_replaced() {
+fn connection_closed_by_callee_is_replaced() {
     let (listener, address) = listen();
     let (closed, is_closed) = mpsc::channel();
     spawn(move || {
@@ -176,7 +177,7 @@ fn connection_that_the_callee_has_closed_is_replaced() {
     for connections in 1..=3 {
         assert_eq!(get(web.address, "/").0, 200);
         is_closed.recv_timeout(PATIENCE).unwrap();
-        // It sees the end as soon as it looks: asking for counters makes it look.
+        // It notices the end as soon as it polls: requesting counters makes it poll.
         let started = Instant::now();
         while web.calls("cart", "connections_open") > 0 {
             assert!(started.elapsed() < PATIENCE, "the connection stays open");
@@ -187,7 +188,7 @@ fn connection_that_the_callee_has_closed_is_replaced() {
 }
 
 #[test]
-fn error_of_a_callee_is_tried_again_and_counted_as_failed() {
+fn callee_error_is_retried_and_counted_as_failed() {
     for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc, Protocol::Tcp] {
         let fails = Endpoint { error_fraction: 1.0, ..Endpoint::default() };
         let shop = topology(vec![
@@ -208,7 +209,7 @@ fn error_of_a_callee_is_tried_again_and_counted_as_failed() {
 }
 
 #[test]
-fn error_passes_through_every_caller_and_stops_the_steps_behind_it() {
+fn error_propagates_to_every_caller_and_stops_later_steps() {
     for protocol in Protocol::ALL {
         let fails = Endpoint { error_fraction: 1.0, ..Endpoint::default() };
         let shop = topology(vec![
@@ -219,13 +220,13 @@ fn error_passes_through_every_caller_and_stops_the_steps_behind_it() {
         ]);
         let nodes = start(&shop);
         assert_eq!(get(nodes[0].address, "/").0, 502, "{protocol}");
-        // The branch beside it came to its end, the step behind it was not begun.
+        // The parallel branch ran to its end; the step after it was not started.
         assert_eq!((nodes[0].calls("middle", "failed"), nodes[0].calls("other", "answered")), (1, 1));
     }
 }
 
 #[test]
-fn response_size_comes_from_the_distribution() {
+fn response_size_follows_distribution() {
     let sized = Endpoint {
         response_bytes: Distribution::Uniform { low: 20_000.0, high: 40_000.0 },
         ..Endpoint::default()

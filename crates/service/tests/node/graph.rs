@@ -1,4 +1,4 @@
-//! Topologies built by hand, and their nodes on loopback, each on a thread of its own.
+//! Hand-built topologies, and their nodes on loopback, each on its own thread.
 
 use experiment::protocol::Protocol;
 use experiment::topology::distribution::Distribution;
@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
-/// Bound of every wait in a test: only waiting in vain takes so long.
+/// Timeout of every wait in a test: only a failing wait takes this long.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
@@ -44,7 +44,7 @@ pub fn call(to: WorkloadId) -> Step {
     Step::Call(CallStep::new(to))
 }
 
-/// A node that runs.
+/// A running node.
 pub struct Running {
     pub address: SocketAddr,
     pub admin: SocketAddr,
@@ -61,13 +61,13 @@ impl Running {
         Self { address, admin, stop, thread }
     }
 
-    /// Ends it, and gives what it counted.
+    /// Stops it, and returns its counters.
     pub fn end(self) -> Counters {
         drop(self.stop);
         self.thread.join().unwrap()
     }
 
-    /// What it says of itself at this path.
+    /// Response of its admin endpoint for this path.
     pub fn shown(&self, path: &str) -> String {
         let (status, body) = get(self.admin, path);
         assert_eq!(status, 200, "{body}");
@@ -78,7 +78,7 @@ impl Running {
         serde_json::from_str(&self.shown("/meshmeter/counters")).unwrap()
     }
 
-    /// One of its counts of calls.
+    /// One of its counters of calls.
     pub fn calls(&self, callee: &str, count: &str) -> u64 {
         self.counters()["calls"][callee][count].as_u64().unwrap()
     }
@@ -97,7 +97,7 @@ pub fn settings(topology: &Topology, service: WorkloadId) -> NodeSettings {
     }
 }
 
-/// Starts every node of a topology whose callers come before their callees.
+/// Starts all nodes of a topology in which callers precede their callees.
 pub fn start(topology: &Topology) -> Vec<Running> {
     start_with(topology, |_| ())
 }
@@ -116,12 +116,12 @@ pub fn start_with(topology: &Topology, change: impl Fn(&mut NodeSettings)) -> Ve
     nodes
 }
 
-/// A request over HTTP/1.1 on a connection of its own: status and body.
+/// An HTTP/1.1 request on a new connection: status and body.
 pub fn get(address: SocketAddr, path: &str) -> (u16, String) {
     get_with(address, path, "")
 }
 
-/// `fields`: lines of header fields, each with its end.
+/// `fields`: header field lines, each with its line end.
 pub fn get_with(address: SocketAddr, path: &str, fields: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -1,4 +1,4 @@
-//! HTTP/1.1 as clients may speak it.
+//! Unusual but allowed uses of HTTP/1.1, and invalid ones.
 
 use crate::graph::{LOOPBACK, PATIENCE, Running, call, get, service, settings, start, topology};
 use experiment::protocol::Protocol;
@@ -9,7 +9,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread::{spawn, yield_now};
 use std::time::Instant;
 
-/// Everything that comes back for these bytes.
+/// Everything that is returned for these bytes.
 fn exchange(node: &Running, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(node.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -20,7 +20,7 @@ fn exchange(node: &Running, sent: &[u8]) -> String {
 }
 
 #[test]
-fn requests_sent_ahead_are_answered_in_order_whatever_their_framing() {
+fn pipelined_requests_of_any_framing_are_answered_in_order() {
     let nodes = start(&topology(vec![service("web", Protocol::Http1, vec![])]));
     let requests = [
         "GET /?a=b HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -41,7 +41,7 @@ fn requests_sent_ahead_are_answered_in_order_whatever_their_framing() {
 }
 
 #[test]
-fn malformed_requests_are_rejected_and_requests_that_never_come_whole_are_incomplete() {
+fn malformed_requests_are_rejected_and_partial_ones_are_incomplete() {
     let nodes = start(&topology(vec![service("web", Protocol::Http1, vec![])]));
     for (sent, status) in [
         ("hello\r\n\r\n", "400"),
@@ -59,12 +59,12 @@ fn malformed_requests_are_rejected_and_requests_that_never_come_whole_are_incomp
     let counted = nodes[0].counters();
     assert_eq!(counted["rejected"], 4, "{counted}");
     let http1 = &counted["protocols"]["http/1.1"];
-    // The body of malformed chunks never came whole either.
+    // The body of malformed chunks was never complete either.
     assert_eq!((&http1["requests"], &http1["incomplete"]), (&0.into(), &2.into()), "{counted}");
 }
 
 #[test]
-fn client_that_leaves_ends_its_request() {
+fn disconnected_client_ends_its_request() {
     let nap = Step::Sleep(Distribution::Fixed(3600.0));
     let nodes = start(&topology(vec![service("web", Protocol::Http1, vec![nap])]));
     let mut stream = TcpStream::connect(nodes[0].address).unwrap();

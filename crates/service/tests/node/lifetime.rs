@@ -1,4 +1,4 @@
-//! Connections are kept, and a node that ends loses nothing.
+//! Persistent connections, and nodes that lose nothing when they stop.
 
 use crate::graph::{PATIENCE, Running, call, get, service, start, topology, with_endpoints};
 use experiment::protocol::Protocol;
@@ -13,7 +13,7 @@ use std::time::Instant;
 const CLIENTS: u64 = 8;
 
 #[test]
-fn connections_are_neither_closed_nor_opened_in_vain_over_10_000_requests() {
+fn connections_are_reused_over_10_000_requests() {
     const MOST: usize = 32;
     let widths = [1, 8, 3, MOST, 2, 16];
     let calls: usize = widths.iter().sum();
@@ -47,7 +47,8 @@ fn connections_are_neither_closed_nor_opened_in_vain_over_10_000_requests() {
     }
 }
 
-/// Reads a response with a length; gives whether the connection stays. Absent: the connection ended before it.
+/// Reads a response with a length; returns whether the connection stays open. `None`: the connection ended
+/// before it.
 fn read_response(reader: &mut BufReader<TcpStream>) -> Option<bool> {
     let (mut length, mut stays) = (0, true);
     let mut line = String::new();
@@ -72,15 +73,15 @@ fn read_response(reader: &mut BufReader<TcpStream>) -> Option<bool> {
     Some(stays)
 }
 
-/// Of all clients.
+/// Progress of all clients.
 #[derive(Default)]
 struct Progress {
     answered: AtomicU64,
     clients_answered: AtomicU64,
 }
 
-/// Sends requests one after the other until the connection is said to end; gives how many were sent, and how many
-/// answered.
+/// Sends requests one after the other until a response announces the end of the connection. Returns how many
+/// were sent and how many were answered.
 fn client(address: SocketAddr, progress: &Progress) -> (u64, u64) {
     let stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -102,7 +103,7 @@ fn client(address: SocketAddr, progress: &Progress) -> (u64, u64) {
 }
 
 #[test]
-fn node_that_ends_under_load_answers_every_request_sent_to_it() {
+fn node_stopping_under_load_answers_every_request() {
     let nap = Step::Sleep(Distribution::Uniform { low: 0.0, high: 0.002 });
     let shop = topology(vec![
         service("web", Protocol::Http1, vec![call(1)]),
@@ -113,7 +114,7 @@ fn node_that_ends_under_load_answers_every_request_sent_to_it() {
     let (address, progress) = (web.address, Progress::default());
     let (counted, clients) = scope(|scope| {
         let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| client(address, &progress))).collect();
-        // Who connects after the end was asked for is refused.
+        // Connections after the stop signal are refused.
         await_count(|| progress.clients_answered.load(Relaxed), CLIENTS);
         await_count(|| progress.answered.load(Relaxed), 100);
         let counted = web.end();
@@ -133,9 +134,10 @@ fn await_count(count: impl Fn() -> u64, enough: u64) {
     }
 }
 
-/// `web` stays and takes the load, `cart` ends: what was sent to it is answered, or was refused and sent again in vain.
+/// `web` stays and takes the load, `cart` stops: requests sent to it are answered, or refused and resent in
+/// vain.
 #[test]
-fn calls_to_a_node_that_ends_are_answered_or_never_begun() {
+fn calls_to_stopping_node_are_answered_or_never_begun() {
     for protocol in Protocol::ALL {
         let nap = Step::Sleep(Distribution::Uniform { low: 0.0, high: 0.002 });
         let shop = topology(vec![
@@ -155,7 +157,7 @@ fn calls_to_a_node_that_ends_are_answered_or_never_begun() {
             (counted, web.counters()["calls"]["cart"].clone())
         });
         assert_eq!(calls["answered"], counted.requests, "{protocol}: {calls}");
-        // Those that the kernel accepted in the moment before the listener was closed.
+        // Connections accepted by the kernel just before the listener was closed.
         let never_accepted = calls["connections"].as_u64().unwrap() - counted.connections_accepted;
         assert!(calls["failed"].as_u64().unwrap() <= never_accepted, "{protocol}: {calls}");
     }
@@ -166,7 +168,7 @@ fn count(web: &Running, name: &str) -> u64 {
 }
 
 #[test]
-fn request_that_does_not_end_is_cut_off_after_a_while() {
+fn endless_request_is_cut_off_after_timeout() {
     let nap = Step::Sleep(Distribution::Fixed(3600.0));
     let mut nodes = start(&topology(vec![service("web", Protocol::Http1, vec![nap])]));
     let web = nodes.remove(0);

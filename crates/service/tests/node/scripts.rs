@@ -1,4 +1,4 @@
-//! Steps other than calls that are made every time.
+//! Script steps other than unconditional calls.
 
 use crate::graph::{call, get, get_with, service, start, topology, with_endpoints};
 use experiment::protocol::Protocol;
@@ -10,7 +10,7 @@ use std::thread::spawn;
 use std::time::{Duration, Instant};
 
 #[test]
-fn calls_with_a_probability_are_made_about_so_often_and_counted_exactly() {
+fn calls_with_probability_match_it_and_are_counted_exactly() {
     const REQUESTS: u64 = 1000;
     let seldom = Step::Call(CallStep { probability: 0.25, ..CallStep::new(1) });
     let shop = topology(vec![
@@ -24,7 +24,7 @@ fn calls_with_a_probability_are_made_about_so_often_and_counted_exactly() {
         read_response(&mut stream);
     }
     let sent = nodes[0].calls("cart", "sent");
-    // Five standard deviations of a binomial distribution; the seed makes the test the same each time.
+    // Five standard deviations of a binomial distribution; the seed makes the test deterministic.
     let deviation = (REQUESTS as f64 * 0.25 * 0.75).sqrt();
     assert!((sent as f64 - REQUESTS as f64 * 0.25).abs() < 5.0 * deviation, "{sent} of {REQUESTS}");
     assert_eq!(nodes[1].counters()["requests"], sent);
@@ -47,7 +47,7 @@ fn read_response(stream: &mut TcpStream) {
 }
 
 #[test]
-fn sleep_ends_within_less_than_a_millisecond_of_its_time() {
+fn sleep_ends_within_a_millisecond_of_its_time() {
     let slept = Duration::from_micros(300);
     let nap = Step::Sleep(Distribution::Fixed(slept.as_secs_f64()));
     let shop = topology(vec![
@@ -68,7 +68,7 @@ fn timed(address: std::net::SocketAddr) -> Duration {
 }
 
 #[test]
-fn sleeps_in_parallel_take_as_long_as_the_longest() {
+fn parallel_sleeps_take_as_long_as_the_longest() {
     let nap = |ms: u32| Step::Sleep(Distribution::Fixed(f64::from(ms) / 1000.0));
     let naps = Step::Parallel(vec![nap(60), Step::Sequence(vec![nap(20), nap(20)]), nap(50)]);
     let shop = topology(vec![service("web", Protocol::Http1, vec![naps])]);
@@ -79,7 +79,7 @@ fn sleeps_in_parallel_take_as_long_as_the_longest() {
 }
 
 #[test]
-fn computing_takes_cpu_time_and_memory_is_held_until_the_response() {
+fn computing_uses_cpu_time_and_memory_is_held_until_response() {
     let steps = vec![
         Step::Compute(Distribution::Fixed(0.002)),
         Step::Hold(Distribution::Fixed(1_048_576.0)),
@@ -91,7 +91,7 @@ fn computing_takes_cpu_time_and_memory_is_held_until_the_response() {
 }
 
 #[test]
-fn endpoints_are_chosen_by_path_and_others_do_not_exist() {
+fn endpoints_are_selected_by_path_and_others_do_not_exist() {
     let sized = |path: &str, bytes: f64| Endpoint {
         path: path.to_owned(),
         response_bytes: Distribution::Fixed(bytes),
@@ -117,7 +117,7 @@ fn endpoints_are_chosen_by_path_and_others_do_not_exist() {
 }
 
 #[test]
-fn requests_have_the_size_that_the_script_says() {
+fn requests_have_size_from_script() {
     let sends = Step::Call(CallStep { request_bytes: Distribution::Fixed(100_000.0), ..CallStep::new(1) });
     for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc] {
         let shop = topology(vec![
@@ -144,9 +144,9 @@ const PASSED: [(&str, &str); 9] = [
     ("authorization", "Bearer token"),
 ];
 
-/// Through one node per protocol to a server that shows what it gets.
+/// Through one node per protocol to a server that shows the fields it receives.
 #[test]
-fn fields_of_traces_and_tokens_are_passed_on_and_others_are_not() {
+fn trace_and_token_fields_are_forwarded_and_others_are_not() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let request = spawn(move || {

@@ -1,16 +1,16 @@
-//! What goes wrong with TLS, as the kind under which it is counted.
+//! TLS failures, as the error kinds under which they are counted.
 
 use crate::error::ErrorKind;
 use rustls::{AlertDescription, CertificateError, Error};
 use std::io;
 
-/// A failure of TLS, on its way to the count inside an [`io::Error`].
+/// A TLS failure, carried inside an [`io::Error`] to the place where it is counted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{}", .0.meaning())]
 pub(crate) struct TlsFailure(pub(crate) ErrorKind);
 
 impl TlsFailure {
-    /// The kind of an error of the TLS library.
+    /// Classifies an error of the TLS library.
     pub(super) fn of(error: &Error, established: bool) -> Self {
         Self(match error {
             Error::InvalidCertificate(error) => of_certificate(error),
@@ -21,7 +21,7 @@ impl TlsFailure {
         })
     }
 
-    /// The kind of the failure inside `error`, if one of TLS is there.
+    /// Returns the kind of the TLS failure inside `error`, if there is one.
     pub(crate) fn kind_of(error: &io::Error) -> Option<ErrorKind> {
         error.get_ref()?.downcast_ref::<Self>().map(|failure| failure.0)
     }
@@ -42,13 +42,13 @@ fn of_certificate(error: &CertificateError) -> ErrorKind {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             ErrorKind::CertificateName
         }
-        // An authority of the same name with another key is another authority.
+        // An authority with the same name and another key is a different authority.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => ErrorKind::CertificateUntrusted,
         _ => ErrorKind::CertificateInvalid,
     }
 }
 
-/// Alerts about a certificate are about the client's: it is the only one that the peer received.
+/// Alerts about a certificate concern the client's: it is the only one that the peer received.
 fn of_alert(alert: AlertDescription) -> ErrorKind {
     match alert {
         AlertDescription::CertificateRequired

@@ -1,13 +1,15 @@
-//! TLS over another network: plain bytes on this side, records on the other.
+//! TLS on top of another network: plaintext on this side, records on the other.
 //!
-//! [`TlsNetwork`] decides what an event of the inner network means for its slot; `session` is one connection's TLS and
-//! does no I/O; `failure` names what goes wrong. A slot without a server name is plain, and its events pass through.
+//! [`TlsNetwork`] interprets events of the inner network for their slots. `session` is the TLS of one
+//! connection and does no I/O; `failure` classifies errors. A slot without a server name is plaintext, and
+//! its events pass through.
 //!
-//! A slot is told as opened when its handshake is complete. One call of `send` encrypts everything into one buffer and
-//! hands that to the inner network at once, but for requests beyond [`SEND_AT_ONCE_BYTES`]. Received records are opened
-//! where they were read to; only a record that is not whole yet is kept with its slot.
+//! A slot is reported as opened when its handshake is complete. One call of `send` encrypts everything into
+//! one buffer and hands that to the inner network at once, except for requests beyond [`SEND_AT_ONCE_BYTES`].
+//! Received records are decrypted in the buffer they were read into; only an incomplete record is kept with
+//! its slot.
 //!
-//! Left out: early data, and TLS in the kernel.
+//! Not supported: early data and kernel TLS.
 
 mod failure;
 mod outgoing;
@@ -32,34 +34,34 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of records read at once.
+/// Maximum bytes of records per read.
 const READ_BYTES: usize = 64 * 1024;
-/// Bytes of a request that are encrypted together: bounds the buffer.
+/// Bytes of a request that are encrypted together; bounds the buffer.
 const SEND_AT_ONCE_BYTES: usize = 256 * 1024;
 
-/// See the module.
+/// A network that adds TLS to an inner one.
 pub(crate) struct TlsNetwork<N> {
     inner: N,
     config: Arc<ClientConfig>,
     slots: Vec<Slot>,
-    /// Records as they came, for whichever slot.
+    /// Received records; shared by all slots.
     incoming: Vec<u8>,
-    /// Records to be sent, for whichever slot.
+    /// Records to send; shared by all slots.
     outgoing: Outgoing,
-    /// The slot that has more to tell before the inner network is asked again.
+    /// The slot that has more to report before the inner network is polled again.
     unfinished: Option<usize>,
     known_keys: KnownKeys,
 }
 
 struct Slot {
-    /// Sent to the server and verified; absent: the slot is plain.
+    /// Sent to the server and verified; `None` if the slot is plaintext.
     server_name: Option<ServerName<'static>>,
-    /// Present from the connection's opening to its close.
+    /// Present while the connection is open.
     session: Option<Session>,
 }
 
 impl<N: Network> TlsNetwork<N> {
-    /// Room for so many connections.
+    /// Creates a network with this many slots.
     pub(crate) fn new(inner: N, config: Arc<ClientConfig>, slots: usize) -> Self {
         Self {
             inner,
@@ -76,7 +78,7 @@ impl<N: Network> TlsNetwork<N> {
         self.slots[slot].server_name.is_none()
     }
 
-    /// What an event of the inner network means. `None`: nothing to tell.
+    /// Interprets an event of the inner network. `None`: nothing to report.
     fn interpret(&mut self, slot: usize, event: Event, buffer: &mut [u8]) -> Option<Event> {
         if self.is_plain(slot) {
             if let Event::Received(length) = event {
@@ -87,7 +89,7 @@ impl<N: Network> TlsNetwork<N> {
         let established = self.slots[slot].session.as_ref().is_some_and(Session::is_established);
         match event {
             Event::Opened => {
-                // Told first, so that the work of the handshake is no part of the time to connect.
+                // Reported first, so that the handshake's work does not count towards the connect time.
                 self.unfinished = Some(slot);
                 Some(Event::HandshakeStarted)
             }
@@ -100,14 +102,14 @@ impl<N: Network> TlsNetwork<N> {
         }
     }
 
-    /// Takes the first `length` bytes of `incoming`.
+    /// Processes the first `length` bytes of `incoming`.
     fn received(&mut self, slot: usize, length: usize, buffer: &mut [u8]) -> Option<Event> {
         let session = self.slots[slot].session.as_mut()?;
         let step = session.receive(&mut self.incoming[..length], &mut self.outgoing, buffer);
         self.tell(slot, step)
     }
 
-    /// Goes on with a slot that has more to tell, or begins its handshake.
+    /// Continues with a slot that has more to report, or starts its handshake.
     fn go_on(&mut self, slot: usize, buffer: &mut [u8]) -> Option<Event> {
         let Slot { server_name, session } = &mut self.slots[slot];
         if let (None, Some(server_name)) = (&session, server_name) {
@@ -120,21 +122,22 @@ impl<N: Network> TlsNetwork<N> {
         self.tell(slot, step)
     }
 
-    /// Sends what a step left to be sent, and makes an event of the step.
+    /// Sends the output of a step, and turns the step into an event.
     fn tell(&mut self, slot: usize, step: Step) -> Option<Event> {
         let sent =
             if self.outgoing.is_empty() { Ok(()) } else { self.inner.send(slot, self.outgoing.bytes()) };
         self.outgoing.clear();
         let established = self.slots[slot].session.as_ref().is_some_and(Session::is_established);
         match (step, sent) {
-            // What went wrong first is told, not that the peer has hung up on hearing it.
+            // The original failure is reported, not the peer hanging up in response to it.
             (Step::Failed(failure), _) if established => Some(Event::Failed(failure.into())),
             (Step::Failed(failure), _) => Some(Event::OpenFailed(failure.into())),
             (_, Err(_)) if !established => {
                 Some(Event::OpenFailed(TlsFailure(ErrorKind::TlsHandshake).into()))
             }
             (Step::NeedsMore, Ok(())) => None,
-            // What was received before the connection broke is told first; that it broke is told by its events.
+            // Data received before the connection broke is reported first; the failure is reported by its own
+            // event.
             (Step::NeedsMore, Err(error)) => Some(Event::Failed(error)),
             (Step::Established, _) => {
                 self.unfinished = Some(slot);
@@ -195,7 +198,7 @@ impl<N: Network> Network for TlsNetwork<N> {
         if let Some(mut session) = self.slots[slot].session.take() {
             session.say_goodbye(&mut self.outgoing);
             if !self.outgoing.is_empty() {
-                // A peer that is gone need not hear it.
+                // The alert does not matter to a peer that is gone.
                 let _ = self.inner.send(slot, self.outgoing.bytes());
                 self.outgoing.clear();
             }

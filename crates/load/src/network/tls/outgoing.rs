@@ -1,8 +1,8 @@
-//! Records on their way out: one buffer for all connections of a thread, filled and sent at once, never zeroed again.
+//! Outgoing records: one buffer for all connections of a thread, filled and sent at once, never zeroed again.
 
 use rustls::unbuffered::InsufficientSizeError;
 
-/// See the module.
+/// A reusable buffer for outgoing records.
 #[derive(Default)]
 pub(super) struct Outgoing {
     room: Vec<u8>,
@@ -22,7 +22,7 @@ impl Outgoing {
         self.filled = 0;
     }
 
-    /// Lets `write` add bytes, and once more with the room that it says it needs. Returns whether it could.
+    /// Lets `write` append bytes, and retries once with the space that it requires. Returns true on success.
     pub(super) fn add(
         &mut self,
         mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<InsufficientSizeError>>,

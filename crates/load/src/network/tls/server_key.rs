@@ -4,7 +4,7 @@ use rustls::pki_types::{AlgorithmIdentifier, CertificateDer, alg_id};
 use rustls::server::ParsedCertificate;
 use std::fmt;
 
-/// Certificates that a thread remembers: more than servers usually have, and few enough to look through.
+/// Certificates that a thread remembers: more than servers usually have, and few enough for a linear search.
 const MAX_KNOWN: usize = 64;
 
 const ELLIPTIC: [(AlgorithmIdentifier, ServerKey); 4] = [
@@ -17,11 +17,11 @@ const ELLIPTIC: [(AlgorithmIdentifier, ServerKey); 4] = [
 /// Algorithm and size of a public key.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum ServerKey {
-    /// On an elliptic curve, by name.
+    /// Elliptic curve, by name.
     Elliptic(&'static str),
-    /// RSA with a modulus of this number of bits.
+    /// RSA with this many bits in its modulus.
     Rsa(usize),
-    /// Another one.
+    /// Another algorithm.
     #[default]
     Other,
 }
@@ -51,7 +51,7 @@ impl ServerKey {
     }
 }
 
-/// BIT STRING { SEQUENCE { INTEGER modulus, … } }, after a byte that counts unused bits.
+/// Reads BIT STRING { SEQUENCE { INTEGER modulus, … } }, after a byte that counts unused bits.
 fn modulus_bits(key: &[u8]) -> Option<usize> {
     let (bits, _) = value(key)?;
     let (numbers, _) = value(bits.get(1..)?)?;
@@ -60,7 +60,7 @@ fn modulus_bits(key: &[u8]) -> Option<usize> {
     Some((modulus.len() - zeros) * 8)
 }
 
-/// The content of the first DER value, whatever its tag, and what follows it.
+/// Returns the content of the first DER value, whatever its tag, and the bytes after it.
 fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = bytes.get(1..)?.split_first()?;
     let (length, rest) = match *first {
@@ -76,7 +76,8 @@ fn value(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(length)
 }
 
-/// Keys of the certificates seen last: a handshake per request would parse the same ones over and over.
+/// Keys of recently seen certificates: with a handshake per request the same ones would be parsed over and
+/// over.
 #[derive(Default)]
 pub(super) struct KnownKeys(Vec<(CertificateDer<'static>, ServerKey)>);
 
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn modulus_is_measured_without_its_sign_byte() {
+    fn modulus_size_excludes_sign_byte() {
         let number = |bytes: usize| {
             let mut modulus = vec![0x02, 0x82, (bytes >> 8) as u8, bytes as u8, 0];
             modulus.resize(4 + bytes, 0xff);

@@ -1,4 +1,4 @@
-//! One connection's TLS, without I/O: records in, plain bytes out, and the other way round.
+//! TLS of one connection, without I/O: records in, plaintext out, and the other way round.
 
 use super::failure::TlsFailure;
 use super::outgoing::Outgoing;
@@ -18,37 +18,37 @@ use std::sync::Arc;
 type Traffic<'c> = WriteTraffic<'c, ClientConnectionData>;
 type Written = Result<usize, EncryptError>;
 
-/// How far received records brought a session.
+/// Result of processing received records.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) enum Step {
-    /// All is taken; nothing happened that anybody must know.
+    /// All bytes are consumed; nothing to report.
     NeedsMore,
-    /// The handshake is complete. There may be more to tell.
+    /// The handshake is complete. There may be more to report.
     Established,
-    /// Plain bytes stand at the start of the buffer.
+    /// Plaintext is at the start of the buffer.
     Received {
-        /// How many.
+        /// Its length.
         length: usize,
-        /// There is more to tell at once.
+        /// There is more to report at once.
         more: bool,
     },
-    /// The peer has said that it will send no more.
+    /// The peer has announced that it will send no more.
     Ended,
-    /// The session is of no more use.
+    /// The session is unusable.
     Failed(TlsFailure),
 }
 
-/// See the module.
+/// TLS session of one connection.
 pub(super) struct Session {
     connection: UnbufferedClientConnection,
-    /// The peer must choose the protocol that it is offered.
+    /// The peer must select the offered protocol.
     needs_alpn: bool,
     established: bool,
-    /// How it ended; nothing is sent or taken any more.
+    /// How the session ended; nothing is sent or received any more.
     over: Option<Step>,
-    /// Received and not taken: less than a whole record, or than a whole message of the handshake.
+    /// Received bytes not consumed yet: less than a complete record or handshake message.
     rest: Vec<u8>,
-    /// Plain bytes that had to be taken out before something could be sent, and are to be told yet.
+    /// Plaintext that had to be decrypted before something could be sent, and is not reported yet.
     untold: Vec<u8>,
 }
 
@@ -66,13 +66,13 @@ impl Session {
         })
     }
 
-    /// Whether the peer has chosen what can be spoken. One that knows nothing of such choices speaks HTTP/1.1.
+    /// True if the peer selected a usable protocol. A peer without ALPN speaks HTTP/1.1.
     fn has_protocol(&self) -> bool {
         let chosen = self.connection.alpn_protocol();
         !self.needs_alpn || chosen.is_some()
     }
 
-    /// What the handshake agreed on, once it is complete.
+    /// What the handshake negotiated, once it is complete.
     pub(super) fn security(&self, known_keys: &mut KnownKeys) -> Option<Security> {
         let certificate = self.connection.peer_certificates().and_then(<[_]>::first);
         Some(Security {
@@ -83,13 +83,13 @@ impl Session {
         })
     }
 
-    /// Whether the handshake is complete.
+    /// True if the handshake is complete.
     pub(super) fn is_established(&self) -> bool {
         self.established
     }
 
-    /// Takes records (with none: goes on with what is there) up to the next thing to tell. Plain bytes are written to
-    /// `plain`, which has room for a record at least; what is to be sent is added to `outgoing`.
+    /// Consumes records up to the next result to report; without any, continues with what is there. Plaintext
+    /// is written to `plain`, which must hold at least one record; output is appended to `outgoing`.
     pub(super) fn receive(&mut self, records: &mut [u8], outgoing: &mut Outgoing, plain: &mut [u8]) -> Step {
         if !self.untold.is_empty() {
             self.rest.extend_from_slice(records);
@@ -111,7 +111,7 @@ impl Session {
         step
     }
 
-    /// Returns how many bytes of `records` are of no more use, and what there is to tell.
+    /// Returns how many bytes of `records` are consumed, and the result to report.
     fn advance(&mut self, records: &mut [u8], outgoing: &mut Outgoing, plain: &mut [u8]) -> (usize, Step) {
         let (mut taken, mut filled) = (0, 0);
         let received = |length, more| Step::Received { length, more };
@@ -155,22 +155,23 @@ impl Session {
         (taken, step)
     }
 
-    /// Adds the alert that an error of our side brought. To be called once: the library takes no more records after it.
+    /// Appends the alert for an error on our side. Call it once: the library accepts no more records after
+    /// it.
     fn tell_peer(&mut self, records: &mut [u8], outgoing: &mut Outgoing) {
         if let Ok(ConnectionState::EncodeTlsData(data)) = self.connection.process_tls_records(records).state {
             encode(data, outgoing);
         }
     }
 
-    /// Adds `bytes`, encrypted, to `outgoing`.
+    /// Encrypts `bytes` and appends them to `outgoing`.
     pub(super) fn encrypt(&mut self, bytes: &[u8], outgoing: &mut Outgoing) -> Result<(), TlsFailure> {
         self.write(outgoing, |traffic, room| traffic.encrypt(bytes, room))
     }
 
-    /// Adds to `outgoing` that no more will be sent, where the peer can still hear it.
+    /// Appends a close_notify to `outgoing` if the peer can still receive one.
     pub(super) fn say_goodbye(&mut self, outgoing: &mut Outgoing) {
         if self.established && self.over.is_none() {
-            // A session that cannot say it has failed in a way that is told elsewhere.
+            // A session that cannot write a close_notify has failed in a way that is reported elsewhere.
             let _ = self.write(outgoing, |traffic, room| traffic.queue_close_notify(room));
         }
     }
@@ -197,7 +198,8 @@ impl Session {
                     data.done();
                     None
                 }
-                // Records that came with those told last: who reads the first of them may send before it is told the others.
+                // Records that came with those reported last: the caller may send after it has read the first
+                // and before it gets the others.
                 Ok(ConnectionState::ReadTraffic(traffic)) => {
                     keep(traffic, &mut self.untold);
                     None
@@ -218,14 +220,14 @@ impl Session {
         }
     }
 
-    /// Nothing is sent or taken any more.
+    /// Marks the session as failed: nothing is sent or received any more.
     fn fail(&mut self, failure: TlsFailure) -> TlsFailure {
         self.over = Some(Step::Failed(failure));
         failure
     }
 }
 
-/// Adds a message of the handshake, or an alert, to `outgoing`.
+/// Appends a handshake message or an alert to `outgoing`.
 fn encode(mut data: EncodeTlsData<'_, ClientConnectionData>, outgoing: &mut Outgoing) {
     let encoded = outgoing.add(|room| {
         data.encode(room).map_err(|error| match error {
@@ -243,7 +245,7 @@ fn room_needed(error: &EncryptError) -> Option<InsufficientSizeError> {
     }
 }
 
-/// Moves what was decrypted to `plain`, as far as there is room. Returns whether all of it had.
+/// Moves decrypted data to `plain` as far as it fits. Returns true if all of it did.
 fn read(
     mut traffic: ReadTraffic<'_, '_, ClientConnectionData>,
     plain: &mut [u8],
@@ -262,7 +264,7 @@ fn read(
     true
 }
 
-/// Adds what was decrypted to `untold`.
+/// Appends decrypted data to `untold`.
 fn keep(mut traffic: ReadTraffic<'_, '_, ClientConnectionData>, untold: &mut Vec<u8>) {
     while let Some(Ok(record)) = traffic.next_record() {
         untold.extend_from_slice(record.payload);

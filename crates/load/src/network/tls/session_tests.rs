@@ -8,10 +8,10 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig, ServerConnection};
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
-/// Room for plain bytes: a record and a bit, so that of several records one is told at a time.
+/// Space for plaintext: slightly more than a record, so that several records are reported one at a time.
 const ROOM_BYTES: usize = 17_000;
 
-/// A session whose handshake is complete, with its server.
+/// Creates a session with a completed handshake, and its server.
 fn established() -> (Session, ServerConnection) {
     let certified = rcgen::generate_simple_self_signed(vec!["server".to_owned()]).unwrap();
     let certificate = certified.cert.der().clone();
@@ -43,7 +43,7 @@ fn established() -> (Session, ServerConnection) {
     (session, server)
 }
 
-/// What the server has to send.
+/// Returns the server's pending records.
 fn records_of(server: &mut ServerConnection) -> Vec<u8> {
     let mut records = Vec::new();
     while server.wants_write() {
@@ -52,7 +52,7 @@ fn records_of(server: &mut ServerConnection) -> Vec<u8> {
     records
 }
 
-/// Gives the server what the client has to send, and what of it is plain.
+/// Passes the client's output to the server, and returns its plaintext.
 fn take(server: &mut ServerConnection, outgoing: &mut Outgoing) -> Vec<u8> {
     let mut bytes = outgoing.bytes();
     while !bytes.is_empty() {
@@ -61,14 +61,14 @@ fn take(server: &mut ServerConnection, outgoing: &mut Outgoing) -> Vec<u8> {
     }
     outgoing.clear();
     let mut plain = Vec::new();
-    // Nothing more to read is an error of its own.
+    // Running out of data is reported as an error, too.
     let _ = server.reader().read_to_end(&mut plain);
     plain
 }
 
-/// HTTP/2 makes room for a large answer before it has been told all that came.
+/// HTTP/2 sends WINDOW_UPDATE for a large response before all received data has been reported to it.
 #[test]
-fn what_is_sent_between_two_records_that_came_together_loses_none_of_them() {
+fn send_between_records_received_together_loses_none() {
     let (mut session, mut server) = established();
     let sent: Vec<u8> = (0..100_000_u32).map(|number| (number % 251) as u8).collect();
     server.writer().write_all(&sent).unwrap();

@@ -1,15 +1,15 @@
-//! Connections over io_uring: what is to be done is collected and handed to the kernel in the same system call that waits
-//! for what has been done. Needs Linux 6.1.
+//! Connections over io_uring: operations are collected and submitted in the system call that waits for
+//! completions. Needs Linux 6.1.
 //!
-//! Read [`UringNetwork::wait`] first: it hands over what the slots want (`socket`), waits, and takes the completions, which
-//! `next_event` then interprets one by one. `ring` is the queues, `buffers` what is received into, `tag` how a completion is
-//! told from those of earlier connections in its slot.
+//! Read [`UringNetwork::wait`] first: it submits what the slots need (`socket`), waits, and collects the
+//! completions, which `next_event` then interprets one by one. `ring` holds the queues and `buffers` the
+//! receive buffers. `tag` distinguishes completions from those of earlier connections in the same slot.
 //!
-//! A send tells nothing where it succeeds, so that a wait for answers is not ended by it: it sends what the kernel takes at
-//! once, and only what was not taken then is sent by an operation that lasts. Each connection has one receive operation
-//! that goes on for as long as it is open.
+//! A successful send posts no completion, so it does not end a wait for responses: it sends what the kernel
+//! accepts at once, and only the remainder is sent by an operation that waits. Each connection has one
+//! multishot receive that lasts as long as it is open.
 //!
-//! What else was tried, and what it brought: `docs/decisions/0007-io-uring.md`.
+//! Alternatives that were tried, with figures: `docs/decisions/0007-io-uring.md`.
 
 mod buffers;
 mod ring;
@@ -30,29 +30,29 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tag::{Operation, Tag};
 
-/// The operation that watches the alarm.
+/// The operation that watches the timer.
 const ALARM: Tag = Tag { operation: Operation::Alarm, slot: 0, generation: 0 };
 
-/// See the module.
+/// Connections of one thread over io_uring.
 pub(crate) struct UringNetwork {
     ring: Ring,
     alarm: Alarm,
-    /// The kernel tells when it rings.
+    /// The kernel watches the timer.
     alarm_watched: bool,
     sockets: Vec<Socket>,
-    /// Slots for which something is to be asked of the kernel.
+    /// Slots with operations to submit.
     listed: Vec<usize>,
-    /// Operations of closed connections, to be ended.
+    /// Operations of closed connections to cancel.
     cancelled: Vec<Tag>,
     completions: Vec<Completion>,
     /// Completions of the last wait that are used up.
     handed_out: usize,
-    /// Bytes of the next completion that are handed out already.
+    /// Bytes of the next completion that are already handed out.
     bytes_handed_out: usize,
 }
 
 impl UringNetwork {
-    /// Room for so many connections. The first thread that waits is the only one that may use it then.
+    /// Creates a network with this many slots. Only the first thread that waits may use it afterwards.
     pub(crate) fn new(mut ring: Ring, slots: usize) -> io::Result<Self> {
         ring.reserve(slots)?;
         Ok(Self {
@@ -68,7 +68,7 @@ impl UringNetwork {
         })
     }
 
-    /// Something is to be asked of the kernel for the slot.
+    /// Lists the slot as having operations to submit.
     fn list(&mut self, slot: usize) {
         if !self.sockets[slot].listed {
             self.sockets[slot].listed = true;
@@ -76,9 +76,9 @@ impl UringNetwork {
         }
     }
 
-    /// Asks the kernel for everything that is to be asked.
+    /// Queues all pending operations for submission.
     fn hand_over(&mut self) -> io::Result<()> {
-        // The end of old connections first: it frees what new ones may need.
+        // Cancel operations of old connections first: this frees what new ones may need.
         for tag in self.cancelled.drain(..) {
             self.ring.cancel(tag)?;
         }
@@ -110,7 +110,7 @@ impl UringNetwork {
 }
 
 impl UringNetwork {
-    /// Takes the alarm's completions out of those of a wait, which begin at index `first`.
+    /// Removes the timer's completions from those of a wait, which begin at index `first`.
     fn take_alarm(&mut self, first: usize) {
         for index in (first..self.completions.len()).rev() {
             if self.completions[index].tag == ALARM {
@@ -121,12 +121,12 @@ impl UringNetwork {
         }
     }
 
-    /// Takes back the bytes of what was sent in a wait, whose completions begin at index `first`.
+    /// Recovers the buffers sent in a wait, whose completions begin at index `first`.
     fn take_back_sent(&mut self, first: usize) {
         for completion in &self.completions[first..] {
             let Tag { operation, slot, .. } = completion.tag;
             if operation == Operation::SendNow {
-                // Nothing was closed since it was handed over.
+                // Nothing was closed since it was submitted.
                 self.sockets[slot as usize].sending = Sending::Short(completion.outcome.unwrap_or(0));
             }
         }
@@ -142,7 +142,8 @@ impl UringNetwork {
         }
     }
 
-    /// What a completion means for its slot. `None`: nothing. The flag says that it is used up.
+    /// Interprets a completion for its slot. `None`: nothing to report. The flag means that the completion is
+    /// used up.
     fn interpret(&mut self, completion: &Completion, buffer: &mut [u8]) -> (Option<Event>, bool) {
         let slot = completion.tag.slot as usize;
         if self.sockets[slot].generation != completion.tag.generation {
@@ -157,7 +158,7 @@ impl UringNetwork {
         }
     }
 
-    /// Frees what a completion of an earlier connection brought.
+    /// Releases what a completion of an earlier connection holds.
     fn let_go(&mut self, completion: &Completion) {
         self.bytes_handed_out = 0;
         if let Some(buffer) = completion.buffer {
@@ -201,7 +202,8 @@ impl UringNetwork {
         }
         let event = match completion.outcome {
             Ok(_) => Some(Event::Ended),
-            // Nothing was lost: it lies with the kernel until there is a buffer again, or until it is asked again.
+            // Nothing was lost: the data stays in the kernel until a buffer is free, or until the receive is
+            // submitted again.
             Err(Errno::NOBUFS | Errno::INTR | Errno::AGAIN) => {
                 self.receive_again(slot);
                 return (None, true);
@@ -218,7 +220,7 @@ impl UringNetwork {
         self.list(slot);
     }
 
-    /// A send did not take everything at once, or a lasting one has ended.
+    /// Handles a send that was not accepted in full, or the end of a waiting one.
     fn sent(&mut self, slot: usize, completion: &Completion) -> Option<Event> {
         let is_over = completion.tag.operation == Operation::SendAll;
         let bytes = if is_over { self.ring.take_back(completion) } else { None };
@@ -246,7 +248,7 @@ impl Network for UringNetwork {
         _server_name: Option<&ServerName<'static>>,
     ) -> io::Result<()> {
         self.close(slot);
-        // Blocking: else the kernel would not wait in an operation.
+        // Blocking: otherwise the kernel would not wait inside an operation.
         let descriptor = stream_socket(address, SocketFlags::empty())?;
         self.ring.enable()?;
         let handle = self.ring.register(slot, &descriptor)?;
@@ -276,7 +278,7 @@ impl Network for UringNetwork {
         let Some((descriptor, _)) = socket.descriptor.take() else { return };
         send_last_words(&descriptor, socket);
         self.ring.unregister(slot);
-        // The kernel keeps the socket open for as long as it works on it.
+        // The kernel keeps the socket open while operations on it are in progress.
         for (is_on_its_way, operation) in [
             (socket.stage == Stage::Connecting, Operation::Connect),
             (socket.receiving, Operation::Receive),
@@ -293,7 +295,7 @@ impl Network for UringNetwork {
         socket.outgoing.clear();
     }
 
-    /// Hands everything over that is to be done, in the same system call.
+    /// Submits all pending operations in the same system call.
     fn wait(&mut self, at_most: Duration) -> io::Result<bool> {
         self.ring.enable()?;
         self.completions.drain(..self.handed_out);
@@ -329,11 +331,11 @@ impl Network for UringNetwork {
     }
 }
 
-/// What was to be sent with the next wait, as far as the kernel takes it: such as the end of a TLS session.
+/// Sends what was pending for the next wait, as far as the kernel accepts it, such as a close_notify.
 fn send_last_words(descriptor: &OwnedFd, socket: &Socket) {
     let may_send = matches!(socket.stage, Stage::Open | Stage::Ended) && socket.sending == Sending::Idle;
     if may_send && !socket.outgoing.is_empty() {
-        // A peer that is gone need not hear it.
+        // The data does not matter to a peer that is gone.
         let _ = net::send(descriptor, &socket.outgoing, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 }

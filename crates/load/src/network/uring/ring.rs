@@ -1,11 +1,12 @@
-//! The pair of queues that is shared with the kernel, set up for one thread that asks and waits.
+//! The submission and completion queues shared with the kernel, set up for a single submitting thread.
 //!
-//! The thread that enables the ring is the only one that may use it (`SINGLE_ISSUER`), and the kernel works on completions
-//! only while that thread waits (`DEFER_TASKRUN`, Linux 6.1): nothing interrupts it in between, and whether something has
-//! come meanwhile can be seen without a system call (`TASKRUN_FLAG`).
+//! Only the thread that enables the ring may use it (`SINGLE_ISSUER`). The kernel processes completions only
+//! while that thread waits (`DEFER_TASKRUN`, Linux 6.1), so nothing interrupts it in between. Pending work
+//! can be detected without a system call (`TASKRUN_FLAG`).
 //!
-//! Memory that the kernel reads or writes belongs to the ring until the kernel is done with it: bytes to be sent are handed
-//! over, and handed back. So nobody else can get it wrong, and all of the unsafe code is here and in `buffers`.
+//! Memory that the kernel reads or writes is owned by the ring until the kernel is done with it: buffers to
+//! send are moved in and returned. No caller can get this wrong, and all unsafe code is here and in
+//! `buffers`.
 
 use super::buffers::Buffers;
 use super::tag::{Operation, Tag};
@@ -23,30 +24,30 @@ use std::mem::ManuallyDrop;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Operations that are handed over in one system call.
+/// Operations submitted in one system call.
 const SUBMISSIONS: u32 = 256;
-/// Completions for which there is room; the kernel keeps what is beyond until there is.
+/// Capacity of the completion queue; the kernel holds back any more until there is room.
 const COMPLETIONS: u32 = 1024;
-/// How often in a row the kernel may take nothing of what it is handed before that is an error.
+/// How often in a row the kernel may accept no submission before this is an error.
 const VAIN_SUBMISSIONS: u32 = 1000;
-/// How long the end of what is on its way is awaited when a ring is dropped.
+/// How long to wait for in-flight operations when a ring is dropped.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// Sends as much as it can, and says when it was less than all.
+/// Sends as much as possible, and posts a completion if that is less than everything.
 const ALL_OF_IT: u32 = SendFlags::NOSIGNAL.bits() | RecvFlags::WAITALL.bits();
 
-/// What the kernel says of an operation.
+/// A completion reported by the kernel.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completion {
     pub(super) tag: Tag,
-    /// Bytes that were moved, or what went wrong.
+    /// Bytes transferred, or the error.
     pub(super) outcome: Result<usize, Errno>,
     /// The buffer that was received into.
     pub(super) buffer: Option<u16>,
-    /// The operation goes on.
+    /// The operation continues (multishot).
     pub(super) more: bool,
 }
 
-/// How operations name a socket.
+/// How operations refer to a socket.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Handle {
     number: RawFd,
@@ -54,50 +55,49 @@ pub(super) struct Handle {
 }
 
 impl Handle {
-    /// Of a descriptor or of a registered socket, as the flags say.
+    /// As a descriptor or a registered socket, depending on the flags.
     fn fd(self) -> Fd {
         Fd(self.number)
     }
 }
 
-/// Memory that an operation names.
+/// Memory that an operation refers to.
 #[expect(dead_code, reason = "held for the kernel, which reads it")]
 enum Lent {
     Address(Box<SockAddr>),
     Bytes(Vec<u8>),
 }
 
-/// See the module.
+/// A ring, its buffers, and the memory that its operations refer to.
 pub(crate) struct Ring {
     /// Dropped first: it refers to all of the others.
     ring: ManuallyDrop<IoUring>,
     buffers: ManuallyDrop<Buffers>,
-    /// By the tag of the operation, until its last completion.
+    /// By tag of the operation, until its last completion.
     lent: ManuallyDrop<HashMap<u64, Lent>>,
-    /// Bytes of the sends that end with their submission.
+    /// Buffers of sends that end with their submission.
     sent: ManuallyDrop<Vec<(Tag, Vec<u8>)>>,
     enabled: bool,
     /// Sockets are registered: see [`Ring::register`].
     registers: bool,
-    /// Operations that the kernel holds and that have not told their last completion.
+    /// Operations in the kernel whose last completion has not been reported.
     in_flight: usize,
 }
 
 impl Ring {
-    /// A ring that is not enabled yet.
-    ///
-    /// # Errors
-    /// Where the kernel does not let this process use io_uring, or is older than 6.1.
+    /// Creates a ring that is not enabled yet. Fails if the kernel does not let this process use io_uring, or
+    /// is older than 6.1.
     #[allow(unsafe_code)]
     pub(crate) fn new() -> io::Result<Self> {
         let ring: IoUring = match build(true) {
-            // Linux before 6.6 does not know that it can do without the array.
+            // Linux before 6.6 does not support omitting the array.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => build(false)?,
             outcome => outcome?,
         };
         let buffers = Buffers::new();
         let (address, entries) = buffers.ring();
-        // SAFETY: the buffers are dropped after the ring, by `Drop`, and below where this fails: the ring has no operation.
+        // SAFETY: the buffers are dropped after the ring, by `Drop`, and below if this fails: the ring has no
+        // operations.
         unsafe { ring.submitter().register_buf_ring_with_flags(address, entries, Buffers::GROUP, 0)? };
         Ok(Self {
             ring: ManuallyDrop::new(ring),
@@ -110,7 +110,7 @@ impl Ring {
         })
     }
 
-    /// Makes room for the sockets of so many slots.
+    /// Reserves registered-file entries for this many slots.
     pub(super) fn reserve(&mut self, slots: usize) -> io::Result<()> {
         if lets_go_of_registered_sockets(rustix::system::uname().release().to_str().unwrap_or("")) {
             let slots = u32::try_from(slots).unwrap_or(u32::MAX).max(1);
@@ -120,8 +120,8 @@ impl Ring {
         Ok(())
     }
 
-    /// How operations are to name a slot's socket from now on. The kernel finds a registered one without counting its users
-    /// for each operation.
+    /// Sets how operations refer to a slot's socket from now on. With a registered socket the kernel skips
+    /// the reference counting per operation.
     pub(super) fn register(&self, slot: usize, socket: impl AsFd) -> io::Result<Handle> {
         let number = socket.as_fd().as_raw_fd();
         if !self.registers {
@@ -132,7 +132,7 @@ impl Ring {
         Ok(Handle { number: slot as RawFd, flags: squeue::Flags::FIXED_FILE })
     }
 
-    /// No more operations come for this slot. Those under way keep the socket.
+    /// Unregisters the slot's socket. Operations in progress keep it open.
     pub(super) fn unregister(&self, slot: usize) {
         if self.registers {
             let outcome = self.ring.submitter().register_files_update(slot as u32, &[-1]);
@@ -140,7 +140,7 @@ impl Ring {
         }
     }
 
-    /// From now on the calling thread may use it, and no other.
+    /// Enables the ring for the calling thread, and only for it.
     pub(super) fn enable(&mut self) -> io::Result<()> {
         if !self.enabled {
             self.ring.submitter().register_enable_rings()?;
@@ -158,14 +158,15 @@ impl Ring {
         self.push(&operation.flags(socket.flags).user_data(tag.to_bits()))
     }
 
-    /// Receives on a socket again and again, until it tells a completion after which there are no more.
+    /// Receives on a socket repeatedly (multishot), until a completion without the `more` flag.
     pub(super) fn receive(&mut self, socket: Handle, tag: Tag) -> io::Result<()> {
         let operation = opcode::RecvMulti::new(socket.fd(), Buffers::GROUP).build().flags(socket.flags);
         self.in_flight += 1;
         self.push(&operation.user_data(tag.to_bits()))
     }
 
-    /// Tells a completion each time that the descriptor becomes readable, until it tells one after which there are no more.
+    /// Posts a completion each time the descriptor becomes readable (multishot), until one without the `more`
+    /// flag.
     pub(super) fn watch(&mut self, descriptor: impl AsFd, tag: Tag) -> io::Result<()> {
         let descriptor = Fd(descriptor.as_fd().as_raw_fd());
         let operation = opcode::PollAdd::new(descriptor, PollFlags::IN.bits().into()).multi(true).build();
@@ -173,8 +174,8 @@ impl Ring {
         self.push(&operation.user_data(tag.to_bits()))
     }
 
-    /// Sends as much as the kernel takes at once. Only where that is not all, a completion tells so. The bytes are handed
-    /// back by [`Ring::take_sent`].
+    /// Sends as much as the kernel accepts at once. A completion is posted only if that is less than
+    /// everything. The bytes are returned by [`Ring::take_sent`].
     pub(super) fn send_now(&mut self, socket: Handle, bytes: Vec<u8>, tag: Tag) -> io::Result<()> {
         let flags = ALL_OF_IT | SendFlags::DONTWAIT.bits();
         let operation = send(socket, &bytes, flags).flags(squeue::Flags::SKIP_SUCCESS);
@@ -182,7 +183,7 @@ impl Ring {
         self.push(&operation.user_data(tag.to_bits()))
     }
 
-    /// Sends everything, as soon as the kernel takes it. The bytes are handed back by [`Ring::take_back`].
+    /// Sends everything as soon as the kernel accepts it. The bytes are returned by [`Ring::take_back`].
     pub(super) fn send_all(&mut self, socket: Handle, bytes: Vec<u8>, tag: Tag) -> io::Result<()> {
         let operation = send(socket, &bytes, ALL_OF_IT);
         self.lent.insert(tag.to_bits(), Lent::Bytes(bytes));
@@ -190,7 +191,7 @@ impl Ring {
         self.push(&operation.user_data(tag.to_bits()))
     }
 
-    /// Ends the operation with that tag, which tells its last completion then.
+    /// Cancels the operation with this tag, which then posts its last completion.
     pub(super) fn cancel(&mut self, tag: Tag) -> io::Result<()> {
         let own = Tag { operation: Operation::Cancel, ..tag };
         let operation = opcode::AsyncCancel::new(tag.to_bits()).build().flags(squeue::Flags::SKIP_SUCCESS);
@@ -202,29 +203,30 @@ impl Ring {
         if self.ring.submission().is_full() {
             self.submit()?;
         }
-        // SAFETY: what operations name is theirs: the buffers, or in `lent` until their last completion, or in `sent` until
-        // they are submitted, by when those that do not wait have ended. Boxes and vectors do not move what they hold.
+        // SAFETY: operations refer to memory that outlives them. It is in the buffers, or in `lent` until
+        // their last completion, or in `sent` until they are submitted, by when those that do not wait have
+        // ended. Boxes and vectors do not move what they hold.
         unsafe { self.ring.submission().push(operation) }.expect("there is room since all was submitted");
         Ok(())
     }
 
-    /// Submits everything and waits for a completion, however long it takes.
+    /// Submits everything and waits for a completion without a time limit.
     pub(super) fn submit_and_wait(&mut self) -> io::Result<()> {
         pass(self.ring.submitter().submit_and_wait(1))?;
-        // Where the kernel took only a part, it did not wait.
+        // If the kernel accepted only a part, it did not wait.
         if self.ring.submission().is_empty() { Ok(()) } else { self.submit() }
     }
 
-    /// Submits everything and waits for a completion, at most this long.
+    /// Submits everything and waits at most this long for a completion.
     fn submit_and_wait_for(&mut self, at_most: Duration) -> io::Result<()> {
         let timeout = Timespec::from(at_most);
         let arguments = SubmitArgs::new().timespec(&timeout);
         pass(self.ring.submitter().submit_with_args(1, &arguments))?;
-        // Where the kernel took only a part, it did not wait.
+        // If the kernel accepted only a part, it did not wait.
         if self.ring.submission().is_empty() { Ok(()) } else { self.submit() }
     }
 
-    /// Submits everything, and lets the kernel do what it has put off, if there is anything to do.
+    /// Submits everything, and lets the kernel run its deferred work, if there is any.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         for _ in 0..VAIN_SUBMISSIONS {
             let queue = self.ring.submission();
@@ -240,16 +242,16 @@ impl Ring {
         Err(io::Error::other("the kernel takes no more operations"))
     }
 
-    /// Submits what the kernel takes and lets it do what it has put off, such as what was just submitted brought about.
+    /// Submits what the kernel accepts and lets it run deferred work, such as that of the new submissions.
     #[allow(unsafe_code)]
     fn enter(&mut self) -> io::Result<()> {
         let submissions = u32::try_from(self.ring.submission().len()).unwrap_or(SUBMISSIONS);
         let flags = EnterFlags::GETEVENTS.bits();
-        // SAFETY: there are no more submissions than that in the queue, and there is no argument.
+        // SAFETY: the queue has no more submissions than that, and there is no argument.
         pass(unsafe { self.ring.submitter().enter::<()>(submissions, 0, flags, None) })
     }
 
-    /// Moves what has completed to the end of `completions`: everything, also what had no room in the queue.
+    /// Appends everything that has completed to `completions`, including entries that overflowed the queue.
     pub(super) fn take_completions(&mut self, completions: &mut Vec<Completion>) -> io::Result<()> {
         loop {
             for entry in self.ring.completion() {
@@ -274,14 +276,14 @@ impl Ring {
         }
     }
 
-    /// The bytes that were sent with [`Ring::send_now`], after all is submitted. Where less than all of them went, a
-    /// completion tells so.
+    /// Buffers sent with [`Ring::send_now`], once everything is submitted. If less than everything was sent,
+    /// a completion reports it.
     pub(super) fn take_sent(&mut self) -> impl Iterator<Item = (Tag, Vec<u8>)> {
         assert!(self.ring.submission().is_empty(), "bytes are the kernel's until they are submitted");
         self.sent.drain(..)
     }
 
-    /// The bytes of a [`Ring::send_all`] that has completed.
+    /// The buffer of a [`Ring::send_all`] that has completed.
     pub(super) fn take_back(&mut self, completion: &Completion) -> Option<Vec<u8>> {
         assert!(!completion.more, "bytes are the kernel's until the last completion");
         match self.lent.remove(&completion.tag.to_bits())? {
@@ -290,17 +292,17 @@ impl Ring {
         }
     }
 
-    /// What was received into a buffer that has not been given back.
+    /// Data received into a buffer that has not been returned.
     pub(super) fn received(&self, buffer: u16, length: usize) -> &[u8] {
         self.buffers.bytes(buffer, length)
     }
 
-    /// The kernel may receive into that buffer again.
+    /// Returns a buffer to the kernel.
     pub(super) fn give_back(&mut self, buffer: u16) {
         self.buffers.give_back(buffer);
     }
 
-    /// Ends everything that is on its way.
+    /// Cancels everything in progress, and waits for it to end.
     fn end_all(&mut self) -> io::Result<()> {
         self.submit()?;
         if self.in_flight == 0 {
@@ -325,10 +327,10 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         let ended = !self.enabled || (self.end_all().is_ok() && self.in_flight == 0);
-        // SAFETY: none of the four is touched again.
+        // SAFETY: none of the four is used again.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
-            // What the kernel may still write to or read from is never freed: it outlives the ring by a while.
+            // Memory that the kernel may still access is never freed: it outlives the ring.
             if ended {
                 ManuallyDrop::drop(&mut self.buffers);
                 ManuallyDrop::drop(&mut self.lent);
@@ -373,8 +375,8 @@ fn build(without_array: bool) -> io::Result<IoUring> {
     builder.build(SUBMISSIONS)
 }
 
-/// Whether the kernel of this release lets go of a registered socket when its own operations have ended (Linux 6.13). Before,
-/// one that was closed stayed open for as long as any operation that was older, of whichever connection.
+/// True if this kernel release frees a registered socket once its own operations have ended (Linux 6.13).
+/// Before, a closed one stayed open as long as any older operation, of any connection.
 fn lets_go_of_registered_sockets(release: &str) -> bool {
     let mut numbers = release.split(|character: char| !character.is_ascii_digit()).map(str::parse::<u32>);
     match (numbers.next(), numbers.next()) {
@@ -384,12 +386,13 @@ fn lets_go_of_registered_sockets(release: &str) -> bool {
 }
 
 fn send(socket: Handle, bytes: &[u8], flags: u32) -> squeue::Entry {
-    // What is beyond 4 GiB is told as not sent.
+    // Bytes beyond 4 GiB are reported as not sent.
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     opcode::Send::new(socket.fd(), bytes.as_ptr(), length).flags(flags as i32).build().flags(socket.flags)
 }
 
-/// Lets pass what is no error of a submission: time was up, a signal came, or completions must be taken first.
+/// Ignores outcomes that are not errors of a submission: a timeout, a signal, or completions that must be
+/// collected first.
 fn pass(outcome: io::Result<usize>) -> io::Result<()> {
     match outcome {
         Ok(_) => Ok(()),
@@ -405,7 +408,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sockets_are_registered_where_the_kernel_lets_go_of_them() {
+    fn sockets_are_registered_if_kernel_frees_them() {
         for (release, expected) in [
             ("6.18.5", true),
             ("6.13.0-rc1-generic", true),

@@ -1,28 +1,28 @@
-//! One slot: its socket, what the kernel does for it, what is to be asked of the kernel.
+//! One slot: its socket, its operations in the kernel, and the operations to submit.
 
 use super::ring::Handle;
 use super::tag::{Operation, Tag};
 use rustix::fd::OwnedFd;
 use std::net::SocketAddr;
 
-/// See the module.
+/// State of one slot.
 #[derive(Default)]
 pub(super) struct Socket {
-    /// With how operations name it.
+    /// With the handle by which operations refer to it.
     pub(super) descriptor: Option<(OwnedFd, Handle)>,
-    /// Told apart from earlier connections in this slot, whose completions may still come.
+    /// Distinguishes this connection from earlier ones in this slot, whose completions may still arrive.
     pub(super) generation: u32,
     pub(super) stage: Stage,
-    /// The kernel receives on it.
+    /// A receive operation is in progress.
     pub(super) receiving: bool,
-    /// What is to be handed to the kernel. While it has bytes to send, these come behind them.
+    /// Bytes to submit. While a send is in progress, these come after it.
     pub(super) outgoing: Vec<u8>,
     pub(super) sending: Sending,
-    /// It stands in the list of slots for which something is to be asked.
+    /// The slot is in the list of slots with operations to submit.
     pub(super) listed: bool,
 }
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Stage {
     #[default]
@@ -35,19 +35,19 @@ pub(super) enum Stage {
     Ended,
 }
 
-/// What the kernel does with bytes.
+/// State of the send side.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Sending {
-    /// Nothing.
+    /// Nothing in progress.
     #[default]
     Idle,
-    /// It has not taken all at once: what is left is to be handed over to be sent as soon as it can.
+    /// The kernel did not accept everything at once: the remainder is to be submitted as a send that waits.
     Blocked,
-    /// It has bytes which it takes at once, or not.
+    /// A send of what the kernel accepts at once is in progress.
     Now,
-    /// It had, and took so many of them.
+    /// The immediate send ended after this many bytes.
     Short(usize),
-    /// It has bytes which it takes as soon as it can.
+    /// A send that waits until everything is accepted is in progress.
     All,
 }
 
@@ -61,7 +61,8 @@ impl Socket {
         self.outgoing.is_empty() && self.sending == Sending::Idle
     }
 
-    /// The kernel is done with `bytes`, of which it has taken `taken`. Returns whether there is more to send.
+    /// The kernel is done with `bytes` and has accepted `taken` of them. Returns true if there is more to
+    /// send.
     pub(super) fn handed_back(&mut self, mut bytes: Vec<u8>, taken: usize) -> bool {
         self.sending = if taken < bytes.len() { Sending::Blocked } else { Sending::Idle };
         bytes.drain(..taken.min(bytes.len()));

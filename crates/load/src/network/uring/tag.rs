@@ -1,22 +1,23 @@
-//! What an operation of the kernel's is about: kept by the kernel with the operation and told with its completion.
+//! Identifies an operation: kept by the kernel with the operation and returned with its completion.
 
-/// What was asked for.
+/// Kind of an operation.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Operation {
     Connect,
     Receive,
-    /// To send what the kernel takes at once.
+    /// Send what the kernel accepts at once.
     SendNow,
-    /// To send everything, as soon as the kernel takes it.
+    /// Send everything, as soon as the kernel accepts it.
     SendAll,
-    /// To end one of the others; nothing depends on its outcome, which the completion of the other one tells.
+    /// Cancel another operation. Nothing depends on its outcome, which the completion of the cancelled one
+    /// reports.
     Cancel,
-    /// To tell when the alarm rings, again and again.
+    /// Watch the timer, repeatedly.
     Alarm,
 }
 
-/// An operation, the slot that it is for, and which of the slot's connections: what is still on its way from an earlier
-/// one is told apart by that.
+/// An operation, its slot, and which of the slot's connections it belongs to. The latter identifies leftovers
+/// of an earlier connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Tag {
     pub(super) operation: Operation,
@@ -29,12 +30,12 @@ const GENERATION_BITS: u32 = 29;
 const OPERATION_SHIFT: u32 = 32 + GENERATION_BITS;
 
 impl Tag {
-    /// The generation after this one.
+    /// Returns the generation after this one.
     pub(super) fn next_generation(generation: u32) -> u32 {
         (generation + 1) % (1 << GENERATION_BITS)
     }
 
-    /// As the 64 bits that the kernel keeps.
+    /// Encodes as the 64 bits of `user_data` that the kernel keeps.
     pub(super) fn to_bits(self) -> u64 {
         let operation = match self.operation {
             Operation::Connect => 0_u64,
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_come_back_as_they_went() {
+    fn tag_round_trips_through_bits() {
         use Operation::{Alarm, Cancel, Connect, Receive, SendAll, SendNow};
         for operation in [Connect, Receive, SendNow, SendAll, Cancel, Alarm] {
             let last = (1 << GENERATION_BITS) - 1;

@@ -1,4 +1,4 @@
-//! What a call sends: its messages, framed once before the run.
+//! The request side of a call: its messages, framed once before the run.
 
 use super::frames::PREFIX_BYTES;
 use http::header::{CONTENT_TYPE, TE};
@@ -7,87 +7,89 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest message, bytes: a prefix has no more room.
+/// Maximum message size in bytes: a prefix can hold no greater length.
 const MAX_MESSAGE_BYTES: usize = u32::MAX as usize;
 
-/// What a call sends, and what it expects.
+/// Messages that a call sends, and the kind of response that it expects.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GrpcCall {
-    /// With their prefixes; not empty.
+    /// Framed messages; not empty.
     messages: Arc<[Arc<[u8]>]>,
-    /// Messages that each call sends.
+    /// Number of messages that each call sends.
     count: u64,
-    /// The next message goes out when the server has answered the last one.
+    /// Each further message is sent when the server has answered the previous one.
     in_turn: bool,
-    /// The method's response is one message.
+    /// The method returns a single response message.
     pub(crate) one_answer: bool,
 }
 
 /// Messages that no call can send.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum CallError {
-    /// There is none.
+    /// There are no messages.
     #[error("a call needs a message")]
     NoMessage,
-    /// One is longer than gRPC can say.
+    /// A message exceeds the length limit of gRPC.
     #[error("a message is longer than 4 GiB")]
     TooLong,
 }
 
 impl GrpcCall {
-    /// A call with one message; of several, the calls of each connection take the next one in turn. `server_streams`: it is
-    /// answered with any number of messages instead of one.
+    /// A call with one message. With several messages, the calls of each connection use them in rotation.
+    /// `server_streams`: the response is a stream instead of a single message.
     ///
     /// # Errors
-    /// Where there is no message, or one beyond what gRPC can send.
+    /// Returns an error if there is no message, or if one exceeds the length limit of gRPC.
     pub fn unary(messages: &[Vec<u8>], server_streams: bool) -> Result<Self, CallError> {
         Ok(Self { messages: frame(messages)?, count: 1, in_turn: false, one_answer: !server_streams })
     }
 
-    /// A call with so many messages, from the first on and over again; all that the peer has room for at once.
+    /// A call with `count` messages, starting with the first and repeating; all are sent as soon as the
+    /// peer's window allows.
     ///
     /// # Errors
-    /// As [`Self::unary`].
+    /// As for [`Self::unary`].
     pub fn stream(messages: &[Vec<u8>], count: NonZeroU64, server_streams: bool) -> Result<Self, CallError> {
         Ok(Self { count: count.get(), ..Self::unary(messages, server_streams)? })
     }
 
-    /// A dialogue of so many messages: each but the first goes out when the server has answered the one before.
+    /// A dialogue of `count` messages: each but the first is sent when the server has answered the one
+    /// before.
     ///
     /// # Errors
-    /// As [`Self::unary`].
+    /// As for [`Self::unary`].
     pub fn dialogue(messages: &[Vec<u8>], count: NonZeroU64) -> Result<Self, CallError> {
         Ok(Self { in_turn: true, ..Self::stream(messages, count, true)? })
     }
 
-    /// The message with this number, counted over all that one call, or one connection, sends.
+    /// The message with this number, counted over all messages of one call or one connection.
     fn message(&self, number: u64) -> Arc<[u8]> {
         Arc::clone(&self.messages[(number % self.messages.len() as u64) as usize])
     }
 
-    /// What a call sends that begins as the one with this number on its connection.
+    /// Messages to send for the call with this number on its connection.
     pub(crate) fn outgoing(&self, number: u64) -> OutgoingMessages {
-        // A call with one message takes the next one; a stream begins with the first.
+        // A call with one message takes the next one; a stream starts with the first.
         let first = if self.count == 1 { number } else { 0 };
         let released = if self.in_turn { 1 } else { self.count };
         OutgoingMessages { call: self.clone(), first, begun: 0, released }
     }
 }
 
-/// The messages of a call that is under way.
+/// The messages of a call in progress.
 #[derive(Clone, Debug)]
 pub(crate) struct OutgoingMessages {
     call: GrpcCall,
-    /// The number of its first message.
+    /// Number of its first message.
     first: u64,
-    /// How many were begun to be sent.
+    /// Messages whose sending has begun.
     begun: u64,
-    /// How many may be sent by now.
+    /// Messages that may be sent by now.
     released: u64,
 }
 
 impl OutgoingMessages {
-    /// The next message, if it may be sent by now, and whether it is the last one.
+    /// Next message, if it may be sent by now, and whether it is the last one.
     pub(crate) fn next(&mut self) -> Option<(Arc<[u8]>, bool)> {
         if self.begun >= self.released.min(self.call.count) {
             return None;
@@ -97,19 +99,19 @@ impl OutgoingMessages {
         Some((message, self.begun == self.call.count))
     }
 
-    /// So many messages were answered: as many more may be sent in a dialogue.
+    /// The server sent this many messages: a dialogue may send as many more.
     pub(crate) fn answered(&mut self, messages: u32) {
         if self.call.in_turn {
             self.released = self.released.saturating_add(u64::from(messages));
         }
     }
 
-    /// How many were begun to be sent.
+    /// Messages whose sending has begun.
     pub(crate) fn begun(&self) -> u64 {
         self.begun
     }
 
-    /// Bytes of the messages that were not begun, with their prefixes.
+    /// Bytes of the messages whose sending has not begun, with their prefixes.
     pub(crate) fn missing_bytes(&self) -> usize {
         let lengths = || self.call.messages.iter().map(|message| message.len());
         let (distinct, missing) = (self.call.messages.len() as u64, self.call.count - self.begun);
@@ -118,15 +120,16 @@ impl OutgoingMessages {
         lengths().sum::<usize>().saturating_mul((missing / distinct) as usize) + rest
     }
 
-    /// Whether there are messages that were not begun.
+    /// True if there are messages whose sending has not begun.
     pub(crate) fn is_unfinished(&self) -> bool {
         self.begun < self.call.count
     }
 }
 
-/// What the head of every call has besides the method's path. `timeout`: a server may end the call with it too.
+/// Headers of every call in addition to the method's path. `timeout` is sent, so that the server may end the
+/// call, too.
 pub(crate) fn headers(timeout: Duration) -> [(HeaderName, HeaderValue); 3] {
-    // At most eight digits: up to 100 s in microseconds.
+    // At most eight digits: microseconds below 100 s.
     let timeout = match timeout.as_micros() {
         micros @ ..100_000_000 => format!("{micros}u"),
         _ => format!("{}m", timeout.as_millis().min(99_999_999)),
@@ -139,7 +142,7 @@ pub(crate) fn headers(timeout: Duration) -> [(HeaderName, HeaderValue); 3] {
     ]
 }
 
-/// Puts the prefix before each message: not compressed, so long.
+/// Adds the prefix to each message: a flag (not compressed) and the length.
 fn frame(messages: &[Vec<u8>]) -> Result<Arc<[Arc<[u8]>]>, CallError> {
     if messages.is_empty() {
         return Err(CallError::NoMessage);
@@ -162,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_get_their_prefix_and_come_over_again() {
+    fn messages_are_prefixed_and_repeated() {
         let call = GrpcCall::unary(&[b"ab".to_vec(), Vec::new()], false).unwrap();
         assert_eq!(*call.message(0), [0, 0, 0, 0, 2, b'a', b'b']);
         assert_eq!(*call.message(1), [0; 5]);
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dialogue_goes_on_with_each_answer() {
+    fn dialogue_continues_with_each_response() {
         let count = NonZeroU64::new(3).unwrap();
         let call = GrpcCall::dialogue(&[b"a".to_vec(), b"b".to_vec()], count).unwrap();
         let mut outgoing = call.outgoing(7);
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_with_one_message_take_the_next_one_and_streams_begin_anew() {
+    fn unary_calls_rotate_messages_and_streams_start_with_first() {
         let messages = [b"a".to_vec(), b"b".to_vec()];
         let unary = GrpcCall::unary(&messages, false).unwrap();
         assert_eq!(unary.outgoing(3).next(), Some((unary.message(1), true)));
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_known_however_often_messages_come_over_again() {
+    fn missing_bytes_are_counted_for_repeated_messages() {
         let messages: Vec<Vec<u8>> = [1, 10, 100].map(|bytes| vec![0; bytes]).to_vec();
         let count = NonZeroU64::new(8).unwrap();
         let mut outgoing = GrpcCall::stream(&messages, count, false).unwrap().outgoing(0);
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_has_at_most_eight_digits() {
+    fn timeout_has_at_most_eight_digits() {
         for (timeout, expected) in [
             (Duration::from_micros(1500), "1500u"),
             (Duration::from_secs(99), "99000000u"),

@@ -1,23 +1,24 @@
-//! Messages in the content of a response: each has a prefix of five bytes, a flag and its length.
+//! Message frames in the content of a response: each message has a prefix of five bytes, a flag and its
+//! length.
 
 use crate::error::ErrorKind;
 
-/// Bytes of a prefix.
+/// Size of a prefix, bytes.
 pub(super) const PREFIX_BYTES: usize = 5;
 
-/// Counts messages in content that arrives in any pieces, and keeps none of it.
+/// Counts messages in content split at any positions, and keeps none of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct MessageFrames {
     prefix: [u8; PREFIX_BYTES],
-    /// Bytes of the prefix that have come.
+    /// Received bytes of the prefix.
     prefix_bytes: usize,
-    /// Bytes of the message that have not come.
+    /// Bytes of the message that are still missing.
     missing: usize,
 }
 
 impl MessageFrames {
-    /// Takes content; returns how many messages end in it, and whether it makes sense behind them. `may_compress`: the head
-    /// has said how.
+    /// Consumes content. Returns how many messages end in it, and an error if what follows them is invalid.
+    /// `may_compress`: the head announced an encoding.
     pub(super) fn receive(&mut self, content: &[u8], may_compress: bool) -> (u32, Result<(), ErrorKind>) {
         let (mut rest, mut ended) = (content, 0);
         loop {
@@ -45,7 +46,7 @@ impl MessageFrames {
         }
     }
 
-    /// Whether no message has begun that is not whole.
+    /// True unless a message has begun and is not complete.
     pub(super) fn is_between(&self) -> bool {
         self.prefix_bytes == 0
     }
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_counted_in_whatever_pieces() {
+    fn messages_are_counted_in_any_pieces() {
         let content = [message(0, b""), message(0, &[7; 300]), message(0, b"x"), message(0, b"")].concat();
         for piece in 1..=content.len() {
             let mut frames = MessageFrames::default();
@@ -83,14 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn messages_before_what_makes_no_sense_count() {
+    fn messages_before_invalid_content_count() {
         let content = [message(0, b"x"), message(0, b"yz"), message(7, b"")].concat();
         let outcome = MessageFrames::default().receive(&content, false);
         assert_eq!(outcome, (2, Err(ErrorKind::MalformedResponse)));
     }
 
     #[test]
-    fn compressed_messages_need_an_encoding_and_other_flags_mean_nothing() {
+    fn compressed_messages_need_encoding_and_other_flags_are_invalid() {
         let receive =
             |flag, may_compress| MessageFrames::default().receive(&message(flag, b"x"), may_compress);
         assert_eq!(receive(1, true), (1, Ok(())));

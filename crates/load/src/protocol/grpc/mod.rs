@@ -1,10 +1,12 @@
 //! gRPC over HTTP/2 (grpc/grpc, `doc/PROTOCOL-HTTP2.md`): what a call sends, and what its response must be.
 //!
-//! A call is one request and ends with its trailers. [`GrpcCall`] are its messages, framed once before the run; HTTP/2's
-//! streams send them, the next one of a dialogue when the answer to the last has come. [`GrpcResponse`] counts the messages
-//! of a response and forgets them; HTTP/2 shows it the fields and the content that it receives.
+//! A call is one request and ends with its trailers. [`GrpcCall`] holds its messages, framed once before the
+//! run. HTTP/2's streams send them; in a dialogue each is sent once the previous one is answered.
+//! [`GrpcResponse`] counts the messages of a response and discards them; HTTP/2 passes it the fields and the
+//! content that it receives.
 //!
-//! Left out: compression (none is asked for, compressed messages are counted like others), decoding of messages.
+//! Not supported: compression (none is requested; compressed messages count like others) and decoding of
+//! messages.
 
 mod call;
 mod frames;

@@ -1,11 +1,11 @@
-//! One response as gRPC has it: what its head, its messages and its trailers must be.
+//! The gRPC view of a response: requirements for its head, messages and trailers.
 
 use super::frames::MessageFrames;
 use crate::error::ErrorKind;
 
-/// Statuses of gRPC: 0 to 16.
+/// Number of gRPC statuses, 0 to 16.
 pub(crate) const STATUSES: usize = 17;
-/// The status that is meant by a number that is none.
+/// Status used for numbers that are not a gRPC status.
 const UNKNOWN: u8 = 2;
 
 /// How a call ended.
@@ -13,7 +13,8 @@ const UNKNOWN: u8 = 2;
 pub struct GrpcEnd {
     /// The status, 0 to 16.
     pub status: u8,
-    /// Messages of the response that were not told before its end.
+    /// Response messages that were not reported before the end of the call: the single one of a unary
+    /// response.
     pub messages: u64,
 }
 
@@ -21,7 +22,7 @@ pub struct GrpcEnd {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GrpcResponse {
     one_answer: bool,
-    /// The head names a compression.
+    /// The head announces a compression.
     may_compress: bool,
     status: Option<u8>,
     frames: MessageFrames,
@@ -29,12 +30,12 @@ pub(crate) struct GrpcResponse {
 }
 
 impl GrpcResponse {
-    /// `one_answer`: the method's response is one message.
+    /// `one_answer`: the method returns a single response message.
     pub(crate) fn new(one_answer: bool) -> Self {
         Self { one_answer, may_compress: false, status: None, frames: MessageFrames::default(), messages: 0 }
     }
 
-    /// The head was read; `ends`: nothing follows, so that it stands for the trailers too.
+    /// The head was read. `ends`: nothing follows, so it serves as the trailers, too.
     pub(crate) fn head_read(
         &mut self,
         http_status: u16,
@@ -51,21 +52,21 @@ impl GrpcResponse {
         if ends { self.trailers_read(fields) } else { Ok(()) }
     }
 
-    /// Trailers were read.
+    /// The trailers were read.
     pub(crate) fn trailers_read(&mut self, fields: &GrpcFields) -> Result<(), ErrorKind> {
         self.status = fields.status;
         Ok(())
     }
 
-    /// Some content came. Returns how many messages of a stream ended in it, and whether it makes sense behind them; the
-    /// message of a response that has one is told with its end.
+    /// Consumes content. Returns how many messages of a stream ended in it, and an error if what follows them
+    /// is invalid. A single response message is reported at the end of the call.
     pub(crate) fn content_read(&mut self, content: &[u8]) -> (u32, Result<(), ErrorKind>) {
         let (ended, outcome) = self.frames.receive(content, self.may_compress);
         self.messages += u64::from(ended);
         (if self.one_answer { 0 } else { ended }, outcome)
     }
 
-    /// It has ended.
+    /// The response has ended.
     pub(crate) fn ended(&self) -> Result<GrpcEnd, ErrorKind> {
         if !self.frames.is_between() {
             return Err(ErrorKind::GrpcMessageCut);
@@ -87,12 +88,12 @@ pub(crate) struct GrpcFields {
 }
 
 impl GrpcFields {
-    /// Whether the value of this field is of interest.
+    /// True if the value of this field is needed.
     pub(crate) fn wants(name: &[u8]) -> bool {
         matches!(name, b"content-type" | b"grpc-encoding" | b"grpc-status")
     }
 
-    /// A field that is of interest.
+    /// Takes the value of a field that [`Self::wants`] accepts.
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8]) {
         match name {
             b"content-type" => self.is_grpc = is_grpc(value),
@@ -103,12 +104,12 @@ impl GrpcFields {
     }
 }
 
-/// `application/grpc`, with the format of its messages or without; not `application/grpc-web`.
+/// `application/grpc`, with or without a message format; not `application/grpc-web`.
 fn is_grpc(content_type: &[u8]) -> bool {
     matches!(content_type.strip_prefix(b"application/grpc"), Some([] | [b'+' | b';', ..]))
 }
 
-/// A number beyond those that there are means that the status is not known, as in every library of gRPC.
+/// Numbers out of range map to UNKNOWN, as in every gRPC library.
 fn status(digits: &[u8]) -> u8 {
     let number = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u8>().ok());
     number.filter(|number| usize::from(*number) < STATUSES).unwrap_or(UNKNOWN)
@@ -131,7 +132,7 @@ mod tests {
 
     const HEAD: [(&str, &str); 1] = [("content-type", "application/grpc")];
 
-    /// How a response of one message ends that has this content and these trailers.
+    /// Ends a response with one message that has this content and these trailers.
     fn end(content: &[u8], trailers: &[(&str, &str)]) -> Result<u8, ErrorKind> {
         let mut response = GrpcResponse::new(true);
         response.head_read(200, &fields(&HEAD), false)?;
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_response_has_a_message_and_a_status() {
+    fn response_has_message_and_status() {
         assert_eq!(end(MESSAGE, &[("grpc-status", "0")]), Ok(0));
         assert_eq!(end(&[], &[("grpc-status", "14")]), Ok(14));
         assert_eq!(end(MESSAGE, &[("grpc-status", "99")]), Ok(2));
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn incomplete_response_is_error_of_its_kind() {
         assert_eq!(end(MESSAGE, &[]), Err(ErrorKind::GrpcStatusMissing));
         assert_eq!(end(&MESSAGE[..5], &[("grpc-status", "0")]), Err(ErrorKind::GrpcMessageCut));
         assert_eq!(end(&[], &[("grpc-status", "0")]), Err(ErrorKind::GrpcMessageCount));
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_must_be_one_of_grpc_and_may_be_all_there_is() {
+    fn head_must_be_grpc_and_may_be_trailers_only() {
         let head = |status, pairs: &[(&str, &str)], ends| {
             let mut response = GrpcResponse::new(true);
             response.head_read(status, &fields(pairs), ends)?;
@@ -165,7 +166,7 @@ mod tests {
         };
         let only = [HEAD[0], ("grpc-status", "12")];
         assert_eq!(head(200, &only, true), Ok(12));
-        // Where something follows, the status stands there.
+        // If anything follows, the status must come in the trailers.
         assert_eq!(head(200, &only, false), Err(ErrorKind::GrpcStatusMissing));
         assert_eq!(head(502, &only, true), Err(ErrorKind::GrpcHttpStatus));
         for (content_type, good) in [

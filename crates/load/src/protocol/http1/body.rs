@@ -1,22 +1,22 @@
-//! The body of a response: read to its end and forgotten.
+//! The body of a response: read to its end and discarded.
 
 use super::super::ProtocolError;
 use crate::error::ErrorKind;
 
-/// How the end of a body is known.
+/// How the end of a body is determined.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Framing {
-    /// After so many bytes.
+    /// By a length in bytes.
     Length(u64),
-    /// In chunks, the last of size 0.
+    /// Chunked, ending with a chunk of size 0.
     Chunked,
-    /// When the connection ends.
+    /// By the end of the connection.
     UntilEnd,
 }
 
-/// Longest line of a chunked body (a chunk's size with its extensions, or a trailer field).
+/// Maximum length of a line in a chunked body (chunk size with extensions, or trailer field).
 const MAX_LINE_BYTES: usize = 16 * 1024;
-/// Bytes of trailer fields beyond which a response is refused.
+/// Maximum size of the trailer fields, bytes.
 const MAX_TRAILER_BYTES: usize = 64 * 1024;
 
 /// A body that is being read.
@@ -36,7 +36,7 @@ impl Body {
         }
     }
 
-    /// Takes bytes; returns how many, and whether the body has ended with them.
+    /// Consumes bytes; returns how many, and whether the body ends with them.
     pub(super) fn receive(&mut self, bytes: &[u8]) -> Result<(usize, bool), ProtocolError> {
         match self {
             Self::Length { remaining } => {
@@ -54,7 +54,7 @@ impl Body {
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
     state: ChunkState,
-    /// The part of the current line that has arrived.
+    /// The received part of the current line.
     line: Vec<u8>,
     trailer_bytes: usize,
 }
@@ -93,7 +93,7 @@ impl Chunks {
         Ok((taken, false))
     }
 
-    /// Takes bytes up to and with a line feed.
+    /// Consumes bytes up to and including a line feed.
     fn take_line(&mut self, bytes: &[u8]) -> Result<(usize, bool), ProtocolError> {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         let step = end.map_or(bytes.len(), |position| position + 1);
@@ -104,7 +104,7 @@ impl Chunks {
         Ok((step, end.is_some()))
     }
 
-    /// A line is whole. Returns whether the body has ended with it.
+    /// A line is complete. Returns true if the body ends with it.
     fn line_ended(&mut self) -> Result<bool, ProtocolError> {
         let line = self.line.trim_ascii_end();
         let malformed = ProtocolError(ErrorKind::MalformedResponse);
@@ -130,7 +130,7 @@ impl Chunks {
     }
 }
 
-/// The hexadecimal size at the start of a chunk; extensions after it are skipped.
+/// Parses the hexadecimal size at the start of a chunk; the extensions after it are skipped.
 fn parse_chunk_size(line: &[u8]) -> Option<u64> {
     let digits = line.split(|byte| *byte == b';').next()?.trim_ascii();
     let text = std::str::from_utf8(digits).ok()?;

@@ -1,4 +1,4 @@
-//! The head of a response: status, how the body is framed, whether the connection may be used again.
+//! The head of a response: status, body framing, and whether the connection is reusable.
 
 use super::super::ProtocolError;
 use super::body::Framing;
@@ -6,12 +6,12 @@ use crate::error::ErrorKind;
 use httparse::{EMPTY_HEADER, Header, ParserConfig, Response, Status};
 use std::mem::MaybeUninit;
 
-/// Headers for which there is room without an allocation.
+/// Headers that fit without an allocation.
 const USUAL_HEADERS: usize = 64;
-/// Headers beyond which a head is refused.
+/// Maximum number of headers.
 const MAX_HEADERS: usize = 4096;
 
-/// What the head of a response says.
+/// Parsed head of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Head {
     pub(super) status: u16,
@@ -19,9 +19,9 @@ pub(super) struct Head {
     pub(super) keep_alive: bool,
 }
 
-/// Parses a head; `None` where it is not whole yet. Returns its length too.
+/// Parses a head; `None` if it is incomplete. Also returns its length.
 pub(super) fn parse(bytes: &[u8], head_only: bool) -> Result<Option<(usize, Head)>, ProtocolError> {
-    // The first byte of a TLS record: the second tells whether it is one.
+    // The first byte of a TLS record: the second one decides.
     if matches!(bytes, [21 | 22]) {
         return Ok(None);
     }
@@ -48,7 +48,8 @@ fn parse_many_headers(bytes: &[u8], head_only: bool) -> Result<Option<(usize, He
     }
 }
 
-/// Not HTTP. A TLS record (alert 21 or handshake 22, version 3.x) is told apart: the port wants TLS.
+/// Error for a response that is not HTTP. A TLS record (alert 21 or handshake 22, version 3.x) is reported
+/// separately: the port expects TLS.
 fn malformed(bytes: &[u8]) -> ProtocolError {
     let tls = matches!(bytes, [21 | 22, 3, ..]);
     ProtocolError(if tls { ErrorKind::TlsResponse } else { ErrorKind::MalformedResponse })
@@ -59,7 +60,7 @@ fn interpret(response: &Response<'_, '_>, head_only: bool) -> Result<Head, Proto
     let status = response.code.filter(|code| (100..1000).contains(code)).ok_or(malformed)?;
     let fields = Fields::read(response.headers).ok_or(malformed)?;
     let bodyless = head_only || status < 200 || status == 204 || status == 304;
-    // RFC 9112, section 6.3: no body; chunked; a length; else until the connection ends.
+    // RFC 9112, section 6.3: no body; chunked; a length; otherwise until the connection ends.
     let framing = if bodyless {
         Framing::Length(0)
     } else if fields.transfer_encoding {
@@ -71,7 +72,7 @@ fn interpret(response: &Response<'_, '_>, head_only: bool) -> Result<Head, Proto
     Ok(Head { status, framing, keep_alive: persistent && framing != Framing::UntilEnd })
 }
 
-/// The header fields that matter to a client that reads and forgets bodies.
+/// The header fields that matter to a client that discards bodies.
 #[derive(Default)]
 struct Fields {
     content_length: Option<u64>,
@@ -82,7 +83,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// `None` where a length is no number, or two lengths differ.
+    /// `None` if a length is not a number, or two lengths differ.
     fn read(headers: &[Header<'_>]) -> Option<Self> {
         let mut fields = Self::default();
         for header in headers {
@@ -108,12 +109,12 @@ impl Fields {
     }
 }
 
-/// The elements of a comma-separated field value.
+/// Splits a comma-separated field value.
 fn elements(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii)
 }
 
-/// A length in decimal digits; a list of equal lengths counts as one (RFC 9110, section 8.6).
+/// Parses a decimal length; a list of equal lengths counts as one (RFC 9110, section 8.6).
 fn parse_length(value: &[u8]) -> Option<u64> {
     let mut lengths = elements(value).map(|digits| {
         let text = std::str::from_utf8(digits).ok()?;

@@ -1,4 +1,4 @@
-//! HTTP/1.1 with keep-alive, one request at a time on a connection (RFC 9112).
+//! HTTP/1.1 with keep-alive, one request at a time per connection (RFC 9112).
 
 mod body;
 mod head;
@@ -12,7 +12,7 @@ pub use response::ResponseParser;
 use super::{Codec, Parsed, ProtocolError, ResponseEnd};
 use crate::error::ErrorKind;
 
-/// One connection's side of HTTP/1.1.
+/// The HTTP/1.1 state of one connection.
 pub(crate) struct Http1 {
     parser: ResponseParser,
     /// A request is unanswered.
@@ -50,7 +50,7 @@ impl Codec for Http1 {
 
     fn receive(&mut self, bytes: &[u8], _out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError> {
         if !self.awaits {
-            // Nobody asked for these bytes: whatever they are, what follows on this connection is not to be trusted.
+            // Unsolicited bytes: nothing that follows on this connection can be trusted.
             return Err(ProtocolError(ErrorKind::SurplusBytes));
         }
         let (taken, parsed) = self.parser.receive(bytes)?;

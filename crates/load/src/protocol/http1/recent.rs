@@ -1,27 +1,27 @@
-//! The head that a connection received last: a server's answers to the same request mostly have the same head until the
-//! second of its `Date` is over, and comparing bytes takes a tenth of the time of parsing them.
+//! The head that a connection received last. Responses to the same request mostly have identical heads until
+//! the second in their `Date` changes, and comparing bytes takes a tenth of the time of parsing them.
 
 use super::head::Head;
 
-/// Longer heads are not kept: they would take memory with each connection.
+/// Maximum size of a head that is kept: longer ones would take too much memory per connection.
 const LONGEST_BYTES: usize = 1024;
 
-/// See the module.
+/// The last head of a connection, with its meaning.
 #[derive(Debug, Default)]
 pub(super) struct RecentHead {
     bytes: Vec<u8>,
-    /// What it said, and whether it was that of a response which has no body in any case.
+    /// The parsed head, and whether it was for a response without a body regardless of the head.
     meaning: Option<(Head, bool)>,
 }
 
 impl RecentHead {
-    /// The head at the start of `bytes` and its length, if it is the same one.
+    /// Returns the head at the start of `bytes` and its length, if it is identical to the last one.
     pub(super) fn find(&self, bytes: &[u8], head_only: bool) -> Option<(usize, Head)> {
         let (head, same) = self.meaning?;
         (same == head_only && bytes.starts_with(&self.bytes)).then_some((self.bytes.len(), head))
     }
 
-    /// These bytes are a whole head, with the blank line at its end, that was parsed.
+    /// Keeps a complete, parsed head, including the blank line at its end.
     pub(super) fn keep(&mut self, bytes: &[u8], head: Head, head_only: bool) {
         if bytes.len() > LONGEST_BYTES {
             return;

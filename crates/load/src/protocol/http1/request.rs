@@ -1,15 +1,15 @@
-//! A request as HTTP/1.1 has it.
+//! A request in HTTP/1.1 form.
 
 use crate::target::{Request, Text};
 use http::Method;
 use http::header::{CONTENT_LENGTH, HOST, HeaderName};
 use std::sync::Arc;
 
-/// Head and body, written out but for numbers in the path.
+/// Serialized head and body, with gaps for numbers in the path.
 pub(crate) struct Http1Request {
     head: Text,
     body: Arc<[u8]>,
-    /// The response has no body, since the method is `HEAD`.
+    /// The response has no body because the method is `HEAD`.
     pub(super) head_only: bool,
 }
 
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_a_host_and_says_who_asks() {
+    fn request_has_host_and_user_agent() {
         let request = written("http://127.0.0.1:81/b?c=d", &RequestTemplate::default());
         assert!(request.starts_with("GET /b?c=d HTTP/1.1\r\nHost: 127.0.0.1:81\r\n"), "{request}");
         assert!(request.to_ascii_lowercase().contains("\r\nuser-agent: meshmeter/"), "{request}");
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn own_headers_replace_the_usual_ones_and_bodies_have_a_length() {
+    fn given_headers_replace_defaults_and_bodies_have_length() {
         let template = RequestTemplate {
             method: Method::POST,
             headers: vec![(HOST, HeaderValue::from_static("shop.example"))],

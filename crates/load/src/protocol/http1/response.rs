@@ -1,4 +1,4 @@
-//! One response after the other, from bytes that arrive in any pieces.
+//! A parser for consecutive responses, from bytes split at any positions.
 
 use super::super::{Parsed, ProtocolError, ResponseEnd};
 use super::body::{Body, Framing};
@@ -6,19 +6,19 @@ use super::head::{self, Head};
 use super::recent::RecentHead;
 use crate::error::ErrorKind;
 
-/// Longest head of a response.
+/// Maximum size of a response head.
 const MAX_HEAD_BYTES: usize = 256 * 1024;
 /// Heads up to this size are parsed again with each piece that arrives.
 const SHORT_HEAD_BYTES: usize = 1024;
 
-/// Finds where a response ends. Holds a head only while it is incomplete, never a body.
+/// Finds the end of each response. Buffers a head only while it is incomplete, and never a body.
 #[derive(Debug)]
 pub struct ResponseParser {
     head_only: bool,
     state: State,
-    /// Bytes taken of the response so far, interim ones included.
+    /// Bytes of the response consumed so far, including interim responses.
     bytes: u64,
-    /// The part of the head that has arrived, where it came in pieces.
+    /// The received part of a head that came in pieces.
     partial_head: Vec<u8>,
     recent_head: RecentHead,
 }
@@ -30,7 +30,7 @@ enum State {
 }
 
 impl ResponseParser {
-    /// `head_only`: responses have no body, since the method is `HEAD`.
+    /// `head_only`: responses have no body because the method is `HEAD`.
     #[must_use]
     pub fn new(head_only: bool) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl ResponseParser {
         }
     }
 
-    /// Begins anew with the next response. `head_only`: it has no body, since the method is `HEAD`.
+    /// Resets the parser for the next response. `head_only`: it has no body because the method is `HEAD`.
     pub fn begin(&mut self, head_only: bool) {
         self.head_only = head_only;
         self.reset();
@@ -54,11 +54,11 @@ impl ResponseParser {
         self.partial_head.clear();
     }
 
-    /// Takes bytes up to the end of the response; returns how many were taken. Interim responses (status 1xx) are
-    /// skipped.
+    /// Consumes bytes up to the end of the response; returns how many were consumed. Interim responses
+    /// (status 1xx) are skipped.
     ///
     /// # Errors
-    /// Where the bytes are no HTTP/1.1 response, or its head is beyond 256 KiB.
+    /// Returns an error if the bytes are not an HTTP/1.1 response, or if its head exceeds 256 KiB.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(usize, Parsed), ProtocolError> {
         let before = self.bytes;
         let (taken, head) = self.receive_up_to_end(bytes)?;
@@ -66,7 +66,7 @@ impl ResponseParser {
         Ok((taken, head.map_or(Parsed::Incomplete, |head| self.response_ended(head))))
     }
 
-    /// The head of the response that ended, if one did.
+    /// Returns the head of the response that ended, if one did.
     fn receive_up_to_end(&mut self, bytes: &[u8]) -> Result<(usize, Option<Head>), ProtocolError> {
         let mut taken = 0;
         loop {
@@ -77,7 +77,7 @@ impl ResponseParser {
                     };
                     taken += step;
                     match head.status {
-                        // 101 would change the protocol, which nobody asked for.
+                        // 101 would switch protocols, which was not requested.
                         101 => return Err(ProtocolError(ErrorKind::MalformedResponse)),
                         100..200 => continue,
                         _ if head.framing == Framing::Length(0) => return Ok((taken, Some(head))),
@@ -93,10 +93,11 @@ impl ResponseParser {
         }
     }
 
-    /// The connection has ended. A response that ends with it is whole; nothing is missing between responses.
+    /// The connection has ended. This completes a response framed by the end of the connection, and is fine
+    /// between responses.
     ///
     /// # Errors
-    /// Where a response has begun and is not whole.
+    /// Returns an error if a response has begun and is incomplete.
     pub fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {
         let outcome = match &self.state {
             State::Body { head, body: Body::UntilEnd } => Ok(Some(ResponseEnd {
@@ -113,7 +114,7 @@ impl ResponseParser {
         outcome
     }
 
-    /// The head, once it is whole, and how many of `bytes` belong to it.
+    /// Returns the head once it is complete, and how many of `bytes` belong to it.
     fn receive_head(&mut self, bytes: &[u8]) -> Result<Option<(usize, Head)>, ProtocolError> {
         if self.partial_head.is_empty() {
             if let Some(same) = self.recent_head.find(bytes, self.head_only) {
@@ -128,8 +129,8 @@ impl ResponseParser {
         }
         let before = self.partial_head.len();
         self.keep(bytes)?;
-        // A long head in small pieces would be parsed again for each: wait for the blank line that ends it. A short one
-        // is looked at each time, so that garbage is told at once.
+        // A long head in small pieces would be parsed again for each: wait for the blank line at its end. A
+        // short one is parsed each time, so that garbage is reported at once.
         if self.partial_head.len() > SHORT_HEAD_BYTES && !ends_head(&self.partial_head, before) {
             return Ok(None);
         }
@@ -160,7 +161,7 @@ impl ResponseParser {
     }
 }
 
-/// Whether a blank line ends at or after `from`.
+/// True if a blank line ends at or after `from`.
 fn ends_head(bytes: &[u8], from: usize) -> bool {
     let tail = &bytes[from.saturating_sub(2)..];
     tail.windows(2).any(|pair| pair == b"\n\n") || tail.windows(3).any(|three| three == b"\n\r\n")

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Feeds `bytes` in pieces of `piece` bytes; returns the responses and how many bytes were left over.
+/// Feeds `bytes` in pieces of `piece` bytes; returns the responses and the number of bytes left over.
 fn feed(
     bytes: &[u8],
     piece: usize,
@@ -57,12 +57,12 @@ fn responses_without_a_body() {
 }
 
 #[test]
-fn the_end_of_the_connection_ends_a_body_of_unknown_length() {
+fn connection_end_completes_body_of_unknown_length() {
     assert_eq!(statuses(b"HTTP/1.1 200 OK\r\n\r\nas long as it lasts"), [(200, false)]);
 }
 
 #[test]
-fn what_is_cut_short_or_senseless_is_an_error_of_its_kind() {
+fn truncated_and_invalid_responses_are_errors_of_their_kind() {
     let many_headers = [b"HTTP/1.1 200 OK\r\n".to_vec(), b"A: b\r\n".repeat(5000), b"\r\n".to_vec()].concat();
     let endless_head = [b"HTTP/1.1 200 OK\r\n".to_vec(), b"A: bcdefghijkl\r\n".repeat(30_000)].concat();
     let cases: [(&[u8], ErrorKind); 12] = [
@@ -91,7 +91,7 @@ fn what_is_cut_short_or_senseless_is_an_error_of_its_kind() {
 }
 
 #[test]
-fn a_long_head_is_read_whole() {
+fn long_head_is_read_in_full() {
     let head =
         [b"HTTP/1.1 200 OK\r\nX: ".to_vec(), vec![b'x'; 100_000], b"\r\nContent-Length: 1\r\n\r\n!".to_vec()]
             .concat();
@@ -111,14 +111,14 @@ proptest! {
         piece in 1_usize..50,
     ) {
         let bytes = [prefix, &tail[..]].concat();
-        // Where the input is refused, how soon may depend on the pieces; that it is refused may not.
+        // For invalid input, the pieces may affect how soon it is rejected, but not whether it is.
         let whole = feed(&bytes, usize::MAX, false).map_err(drop);
         prop_assert_eq!(feed(&bytes, piece, false).map_err(drop), whole);
     }
 }
 
 #[test]
-fn a_head_that_comes_again_means_the_same_only_where_it_is_the_same() {
+fn repeated_head_is_reused_only_if_identical() {
     let parse = |parser: &mut ResponseParser, bytes: &[u8]| {
         parser.receive(bytes).map(|(taken, parsed)| (taken, format!("{parsed:?}")))
     };

@@ -1,4 +1,4 @@
-//! One connection: what is open on it, what it may send, what it says to what it receives.
+//! One connection: its open streams, what it may send, and its reactions to what it receives.
 
 use super::encoder::Encoder;
 use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, PREFACE, flag, kind};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The client's side of one HTTP/2 connection, without I/O.
 #[derive(Debug)]
 pub struct Http2Connection {
-    /// The most streams that are to be open at once, whatever the peer allows.
+    /// Maximum number of concurrent streams, whatever the peer allows.
     most_streams: usize,
     pub(super) phase: Phase,
     pub(super) first_words: FirstWords,
@@ -28,34 +28,35 @@ pub struct Http2Connection {
     pub(super) decoder: Decoder,
     pub(super) encoder: Encoder,
     pub(super) streams: Streams,
-    /// Content that may be sent now over all streams.
+    /// Send window of the connection: content that may be sent now over all streams.
     pub(super) send_window: i64,
-    /// Identifiers of streams whose body waits for room, the longest waiting first.
+    /// Identifiers of streams whose body waits for window, the longest waiting first.
     pub(super) waiting: VecDeque<u32>,
-    /// Content received since the peer was last told of room.
+    /// Content received since the last WINDOW_UPDATE to the peer.
     pub(super) received_bytes: u32,
-    /// Frames answered since the last response: a peer that does nothing else floods.
+    /// Frames answered since the last response: a peer that sends nothing else is flooding.
     pub(super) answers: u32,
-    /// The peer is going away because of an error.
+    /// The peer is closing the connection because of an error.
     pub(super) peer_blames: bool,
-    /// A stream was given up on this side: the peer may not know yet when it sends frames of it.
+    /// This side has reset a stream: the peer may send frames of it before it knows.
     pub(super) gave_up: bool,
-    /// What there is to tell besides what was just told.
+    /// Results to report after the one just reported.
     pub(super) to_tell: VecDeque<Parsed>,
 }
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Phase {
-    /// The peer's settings have not come: nothing shows that it speaks HTTP/2.
+    /// The peer's settings have not arrived: nothing shows that it speaks HTTP/2.
     Greeting,
     /// Requests may be sent.
     Open,
-    /// The peer takes no more requests.
+    /// The peer accepts no more requests.
     Closing,
 }
 
-/// The first two bytes of a connection, however it was cut into pieces: they tell what a peer speaks instead of HTTP/2.
+/// The first two bytes of a connection, however they were split: they show what a peer speaks instead of
+/// HTTP/2.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FirstWords {
     bytes: [u8; 2],
@@ -63,7 +64,7 @@ pub(super) struct FirstWords {
 }
 
 impl FirstWords {
-    /// More was received.
+    /// Adds received bytes.
     fn hear(&mut self, bytes: &[u8]) {
         for (place, byte) in self.bytes[self.count..].iter_mut().zip(bytes) {
             *place = *byte;
@@ -71,16 +72,16 @@ impl FirstWords {
         }
     }
 
-    /// Whether a TLS record begins so: an alert (21) or a handshake (22), version 3.
+    /// True if a TLS record begins like this: an alert (21) or a handshake (22), version 3.
     pub(super) fn are_tls(&self) -> bool {
         matches!(self.bytes, [21 | 22, 3])
     }
 }
 
-/// The parts of a field block that is not whole.
+/// The parts of an incomplete field block.
 #[derive(Debug, Default)]
 pub(super) struct FieldBlock {
-    /// Of the stream with this identifier; 0 where there is none.
+    /// Identifier of its stream; 0 if there is no incomplete block.
     pub(super) stream: u32,
     pub(super) ends_stream: bool,
     pub(super) fragments: Vec<u8>,
@@ -89,7 +90,7 @@ pub(super) struct FieldBlock {
 }
 
 impl Http2Connection {
-    /// At most so many requests at once, at least 1.
+    /// `most_streams`: maximum number of concurrent requests, at least 1.
     #[must_use]
     pub fn new(most_streams: usize, common: &CommonFields) -> Self {
         Self {
@@ -112,13 +113,13 @@ impl Http2Connection {
         }
     }
 
-    /// Stream numbers are below this.
+    /// Exclusive upper bound of stream numbers.
     #[must_use]
     pub fn most_streams(&self) -> usize {
         self.most_streams
     }
 
-    /// Forgets everything: the connection is new. Appends what a client sends first.
+    /// Resets the state for a new connection. Appends the client's preface and settings.
     pub fn open(&mut self, out: &mut Vec<u8>) {
         self.phase = Phase::Greeting;
         self.first_words = FirstWords::default();
@@ -137,15 +138,15 @@ impl Http2Connection {
         announce(out);
     }
 
-    /// Whether another request may begin now. Not before the peer has announced how many it takes.
+    /// True if another request may be sent now. False until the peer has announced how many it accepts.
     #[must_use]
     pub fn has_room(&self) -> bool {
         let limit = self.most_streams.min(self.peer.max_streams as usize);
         self.phase == Phase::Open && self.streams.open_count() < limit && self.streams.has_identifiers()
     }
 
-    /// Begins a request, for which there must be room. Appends its bytes, of the body as many as the peer has room for, and
-    /// returns its stream's number.
+    /// Starts a request, for which there must be room. Appends its bytes, with as much of the body as the
+    /// peer's window allows, and returns its stream's number.
     pub fn begin(&mut self, request: &Http2Request, numbers: &[u64], out: &mut Vec<u8>) -> usize {
         let id = self.streams.next_id();
         let start = out.len();
@@ -178,7 +179,7 @@ impl Http2Connection {
         slot
     }
 
-    /// Bytes of a request that wait for room, with the heads of the frames that they will need at least.
+    /// Bytes of a request that wait for window, plus at least the frame headers that they will need.
     #[must_use]
     pub fn held_back(&self, slot: usize) -> usize {
         let Some(stream) = self.streams.open_in(slot) else { return 0 };
@@ -193,19 +194,19 @@ impl Http2Connection {
         self.streams.messages_sent(slot)
     }
 
-    /// Gives up a stream that is open; appends what tells the peer so.
+    /// Cancels an open stream; appends a RST_STREAM.
     pub fn cancel(&mut self, slot: usize, out: &mut Vec<u8>) {
         self.give_up(slot, ErrorCode::Cancel, out);
     }
 
-    /// Takes bytes and says how far they brought the connection; to be called again with the rest of them, where there is
-    /// one. Appends what is to be sent in turn, with an error too.
+    /// Consumes bytes up to the next result and returns it. Call it again with the remaining bytes. Appends
+    /// replies to `out`, also on an error.
     ///
     /// # Errors
-    /// Where the peer breaks the rules of the protocol: the connection is of no more use.
+    /// Returns an error if the peer violates the protocol: the connection is then unusable.
     pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError> {
         if let Some(next) = self.to_tell.pop_front() {
-            // The last byte of the frame that brought all this has waited for the last thing to tell.
+            // The last byte of the frame that produced all these results is consumed with the last of them.
             return Ok((usize::from(self.to_tell.is_empty()).min(bytes.len()), next));
         }
         if self.phase == Phase::Greeting {
@@ -221,10 +222,10 @@ impl Http2Connection {
         }
     }
 
-    /// The peer will send no more.
+    /// The peer has closed its side of the connection.
     ///
     /// # Errors
-    /// Where a response is missing or cut short.
+    /// Returns an error if a response is missing or incomplete.
     pub fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {
         match self.phase {
             Phase::Greeting if self.first_words.are_tls() => Err(ProtocolError(ErrorKind::TlsResponse)),
@@ -236,7 +237,8 @@ impl Http2Connection {
         }
     }
 
-    /// Ends the connection with an error. Whatever is wrong with a peer's first words, it does not speak HTTP/2.
+    /// Ends the connection with an error. Any violation in a peer's first bytes means that it does not speak
+    /// HTTP/2.
     fn refuse(&self, violation: Violation, out: &mut Vec<u8>) -> ProtocolError {
         let violation = match self.phase {
             Phase::Greeting if self.first_words.are_tls() => Violation::TLS,
@@ -244,12 +246,12 @@ impl Http2Connection {
             _ => violation,
         };
         let code = violation.code as u32;
-        // No stream of the peer's was ever processed: there is none.
+        // No stream of the peer was ever processed, because there is none.
         frame::push(kind::GOAWAY, 0, 0, &[[0; 4], code.to_be_bytes()].concat(), out);
         ProtocolError(violation.kind)
     }
 
-    /// Gives up a stream that the peer may still send frames of.
+    /// Cancels a stream of which the peer may still send frames.
     pub(super) fn give_up(&mut self, slot: usize, code: ErrorCode, out: &mut Vec<u8>) {
         let Some(stream) = self.streams.open_in(slot) else { return };
         frame::push_reset(stream.id, code, out);
@@ -267,7 +269,8 @@ impl Http2Connection {
         self.streams.close(slot);
     }
 
-    /// Sends of a stream's body, or of its messages, what there is room for. Returns whether nothing waits for room.
+    /// Sends as much of a stream's body or messages as the windows allow. Returns true if nothing is left
+    /// waiting.
     pub(super) fn send_body(&mut self, slot: usize, out: &mut Vec<u8>) -> bool {
         let stream = self.streams.get(slot);
         while stream.has_content() {
@@ -288,7 +291,7 @@ impl Http2Connection {
         true
     }
 
-    /// Sends of all bodies that wait what there is room for, in the order of their waiting.
+    /// Sends as much of all waiting bodies as the windows allow, in the order in which they began to wait.
     pub(super) fn send_bodies(&mut self, out: &mut Vec<u8>) {
         for _ in 0..self.waiting.len() {
             if self.send_window <= 0 {
@@ -303,7 +306,7 @@ impl Http2Connection {
     }
 }
 
-/// Adds a field block that needs more than one frame.
+/// Appends a field block that needs more than one frame.
 fn push_long_block(block: &[u8], ends_stream: u8, stream: u32, max_frame_bytes: usize, out: &mut Vec<u8>) {
     let mut fragments = block.chunks(max_frame_bytes).peekable();
     let (mut frame_kind, mut flags) = (kind::HEADERS, ends_stream);
@@ -316,10 +319,7 @@ fn push_long_block(block: &[u8], ends_stream: u8, stream: u32, max_frame_bytes: 
     }
 }
 
-/// A window with more room.
-///
-/// # Errors
-/// Where it would be greater than a window may be.
+/// A window enlarged by `by`. Fails if it would exceed the maximum window size.
 pub(super) fn widened(window: i64, by: i64) -> Result<i64, Violation> {
     let wider = window + by;
     if wider > i64::from(MAX_31_BITS) { Err(Violation::FLOW_CONTROL) } else { Ok(wider) }

@@ -1,15 +1,17 @@
-//! Requests' fields, compressed once before a run, and what a connection's peer knows of them already.
+//! Header fields of requests, compressed once before a run, and per connection what the peer's table already
+//! holds.
 //!
-//! A field that stays the same enters the peer's table with the first request that has it and is a single byte or two
-//! afterwards, as with every real client. The table never overflows, since a [`Dictionary`] lets no more fields into
-//! it than its usual size holds: so an entry, once made, stays, and its index is a matter of counting. Paths and lengths, which
-//! differ between requests, and credentials are written out each time.
+//! A constant field enters the peer's dynamic table with the first request that has it. Afterwards it takes
+//! one or two bytes, as with every real client. The table never overflows, because a [`Dictionary`] admits no
+//! more fields than fit into the default table size. So an entry stays once made, and its index follows from
+//! counting. Paths and lengths, which differ between requests, and credentials are sent as literals each
+//! time.
 
 use crate::target::Text;
 use hpack::{DEFAULT_TABLE_BYTES, entry_bytes, integer, static_table, text};
 use std::ops::Range;
 
-/// The fields that may enter the tables of a run's peers, numbered from 0.
+/// The fields that may enter the peers' dynamic tables, numbered from 0.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dictionary {
     fields: Vec<Field>,
@@ -23,14 +25,14 @@ struct Field {
 }
 
 impl Dictionary {
-    /// Takes a field up, if it may enter a table and there is room.
+    /// Adds a field, if it may enter a table and there is room.
     pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
         if may_enter(name) {
             self.add_constant(name, value);
         }
     }
 
-    /// Takes up a field that is the same in many requests, if there is room.
+    /// Adds a field that is constant over many requests, if there is room.
     pub(super) fn add_constant(&mut self, name: &[u8], value: &[u8]) {
         let bytes = self.bytes + entry_bytes(name, value);
         let known = static_table::find(name, value).0.is_some() || self.number(name, value).is_some();
@@ -40,13 +42,14 @@ impl Dictionary {
         }
     }
 
-    /// The number of a field that was taken up.
+    /// The number of a field that was added.
     fn number(&self, name: &[u8], value: &[u8]) -> Option<usize> {
         self.fields.iter().position(|field| *field.name == *name && *field.value == *value)
     }
 }
 
-/// Fields that differ between requests would push each other out; what is secret stays out (RFC 7541, section 7.1.3).
+/// False for fields that differ between requests, which would evict each other, and for secrets (RFC 7541,
+/// section 7.1.3).
 fn may_enter(name: &[u8]) -> bool {
     !matches!(name, b":path" | b"content-length") && !is_secret(name)
 }
@@ -55,7 +58,7 @@ fn is_secret(name: &[u8]) -> bool {
     matches!(name, b"authorization" | b"proxy-authorization" | b"cookie")
 }
 
-/// A request's fields.
+/// The fields of one request.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RequestFields {
     bytes: Vec<u8>,
@@ -64,16 +67,16 @@ pub(super) struct RequestFields {
 
 #[derive(Clone, Debug)]
 enum Part {
-    /// Written as it stands in `bytes`.
+    /// A literal range of `bytes`.
     Constant(Range<usize>),
-    /// Its number in the dictionary, and the literal in `bytes` with which it enters the table.
+    /// Its number in the dictionary, and the literal in `bytes` that adds it to the table.
     Entry { number: usize, literal: Range<usize> },
-    /// A path with places for numbers.
+    /// A path with placeholders for numbers.
     Path(Text),
 }
 
 impl RequestFields {
-    /// Adds a field, its name in lower case.
+    /// Adds a field; its name must be in lower case.
     pub(super) fn push(&mut self, name: &[u8], value: &[u8], dictionary: &Dictionary) {
         let (whole, named) = static_table::find(name, value);
         let start = self.bytes.len();
@@ -108,7 +111,7 @@ impl RequestFields {
         self.push(b":path", &constant, dictionary);
     }
 
-    /// What was added since `start` is constant.
+    /// Marks everything added since `start` as constant.
     fn push_constant(&mut self, start: usize) {
         let end = self.bytes.len();
         match self.parts.last_mut() {
@@ -118,9 +121,9 @@ impl RequestFields {
     }
 }
 
-/// Adds a path as a literal that enters no table.
+/// Appends a path as a literal that enters no table.
 fn push_path(path: &Text, numbers: &[u64], out: &mut Vec<u8>) {
-    // The first entry of this name in the static table is the 4th.
+    // The first entry with this name in the static table is the 4th.
     out.extend_from_slice(&[0x04, 0]);
     let start = out.len();
     path.write(numbers, out);
@@ -134,17 +137,18 @@ fn push_path(path: &Text, numbers: &[u64], out: &mut Vec<u8>) {
     out.splice(start - 1..start, length);
 }
 
-/// Which fields one connection's peer holds in its table.
+/// Tracks which fields one connection's peer holds in its table.
 #[derive(Debug)]
 pub(super) struct Encoder {
-    /// For each number of the dictionary: how many fields had entered the table with it; 0 where it has not.
+    /// Per dictionary number: how many fields had entered the table when it did, itself included; 0 if it has
+    /// not.
     entered_as: Vec<u16>,
     entered: u16,
-    /// Bytes of what has entered, or may yet.
+    /// Size of all fields that have entered or may enter, bytes.
     wanted_bytes: usize,
-    /// Size of the peer's table, as last told to it.
+    /// Size of the peer's table, as last announced to it.
     table_bytes: usize,
-    /// A size that the next block has to tell.
+    /// A size update that the next block must announce.
     to_tell: Option<usize>,
 }
 
@@ -159,7 +163,7 @@ impl Encoder {
         }
     }
 
-    /// The connection is new.
+    /// Resets the state for a new connection.
     pub(super) fn reset(&mut self) {
         self.forget();
         self.table_bytes = DEFAULT_TABLE_BYTES;
@@ -171,7 +175,8 @@ impl Encoder {
         self.entered = 0;
     }
 
-    /// The peer keeps a table of at most so many bytes. One that is too small for all that is to enter is not used.
+    /// Limits the peer's table to this many bytes. A table that is too small for all dictionary fields is not
+    /// used.
     pub(super) fn limit(&mut self, bytes: usize) {
         if bytes < self.table_bytes {
             let kept = if bytes < self.wanted_bytes { 0 } else { bytes };
@@ -183,7 +188,7 @@ impl Encoder {
         }
     }
 
-    /// Adds the field block of a request to `out`, with `numbers` in the places of its path.
+    /// Appends the field block of a request to `out`, with `numbers` in the placeholders of its path.
     pub(super) fn encode(&mut self, fields: &RequestFields, numbers: &[u64], out: &mut Vec<u8>) {
         if let Some(bytes) = self.to_tell.take() {
             integer::encode(bytes, 5, 0x20, out);
@@ -203,7 +208,7 @@ impl Encoder {
             let index = static_table::ENTRIES + 1 + usize::from(self.entered - entered_as);
             return integer::encode(index, 7, 0x80, out);
         }
-        // A table of no size takes it and stays empty.
+        // A table of size 0 accepts it and stays empty.
         out.extend_from_slice(literal);
         if self.table_bytes > 0 {
             self.entered += 1;

@@ -44,7 +44,7 @@ fn compile(fields: &[Field], dictionary: &mut Dictionary) -> RequestFields {
     compiled
 }
 
-/// Encodes, has a decoder read it, and returns the block's length.
+/// Encodes a request, checks it with a decoder, and returns the length of the block.
 fn sent(encoder: &mut Encoder, compiled: &RequestFields, peer: &mut Decoder, expected: &[Field]) -> usize {
     let mut block = Vec::new();
     encoder.encode(compiled, &[], &mut block);
@@ -57,24 +57,24 @@ fn sent(encoder: &mut Encoder, compiled: &RequestFields, peer: &mut Decoder, exp
 }
 
 #[test]
-fn what_stays_the_same_is_a_byte_each_from_the_second_request_on() {
+fn constant_fields_take_one_byte_each_from_second_request() {
     let mut dictionary = Dictionary::default();
     let (get, post) = (compile(&GET, &mut dictionary), compile(&POST, &mut dictionary));
     let (mut encoder, mut peer) = (Encoder::new(&dictionary), Decoder::default());
     let first = sent(&mut encoder, &get, &mut peer, &GET);
     sent(&mut encoder, &post, &mut peer, &POST);
     let again = sent(&mut encoder, &get, &mut peer, &GET);
-    // Method, scheme, authority, user agent, tenant; path and credentials in full.
+    // Method, scheme, authority, user agent, tenant; path and credentials as literals.
     assert!(again <= 5 + 10 + 13, "{again} bytes");
     assert!(first > again + 20, "{first} bytes at first, {again} again");
     assert_eq!(sent(&mut encoder, &get, &mut peer, &GET), again);
-    // A new connection knows nothing.
+    // A new connection starts with an empty table.
     encoder.reset();
     assert_eq!(sent(&mut encoder, &get, &mut Decoder::default(), &GET), first);
 }
 
 #[test]
-fn a_peer_with_a_smaller_table_is_told_and_understands() {
+fn smaller_table_of_peer_is_announced_and_used() {
     for limit in [0, 60, 4095, 4096, 10_000] {
         let mut dictionary = Dictionary::default();
         let (get, post) = (compile(&GET, &mut dictionary), compile(&POST, &mut dictionary));
@@ -89,7 +89,7 @@ fn a_peer_with_a_smaller_table_is_told_and_understands() {
 }
 
 #[test]
-fn a_dictionary_never_overflows_the_table() {
+fn dictionary_never_overflows_table() {
     let mut dictionary = Dictionary::default();
     let mut compiled = RequestFields::default();
     let value = "v".repeat(100);
@@ -111,7 +111,7 @@ fn a_dictionary_never_overflows_the_table() {
 }
 
 #[test]
-fn numbers_stand_in_their_places_of_a_path_of_any_length() {
+fn numbers_fill_placeholders_of_paths_of_any_length() {
     let dictionary = Dictionary::default();
     for padding in [0, 100, 119, 120, 121, 400] {
         let path = format!("/{}/get/{{1..100}}", "x".repeat(padding));

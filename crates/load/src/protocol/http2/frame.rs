@@ -1,14 +1,14 @@
-//! Frames as they stand on the wire (RFC 9113, sections 4 and 6).
+//! Frames in wire format (RFC 9113, sections 4 and 6).
 
-/// What a client sends before its first frame (section 3.4).
+/// Client connection preface, sent before the first frame (section 3.4).
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The head of each frame.
+/// Size of a frame header.
 pub(super) const HEAD_BYTES: usize = 9;
-/// Longest payload of a frame where nobody says anything else; this side never says anything else.
+/// Default maximum payload of a frame; this side never announces another.
 pub(super) const DEFAULT_MAX_FRAME_BYTES: usize = 16_384;
-/// The most that a frame's length can say.
+/// Maximum value of a frame's length field.
 pub(super) const MAX_FRAME_BYTES: u32 = (1 << 24) - 1;
-/// Greatest size of a flow-control window, and greatest stream identifier.
+/// Maximum size of a flow-control window, and maximum stream identifier.
 pub(super) const MAX_31_BITS: u32 = (1 << 31) - 1;
 
 pub(super) mod kind {
@@ -32,10 +32,10 @@ pub(super) mod flag {
     pub(in super::super) const PRIORITY: u8 = 0x20;
 }
 
-/// The head of a frame.
+/// A frame header.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct FrameHead {
-    /// Of the payload, bytes.
+    /// Length of the payload, bytes.
     pub(super) length: usize,
     pub(super) kind: u8,
     pub(super) flags: u8,
@@ -49,7 +49,7 @@ impl FrameHead {
             length: u32::from_be_bytes([0, high, middle, low]) as usize,
             kind,
             flags,
-            // The highest bit says nothing.
+            // The highest bit is reserved.
             stream: u32::from_be_bytes(stream) & MAX_31_BITS,
         }
     }
@@ -65,18 +65,18 @@ impl FrameHead {
     }
 }
 
-/// Adds a frame to `out`.
+/// Appends a frame to `out`.
 pub(super) fn push(kind: u8, flags: u8, stream: u32, payload: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&FrameHead { length: payload.len(), kind, flags, stream }.to_bytes());
     out.extend_from_slice(payload);
 }
 
-/// Adds a frame that gives the peer more room.
+/// Appends a WINDOW_UPDATE.
 pub(super) fn push_window_update(stream: u32, bytes: u32, out: &mut Vec<u8>) {
     push(kind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes(), out);
 }
 
-/// Adds a frame that gives up a stream.
+/// Appends a RST_STREAM.
 pub(super) fn push_reset(stream: u32, code: super::ErrorCode, out: &mut Vec<u8>) {
     push(kind::RST_STREAM, 0, stream, &(code as u32).to_be_bytes(), out);
 }

@@ -1,28 +1,28 @@
-//! Frames out of bytes that arrive in any pieces.
+//! Splits bytes that arrive in any pieces into frames.
 //!
-//! A frame that arrives whole is looked at where it stands; one that arrives in pieces is kept until it is whole, at
-//! most 16 KiB. The content of DATA frames is passed on as it comes and never kept.
+//! A frame that arrives in one piece is parsed in place. One that arrives in several is buffered until it is
+//! complete, at most 16 KiB. The content of DATA frames is passed on as it arrives and never buffered.
 
 use super::frame::{DEFAULT_MAX_FRAME_BYTES, FrameHead, HEAD_BYTES, flag, kind};
 use super::violation::Violation;
 
-/// Something that was read.
+/// A piece of input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Piece<'b> {
-    /// A whole frame that is no DATA frame.
+    /// A complete frame other than DATA.
     Frame(FrameHead, &'b [u8]),
-    /// The head of a DATA frame.
+    /// The header of a DATA frame.
     DataHead(FrameHead),
-    /// Some of its content, no padding.
+    /// Part of a DATA frame's content, without padding.
     Data(FrameHead, &'b [u8]),
-    /// All of it has come, padding included.
+    /// The DATA frame is complete, including padding.
     DataEnd(FrameHead),
 }
 
-/// See the module.
+/// Splits bytes into frames.
 #[derive(Debug, Default)]
 pub(super) struct FrameReader {
-    /// A frame that has not come whole, from its head on.
+    /// An incomplete frame, starting with its header.
     partial: Vec<u8>,
     /// How much of `partial` was handed out.
     handed_out: usize,
@@ -33,9 +33,9 @@ pub(super) struct FrameReader {
 #[derive(Clone, Copy, Debug)]
 struct DataFrame {
     head: FrameHead,
-    /// Not known before the first byte of a padded frame has come.
+    /// Unknown until the first byte of a padded frame has arrived.
     padding: Option<usize>,
-    /// Bytes that have not come, padding included.
+    /// Bytes still missing, including padding.
     remaining: usize,
 }
 
@@ -46,15 +46,13 @@ impl FrameReader {
         self.data = None;
     }
 
-    /// Whether a frame has begun and is not whole.
+    /// True if a frame has begun and is incomplete.
     pub(super) fn is_within_frame(&self) -> bool {
         self.data.is_some() || self.partial.len() > self.handed_out
     }
 
-    /// Takes bytes up to the next thing to tell. Where there is none, all of them are taken.
-    ///
-    /// # Errors
-    /// Where a frame is longer than was agreed, or its padding longer than itself.
+    /// Consumes bytes up to the next piece; all of them if there is none. Fails if a frame is longer than
+    /// allowed, or its padding longer than the frame.
     pub(super) fn next<'b>(&'b mut self, bytes: &'b [u8]) -> Result<(usize, Option<Piece<'b>>), Violation> {
         if let Some(data) = &mut self.data {
             let (taken, piece) = data.next(bytes)?;
@@ -95,7 +93,7 @@ impl FrameReader {
         Ok(Piece::DataHead(head))
     }
 
-    /// Goes on with a frame that has begun.
+    /// Continues a frame that has begun.
     fn next_of_partial(&mut self, bytes: &[u8]) -> Result<(usize, Option<Piece<'_>>), Violation> {
         let for_head = HEAD_BYTES.saturating_sub(self.partial.len()).min(bytes.len());
         self.partial.extend_from_slice(&bytes[..for_head]);
@@ -128,7 +126,7 @@ impl DataFrame {
     fn next<'b>(&mut self, bytes: &'b [u8]) -> Result<(usize, Option<Piece<'b>>), Violation> {
         let Some(padding) = self.padding else {
             let Some(padding) = bytes.first() else { return Ok((0, None)) };
-            // A padded frame has a byte at least: this one.
+            // A padded frame has at least one byte: this one.
             self.remaining -= 1;
             let padding = usize::from(*padding);
             if padding > self.remaining {
@@ -151,10 +149,7 @@ impl DataFrame {
     }
 }
 
-/// The payload of a padded frame without its padding.
-///
-/// # Errors
-/// Where there is more padding than payload.
+/// The payload of a padded frame without its padding. Fails if there is more padding than payload.
 pub(super) fn unpadded<'b>(head: &FrameHead, payload: &'b [u8]) -> Result<&'b [u8], Violation> {
     if !head.has(flag::PADDED) {
         return Ok(payload);

@@ -1,16 +1,20 @@
-//! HTTP/2 (RFC 9113) as a client that asks much and keeps nothing: many requests at once on a connection.
+//! HTTP/2 (RFC 9113) for a client that sends many concurrent requests on a connection and discards the
+//! content.
 //!
-//! Read `connection` first: the state and what this side sends; then `receive`: what each frame of the peer means. `input` makes
-//! frames of bytes, `streams` knows which are open, `response` decides whether what came is a response, `encoder` compresses
-//! requests' fields (crate `hpack` reads responses'), `settings` is what both sides announce.
+//! Read `connection` first: the state and the sending side; then `receive`: how each frame of the peer is
+//! handled. `input` splits bytes into frames and `streams` tracks the open ones. `response` validates
+//! responses, and `encoder` compresses the fields of requests (crate `hpack` decodes those of responses).
+//! `settings` holds what both sides announce.
 //!
-//! - The first request waits for the peer's settings, so that no more begin than it takes.
-//! - Content is counted and forgotten. The peer has room for 16 MiB on each stream and 1 GiB on the connection, and is
-//!   told of more when half is used: windows hold no response up, and cost no frame for each.
-//! - A body goes out as far as the peer has room; the rest follows when there is more, the longest waiting first.
-//! - Errors of a stream end its request alone, errors of the connection all.
+//! - The first request waits for the peer's SETTINGS, so that no more start than it accepts.
+//! - Content is counted and discarded. The receive window is 16 MiB per stream and 1 GiB per connection, and
+//!   is replenished when half is used: windows never stall a response, and few WINDOW_UPDATE frames are
+//!   needed.
+//! - A body is sent as far as the peer's windows allow; the rest follows when they open, the longest waiting
+//!   first.
+//! - Stream errors fail only their own request, connection errors fail all.
 //!
-//! Left out: pushed responses (refused), priorities (ignored), upgrades from HTTP/1.1.
+//! Not supported: server push (refused), priorities (ignored), upgrades from HTTP/1.1.
 
 mod connection;
 mod encoder;

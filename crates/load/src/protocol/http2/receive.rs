@@ -1,4 +1,4 @@
-//! What each frame of the peer means.
+//! Handling of the peer's frames.
 
 use super::connection::{FieldBlock, Http2Connection, Phase, widened};
 use super::frame::{self, FrameHead, HEAD_BYTES, MAX_31_BITS, flag, kind};
@@ -9,14 +9,14 @@ use super::violation::{ErrorCode, Violation};
 use crate::error::ErrorKind;
 use crate::protocol::{Parsed, ResponseEnd};
 
-/// Frames that may be answered without a response in between: bounds what a peer that reads nothing makes this side keep.
+/// Maximum frames answered without a response in between: bounds the memory for a peer that reads nothing.
 const MAX_ANSWERS: u32 = 10_000;
 
-/// What a frame means for whoever asks: nothing in most cases.
+/// The result that a frame produces for the caller; usually none.
 type Told = Result<Option<Parsed>, Violation>;
 
 impl Http2Connection {
-    /// Reads up to the next thing to tell. Where there is none, all bytes are taken.
+    /// Reads up to the next result. If there is none, all bytes are consumed.
     pub(super) fn read(
         &mut self,
         input: &mut FrameReader,
@@ -28,7 +28,7 @@ impl Http2Connection {
             let (step, piece) = input.next(&bytes[taken..])?;
             taken += step;
             let Some(piece) = piece else {
-                // No frame of any peer begins like this, and a TLS alert is shorter than a frame's head.
+                // No HTTP/2 peer starts a frame like this, and a TLS alert is shorter than a frame header.
                 let tls = self.phase == Phase::Greeting && self.first_words.are_tls();
                 return if tls { Err(Violation::TLS) } else { Ok((taken, Parsed::Incomplete)) };
             };
@@ -57,7 +57,7 @@ impl Http2Connection {
             kind::PRIORITY => priority(head),
             kind::RST_STREAM => self.stream_reset(head, payload),
             kind::SETTINGS => self.settings(head, payload, out),
-            // This side has said that it takes no pushed responses.
+            // This side has disabled server push.
             kind::PUSH_PROMISE => Err(Violation::PROTOCOL),
             kind::PING => self.ping(head, payload, out),
             kind::GOAWAY => self.going_away(head, payload),
@@ -66,7 +66,7 @@ impl Http2Connection {
         }
     }
 
-    /// The slot of the stream that a frame belongs to; absent where the stream is closed and the peer may not know.
+    /// The slot of a frame's stream; `None` if the stream is closed and the peer may not know yet.
     fn slot_of(&self, head: &FrameHead) -> Result<Option<usize>, Violation> {
         match self.streams.find(head.stream) {
             Some(slot) => Ok(Some(slot)),
@@ -88,7 +88,7 @@ impl Http2Connection {
         if let Some(slot) = self.slot_of(head)? {
             let stream = self.streams.get(slot);
             stream.response.bytes += HEAD_BYTES as u64 + u64::from(length);
-            // A stream that ends needs no more room.
+            // A stream that ends needs no more window.
             let id = if head.has(flag::END_STREAM) { None } else { Some(stream.id) };
             match id {
                 Some(id) => replenish(&mut stream.received_bytes, length, STREAM_WINDOW_BYTES, id, out)?,
@@ -149,7 +149,7 @@ impl Http2Connection {
         if self.block.stream == 0 {
             return Err(Violation::PROTOCOL);
         }
-        // Heads of frames count, so that endless empty ones come to an end too.
+        // Frame headers count, so that endless empty frames reach the limit, too.
         self.block.wire_bytes += HEAD_BYTES + head.length;
         if self.block.wire_bytes > MAX_HEAD_BYTES {
             return Err(Violation::HEAD_TOO_LARGE);
@@ -162,7 +162,7 @@ impl Http2Connection {
         self.fields(stream, &fragments, ends_stream, wire_bytes, out)
     }
 
-    /// A field block is whole: the head of a response, or trailers.
+    /// A field block is complete: the head of a response, or trailers.
     fn fields(
         &mut self,
         stream: u32,
@@ -172,7 +172,7 @@ impl Http2Connection {
         out: &mut Vec<u8>,
     ) -> Told {
         let Some(slot) = self.streams.find(stream) else {
-            // It must be read all the same: it may change the table.
+            // It must be decoded nevertheless, because it may change the table.
             self.decoder.decode(block, &mut NoFields)?;
             return Ok(None);
         };
@@ -187,7 +187,7 @@ impl Http2Connection {
         }
     }
 
-    /// The last frame of a response has come.
+    /// The last frame of a response has arrived.
     fn response_ended(&mut self, slot: usize, out: &mut Vec<u8>) -> Parsed {
         let response = self.streams.get(slot).response;
         let grpc = match response.ended() {
@@ -206,7 +206,7 @@ impl Http2Connection {
         })
     }
 
-    /// What comes on a stream is no response, for this reason.
+    /// The response on a stream is malformed, for this reason.
     fn malformed(&mut self, slot: usize, kind: ErrorKind, peer_has_ended: bool, out: &mut Vec<u8>) -> Parsed {
         if peer_has_ended {
             self.close(slot, ErrorCode::Protocol, out);
@@ -216,7 +216,8 @@ impl Http2Connection {
         Parsed::Failed(slot, kind)
     }
 
-    /// Ends a stream that the peer has ended. One that waits for the rest of a request is told not to.
+    /// Closes a stream that the peer has ended. If the request is still being sent, the peer gets a
+    /// RST_STREAM.
     fn close(&mut self, slot: usize, code: ErrorCode, out: &mut Vec<u8>) {
         if self.streams.get(slot).is_sending() {
             self.give_up(slot, code, out);
@@ -280,7 +281,7 @@ impl Http2Connection {
         Ok(None)
     }
 
-    /// Answers a frame with one of its kind.
+    /// Replies to a frame with one of its kind.
     fn answer(&mut self, kind: u8, payload: &[u8], out: &mut Vec<u8>) -> Result<(), Violation> {
         self.answers += 1;
         if self.answers > MAX_ANSWERS {
@@ -290,7 +291,8 @@ impl Http2Connection {
         Ok(())
     }
 
-    /// The peer takes no more requests, and has not looked at those after the last one that it names.
+    /// GOAWAY: the peer accepts no more requests, and has not processed those after the last one that it
+    /// names.
     fn going_away(&mut self, head: &FrameHead, payload: &[u8]) -> Told {
         if head.stream != 0 {
             return Err(Violation::PROTOCOL);
@@ -327,7 +329,7 @@ impl Http2Connection {
         match widened(stream.send_window, i64::from(by)) {
             Ok(window) if by > 0 => {
                 stream.send_window = window;
-                // Where this was the last of it, it leaves the queue when its turn comes.
+                // If this was the last of the body, the stream leaves the queue when its turn comes.
                 self.send_body(slot, out);
                 Ok(None)
             }
@@ -342,7 +344,7 @@ impl Http2Connection {
     }
 }
 
-/// Counts received content against a window, and gives the peer more room when half of it is used.
+/// Counts received content against a window, and sends a WINDOW_UPDATE when half of it is used.
 fn replenish(
     received: &mut u32,
     length: u32,
@@ -361,7 +363,7 @@ fn replenish(
     Ok(())
 }
 
-/// Which other streams a stream depends on: nothing here does.
+/// PRIORITY: validated, but has no effect here.
 fn priority(head: &FrameHead) -> Told {
     match head {
         FrameHead { stream: 0, .. } => Err(Violation::PROTOCOL),
@@ -370,7 +372,7 @@ fn priority(head: &FrameHead) -> Told {
     }
 }
 
-/// The payload of a frame that holds one number.
+/// Parses the payload of a frame that holds one number.
 fn u32_of(payload: &[u8]) -> Result<u32, Violation> {
     payload.try_into().map(u32::from_be_bytes).map_err(|_| Violation::FRAME_SIZE)
 }

@@ -1,4 +1,4 @@
-//! A request as HTTP/2 has it.
+//! A request in HTTP/2 form.
 
 use super::encoder::{Dictionary, RequestFields};
 use crate::protocol::grpc::GrpcCall;
@@ -12,24 +12,24 @@ use std::sync::Arc;
 pub struct Http2Request {
     pub(super) fields: RequestFields,
     pub(super) body: Arc<[u8]>,
-    /// The messages that are sent instead of a body, where it is a gRPC call.
+    /// Messages sent instead of a body, for a gRPC call.
     pub(super) call: Option<GrpcCall>,
-    /// The response has no body, since the method is `HEAD`.
+    /// The response has no body because the method is `HEAD`.
     pub(super) head_only: bool,
 }
 
-/// What the requests of a run have in common: fields that peers need to be told once on each connection.
+/// The fields that the requests of a run have in common: peers need to receive them only once per connection.
 #[derive(Clone, Debug, Default)]
 pub struct CommonFields(pub(super) Dictionary);
 
 impl CommonFields {
-    /// Of these requests.
+    /// Collects the common fields of these requests.
     pub fn of<'r>(requests: impl Iterator<Item = &'r Request>) -> Self {
         let mut dictionary = Dictionary::default();
         for request in requests {
             for_each_field(request, |name, value| dictionary.add(name, value.as_bytes()));
             if request.call.is_some() {
-                // A path of gRPC is the name of a method: all calls have it.
+                // A gRPC path is the name of a method: all calls share it.
                 let mut path = Vec::new();
                 request.path.write(&[], &mut path);
                 dictionary.add_constant(b":path", &path);
@@ -40,7 +40,7 @@ impl CommonFields {
 }
 
 impl Http2Request {
-    /// `common`: of the run that the request belongs to.
+    /// `common`: the fields of the run that the request belongs to.
     #[must_use]
     pub fn new(request: &Request, common: &CommonFields) -> Self {
         let CommonFields(dictionary) = common;
@@ -64,7 +64,7 @@ enum Value<'r> {
 }
 
 impl Value<'_> {
-    /// A path is in nobody's table.
+    /// Paths are never in a table.
     fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -73,7 +73,8 @@ impl Value<'_> {
     }
 }
 
-/// Every field of a request in its order: pseudo-headers first, without what HTTP/2 knows by itself.
+/// Calls `field` for every field of a request in order: pseudo-headers first, without those that HTTP/2
+/// replaces.
 fn for_each_field(request: &Request, mut field: impl FnMut(&[u8], Value<'_>)) {
     let given = |name: HeaderName| request.headers.iter().find(|(given, _)| *given == name);
     let authority = given(HOST).map_or(request.authority.as_bytes(), |(_, value)| value.as_bytes());
@@ -92,7 +93,8 @@ fn for_each_field(request: &Request, mut field: impl FnMut(&[u8], Value<'_>)) {
     }
 }
 
-/// Fields that say in HTTP/1.1 what frames say here, and may not be sent (RFC 9113, section 8.2.2); `Host` is `:authority`.
+/// True for connection-specific fields, which must not be sent in HTTP/2 (RFC 9113, section 8.2.2); `Host`
+/// becomes `:authority`.
 fn is_of_the_connection(name: &HeaderName, value: &[u8]) -> bool {
     let others = ["keep-alive", "proxy-connection"];
     [HOST, CONNECTION, TRANSFER_ENCODING, UPGRADE].contains(name)

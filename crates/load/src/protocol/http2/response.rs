@@ -1,4 +1,4 @@
-//! One response: what its fields say, and whether its content is what they say.
+//! One response: its fields, and whether its content matches them.
 
 use super::request::Http2Request;
 use crate::error::ErrorKind;
@@ -8,21 +8,21 @@ use hpack::FieldReader;
 /// A response that is being received.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Response {
-    /// Its method is `HEAD`.
+    /// The request's method is `HEAD`.
     head_only: bool,
-    /// 0 before its head, interim responses aside.
+    /// 0 until its final head has arrived.
     status: u16,
-    /// Of its content, as its head says.
+    /// Content length announced in its head.
     content_length: Option<u64>,
-    /// Content that has come, bytes.
+    /// Content received, bytes.
     content: u64,
-    /// Bytes of all its frames, heads included.
+    /// Bytes of all its frames, including headers.
     pub(super) bytes: u64,
-    /// What it is as gRPC, where a call is what it answers.
+    /// Its gRPC state, if it responds to a call.
     grpc: Option<GrpcResponse>,
 }
 
-/// Fields, or content, that make no response.
+/// Error for fields or content that are not a valid response.
 const MALFORMED: ErrorKind = ErrorKind::MalformedResponse;
 
 impl Response {
@@ -32,7 +32,7 @@ impl Response {
         Self { head_only: request.head_only, grpc, ..Self::default() }
     }
 
-    /// A reader of its fields.
+    /// A reader for its fields.
     pub(super) fn fields(&self) -> ResponseFields {
         ResponseFields { grpc: self.grpc.map(|_| GrpcFields::default()), ..ResponseFields::default() }
     }
@@ -41,7 +41,7 @@ impl Response {
         self.status
     }
 
-    /// Its head was read: a final one, an interim one, or trailers where the head is there already.
+    /// A field block was read: a final head, an interim head, or trailers if the head is complete.
     pub(super) fn head_read(&mut self, fields: &ResponseFields, ends: bool) -> Result<(), ErrorKind> {
         if self.status != 0 {
             // Trailers end a response and have no status.
@@ -57,7 +57,7 @@ impl Response {
             return Err(MALFORMED);
         }
         match fields.status {
-            // Upgrades are not part of HTTP/2, and an interim response ends nothing.
+            // Upgrades are not part of HTTP/2, and an interim response does not end the stream.
             0 | 101 => return Err(MALFORMED),
             100..200 => return if ends { Err(MALFORMED) } else { Ok(()) },
             status => self.status = status,
@@ -70,8 +70,8 @@ impl Response {
         }
     }
 
-    /// Some of its content came. Returns how many messages of a gRPC stream ended in it, and whether it makes sense behind
-    /// them.
+    /// Consumes content. Returns how many messages of a gRPC stream ended in it, and an error if what follows
+    /// them is invalid.
     pub(super) fn content_read(&mut self, content: &[u8]) -> (u32, Result<(), ErrorKind>) {
         if self.status == 0 {
             return (0, Err(MALFORMED));
@@ -84,7 +84,7 @@ impl Response {
         (messages, if expected < content.len() { outcome.and(Err(MALFORMED)) } else { outcome })
     }
 
-    /// It has ended: as a gRPC call, if it is one.
+    /// The response has ended. Returns the end of the gRPC call, if it is one.
     pub(super) fn ended(&self) -> Result<Option<GrpcEnd>, ErrorKind> {
         let complete = self.content_length.is_none_or(|length| self.content == length);
         if self.status == 0 || !complete {
@@ -94,23 +94,23 @@ impl Response {
     }
 }
 
-/// The fields that matter to a client that forgets content.
+/// The fields that matter to a client that discards content.
 #[derive(Debug, Default)]
 pub(super) struct ResponseFields {
-    /// 0 where there is none.
+    /// 0 if there is none.
     status: u16,
     content_length: Option<u64>,
-    /// A field that is none of a pseudo-header has come.
+    /// A regular field has been read.
     in_regular: bool,
     malformed: bool,
-    /// Those that matter to a gRPC call, where it is one.
+    /// The fields of a gRPC call, if the response belongs to one.
     grpc: Option<GrpcFields>,
 }
 
 impl FieldReader for ResponseFields {
     fn wants(&mut self, name: &[u8]) -> bool {
         if let Some(b':') = name.first() {
-            // Pseudo-headers come first, and a response has one.
+            // Pseudo-headers come first, and a response has only one.
             self.malformed |= self.in_regular || name != b":status";
             return true;
         }
@@ -148,7 +148,7 @@ fn parse_length(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Reads fields that nobody wants, since a block must be read in any case.
+/// Decodes fields that nobody needs, because every block must be decoded.
 pub(super) struct NoFields;
 
 impl FieldReader for NoFields {

@@ -1,4 +1,4 @@
-//! What both sides announce about themselves (RFC 9113, section 6.5).
+//! Settings that both sides announce (RFC 9113, section 6.5).
 
 use super::frame::{DEFAULT_MAX_FRAME_BYTES, MAX_31_BITS, MAX_FRAME_BYTES, kind, push, push_window_update};
 use super::violation::Violation;
@@ -10,16 +10,17 @@ const INITIAL_WINDOW_SIZE: u16 = 4;
 const MAX_FRAME_SIZE: u16 = 5;
 const MAX_HEADER_LIST_SIZE: u16 = 6;
 
-/// A window where nobody says anything else.
+/// Default window size.
 pub(super) const DEFAULT_WINDOW_BYTES: u32 = 65_535;
-/// Content that the peer may send on a stream before it hears from this side. It is told of more room when half is used.
+/// Receive window per stream: content that the peer may send before it gets a WINDOW_UPDATE. Replenished when
+/// half is used.
 pub(super) const STREAM_WINDOW_BYTES: u32 = 16 << 20;
-/// The same for the whole connection: so much that it never holds a response up.
+/// Receive window of the connection: large enough that it never stalls a response.
 pub(super) const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
-/// Longest field block that is accepted.
+/// Maximum size of a field block that is accepted.
 pub(super) const MAX_HEAD_BYTES: usize = 256 * 1024;
 
-/// Adds what this side announces: no pushed responses, wide windows, the longest head.
+/// Appends this side's settings: no server push, large windows, the maximum header list size.
 pub(super) fn announce(out: &mut Vec<u8>) {
     let settings = [
         (ENABLE_PUSH, 0),
@@ -34,7 +35,7 @@ pub(super) fn announce(out: &mut Vec<u8>) {
     push_window_update(0, CONNECTION_WINDOW_BYTES - DEFAULT_WINDOW_BYTES, out);
 }
 
-/// What the peer announced.
+/// Settings that the peer announced.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct PeerSettings {
     pub(super) header_table_bytes: usize,
@@ -55,17 +56,14 @@ impl Default for PeerSettings {
 }
 
 impl PeerSettings {
-    /// Takes the payload of a SETTINGS frame, whose length is a multiple of 6.
-    ///
-    /// # Errors
-    /// Where a value is one that may not be.
+    /// Applies the payload of a SETTINGS frame, whose length is a multiple of 6. Fails on an invalid value.
     pub(super) fn apply(&mut self, payload: &[u8]) -> Result<(), Violation> {
         for setting in payload.chunks_exact(6) {
             let name = u16::from_be_bytes([setting[0], setting[1]]);
             let value = u32::from_be_bytes([setting[2], setting[3], setting[4], setting[5]]);
             match name {
                 HEADER_TABLE_SIZE => self.header_table_bytes = value as usize,
-                // A server may not be pushed to.
+                // A server must not enable push.
                 ENABLE_PUSH if value != 0 => return Err(Violation::PROTOCOL),
                 MAX_CONCURRENT_STREAMS => self.max_streams = value,
                 INITIAL_WINDOW_SIZE if value > MAX_31_BITS => return Err(Violation::FLOW_CONTROL),

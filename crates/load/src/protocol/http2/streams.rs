@@ -1,4 +1,4 @@
-//! The streams of a connection: which are open, in which slot, under which identifier.
+//! The open streams of a connection with their slots and identifiers.
 
 use super::frame::MAX_31_BITS;
 use super::response::Response;
@@ -8,25 +8,25 @@ use std::sync::Arc;
 /// A request and its response.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// 0 where the slot is free.
+    /// 0 if the slot is free.
     pub(super) id: u32,
-    /// What of the request's body may be sent now; below 0 after the peer has taken room back.
+    /// Send window of the stream; negative if the peer has reduced its initial window.
     pub(super) send_window: i64,
-    /// The part of the request's body, or of the call's message, that is not sent.
+    /// The part of the request's body, or of the call's current message, that is not sent.
     pub(super) body: Option<PendingBody>,
-    /// A call's messages after that one.
+    /// The call's messages after the current one.
     pub(super) messages: Option<OutgoingMessages>,
-    /// Content received since the peer was last told of room.
+    /// Content received since the last WINDOW_UPDATE to the peer.
     pub(super) received_bytes: u32,
     pub(super) response: Response,
 }
 
-/// A body that waits for room.
+/// A body that waits for window.
 #[derive(Clone, Debug)]
 pub(super) struct PendingBody {
     pub(super) bytes: Arc<[u8]>,
     pub(super) sent: usize,
-    /// The stream ends with it on this side.
+    /// The stream ends on this side after it.
     pub(super) is_last: bool,
 }
 
@@ -37,7 +37,8 @@ impl PendingBody {
 }
 
 impl Stream {
-    /// Whether there is content that may be sent by now, room permitting. Goes on to the next message of a call.
+    /// True if there is content that may be sent by now, window permitting. Advances to the next message of a
+    /// call.
     pub(super) fn has_content(&mut self) -> bool {
         if self.body.is_none() {
             let next = self.messages.as_mut().and_then(OutgoingMessages::next);
@@ -46,7 +47,8 @@ impl Stream {
         self.body.is_some()
     }
 
-    /// Appends at most so many bytes of content, of as many messages as fit. Returns whether that is the end of it.
+    /// Appends at most `at_most` bytes of content, from as many messages as fit. Returns true if that is the
+    /// end of it.
     pub(super) fn push_content(&mut self, at_most: usize, out: &mut Vec<u8>) -> bool {
         let mut room = at_most;
         while room > 0 && self.has_content() {
@@ -66,26 +68,26 @@ impl Stream {
         false
     }
 
-    /// Whether the request is not whole yet.
+    /// True if the request is incomplete.
     pub(super) fn is_sending(&self) -> bool {
         self.body.is_some() || self.messages.as_ref().is_some_and(OutgoingMessages::is_unfinished)
     }
 }
 
-/// See the module.
+/// The open streams of a connection.
 #[derive(Debug)]
 pub(super) struct Streams {
     slots: Vec<Stream>,
     free: Vec<usize>,
-    /// Slots by their stream's place in the order of identifiers, modulo its length. A newer stream takes the place of
-    /// one that lasts longer than many others, which is then searched for.
+    /// Slots, indexed by the ordinal of their stream's identifier modulo the length. If a newer stream has
+    /// overwritten the entry of a long-lived one, that one is found by a search.
     places: Box<[u32]>,
     /// Identifier of the next stream.
     next_id: u32,
 }
 
 impl Streams {
-    /// `most`: at once.
+    /// `most`: maximum number of concurrent streams.
     pub(super) fn new(most: usize) -> Self {
         let places = (2 * most).next_power_of_two();
         Self { slots: Vec::new(), free: Vec::new(), places: vec![0; places].into_boxed_slice(), next_id: 1 }
@@ -101,12 +103,12 @@ impl Streams {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are identifiers left.
+    /// True if there are identifiers left.
     pub(super) fn has_identifiers(&self) -> bool {
         self.next_id <= MAX_31_BITS
     }
 
-    /// Whether a stream of this identifier was ever opened by this side.
+    /// True if this side ever opened a stream with this identifier.
     pub(super) fn was_opened(&self, id: u32) -> bool {
         id % 2 == 1 && id < self.next_id
     }
@@ -116,7 +118,7 @@ impl Streams {
         self.next_id
     }
 
-    /// Opens the next one. To be called while there are identifiers.
+    /// Opens the next stream. There must be an identifier left.
     pub(super) fn open(&mut self, send_window: i64, response: Response) -> usize {
         let id = self.next_id;
         self.next_id += 2;
@@ -155,7 +157,7 @@ impl Streams {
         self.slots.iter().position(|stream| stream.id == id)
     }
 
-    /// Messages of a call that were sent; of one that has ended until its slot is used again.
+    /// Messages of a call that were sent; remains valid after its end until its slot is reused.
     pub(super) fn messages_sent(&self, slot: usize) -> u64 {
         self.slots.get(slot).and_then(|stream| stream.messages.as_ref()).map_or(0, OutgoingMessages::begun)
     }
@@ -164,17 +166,17 @@ impl Streams {
         &mut self.slots[slot]
     }
 
-    /// The stream in a slot, if one is there.
+    /// The stream in a slot, if it is open.
     pub(super) fn open_in(&self, slot: usize) -> Option<&Stream> {
         self.slots.get(slot).filter(|stream| stream.id != 0)
     }
 
-    /// Every open stream, with its slot.
+    /// Every open stream with its slot.
     pub(super) fn all_open(&mut self) -> impl Iterator<Item = (usize, &mut Stream)> {
         self.slots.iter_mut().enumerate().filter(|(_, stream)| stream.id != 0)
     }
 
-    /// Goes on with this identifier.
+    /// Continues with this identifier.
     #[cfg(test)]
     pub(super) fn skip_to(&mut self, id: u32) {
         self.next_id = id;
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_found_however_long_others_come_and_go() {
+    fn streams_are_found_after_any_number_of_others() {
         let mut streams = Streams::new(3);
         let lasting = streams.open(0, Response::default());
         for round in 0..100 {

@@ -67,14 +67,14 @@ fn request(method: Method, body: &[u8]) -> Http2Request {
     Http2Request::new(&neutral(method, body), &common())
 }
 
-/// A connection with what it said since it was last asked.
+/// A connection with the output since the last check.
 struct Client {
     connection: Http2Connection,
     out: Vec<u8>,
 }
 
 impl Client {
-    /// Open, and greeted with these settings.
+    /// Opens a connection that has received these settings.
     fn greeted(most_streams: usize, announced: &[(u16, u32)]) -> Self {
         let mut client = Self::new(most_streams);
         let events = client.receive(&settings(announced));
@@ -103,7 +103,7 @@ impl Client {
         self.connection.begin(&request(Method::POST, body), &[], &mut self.out)
     }
 
-    /// Everything that these bytes have to tell.
+    /// Everything reported for these bytes.
     fn receive(&mut self, mut bytes: &[u8]) -> Result<Vec<Parsed>, ErrorKind> {
         let mut events = Vec::new();
         while !bytes.is_empty() {
@@ -117,7 +117,7 @@ impl Client {
         Ok(events)
     }
 
-    /// The frames that it said since it was last asked: kind, flags, stream, payload.
+    /// Frames sent since the last check: kind, flags, stream, payload.
     fn said(&mut self) -> Vec<(u8, u8, u32, Vec<u8>)> {
         let out = std::mem::take(&mut self.out);
         let mut rest = out.strip_prefix(PREFACE).unwrap_or(&out);
@@ -131,7 +131,7 @@ impl Client {
         frames
     }
 
-    /// Bytes of content sent on each stream since it was last asked, and whether that ended it.
+    /// Bytes of content sent per stream since the last check, and whether that ended the stream.
     fn sent_content(&mut self) -> Vec<(u32, usize, bool)> {
         let frames = self.said().into_iter().filter(|frame| frame.0 == kind::DATA);
         frames.map(|(_, flags, stream, payload)| (stream, payload.len(), flags & END_STREAM != 0)).collect()
@@ -143,7 +143,7 @@ fn response(stream: usize, status: u16, bytes: u64) -> Parsed {
 }
 
 #[test]
-fn a_connection_opens_with_the_preface_and_waits_for_the_peers_settings() {
+fn connection_opens_with_preface_and_waits_for_settings() {
     let mut client = Client::new(2);
     assert!(client.out.starts_with(PREFACE));
     let said = client.said();
@@ -152,13 +152,13 @@ fn a_connection_opens_with_the_preface_and_waits_for_the_peers_settings() {
     assert_eq!(client.receive(&settings(&[])), Ok(vec![Parsed::Room]));
     assert_eq!(client.said(), [(kind::SETTINGS, flag::ACK, 0, vec![])]);
     assert!(client.connection.has_room());
-    // The answer to this side's own settings needs none.
+    // The acknowledgement of this side's own settings needs no reply.
     assert_eq!(client.receive(&frame(kind::SETTINGS, flag::ACK, 0, b"")), Ok(vec![]));
     assert!(client.out.is_empty());
 }
 
 #[test]
-fn requests_are_answered_in_any_order_and_their_bytes_counted() {
+fn responses_arrive_in_any_order_with_their_bytes_counted() {
     let mut client = Client::greeted(3, &[]);
     assert_eq!([client.get(), client.get(), client.get()], [0, 1, 2]);
     assert!(!client.connection.has_room());
@@ -178,13 +178,13 @@ fn requests_are_answered_in_any_order_and_their_bytes_counted() {
     .concat();
     let expected = vec![response(2, 200, 10), response(0, 200, 10 + 109 + 59), response(1, 200, 10 + 10 + 9)];
     assert_eq!(client.receive(&bytes), Ok(expected));
-    // Slots are used again, identifiers are not.
+    // Slots are reused, identifiers are not.
     client.get();
     assert_eq!(client.said()[0].2, 7);
 }
 
 #[test]
-fn no_more_requests_begin_than_the_peer_takes() {
+fn concurrent_requests_stay_within_peers_limit() {
     let mut client = Client::greeted(10, &[(3, 1)]);
     client.get();
     assert!(!client.connection.has_room());
@@ -217,13 +217,13 @@ fn interim_heads_trailers_and_responses_without_a_body() {
     client.connection.begin(&request(Method::HEAD, b""), &[], &mut client.out);
     assert_eq!(client.receive(&headers(3, END_STREAM, &length)), Ok(vec![response(0, 200, 14)]));
     client.get();
-    // `:status: 304` with the length of what it stands for.
+    // `:status: 304` with the length of the body that it omits.
     let unchanged = [&[0x8b], &length[1..]].concat();
     assert_eq!(client.receive(&headers(5, END_STREAM, &unchanged)), Ok(vec![response(0, 304, 14)]));
 }
 
 #[test]
-fn what_is_no_response_fails_alone() {
+fn malformed_response_fails_only_its_request() {
     let length = [STATUS_200, b"\x0f\x0d\x017"].concat();
     let cases: [(&str, Vec<u8>); 12] = [
         ("content before a head", data(1, END_STREAM, b"x")),
@@ -245,7 +245,7 @@ fn what_is_no_response_fails_alone() {
         client.said();
         let failed = Parsed::Failed(0, ErrorKind::MalformedResponse);
         assert_eq!(client.receive(&bytes), Ok(vec![failed]), "{what}");
-        // A stream that the peer has not ended is given up.
+        // A stream that the peer has not ended is reset.
         let ended = bytes[4] & END_STREAM != 0 || what == "less content than said";
         assert_eq!(client.said().len(), usize::from(!ended), "{what}");
         let other = headers(3, END_STREAM, STATUS_200);
@@ -254,10 +254,10 @@ fn what_is_no_response_fails_alone() {
 }
 
 #[test]
-fn a_peer_that_goes_away_fails_what_it_has_not_seen_and_answers_the_rest() {
+fn goaway_fails_unprocessed_requests_and_rest_completes() {
     let mut client = Client::greeted(4, &[]);
     client.get_times(3);
-    // First it only warns.
+    // The first GOAWAY is only a warning.
     assert_eq!(client.receive(&goaway(u32::MAX >> 1, 0)), Ok(vec![Parsed::Closing]));
     assert!(!client.connection.has_room());
     let gone = |slot| Parsed::Failed(slot, ErrorKind::GoneAway);
@@ -268,7 +268,7 @@ fn a_peer_that_goes_away_fails_what_it_has_not_seen_and_answers_the_rest() {
 }
 
 #[test]
-fn the_end_of_a_connection_says_what_is_missing() {
+fn connection_end_reports_missing_responses() {
     let error = |kind| Err(ProtocolError(kind));
     assert_eq!(Client::new(1).connection.end(), error(ErrorKind::NotHttp2));
     assert_eq!(Client::greeted(1, &[]).connection.end(), Ok(None));
@@ -283,7 +283,7 @@ fn the_end_of_a_connection_says_what_is_missing() {
 }
 
 #[test]
-fn a_stream_that_is_given_up_may_still_be_answered_for_a_while() {
+fn cancelled_stream_may_still_receive_frames() {
     let mut client = Client::greeted(2, &[]);
     client.get();
     client.said();
@@ -296,7 +296,7 @@ fn a_stream_that_is_given_up_may_still_be_answered_for_a_while() {
         data(1, END_STREAM, b"late"),
         window_update(1, 5),
         reset(1, 0),
-        // By the names that the late head brought: `a: b`, `:status: 200`.
+        // By the indices that the late head added: `a: b`, `:status: 200`.
         headers(3, END_STREAM, &[0xbf, 0xbe]),
     ]
     .concat();
@@ -304,7 +304,7 @@ fn a_stream_that_is_given_up_may_still_be_answered_for_a_while() {
 }
 
 #[test]
-fn the_peer_may_refuse_or_give_up_single_requests() {
+fn peer_may_refuse_or_reset_single_streams() {
     let mut client = Client::greeted(3, &[]);
     client.get_times(3);
     let bytes = [reset(3, 7), reset(1, 2), headers(5, END_STREAM, STATUS_200), reset(5, 0)].concat();
@@ -314,7 +314,7 @@ fn the_peer_may_refuse_or_give_up_single_requests() {
 }
 
 #[test]
-fn a_connection_without_identifiers_takes_no_more_requests() {
+fn connection_without_identifiers_accepts_no_requests() {
     let mut client = Client::greeted(2, &[]);
     client.connection.streams.skip_to((1 << 31) - 3);
     client.get();
@@ -329,7 +329,7 @@ fn a_connection_without_identifiers_takes_no_more_requests() {
 }
 
 #[test]
-fn a_head_of_any_length_is_sent_in_frames_that_the_peer_takes() {
+fn long_head_is_split_into_frames_within_peers_limit() {
     let mut neutral = neutral(Method::POST, b"body");
     let value = "v".repeat(40_000).parse().unwrap();
     neutral.headers.push(("x-long".parse().unwrap(), value));
@@ -346,7 +346,7 @@ fn a_head_of_any_length_is_sent_in_frames_that_the_peer_takes() {
 }
 
 #[test]
-fn fields_of_the_connection_are_not_sent_and_a_given_host_is_the_authority() {
+fn connection_fields_are_omitted_and_host_becomes_authority() {
     let mut neutral = neutral(Method::POST, b"body");
     for (name, value) in [
         ("connection", "close"),

@@ -1,9 +1,9 @@
-//! What a peer does against the rules: what it is told, and under which kind that is counted.
+//! Protocol violations of a peer: the error code to send, and the kind under which they are counted.
 
 use crate::error::ErrorKind;
 use hpack::CompressionError;
 
-/// Error codes (RFC 9113, section 7) that are used here.
+/// Error codes (RFC 9113, section 7) in use here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u32)]
 pub(super) enum ErrorCode {
@@ -17,7 +17,7 @@ pub(super) enum ErrorCode {
     EnhanceYourCalm = 0xb,
 }
 
-/// An error of the whole connection.
+/// A connection error.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Violation {
     pub(super) code: ErrorCode,

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use tokio::net::{TcpStream, lookup_host};
 
-/// Opens a connection. The system's resolver looks up names, on a thread of its own.
+/// Opens a connection. The system resolver looks up names on a separate thread.
 pub(super) async fn connect(callee: &Callee) -> Result<CountedStream, CallFailure> {
     let place = &callee.spec().place;
     let failed = |error: io::Error| CallFailure(format!("connect to {}: {error}", place.authority));

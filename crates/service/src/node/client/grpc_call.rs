@@ -1,11 +1,11 @@
-//! Unary calls of gRPC.
+//! Unary gRPC calls.
 
 use crate::grpc::{PAYLOAD_FIELD, message_with_filler};
 use crate::node::body::FillerBody;
 use http::header::{CONTENT_TYPE, TE};
 use http::{HeaderMap, HeaderValue, Method, Request};
 
-/// Longest payload: what a message's length can say, less its own head.
+/// Maximum payload: the maximum length of a message, less the bytes before the payload.
 pub(super) const MAX_PAYLOAD_BYTES: u64 = u32::MAX as u64 - 64;
 
 /// A request whose message has a payload of this size.
@@ -19,7 +19,7 @@ pub(super) fn request(payload_bytes: u64) -> Request<FillerBody> {
     request
 }
 
-/// How a call ended, by its trailers, or by its head where it has no message.
+/// The status of a call, from its trailers, or from its head if it has no message.
 pub(super) fn status(fields: &HeaderMap) -> Option<Result<(), String>> {
     let status = fields.get("grpc-status")?;
     if status == "0" {

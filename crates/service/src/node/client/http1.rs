@@ -1,4 +1,5 @@
-//! HTTP/1.1: connections are opened on demand. The caller's own task writes the request and reads the response.
+//! HTTP/1.1: connections are opened on demand. The caller's own task writes the request and reads the
+//! response.
 
 use super::connect::connect;
 use super::http1_response::Receiver;
@@ -11,10 +12,11 @@ use std::future::poll_fn;
 use std::io::{self, Write as _};
 use std::task::{Context, Poll, ready};
 
-/// Room for the head of a request with the fields of one trace.
+/// Initial buffer for a request head with the fields of one trace.
 const HEAD_BYTES: usize = 512;
 
-/// Sends a request and receives its response. One that meets a connection at its end is sent again on a new one.
+/// Sends a request and receives its response. If the connection turns out to be closed, the request is resent
+/// on a new one.
 pub(super) async fn call(
     pool: &Pool,
     callee: &Callee,
@@ -54,7 +56,7 @@ pub(super) async fn call(
 /// One request and its response.
 struct Exchange {
     outgoing: Outgoing,
-    /// Why the request was not written whole. The callee may have responded nonetheless.
+    /// Why the request was not written completely. The callee may still have responded.
     unsent: Option<io::Error>,
     receiver: Receiver,
 }
@@ -64,7 +66,7 @@ impl Exchange {
         Self { outgoing, unsent: None, receiver: Receiver::default() }
     }
 
-    /// Ready when the response was received.
+    /// Ready when the response is complete.
     fn poll(&mut self, connection: &mut CountedStream, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.unsent.is_none()
             && let Poll::Ready(Err(error)) = self.outgoing.poll_send(connection, context)
@@ -91,7 +93,7 @@ impl Callee {
         let head = request.begin();
         head.reserve(HEAD_BYTES);
         let method = if call.request_bytes == 0 { "GET" } else { "POST" };
-        // Writing to memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(
             head,
             "{method} {} HTTP/1.1\r\nhost: {}\r\n",

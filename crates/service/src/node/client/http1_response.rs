@@ -1,11 +1,11 @@
-//! A response over HTTP/1.1: read whole, thrown away. No I/O.
+//! An HTTP/1.1 response: read completely and discarded. No I/O.
 
 use crate::http1::{Body, HEAD_MAX_BYTES, HEADERS_MAX, read_fields};
 use httparse::{Header, Status};
 use std::io;
 use std::mem::MaybeUninit;
 
-/// What was received of a response.
+/// State of a response being received.
 #[derive(Debug)]
 pub(super) struct Receiver {
     stage: Stage,
@@ -15,15 +15,15 @@ pub(super) struct Receiver {
 
 #[derive(Debug)]
 enum Stage {
-    /// With what came of the head.
+    /// The received part of the head.
     Head(Vec<u8>),
     Body(Body),
-    /// The end of the connection ends the response.
+    /// The response ends with the connection.
     UntilClosed,
     Done,
 }
 
-/// What a head says.
+/// Parsed head of a response.
 struct Head {
     length: usize,
     status: u16,
@@ -38,7 +38,7 @@ impl Default for Receiver {
 }
 
 impl Receiver {
-    /// Whether anything came.
+    /// True if any bytes have arrived.
     pub(super) fn is_begun(&self) -> bool {
         !matches!(&self.stage, Stage::Head(held) if held.is_empty() && self.status == 0)
     }
@@ -51,12 +51,12 @@ impl Receiver {
         self.status
     }
 
-    /// Whether the connection may carry another request.
+    /// True if the connection may carry another request.
     pub(super) fn keeps_alive(&self) -> bool {
         self.keeps_alive
     }
 
-    /// Takes what came; nothing is the end of the connection.
+    /// Consumes received bytes; none means the end of the connection.
     pub(super) fn receive(&mut self, bytes: &[u8]) -> io::Result<()> {
         if bytes.is_empty() {
             return match self.stage {
@@ -99,7 +99,7 @@ impl Receiver {
             let used = body.discard(bytes).map_err(|_| malformed("its chunks are malformed"))?;
             if body.is_done() {
                 self.stage = Stage::Done;
-                // More than the response came: nothing can be told apart behind it.
+                // Surplus bytes after the response: nothing that follows can be assigned to a request.
                 self.keeps_alive &= used == bytes.len();
             }
         }
@@ -107,7 +107,7 @@ impl Receiver {
     }
 }
 
-/// Reads the head at the start of `input`, or nothing where more bytes are needed.
+/// Parses the head at the start of `input`; `None` if it is incomplete.
 fn parse(input: &[u8]) -> io::Result<Option<Head>> {
     let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut []);
@@ -143,7 +143,7 @@ fn malformed(why: impl std::fmt::Display) -> io::Error {
 mod tests {
     use super::*;
 
-    /// Status, and whether the connection stays; absent: it is not done.
+    /// Status, and whether the connection stays open; `None` if the response is incomplete.
     fn received(pieces: &[&[u8]]) -> io::Result<Option<(u16, bool)>> {
         let mut receiver = Receiver::default();
         for piece in pieces {
@@ -170,7 +170,7 @@ mod tests {
     ];
 
     #[test]
-    fn response_ends_as_its_head_says_whatever_pieces_it_comes_in() {
+    fn response_ends_as_head_says_in_any_pieces() {
         for (text, status, stays) in WHOLE {
             let bytes = text.as_bytes();
             assert_eq!(received(&[bytes]).unwrap(), Some((status, stays)), "{text}");
@@ -188,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn connection_with_more_than_the_response_is_used_no_more() {
+    fn connection_with_surplus_bytes_is_not_reused() {
         let both = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 408 \r\n";
         assert_eq!(received(&[both]).unwrap(), Some((200, false)));
     }
 
     #[test]
-    fn broken_and_cut_responses_are_errors() {
+    fn malformed_and_truncated_responses_are_errors() {
         let long = format!("HTTP/1.1 200 OK\r\nx: {}", "y".repeat(70_000));
         for pieces in [
             &[&b""[..]][..],

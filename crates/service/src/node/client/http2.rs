@@ -1,4 +1,4 @@
-//! HTTP/2 and gRPC: one connection, which carries every call at once.
+//! HTTP/2 and gRPC: one connection that multiplexes all calls.
 
 use super::connect::connect;
 use super::response::{describe, receive};
@@ -15,7 +15,7 @@ use tokio::task::spawn_local;
 
 type Connection = SendRequest<FillerBody>;
 
-/// The connection to one callee. Calls that come while it is opened wait for it.
+/// The connection to one callee. Calls wait for it while it is being opened.
 #[derive(Default)]
 pub(super) struct Multiplexed {
     connection: Mutex<Option<Connection>>,
@@ -56,13 +56,13 @@ impl Multiplexed {
         let failed = |error: hyper::Error| CallFailure(describe(&error));
         let (connection, driver) =
             Builder::new(LocalExecutor).handshake(TokioIo::new(stream)).await.map_err(failed)?;
-        // Requests on it learn how it ended.
+        // Requests on the connection see how it ended.
         spawn_local(async { drop(driver.await) });
         Ok(open.insert(connection).clone())
     }
 }
 
-/// The callee says that it has not begun with the request.
+/// True if the callee reports that it has not started to process the request.
 fn is_refused(error: &hyper::Error) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<h2::Error>());
     cause.is_some_and(|cause| {

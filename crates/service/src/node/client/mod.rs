@@ -1,4 +1,4 @@
-//! Calls to other services, over connections that are kept.
+//! Calls to other services, over persistent connections.
 
 mod connect;
 mod grpc_call;
@@ -18,11 +18,11 @@ use experiment::protocol::Protocol;
 use pool::Pool;
 use std::sync::Arc;
 
-/// Why a call failed, in words for the response.
+/// Why a call failed, as text for the response.
 #[derive(Debug)]
 pub(crate) struct CallFailure(pub String);
 
-/// What a call sends.
+/// Content of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct OutgoingCall<'c> {
     pub endpoint: &'c str,
@@ -32,7 +32,7 @@ pub(crate) struct OutgoingCall<'c> {
     pub repeats: bool,
 }
 
-/// A service that is called, with one worker's connections to it.
+/// A callee, with one worker's connections to it.
 pub(crate) struct Callee {
     application: Arc<Application>,
     tally: Arc<WorkerTally>,
@@ -47,7 +47,7 @@ enum Connections {
 }
 
 impl Callee {
-    /// `index`: in the application's callees.
+    /// `index`: position among the application's callees.
     pub(crate) fn new(index: usize, application: &Arc<Application>, tally: &Arc<WorkerTally>) -> Self {
         let spec = &application.callees[index];
         let connections = match spec.protocol {
@@ -63,8 +63,8 @@ impl Callee {
         &self.spec().name
     }
 
-    /// Sends a request and receives the whole response. A request that meets a connection at its end is sent again on a
-    /// new one, once.
+    /// Sends a request and receives the whole response. If the connection turns out to be closed, the request
+    /// is resent once on a new one.
     pub(crate) async fn call(&self, call: &OutgoingCall<'_>) -> Result<(), CallFailure> {
         let mut attempt = Attempt::new(self.calls(), call.repeats);
         let ended = match &self.connections {
@@ -86,13 +86,13 @@ impl Callee {
         &self.tally.calls[self.index]
     }
 
-    /// Target of a request over HTTP.
+    /// Target of an HTTP request.
     fn target(&self, call: &OutgoingCall<'_>) -> &Uri {
         let target = self.spec().targets.iter().find(|(endpoint, _)| endpoint == call.endpoint);
         &target.expect("scripts name no other endpoint").1
     }
 
-    /// A request over HTTP/2.
+    /// An HTTP/2 request.
     fn http2_request(&self, call: &OutgoingCall<'_>) -> Request<FillerBody> {
         let mut request = match (self.spec().protocol, call.request_bytes) {
             (Protocol::Grpc, bytes) => grpc_call::request(bytes),

@@ -1,4 +1,5 @@
-//! Idle connections to one callee. They are never closed for idleness, and the one used last is used next.
+//! Idle connections to one callee. They are never closed for being idle; the most recently used one is used
+//! next.
 
 use crate::node::stream::CountedStream;
 use std::cell::RefCell;
@@ -14,7 +15,7 @@ pub(super) struct Pool(Rc<Idle>);
 #[derive(Default)]
 struct Idle {
     connections: RefCell<Vec<CountedStream>>,
-    /// Wakes the task that drops connections which callees have closed.
+    /// Wakes the task that drops connections closed by callees.
     sweeper: RefCell<Option<Waker>>,
 }
 
@@ -28,7 +29,7 @@ impl Pool {
         }
     }
 
-    /// Keeps a connection. Costs no wake: its next event finds the sweeper.
+    /// Returns a connection to the pool. Wakes no task: the connection's next event reaches the sweeper.
     pub(super) fn put(&self, connection: CountedStream) {
         let mut sweeper = self.0.sweeper.borrow_mut();
         let waker = sweeper.get_or_insert_with(|| {
@@ -41,7 +42,7 @@ impl Pool {
     }
 }
 
-/// Drops connections that were closed, for as long as it is polled.
+/// Drops closed connections while polled.
 async fn sweep(idle: Rc<Idle>) {
     poll_fn(|context| {
         idle.sweeper.replace(Some(context.waker().clone()));

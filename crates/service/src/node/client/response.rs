@@ -1,4 +1,4 @@
-//! Responses: read whole, thrown away, judged.
+//! Responses: read completely, discarded, and checked for success.
 
 use super::{CallFailure, grpc_call};
 use crate::node::tally::Attempt;
@@ -32,7 +32,7 @@ pub(super) async fn receive(
     }
 }
 
-/// An error with its cause: hyper keeps the two apart.
+/// An error with its cause, which hyper keeps separate.
 pub(super) fn describe(error: &hyper::Error) -> String {
     match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),

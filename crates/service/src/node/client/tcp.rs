@@ -1,4 +1,4 @@
-//! Raw TCP: requests and replies of sizes that both sides have from the topology.
+//! Raw TCP: both sides take the sizes of requests and replies from the topology.
 
 use super::connect::connect;
 use super::pool::Pool;
@@ -10,10 +10,11 @@ use experiment::settings::service::TCP_REQUEST_BYTES;
 use std::io;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// What of a reply is read at once.
+/// Maximum bytes of a reply per read.
 const READ_BYTES: usize = 16 * 1024;
 
-/// Sends a request and receives its reply. One that meets a connection at its end is sent again on a new one.
+/// Sends a request and receives its reply. If the connection turns out to be closed, the request is resent on
+/// a new one.
 pub(super) async fn call(pool: &Pool, callee: &Callee, attempt: &mut Attempt<'_>) -> Result<(), CallFailure> {
     let mut reused = pool.take();
     loop {
@@ -46,7 +47,7 @@ async fn exchange(connection: &mut CountedStream, reply_bytes: u64) -> Result<()
     let failed = |received| move |error| Failure { received, error };
     connection.write_all(&FILLER[..TCP_REQUEST_BYTES as usize]).await.map_err(failed(0))?;
     let mut received = 0;
-    // Room for one read, whatever the size of the reply.
+    // Buffer for one read, whatever the size of the reply.
     let mut room = vec![0; READ_BYTES.min(reply_bytes as usize)];
     while received < reply_bytes {
         let wanted = room.len().min((reply_bytes - received) as usize);

@@ -1,4 +1,4 @@
-//! The documents of a query: their keys, their content, and the operations on them.
+//! The documents of a query: keys, content and operations.
 
 use experiment::topology::script::{QueryOperation, QueryStep};
 use mongodb::bson::oid::ObjectId;
@@ -6,18 +6,19 @@ use mongodb::bson::{Bson, Document, RawDocumentBuf, doc};
 use mongodb::error::{Error, ErrorKind, Result};
 use mongodb::{Collection, Database};
 
-/// Documents in a collection beyond those of one query. Few: FerretDB's SQLite back end reads all of them to find several.
+/// Documents in a collection beyond those of one query. Few, because FerretDB's SQLite back end reads all of
+/// them to find several.
 const SPARE_DOCUMENTS: u32 = 100;
-/// Code of a write error: a document with that key is there.
+/// Write error code for a duplicate key.
 const DUPLICATE_KEY: i32 = 11_000;
-/// Documents of one request while a collection is filled: below the 48 MB of a message.
+/// Documents per insert while a collection is filled, bytes: below the 48 MB limit of a message.
 const FILL_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
 pub(super) struct Documents {
     query: QueryStep,
     filler: String,
-    /// Of one document.
+    /// Size of one document.
     bytes: u64,
 }
 
@@ -33,7 +34,7 @@ impl Documents {
         self.query.operation != QueryOperation::Insert
     }
 
-    /// Bytes of the documents of an operation: sent, and received.
+    /// Sizes of the documents of an operation, bytes: sent and received.
     pub(super) fn bytes(&self) -> (u64, u64) {
         let bytes = self.bytes * u64::from(self.query.documents);
         match self.query.operation {
@@ -53,7 +54,7 @@ impl Documents {
         format!("{verb} {}", self.query.collection)
     }
 
-    /// Inserts those that are not there.
+    /// Inserts the documents that are missing.
     pub(super) async fn fill(&self, database: &Database) -> Result<()> {
         let collection = self.collection(database);
         let last = self.count() - 1;
@@ -83,7 +84,7 @@ impl Documents {
             let found = collection.find_one(self.filter(draw)).await?;
             return Ok(u32::from(found.is_none()));
         }
-        // One more than there are: the first batch is the last.
+        // One more than there are, so that the first batch is the last.
         let mut found = collection.find(self.filter(draw)).batch_size(documents + 1).await?;
         let mut count = 0;
         while found.advance().await? {
@@ -122,12 +123,12 @@ impl Documents {
         database.collection(&self.query.collection)
     }
 
-    /// Documents that the collection holds of this size.
+    /// Number of documents that the collection holds of this size.
     fn count(&self) -> u32 {
         self.query.documents.saturating_add(SPARE_DOCUMENTS)
     }
 
-    /// By key. FerretDB looks up a single key in its index.
+    /// Selects by key. FerretDB uses its index only for a single key.
     fn filter(&self, draw: f64) -> Document {
         let documents = self.query.documents;
         let first = (draw * f64::from(self.count() - documents + 1)) as u32;
@@ -138,7 +139,7 @@ impl Documents {
         doc! {"_id": {"$in": keys}}
     }
 
-    /// With the size: documents of several sizes do not meet in a collection.
+    /// Includes the size, so that documents of different sizes coexist in a collection.
     fn key(&self, number: u32) -> Bson {
         key(&self.query, number)
     }
@@ -160,7 +161,7 @@ fn raw(document: &Document) -> RawDocumentBuf {
     RawDocumentBuf::try_from(document).expect("names without zero bytes can be encoded")
 }
 
-/// Whether nothing failed but documents that are there already.
+/// True if the only failures are documents that already exist.
 fn is_there(error: &Error) -> bool {
     let ErrorKind::InsertMany(error) = &*error.kind else { return false };
     let written = error.write_errors.as_deref().unwrap_or_default();
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn document_has_its_size_and_no_less_than_its_key_needs() {
+    fn document_has_given_size_or_minimum_for_its_key() {
         for (size, encoded) in [(620, 620), (1, encoded_bytes(&content(&documents(1, 1).query, 7, "")))] {
             let documents = documents(1, size);
             let document = content(&documents.query, 7, &documents.filler);
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn filter_stays_within_what_is_filled() {
+    fn filter_stays_within_filled_documents() {
         assert_eq!(documents(1, 9).filter(0.0), doc! {"_id": "9-0"});
         assert_eq!(documents(1, 9).filter(0.999_999), doc! {"_id": "9-100"});
         assert_eq!(documents(2, 9).filter(0.999_999), doc! {"_id": {"$in": ["9-100", "9-101"]}});

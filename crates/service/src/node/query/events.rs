@@ -1,4 +1,4 @@
-//! Connections to a database, by the driver's events.
+//! Counts connections to a database from the driver's events.
 
 use crate::node::tally::CallTally;
 use mongodb::event::cmap::CmapEvent;
@@ -6,7 +6,7 @@ use mongodb::event::sdam::SdamEvent;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Counts a connection of the pool, from the attempt to open it on: proxies count it from there too.
+/// Counts a connection of the pool from the attempt to open it, as proxies do.
 pub(super) fn count_pooled(tally: &CallTally, event: &CmapEvent) {
     match event {
         CmapEvent::ConnectionCreated(_) => opened(tally),
@@ -15,7 +15,7 @@ pub(super) fn count_pooled(tally: &CallTally, event: &CmapEvent) {
     }
 }
 
-/// The connection on which the driver monitors the database. After a failed heartbeat, the next one opens another.
+/// The driver's monitoring connection to the database. After a failed heartbeat, the next one opens another.
 #[derive(Debug, Default)]
 pub(super) struct Monitor {
     is_open: AtomicBool,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_body_goes_out_as_far_as_there_is_room_and_the_rest_follows() {
+fn body_is_sent_as_far_as_window_allows_and_rest_follows() {
     let mut client = Client::greeted(1, &[(4, 10)]);
     client.post(&[b'x'; 25]);
     assert_eq!(client.connection.held_back(0), 15 + 9);
@@ -20,9 +20,9 @@ fn a_body_goes_out_as_far_as_there_is_room_and_the_rest_follows() {
 }
 
 #[test]
-fn the_connections_window_is_shared_in_the_order_of_waiting() {
+fn connection_window_is_shared_in_order_of_waiting() {
     let mut client = Client::greeted(3, &[(4, 1 << 20)]);
-    // The connection has room for 65 535 bytes until it is told of more.
+    // The connection window is 65 535 bytes until the first WINDOW_UPDATE.
     client.post(&[b'x'; 60_000]);
     client.post(&[b'x'; 10_000]);
     client.post(&[b'x'; 10_000]);
@@ -31,14 +31,14 @@ fn the_connections_window_is_shared_in_the_order_of_waiting() {
     client.receive(&window_update(0, 1000)).unwrap();
     assert_eq!(client.sent_content(), [(3, 1000, false)]);
     client.receive(&window_update(0, 1000)).unwrap();
-    // Whoever got some stands behind those who wait.
+    // A stream that got some window queues behind those still waiting.
     assert_eq!(client.sent_content(), [(5, 1000, false)]);
     client.receive(&window_update(0, 100_000)).unwrap();
     assert_eq!(client.sent_content(), [(3, 3465, true), (5, 9000, true)]);
 }
 
 #[test]
-fn frames_are_as_long_as_the_peer_takes_them() {
+fn frames_use_peers_maximum_size() {
     let mut client = Client::greeted(1, &[(4, 1 << 20), (5, 20_000)]);
     client.post(&[b'x'; 50_000]);
     let frames: Vec<_> = client.sent_content();
@@ -46,11 +46,11 @@ fn frames_are_as_long_as_the_peer_takes_them() {
 }
 
 #[test]
-fn the_peer_may_change_the_room_of_streams_that_are_open() {
+fn peer_may_change_window_of_open_streams() {
     let mut client = Client::greeted(1, &[(4, 100)]);
     client.post(&[b'x'; 300]);
     assert_eq!(client.sent_content(), [(1, 100, false)]);
-    // 100 less than nothing is left.
+    // The window is 100 below zero.
     client.receive(&settings(&[(4, 0)])).unwrap();
     client.receive(&window_update(1, 100)).unwrap();
     assert_eq!(client.sent_content(), []);
@@ -58,14 +58,14 @@ fn the_peer_may_change_the_room_of_streams_that_are_open() {
     assert_eq!(client.sent_content(), [(1, 1, false)]);
     client.receive(&settings(&[(4, 199)])).unwrap();
     assert_eq!(client.sent_content(), [(1, 199, true)]);
-    // A stream that begins now has the new room.
+    // A new stream starts with the new window.
     client.receive(&headers(1, END_STREAM, STATUS_200)).unwrap();
     client.post(&[b'x'; 300]);
     assert_eq!(client.sent_content(), [(3, 199, false)]);
 }
 
 #[test]
-fn a_response_that_comes_before_the_request_is_sent_ends_both() {
+fn response_before_end_of_request_ends_both() {
     let mut client = Client::greeted(1, &[(4, 10)]);
     client.post(&[b'x'; 25]);
     client.said();
@@ -78,7 +78,7 @@ fn a_response_that_comes_before_the_request_is_sent_ends_both() {
 }
 
 #[test]
-fn nothing_waits_for_streams_that_are_given_up() {
+fn cancelled_streams_hold_up_nothing() {
     let mut client = Client::greeted(1, &[(4, 0)]);
     for _ in 0..100 {
         let slot = client.post(b"body");
@@ -88,7 +88,7 @@ fn nothing_waits_for_streams_that_are_given_up() {
 }
 
 #[test]
-fn too_much_room_is_an_error_of_the_stream_or_the_connection() {
+fn excessive_window_is_error_of_stream_or_connection() {
     let most = (1_u32 << 31) - 1;
     let mut client = Client::greeted(2, &[]);
     client.get_times(2);
@@ -100,7 +100,7 @@ fn too_much_room_is_an_error_of_the_stream_or_the_connection() {
 }
 
 #[test]
-fn room_for_responses_is_given_in_big_steps() {
+fn window_updates_are_sent_in_large_steps() {
     let mut client = Client::greeted(1, &[]);
     client.get();
     client.said();
@@ -114,7 +114,7 @@ fn room_for_responses_is_given_in_big_steps() {
     }
     assert_eq!(frames * 16_384, STREAM_WINDOW_BYTES / 2);
     assert_eq!(given, [(kind::WINDOW_UPDATE, 0, 1, (STREAM_WINDOW_BYTES / 2).to_be_bytes().to_vec())]);
-    // Content of streams that were given up counts for the connection too.
+    // Content of cancelled streams counts for the connection window, too.
     client.connection.cancel(0, &mut client.out);
     client.said();
     while given[0].2 != 0 {
@@ -126,7 +126,7 @@ fn room_for_responses_is_given_in_big_steps() {
 }
 
 #[test]
-fn a_peer_that_sends_more_than_it_has_room_for_is_refused() {
+fn peer_exceeding_window_is_flow_control_error() {
     let mut client = Client::greeted(1, &[]);
     client.get();
     client.receive(&headers(1, 0, STATUS_200)).unwrap();
@@ -135,7 +135,7 @@ fn a_peer_that_sends_more_than_it_has_room_for_is_refused() {
 }
 
 #[test]
-fn padding_counts_for_windows_and_not_as_content() {
+fn padding_counts_for_windows_but_not_as_content() {
     let mut client = Client::greeted(1, &[]);
     client.get();
     let padded = [&[200][..], b"seven b", &[0; 200]].concat();

@@ -1,15 +1,15 @@
-//! gRPC calls: their messages, and what their responses must be.
+//! gRPC calls: their messages, and the requirements for their responses.
 
 use super::*;
 use crate::protocol::grpc::{GrpcCall, GrpcEnd};
 use std::num::NonZeroU64;
 
-/// A message of so many bytes, with its prefix.
+/// A message of this many bytes, with its prefix.
 fn message(bytes: usize) -> Vec<u8> {
     [&[0][..], &(bytes as u32).to_be_bytes(), &vec![b'x'; bytes]].concat()
 }
 
-/// Fields as literals that enter no table.
+/// Encodes fields as literals that enter no table.
 fn fields(pairs: &[(&str, &str)]) -> Vec<u8> {
     let text = |text: &str| [&[text.len() as u8][..], text.as_bytes()].concat();
     pairs.iter().flat_map(|(name, value)| [vec![0], text(name), text(value)].concat()).collect()
@@ -51,13 +51,13 @@ fn ended(stream: usize, status: u8, messages: u64) -> impl Fn(&Parsed) -> bool {
 }
 
 #[test]
-fn unary_calls_take_messages_in_turn_and_end_with_their_trailers() {
+fn unary_calls_rotate_messages_and_end_with_trailers() {
     let mut client = Client::greeted(2, &[]);
     let (first, second) = (client.call(&unary()), client.call(&unary()));
     assert_eq!(client.sent_content(), [(1, 15, true), (3, 25, true)]);
     let answer = [headers(3, 0, &head()), data(3, 0, &message(7)), trailers(3, "0")].concat();
     assert!(matches!(&client.receive(&answer).unwrap()[..], [end] if ended(second, 0, 1)(end)));
-    // An error is a head that is all there is.
+    // An error is a trailers-only response.
     let only = [head(), fields(&[("grpc-status", "8")])].concat();
     let events = client.receive(&headers(1, END_STREAM, &only)).unwrap();
     assert!(matches!(&events[..], [end] if ended(first, 8, 0)(end)), "{events:?}");
@@ -65,7 +65,7 @@ fn unary_calls_take_messages_in_turn_and_end_with_their_trailers() {
 }
 
 #[test]
-fn the_length_of_a_call_is_not_announced() {
+fn call_sends_no_content_length() {
     let mut client = Client::greeted(1, &[]);
     client.call(&unary());
     let frames = client.said();
@@ -75,7 +75,7 @@ fn the_length_of_a_call_is_not_announced() {
 }
 
 #[test]
-fn a_client_stream_goes_out_as_the_peer_has_room() {
+fn client_stream_is_sent_as_windows_allow() {
     let mut client = Client::greeted(1, &[(4, 40)]);
     let slot = client.call(&stream(4, false));
     assert_eq!(client.sent_content(), [(1, 40, false)]);
@@ -88,7 +88,7 @@ fn a_client_stream_goes_out_as_the_peer_has_room() {
 }
 
 #[test]
-fn a_dialogue_waits_for_each_answer_in_whatever_pieces() {
+fn dialogue_waits_for_each_response_in_any_pieces() {
     let request = call(GrpcCall::dialogue(&[vec![1; 10]], NonZeroU64::new(3).unwrap()).unwrap());
     let mut client = Client::greeted(1, &[]);
     let slot = client.call(&request);
@@ -98,7 +98,7 @@ fn a_dialogue_waits_for_each_answer_in_whatever_pieces() {
     let answer = message(7);
     assert_eq!(client.receive(&data(1, 0, &answer[..6])).unwrap(), []);
     assert_eq!(client.sent_content(), []);
-    // The end of this message with the whole of the next one: both are answers.
+    // The end of this message together with the whole next one: both count as responses.
     let more = [&answer[6..], &answer].concat();
     assert_eq!(client.receive(&data(1, 0, &more)).unwrap(), [Parsed::Messages(slot, 2)]);
     assert_eq!(client.sent_content(), [(1, 30, true)]);
@@ -107,7 +107,7 @@ fn a_dialogue_waits_for_each_answer_in_whatever_pieces() {
 }
 
 #[test]
-fn a_dialogue_that_the_peer_has_no_room_for_goes_on_when_there_is() {
+fn dialogue_without_window_continues_when_window_opens() {
     let request = call(GrpcCall::dialogue(&[vec![1; 10]], NonZeroU64::new(2).unwrap()).unwrap());
     let mut client = Client::greeted(1, &[(4, 20)]);
     let slot = client.call(&request);
@@ -121,7 +121,7 @@ fn a_dialogue_that_the_peer_has_no_room_for_goes_on_when_there_is() {
 }
 
 #[test]
-fn a_peer_that_ends_a_call_early_is_told_that_nothing_more_comes() {
+fn call_ended_early_by_peer_is_reset() {
     let request = call(GrpcCall::dialogue(&[vec![1; 10]], NonZeroU64::new(9).unwrap()).unwrap());
     let mut client = Client::greeted(1, &[]);
     let slot = client.call(&request);
@@ -134,7 +134,7 @@ fn a_peer_that_ends_a_call_early_is_told_that_nothing_more_comes() {
 }
 
 #[test]
-fn what_is_not_grpc_fails_the_call_alone() {
+fn non_grpc_response_fails_only_its_call() {
     for (answer, kind) in [
         (headers(1, END_STREAM, &fields(&[(":status", "503")])), ErrorKind::GrpcHttpStatus),
         (headers(1, 0, STATUS_200), ErrorKind::GrpcContentType),
@@ -154,7 +154,8 @@ fn what_is_not_grpc_fails_the_call_alone() {
     }
 }
 
-/// What a response of these messages tells when it arrives in pieces of these lengths: messages, and ends.
+/// Results reported for a response with these messages that arrives in pieces of these lengths: number of
+/// messages and of ends, and the last end.
 fn told(answer: &[u8], pieces: &[usize]) -> (u32, usize, Option<GrpcEnd>) {
     let mut client = Client::greeted(1, &[]);
     client.call(&stream(1, true));
@@ -176,7 +177,7 @@ fn told(answer: &[u8], pieces: &[usize]) -> (u32, usize, Option<GrpcEnd>) {
 
 proptest! {
     #[test]
-    fn messages_are_counted_alike_however_they_are_cut(
+    fn message_count_does_not_depend_on_splits(
         lengths in prop::collection::vec(0_usize..300, 0..20),
         frames in prop::collection::vec(1_usize..200, 1..5),
         pieces in prop::collection::vec(1_usize..100, 1..5),
@@ -196,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_end_a_call_twice(content in prop::collection::vec(any::<u8>(), 0..300), ends in any::<bool>()) {
+    fn no_bytes_end_call_twice(content in prop::collection::vec(any::<u8>(), 0..300), ends in any::<bool>()) {
         let mut client = Client::greeted(1, &[]);
         let slot = client.call(&stream(3, true));
         let answer = [headers(1, 0, &head()), data(1, if ends { END_STREAM } else { 0 }, &content)].concat();

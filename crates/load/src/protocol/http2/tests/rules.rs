@@ -1,9 +1,9 @@
-//! What peers may not do, and what must not harm.
+//! Protocol violations of peers, and unusual input that must be harmless.
 
 use super::*;
 use hpack::FieldReader;
 
-/// Keeps every field.
+/// Collects every field.
 #[derive(Default)]
 pub(super) struct Names(pub(super) Vec<(String, String)>);
 
@@ -27,7 +27,7 @@ fn last_word(client: &mut Client) -> u32 {
 }
 
 #[test]
-fn peers_that_break_the_rules_are_told_which() {
+fn protocol_violations_end_connection_with_matching_error_code() {
     use ErrorKind::{HeadTooLarge, Http2Compression, Http2FlowControl, Http2FrameSize, Http2Protocol};
     let too_long = frame(kind::HEADERS, END_HEADERS, 1, &[0; 16_385]);
     let endless = [
@@ -89,7 +89,7 @@ fn peers_that_break_the_rules_are_told_which() {
 }
 
 #[test]
-fn frames_of_an_ended_stream_are_an_error_unless_it_was_given_up() {
+fn frames_on_ended_stream_are_error_unless_it_was_cancelled() {
     let mut client = Client::greeted(1, &[]);
     client.get();
     client.receive(&headers(1, END_STREAM, STATUS_200)).unwrap();
@@ -98,7 +98,7 @@ fn frames_of_an_ended_stream_are_an_error_unless_it_was_given_up() {
 }
 
 #[test]
-fn what_is_not_http_2_is_named_as_soon_as_it_shows() {
+fn non_http2_peer_is_reported_as_soon_as_detected() {
     for (what, bytes, kind) in [
         ("HTTP/1.1", &b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], ErrorKind::NotHttp2),
         ("SSH", b"SSH-2.0-OpenSSH_9.2\r\n", ErrorKind::NotHttp2),
@@ -120,7 +120,7 @@ fn what_is_not_http_2_is_named_as_soon_as_it_shows() {
 }
 
 #[test]
-fn what_may_be_ignored_is_ignored() {
+fn ignorable_frames_are_ignored() {
     let mut client = Client::greeted(1, &[]);
     client.get();
     client.said();
@@ -138,7 +138,7 @@ fn what_may_be_ignored_is_ignored() {
 }
 
 #[test]
-fn pings_are_answered_with_what_they_bring_and_not_without_end() {
+fn pings_are_acknowledged_up_to_flood_limit() {
     let mut client = Client::greeted(1, &[]);
     client.get();
     client.said();
@@ -150,7 +150,7 @@ fn pings_are_answered_with_what_they_bring_and_not_without_end() {
         let kept = client.out.len();
         assert_eq!(client.receive(&flood.repeat(20_000)), Err(ErrorKind::Http2Flood));
         assert!(client.out.len() - kept < 200_000, "{} bytes to be sent", client.out.len());
-        // A peer that answers requests too may go on for ever.
+        // A peer that also answers requests may continue forever.
         let mut client = Client::greeted(1, &[]);
         for round in 0..3 {
             client.get();
@@ -161,7 +161,7 @@ fn pings_are_answered_with_what_they_bring_and_not_without_end() {
 }
 
 #[test]
-fn floods_that_need_no_answer_take_no_memory() {
+fn floods_without_replies_take_no_memory() {
     let mut client = Client::greeted(1, &[]);
     client.get();
     client.said();

@@ -1,4 +1,4 @@
-//! However bytes are split, they tell the same; and no bytes do harm.
+//! Results do not depend on how bytes are split, and no input is harmful.
 
 use super::*;
 
@@ -58,8 +58,8 @@ fn written(act: &Act) -> Vec<u8> {
     }
 }
 
-/// What a client with four requests, one of them with a body that waits, makes of bytes in pieces of these lengths: events,
-/// how it ended, what it said.
+/// Feeds bytes in pieces of these lengths to a client with four requests, one of them with a waiting body.
+/// Returns events, error and output.
 fn told(bytes: &[u8], pieces: &[usize]) -> (Vec<Parsed>, Option<ErrorKind>, Vec<u8>) {
     let mut client = Client::greeted(8, &[(4, 1000)]);
     client.get();
@@ -73,7 +73,7 @@ fn told(bytes: &[u8], pieces: &[usize]) -> (Vec<Parsed>, Option<ErrorKind>, Vec<
         let (piece, behind) = rest.split_at((*pieces.next().unwrap()).clamp(1, rest.len()));
         match client.receive(piece) {
             Ok(more) => events.extend(more),
-            // What came before the error in the same piece is not told by this test's `receive`.
+            // What came before the error in the same piece is not reported by this test's `receive`.
             Err(kind) => return (Vec::new(), Some(kind), client.out),
         }
         rest = behind;
@@ -83,7 +83,7 @@ fn told(bytes: &[u8], pieces: &[usize]) -> (Vec<Parsed>, Option<ErrorKind>, Vec<
 
 proptest! {
     #[test]
-    fn pieces_do_not_matter(
+    fn results_do_not_depend_on_splits(
         acts in prop::collection::vec(act(), 1..40),
         pieces in prop::collection::vec(1..200_usize, 1..5),
     ) {
@@ -94,7 +94,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_do_not_matter_to_what_a_peer_seems_to_speak(
+    fn protocol_detection_does_not_depend_on_splits(
         bytes in prop::collection::vec(prop::sample::select(vec![0_u8, 3, 21, 22]), 0..20),
         piece in 1..12_usize,
     ) {
@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_never_panic(
+    fn arbitrary_input_never_panics(
         greeted in any::<bool>(),
         bytes in prop::collection::vec(any::<u8>(), 0..400),
         piece in 1..50_usize,
