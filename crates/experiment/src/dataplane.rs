@@ -1,11 +1,11 @@
-//! The parts of a mode: the data plane of the workloads in the mesh, the way into it and the way out of it.
+//! Parts of a mode: data plane of the workloads in the mesh, entry and exit.
 
-/// Arrangement of proxies that carries the traffic of the workloads in the mesh.
+/// Proxies that carry the traffic of workloads in the mesh.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum DataPlane {
     /// No proxy.
     None,
-    /// An Envoy with a static file in each pod.
+    /// A static Envoy in each pod.
     StaticEnvoy,
     /// A sidecar in each pod, configured by istiod.
     Sidecar,
@@ -15,49 +15,49 @@ pub enum DataPlane {
     ZtunnelWaypoint,
 }
 
-/// How drivers reach the workload that they offer load to.
+/// How drivers reach their target workload.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Entry {
-    /// By its address or its Service, as a workload would.
+    /// By its address or Service, like any workload.
     Direct,
-    /// Through one Envoy with a static file, in a pod of its own.
+    /// Through one static Envoy in its own pod.
     Gateway,
-    /// From outside the mesh through an ingress gateway.
+    /// From outside the mesh, through an ingress gateway.
     Ingress,
 }
 
 /// How calls reach external services.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Exit {
-    /// There are none.
+    /// No external services.
     None,
-    /// Past the caller's sidecar.
+    /// Directly, bypassing the caller's sidecar.
     Bypass,
     /// Through the caller's sidecar.
     Sidecar,
     /// Through an egress gateway.
     Gateway,
-    /// The same with mutual TLS between sidecar and gateway.
+    /// Through an egress gateway, with mutual TLS between sidecar and gateway.
     GatewayMtls,
-    /// The same with an SNI proxy behind the gateway.
+    /// Through an egress gateway, with an SNI proxy behind it.
     Sni,
 }
 
-/// A mode in its parts.
+/// Parts of a mode.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct ModeParts {
-    /// Of the workloads in the mesh.
+    /// Data plane of the workloads in the mesh.
     pub data_plane: DataPlane,
-    /// Of the drivers.
+    /// Entry of the drivers.
     pub entry: Entry,
-    /// Of calls to external services.
+    /// Exit of calls to external services.
     pub exit: Exit,
 }
 
 /// Program of a proxy.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProxyProgram {
-    /// Envoy with a static file.
+    /// Static Envoy.
     StaticEnvoy,
     /// Envoy under pilot-agent, configured by istiod.
     AgentEnvoy,
@@ -65,19 +65,19 @@ pub enum ProxyProgram {
     Ztunnel,
 }
 
-/// Proxies of a data plane, by place.
+/// Proxies of a data plane, by location.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Proxies {
-    /// In each pod.
+    /// Proxy in each pod.
     pub pod: Option<ProxyProgram>,
-    /// On the node, for all pods.
+    /// Proxy on the node, for all pods.
     pub node: Option<ProxyProgram>,
-    /// In each namespace that has a service in the mesh.
+    /// Proxy in each namespace that has a service in the mesh.
     pub namespace: Option<ProxyProgram>,
 }
 
 impl DataPlane {
-    /// Proxies that run for it, by place.
+    /// Proxies of this data plane, by location.
     #[must_use]
     pub fn proxies(self) -> Proxies {
         let none = Proxies { pod: None, node: None, namespace: None };

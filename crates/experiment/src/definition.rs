@@ -1,6 +1,6 @@
-//! What an experiment is: everything that an experiment file says, with every default filled in.
+//! Definition of an experiment: everything in an experiment file, with every default filled in.
 //!
-//! [`crate::file`] reads and writes these values as YAML; only its reader checks them.
+//! [`crate::file`] reads and writes these values as YAML. Only its reader validates them.
 
 use crate::mode::{MeshKind, Mode};
 use crate::objective::Objective;
@@ -20,76 +20,77 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A question, and how it is to be measured.
+/// Question and the settings used to measure it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Experiment {
-    /// Names the run directory: letters, digits, `-`, `_` and `.`.
+    /// Name of the run directory: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// May be empty.
+    /// Question in the user's words; may be empty.
     pub question: String,
     /// Shape and size of the topology.
     pub topology: TopologySettings,
-    /// Who configures the proxies.
+    /// Mesh type: what configures the proxies.
     pub mesh: MeshKind,
     /// The modes to compare, in the order of the file, each once.
     pub modes: Vec<Mode>,
-    /// Load of the generator; of a fleet [`LoadSettings::of_fleet`].
+    /// Load of the generator; for a fleet, [`LoadSettings::of_fleet`].
     pub load: LoadSettings,
-    /// Simulated proxies, in place of a load.
+    /// Simulated proxies, instead of a load.
     pub fleet: Option<Arc<FleetSettings>>,
     /// Trials per cell.
     pub repeats: usize,
     /// Maximum number of reruns of each trial that the machine disturbed.
     pub retakes: usize,
-    /// Orders the trials; absent: each run draws one.
+    /// Seed for the order of the trials; absent: each run draws one.
     pub seed: Option<u64>,
-    /// Bounds that a good run keeps.
+    /// Bounds that the figures must meet.
     pub objective: Objective,
-    /// The smallest differences between modes that the run is to show.
+    /// Smallest differences between modes that the run should resolve.
     pub resolve: Resolve,
-    /// Figures that others published for the same question.
+    /// Published figures for the same question.
     pub published: Vec<PublishedSource>,
-    /// Switches of the proxies.
+    /// Settings of the proxies.
     pub proxy: ProxySettings,
     /// Versions and programs of the components.
     pub components: ComponentsSettings,
-    /// Switches of Istio; all off without a control plane.
+    /// Settings of Istio; all off without a control plane.
     pub istio: Arc<MeshSettings>,
-    /// Domains behind the ingress gateway, or behind the gateway with static files.
+    /// Domains behind the ingress gateway, or behind the static gateway.
     pub ingress: Arc<Estate>,
     /// Resources of that gateway.
     pub gateway: GatewaySettings,
-    /// The synthetic service, the payload included.
+    /// Synthetic service, payload included.
     pub server: ServerSettings,
     /// CPU limit of the generator, cores; absent: none.
     pub client_cpu_limit_cores: Option<f64>,
     /// Lifetime of a deployment; absent: [`Fresh::default_for`].
     pub fresh: Option<Fresh>,
-    /// Keys that hold a list, the most expensive to change first. The other fields have the first value of each.
+    /// Keys that hold a list, the most expensive to change first. The other fields hold the first value of
+    /// each.
     pub factors: Vec<Factor>,
-    /// Every combination of the factors' values, the last factor varying fastest; empty without factors.
+    /// Every combination of factor values, the last factor varying fastest; empty without factors.
     pub combinations: Vec<Combination>,
-    /// Cells that cannot run here; not part of the file.
+    /// Cells that cannot run in this environment; not part of the file.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Cells that cannot run: a mode with these values of factors.
+/// Cells that cannot run: a mode with some factor values.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LeftOut {
-    /// The mode.
+    /// Mode of the cells.
     pub mode: Mode,
-    /// Some of the factors.
+    /// Values of some of the factors.
     pub factors: Factors,
 }
 
 impl Experiment {
-    /// Every combination of the factors' values with its experiment; without factors the experiment itself.
+    /// Every combination of factor values with its experiment; without factors, the experiment itself.
     pub fn each_combination(&self) -> impl Iterator<Item = (Factors, &Self)> {
         let own = self.combinations.is_empty().then(|| (Factors::new(), self));
         own.into_iter().chain(self.combinations.iter().map(|one| (one.factors.clone(), &one.experiment)))
     }
 
-    /// Leaves out what cannot run here.
+    /// Leaves out cells that cannot run in this environment.
     pub fn leave_out(&mut self, unavailable: &[UnavailableMode]) {
         let (modes, cells): (Vec<&UnavailableMode>, Vec<_>) =
             unavailable.iter().partition(|unavailable| unavailable.factors.is_empty());
@@ -98,7 +99,7 @@ impl Experiment {
             .extend(cells.into_iter().map(|cell| LeftOut { mode: cell.mode, factors: cell.factors.clone() }));
     }
 
-    /// Whether the cells of a mode with these values of the factors can run.
+    /// True if the cells of a mode with these factor values can run.
     #[must_use]
     pub fn has_cell(&self, mode: Mode, factors: &Factors) -> bool {
         let is_among = |left_out: &LeftOut| {
@@ -108,7 +109,7 @@ impl Experiment {
         !self.left_out.iter().any(is_among)
     }
 
-    /// The factor of this key.
+    /// Factor with this key, if any.
     #[must_use]
     pub fn factor(&self, key: &str) -> Option<&Factor> {
         self.factors.iter().find(|factor| factor.key == key)
@@ -118,14 +119,14 @@ impl Experiment {
 /// Lifetime of a deployment.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Fresh {
-    /// One trial.
+    /// One trial per deployment.
     Trial,
-    /// All loads of a mode within a repeat.
+    /// All loads of a mode within a repeat share one deployment.
     Mode,
 }
 
 impl Fresh {
-    /// The name that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -135,49 +136,49 @@ impl Fresh {
     }
 }
 
-/// A key that holds a list: each value makes cells of its own.
+/// Key that holds a list: each value has its own cells.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Factor {
-    /// The dotted key, such as `proxy.workers`.
+    /// Dotted key, such as `proxy.workers`.
     pub key: String,
-    /// Two or more, in the order of the file, each once.
+    /// Two or more distinct values, in the order of the file.
     pub values: Vec<FactorValue>,
 }
 
-/// One value of each factor, and the experiment that they make.
+/// One value per factor, and the resulting experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combination {
     /// Value of each factor.
     pub factors: Factors,
-    /// The experiment with these values, without factors of its own.
+    /// Experiment with these values and without factors.
     pub experiment: Experiment,
 }
 
-/// Load of the generator. Its payload is a setting of the service, which responds with it.
+/// Load of the generator. The payload is a setting of the service, which sends it in its responses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadSettings {
     /// Protocol of the requests.
     pub protocol: Protocol,
     /// Connections kept open. Absent in closed loop: one per client.
     pub connections: Option<usize>,
-    /// The levels of load to measure, each a cell per mode.
+    /// Load levels to measure. Each is one cell per mode.
     pub levels: LoadLevels,
     /// Time before the measured window, under the same load.
     pub warmup: Duration,
     /// The measured window.
     pub duration: Duration,
-    /// A request counts as failed after it.
+    /// Requests without a response after this time count as failed.
     pub timeout: Duration,
     /// Worker threads of each generator.
     pub threads: usize,
-    /// Generators that share the load of each driver, each in a pod of its own.
+    /// Generators that share the load of each driver, each in its own pod.
     pub generators: usize,
-    /// How they wait in every trial; absent: chosen once per run, for the machine.
+    /// Pacing of the generators in every trial; absent: chosen once per run, for the machine.
     pub pacing: Option<Pacing>,
 }
 
 impl LoadSettings {
-    /// No requests: the measured window is that of the fleet.
+    /// Settings without requests: the measured window is that of the fleet.
     #[must_use]
     pub fn of_fleet(fleet: &FleetSettings) -> Self {
         Self {
@@ -194,28 +195,28 @@ impl LoadSettings {
     }
 }
 
-/// The smallest differences between modes that a run is to show. Absent: it is measured as well as it goes.
+/// Smallest differences between modes that a run should resolve. Absent: no target.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Resolve {
-    /// Of the median response time.
+    /// Difference in the median response time.
     pub p50: Option<Duration>,
-    /// Of its 99th percentile.
+    /// Difference in the 99th percentile of the response time.
     pub p99: Option<Duration>,
 }
 
-/// The levels of load of an experiment.
+/// Load levels of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LoadLevels {
-    /// Open loop: requests are due at these rates, independent of responses.
+    /// Open loop: requests are scheduled at these rates, independent of responses.
     Open {
-        /// Requests/s, each level once.
+        /// Distinct rates, requests/s.
         rates: Vec<f64>,
-        /// How the requests are spread.
+        /// Arrival process.
         arrival: Arrival,
     },
-    /// Closed loop: each client sends again when it has its response.
+    /// Closed loop: each client sends the next request after its response.
     Closed {
-        /// Clients, each level once.
+        /// Distinct numbers of clients.
         clients: Vec<usize>,
     },
     /// A fleet of simulated proxies: no requests.
@@ -234,18 +235,18 @@ impl LoadLevels {
     }
 }
 
-/// How open-loop requests are spread over time.
+/// Arrival process of open-loop requests.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Arrival {
-    /// Evenly.
+    /// Evenly spaced.
     #[default]
     Uniform,
-    /// As independent users come: exponential gaps.
+    /// Poisson process: exponential gaps, as for independent users.
     Poisson,
 }
 
 impl Arrival {
-    /// The name that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

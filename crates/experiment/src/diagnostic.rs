@@ -1,32 +1,32 @@
-//! What is wrong with an experiment, shown at its place in the text.
+//! Errors in an experiment, shown at their place in the source text.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Longest line that is shown around a place, bytes. A file of one endless line is cut to this much.
+/// Maximum length of a source line shown around an error, bytes. Longer lines are cut.
 const LONGEST_LINE_SHOWN: usize = 160;
 
-/// A text that an experiment comes from: a file, or an option of the command line.
+/// Source text of an experiment: a file, or a command-line option.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Source {
-    /// A file's name, or an option such as `--set`.
+    /// File name, or an option such as `--set`.
     pub(crate) name: String,
-    /// All of it.
+    /// Full text.
     pub(crate) text: String,
 }
 
-/// Where something stands in a source.
+/// Place in a source.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) source: Arc<Source>,
-    /// Bytes of the source's text.
+    /// Byte range in the source's text.
     pub(crate) span: Range<usize>,
 }
 
 impl Place {
-    /// The first error at this place: what is wrong, and what to write beside the text.
+    /// Builds an error at this place, with a message and a label next to the text.
     pub(crate) fn error(&self, message: impl Into<String>, label: impl Into<String>) -> Box<ExperimentError> {
         let text = &self.source.text;
         let start = floor_to_character(text, self.span.start);
@@ -54,36 +54,36 @@ fn floor_to_character(text: &str, byte: usize) -> usize {
     byte
 }
 
-/// An experiment that cannot be run as it is written.
+/// Error in an experiment that makes it impossible to run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ExperimentError {
-    /// What is wrong.
+    /// Error message.
     pub message: String,
-    /// What to write beside the place: what was expected.
+    /// Label next to the place: what was expected.
     pub label: String,
-    /// The file's name, or the option (such as `--set`) that it comes from.
+    /// Name of the source: a file, or an option such as `--set`.
     pub source_name: String,
-    /// Line, from 1.
+    /// Line, counted from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// Column in characters, counted from 1.
     pub column: usize,
-    /// The same place in bytes of the source's text. Empty where something is missing.
+    /// Same place as a byte range of the source's text. Empty if something is missing there.
     pub span: Range<usize>,
-    /// What to do about it.
+    /// Suggested fix.
     pub hint: Option<String>,
     source: Arc<Source>,
 }
 
 impl ExperimentError {
-    /// Adds what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn with_hint(mut self: Box<Self>, hint: impl Into<String>) -> Box<Self> {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The error for a terminal: the message, the place in the text with a label, the hint. Opens with the message
-    /// itself, without a word such as `error`, and has no line break at its end.
+    /// Formats the error for a terminal: message, source excerpt with a label, hint. Starts with the message
+    /// itself, without a prefix such as `error`. Has no trailing newline.
     #[must_use]
     pub fn render(&self, colors: bool) -> String {
         let renderer = if colors { Renderer::styled() } else { Renderer::plain() };
@@ -99,7 +99,8 @@ impl ExperimentError {
         format!("{}\n{}", self.message, renderer.render(&[group]))
     }
 
-    /// The line of the error with one before it, as they may be shown, the number of the first, and the place in them.
+    /// Printable text of the error's line and the line before it, number of the first line, and the place
+    /// within the text.
     fn surroundings(&self) -> (String, usize, Range<usize>) {
         let text = self.source.text.as_str();
         let line_start = text[..self.span.start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -112,7 +113,7 @@ impl ExperimentError {
         }
         let line = text[line_start..].split('\n').next().unwrap_or_default();
         let offset = self.span.start - line_start;
-        // A window of the line around the place where the line is too long to show.
+        // Cuts a window around the place if the line is too long to show.
         let from = floor_to_character(
             line,
             if offset > LONGEST_LINE_SHOWN / 2 && line.len() > LONGEST_LINE_SHOWN {
@@ -131,7 +132,7 @@ impl ExperimentError {
     }
 }
 
-/// A text without control characters: a file must not steer the terminal.
+/// Replaces control characters: a file must not control the terminal.
 fn shown(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

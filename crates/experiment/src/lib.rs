@@ -1,10 +1,11 @@
-//! What an experiment is and what its results look like: pure values, no I/O.
+//! Experiment definitions and result schemas: pure values, no I/O.
 //!
-//! Read [`definition`] for an experiment and [`mod@file`] for its text, [`plan`] for its trials. [`mode`] has the modes that
-//! users name, [`dataplane`] the parts that each expands to, and [`topology`] workloads, calls and drivers. [`settings`] has
-//! the switches of proxies, service and Istio, [`objective`] bounds on figures, and [`published`] figures to show beside
-//! them. [`environment`] is the interface to the place where a run happens, [`schema`] the result files, and [`units`]
-//! quantities as text.
+//! Start with [`definition`] for an experiment, [`mod@file`] for its YAML and [`plan`] for its trials.
+//! [`mode`] has the modes that users name, [`dataplane`] the parts that each mode expands to, and
+//! [`topology`] the workloads, calls and drivers. [`settings`] has the settings of proxies, service and
+//! Istio, [`objective`] the bounds on figures, and [`published`] the published figures shown next to them.
+//! [`environment`] is the interface to the environment that trials run in, [`schema`] the result files, and
+//! [`units`] parsing and formatting of quantities.
 
 pub mod dataplane;
 pub mod definition;

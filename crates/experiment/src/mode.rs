@@ -1,10 +1,10 @@
-//! Arrangements of proxies on a request's path, named as users name them.
+//! Modes: deployments of proxies on a request's path, by the name that users type.
 
 use crate::dataplane::{DataPlane, Entry, Exit, ModeParts};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Who configures the proxies.
+/// Mesh type: what configures the proxies.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MeshKind {
@@ -14,11 +14,12 @@ pub enum MeshKind {
     Istio,
 }
 
-/// The table of modes, in the order in which reports show them: the name that users type, the meaning, the meshes that can make
-/// it, and its parts (data plane, entry, exit). Everything else about a mode follows from these.
+/// Table of modes, in the order in which reports show them: name that users type, meaning, meshes that
+/// support the mode, and its parts (data plane, entry, exit). Everything else about a mode follows from
+/// these.
 macro_rules! modes {
     ($($mode:ident = $name:literal, $meaning:literal, [$($mesh:ident),+], ($plane:ident, $entry:ident, $exit:ident);)+) => {
-        /// An arrangement of proxies on the request's path (docs/terminology.md).
+        /// Deployment of proxies on the request's path (docs/terminology.md).
         #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
         pub enum Mode {
             $(#[doc = $meaning] #[serde(rename = $name)] $mode,)+
@@ -42,12 +43,12 @@ macro_rules! modes {
     };
 }
 
-/// A row of the table of modes.
+/// Row of the table of modes.
 struct Row {
     name: &'static str,
     meaning: &'static str,
     meshes: &'static [MeshKind],
-    /// Under istiod.
+    /// Parts under istiod.
     parts: ModeParts,
 }
 
@@ -67,7 +68,7 @@ modes! {
 }
 
 impl MeshKind {
-    /// The name that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -76,13 +77,13 @@ impl MeshKind {
         }
     }
 
-    /// True if it can make `mode`.
+    /// True if this mesh supports `mode`.
     #[must_use]
     pub fn makes(self, mode: Mode) -> bool {
         mode.row().meshes.contains(&self)
     }
 
-    /// The modes that it can make, in the order in which reports show them.
+    /// Supported modes, in the order in which reports show them.
     pub fn modes(self) -> impl Iterator<Item = Mode> {
         Mode::ALL.into_iter().filter(move |mode| self.makes(*mode))
     }
@@ -95,19 +96,19 @@ impl fmt::Display for MeshKind {
 }
 
 impl Mode {
-    /// The name that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
-    /// Meaning in a few words, for legends.
+    /// Short description, for legends.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         self.row().meaning
     }
 
-    /// The parts that this mode consists of under `mesh`.
+    /// Parts of this mode under `mesh`.
     #[must_use]
     pub fn parts(self, mesh: MeshKind) -> ModeParts {
         let parts = self.row().parts;
@@ -119,51 +120,51 @@ impl Mode {
         }
     }
 
-    /// Whether drivers send requests in it.
+    /// True if drivers send requests in this mode.
     #[must_use]
     pub fn has_requests(self) -> bool {
         self != Self::ControlPlane
     }
 
-    /// True if istiod configures Envoys in this mode; those of a fleet are simulated.
+    /// True if istiod configures Envoys in this mode; the Envoys of a fleet are simulated.
     #[must_use]
     pub fn configures_envoys(self) -> bool {
         !self.has_requests() || self.row().parts.has_envoy()
     }
 
-    /// Whether requests go through ztunnel, the node proxy of the ambient modes.
+    /// True if requests go through ztunnel, the node proxy of the ambient modes.
     #[must_use]
     pub fn is_ambient(self) -> bool {
         self.row().parts.data_plane.proxies().node.is_some()
     }
 
-    /// Whether a pod has a proxy of its own beside it, under a control plane.
+    /// True if pods have sidecars configured by a control plane.
     #[must_use]
     pub fn has_sidecars(self) -> bool {
         self.row().parts.data_plane.proxies().pod.is_some()
     }
 
-    /// Whether requests leave the mesh for a server outside it.
+    /// True if requests leave the mesh for an external server.
     #[must_use]
     pub fn is_egress(self) -> bool {
         self.row().parts.exit != Exit::None
     }
 
-    /// Whether a proxy of the mesh before the service reads HTTP requests. Of what leaves the mesh it does not: the
-    /// client's own TLS goes through to the server.
+    /// True if a proxy of the mesh reads HTTP requests before the service. False for egress modes: the
+    /// client's own TLS is passed through to the server.
     #[must_use]
     pub fn reads_requests(self) -> bool {
         !self.is_egress() && self.row().parts.has_envoy()
     }
 
-    /// Whether two proxies that read requests stand next to each other in it.
+    /// True if two adjacent proxies on the path both read requests.
     #[must_use]
     pub fn has_two_readers(self) -> bool {
         self.has_sidecars() && self.reads_requests()
     }
 
-    /// The mode that this one's cost is the difference to; absent where it is itself a floor. What leaves the mesh for a
-    /// server that speaks TLS is held against the same without a proxy on the way, and not against plain HTTP.
+    /// Baseline that this mode's cost is compared with; absent if it is itself a baseline. Egress modes are
+    /// compared with the same TLS server reached without a proxy, not with plain HTTP.
     #[must_use]
     pub fn floor(self) -> Option<Self> {
         match self {
@@ -173,7 +174,8 @@ impl Mode {
         }
     }
 
-    /// Whether the two lead to the same server and can be set side by side: they share a floor, or one is the other's.
+    /// True if both modes reach the same server and can be compared: they share a baseline, or one is the
+    /// other's baseline.
     #[must_use]
     pub fn compares_with(self, other: Self) -> bool {
         self.floor().unwrap_or(self) == other.floor().unwrap_or(other)

@@ -1,7 +1,7 @@
-//! What is asked of the figures: bounds on response times, errors and rates.
+//! Objectives: bounds on response times, errors and rates.
 //!
-//! Experiment files give bounds key by key ([`crate::file`]); on a command line they are one text, `p99=5ms,errors=0.1%`,
-//! which this type reads and writes.
+//! Experiment files have one key per bound ([`crate::file`]). On a command line, an objective is a single
+//! text, `p99=5ms,errors=0.1%`, which [`Objective`] parses and formats.
 
 use crate::schema::figure::Figure;
 use crate::schema::histogram::HistogramSummary;
@@ -13,63 +13,64 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Requests that must lie beyond a percentile in each trial: with fewer, one slow request more or less moves it.
+/// Minimum number of requests beyond a percentile in each trial: with fewer, a single slow request more or
+/// less moves the percentile.
 pub const SAMPLES_BEYOND_A_PERCENTILE: f64 = 10.0;
 
-/// What must hold for figures to be good. Empty: nothing is asked.
+/// Bounds that figures must meet. Empty: no bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Objective {
-    /// Greatest mean response time.
+    /// Maximum mean response time.
     pub mean: Option<Duration>,
-    /// Greatest median response time.
+    /// Maximum median response time.
     pub p50: Option<Duration>,
-    /// Greatest 75th percentile of the response time.
+    /// Maximum 75th percentile of the response time.
     pub p75: Option<Duration>,
-    /// Greatest 90th percentile of the response time.
+    /// Maximum 90th percentile of the response time.
     pub p90: Option<Duration>,
-    /// Greatest 95th percentile of the response time.
+    /// Maximum 95th percentile of the response time.
     pub p95: Option<Duration>,
-    /// Greatest 99th percentile of the response time.
+    /// Maximum 99th percentile of the response time.
     pub p99: Option<Duration>,
-    /// Greatest 99.9th percentile of the response time.
+    /// Maximum 99.9th percentile of the response time.
     pub p99_9: Option<Duration>,
-    /// Greatest 99.99th percentile of the response time.
+    /// Maximum 99.99th percentile of the response time.
     pub p99_99: Option<Duration>,
-    /// Greatest response time of all.
+    /// Maximum response time of any request.
     pub max: Option<Duration>,
-    /// Greatest fraction of failed requests, 0 to 1.
+    /// Maximum fraction of failed requests, 0 to 1.
     pub errors: Option<f64>,
-    /// Least rate of completed requests, a second.
+    /// Minimum rate of completed requests, per second.
     pub rate: Option<f64>,
-    /// Least fraction of the offered rate that is completed, 0 to 1.
+    /// Minimum fraction of the offered rate that is completed, 0 to 1.
     pub achieved: Option<f64>,
 }
 
-/// A figure of the response times that may have a bound.
+/// Response-time figure that can have a bound.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TimeFigure {
-    /// The arithmetic mean.
+    /// Arithmetic mean.
     Mean,
-    /// The median.
+    /// Median.
     P50,
-    /// The 75th percentile.
+    /// 75th percentile.
     P75,
-    /// The 90th percentile.
+    /// 90th percentile.
     P90,
-    /// The 95th percentile.
+    /// 95th percentile.
     P95,
-    /// The 99th percentile.
+    /// 99th percentile.
     P99,
-    /// The 99.9th percentile.
+    /// 99.9th percentile.
     P99_9,
-    /// The 99.99th percentile.
+    /// 99.99th percentile.
     P99_99,
-    /// The greatest.
+    /// Maximum.
     Max,
 }
 
 impl TimeFigure {
-    /// Every figure; from the median on none is ever smaller than the one before.
+    /// Every figure; from the median on, values never decrease.
     pub const ALL: [Self; 9] = [
         Self::Mean,
         Self::P50,
@@ -82,20 +83,20 @@ impl TimeFigure {
         Self::Max,
     ];
 
-    /// The name in objectives and results.
+    /// Name in objectives and results.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.figure().name()
     }
 
-    /// Which percentile it is, 0 to 100; absent for the mean and the greatest.
+    /// Percentile, 0 to 100; absent for the mean and the maximum.
     #[must_use]
     pub fn percentile(self) -> Option<f64> {
         let quantile = self.figure().quantile().filter(|_| self != Self::Max)?;
         Some(quantile * 100.0)
     }
 
-    /// The same figure as verdicts name it.
+    /// This figure as used by verdicts.
     #[must_use]
     pub fn figure(self) -> Figure {
         match self {
@@ -111,7 +112,7 @@ impl TimeFigure {
         }
     }
 
-    /// Its value in a distribution, microseconds; absent among requests without a response.
+    /// Value in a distribution, microseconds; absent if it falls among requests without a response.
     #[must_use]
     pub fn of(self, times: &HistogramSummary) -> Option<f64> {
         times.figure(self.figure())
@@ -133,29 +134,29 @@ impl Objective {
         }
     }
 
-    /// The figures of the response times that have a bound, with it.
+    /// Response-time figures that have a bound, with the bound.
     pub fn times(mut self) -> impl Iterator<Item = (TimeFigure, Duration)> {
         TimeFigure::ALL.into_iter().filter_map(move |figure| Some((figure, (*self.time_mut(figure))?)))
     }
 
-    /// The percentiles that have a bound: name, percentile (0 to 100), bound.
+    /// Percentiles that have a bound: name, percentile (0 to 100), bound.
     pub fn percentiles(&self) -> impl Iterator<Item = (&'static str, f64, Duration)> {
         self.times().filter_map(|(figure, bound)| Some((figure.name(), figure.percentile()?, bound)))
     }
 
-    /// Whether nothing is asked.
+    /// True if there are no bounds.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How many requests the percentiles need so that `beyond` of them lie beyond each.
+    /// Number of requests needed so that `beyond` requests lie beyond each percentile.
     #[must_use]
     pub fn requests_needed(&self, beyond: f64) -> f64 {
         self.percentiles().map(|(_, percentile, _)| beyond / (1.0 - percentile / 100.0)).fold(0.0, f64::max)
     }
 
-    /// The bounds with what a result measured for each: no number for a time among requests without a response.
+    /// Bounds with the measured value for each; absent if a time falls among requests without a response.
     #[must_use]
     pub fn measured(&self, result: &LoadResult) -> Vec<(Bound, Option<f64>)> {
         let times = self
@@ -170,7 +171,7 @@ impl Objective {
         times.chain(errors).chain(rate).chain(achieved).collect()
     }
 
-    /// Two bounds of which the one that is never the smaller figure has the smaller bound.
+    /// First pair of neighbouring figures whose bounds decrease, although their values never do.
     fn contradiction(&self) -> Option<(TimeFigure, TimeFigure)> {
         let ordered: Vec<_> = self.times().filter(|(figure, _)| *figure != TimeFigure::Mean).collect();
         ordered.windows(2).find(|pair| pair[1].1 < pair[0].1).map(|pair| (pair[0].0, pair[1].0))
@@ -180,18 +181,18 @@ impl Objective {
 /// One bound of an objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bound {
-    /// A figure of the response times is not greater.
+    /// Maximum of a response-time figure.
     Time(TimeFigure, Duration),
-    /// The fraction of failed requests is not greater.
+    /// Maximum fraction of failed requests.
     Errors(f64),
-    /// The rate of completed requests is not less.
+    /// Minimum rate of completed requests.
     Rate(f64),
-    /// The completed fraction of the offered rate is not less.
+    /// Minimum completed fraction of the offered rate.
     Achieved(f64),
 }
 
 impl Bound {
-    /// The name in objectives and results.
+    /// Name in objectives and results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -202,7 +203,7 @@ impl Bound {
         }
     }
 
-    /// The bound in the unit of [`Self::unit`].
+    /// Bound in the unit of [`Self::unit`].
     #[must_use]
     pub fn limit(self) -> f64 {
         match self {
@@ -221,7 +222,7 @@ impl Bound {
         }
     }
 
-    /// Whether a figure keeps to the bound; a time that is no number does not.
+    /// True if a figure meets the bound; false for a time without a value.
     #[must_use]
     pub fn holds(self, measured: Option<f64>) -> bool {
         let Some(measured) = measured else { return false };
@@ -232,7 +233,7 @@ impl Bound {
     }
 }
 
-/// As typed: `p99=5ms`.
+/// Formats the bound as typed: `p99=5ms`.
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let limit = match self {
@@ -254,27 +255,27 @@ impl fmt::Display for Objective {
     }
 }
 
-/// Text that is no objective.
+/// Error: text is not a valid objective.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum ObjectiveError {
     /// Not a name and a bound.
     #[error("`{0}` is no bound: expected a figure and its bound, such as p99=5ms or errors=0.1%")]
     Malformed(String),
-    /// A figure that has no bound.
+    /// Unknown figure.
     #[error(
         "`{0}` has no bound: expected mean, p50, p75, p90, p95, p99, p99.9, p99.99, max, errors, rate or achieved"
     )]
     UnknownFigure(String),
-    /// The same figure again.
+    /// Duplicate figure.
     #[error("`{0}` is given twice")]
     Twice(String),
-    /// A bound of zero time, which nothing meets.
+    /// Zero time, which nothing can meet.
     #[error("`{0}`: no response takes no time")]
     Zero(String),
-    /// The bound is no quantity of its kind.
+    /// Invalid quantity.
     #[error(transparent)]
     Unit(#[from] UnitError),
-    /// A greater figure with a smaller bound.
+    /// Figure with a smaller bound than a figure that it can never be less than.
     #[error("{1} is never smaller than {0}: its bound cannot be")]
     Contradiction(&'static str, &'static str),
 }
@@ -297,7 +298,7 @@ impl FromStr for Objective {
 }
 
 impl Objective {
-    /// Adds one bound.
+    /// Parses and adds one bound.
     fn bound(&mut self, name: &str, bound: &str) -> Result<(), ObjectiveError> {
         let before = match TimeFigure::ALL.into_iter().find(|figure| figure.name() == name) {
             Some(figure) => {
@@ -323,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_objective_reads_as_written() {
+    fn objective_parses_and_formats() {
         let text = "mean=1ms,p50=2ms,p99.9=1.5s,max=2s,errors=0.1%,rate=1000,achieved=99%";
         let objective: Objective = text.parse().unwrap();
         assert_eq!(objective.p99_9, Some(Duration::from_millis(1500)));
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_named() {
+    fn invalid_objectives_are_rejected_with_reason() {
         let errors: Vec<String> =
             ["", "p99", "p98=1ms", "p99=5", "p99=0s", "p50=1ms,p50=2ms", "p50=2ms,p99=1ms", "errors=5"]
                 .into_iter()

@@ -6,14 +6,14 @@ use std::fmt;
 /// Protocol of the generator and of every hop of the path.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Protocol {
-    /// HTTP/1.1, connections kept alive.
+    /// HTTP/1.1 with keep-alive.
     #[default]
     Http1,
-    /// HTTP/2; in clear text by prior knowledge.
+    /// HTTP/2; plaintext by prior knowledge.
     Http2,
-    /// Unary calls of gRPC.
+    /// Unary gRPC calls.
     Grpc,
-    /// Messages over TCP that no proxy understands.
+    /// Messages over TCP that proxies cannot parse.
     Tcp,
 }
 
@@ -21,7 +21,7 @@ impl Protocol {
     /// Every protocol.
     pub const ALL: [Self; 4] = [Self::Http1, Self::Http2, Self::Grpc, Self::Tcp];
 
-    /// The name that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Protocol {
         }
     }
 
-    /// The scheme of its URLs, as `meshmeter load` takes them.
+    /// URL scheme, as accepted by `meshmeter load`.
     #[must_use]
     pub fn scheme(self, over_tls: bool) -> &'static str {
         match (self, over_tls) {
@@ -45,7 +45,7 @@ impl Protocol {
         }
     }
 
-    /// Path of requests to an endpoint: of gRPC its method.
+    /// Path of requests to an endpoint; for gRPC, its method.
     #[must_use]
     pub fn path(self, endpoint: &str) -> String {
         match self {
@@ -55,13 +55,13 @@ impl Protocol {
         }
     }
 
-    /// Whether it consists of HTTP requests, which a proxy can read.
+    /// True if it consists of HTTP requests, which proxies can read.
     #[must_use]
     pub fn is_http(self) -> bool {
         self != Self::Tcp
     }
 
-    /// Whether a connection carries several requests at once.
+    /// True if a connection carries several concurrent requests.
     #[must_use]
     pub fn multiplexes(self) -> bool {
         matches!(self, Self::Http2 | Self::Grpc)

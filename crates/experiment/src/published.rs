@@ -1,4 +1,4 @@
-//! Figures that others published for the question of an experiment, to stand beside its own.
+//! Published figures for the question of an experiment, shown next to its own.
 
 use crate::mode::Mode;
 use crate::objective::TimeFigure;
@@ -7,69 +7,70 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The margin within which figures of different set-ups agree, where an experiment does not say another.
+/// Default margin within which figures from different setups agree, as a fraction.
 pub const DEFAULT_MARGIN: f64 = 0.2;
 
 /// Figures of one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PublishedSource {
-    /// Who and which version, such as `Istio 1.24, performance and scalability`.
+    /// Author and version, such as `Istio 1.24, performance and scalability`.
     pub source: String,
-    /// What differs between their set-up and this one.
+    /// Differences between their setup and this one.
     pub differs: String,
-    /// How far apart figures may be and still agree, as a fraction of the published one; absent: [`DEFAULT_MARGIN`].
+    /// Maximum difference at which figures still agree, as a fraction of the published one; absent:
+    /// [`DEFAULT_MARGIN`].
     pub margin: Option<f64>,
     /// The figures.
     pub figures: Vec<ReferenceFigure>,
 }
 
-/// One figure, and what of a run it is to stand beside.
+/// One published figure, and the figure of a run that it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReferenceFigure {
-    /// The mode that it is of.
+    /// Mode of the figure.
     pub mode: Mode,
-    /// The rate at which it was measured, requests a second; absent: whatever the lowest of the run is.
+    /// Rate at which it was measured, requests per second; absent: the lowest rate of the run.
     pub rate: Option<f64>,
-    /// In a closed loop the number of clients with which it was measured; absent: whatever the lowest of the run is.
+    /// In a closed loop, the number of clients; absent: the lowest number of the run.
     pub clients: Option<usize>,
-    /// The gateway's CPU limit with which it was measured, cores; absent: whatever the lowest of the run is.
+    /// CPU limit of the gateway, cores; absent: the lowest limit of the run.
     pub gateway_cpu_cores: Option<f64>,
-    /// Of the resources of one component; absent: of each proxy.
+    /// Component whose resources were measured; absent: each proxy.
     pub component: Option<String>,
-    /// What was measured, with its value.
+    /// Measured quantity and its value.
     pub value: ReferenceValue,
 }
 
-/// What was measured, with its value.
+/// Measured quantity and its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ReferenceValue {
-    /// CPU for every 1000 requests a second, cores.
+    /// CPU per 1000 requests/s, cores.
     Cpu(f64),
-    /// Responses a second in a closed loop.
+    /// Responses per second in a closed loop.
     Throughput(f64),
-    /// The same for each core that a component uses.
+    /// Responses per second in a closed loop, per core that a component uses.
     ThroughputPerCpu(f64),
     /// Memory, bytes.
     Memory(MemoryKind, u64),
-    /// A figure of the response time or of the service time.
+    /// Response time or service time.
     Time(Clock, TimeFigure, TimeRange),
-    /// CPU that a group of containers reserves, cores.
+    /// CPU reserved by a group of containers, cores.
     ReservedCpu(f64),
-    /// Memory that a group of containers reserves, bytes.
+    /// Memory reserved by a group of containers, bytes.
     ReservedMemory(u64),
-    /// CPU of all istiods with a fleet, cores.
+    /// CPU of all istiods in a fleet experiment, cores.
     IstiodCpu(f64),
-    /// Memory of all istiods with a fleet, bytes.
+    /// Memory of all istiods in a fleet experiment, bytes.
     IstiodMemory(u64),
-    /// The same per proxy of the fleet.
+    /// Memory of all istiods per proxy of the fleet, bytes.
     IstiodMemoryPerProxy(u64),
-    /// What the mode adds to a percentile of mode `none`.
+    /// Percentile of the added latency, compared with mode `none`.
     Added(PublishedPercentile, Duration),
-    /// A quantity of the mode against the same of another mode under the same load.
+    /// Quantity of the mode relative to another mode under the same load.
     Relative(RelativeQuantity, Mode, Relation),
 }
 
-/// From when on the time of a request counts.
+/// Start of the measured time of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Clock {
     /// From its intended start: corrected for coordinated omission.
@@ -78,16 +79,16 @@ pub enum Clock {
     Service,
 }
 
-/// Times that were published as one, or as a range.
+/// Published time, or range of times.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct TimeRange {
-    /// The least.
+    /// Lower end.
     pub low: Duration,
-    /// The greatest: the least again where it is one time.
+    /// Upper end; equal to the lower end for a single time.
     pub high: Duration,
 }
 
-/// As an experiment file has it: `2ms..5ms`, or `5ms`.
+/// Syntax of experiment files: `2ms..5ms`, or `5ms`.
 impl fmt::Display for TimeRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.low != self.high {
@@ -115,35 +116,35 @@ impl FromStr for TimeRange {
     }
 }
 
-/// What is compared between two modes.
+/// Quantity that is compared between two modes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RelativeQuantity {
-    /// Responses a second in a closed loop.
+    /// Responses per second in a closed loop.
     Throughput,
-    /// CPU of all proxies together for each request.
+    /// CPU of all proxies per request.
     Cpu,
 }
 
-/// How the one stands to the other.
+/// Relation between the quantities of two modes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Relation {
     /// More or less by a fraction: −0.1 is a tenth less.
     Change(f64),
-    /// Without a difference worth telling.
+    /// No noteworthy difference.
     Alike,
-    /// More, by how much is not said.
+    /// Higher, by an unpublished amount.
     Higher,
-    /// Less, by how much is not said.
+    /// Lower, by an unpublished amount.
     Lower,
 }
 
 impl Relation {
-    /// The words that say no number, as they stand in an experiment file.
+    /// Keywords of experiment files for relations without a number.
     pub const WORDS: [(&'static str, Self); 3] =
         [("alike", Self::Alike), ("higher", Self::Higher), ("lower", Self::Lower)];
 }
 
-/// As an experiment file has it: `-10%` or a word.
+/// Syntax of experiment files: `-10%` or a keyword.
 impl fmt::Display for Relation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -155,19 +156,20 @@ impl fmt::Display for Relation {
     }
 }
 
-/// What counts as memory.
+/// Kind of memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MemoryKind {
-    /// What the control group is charged with, less inactive page cache: what a cluster shows for a container.
+    /// Working set: memory charged to the cgroup less inactive page cache, which clusters report per
+    /// container.
     WorkingSet,
-    /// Of all processes, pages of files included.
+    /// Resident memory of all processes, including file pages.
     Resident,
-    /// Pages of no file: heaps and stacks.
+    /// Anonymous memory: heaps and stacks.
     Anonymous,
 }
 
 impl MemoryKind {
-    /// The word for it in an experiment file.
+    /// Keyword in experiment files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -178,7 +180,7 @@ impl MemoryKind {
     }
 }
 
-/// The percentiles that are published.
+/// Percentiles that publications report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PublishedPercentile {
     /// Median.
@@ -190,7 +192,7 @@ pub enum PublishedPercentile {
 }
 
 impl PublishedPercentile {
-    /// Such as `p90`.
+    /// Name, such as `p90`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -202,7 +204,7 @@ impl PublishedPercentile {
 }
 
 impl ReferenceValue {
-    /// The word for it in an experiment file, such as `cpu` or `added-p90`.
+    /// Keyword in experiment files, such as `cpu` or `added-p90`.
     #[must_use]
     pub fn name(self) -> String {
         match self {
@@ -222,19 +224,19 @@ impl ReferenceValue {
         }
     }
 
-    /// Whether it is of a group of containers: the component is the group's name.
+    /// True for a figure of a group of containers; the component is then the group's name.
     #[must_use]
     pub fn is_reserved(self) -> bool {
         matches!(self, Self::ReservedCpu(_) | Self::ReservedMemory(_))
     }
 
-    /// Whether it is of a fleet and its control plane.
+    /// True for a figure of a fleet's control plane.
     #[must_use]
     pub fn is_of_fleet(self) -> bool {
         matches!(self, Self::IstiodCpu(_) | Self::IstiodMemory(_) | Self::IstiodMemoryPerProxy(_))
     }
 
-    /// Whether it is of a component rather than of requests.
+    /// True for a figure of a component rather than of requests.
     #[must_use]
     pub fn is_resource(self) -> bool {
         matches!(self, Self::Cpu(_) | Self::Memory(..) | Self::ThroughputPerCpu(_)) || self.is_reserved()

@@ -1,4 +1,4 @@
-//! Quantities as people write them: durations, sizes, fractions, rates and CPU cores.
+//! Quantities as text: durations, sizes, fractions, rates and CPU cores.
 //!
 //! The `parse_…` functions take text and serve as value parsers of command line options too; the `format_…` functions
 //! write text that parses back to the same value. The types around them ([`TimeSpan`], [`ByteSize`], [`Fraction`],
@@ -12,7 +12,7 @@
 //! | rate | `1000`, `1000/s`, `10k`, `1.2Mrps`, `600/m`, `345M/day` | per second unless it says otherwise; `k`, `M`, `G` of 1000 |
 //! | CPU cores | `500m`, `2`, `0.5` | as in a pod's resource limits; `m` is a thousandth |
 //!
-//! Exponents, signs, infinities and digit separators are not read: nobody writes them on purpose.
+//! Exponents, signs, infinities and digit separators are rejected: nobody writes them on purpose.
 
 pub(crate) mod in_files;
 
@@ -20,30 +20,30 @@ pub use in_files::{ByteSize, CpuCores, Fraction, Rate, TimeSpan};
 
 use std::time::Duration;
 
-/// Longest duration that is read: a year. Longer ones are slips of the pen.
+/// Maximum duration accepted: one year. Longer ones are typos.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
-/// Greatest size that is read: 1 PiB.
+/// Maximum size accepted: 1 PiB.
 const LARGEST_BYTES: f64 = (1_u64 << 50) as f64;
-/// Greatest rate that is read, a second.
+/// Maximum rate accepted, per second.
 const HIGHEST_RATE: f64 = 1e9;
-/// Greatest number of cores that is read.
+/// Maximum number of cores accepted.
 const MOST_CORES: f64 = 100_000.0;
 
-/// Text that is not the quantity that it should be.
+/// Error: text is not a valid quantity.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("`{given}` is not a {quantity}: {expected}, for example `{example}`")]
 pub struct UnitError {
-    /// What was given, shortened where it is long.
+    /// Given text, shortened if long.
     pub given: String,
-    /// What it should be, such as `duration`.
+    /// Kind of quantity, such as `duration`.
     pub quantity: &'static str,
-    /// What was expected.
+    /// Expected form or range.
     pub expected: String,
-    /// A text that would do.
+    /// Valid example.
     pub example: &'static str,
 }
 
-/// What a quantity is called in errors, what it expects and what it looks like.
+/// Kind of quantity: its name, expected form and example for errors.
 struct Quantity {
     name: &'static str,
     expected: &'static str,
@@ -79,12 +79,12 @@ const CORES: Quantity = Quantity {
 };
 
 impl Quantity {
-    /// The text does not have the form of this quantity.
+    /// Error for text that does not have the form of this quantity.
     fn malformed(&self, given: &str) -> UnitError {
         self.refused(given, self.expected)
     }
 
-    /// The text has the form, and its value will not do.
+    /// Error for text that has the form but a value out of range.
     fn refused(&self, given: &str, expected: impl Into<String>) -> UnitError {
         UnitError {
             given: shortened(given),
@@ -95,14 +95,14 @@ impl Quantity {
     }
 }
 
-/// At most 40 characters of a text, on one line.
+/// Shortens text to at most 40 characters on one line.
 pub(crate) fn shortened(text: &str) -> String {
     let mut characters = text.chars().map(|c| if c.is_control() { ' ' } else { c });
     let head: String = characters.by_ref().take(40).collect();
     if characters.next().is_some() { format!("{head}…") } else { head }
 }
 
-/// A number of digits with at most one point at the start of the text, and what follows it.
+/// Splits off the leading number (digits with at most one point) from the rest of the text.
 fn leading_number(text: &str) -> Option<(f64, &str)> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (digits, rest) = text.split_at(end);
@@ -113,10 +113,10 @@ fn leading_number(text: &str) -> Option<(f64, &str)> {
     number.is_finite().then_some((number, rest))
 }
 
-/// Reads a duration such as `250us`, `5ms`, `1.5s`, `1m30s` or `1h`.
+/// Parses a duration such as `250us`, `5ms`, `1.5s`, `1m30s` or `1h`.
 ///
 /// # Errors
-/// Where the text has another form (a number without a unit included), or is longer than a year.
+/// Returns an error if the text has another form (such as a number without a unit) or is longer than a year.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let mut rest = text.trim();
     let mut total_ns = 0.0_f64;
@@ -137,7 +137,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
             "h" => 3600e9,
             _ => return Err(DURATION.malformed(text)),
         };
-        // `1m30s` is meant; `30s1m` and `1s1s` are slips.
+        // `1m30s` is valid; `30s1m` and `1s1s` are typos.
         if unit_ns >= previous_unit_ns {
             return Err(DURATION.malformed(text));
         }
@@ -154,7 +154,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     Ok(Duration::from_nanos(total_ns.round() as u64))
 }
 
-/// Writes a duration in the greatest unit that takes at most three decimals.
+/// Formats a duration in the largest unit that needs at most three decimals.
 #[must_use]
 pub fn format_duration(duration: Duration) -> String {
     let total_ns = duration.as_nanos();
@@ -174,10 +174,10 @@ pub fn format_duration(duration: Duration) -> String {
     if total_ns == 0 { "0s".into() } else { format!("{total_ns}ns") }
 }
 
-/// Reads a size such as `1024`, `1KB` (1000) or `1KiB` (1024), in bytes.
+/// Parses a size such as `1024`, `1KB` (1000) or `1KiB` (1024), in bytes.
 ///
 /// # Errors
-/// Where the text has another form, is no whole number of bytes, or is above 1 PiB.
+/// Returns an error if the text has another form, is not a whole number of bytes, or is above 1 PiB.
 pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     let (number, unit) = leading_number(text.trim()).ok_or_else(|| SIZE.malformed(text))?;
     let unit_bytes = match unit.trim().to_ascii_lowercase().as_str() {
@@ -201,7 +201,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
     Ok(bytes.round() as u64)
 }
 
-/// Writes a size in the greatest unit that holds it whole.
+/// Formats a size in the largest unit that divides it evenly.
 #[must_use]
 pub fn format_size(bytes: u64) -> String {
     let units = [
@@ -218,10 +218,10 @@ pub fn format_size(bytes: u64) -> String {
         .map_or_else(|| bytes.to_string(), |(unit, unit_bytes)| format!("{}{unit}", bytes / unit_bytes))
 }
 
-/// Reads a fraction such as `0.1%` or `0.001`, 0 to 1.
+/// Parses a fraction such as `0.1%` or `0.001`, 0 to 1.
 ///
 /// # Errors
-/// Where the text has another form or lies outside 0 to 1.
+/// Returns an error if the text has another form or is outside 0 to 1.
 pub fn parse_fraction(text: &str) -> Result<f64, UnitError> {
     let trimmed = text.trim();
     let (number, unit) = leading_number(trimmed).ok_or_else(|| FRACTION.malformed(text))?;
@@ -236,10 +236,10 @@ pub fn parse_fraction(text: &str) -> Result<f64, UnitError> {
     Ok(fraction)
 }
 
-/// Reads a change relative to something, such as `-10%` or `25%`: −0.1 and 0.25.
+/// Parses a relative change such as `-10%` or `25%`: −0.1 and 0.25.
 ///
 /// # Errors
-/// Where the text is no percentage, or would leave less than nothing.
+/// Returns an error if the text is not a percentage or the change is below −100 %.
 pub fn parse_change(text: &str) -> Result<f64, UnitError> {
     let trimmed = text.trim();
     let (sign, digits) = match trimmed.strip_prefix(['-', '\u{2212}']) {
@@ -257,24 +257,24 @@ pub fn parse_change(text: &str) -> Result<f64, UnitError> {
     Ok(change)
 }
 
-/// Writes a change as a percentage with its sign.
+/// Formats a change as a percentage with its sign.
 #[must_use]
 pub fn format_change(change: f64) -> String {
     let digits = without_trailing_zeros(&format!("{:.9}", change.abs() * 100.0));
     format!("{}{digits}%", if change < 0.0 { "-" } else { "" })
 }
 
-/// Writes a fraction as a percentage, or as a plain number where that would lose something.
+/// Formats a fraction as a percentage, or as a plain number if the percentage would lose precision.
 #[must_use]
 pub fn format_fraction(fraction: f64) -> String {
     let percent = without_trailing_zeros(&format!("{:.9}", fraction * 100.0)) + "%";
     if parse_fraction(&percent) == Ok(fraction) { percent } else { fraction.to_string() }
 }
 
-/// Reads a rate such as `1000`, `1000/s`, `10k`, `1.2Mrps`, `600/m` or `345M/day`, per second.
+/// Parses a rate such as `1000`, `1000/s`, `10k`, `1.2Mrps`, `600/m` or `345M/day`, per second.
 ///
 /// # Errors
-/// Where the text has another form, is zero, or is above a thousand million a second.
+/// Returns an error if the text has another form, is zero, or is above 1e9 per second.
 pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     let (number, unit) = leading_number(text.trim()).ok_or_else(|| RATE.malformed(text))?;
     let unit = unit.trim();
@@ -299,16 +299,16 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     Ok(rate)
 }
 
-/// Writes a rate as a plain number a second.
+/// Formats a rate as a plain number per second.
 #[must_use]
 pub fn format_rate(rate: f64) -> String {
     rate.to_string()
 }
 
-/// Reads CPU cores as a pod's resource limits have them: `500m`, `2` or `0.5`.
+/// Parses CPU cores as in a pod's resource limits: `500m`, `2` or `0.5`.
 ///
 /// # Errors
-/// Where the text has another form, is under a thousandth of a core, or is above 100 000 cores.
+/// Returns an error if the text has another form, is under a thousandth of a core, or is above 100 000 cores.
 pub fn parse_cores(text: &str) -> Result<f64, UnitError> {
     let (number, unit) = leading_number(text.trim()).ok_or_else(|| CORES.malformed(text))?;
     let cores = match unit.trim() {
@@ -325,7 +325,7 @@ pub fn parse_cores(text: &str) -> Result<f64, UnitError> {
     Ok(cores)
 }
 
-/// Writes CPU cores: whole cores as a number, else thousandths.
+/// Formats CPU cores: whole cores as a number, otherwise thousandths.
 #[must_use]
 pub fn format_cores(cores: f64) -> String {
     if cores.fract() == 0.0 {
@@ -349,7 +349,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn durations_read_as_written() {
+    fn durations_parse_and_format() {
         for (text, expected_us) in [
             ("250us", 250),
             ("250µs", 250),
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_fractions_rates_and_cores_read_as_written() {
+    fn sizes_fractions_rates_and_cores_parse_and_format() {
         for (text, bytes) in
             [("1024", 1024), ("1KB", 1000), ("1KiB", 1024), ("1.5MiB", 1_572_864), ("0.1kB", 100)]
         {
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_what_was_given_expected_and_an_example() {
+    fn errors_name_given_text_expectation_and_example() {
         let errors = [
             parse_duration("5").unwrap_err(),
             parse_duration("5 seconds").unwrap_err(),
@@ -433,7 +433,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_makes_a_parser_panic(text in ".{0,60}") {
+        fn parsers_do_not_panic_on_any_text(text in ".{0,60}") {
             let _ = parse_duration(&text);
             let _ = parse_size(&text);
             let _ = parse_fraction(&text);
@@ -442,7 +442,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_reads_back(us in 0_u64..10_000_000_000, bytes in 0_u64..(1 << 50), fraction in 0.0_f64..=1.0, rate in 1e-3_f64..1e6, cores in 0.001_f64..512.0) {
+        fn formatted_quantities_read_back(us in 0_u64..10_000_000_000, bytes in 0_u64..(1 << 50), fraction in 0.0_f64..=1.0, rate in 1e-3_f64..1e6, cores in 0.001_f64..512.0) {
             let duration = Duration::from_micros(us);
             prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
             prop_assert_eq!(parse_size(&format_size(bytes)), Ok(bytes));

@@ -1,4 +1,4 @@
-//! Whatever the fuzzers found worth keeping, once more (`fuzz/`).
+//! Replays the fuzz corpus (`fuzz/`).
 
 #[path = "../../../fuzz/src/experiment_file.rs"]
 mod experiment_file;
@@ -10,11 +10,11 @@ mod topology_file;
 use replay::replay;
 
 #[test]
-fn the_corpus_of_experiment_files_holds() {
+fn corpus_of_experiment_files_passes() {
     replay("experiment_file", experiment_file::check);
 }
 
 #[test]
-fn corpus_of_topology_files_holds() {
+fn corpus_of_topology_files_passes() {
     replay("topology_file", topology_file::check);
 }

@@ -1,4 +1,4 @@
-//! Why a method could not be described, and what to do about it.
+//! Errors of describing a method, with hints.
 
 use crate::files::SourceError;
 use crate::reflection::AnswerError;
@@ -7,119 +7,119 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why a method is not described.
+/// Error of describing a method.
 #[derive(Debug, thiserror::Error)]
 pub enum DescribeError {
-    /// A path that is not one of gRPC.
+    /// Not a valid gRPC path.
     #[error("`{0}` names no gRPC method")]
     NotAMethod(String),
     /// A file cannot be read.
     #[error("read `{}`", file.display())]
     Read {
-        /// Which.
+        /// Path of the file.
         file: PathBuf,
-        /// Why.
+        /// I/O error.
         #[source]
         cause: io::Error,
     },
-    /// A `.proto` file, or one that it imports, is wrong or absent.
+    /// A `.proto` file, or one of its imports, is invalid or missing.
     #[error("compile `{}`", file.display())]
     Proto {
-        /// The file that was asked for.
+        /// Requested file.
         file: PathBuf,
-        /// What is wrong, with file and line.
+        /// Compile error with file and line.
         #[source]
         cause: SourceError,
     },
-    /// A file is no set of descriptors, or one without its imports.
+    /// A file is not a descriptor set, or its imports are missing from it.
     #[error("read `{}` as a set of descriptors", file.display())]
     Protoset {
-        /// Which.
+        /// Path of the file.
         file: PathBuf,
-        /// What is wrong.
+        /// Decoding error.
         #[source]
         cause: prost_reflect::DescriptorError,
     },
-    /// The description has no such service.
+    /// The description has no service of this name.
     #[error("there is no service `{service}`")]
     UnknownService {
-        /// As asked for.
+        /// Requested service.
         service: String,
-        /// Those that there are.
+        /// Names of the known services.
         known: Vec<String>,
     },
-    /// The service has no such method.
+    /// The service has no method of this name.
     #[error("the service `{service}` has no method `{method}`")]
     UnknownMethod {
-        /// The service.
+        /// Name of the service.
         service: String,
-        /// As asked for.
+        /// Requested method.
         method: String,
-        /// Those that it has.
+        /// Names of the service's methods.
         known: Vec<String>,
     },
-    /// The server could not be asked.
+    /// Reflection failed.
     #[error("ask {authority} for the description of its methods (gRPC reflection)")]
     Reflection {
-        /// Host and port.
+        /// Host and port of the server.
         authority: String,
-        /// Why not.
+        /// Reflection error.
         #[source]
         cause: ReflectionError,
     },
 }
 
-/// Why a server could not be asked for descriptions.
+/// Error of querying a server by reflection.
 #[derive(Debug, thiserror::Error)]
 pub enum ReflectionError {
-    /// The runtime for it could not be set up.
+    /// The client or its runtime cannot be set up.
     #[error("set up the client")]
     Client(#[source] io::Error),
-    /// No connection.
+    /// Connection failed.
     #[error("connect to {address}")]
     Connect {
-        /// The address tried last.
+        /// Last address tried.
         address: SocketAddr,
-        /// Why.
+        /// I/O error.
         #[source]
         cause: io::Error,
     },
-    /// No TLS session.
+    /// TLS handshake failed.
     #[error("TLS handshake with {address}")]
     Handshake {
-        /// The address tried last.
+        /// Last address tried.
         address: SocketAddr,
-        /// Why.
+        /// TLS error.
         #[source]
         cause: io::Error,
     },
-    /// TLS without HTTP/2.
+    /// The server did not negotiate HTTP/2 by ALPN.
     #[error("the server does not offer HTTP/2 over TLS (ALPN `h2`)")]
     NoAlpn,
-    /// What came back is not gRPC.
+    /// The response is not gRPC.
     #[error(transparent)]
     Answer(AnswerError),
-    /// Neither version of reflection is there.
+    /// The server supports neither version of reflection.
     #[error("the server offers no reflection")]
     NotOffered,
-    /// The server answered with an error.
+    /// The server responded with an error.
     #[error("the server answered {code}: {message}")]
     Refused {
-        /// The name of the gRPC status.
+        /// Name of the gRPC status code.
         code: String,
-        /// What it says.
+        /// Status message.
         message: String,
     },
-    /// No answer.
+    /// Timeout.
     #[error("no answer within {} s", .0.as_secs_f64())]
     Timeout(Duration),
-    /// What it described makes no sense.
+    /// The descriptors are inconsistent.
     #[error("the descriptors that the server sent do not fit together")]
     Descriptors(#[source] prost_reflect::DescriptorError),
-    /// A descriptor that is none.
+    /// A descriptor cannot be decoded.
     #[error("a descriptor that the server sent cannot be read")]
     Malformed(#[source] prost::DecodeError),
-    /// It never came to an end.
+    /// A limit on the responses was exceeded.
     #[error("the server sent more than {0}")]
     Endless(&'static str),
 }
@@ -132,13 +132,13 @@ impl DescribeError {
         Self::UnknownService { service: service.to_owned(), known }
     }
 
-    /// Whether something outside is at fault, and not what was asked for.
+    /// True if the cause is outside, such as the server or network, and not the request.
     #[must_use]
     pub fn is_of_environment(&self) -> bool {
         matches!(self, Self::Reflection { .. })
     }
 
-    /// What to do about it, where that can be said.
+    /// Suggested fix, if any.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         let fixed = match self {

@@ -1,4 +1,4 @@
-//! Descriptions in files: `.proto` sources, compiled here, and sets of descriptors that were compiled elsewhere.
+//! Descriptors from files: `.proto` sources, compiled here, and precompiled descriptor sets.
 
 use crate::error::DescribeError;
 use prost_reflect::DescriptorPool;
@@ -8,28 +8,28 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// Longest set of descriptors that is read.
+/// Maximum size of a descriptor set, bytes.
 const MAX_SET_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What is wrong with a `.proto` file, with the place.
+/// Error in a `.proto` file, with its place.
 #[derive(Debug)]
 pub struct SourceError(protox::Error);
 
 impl fmt::Display for SourceError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // This library has the file, line and column only here.
+        // The library only reports file, line and column in its debug output.
         write!(formatter, "{:?}", self.0)
     }
 }
 
 impl Error for SourceError {}
 
-/// Compiles `.proto` files with what they import.
+/// Compiles `.proto` files with their imports.
 pub(crate) fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool, DescribeError> {
     let parents = files.iter().filter_map(|file| file.parent());
     let own = || parents.map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder });
     let folders: Vec<&Path> = if folders.is_empty() {
-        // The current folder first: files are mostly named, and import each other, from there.
+        // The current directory comes first: file names and imports are mostly relative to it.
         std::iter::once(Path::new(".")).chain(own()).collect()
     } else {
         folders.iter().map(PathBuf::as_path).collect()
@@ -40,14 +40,14 @@ pub(crate) fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<Descript
     };
     let mut compiler = protox::Compiler::new(&folders).map_err(compile_error(Path::new(".")))?;
     for file in files {
-        // Said here, since the compiler would speak of folders of imports.
+        // Checked here for a better message: the compiler would refer to import paths.
         fs::metadata(file).map_err(|cause| DescribeError::Read { file: file.clone(), cause })?;
         compiler.open_file(file).map_err(compile_error(file))?;
     }
     Ok(compiler.descriptor_pool())
 }
 
-/// Reads compiled sets; where several have a file, the first one counts.
+/// Reads descriptor sets. If several contain the same file, the first one is used.
 pub(crate) fn read_sets(files: &[PathBuf]) -> Result<DescriptorPool, DescribeError> {
     let mut pool = DescriptorPool::new();
     for file in files {

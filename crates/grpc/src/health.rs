@@ -1,5 +1,5 @@
-//! The health service that most gRPC servers have (grpc/grpc, `src/proto/grpc/health/v1/health.proto`), known here so that
-//! it can be called without a description.
+//! The gRPC health service (grpc/grpc, `src/proto/grpc/health/v1/health.proto`), built in so that it can be
+//! called without a description.
 
 use prost_reflect::DescriptorPool;
 use protox::file::File;
@@ -21,7 +21,7 @@ service Health {
 }
 "#;
 
-/// The service's descriptors.
+/// Descriptors of the service.
 pub(crate) fn pool() -> DescriptorPool {
     let file = File::from_source(NAME, SOURCE).expect("the health service is written correctly");
     let mut pool = DescriptorPool::new();

@@ -1,10 +1,11 @@
-//! What a gRPC method is called, which streams it has, and its messages as bytes.
+//! Resolves gRPC methods and encodes their messages, before a load starts.
 //!
-//! All of it is preparation: [`MethodPath`] reads what a URL names, [`describe`] finds the method in `.proto` files, in a
-//! compiled set of them or by asking the server ([`Description`]), [`Method::encode`] turns messages from JSON into bytes.
-//! Nothing here runs while a load is measured, and no other crate knows these libraries.
+//! [`MethodPath`] parses the path of a URL. [`describe`] finds the method in `.proto` files, in a descriptor
+//! set or by server reflection ([`Description`]). [`Method::encode`] encodes messages from JSON. Nothing here
+//! runs during a measurement, and no other crate depends on the protobuf libraries.
 //!
-//! Read `method` first. Left out: decoding of answers, which the load engine counts and does not read.
+//! Start with `method`. Decoding of responses is not needed: the load engine counts messages without parsing
+//! them.
 
 mod error;
 mod files;
@@ -21,28 +22,30 @@ pub use reflection::{AnswerError, Server, Tls};
 
 use std::path::PathBuf;
 
-/// Where a method is described.
+/// Source of a method's descriptor.
 #[derive(Clone, Debug)]
 pub enum Description {
-    /// In `.proto` files.
+    /// `.proto` files.
     Proto {
-        /// The files; what they import is found by itself.
+        /// The files. Their imports are found automatically.
         files: Vec<PathBuf>,
-        /// Where imports are looked for; empty for the current folder and those of the files.
+        /// Import paths; empty: the current directory and those of the files.
         folders: Vec<PathBuf>,
     },
-    /// In sets of descriptors, as `protoc --descriptor_set_out --include_imports` and `buf build` write them.
+    /// Descriptor sets, as written by `protoc --descriptor_set_out --include_imports` and `buf build`.
     Protoset(Vec<PathBuf>),
-    /// The server itself tells (gRPC server reflection, v1 or v1alpha).
+    /// The server itself (gRPC server reflection, v1 or v1alpha).
     Reflection(Server),
 }
 
-/// Finds a method. The health service (`grpc.health.v1.Health`) is known without being described.
+/// Finds a method. The health service (`grpc.health.v1.Health`) is built in.
 ///
-/// Blocks while files are read, or while the server is asked, then at most a few times the server's timeout.
+/// Blocks while files are read or the server is queried. A query takes at most a few times the server's
+/// timeout.
 ///
 /// # Errors
-/// Where the description cannot be had, or has no such service or method: the error lists those that there are.
+/// Returns an error if the description is unavailable, or has no such service or method. The error then lists
+/// those that exist.
 pub fn describe(description: &Description, path: &MethodPath) -> Result<Method, DescribeError> {
     let pool = match description {
         Description::Proto { files, folders } => files::compile(files, folders)?,

@@ -1,56 +1,56 @@
-//! Messages: from JSON, as protobuf's own mapping has it, to bytes.
+//! Encodes messages from JSON in protobuf's JSON mapping.
 
 use prost::Message as _;
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 use serde_json::Deserializer;
 use serde_json::value::RawValue;
 
-/// Types of message that are themselves an array in JSON: an array is then one message.
+/// Message types that are JSON arrays themselves: an array is then a single message.
 const ARRAYS: [&str; 2] = ["google.protobuf.ListValue", "google.protobuf.Value"];
 
-/// A message that cannot be sent.
+/// Invalid message.
 #[derive(Debug, thiserror::Error)]
 pub enum MessageError {
-    /// The text is no JSON.
+    /// The text is not JSON.
     #[error("read the message as JSON")]
     NotJson(#[source] serde_json::Error),
-    /// An array without a message in it.
+    /// Empty array.
     #[error("the array has no message in it")]
     Empty,
-    /// JSON that is not such a message.
+    /// JSON that does not fit a field of the message.
     #[error("{}the field `{field}` does not fit `{message_type}`", nth(*.index, *.messages))]
     Field {
-        /// Which of the messages, from 0.
+        /// Index of the message, from 0.
         index: usize,
-        /// How many there are.
+        /// Number of messages.
         messages: usize,
-        /// The path to what is wrong, such as `items[2].count`.
+        /// Path of the field, such as `items[2].count`.
         field: String,
-        /// The full name of the message's type.
+        /// Full name of the message type.
         message_type: String,
-        /// What is wrong.
+        /// Deserialization error.
         #[source]
         cause: serde_json::Error,
     },
-    /// JSON that is not such a message at all, or one with a field that there is not.
+    /// JSON that does not fit the message, for example because of an unknown field.
     #[error("{}it does not fit `{message_type}`", nth(*.index, *.messages))]
     Type {
-        /// Which of the messages, from 0.
+        /// Index of the message, from 0.
         index: usize,
-        /// How many there are.
+        /// Number of messages.
         messages: usize,
-        /// The full name of the message's type.
+        /// Full name of the message type.
         message_type: String,
-        /// The fields that there are, as JSON names them.
+        /// JSON names of the existing fields.
         known: Vec<String>,
-        /// What is wrong.
+        /// Deserialization error.
         #[source]
         cause: serde_json::Error,
     },
 }
 
 impl MessageError {
-    /// What to do about it, where that can be said.
+    /// Suggested fix, if any.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -68,7 +68,7 @@ impl MessageError {
     }
 }
 
-/// Which message is meant, where there are several.
+/// Prefix that says which message is meant, if there are several.
 fn nth(index: usize, messages: usize) -> String {
     if messages == 1 { String::new() } else { format!("message {} of {messages}: ", index + 1) }
 }
@@ -131,7 +131,7 @@ mod tests {
     use prost_reflect::DescriptorPool;
     use protox::file::File;
 
-    /// A message type with a list of another one.
+    /// Message type with a list of another message type.
     fn order() -> MessageDescriptor {
         let source = r#"syntax = "proto3"; message Item { string name = 1; int32 count = 2; }
                         message Order { repeated Item items = 1; bytes data = 2; }"#;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_an_array_and_lines_are_messages() {
+    fn object_array_and_lines_are_messages() {
         let bytes = [0x12, 1, 65].to_vec();
         let one = r#"{"data": "QQ=="}"#;
         assert_eq!(encode(&order(), one).unwrap(), std::slice::from_ref(&bytes));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_by_its_path() {
+    fn invalid_field_is_named_by_its_path() {
         let wrong = error(r#"{"items": [{}, {"count": "many"}]}"#);
         assert!(wrong.starts_with("the field `items[1].count` does not fit `Order`: "), "{wrong}");
         let unknown = error(r#"[{}, {"item": 1}]"#);

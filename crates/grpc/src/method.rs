@@ -1,4 +1,4 @@
-//! A method: its name as URLs and requests have it, and what its descriptor says of it.
+//! Methods: their path, and their descriptor.
 
 use crate::error::DescribeError;
 use crate::health;
@@ -6,7 +6,7 @@ use crate::message::{self, MessageError};
 use prost_reflect::{DescriptorPool, MethodDescriptor, ServiceDescriptor};
 use std::fmt;
 
-/// The path of a gRPC request: `/package.Service/Method`.
+/// Path of a gRPC request: `/package.Service/Method`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct MethodPath {
     path: String,
@@ -14,10 +14,10 @@ pub struct MethodPath {
 }
 
 impl MethodPath {
-    /// Reads the path of a URL. An empty one means the health check, `/grpc.health.v1.Health/Check`.
+    /// Parses the path of a URL. An empty path means the health check, `/grpc.health.v1.Health/Check`.
     ///
     /// # Errors
-    /// Where it does not name a service and a method.
+    /// Returns an error if it is not of the form service/method.
     pub fn parse(path: &str) -> Result<Self, DescribeError> {
         if matches!(path, "" | "/") {
             return Self::parse(&format!("/{}/Check", health::SERVICE));
@@ -31,19 +31,19 @@ impl MethodPath {
         }
     }
 
-    /// As requests have it.
+    /// The whole path, as in requests.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.path
     }
 
-    /// The service with its package, such as `package.Service`.
+    /// Service with its package, such as `package.Service`.
     #[must_use]
     pub fn service(&self) -> &str {
         &self.path[1..self.service_end]
     }
 
-    /// The method alone.
+    /// Name of the method only.
     #[must_use]
     pub fn method(&self) -> &str {
         &self.path[self.service_end + 1..]
@@ -65,16 +65,16 @@ fn is_name(text: &str) -> bool {
     starts_well && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Which sides of a call send a stream of messages instead of one.
+/// Sides of a call that send a stream of messages instead of a single one.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Streaming {
-    /// The client does.
+    /// True for client streaming.
     pub client: bool,
-    /// The server does.
+    /// True for server streaming.
     pub server: bool,
 }
 
-/// A method that is described.
+/// Method with its descriptor.
 #[derive(Clone, Debug)]
 pub struct Method(MethodDescriptor);
 
@@ -88,17 +88,18 @@ impl Method {
         method.map(Self).ok_or_else(|| unknown_method(&service, path))
     }
 
-    /// Who sends streams.
+    /// Streaming sides of the method.
     #[must_use]
     pub fn streaming(&self) -> Streaming {
         Streaming { client: self.0.is_client_streaming(), server: self.0.is_server_streaming() }
     }
 
-    /// Messages in JSON as bytes, not framed. One object is one message; an array, or objects one after the other, are as
-    /// many. Nothing at all is one empty message.
+    /// Encodes messages from JSON, without gRPC framing. An object is one message; an array, or a sequence of
+    /// objects, is one message each. An empty text is one empty message.
     ///
     /// # Errors
-    /// Where the text is no JSON or does not fit the method's message: the error has the path to the field.
+    /// Returns an error if the text is not JSON or does not fit the method's message type. The error contains
+    /// the path of the field.
     pub fn encode(&self, json: &str) -> Result<Vec<Vec<u8>>, MessageError> {
         message::encode(&self.0.input(), json)
     }
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_health_service_is_known() {
+    fn health_service_is_built_in() {
         let find = |path: &str| Method::find(&health::pool(), &MethodPath::parse(path).unwrap());
         let check = find("/").unwrap();
         assert_eq!(check.streaming(), Streaming::default());

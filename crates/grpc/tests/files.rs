@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A folder with a service whose messages stand in another file, in another folder.
+/// Directory with a service whose messages are in another file, in a subdirectory.
 fn shop() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("types")).unwrap();
@@ -33,21 +33,21 @@ fn proto(file: impl Into<PathBuf>, folders: &[&Path]) -> Description {
 }
 
 #[test]
-fn proto_files_are_compiled_with_what_they_import() {
+fn proto_files_are_compiled_with_imports() {
     let folder = shop();
     check(&add(&proto(folder.path().join("cart.proto"), &[])).unwrap());
     check(&add(&proto(folder.path().join("cart.proto"), &[folder.path()])).unwrap());
 }
 
 #[test]
-fn a_set_of_descriptors_is_read() {
+fn descriptor_set_is_read() {
     let folder = shop();
     let set = protox::compile([folder.path().join("cart.proto")], [folder.path()]).unwrap();
     let file = folder.path().join("set.binpb");
     fs::write(&file, prost::Message::encode_to_vec(&set)).unwrap();
     check(&add(&Description::Protoset(vec![file.clone()])).unwrap());
 
-    // Without the imports it is of no use, and says which is missing.
+    // Without the imports the set is unusable; the error names the missing one.
     let alone = prost_reflect::prost_types::FileDescriptorSet {
         file: set.file.into_iter().filter(|file| file.name() == "cart.proto").collect(),
     };
@@ -58,7 +58,7 @@ fn a_set_of_descriptors_is_read() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_report_file_and_line() {
     let folder = shop();
     let types = folder.path().join("types");
     add(&proto(folder.path().join("cart.proto"), &[folder.path(), &types])).unwrap();
@@ -81,7 +81,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn unknown_services_and_methods_bring_those_that_there_are() {
+fn unknown_service_or_method_error_lists_existing_ones() {
     let folder = shop();
     let description = proto(folder.path().join("cart.proto"), &[]);
     let find = |path: &str| describe(&description, &MethodPath::parse(path).unwrap()).unwrap_err();

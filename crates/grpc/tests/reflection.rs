@@ -1,4 +1,4 @@
-//! Methods described by the server itself: real servers on loopback, and what else may listen there.
+//! Methods described by reflection: real servers on loopback, and other programs that may listen there.
 
 mod servers;
 
@@ -19,7 +19,7 @@ fn server(address: SocketAddr) -> Server {
     }
 }
 
-/// Where nobody listens: a port that was free a moment ago may be another test's by now.
+/// Address without a listener. A port that was free a moment ago may be in use by another test now.
 fn nobody() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 1))
 }
@@ -28,7 +28,7 @@ fn ask(server: Server, path: &str) -> Result<Method, DescribeError> {
     describe(&Description::Reflection(server), &MethodPath::parse(path).unwrap())
 }
 
-/// Why the server could not be asked.
+/// Reflection error of an outcome.
 fn cause(outcome: Result<Method, DescribeError>) -> ReflectionError {
     match outcome.unwrap_err() {
         DescribeError::Reflection { cause, .. } => cause,
@@ -36,7 +36,7 @@ fn cause(outcome: Result<Method, DescribeError>) -> ReflectionError {
     }
 }
 
-/// A server that is not one of gRPC: gives each connection to `serve`.
+/// Server that is not gRPC: passes each connection to `serve`.
 fn other_server(serve: impl Fn(std::net::TcpStream) + Send + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -45,7 +45,7 @@ fn other_server(serve: impl Fn(std::net::TcpStream) + Send + 'static) -> SocketA
 }
 
 #[test]
-fn both_versions_describe_a_method_with_all_that_its_file_imports() {
+fn both_versions_describe_method_with_imports() {
     for version in [Version::V1, Version::V1Alpha] {
         let reflecting = Reflecting::start(version);
         let method = ask(server(reflecting.address), "/shop.Cart/Add").unwrap();
@@ -58,7 +58,7 @@ fn both_versions_describe_a_method_with_all_that_its_file_imports() {
 }
 
 #[test]
-fn unknown_services_and_methods_bring_those_that_there_are() {
+fn unknown_service_or_method_error_lists_existing_ones() {
     let reflecting = Reflecting::start(Version::V1);
     let error = ask(server(reflecting.address), "/shop.Card/Add").unwrap_err();
     assert_eq!(error.to_string(), "there is no service `shop.Card`");
@@ -68,7 +68,7 @@ fn unknown_services_and_methods_bring_those_that_there_are() {
 }
 
 #[test]
-fn metadata_is_sent_and_a_refusal_is_told() {
+fn metadata_is_sent_and_error_status_is_reported() {
     let reflecting = Reflecting::start(Version::V1Guarded);
     match cause(ask(server(reflecting.address), "/shop.Cart/Add")) {
         ReflectionError::Refused { code, message } => {
@@ -82,7 +82,7 @@ fn metadata_is_sent_and_a_refusal_is_told() {
 }
 
 #[test]
-fn a_server_without_reflection_is_told_from_one_that_is_not_grpc() {
+fn server_without_reflection_differs_from_non_grpc_server() {
     let reflecting = Reflecting::start(Version::None);
     let outcome = ask(server(reflecting.address), "/shop.Cart/Add");
     assert!(matches!(cause(outcome), ReflectionError::NotOffered));
@@ -105,7 +105,7 @@ fn a_server_without_reflection_is_told_from_one_that_is_not_grpc() {
 }
 
 #[test]
-fn nothing_hangs() {
+fn unresponsive_servers_time_out() {
     assert!(matches!(cause(ask(server(nobody()), "/shop.Cart/Add")), ReflectionError::Connect { .. }));
 
     let silent = other_server(std::mem::forget);
@@ -120,7 +120,7 @@ fn nothing_hangs() {
 }
 
 #[test]
-fn a_dead_address_does_not_hide_a_living_one() {
+fn dead_address_is_skipped() {
     let reflecting = Reflecting::start(Version::V1);
     let mut server = server(reflecting.address);
     server.addresses.insert(0, nobody());
@@ -128,7 +128,7 @@ fn a_dead_address_does_not_hide_a_living_one() {
 }
 
 #[test]
-fn over_tls_the_server_is_verified_and_asked_for_http2() {
+fn tls_verifies_server_and_negotiates_http2() {
     let certified = rcgen::generate_simple_self_signed(["shop.example".to_owned()]).unwrap();
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certified.cert.der().clone()).unwrap();

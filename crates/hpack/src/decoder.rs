@@ -1,22 +1,22 @@
-//! Reads the peer's field blocks.
+//! Decodes the peer's field blocks.
 
 use super::text::Text;
 use super::{CompressionError, DEFAULT_TABLE_BYTES, entry_bytes, integer, static_table};
 use std::collections::VecDeque;
 
-/// Receives the fields of a block in their order.
+/// Receives the fields of a block in order.
 pub trait FieldReader {
-    /// If false, the value of the field is not decoded.
+    /// Returns false to skip decoding the value of this field.
     fn wants(&mut self, name: &[u8]) -> bool;
-    /// A field that was wanted.
+    /// Receives a wanted field.
     fn field(&mut self, name: &[u8], value: &[u8]);
 }
 
-/// Decoder of a connection. By default its table has the size that peers assume without a setting: servers compress as they
-/// do for real clients.
+/// Decoder of a connection. The default table has the size that peers assume without a SETTINGS entry, so
+/// that servers compress as they do for real clients.
 #[derive(Debug)]
 pub struct Decoder {
-    /// The youngest entry first.
+    /// Entries, newest first.
     entries: VecDeque<Entry>,
     bytes: usize,
     /// Limit of `bytes`, set by the peer.
@@ -40,7 +40,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder whose table size was announced to the peer as `bytes`.
+    /// Creates a decoder whose table size was announced to the peer as `bytes`.
     #[must_use]
     pub fn with_table_bytes(bytes: usize) -> Self {
         Self {
@@ -53,10 +53,10 @@ impl Decoder {
         }
     }
 
-    /// Reads a whole block.
+    /// Decodes a whole block.
     ///
     /// # Errors
-    /// The block cannot be read. Neither can any later block of the peer.
+    /// Returns an error if the block cannot be decoded. Later blocks of the peer cannot be decoded either.
     pub fn decode(&mut self, block: &[u8], reader: &mut impl FieldReader) -> Result<(), CompressionError> {
         let mut rest = block;
         let mut begun = false;
@@ -65,7 +65,7 @@ impl Decoder {
                 0x80.. => self.indexed(rest, reader)?,
                 0x40..=0x7f => self.literal(rest, 6, reader)?,
                 0x20..=0x3f if !begun => self.resize(rest)?,
-                // A change of size may only open a block.
+                // A table size update is only allowed at the start of a block.
                 0x20..=0x3f => return Err(CompressionError::InvalidTableSize),
                 0x00..=0x1f => self.literal(rest, 4, reader)?,
             };
@@ -93,7 +93,7 @@ impl Decoder {
         Ok((&entry.name, &entry.value))
     }
 
-    /// A literal; with a prefix of 6 bits it enters the table.
+    /// Decodes a literal. With a prefix of 6 bits, it is added to the table.
     fn literal(
         &mut self,
         bytes: &[u8],
@@ -127,7 +127,7 @@ impl Decoder {
         Ok(taken + step)
     }
 
-    /// Puts `name` with the last decoded value into the table; one that is larger than the table empties it.
+    /// Adds `name` with the last decoded value to the table. An entry larger than the table empties it.
     fn enter(&mut self, name: &[u8]) {
         let bytes = entry_bytes(name, &self.value);
         self.shrink_to(self.capacity.saturating_sub(bytes));

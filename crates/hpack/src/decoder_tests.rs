@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Keeps every field.
+/// Collects every field.
 #[derive(Default)]
 struct All(Vec<(String, String)>);
 
@@ -16,7 +16,7 @@ impl FieldReader for All {
     }
 }
 
-/// Keeps the values of one field.
+/// Collects the values of one field.
 struct Only<'a>(&'a [u8], Vec<Vec<u8>>);
 
 impl FieldReader for Only<'_> {
@@ -110,7 +110,7 @@ fn requests_of_rfc_7541_appendix_c_3_and_c_4() {
 
 #[test]
 fn responses_of_rfc_7541_appendix_c_5_and_c_6_with_eviction() {
-    // There the table has 256 bytes, which the first block has to tell here.
+    // The RFC uses a table of 256 bytes, which the first block sets here.
     for blocks in [
         [
             "3fe101 4803 3330 3258 0770 7269 7661 7465 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133
@@ -159,10 +159,10 @@ fn responses_of_rfc_7541_appendix_c_5_and_c_6_with_eviction() {
 }
 
 #[test]
-fn values_that_nobody_wants_are_skipped_and_enter_the_table_all_the_same() {
+fn unwanted_values_are_skipped_but_added_to_table() {
     let mut decoder = Decoder::default();
     let mut reader = Only(b"x", Vec::new());
-    // `a: 1` enters the table, `x: 2` does not, `a` again by its index, `x` by name alone.
+    // `a: 1` is added to the table, `x: 2` is not, `a` again by index, `x` with a literal name.
     let block = [&b"\x40\x01a\x011"[..], b"\x00\x01x\x012", b"\xbe", b"\x10\x01x\x013"].concat();
     decoder.decode(&block, &mut reader).unwrap();
     assert_eq!(reader.1, [b"2", b"3"]);
@@ -170,7 +170,7 @@ fn values_that_nobody_wants_are_skipped_and_enter_the_table_all_the_same() {
 }
 
 #[test]
-fn what_breaks_the_rules_is_refused() {
+fn invalid_blocks_are_rejected() {
     use CompressionError::{IntegerTooLarge, InvalidHuffmanCode, InvalidTableSize, Truncated, UnknownEntry};
     for (block, error, why) in [
         (&b"\x80"[..], UnknownEntry, "index 0"),
@@ -189,10 +189,10 @@ fn what_breaks_the_rules_is_refused() {
 }
 
 #[test]
-fn an_entry_larger_than_the_table_empties_it() {
+fn entry_larger_than_table_empties_it() {
     let mut decoder = Decoder::default();
     fields(&mut decoder, b"\x40\x01a\x011").unwrap();
-    // 40 bytes of table, then an entry of 34, one of 44, and the first again: gone.
+    // 40 bytes of table; then an entry of 34 bytes, one of 44, and a reference to the first, which is gone.
     fields(&mut decoder, b"\x3f\x09\x40\x01a\x011").unwrap();
     assert_eq!((decoder.entries.len(), decoder.bytes), (1, 34));
     fields(&mut decoder, b"\x40\x01b\x0b12345678901").unwrap();
@@ -200,9 +200,9 @@ fn an_entry_larger_than_the_table_empties_it() {
     assert_eq!(fields(&mut decoder, b"\xbe"), Err(CompressionError::UnknownEntry));
 }
 
-/// A client that announced a table of no size keeps no state between blocks.
+/// A client that announced a table of size zero keeps no state between blocks.
 #[test]
-fn table_of_no_size_takes_no_entry_and_no_resize() {
+fn table_of_size_zero_rejects_entries_and_resize() {
     let decode = |block: &[u8]| fields(&mut Decoder::with_table_bytes(0), block);
     assert_eq!(decode(b"\x20\x88\x40\x01a\x011"), Ok(pairs(&[(":status", "200"), ("a", "1")])));
     assert_eq!(decode(b"\x40\x01a\x011\xbe"), Err(CompressionError::UnknownEntry));
@@ -221,7 +221,7 @@ fn plain_literals_are_decoded() {
 
 proptest! {
     #[test]
-    fn arbitrary_blocks_never_panic_and_the_table_stays_within_its_size(
+    fn arbitrary_blocks_do_not_panic_and_table_stays_within_size(
         blocks in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..80), 1..30),
     ) {
         let mut decoder = Decoder::default();

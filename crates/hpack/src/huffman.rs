@@ -1,18 +1,19 @@
-//! The Huffman code of header strings (RFC 7541, section 5.2 and appendix B).
+//! Huffman code of header strings (RFC 7541, section 5.2 and appendix B).
 //!
-//! The code is canonical: within a length, codes count upwards in the order of their symbols, and each length begins
-//! where the shorter ones end. So the lengths alone say all, and the tables below are made of them when this is compiled.
+//! The code is canonical: codes of one length count upwards in symbol order, and each length starts where the
+//! shorter ones end. So the lengths define the code, and the tables below are computed from them at compile
+//! time.
 
 use super::CompressionError;
 
-/// End of string: may not occur in a string, its first bits fill up the last byte.
+/// End of string (EOS): must not occur in a string. Its first bits pad the last byte.
 const END: u16 = 256;
 const SYMBOLS: usize = 257;
 const MAX_BITS: usize = 30;
-/// Codes up to this length are looked up at once: letters, digits and most of what stands in headers.
+/// Codes up to this length are looked up directly: letters, digits and most other header characters.
 const SHORT_BITS: usize = 8;
 
-/// Bits of each symbol's code.
+/// Code length of each symbol, bits.
 #[rustfmt::skip]
 const BITS: [u8; SYMBOLS] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
@@ -28,15 +29,16 @@ const BITS: [u8; SYMBOLS] = [
     26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26, 30,
 ];
 
-/// The code, made of the lengths.
+/// Code tables, computed from the lengths.
 struct Code {
-    /// Each symbol's code, right-aligned.
+    /// Code of each symbol, right-aligned.
     codes: [u32; SYMBOLS],
-    /// Symbols in the order of their codes.
+    /// Symbols in code order.
     symbols: [u16; SYMBOLS],
-    /// For each length: its first code, and the place of that one's symbol.
+    /// Per length: first code, and index of its symbol in `symbols`.
     first: [(u32, usize); MAX_BITS + 2],
-    /// For each first byte: the symbol whose code it begins with, and its bits; 0 bits where the code is longer.
+    /// Per first byte: symbol whose code it starts with, and the length of the code; 0 bits if the code is
+    /// longer.
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 
@@ -83,7 +85,7 @@ impl Code {
         }
     }
 
-    /// The symbol that `window` (left-aligned) begins with, and its bits, where the code has more than 8.
+    /// Decodes a code longer than 8 bits at the start of `window` (left-aligned); returns symbol and length.
     fn long(&self, window: u64) -> (u16, usize) {
         for bits in SHORT_BITS + 1..MAX_BITS {
             let (first, place) = self.first[bits];
@@ -93,17 +95,17 @@ impl Code {
                 return (self.symbols[place + offset], bits);
             }
         }
-        // The codes are complete: what is no shorter one is one of these.
+        // The code is complete: if no shorter code matches, it is one of these.
         let (first, place) = self.first[MAX_BITS];
         let offset = ((window >> (64 - MAX_BITS)) as u32).wrapping_sub(first) as usize;
         (self.symbols.get(place + offset).copied().unwrap_or(END), MAX_BITS)
     }
 }
 
-/// Adds what `encoded` says to `out`.
+/// Appends the decoded string to `out`.
 pub(super) fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
     let mut bytes = encoded.iter();
-    // Bits that are still to be read, left-aligned, and how many of them are there.
+    // Bits not yet decoded, left-aligned, and their number.
     let (mut window, mut held) = (0_u64, 0_usize);
     loop {
         while held <= 56 {
@@ -126,19 +128,19 @@ pub(super) fn decode(encoded: &[u8], out: &mut Vec<u8>) -> Result<(), Compressio
     }
 }
 
-/// What is left is the beginning of the end's code, all ones, and less than a byte.
+/// Checks the padding: less than a byte, and all ones like the start of EOS.
 fn ends_well(window: u64, held: usize) -> Result<(), CompressionError> {
     let ones = window.leading_ones() as usize;
     if held < 8 && ones >= held { Ok(()) } else { Err(CompressionError::InvalidHuffmanCode) }
 }
 
-/// Bytes of `plain` once encoded.
+/// Encoded size of `plain`, bytes.
 pub(super) fn encoded_bytes(plain: &[u8]) -> usize {
     let bits: usize = plain.iter().map(|byte| usize::from(BITS[usize::from(*byte)])).sum();
     bits.div_ceil(8)
 }
 
-/// Adds `plain`, encoded, to `out`.
+/// Appends the encoding of `plain` to `out`.
 pub(super) fn encode(plain: &[u8], out: &mut Vec<u8>) {
     let (mut window, mut held) = (0_u64, 0_u32);
     for byte in plain {
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_rfc_7541_appendix_b() {
-        // One of each length, and the ends.
+        // One of each length, and the first and last symbols.
         for (symbol, code) in [
             (0, 0x1ff8),
             (u16::from(b'0'), 0x0),
@@ -223,11 +225,11 @@ mod tests {
     }
 
     #[test]
-    fn padding_that_is_no_beginning_of_the_end_is_refused() {
-        // `0` is five zeros; then three bits that are not all ones.
+    fn padding_that_is_not_eos_prefix_is_rejected() {
+        // `0` is five zeros; then three padding bits that are not all ones.
         assert_eq!(decoded(&[0b0000_0111]).as_deref(), Ok(&b"0"[..]));
         assert_eq!(decoded(&[0b0000_0110]), Err(CompressionError::InvalidHuffmanCode));
-        // A whole byte of padding, the end itself.
+        // A whole byte of padding; EOS itself.
         assert_eq!(decoded(&[0b0000_0111, 0xff]), Err(CompressionError::InvalidHuffmanCode));
         assert_eq!(decoded(&[0xff, 0xff, 0xff, 0xff]), Err(CompressionError::InvalidHuffmanCode));
         assert_eq!(decoded(&[0xff, 0xff, 0xff, 0xfc]), Err(CompressionError::InvalidHuffmanCode));
@@ -236,12 +238,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(plain in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn encoded_strings_decode_to_original(plain in prop::collection::vec(any::<u8>(), 0..300)) {
             prop_assert_eq!(decoded(&encoded(&plain)), Ok(plain));
         }
 
         #[test]
-        fn what_can_be_decoded_has_this_encoding_alone(code in prop::collection::vec(any::<u8>(), 0..40)) {
+        fn decodable_strings_have_unique_encoding(code in prop::collection::vec(any::<u8>(), 0..40)) {
             if let Ok(plain) = decoded(&code) {
                 prop_assert_eq!(encoded(&plain), code);
             }

@@ -1,14 +1,15 @@
-//! Integers with a prefix (RFC 7541, section 5.1).
+//! Prefixed integers (RFC 7541, section 5.1).
 
 use super::CompressionError;
 
-/// Greatest value that is accepted.
+/// Maximum accepted value.
 pub const MAX: usize = u32::MAX as usize;
 
-/// Reads the integer in the low `prefix_bits` of the first byte and the bytes after it. Returns its size in bytes too.
+/// Decodes the integer in the low `prefix_bits` of the first byte and the following bytes. Also returns its
+/// encoded size.
 ///
 /// # Errors
-/// Truncated, or above [`MAX`].
+/// Returns an error if the integer is truncated or above [`MAX`].
 #[inline]
 pub fn decode(bytes: &[u8], prefix_bits: u32) -> Result<(usize, usize), CompressionError> {
     let mask = (1_usize << prefix_bits) - 1;
@@ -30,7 +31,7 @@ pub fn decode(bytes: &[u8], prefix_bits: u32) -> Result<(usize, usize), Compress
     Err(CompressionError::IntegerTooLarge)
 }
 
-/// Adds an integer whose first byte has `pattern` above its prefix.
+/// Appends an integer. `pattern` is the part of the first byte above the prefix.
 pub fn encode(value: usize, prefix_bits: u32, pattern: u8, out: &mut Vec<u8>) {
     let mask = (1_usize << prefix_bits) - 1;
     if value < mask {
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read_and_what_is_cut_short_or_too_great_is_refused() {
+    fn integers_round_trip_and_truncated_or_large_ones_are_rejected() {
         for prefix_bits in 4..8 {
             for value in (0..600).chain([16_383, 16_384, 1 << 20, u32::MAX as usize]) {
                 let mut out = Vec::new();

@@ -1,9 +1,9 @@
-//! The table that both sides know from the start (RFC 7541, appendix A).
+//! Static table (RFC 7541, appendix A).
 
 /// Name and value.
 pub type Entry = (&'static [u8], &'static [u8]);
 
-/// Entries of the static table; the dynamic one's indices follow.
+/// Number of entries in the static table. Indices of the dynamic table follow.
 pub const ENTRIES: usize = 61;
 
 #[rustfmt::skip]
@@ -71,14 +71,14 @@ static TABLE: [Entry; ENTRIES] = [
     (b"www-authenticate", b""),
 ];
 
-/// The entry at an index that counts from 1.
+/// Entry at an index, counted from 1.
 #[must_use]
 #[inline]
 pub fn get(index: usize) -> Option<Entry> {
     TABLE.get(index.checked_sub(1)?).copied()
 }
 
-/// The index of the entry with this name and value, and of the first one with this name.
+/// Index of the entry with this name and value, and of the first entry with this name.
 #[must_use]
 pub fn find(name: &[u8], value: &[u8]) -> (Option<usize>, Option<usize>) {
     let whole = TABLE.iter().position(|entry| *entry == (name, value)).map(|place| place + 1);

@@ -1,15 +1,15 @@
-//! Strings (RFC 7541, section 5.2).
+//! String literals (RFC 7541, section 5.2).
 
 use super::{CompressionError, huffman, integer};
 
-/// A string as it stands in a block.
+/// String as encoded in a block.
 pub(super) struct Text<'b> {
     bytes: &'b [u8],
     huffman: bool,
 }
 
 impl<'b> Text<'b> {
-    /// Reads the string at the start of `bytes`; returns its size in the block too.
+    /// Reads the string at the start of `bytes`. Also returns its encoded size.
     pub(super) fn read(bytes: &'b [u8]) -> Result<(Self, usize), CompressionError> {
         let (length, taken) = integer::decode(bytes, 7)?;
         let huffman = bytes[0] & 0x80 != 0;
@@ -26,7 +26,7 @@ impl<'b> Text<'b> {
     }
 }
 
-/// Adds the shorter of a string's two forms.
+/// Appends a string, Huffman coded if that is shorter.
 pub fn encode(text: &[u8], out: &mut Vec<u8>) {
     let coded_bytes = huffman::encoded_bytes(text);
     if coded_bytes < text.len() {

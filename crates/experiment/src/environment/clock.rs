@@ -1,12 +1,12 @@
-//! Time as a run sees it, so that tests need not wait.
+//! Clock of a run, replaceable so that tests need not wait.
 
 use std::time::Duration;
 
-/// A clock that never goes back.
+/// Monotonic clock.
 pub trait Clock {
     /// Time since a fixed moment.
     fn now(&self) -> Duration;
 
-    /// Waits.
+    /// Sleeps for this duration.
     fn sleep(&self, duration: Duration);
 }

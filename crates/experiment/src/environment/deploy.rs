@@ -1,15 +1,16 @@
-//! The interface between a run and the place where it runs: one machine (the lab), a cluster, or memory in tests.
+//! Interface between a run and its environment: one machine (the lab), a cluster, or memory in tests.
 //!
-//! [`Environment::deploy`] → [`Deployment`]. A deployment serves one or several trials; each is
-//! [`begin_trial`](Deployment::begin_trial) → [`start`](Deployment::start) of the drivers' generators → where there are
-//! several, [`release`](Deployment::release) of each once all are ready →
-//! [`next_event`](Deployment::next_event) until every driver has ended, with a [`snapshot`](Deployment::snapshot) at both
-//! ends of the measured window → [`end_trial`](Deployment::end_trial). Then [`finish`](Deployment::finish); dropping a
-//! deployment takes it down too. A driver is a load or a fleet ([`DriverVerb`]); what a fleet asks for is done by
+//! [`Environment::deploy`] → [`Deployment`]. A deployment serves one or several trials. Each trial is:
+//! [`begin_trial`](Deployment::begin_trial) → [`start`](Deployment::start) of the drivers' generators → if
+//! there are several, [`release`](Deployment::release) of each once all are ready →
+//! [`next_event`](Deployment::next_event) until every driver has ended, with a
+//! [`snapshot`](Deployment::snapshot) at both ends of the measured window →
+//! [`end_trial`](Deployment::end_trial). Then [`finish`](Deployment::finish); dropping a deployment takes it
+//! down too. A driver is a load or a fleet ([`DriverVerb`]); requests from a fleet are handled by
 //! [`act`](Deployment::act).
 //!
-//! Input files go in as bytes and results come out as values: no process handles and no host paths, so that a cluster can
-//! stand behind it.
+//! Input files are passed as bytes and results are returned as values. There are no process handles and no
+//! host paths, so a cluster can implement the interface.
 
 use super::SentLoad;
 use super::error::EnvironmentError;
@@ -33,21 +34,21 @@ use crate::settings::ingress::Scenario;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-/// A place where trials run.
+/// Environment that trials run in.
 pub trait Environment {
-    /// The machine and the versions of the components.
+    /// Machine and component versions.
     fn host(&self) -> Host;
 
-    /// Versions of the components that this deployment needs besides.
+    /// Component versions that this deployment needs in addition.
     fn versions_for(&self, _spec: &DeploymentSpec) -> Vec<ComponentVersion> {
         Vec::new()
     }
 
-    /// Checks that this mode can run here with these components. The error says what is missing and how to get it: nothing
-    /// stands in for a mode.
+    /// Checks that this mode can run here with these components. The error names what is missing and how to
+    /// get it: there are no substitutes for a mode.
     ///
     /// # Errors
-    /// A component or a kernel feature that the mode needs is absent.
+    /// Returns an error if a component or kernel feature that the mode needs is absent.
     fn check_mode(
         &self,
         mesh: MeshKind,
@@ -55,27 +56,27 @@ pub trait Environment {
         components: &ComponentsSettings,
     ) -> Result<(), EnvironmentError>;
 
-    /// Checks that the services behind the filters of a scenario can run here.
+    /// Checks that the services behind a scenario's filters can run here.
     ///
     /// # Errors
-    /// A program is absent.
+    /// Returns an error if a program is absent.
     fn check_scenario(&self, _scenario: Scenario) -> Result<(), EnvironmentError> {
         Ok(())
     }
 
-    /// Checks what the settings of this deployment need beyond its mode and scenario.
+    /// Checks the settings of this deployment beyond its mode and scenario.
     ///
     /// # Errors
-    /// A setting cannot be had with the components that are here.
+    /// Returns an error if the available components do not support a setting.
     fn check_settings(&self, _spec: &DeploymentSpec) -> Result<(), EnvironmentError> {
         Ok(())
     }
 
-    /// Starts every workload and proxy of the specification and waits until all serve. The environment keeps their logs
-    /// under `label`, which is unique in a run.
+    /// Starts every workload and proxy of the specification and waits until all are ready. The environment
+    /// keeps their logs under `label`, which is unique in a run.
     ///
     /// # Errors
-    /// A component does not come up; what had been started is taken down again.
+    /// Returns an error if a component does not come up; components that were already started are taken down.
     fn deploy(
         &mut self,
         spec: &DeploymentSpec,
@@ -85,104 +86,109 @@ pub trait Environment {
 
 /// Running workloads and proxies. Dropping it takes them down.
 pub trait Deployment {
-    /// Begins a trial: reads the counters that prove the path, and memory before load. Logs and evidence of the trial are
-    /// kept under `label`.
+    /// Begins a trial: reads the counters used for path verification, and memory before the load. Logs and
+    /// evidence of the trial are kept under `label`.
     ///
     /// # Errors
-    /// A component has failed or does not respond.
+    /// Returns an error if a component has failed or does not respond.
     fn begin_trial(&mut self, label: &str) -> Result<(), EnvironmentError>;
 
-    /// Starts the generators of the trial, each in a pod of its driver's place in the topology; side by side where starting
-    /// takes long.
+    /// Starts the generators of the trial, each in a pod of its driver's workload; in parallel if starting is
+    /// slow.
     ///
     /// # Errors
-    /// The topology has no such driver or pod, or a generator cannot be started. Those that were started are killed by
-    /// [`end_trial`](Self::end_trial), which may follow.
+    /// Returns an error if the topology has no such driver or pod, or if a generator cannot be started.
+    /// Generators that were started are killed by [`end_trial`](Self::end_trial), which may follow.
     fn start(&mut self, generators: &[DriverStart]) -> Result<(), EnvironmentError>;
 
-    /// Tells a generator that was started as [`held`](DriverVerb::Load::held) and is [`Ready`](LoadEvent::Ready) when its window
-    /// opens, by the wall clock. Its warm-up runs before.
+    /// Sends a generator that was started as [`held`](DriverVerb::Load::held) and is
+    /// [`Ready`](LoadEvent::Ready) the wall-clock time at which its window opens. Its warm-up runs before
+    /// that.
     ///
     /// # Errors
-    /// The generator cannot be told. One that has ended since is no error: its end is an event.
+    /// Returns an error if the generator cannot be reached. A generator that has ended since is not an error:
+    /// its end is an event.
     fn release(&mut self, generator: &str, window_opens_at: SystemTime) -> Result<(), EnvironmentError>;
 
-    /// How long [`release`](Self::release) may take to reach a generator, on a busy machine too: windows open later by this.
+    /// Maximum time that [`release`](Self::release) takes to reach a generator, even on a busy machine:
+    /// windows open this much later.
     fn release_delay(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Does what a fleet has asked for ([`FleetProgress::Ask`]) and answers on its standard input, also where that fails.
-    /// May take as long as an istiod takes to start.
+    /// Performs an action that a fleet requested ([`FleetProgress::Ask`]) and responds on the fleet's
+    /// standard input, even on failure. May take as long as an istiod takes to start.
     fn act(&mut self, fleet: &str, ask: &FleetAsk);
 
-    /// Waits at most `timeout` for the next event of any generator. Each that was started sends
+    /// Waits at most `timeout` for the next event of any generator. Each started generator sends
     /// [`DriverEventKind::Ended`] once, as its last event.
     fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent>;
 
-    /// Tells a generator to end early and keep what it has. One that is stopped (frozen) is killed.
+    /// Asks a generator to end early and keep what it has measured. A generator that is stopped (frozen) is
+    /// killed.
     fn interrupt(&mut self, generator: &str);
 
-    /// Kills a generator that did not end when it was told to. It still sends [`DriverEventKind::Ended`].
+    /// Kills a generator that did not end when interrupted. It still sends [`DriverEventKind::Ended`].
     fn kill(&mut self, generator: &str);
 
     /// Reads the counters of every component and of the machine.
     ///
     /// # Errors
-    /// A component is gone.
+    /// Returns an error if a component is gone.
     fn snapshot(&mut self) -> Result<Snapshot, EnvironmentError>;
 
-    /// The first component that has failed. Cheap: may be called about once a second while load runs.
+    /// Returns the first component that has failed. Cheap: may be called about once per second while load
+    /// runs.
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure>;
 
-    /// Ends a trial after its drivers: reads the counters again and returns the evidence. What could not be read is in it as
-    /// a reason why the path is not proven. Kills drivers that still run. Called once per trial, also where
-    /// [`begin_trial`](Self::begin_trial) or [`start`](Self::start) failed.
+    /// Ends a trial after its drivers: reads the counters again and returns the evidence. Unreadable counters
+    /// become reasons why the path is not proven. Kills drivers that still run. Called once per trial, even
+    /// if [`begin_trial`](Self::begin_trial) or [`start`](Self::start) failed.
     fn end_trial(&mut self, sent: &[DriverLoad]) -> TrialEvidence;
 
     /// Takes everything down.
     ///
     /// # Errors
-    /// Something could not be removed.
+    /// Returns an error if something could not be removed.
     fn finish(self: Box<Self>) -> Result<(), EnvironmentError>;
 }
 
-/// How thoroughly [`Deployment::health`] looks.
+/// Thoroughness of [`Deployment::health`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HealthProbe {
-    /// Exited and stopped components.
+    /// Finds exited and stopped components.
     Processes,
-    /// Those, and components that run and do not respond. Takes seconds where one is unresponsive and disturbs the others:
-    /// for when nothing is being measured.
+    /// Also finds components that run but do not respond. Takes seconds if one is unresponsive, and disturbs
+    /// the others: only for use outside the measured window.
     Responses,
 }
 
-/// A component that has failed, and how: words that continue after its name, such as `was ended by signal 9`.
+/// Failed component and its failure.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ComponentFailure {
-    /// The component's name.
+    /// Name of the component.
     pub component: String,
-    /// The failure in words that continue after the name.
+    /// Failure as a phrase that continues after the name, such as `was ended by signal 9`.
     pub how: String,
 }
 
-/// A process of a driver to start: a load generator, or a fleet.
+/// Driver process to start: a load generator, or a fleet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DriverStart {
-    /// The driver's name in the topology.
+    /// Name of the driver in the topology.
     pub driver: String,
-    /// The process's own name, unique in the trial: the driver's where it has a single one.
+    /// Name of the process, unique in the trial: the driver's name if it has only one process.
     pub generator: String,
-    /// Which pod of the driver's workload it runs in, from 0.
+    /// Pod of the driver's workload that it runs in, counted from 0.
     pub pod: usize,
-    /// What it is.
+    /// Kind of process.
     pub verb: DriverVerb,
-    /// Arguments of the verb, without what the deployment knows itself: where the URL or the istiods are, certificates and
-    /// kubeconfig, where results and events go, how it is held.
+    /// Arguments of the verb, without those that the deployment adds: URL or istiods, certificates,
+    /// kubeconfig, paths for results and events, and how it is held.
     pub arguments: Vec<Argument>,
 }
 
-/// What a driver's process does.
+/// Subcommand that a driver's process runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum DriverVerb {
     /// `meshmeter load`.
@@ -213,33 +219,33 @@ impl DriverVerb {
         }
     }
 
-    /// Whether it waits to be released.
+    /// True if it waits to be released.
     #[must_use]
     pub fn is_held(&self) -> bool {
         matches!(self, Self::Load { held: true, .. })
     }
 }
 
-/// An argument of a driver.
+/// Command-line argument of a driver.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Argument {
-    /// As it stands.
+    /// Literal text.
     Text(String),
-    /// The path of a file with this content, which the deployment gives to the driver.
+    /// Path of a file with this content, which the deployment provides to the driver.
     File {
-        /// File name without folders.
+        /// File name without directories.
         name: String,
         /// Bytes of the file.
         content: Vec<u8>,
     },
 }
 
-/// Something that a generator reports.
+/// Event reported by a generator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriverEvent {
-    /// The generator's name.
+    /// Name of the generator.
     pub generator: String,
-    /// Kind of the event, with its content.
+    /// Kind and content of the event.
     pub kind: DriverEventKind,
 }
 
@@ -250,34 +256,34 @@ pub enum DriverEventKind {
     Load(LoadEvent),
     /// Progress of a fleet.
     Fleet(FleetProgress),
-    /// A line for people.
+    /// Human-readable line.
     Message(String),
-    /// The generator has ended: its last event.
+    /// The generator has ended; this is its last event.
     Ended(Box<DriverEnd>),
 }
 
 /// How a generator ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DriverEnd {
-    /// Exit code; absent where a signal ended it.
+    /// Exit code; absent if a signal ended it.
     pub exit_code: Option<i32>,
-    /// Its result, or why there is none.
+    /// Its result, or the reason why there is none.
     pub result: Result<DriverResult, String>,
-    /// The last lines that it wrote.
+    /// Last lines of its output.
     pub last_lines: Vec<String>,
 }
 
 /// Result of a driver.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DriverResult {
-    /// Of `meshmeter load`.
+    /// Result of `meshmeter load`.
     Load(Box<LoadResult>),
-    /// Of `meshmeter fleet`.
+    /// Result of `meshmeter fleet`.
     Fleet(Box<FleetResult>),
 }
 
 impl DriverResult {
-    /// Result of a load.
+    /// Result of the load; absent for a fleet.
     #[must_use]
     pub fn load(&self) -> Option<&LoadResult> {
         match self {
@@ -286,7 +292,7 @@ impl DriverResult {
         }
     }
 
-    /// Result of a fleet.
+    /// Result of the fleet; absent for a load.
     #[must_use]
     pub fn fleet(&self) -> Option<&FleetResult> {
         match self {
@@ -314,60 +320,61 @@ impl Default for DriverResult {
     }
 }
 
-/// Requests that a driver sent over a whole trial, warm-up included: what the counters on the path are held against.
+/// Requests that a driver sent over a whole trial, warm-up included. The counters on the path are compared
+/// with them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DriverLoad {
-    /// The driver's name in the topology.
+    /// Name of the driver in the topology.
     pub driver: String,
     /// Requests over the whole trial.
     pub sent: SentLoad,
 }
 
-/// Evidence of one trial, beside the snapshots.
+/// Evidence collected in one trial, in addition to the snapshots.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialEvidence {
-    /// Proof of the path.
+    /// Result of path verification.
     pub path: PathProof,
-    /// Requests counted by each workload that serves them.
+    /// Requests counted by each workload that serves requests.
     pub services: Vec<ServiceCount>,
     /// Requests counted by each gateway over the whole trial, by name.
     pub gateways: BTreeMap<String, GatewayCounts>,
-    /// Calls between services, counted by the callers; those of drivers are in the drivers' results.
+    /// Calls between services, counted by the callers; calls of drivers are in the drivers' results.
     pub edges: Vec<EdgeRecord>,
-    /// By component: memory before and after load, and what proxies hold.
+    /// Memory before and after the load and proxy footprint, by component.
     pub footprints: BTreeMap<String, Footprint>,
     /// Last log lines of components that failed.
     pub log_tails: BTreeMap<String, Vec<String>>,
-    /// Remedies for these failures.
+    /// Suggested fixes for these failures.
     pub hints: Vec<String>,
-    /// What a reader should know of figures that are usable: how they were read, and what could not be read.
+    /// Notes on usable figures: how they were read, and what could not be read.
     pub notes: Vec<String>,
-    /// Time until the configuration had propagated; absent without a control plane.
+    /// Propagation time of the configuration; absent without a control plane.
     pub push: Option<ConfigurationPush>,
-    /// A further domain that was put in force after the load; absent without domains under a control plane.
+    /// Propagation of a further domain added after the load; absent without domains under a control plane.
     pub further_domain: Option<FurtherDomain>,
-    /// Programs of the mesh that the deployment ran.
+    /// Mesh programs that the deployment ran.
     pub versions: Vec<ComponentVersion>,
-    /// The proxies that a control plane configured; absent where there are none.
+    /// Proxies configured by a control plane; absent if there are none.
     pub proxies: Option<ProxySetup>,
 }
 
 /// Requests that a workload served over a whole trial, warm-up included.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ServiceCount {
-    /// The workload's name.
+    /// Name of the workload.
     pub name: String,
-    /// Its namespace in the topology; empty where that has a single one.
+    /// Namespace in the topology; empty if the topology has a single one.
     pub namespace: String,
     /// Number of pods.
     pub replicas: usize,
-    /// Requests that its pods answered, the sum; absent where they could not be read.
+    /// Sum of the requests that its pods answered; absent if they could not be read.
     pub requests: Option<u64>,
-    /// The components that are its pods.
+    /// Names of the components that are its pods.
     pub components: Vec<String>,
 }
 
-/// Memory of a component outside the measured window, and a proxy's own account of itself.
+/// Memory of a component outside the measured window, and the footprint that a proxy reports.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Footprint {
     /// Memory before the drivers started, bytes.
@@ -383,7 +390,7 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// Adds it to the usage of its component.
+    /// Copies these values into the usage of the component.
     pub fn add_to(self, component: &mut ComponentUsage) {
         component.memory_before_load_bytes = self.memory_before_load_bytes;
         component.memory_after_load_bytes = self.memory_after_load_bytes;

@@ -1,33 +1,33 @@
-//! Errors of an environment: the operation, its cause, a hint, and the last lines of the component concerned.
+//! Errors of an environment: operation, cause, hint, and the last log lines of the component concerned.
 
 use std::fmt;
 
-/// Something of the environment is not as it must be.
+/// Failure of an environment.
 #[derive(Debug)]
 pub struct EnvironmentError {
-    /// The operation and its subject, such as `start client-proxy`.
+    /// Operation and its subject, such as `start client-proxy`.
     pub operation: String,
-    /// What was wrong.
+    /// Cause.
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
-    /// What to do about it.
+    /// Suggested fix.
     pub hint: Option<String>,
-    /// The component that it is about; absent where it is about none.
+    /// Component that the error is about, if any.
     pub component: Option<Box<LastLines>>,
-    /// Another attempt would fail the same way.
+    /// True if another attempt would fail the same way.
     pub is_lasting: bool,
 }
 
-/// A component, with the last lines of its log.
+/// Component with the last lines of its log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LastLines {
-    /// Its name.
+    /// Name of the component.
     pub component: String,
-    /// The lines.
+    /// Last lines of its log.
     pub lines: Vec<String>,
 }
 
 impl EnvironmentError {
-    /// An error with a cause.
+    /// Creates an error with a cause.
     pub fn new(
         operation: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -36,55 +36,55 @@ impl EnvironmentError {
         Self { operation, source, hint: None, component: None, is_lasting: false }
     }
 
-    /// Says that another attempt would fail the same way.
+    /// Marks the error as lasting: another attempt would fail the same way.
     #[must_use]
     pub fn lasting(mut self) -> Self {
         self.is_lasting = true;
         self
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Says which component it is about, with the last lines of its log.
+    /// Adds the component concerned and the last lines of its log.
     #[must_use]
     pub fn about_component(mut self, component: impl Into<String>, lines: Vec<String>) -> Self {
         self.component = Some(Box::new(LastLines { component: component.into(), lines }));
         self
     }
 
-    /// What to do about it: its own hint, or that of the nearest cause that has one.
+    /// Own hint, or that of the nearest cause that has one.
     #[must_use]
     pub fn nearest_hint(&self) -> Option<&str> {
         self.with_causes().find_map(|error| error.hint.as_deref())
     }
 
-    /// The component that it or its nearest cause is about.
+    /// Component of this error, or of the nearest cause that has one.
     #[must_use]
     pub fn nearest_component(&self) -> Option<&LastLines> {
         self.with_causes().find_map(|error| error.component.as_deref())
     }
 
-    /// Whether it, or a cause, would fail another attempt the same way.
+    /// True if another attempt would fail the same way, according to this error or one of its causes.
     #[must_use]
     pub fn lasts(&self) -> bool {
         self.with_causes().any(|error| error.is_lasting)
     }
 
-    /// It and all its causes of its own kind.
+    /// This error and all causes that are also environment errors.
     fn with_causes(&self) -> impl Iterator<Item = &Self> {
         let first: &(dyn std::error::Error + 'static) = self;
         std::iter::successors(Some(first), |error| error.source()).filter_map(|error| error.downcast_ref())
     }
 }
 
-/// Makes any error the cause of an [`EnvironmentError`].
+/// Wraps any error as the cause of an [`EnvironmentError`].
 pub trait ErrorContext<T> {
-    /// `operation` is what failed, as in [`EnvironmentError::new`].
+    /// `operation` is the operation that failed, as in [`EnvironmentError::new`].
     fn context(self, operation: impl Into<String>) -> Result<T, EnvironmentError>;
 }
 
@@ -106,7 +106,7 @@ impl std::error::Error for EnvironmentError {
     }
 }
 
-/// An error and its causes on one line, as `operation: cause: cause of the cause`.
+/// Formats an error and its causes on one line, as `operation: cause: cause of the cause`.
 #[must_use]
 pub fn in_one_line(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());

@@ -1,6 +1,6 @@
-//! What a run needs of the place where it runs: one machine (`lab`) or, later, a cluster.
+//! Interface between a run and its environment: one machine (`lab`), a cluster, or memory in tests.
 //!
-//! Read [`deploy`] first, which is the interface; [`in_memory`] is an environment for tests.
+//! Read [`deploy`], the interface, first. [`in_memory`] is an environment for tests.
 
 mod clock;
 pub mod deploy;
@@ -24,11 +24,12 @@ pub use snapshot::{
 };
 pub use spec::DeploymentSpec;
 
-/// What the generator says that it sent over a whole trial, warm-up included: what the proxies' counters are held against.
+/// Requests that the generator reports as sent over a whole trial, warm-up included. The proxies' counters
+/// are compared with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SentLoad {
-    /// Requests.
+    /// Number of requests.
     pub requests: u64,
-    /// Bytes of a request, on average; absent where none was sent in the window.
+    /// Mean size of a request, bytes; absent if none was sent in the window.
     pub request_bytes: Option<f64>,
 }

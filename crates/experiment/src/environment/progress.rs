@@ -1,21 +1,22 @@
-//! Progress of operations that take long, for people.
+//! Progress of long operations, for people.
 
 use std::fmt;
 use std::rc::Rc;
 
 type Receiver = dyn Fn(&str);
 
-/// Receives progress in a few words, such as `wrote 400 of 10000 background services`. Discards it by default.
+/// Sink for short progress messages, such as `wrote 400 of 10000 background services`. Discards them by
+/// default.
 #[derive(Clone, Default)]
 pub struct ProgressSink(Option<Rc<Receiver>>);
 
 impl ProgressSink {
-    /// Passes progress on to `receiver`.
+    /// Creates a sink that passes messages to `receiver`.
     pub fn new(receiver: impl Fn(&str) + 'static) -> Self {
         Self(Some(Rc::new(receiver)))
     }
 
-    /// Reports what is being done.
+    /// Reports the current step.
     pub fn report(&self, text: &str) {
         if let Some(receiver) = &self.0 {
             receiver(text);

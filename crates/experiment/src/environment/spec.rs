@@ -1,4 +1,4 @@
-//! Specification of a deployment: mode, topology, and the settings of its proxies and services.
+//! Specification of a deployment: mode, topology, settings of proxies and services.
 
 use crate::dataplane::{Entry, ModeParts};
 use crate::mode::{MeshKind, Mode};
@@ -15,26 +15,26 @@ use std::sync::Arc;
 /// Workloads, proxies and settings of a deployment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeploymentSpec {
-    /// Who configures the proxies.
+    /// Mesh type: what configures the proxies.
     pub mesh: MeshKind,
-    /// Where the proxies stand on the path.
+    /// Placement of the proxies on the path.
     pub mode: Mode,
     /// Workloads, calls and drivers.
     pub topology: Arc<Topology>,
-    /// Switches of the proxies.
+    /// Settings of the proxies.
     pub proxy: ProxySettings,
     /// Versions and programs of its components.
     pub components: ComponentsSettings,
-    /// Switches of Istio.
+    /// Settings of Istio.
     pub istio: Arc<MeshSettings>,
-    /// Domains behind its gateway.
+    /// Domains behind the gateway.
     pub ingress: Arc<Estate>,
-    /// Resources of its gateway.
+    /// Resources of the gateway.
     pub gateway: GatewaySettings,
 }
 
 impl DeploymentSpec {
-    /// A deployment of a single pair, or of a fleet, with every default.
+    /// A deployment of a single pair, or of a fleet, with all defaults.
     #[must_use]
     pub fn new(mesh: MeshKind, mode: Mode) -> Self {
         let server = ServerSettings::default();
@@ -51,23 +51,24 @@ impl DeploymentSpec {
         }
     }
 
-    /// The parts of its mode. A gateway is left out where the scenario is the direct path.
+    /// Parts of the mode, without the gateway in the scenario of the direct path.
     #[must_use]
     pub fn parts(&self) -> ModeParts {
         let parts = self.mode.parts(self.mesh);
         if self.mode == Mode::ControlPlane && self.topology.workloads.iter().any(|workload| workload.in_mesh)
         {
-            // Witnesses.
+            // The fleet's witnesses are sidecars.
             return Mode::Sidecar.parts(self.mesh);
         }
         let is_direct = self.ingress.scenario == Scenario::Direct && parts.entry != Entry::Direct;
         if is_direct { Mode::None.parts(self.mesh) } else { parts }
     }
 
-    /// Whether the data plane is attached to a workload. Drivers of an entry from outside the mesh are outside it.
+    /// True if the data plane is attached to a workload. Drivers of an entry from outside the mesh are not
+    /// members.
     ///
     /// # Panics
-    /// The topology has no workload at this position.
+    /// If the topology has no workload with this ID.
     #[must_use]
     pub fn is_member(&self, id: WorkloadId) -> bool {
         let workload = &self.topology.workloads[id];
@@ -75,13 +76,13 @@ impl DeploymentSpec {
         workload.in_mesh && !drives_from_outside
     }
 
-    /// What clients speak with its gateway: the scenario of mutual TLS says so itself.
+    /// TLS between clients and the gateway; the mutual TLS scenario overrides the setting.
     #[must_use]
     pub fn ingress_tls(&self) -> IngressTls {
         if self.ingress.scenario == Scenario::MutualTls { IngressTls::Mutual } else { self.istio.ingress.tls }
     }
 
-    /// The same with this protocol of requests to every workload.
+    /// Sets the protocol of requests to every workload.
     #[must_use]
     pub fn with_protocol(mut self, protocol: Protocol) -> Self {
         let workloads = &mut Arc::make_mut(&mut self.topology).workloads;
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_direct_scenario_takes_the_gateway_out_of_its_modes_alone() {
+    fn direct_scenario_removes_gateway_from_gateway_modes_only() {
         let parts = |mesh, mode, scenario| {
             let ingress = Arc::new(Estate { scenario, ..Estate::default() });
             DeploymentSpec { ingress, ..DeploymentSpec::new(mesh, mode) }.parts()

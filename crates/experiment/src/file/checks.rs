@@ -1,4 +1,4 @@
-//! Contradictions: values that are right each for itself and make no sense together.
+//! Contradictions: values that are each valid but do not fit together.
 
 use super::given::Given;
 use super::{ingress, mesh_checks, topology};
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Fewer requests than this in a trial's window measure nothing: not ten lie beyond the median.
+/// Minimum number of requests in a trial's window: with fewer, not even ten lie beyond the median.
 const MIN_REQUESTS: f64 = 20.0;
-/// No generator on one machine sends more, a second.
+/// Maximum rate, per second: no generator on one machine sends more.
 const MAX_RATE: f64 = 10_000_000.0;
-/// Trials of one run.
+/// Maximum number of trials in one run.
 pub(super) const MAX_TRIALS: usize = 100_000;
 
-/// Every check in turn.
+/// Runs every check in turn.
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     rates(experiment, given)?;
     connections(experiment, given)?;
@@ -110,7 +110,7 @@ fn connections(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     }
 }
 
-/// A higher percentile is never the smaller one, nor is the greatest response time.
+/// Bounds must be ordered: no higher percentile, nor the maximum, is smaller than a lower percentile.
 fn objective_order(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let mut lower: Option<(&str, Duration)> = None;
     for (figure, bound) in experiment.objective.times().filter(|(figure, _)| *figure != TimeFigure::Mean) {
@@ -131,7 +131,7 @@ fn objective_order(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A percentile that rests on a handful of requests answers nothing.
+/// Rejects bounds on percentiles that rest on too few requests.
 fn objective_resolution(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     for (figure, bound) in experiment.objective.times() {
         let key = figure.name();
@@ -151,7 +151,7 @@ fn objective_resolution(experiment: &Experiment, given: &Given<'_>) -> Result<()
         let beyond_fraction = 1.0 - percentile / 100.0;
         let requests = lowest * experiment.load.duration.as_secs_f64();
         let needed = SAMPLES_BEYOND_A_PERCENTILE / beyond_fraction;
-        // The fraction is not exact in binary.
+        // Tolerance: the fraction is not exact in binary.
         if requests < needed * 0.999 {
             let longer = Duration::from_secs_f64((needed / lowest * 0.999).ceil());
             return Err(field

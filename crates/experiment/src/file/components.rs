@@ -1,4 +1,4 @@
-//! The section `components`: versions and programs of the mesh.
+//! The section `components`: versions and programs of the mesh components.
 
 use super::named_files::Files;
 use super::section::{Field, Section};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Limit of an image's tag in a registry.
+/// Maximum length of an image tag in a registry.
 const MAX_VERSION_BYTES: usize = 128;
 
 /// Reads the section.
@@ -27,12 +27,13 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<Compo
     })
 }
 
-/// Value of a factor of this section: a version is text, though it may look like a number, and a program is where it is found.
+/// Value of a factor in this section. Versions are text, even if they look like numbers; programs are
+/// resolved to their path.
 pub(super) fn factor_value(key: &str, text: &str, files: &dyn Files) -> FactorValue {
     let text = text.trim();
     let located = match key {
         "istio" => None,
-        // The reader of the key says what is wrong with it.
+        // The reader of the key reports what is wrong with it.
         _ => files.locate_program(text).ok().and_then(|path| Some(path.to_str()?.to_owned())),
     };
     FactorValue::Text(located.unwrap_or_else(|| text.to_owned()))
@@ -87,7 +88,7 @@ fn program(field: &Field<'_>, files: &dyn Files) -> Result<PathBuf> {
     }
 }
 
-/// A component that no trial runs must not be named: its values would be compared and could not differ.
+/// Rejects components that no trial runs: their values would be compared although they cannot differ.
 pub(super) fn contradictions(experiment: &Experiment, section: &Section<'_>) -> Result<()> {
     for key in ["istio", "envoy", "ztunnel", "istiod", "pilot-agent"] {
         let Some(field) = section.field(key)? else { continue };
@@ -101,7 +102,7 @@ pub(super) fn contradictions(experiment: &Experiment, section: &Section<'_>) -> 
     Ok(())
 }
 
-/// Why no trial runs a component, with a hint; absent if one does.
+/// Reason why no trial runs a component, with a hint; absent if one does.
 fn unused(key: &str, experiment: &Experiment) -> Option<(&'static str, Option<&'static str>)> {
     if experiment.mesh == MeshKind::Envoy && key != "envoy" {
         let hint = match key {

@@ -1,4 +1,4 @@
-//! The section `components`.
+//! Tests of the section `components`.
 
 use super::{Files, NoFiles, Override};
 use crate::definition::Experiment;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 const STUDY: &str = "name: s\nmesh: istio\nmodes: [sidecar, ambient]\nload: {rate: 1000}\n";
 
-/// A folder with programs whose names begin with `proxy`.
+/// Directory with programs whose names start with `proxy`.
 struct Folder;
 
 impl Files for Folder {
@@ -40,7 +40,7 @@ fn refused_study(text: &str) -> String {
 }
 
 #[test]
-fn every_component_is_read_and_written_as_resolved() {
+fn components_are_read_and_written_as_resolved() {
     let components = "components: {istio: 1.30.1, envoy: proxy-a, ztunnel: proxy-z, istiod: /study/proxy-i, pilot-agent: proxy-p}\n";
     let study = read(&format!("{STUDY}{components}"));
     assert_eq!(study.components.istio.as_deref(), Some("1.30.1"));
@@ -85,7 +85,7 @@ fn versions_are_set_by_the_command_line() {
 }
 
 #[test]
-fn versions_that_are_none_are_refused_with_a_hint() {
+fn invalid_versions_are_rejected_with_hint() {
     insta::assert_snapshot!(refused("{istio: 1.30}"));
     insta::assert_snapshot!(refused("{istio: v1.30.1}"));
     for (version, words) in [
@@ -109,7 +109,7 @@ fn versions_that_are_none_are_refused_with_a_hint() {
 }
 
 #[test]
-fn programs_that_are_not_there_are_refused_at_their_place() {
+fn missing_programs_are_rejected_at_their_place() {
     insta::assert_snapshot!(refused("{envoy: [proxy-a, absent]}"));
     for (path, words) in [
         ("''", "the path is empty"),
@@ -123,7 +123,7 @@ fn programs_that_are_not_there_are_refused_at_their_place() {
 }
 
 #[test]
-fn components_that_no_trial_runs_are_refused() {
+fn unused_components_are_rejected() {
     let sidecar = "name: s\nmesh: istio\nmodes: sidecar\nload: {rate: 1000}\n";
     let ambient = "name: s\nmesh: istio\nmodes: ambient\nload: {rate: 1000}\n";
     let envoy = "name: s\nmodes: sidecar\nload: {rate: 1000}\n";

@@ -1,7 +1,7 @@
-//! YAML as a tree of nodes that know their place. The only module that knows the YAML library.
+//! YAML as a tree of nodes with source positions. The only module that uses the YAML library.
 //!
-//! Scalars stay text: what `0x10`, `off` or `1e3` mean is for the reader of each key to say. Merge keys and repeated
-//! keys are refused; depth, size and aliases are bounded, so that no file takes more than a moment.
+//! Scalars stay text: the reader of each key decides what `0x10`, `off` or `1e3` mean. Merge keys and
+//! duplicate keys are rejected. Depth, size and aliases are bounded, so that every file parses quickly.
 
 use crate::diagnostic::{ExperimentError, Place, Source};
 use serde::Serialize;
@@ -11,10 +11,10 @@ use serde_saphyr::{Error, Location, Options, Spanned};
 use std::fmt;
 use std::sync::Arc;
 
-/// Levels of lists and maps: scripts of a topology nest deepest.
+/// Maximum nesting depth of lists and maps: topology scripts nest deepest.
 const MAX_DEPTH: usize = 40;
 
-/// A value with its place.
+/// Value with its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) place: Place,
@@ -22,7 +22,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The entries of a map; none of anything else.
+    /// Entries of a map; empty for other values.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.value {
             Value::Map(entries) => entries,
@@ -31,18 +31,18 @@ impl Node {
     }
 }
 
-/// What a node holds.
+/// Content of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     /// Nothing, or `null`.
     Empty,
-    /// Text as written, without its quotes.
+    /// Text as written, without quotes.
     Scalar(String),
     List(Vec<Node>),
     Map(Vec<Entry>),
 }
 
-/// A key with its value.
+/// Key and value.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
@@ -50,14 +50,14 @@ pub(crate) struct Entry {
     pub(crate) node: Node,
 }
 
-/// Reads the text of a source.
+/// Parses the text of a source.
 pub(crate) fn read(source: &Arc<Source>) -> Result<Node, Box<ExperimentError>> {
     serde_saphyr::from_str_with_options::<RawNode>(&source.text, options())
         .map(|raw| raw.into_node(source))
         .map_err(|error| syntax_error(&error, source))
 }
 
-/// Reads documents that are objects of Kubernetes.
+/// Parses YAML documents that are Kubernetes objects.
 pub(crate) fn objects(source: &Arc<Source>) -> Result<Vec<serde_json::Value>, Box<ExperimentError>> {
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -84,7 +84,7 @@ pub(crate) fn write(value: &impl Serialize) -> String {
     serde_saphyr::to_string(value).expect("strings, numbers, lists and maps can be written")
 }
 
-/// Strict, and bounded far above any real experiment file.
+/// Strict options, with limits far above any real experiment file.
 fn options() -> Options {
     serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -106,7 +106,7 @@ fn options() -> Options {
     }
 }
 
-/// What the library says, in the words of this program.
+/// Translates an error of the library.
 fn syntax_error(error: &Error, source: &Arc<Source>) -> Box<ExperimentError> {
     let error = error.without_snippet();
     let location = error.location();
@@ -138,7 +138,7 @@ fn syntax_error(error: &Error, source: &Arc<Source>) -> Box<ExperimentError> {
     }
 }
 
-/// The bytes of a location. Where the library knows characters alone they are counted.
+/// Byte range of a location. Counted from characters if the library gives only those.
 fn byte_span(location: &Location, text: &str) -> std::ops::Range<usize> {
     let span = location.span();
     if let (Some(start), Some(length)) = (span.byte_offset(), span.byte_len()) {
@@ -152,14 +152,14 @@ fn byte_span(location: &Location, text: &str) -> std::ops::Range<usize> {
     byte_of(span.offset())..byte_of(span.offset().saturating_add(span.len()))
 }
 
-/// A node as the library gives it.
+/// Node as parsed by the library.
 struct RawNode(Spanned<RawValue>);
 
 enum RawValue {
     Empty,
-    /// A string, quotes resolved.
+    /// String with quotes resolved.
     Text(String),
-    /// A number or a truth value: its text stands in the source, or is this where the source does not say.
+    /// Number or boolean. Its text is taken from the source; this is the fallback.
     Typed(String),
     List(Vec<RawNode>),
     Map(Vec<(Spanned<String>, RawNode)>),

@@ -1,7 +1,7 @@
 //! Factors: keys that hold a list although their value is a single one.
 //!
-//! The tree is expanded: each combination of the lists' elements takes the place of the lists, and the tree is read again
-//! by the [`reader`]. So every combination passes the same checks, and an error points at the element.
+//! The tree is expanded: each combination of list elements replaces the lists, and the resulting tree is read
+//! by the [`reader`]. So every combination passes the same checks, and errors point at the element.
 
 use super::components;
 use super::document::{Entry, Node, Value};
@@ -21,10 +21,10 @@ use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Cells of one experiment: modes × combinations of factors × loads.
+/// Maximum number of cells in an experiment: modes × combinations of factors × loads.
 const MAX_CELLS: usize = 10_000;
 
-/// Keys whose value is a list: the modes and loads of the cells, and what stands beside them.
+/// Keys whose value is a list and not a factor: modes, loads, and other lists.
 const LISTS: [&str; 9] = [
     "modes",
     "load.rate",
@@ -37,7 +37,7 @@ const LISTS: [&str; 9] = [
     "topology.clients",
 ];
 
-/// Keys that hold for the whole run, a section's with a point at its end, and why they are not factors.
+/// Keys that apply to the whole run and cannot be factors, with the reason. Sections end with a dot.
 const SINGLE: [(&str, &str); 25] = [
     ("name", "an experiment has one name"),
     ("question", "an experiment asks one question"),
@@ -66,14 +66,14 @@ const SINGLE: [(&str, &str); 25] = [
     ("resolve.", "it holds for the whole run"),
 ];
 
-/// A list in the tree.
+/// List found in the tree.
 struct FoundFactor<'a> {
     key: String,
     key_place: &'a Place,
     elements: Vec<(FactorValue, &'a Node)>,
 }
 
-/// Reads and checks the tree with every combination of its factors.
+/// Reads and validates the tree with every combination of its factors.
 pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Result<Experiment> {
     let graph = topology::graph(root, files)?;
     let graph = graph.as_ref();
@@ -87,7 +87,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
             _ => factors.push(list),
         }
     }
-    // Stable: the order of the table of keys among equals, whatever the order in the file.
+    // Stable sort: equal costs keep the order of the key table, whatever the order in the file.
     factors.sort_by_key(|factor| std::cmp::Reverse(change_cost(&factor.key)));
     let Some(last) = factors.last() else { return reader::experiment(&tree, &[], graph, scale, files) };
     let product = |total: usize, factor: &FoundFactor<'_>| total.saturating_mul(factor.elements.len());
@@ -117,7 +117,7 @@ pub(super) fn experiment(root: &Node, scale: &Scale, files: &dyn Files) -> Resul
     Ok(base)
 }
 
-/// Every list below a map that is a factor, in the order of [`SECTIONS`].
+/// Collects every list below a map that is a factor, in the order of [`SECTIONS`].
 fn collect<'a>(
     node: &'a Node,
     section: &str,
@@ -126,7 +126,7 @@ fn collect<'a>(
 ) -> Result<()> {
     let Value::Map(entries) = &node.value else { return Ok(()) };
     let keys = SECTIONS.iter().find(|(name, _)| *name == section).map_or(&[][..], |(_, keys)| keys);
-    // `topology.services` is a number of services, or the services themselves.
+    // `topology.services` is either a number of services or the list of services itself.
     let is_graph = |key: &str, items: &[Node]| {
         key == "topology.services" && items.iter().any(|item| !matches!(item.value, Value::Scalar(_)))
     };
@@ -167,7 +167,7 @@ fn found<'a>(key: String, entry: &'a Entry, items: &'a [Node], files: &dyn Files
     let elements = items.iter().map(|item| {
         let text = match &item.value {
             Value::Scalar(text) => text.as_str(),
-            // The reader of the key says what is wrong with it.
+            // The reader of the key reports what is wrong with it.
             _ => "",
         };
         let value = match key.strip_prefix("components.") {
@@ -189,7 +189,7 @@ fn check_limit(count: usize, max: usize, what: &str, place: &Place) -> Result<()
     Ok(())
 }
 
-/// The combination of this number: the last factor varies fastest.
+/// Combination with this number: the last factor varies fastest.
 fn combination(
     number: usize,
     factors: &[FoundFactor<'_>],
@@ -217,12 +217,12 @@ fn combination(
     Ok(Combination { factors: values, experiment })
 }
 
-/// Such as `load.connections 8, proxy.workers 2`.
+/// Formats factors, such as `load.connections 8, proxy.workers 2`.
 fn named(factors: &Factors) -> String {
     factors.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The node at a key that is there.
+/// Node at a key that exists.
 fn at<'a>(tree: &'a mut Node, dotted: &str) -> &'a mut Node {
     let (section, key) = split_key(dotted);
     let names = section.split('.').filter(|name| !name.is_empty()).chain([key]);
@@ -233,7 +233,8 @@ fn at<'a>(tree: &'a mut Node, dotted: &str) -> &'a mut Node {
     })
 }
 
-/// Two values of a factor that mean the same, such as `500m` and `0.5`, would measure one cell twice.
+/// Rejects two values of a factor that mean the same, such as `500m` and `0.5`: they would measure one cell
+/// twice.
 fn check_distinct(factors: &[FoundFactor<'_>], combinations: &[Combination]) -> Result<()> {
     let mut step = combinations.len();
     for factor in factors {

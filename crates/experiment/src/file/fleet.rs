@@ -1,4 +1,4 @@
-//! The section `fleet`: simulated proxies in place of a load.
+//! The section `fleet`: simulated proxies instead of a load.
 
 use super::components;
 use super::document::{Node, Value};
@@ -24,18 +24,18 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const MAX_OBJECTS: usize = 100_000;
 const MAX_CHANGES: usize = 1_000;
 const MAX_THREADS: usize = 256;
-/// Real sidecars, of some 50 MB each.
+/// Maximum number of real sidecars, at about 50 MB each.
 const MAX_WITNESSES: usize = 20;
-/// A lab's API takes no more.
+/// Maximum churn that a lab's API server can handle.
 const MAX_CHURN_PODS_PER_S: f64 = 1_000.0;
 const MAX_SETTLE: Duration = Duration::from_secs(3600);
 const MIN_DURATION_OF_CHURN: Duration = Duration::from_secs(1);
 
-/// Sections and keys that say something of requests and the proxies that carry them.
+/// Sections and keys about requests and the proxies that carry them.
 const OF_REQUESTS: [&str; 8] =
     ["load", "objective", "resolve", "proxy", "ingress", "gateway", "server", "client"];
 
-/// Keys of the section that a topology says.
+/// Keys that are taken from a topology, if there is one.
 const OF_TOPOLOGY: [&str; 3] = ["services", "pods", "namespaces"];
 
 /// Keys of the section that `--scale` multiplies.
@@ -79,7 +79,7 @@ pub(super) fn settings(
     }
 }
 
-/// Services, pods and namespaces are the topology's.
+/// Takes services, pods and namespaces from the topology.
 fn with_topology(
     fleet: FleetSettings,
     field: &Field<'_>,
@@ -146,7 +146,7 @@ fn read(section: &Section<'_>, scale: &Scale) -> Result<FleetSettings> {
     })
 }
 
-/// A duration that may be 0.
+/// Duration that may be 0.
 fn span(section: &Section<'_>, key: &'static str, default: Duration, most: Duration) -> Result<Duration> {
     let Some(field) = section.field(key)? else { return Ok(default) };
     let duration = field.quantity(parse_duration)?;
@@ -163,7 +163,7 @@ fn churn(field: &Field<'_>) -> Result<Churn> {
     field.quantity(str::parse)
 }
 
-/// Values of a factor have one unit.
+/// All values of a churn factor must have the same unit.
 pub(super) fn check_churn_factor(items: &[Node]) -> Result<()> {
     let churn = |item: &Node| match &item.value {
         Value::Scalar(text) => text.parse::<Churn>().ok(),
@@ -180,7 +180,7 @@ pub(super) fn check_churn_factor(items: &[Node]) -> Result<()> {
     }
 }
 
-/// A change, or several; none of an empty list.
+/// One or several changes; an empty list means none.
 fn changes(field: &Field<'_>) -> Result<Vec<RepeatedChange>> {
     if matches!(&field.node.value, Value::List(items) if items.is_empty()) {
         return Ok(Vec::new());
@@ -204,7 +204,7 @@ fn change(field: &Field<'_>, item: &Item<'_>) -> Result<RepeatedChange> {
     })
 }
 
-/// Every check in turn.
+/// Runs every check in turn.
 pub(super) fn contradictions(
     fleet: &FleetSettings,
     experiment: &Experiment,
@@ -220,7 +220,7 @@ pub(super) fn contradictions(
     course(fleet, &section)
 }
 
-/// What is asked of requests and their proxies is not measured here.
+/// Rejects settings of requests and their proxies: a fleet does not measure them.
 fn of_requests(given: &Given<'_>) -> Result<()> {
     for key in OF_REQUESTS {
         if let Some(field) = given.root.field(key)? {
@@ -240,7 +240,7 @@ fn of_requests(given: &Given<'_>) -> Result<()> {
     }
 }
 
-/// A factor's values are what tables and charts show: they are not multiplied.
+/// Rejects `--scale` on factors: their values are shown in tables and charts and are not multiplied.
 fn scale(given: &Given<'_>) -> Result<()> {
     let scaled = |key: &&str| key.strip_prefix("fleet.").is_some_and(|key| SCALED.contains(&key));
     match (&given.scale.place, given.varied.iter().find(|key| scaled(key))) {
@@ -281,7 +281,7 @@ fn kinds(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
     }
 }
 
-/// Sidecars stand in pods of the mesh, and objects of Istio each belong to another service.
+/// Checks sizes: sidecars are in pods of the mesh, and Istio objects each belong to a different service.
 fn sizes(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
     let sidecars = fleet.count_of(ProxyKind::Sidecar);
     let at_most = |key: &str, count: usize, what: &str, most: usize, of: &str| {
@@ -305,7 +305,7 @@ fn sizes(fleet: &FleetSettings, section: &Section<'_>) -> Result<()> {
     at_most("destination-rules", fleet.destination_rules, "DestinationRules", fleet.services, "services")
 }
 
-/// A change that no proxy is told of would never arrive.
+/// Rejects changes that are not pushed to any proxy: they would never arrive.
 fn changes_reach_proxies(
     fleet: &FleetSettings,
     experiment: &Experiment,

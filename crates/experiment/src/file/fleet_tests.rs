@@ -1,4 +1,4 @@
-//! The section `fleet` and what it contradicts.
+//! Tests of the section `fleet` and its contradictions.
 
 use super::*;
 use crate::plan::Plan;
@@ -13,7 +13,7 @@ fn read(rest: &str) -> Experiment {
     Experiment::parse(&text(rest), "f.yaml").unwrap()
 }
 
-/// The message, and what is at fault.
+/// Error message, and the source text that it points at.
 fn refused(rest: &str) -> (String, String) {
     let text = text(rest);
     let error = Experiment::parse(&text, "f.yaml").expect_err(rest);
@@ -64,7 +64,7 @@ repeats: 2
 }
 
 #[test]
-fn topology_says_services_pods_and_namespaces() {
+fn services_pods_and_namespaces_come_from_topology() {
     let experiment =
         read("fleet: {proxies: 4}, topology: {shape: tiered, namespaces: [2, 3], replicas: 2}, repeats: 1");
     let numbers = experiment.combinations.iter().map(|one| {
@@ -159,7 +159,7 @@ fn contradictions_point_at_their_value() {
 }
 
 #[test]
-fn fleets_need_their_mode_and_requests_take_no_istiod() {
+fn fleet_needs_its_mode_and_requests_reject_istiod_settings() {
     let read = |text: &str| Experiment::parse(text, "f.yaml").unwrap_err().message.clone();
     assert_eq!(
         read("{name: f, mesh: istio, modes: [sidecar], fleet: {}}"),

@@ -1,4 +1,4 @@
-//! The sections `ingress` and `gateway`: the estate behind a gateway, and the gateway's resources.
+//! The sections `ingress` and `gateway`: domains behind a gateway, and the gateway's resources.
 
 use super::given::Given;
 use super::section::{Field, Section};
@@ -14,10 +14,10 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const MAX_DOMAINS: usize = 10_000;
 const MAX_PATHS: usize = 1_000;
-/// Of all domains: an Envoy takes about 7 kB per route.
+/// Maximum number of routes over all domains: an Envoy needs about 7 kB per route.
 const MAX_ROUTES: usize = 200_000;
 const MAX_WORKERS: usize = 128;
-/// Less memory holds no Envoy.
+/// Minimum memory limit: Envoy does not start with less.
 const MIN_MEMORY_BYTES: u64 = 32 << 20;
 
 /// Reads the section `ingress`.
@@ -58,7 +58,7 @@ fn memory(field: &Field<'_>) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Contradictions of both sections with each other and with the rest.
+/// Checks both sections against each other and the rest of the experiment.
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let has_gateway = experiment.modes.iter().any(|mode| matches!(mode, Mode::Ingress | Mode::Gateway));
     let first_key = given.ingress.first_key().or_else(|| given.gateway.first_key());
@@ -118,7 +118,7 @@ fn sizes(estate: &Estate, given: &Given<'_>) -> Result<()> {
     }
 }
 
-/// Such as `is 1 domain`, `are 20 paths`, `are no exact paths`.
+/// Formats a count, such as `is 1 domain`, `are 20 paths`, `are no exact paths`.
 fn counted(count: Option<usize>, noun: &str) -> String {
     match count {
         None => format!("are no exact {noun}s"),
@@ -127,7 +127,7 @@ fn counted(count: Option<usize>, noun: &str) -> String {
     }
 }
 
-/// What a scenario changes about TLS must not be there already, and needs TLS.
+/// A scenario about TLS requires TLS, and its change must not be set already.
 fn tls(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let scenario = experiment.ingress.scenario;
     let Some(field) = given.ingress.field("scenario")? else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! The sections `ingress` and `gateway`: what is read, written back and refused.
+//! Tests of the sections `ingress` and `gateway`: reading, writing and rejection.
 
 use super::{NoFiles, Override};
 use crate::Mode;
@@ -23,7 +23,7 @@ fn refused(text: &str) -> String {
     Experiment::parse(text, "experiment.yaml").unwrap_err().render(false)
 }
 
-/// An experiment of mode `ingress` with these lines.
+/// Experiment of mode `ingress` with these lines.
 fn with(lines: &str) -> String {
     format!("name: x\nmesh: istio\nmodes: [ingress]\nload: {{rate: 100}}\n{lines}\n")
 }
@@ -77,7 +77,7 @@ fn both_sections_are_written_and_read_back() {
 }
 
 #[test]
-fn estates_that_cannot_be_are_refused_at_their_place() {
+fn invalid_estates_are_rejected_at_their_place() {
     let cases = [
         (with("ingress: {domains: 5, credentials: 6}"), "`ingress.credentials` is 6 and there are 5 domains"),
         (with("ingress: {requested-domains: 2}"), "`ingress.requested-domains` is 2 and there is 1 domain"),
@@ -113,7 +113,7 @@ fn estates_that_cannot_be_are_refused_at_their_place() {
 }
 
 #[test]
-fn every_scenario_is_read_and_the_direct_one_has_no_gateway() {
+fn every_scenario_is_read_and_direct_has_no_gateway() {
     for scenario in Scenario::ALL {
         let text = with(&format!("ingress: {{scenario: {}}}", scenario.name()));
         assert_eq!(read(&text).ingress.scenario, scenario);

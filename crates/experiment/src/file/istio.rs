@@ -1,4 +1,4 @@
-//! The section `istio`: what is asked of the control plane.
+//! The section `istio`: settings of the control plane.
 
 use super::document;
 use super::named_files::Files;
@@ -24,26 +24,27 @@ const TELEMETRY: [(&str, TelemetrySetting); 5] = [
     ("true", TelemetrySetting::On),
     ("false", TelemetrySetting::Off),
 ];
-/// Envoy draws one of ten thousand.
+/// Envoy samples with a resolution of one in ten thousand.
 const SHARE_STEPS: f64 = 10_000.0;
 const MAX_RULES: usize = 10_000;
 const MAX_RETRIES: usize = 100;
-/// So many take minutes to write on two busy cores, and nearly a gigabyte in each proxy.
+/// Maximum number of services: they take minutes to write on two busy cores, and nearly a gigabyte in each
+/// proxy.
 const MAX_SERVICES: usize = 10_000;
 const MAX_ENDPOINTS: usize = 1_000;
-/// Services times their endpoints: an API server on one machine takes minutes to be told of more.
+/// Maximum of services × endpoints: more take an API server on one machine minutes to accept.
 const MAX_ENDPOINTS_IN_ALL: usize = 100_000;
-/// istiods of one mesh.
+/// Maximum number of istiods in one mesh.
 const MAX_ISTIODS: usize = 16;
-/// Less memory holds no istiod.
+/// Minimum memory limit: istiod does not start with less.
 const MIN_ISTIOD_BYTES: u64 = 128 << 20;
-/// Istio's own `PILOT_DEBOUNCE_AFTER`.
+/// Istio's default for `PILOT_DEBOUNCE_AFTER`.
 const DEBOUNCE_AFTER: Duration = Duration::from_millis(100);
-/// Istio's own `PILOT_DEBOUNCE_MAX`.
+/// Istio's default for `PILOT_DEBOUNCE_MAX`.
 const DEBOUNCE_MAX: Duration = Duration::from_secs(10);
-/// The largest script, bytes, by the schema of its kind.
+/// Maximum length of a script, bytes, from the schema of its kind.
 const MAX_SCRIPT_BYTES: usize = 1 << 16;
-/// The largest text of objects, bytes: an API server takes no larger object.
+/// Maximum length of the text of objects, bytes: an API server accepts no larger object.
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// Reads the section.
@@ -72,7 +73,7 @@ pub(super) fn settings(section: &Section<'_>, files: &dyn Files) -> Result<MeshS
     })
 }
 
-/// A share of requests that proxies can draw.
+/// Traced share of requests, at a resolution that proxies support.
 fn traced_share(field: &Field<'_>) -> Result<f64> {
     let share = field.quantity(parse_fraction)?;
     let steps = share * SHARE_STEPS;
@@ -85,7 +86,8 @@ fn traced_share(field: &Field<'_>) -> Result<f64> {
     Ok(share)
 }
 
-/// A time that a route can have. Less than a millisecond would be none to Envoy: it would never give up.
+/// Route timeout in whole milliseconds. Envoy would read less than a millisecond as 0, which means no
+/// timeout.
 fn whole_milliseconds(field: &Field<'_>) -> Result<Duration> {
     let time = field.positive_duration()?;
     if time.subsec_nanos() % 1_000_000 != 0 {
@@ -97,7 +99,7 @@ fn whole_milliseconds(field: &Field<'_>) -> Result<Duration> {
     Ok(time)
 }
 
-/// A key that is on or off; absent: off.
+/// Boolean key; default: off.
 fn switch(section: &Section<'_>, key: &'static str) -> Result<bool> {
     section.field(key)?.map_or(Ok(false), |field| field.choice(&SWITCH))
 }
@@ -182,7 +184,7 @@ fn istiod_memory(field: &Field<'_>) -> Result<u64> {
     Ok(bytes)
 }
 
-/// A script, or whether Meshmeter's own runs.
+/// Script text, or true for the built-in script.
 fn lua(field: &Field<'_>) -> Result<Option<LuaScript>> {
     let text = field.text()?;
     if !text.contains('\n') {
@@ -203,7 +205,7 @@ fn wasm(field: &Field<'_>, files: &dyn Files) -> Result<PathBuf> {
     files.locate(field.text()?.trim()).map_err(|reason| unreadable(field, &reason))
 }
 
-/// Objects from a file, or written out as a text of several lines.
+/// Objects from a file, or inline as multi-line text.
 fn extra(field: &Field<'_>, files: &dyn Files) -> Result<ExtraObjects> {
     let given = field.text()?;
     let (name, text) = if given.contains('\n') {
@@ -235,8 +237,8 @@ fn extra(field: &Field<'_>, files: &dyn Files) -> Result<ExtraObjects> {
     Ok(ExtraObjects { text, objects })
 }
 
-/// An object of Kubernetes says what it is and has a name. All of that becomes a part of the path by which the API is asked
-/// for it, so nothing else than a part of a path will do.
+/// Checks that a Kubernetes object has a version, kind and name. They become segments of the API path, so
+/// each must be a valid path segment.
 fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Result<()> {
     let metadata = &object["metadata"];
     let is_optional = |key: &str| key == "metadata.namespace";
@@ -270,7 +272,7 @@ fn check_object(object: &serde_json::Value, number: usize, place: &Place) -> Res
     Ok(())
 }
 
-/// A version, or a group and a version.
+/// True for a version, or a group and a version.
 fn is_api_version(text: &str) -> bool {
     let (group, version) = text.split_once('/').unwrap_or(("core", text));
     is_path_part(group) && is_kind(version)
@@ -280,7 +282,7 @@ fn is_kind(text: &str) -> bool {
     is_path_part(text) && text.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// The names of all kinds: most have small letters, digits, `-` and `.` alone.
+/// True for valid path segments. Names of most kinds consist of lower-case letters, digits, `-` and `.`.
 fn is_path_part(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | ':');
     !text.is_empty() && text.len() <= 253 && text.chars().all(fits) && text != "." && text != ".."
@@ -296,7 +298,8 @@ fn check_size(field: &Field<'_>, text: &str, most_bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// A text of several lines stays one when it is written into an experiment file again.
+/// Adds a final newline, so that multi-line text is still multi-line when it is written to an experiment
+/// file.
 fn with_end_of_line(text: &str) -> String {
     format!("{}\n", text.trim_end())
 }

@@ -1,5 +1,5 @@
-//! Contradictions between a mesh, its modes and what is asked of them. A switch that a mode cannot have is an error: else
-//! the mode would be measured without it and look cheaper than it is.
+//! Contradictions between a mesh, its modes and their settings. Unsupported settings are errors: otherwise
+//! the mode would be measured without them and look cheaper than it is.
 
 use super::components;
 use super::given::Given;
@@ -13,7 +13,7 @@ use crate::settings::proxy::MutualTls;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Every check in turn.
+/// Runs every check in turn.
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     components::contradictions(experiment, given.components)?;
     match experiment.mesh {
@@ -34,7 +34,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     }
 }
 
-/// Without a control plane nobody makes what the section `istio` asks for.
+/// Rejects the section `istio` without a control plane: nothing would apply it.
 fn static_files(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     if let Some((path, place)) = given.istio.first_key() {
         return Err(place
@@ -62,7 +62,7 @@ fn proxy_cpu_time(given: &Given<'_>) -> Result<()> {
         .with_hint("with `mesh: istio` a Lua script can compute: `istio.lua`"))
 }
 
-/// What is asked of each request can only be done by a proxy that reads it.
+/// Settings that act on each request need a proxy that reads requests.
 fn requests_are_read(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let blind = experiment.modes.iter().find(|mode| **mode != Mode::None && !mode.reads_requests());
     for key in experiment.istio.that_read_requests() {
@@ -88,7 +88,7 @@ fn requests_are_read(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Only proxies can be made to speak HTTP/2 with each other: behind a waypoint is a ztunnel, and then the service.
+/// The HTTP/2 upgrade needs two proxies: behind a waypoint is a ztunnel, and then the service.
 fn http2_upgrade(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let Some(field) = given.istio.field("http2-upgrade")?.filter(|_| experiment.istio.http2_upgrade) else {
         return Ok(());
@@ -112,7 +112,7 @@ fn http2_upgrade(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     }
 }
 
-/// A key under `istio` that may have a point itself: `authorization.paths`.
+/// Field of a key under `istio` that may itself contain a dot: `authorization.paths`.
 fn istio_field<'a>(istio: &Section<'a>, key: &'static str) -> Result<Option<Field<'a>>> {
     match key.split_once('.') {
         Some((section, key)) => istio.section(section)?.field(key),
@@ -215,7 +215,7 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
         ));
     }
     let surroundings = given.istio.section("surroundings")?;
-    // Among several sizes of the mesh there may be none at all.
+    // Among several mesh sizes one may be zero.
     let has_services =
         experiment.istio.surroundings.services > 0 || given.varied.contains(&BACKGROUND_SERVICES);
     match surroundings.field("endpoints")? {
@@ -227,7 +227,7 @@ fn scope_and_surroundings(experiment: &Experiment, given: &Given<'_>) -> Result<
     }
 }
 
-/// The control plane of requests is shared by a whole run.
+/// In modes with requests, the control plane is shared by a whole run.
 fn istiod(given: &Given<'_>) -> Result<()> {
     match given.istio.section("istiod")?.first_key() {
         Some((path, place)) => Err(place.error(

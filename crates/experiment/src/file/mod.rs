@@ -1,12 +1,13 @@
-//! The experiment file: YAML in, a checked [`Experiment`] out, and back.
+//! Experiment files: YAML in, a validated [`Experiment`] out, and back.
 //!
-//! Text becomes a tree of nodes with their places ([`document`], the one module that knows the YAML library). Overrides of
-//! the command line change the tree ([`overrides`]). Lists that are factors become one tree per combination ([`factors`]).
-//! Each tree is read key by key ([`section`], [`reader`], [`components`], [`istio`], [`ingress`], [`fleet`], [`published`]) and checked for
-//! contradictions ([`checks`], [`mesh_checks`]). The first error ends it, with its place. [`writer`] writes an experiment with every
-//! default visible.
+//! Text becomes a tree of nodes with source positions ([`document`], the only module that uses the YAML
+//! library). Command-line overrides change the tree ([`overrides`]). Lists that are factors become one tree
+//! per combination ([`factors`]). Each tree is read key by key ([`section`], [`reader`], [`components`],
+//! [`istio`], [`ingress`], [`fleet`], [`published`]) and checked for contradictions ([`checks`],
+//! [`mesh_checks`]). The first error stops the reader and reports its place. [`writer`] writes an experiment
+//! with every default visible.
 //!
-//! The reader refuses what a machine could run but would measure something else than its author thinks:
+//! The reader also rejects experiments that would run but measure something else than the author intended.
 //! `docs/experiment-file.md` lists every key and every check.
 
 mod checks;
@@ -47,23 +48,23 @@ use crate::definition::Experiment;
 use crate::diagnostic::{ExperimentError, Place, Source};
 use std::sync::Arc;
 
-/// Size limit of an experiment file, bytes.
+/// Maximum size of an experiment file, bytes.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
 impl Experiment {
-    /// Reads an experiment file that names no others. The name is for messages.
+    /// Parses an experiment file that refers to no other files. The file name is for error messages.
     ///
     /// # Errors
-    /// The first thing that is wrong with it, with its place.
+    /// Returns the first error, with its place.
     pub fn parse(text: &str, file_name: &str) -> Result<Self, Box<ExperimentError>> {
         Self::parse_with(text, file_name, &[], &NoFiles)
     }
 
-    /// Reads an experiment file and changes it as the command line says. A later override wins over an earlier one;
-    /// scales come after all others.
+    /// Parses an experiment file and applies command-line overrides. Later overrides win over earlier ones;
+    /// `--scale` is applied after all others.
     ///
     /// # Errors
-    /// The first thing that is wrong with the file or an override, with its place.
+    /// Returns the first error in the file or an override, with its place.
     pub fn parse_with(
         text: &str,
         file_name: &str,
@@ -85,7 +86,7 @@ impl Experiment {
         let mut root = document::read(&source)?;
         let scale = overrides::apply(&mut root, overrides)?;
         let experiment = factors::experiment(&root, &scale, files)?;
-        // What a run leaves must read again.
+        // The file that a run writes must be readable again.
         let written_bytes = experiment.to_yaml().len();
         if written_bytes > MAX_FILE_BYTES {
             return Err(too_large("the file with every default and text", written_bytes));
@@ -93,7 +94,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// The experiment as a file, every default visible. Reads back to the same value.
+    /// Writes the experiment as a file with every default visible. Reads back to the same value.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         writer::experiment(self)

@@ -1,31 +1,32 @@
-//! The files that an experiment names.
+//! Files that an experiment refers to.
 
 use std::path::PathBuf;
 
-/// How the files that an experiment names are read: this crate touches no disk itself. Errors are reasons in words.
+/// Access to the files that an experiment refers to; this crate does no I/O itself. Errors are human-readable
+/// reasons.
 pub trait Files {
-    /// The text of a file.
+    /// Reads the text of a file.
     ///
     /// # Errors
-    /// It is not there or is not text.
+    /// Returns an error if the file does not exist or is not text.
     fn text(&self, path: &str) -> Result<String, String>;
 
-    /// Where a file is, as an absolute path.
+    /// Resolves a file to an absolute path.
     ///
     /// # Errors
-    /// It is not there.
+    /// Returns an error if the file does not exist.
     fn locate(&self, path: &str) -> Result<PathBuf, String>;
 
-    /// Where a program is, as an absolute path. Symbolic links are kept: a wrapper may depend on its own path.
+    /// Resolves a program to an absolute path. Symbolic links are kept: a wrapper may depend on its own path.
     ///
     /// # Errors
-    /// It is not there.
+    /// Returns an error if the program does not exist.
     fn locate_program(&self, path: &str) -> Result<PathBuf, String> {
         self.locate(path)
     }
 }
 
-/// Reads an experiment as a run resolved it: it names no text any more, and what else it names is taken as it stands.
+/// For experiments as resolved by a run: they refer to no text files, and other paths are used as given.
 #[derive(Clone, Copy, Debug)]
 pub struct NoFiles;
 

@@ -1,16 +1,16 @@
-//! What the command line changes in an experiment file.
+//! Command-line overrides of an experiment file.
 
 use super::document::{self, Entry, Node, Value};
 use super::{section, topology};
 use crate::diagnostic::{ExperimentError, Place, Source};
 use std::sync::Arc;
 
-/// One change: a key that is set, or a scale.
+/// One override: a key to set, or a scale.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Override {
     /// The option as typed, such as `--set`.
     option: String,
-    /// Its value as typed.
+    /// Value as typed.
     value: String,
     change: Change,
 }
@@ -21,15 +21,15 @@ enum Change {
     Assignment,
     /// The value is for this key.
     Key(&'static str),
-    /// The value is the measured window.
+    /// The value is the length of the measured window.
     Duration,
     /// The value multiplies the load.
     Scale,
 }
 
 impl Override {
-    /// `--set key=value`: a dotted key such as `load.rate`, and a value as the file has it, such as `[500, 1000]`.
-    /// `null` removes the key: `--set load.rate=null --set load.clients=8`.
+    /// `--set key=value`: a dotted key such as `load.rate`, and a value in the file's syntax, such as `[500,
+    /// 1000]`. `null` removes the key: `--set load.rate=null --set load.clients=8`.
     #[must_use]
     pub fn set(assignment: impl Into<String>) -> Self {
         Self { option: "--set".into(), value: assignment.into(), change: Change::Assignment }
@@ -41,7 +41,7 @@ impl Override {
         Self { option: "--repeats".into(), value: value.into(), change: Change::Key("repeats") }
     }
 
-    /// `--retakes`: of each trial that the machine disturbed.
+    /// `--retakes`: maximum number of reruns per trial that the machine disturbed.
     #[must_use]
     pub fn retakes(value: impl Into<String>) -> Self {
         Self { option: "--retakes".into(), value: value.into(), change: Change::Key("retakes") }
@@ -53,14 +53,14 @@ impl Override {
         Self { option: "--duration".into(), value: value.into(), change: Change::Duration }
     }
 
-    /// `--pacing`: how the generators wait in every trial.
+    /// `--pacing`: pacing of the generators in every trial.
     #[must_use]
     pub fn pacing(value: impl Into<String>) -> Self {
         Self { option: "--pacing".into(), value: value.into(), change: Change::Key("load.pacing") }
     }
 
-    /// `--scale`: multiplies every rate, or every number of clients (rounded, at least 1); of a fleet the proxies and the
-    /// objects of its mesh. Nothing else is scaled: not connections, durations, payload or repeats.
+    /// `--scale`: multiplies every rate, or every number of clients (rounded, at least 1); for a fleet, the
+    /// proxies and the objects of its mesh. Connections, durations, payload and repeats are not scaled.
     #[must_use]
     pub fn scale(value: impl Into<String>) -> Self {
         Self { option: "--scale".into(), value: value.into(), change: Change::Scale }
@@ -71,14 +71,14 @@ impl Override {
     }
 }
 
-/// What multiplies the load. Without `--scale` it is 1.
+/// Multiplier of the load. Without `--scale` it is 1.
 pub(super) struct Scale {
     pub(super) factor: f64,
-    /// The last `--scale`; absent where there is none.
+    /// Place of the last `--scale`; absent if there is none.
     pub(super) place: Option<Place>,
 }
 
-/// Changes the tree, and gives the scale, which is applied to values when they are read.
+/// Applies overrides to the tree and returns the scale, which is applied when values are read.
 pub(super) fn apply(root: &mut Node, overrides: &[Override]) -> Result<Scale, Box<ExperimentError>> {
     let mut scale = Scale { factor: 1.0, place: None };
     for change in overrides {
@@ -113,7 +113,7 @@ fn factor(text: &str, place: &Place) -> Result<f64, Box<ExperimentError>> {
     }
 }
 
-/// Applies `key=value`.
+/// Applies one `key=value`.
 fn assign(root: &mut Node, source: &Arc<Source>) -> Result<(), Box<ExperimentError>> {
     let text = &source.text;
     let whole = Place { source: Arc::clone(source), span: 0..text.len() };
@@ -121,7 +121,7 @@ fn assign(root: &mut Node, source: &Arc<Source>) -> Result<(), Box<ExperimentErr
         return Err(whole.error("there is no `=`", "expected key=value, for example `load.rate=[500, 1000]`"));
     };
     let key_place = Place { source: Arc::clone(source), span: 0..key.len() };
-    // The value is read in its own place: spaces stand where the key was.
+    // Pads with spaces in place of the key, so that positions are right.
     let padded = Source { name: source.name.clone(), text: format!("{}{value}", " ".repeat(key.len() + 1)) };
     let mut node = document::read(&Arc::new(padded)).map_err(|error| *error).map_err(|error| {
         let place = Place { source: Arc::clone(source), span: error.span };
@@ -131,7 +131,7 @@ fn assign(root: &mut Node, source: &Arc<Source>) -> Result<(), Box<ExperimentErr
     set(root, key.trim(), &key_place, node)
 }
 
-/// Makes a tree's places speak of this source.
+/// Points all places of a tree at this source.
 fn belong_to(node: &mut Node, source: &Arc<Source>) {
     node.place.source = Arc::clone(source);
     match &mut node.value {
@@ -146,7 +146,7 @@ fn belong_to(node: &mut Node, source: &Arc<Source>) {
     }
 }
 
-/// Puts a node at a dotted key. An empty node removes the key.
+/// Sets a node at a dotted key. An empty node removes the key.
 fn set(root: &mut Node, dotted: &str, key_place: &Place, node: Node) -> Result<(), Box<ExperimentError>> {
     let (section, key) = split_key(dotted);
     section::check_key(section, key, key_place)?;
@@ -163,8 +163,8 @@ fn set(root: &mut Node, dotted: &str, key_place: &Place, node: Node) -> Result<(
     Ok(())
 }
 
-/// The section, empty for the top of the file, and the key in it, which may hold points itself: `objective.p99.9`. Of
-/// sections within each other it is the innermost: `istio.authorization.paths`.
+/// Splits a dotted key into its section (empty for the top level) and the key in it, which may contain dots
+/// itself: `objective.p99.9`. For nested sections, the innermost: `istio.authorization.paths`.
 pub(super) fn split_key(dotted: &str) -> (&str, &str) {
     let sections = section::SECTIONS.iter().filter_map(|(section, _)| {
         let key = dotted.strip_prefix(section)?.strip_prefix('.')?;
@@ -175,7 +175,7 @@ pub(super) fn split_key(dotted: &str) -> (&str, &str) {
     innermost.or_else(|| dotted.split_once('.')).unwrap_or(("", dotted))
 }
 
-/// The map under a key, made where it is not there.
+/// Map under a key, created if missing.
 fn child_map<'a>(
     map: &'a mut Node,
     key: &str,
@@ -188,7 +188,7 @@ fn child_map<'a>(
         entries.len() - 1
     });
     let Entry { key_place, node, .. } = &mut entries[at];
-    // `topology: pair` is the short form of a section, and so is `topology: shop.yaml`.
+    // `topology: pair` is the short form of a section, as is `topology: shop.yaml`.
     if let ("topology", Value::Scalar(text)) = (key, &node.value) {
         let key = if topology::is_file(text) { "file" } else { "shape" };
         let only = Entry { key: key.into(), key_place: key_place.clone(), node: node.clone() };

@@ -1,4 +1,4 @@
-//! The list `published`: figures of others.
+//! The list `published`: published figures.
 
 use super::section::{Field, Section};
 use crate::diagnostic::ExperimentError;
@@ -22,7 +22,7 @@ const LONGEST_TEXT: usize = 500;
 const MOST_FIGURES: usize = 1000;
 const MOST_CLIENTS: usize = 1_000_000;
 
-/// A kind of figure.
+/// Kind of a figure.
 #[derive(Clone, Copy)]
 enum Figure {
     Cpu,
@@ -183,7 +183,7 @@ fn mode(field: &Field<'_>) -> Result<Mode> {
     field.choice(&Mode::ALL.map(|mode| (mode.name(), mode)))
 }
 
-/// The mode that a figure is relative to: another one, and one that leads to the same server.
+/// Mode that a figure is relative to: a different mode with the same server.
 fn other_mode(field: &Field<'_>, mode: Mode) -> Result<Mode> {
     let to = self::mode(field)?;
     if to == mode || !to.compares_with(mode) {
@@ -195,7 +195,7 @@ fn other_mode(field: &Field<'_>, mode: Mode) -> Result<Mode> {
     Ok(to)
 }
 
-/// A percentage or a word.
+/// Parses a percentage or a word.
 fn relation(text: &str) -> std::result::Result<Relation, UnitError> {
     match Relation::WORDS.iter().find(|(word, _)| *word == text.trim()) {
         Some((_, relation)) => Ok(*relation),

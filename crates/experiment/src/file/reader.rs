@@ -1,4 +1,4 @@
-//! From the tree to an experiment: every key with its meaning, its default and what it may hold.
+//! Reads an experiment from the tree: every key with its meaning, default and valid values.
 
 use super::checks;
 use super::components;
@@ -35,12 +35,12 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_GENERATORS: usize = 1000;
 const DEFAULT_THREADS: usize = 1;
 const DEFAULT_REPEATS: usize = 5;
-/// Connections and clients of one generator: beyond this it runs out of ports to one address.
+/// Maximum connections or clients per generator: more would exhaust the ephemeral ports to one address.
 const MAX_CONNECTIONS: usize = 25_000;
 pub(super) const MAX_LEVELS: usize = 100;
 const MAX_PAYLOAD_BYTES: u64 = 1 << 30;
 
-/// Reads and checks the whole tree, in which no factor is left. `varied` are the keys of the factors whose values it has,
+/// Reads and validates the whole tree, after factors are expanded. `varied` are the keys of those factors;
 /// `graph` is a topology that is not built in.
 pub(super) fn experiment(
     root: &Node,
@@ -53,7 +53,7 @@ pub(super) fn experiment(
     let name = name(&root.required("name", "name: my-study")?)?;
     let question = root.field("question")?.map_or(Ok(String::new()), |field| question(&field))?;
     let topology = topology::settings(&root, graph)?;
-    // A fleet sends no requests into it.
+    // A fleet does not send requests into it.
     let entry = if root.field("fleet")?.is_none() { topology::entry(&root, &topology)? } else { None };
     let mesh = root.field("mesh")?.map_or(Ok(MeshKind::Envoy), |field| mesh(&field))?;
     let modes = modes(&root.required("modes", "modes: [none, sidecar]")?, mesh)?;
@@ -227,7 +227,7 @@ fn pacing(field: &Field<'_>) -> Result<Pacing> {
     field.choice(&[Pacing::Economical, Pacing::Precise].map(|pacing| (pacing.name(), pacing)))
 }
 
-/// Rates or clients, and the arrival that belongs to rates.
+/// Rates or clients, and the arrival process of rates.
 fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
     let arrival = section.field("arrival")?;
     match (section.field("rate")?, section.field("clients")?) {
@@ -261,7 +261,7 @@ fn levels(section: &Section<'_>, scale: &Scale) -> Result<LoadLevels> {
     }
 }
 
-/// Every value of a list, each once. Values may have been multiplied by a scale, and so become equal.
+/// Values of a list, which must be distinct. Scaling can make values equal.
 fn distinct<T: PartialEq>(
     field: &Field<'_>,
     kind: &str,
@@ -373,7 +373,7 @@ fn cpu_time(section: &Section<'_>) -> Result<Duration> {
     Ok(time)
 }
 
-/// The key `cpu` of a section: a limit in cores.
+/// The key `cpu` of a section: CPU limit in cores.
 fn cores(section: &Section<'_>) -> Result<Option<f64>> {
     section.field("cpu")?.map(|field| field.quantity(parse_cores)).transpose()
 }

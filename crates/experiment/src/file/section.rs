@@ -1,4 +1,4 @@
-//! Reading a map key by key: known keys alone, each with its place for what may be wrong with it.
+//! Reads maps key by key: only known keys, each with its place for error messages.
 
 use super::document::{Entry, Node, Value};
 use super::suggestion::nearest;
@@ -142,22 +142,22 @@ static TOPOLOGY_KEYS: LazyLock<Vec<&str>> = LazyLock::new(|| {
     keys
 });
 
-/// A map of the file.
+/// Map in the file.
 pub(crate) struct Section<'a> {
-    /// The dotted key of the map; empty for the whole file.
+    /// Dotted key of the map; empty for the top level.
     path: String,
-    /// The key that the map belongs to, or the start of the file.
+    /// Key that the map belongs to, or the start of the file.
     place: Place,
     entries: &'a [Entry],
 }
 
 impl<'a> Section<'a> {
-    /// The whole file.
+    /// Section for the whole file.
     pub(crate) fn root(node: &'a Node) -> Result<Self> {
         Self::of(node, "", keys_of(""), node.place.clone())
     }
 
-    /// A map with these keys; `path` names it in messages, and errors of what is missing point at `place`.
+    /// Map with these keys. `path` names it in messages; errors about missing keys point at `place`.
     pub(crate) fn of(node: &'a Node, path: &str, known: &[&'static str], place: Place) -> Result<Self> {
         let entries = match &node.value {
             Value::Map(entries) => entries.as_slice(),
@@ -181,7 +181,7 @@ impl<'a> Section<'a> {
         Ok(Self { path: path.to_owned(), place, entries })
     }
 
-    /// The section under a key; an absent one has no entries.
+    /// Section under a key; has no entries if absent.
     pub(crate) fn section(&self, key: &str) -> Result<Self> {
         let dotted = self.dotted(key);
         let known = SECTIONS.iter().find(|(section, _)| *section == dotted);
@@ -192,17 +192,17 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The key that the map belongs to; where it is absent, the one around it.
+    /// Key that the map belongs to; if absent, that of the enclosing map.
     pub(crate) fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The first key that is given, dotted, and its place.
+    /// First key that is given, dotted, and its place.
     pub(crate) fn first_key(&self) -> Option<(String, &'a Place)> {
         self.entries.first().map(|entry| (self.dotted(&entry.key), &entry.key_place))
     }
 
-    /// The value of a key, where it is given. A key without a value is an error.
+    /// Value of a key, if given. A key without a value is an error.
     pub(crate) fn field(&self, key: &str) -> Result<Option<Field<'a>>> {
         let Some(entry) = self.entries.iter().find(|entry| entry.key == key) else { return Ok(None) };
         let field = Field { path: self.dotted(key), key_place: &entry.key_place, node: &entry.node };
@@ -214,12 +214,12 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// The value of a key that must be given.
+    /// Value of a mandatory key.
     pub(crate) fn required(&self, key: &str, example: &str) -> Result<Field<'a>> {
         self.field(key)?.ok_or_else(|| self.missing(&format!("`{}`", self.dotted(key)), example))
     }
 
-    /// Something that must be given is not.
+    /// Error for a missing mandatory key.
     pub(crate) fn missing(&self, what: &str, example: &str) -> Box<ExperimentError> {
         self.place.error(format!("{what} is missing"), format!("expected here, for example `{example}`"))
     }
@@ -229,9 +229,9 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The value of a key.
+/// Value of a key.
 pub(crate) struct Field<'a> {
-    /// The dotted key, for messages.
+    /// Dotted key, for messages.
     pub(crate) path: String,
     pub(crate) key_place: &'a Place,
     pub(crate) node: &'a Node,
@@ -246,12 +246,12 @@ impl<'a> Field<'a> {
         matches!(self.node.value, Value::Map(_))
     }
 
-    /// The text of a scalar.
+    /// Text of a scalar.
     pub(crate) fn text(&self) -> Result<&'a str> {
         self.scalar(self.node).map(|item| item.text)
     }
 
-    /// A scalar, or every scalar of a list that is not empty.
+    /// A scalar, or every scalar of a non-empty list.
     pub(crate) fn one_or_list(&self) -> Result<Vec<Item<'a>>> {
         let Value::List(items) = &self.node.value else { return Ok(vec![self.scalar(self.node)?]) };
         if items.is_empty() {
@@ -262,7 +262,7 @@ impl<'a> Field<'a> {
         items.iter().map(|item| self.scalar(item)).collect()
     }
 
-    /// A map, or every map of a list, as a section of the table.
+    /// A map, or every map of a list, as sections.
     pub(crate) fn sections(&self, path: &'static str) -> Result<Vec<Section<'a>>> {
         let section = |node: &'a Node| Section::of(node, path, keys_of(path), node.place.clone());
         match &self.node.value {
@@ -271,17 +271,17 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The value read by a parser of [`crate::units`].
+    /// Value parsed by a parser of [`crate::units`].
     pub(crate) fn quantity<T>(&self, parse: impl Fn(&str) -> std::result::Result<T, UnitError>) -> Result<T> {
         self.scalar(self.node)?.quantity(&self.path, parse)
     }
 
-    /// A whole number in a range.
+    /// Integer in a range.
     pub(crate) fn whole(&self, range: std::ops::RangeInclusive<usize>) -> Result<usize> {
         self.scalar(self.node)?.whole(&self.path, range)
     }
 
-    /// A duration above 0 and at most 24 h.
+    /// Duration above 0 and at most 24 h.
     pub(crate) fn positive_duration(&self) -> Result<Duration> {
         let duration = self.quantity(parse_duration)?;
         if duration.is_zero() || duration > MAX_DURATION {
@@ -311,7 +311,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// A scalar with its place.
+/// Scalar with its place.
 #[derive(Clone, Copy)]
 pub(crate) struct Item<'a> {
     pub(crate) text: &'a str,
@@ -342,7 +342,7 @@ impl Item<'_> {
         })
     }
 
-    /// `2,4` is one text; several values stand in brackets.
+    /// Adds a hint: `2,4` is a single text; lists need brackets.
     fn with_list_hint(&self, error: Box<ExperimentError>) -> Box<ExperimentError> {
         if self.text.contains(',') && !self.text.contains('\n') {
             let values: Vec<&str> = self.text.split(',').map(str::trim).collect();
@@ -375,7 +375,7 @@ fn keys_of(path: &str) -> &'static [&'static str] {
     SECTIONS.iter().find(|(section, _)| *section == path).map_or(&[], |(_, keys)| keys)
 }
 
-/// Whether a section has a key.
+/// Checks that a section has a key.
 pub(crate) fn check_key(section: &str, key: &str, place: &Place) -> Result<()> {
     let known = keys_of(section);
     if known.contains(&key) { Ok(()) } else { Err(unknown_key(section, known, key, place)) }
@@ -398,7 +398,7 @@ fn unknown_key(section: &str, known: &[&str], key: &str, place: &Place) -> Box<E
     if let Some(name) = nearest(key, known.iter().copied()) {
         return error.with_hint(format!("did you mean `{name}`?"));
     }
-    // Of a dotted key it may be the first part that is not known.
+    // In a dotted key, the first part may be the unknown one.
     if let Some((first, rest)) = key.split_once('.')
         && let Some(name) = nearest(first, known.iter().copied())
     {
@@ -412,12 +412,12 @@ fn unknown_key(section: &str, known: &[&str], key: &str, place: &Place) -> Box<E
     }
 }
 
-/// `a, b or c`, each in backticks.
+/// Formats names as `a, b or c`, each in backticks.
 pub(crate) fn alternatives(names: &[&str]) -> String {
     joined(names, "or")
 }
 
-/// `a, b and c`, each in backticks.
+/// Formats names as `a, b and c`, each in backticks.
 pub(crate) fn listed(names: &[&str]) -> String {
     joined(names, "and")
 }

@@ -1,8 +1,9 @@
-//! "Did you mean": the known word nearest to one that is not known.
+//! "Did you mean": the known word nearest to an unknown one.
 
-/// The known word that differs least, where it differs by a slip of the fingers.
+/// Nearest known word, if it differs only by a typo.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing is quadratic in the length: no known word is this long. Of two letters one slip leaves too little: `no` is not `on`.
+    // Comparing is quadratic in the length, and no known word is this long. Two letters are too short for a
+    // typo: `no` is not `on`.
     if word.len() > 64 || word.len() < 3 {
         return None;
     }
@@ -15,7 +16,8 @@ pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) 
         .map(|(_, candidate)| candidate)
 }
 
-/// Optimal string alignment: insertions, deletions, replacements and swaps of neighbours that turn one into the other.
+/// Edit distance by optimal string alignment: insertions, deletions, substitutions and transpositions of
+/// neighbours.
 fn distance(one: &str, other: &str) -> usize {
     let one: Vec<char> = one.chars().collect();
     let other: Vec<char> = other.chars().collect();
@@ -44,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_find_their_word_and_others_find_none() {
+    fn typos_find_nearest_word_and_others_none() {
         let known = ["sidecar", "gateway", "none", "on", "access-log"];
         for (word, expected) in [
             ("sidcar", Some("sidecar")),

@@ -1,4 +1,4 @@
-//! What the reader takes, what it refuses and in which words.
+//! Tests of the reader: accepted and rejected files, and error messages.
 
 mod hostile;
 mod lists;
@@ -71,7 +71,7 @@ metadata:
 spec: {ports: [{number: 443}]}
 ";
 
-/// The folder beside an experiment: one file of text, one of another kind.
+/// Directory of an experiment: one text file, and one of another kind.
 struct Folder;
 
 impl Files for Folder {
@@ -101,7 +101,7 @@ fn rendered_with(overrides: &[Override]) -> String {
 }
 
 #[test]
-fn every_key_is_read_and_the_rest_has_defaults() {
+fn every_key_is_read_and_missing_keys_have_defaults() {
     let full = Experiment::parse(FULL, "full").unwrap();
     assert_eq!(full.proxy.access_log, AccessLog::Json);
     assert_eq!(full.proxy.mtls, MutualTls::Off);
@@ -157,13 +157,13 @@ fn three_repeats_of_the_reference_study_end_within_ten_minutes() {
     let plan = Plan::new(&modes, 1);
     assert_eq!(plan.trials.len(), 60);
     assert!(plan.estimated_time() < Duration::from_secs(500), "{:?}", plan.estimated_time());
-    // With a third of the trials taken again.
+    // With a third of the trials rerun.
     assert_eq!(plan.most_retakes(), 20);
     assert!(plan.longest_time() < Duration::from_secs(600), "{:?}", plan.longest_time());
 }
 
 #[test]
-fn what_is_written_reads_back_to_the_same() {
+fn written_experiment_reads_back_equal() {
     for text in [
         SMALL,
         FULL,
@@ -180,7 +180,7 @@ fn what_is_written_reads_back_to_the_same() {
 }
 
 #[test]
-fn what_is_asked_of_a_control_plane_is_read_and_written_back_without_its_files() {
+fn istio_settings_are_read_and_written_back_without_files() {
     let read = Experiment::parse_with(ISTIO, "istio", &[], &Folder).unwrap();
     let istio = &read.istio;
     assert_eq!((istio.telemetry, istio.tracing_fraction), (TelemetrySetting::Off, Some(0.01)));
@@ -199,7 +199,8 @@ fn what_is_asked_of_a_control_plane_is_read_and_written_back_without_its_files()
     assert_eq!(objects[0]["data"]["number"], "1");
     assert_eq!(objects[1]["spec"]["ports"][0]["number"], 443);
 
-    // A run's folder has all that its trials need; only the module stays a file of its own.
+    // The run's directory has everything that its trials need, except the module, which stays a separate
+    // file.
     let written = read.to_yaml();
     let again =
         Experiment::parse(&written, "again").unwrap_or_else(|error| panic!("{}", error.render(false)));
@@ -207,9 +208,9 @@ fn what_is_asked_of_a_control_plane_is_read_and_written_back_without_its_files()
     insta::assert_snapshot!(written);
 }
 
-/// Whom a connection is from, its proxies know; what is in it they do not.
+/// Proxies know the peer of an opaque connection, but not what is in it.
 #[test]
-fn every_mode_of_istio_carries_raw_tcp_with_what_needs_no_requests() {
+fn istio_modes_accept_raw_tcp_with_settings_that_need_no_requests() {
     for mode in MeshKind::Istio.modes().filter(|mode| mode.has_requests()) {
         let parsed = |rest: &str| {
             let text = format!(
@@ -241,7 +242,7 @@ fn every_mode_of_istio_carries_raw_tcp_with_what_needs_no_requests() {
 }
 
 #[test]
-fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
+fn unsupported_settings_of_mesh_or_mode_are_rejected_at_their_place() {
     let with = |mesh: &str, modes: &str, rest: &str| {
         rendered_from_folder(&format!("name: x\nmesh: {mesh}\nmodes: [{modes}]\n{rest}\n"))
     };
@@ -300,7 +301,7 @@ fn what_a_mesh_or_a_mode_cannot_do_is_refused_where_it_stands() {
 }
 
 #[test]
-fn a_section_within_another_is_reached_from_the_command_line() {
+fn nested_section_can_be_set_from_command_line() {
     let changes = [
         Override::set("mesh=istio"),
         Override::set("istio.authorization.paths=7"),
@@ -320,14 +321,14 @@ fn a_section_within_another_is_reached_from_the_command_line() {
 }
 
 #[test]
-fn a_section_that_is_no_map_is_told_what_it_has() {
+fn section_that_is_not_a_map_is_rejected_with_its_keys() {
     for (section, keys) in super::section::SECTIONS.iter().filter(|(section, _)| !section.is_empty()) {
         let other = if *section == "load" { "" } else { "load: {rate: 1}\n" };
         let nested = section.replace('.', ": {");
         let closing = "}".repeat(section.matches('.').count());
         let text = rendered(&format!("name: x\nmodes: [none]\n{other}{nested}: text{closing}\n"));
         if *section == "topology" {
-            // Its short form is a text.
+            // The short form of the section is a text.
             assert!(text.contains("`text` is not a built-in topology"), "{text}");
             continue;
         }
@@ -337,7 +338,7 @@ fn a_section_that_is_no_map_is_told_what_it_has() {
 }
 
 #[test]
-fn wrong_files_say_where_and_what_was_expected() {
+fn invalid_files_report_place_and_expectation() {
     let cases = [
         "",
         "just text",

@@ -1,4 +1,4 @@
-//! Texts that an experiment brings along: objects and scripts.
+//! Tests of inline texts: objects and scripts.
 
 use super::{Files, NoFiles};
 use crate::definition::Experiment;
@@ -28,7 +28,7 @@ fn with_extra(objects: &str) -> Result<Experiment, Box<ExperimentError>> {
     with_istio("extra: a.yaml", &OneText(objects))
 }
 
-/// Text as YAML that has it in quotes. JSON is YAML, but for what only JSON leaves as it is.
+/// Quotes text as YAML. JSON is YAML, except for characters that only JSON leaves unescaped.
 fn quoted(text: &str) -> String {
     let json = serde_json::to_string(text).expect("text can be written");
     let escape = |c: char| match c {
@@ -41,7 +41,7 @@ fn quoted(text: &str) -> String {
 }
 
 #[test]
-fn what_names_an_object_is_no_other_part_of_a_path() {
+fn object_names_are_single_path_segments() {
     let object = |api_version: &str, kind: &str, metadata: &str| {
         let text = format!("apiVersion: {api_version}\nkind: {kind}\nmetadata: {metadata}\n");
         with_extra(&text).map(drop).map_err(|error| error.message)
@@ -86,7 +86,7 @@ fn what_names_an_object_is_no_other_part_of_a_path() {
 }
 
 #[test]
-fn an_object_is_given_once() {
+fn duplicate_objects_are_rejected() {
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n";
     let error = with_extra(&format!("{map}---\n{map}")).unwrap_err();
     assert_eq!(error.message, "document 2 is the same object as document 1");
@@ -94,7 +94,7 @@ fn an_object_is_given_once() {
 }
 
 #[test]
-fn what_is_written_is_no_larger_than_what_is_read() {
+fn written_file_is_within_size_limit() {
     let of_size = |bytes: usize| {
         let text = "x".repeat(bytes);
         with_extra(&format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {text}}}\n"))
@@ -106,7 +106,7 @@ fn what_is_written_is_no_larger_than_what_is_read() {
 }
 
 #[test]
-fn a_script_is_no_larger_than_the_api_takes_it() {
+fn script_size_is_limited_by_api() {
     let of_size = |bytes: usize| {
         let script = format!("function envoy_on_request(handle) end\n{}", "-".repeat(bytes - 39));
         with_istio(&format!("lua: {}", quoted(&script)), &NoFiles)
@@ -119,9 +119,9 @@ fn a_script_is_no_larger_than_the_api_takes_it() {
     );
 }
 
-/// Modes that cannot run are left out of an experiment after it was read.
+/// Modes that cannot run are removed from an experiment after it was read.
 #[test]
-fn what_is_left_of_an_experiment_without_some_modes_reads_again() {
+fn experiment_without_unavailable_modes_reads_back() {
     let text = "name: a\nmesh: istio\nload: {rate: 100}\nmodes: [none, ambient, ingress, sidecar]\nistio: {ztunnel: per-pod, sidecar-scope: on, ingress: {tls: off}}\n";
     let whole = Experiment::parse(text, "text").unwrap();
     for left in 1..16 {
@@ -156,7 +156,7 @@ fn hostile_objects_end_quickly() {
 
 proptest! {
     #[test]
-    fn every_object_that_is_read_is_written_so_that_it_reads_again(
+    fn every_accepted_object_reads_back(
         value in "(?s).{0,60}",
         comment in "[^\\r\\n]{0,40}",
         end in "[ \\t\\n\\r]{0,6}",
@@ -171,7 +171,7 @@ proptest! {
     }
 
     #[test]
-    fn every_script_is_written_so_that_it_reads_again(script in "(?s).{0,60}") {
+    fn every_script_reads_back(script in "(?s).{0,60}") {
         let script = format!("function envoy_on_request(handle)\n{script}");
         let read = with_istio(&format!("lua: {}", quoted(&script)), &NoFiles);
         let experiment = read.map_err(|error| TestCaseError::fail(error.render(false)))?;

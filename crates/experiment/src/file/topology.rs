@@ -1,4 +1,4 @@
-//! The key `topology`: a built-in topology, a file, or a graph in the experiment itself.
+//! The key `topology`: a built-in topology, a file, or an inline graph.
 
 use super::document::{Node, Value};
 use super::given::Given;
@@ -19,26 +19,26 @@ use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Keys of a built-in topology besides its parameters.
+/// Keys of a built-in topology in addition to its parameters.
 pub(crate) const SHAPE_KEYS: [&str; 3] = ["shape", "namespaces", "replicas"];
-/// Keys beside those of a topology file that stands in an experiment.
+/// Keys in addition to those of a topology file, for an inline graph.
 const BESIDE_GRAPH: [&str; 1] = ["namespaces"];
 const MAX_NAMESPACES: usize = 1000;
 const MAX_REPLICAS: usize = 1000;
 
-/// Whether a text names a file.
+/// True if the text is a file name.
 pub(super) fn is_file(text: &str) -> bool {
     text.ends_with(".yaml") || text.ends_with(".yml")
 }
 
-/// Whether a map has a graph of its own.
+/// True if the map is an inline graph.
 fn is_graph(field: &Field<'_>) -> bool {
     let keys = || field.node.entries().iter().map(|entry| entry.key.as_str());
     !keys().any(|key| key == "shape" || key == "file")
         && keys().any(|key| file::root_keys().any(|own| own == key))
 }
 
-/// The graph of the tree's topology, read once for all combinations of factors; absent for a built-in topology.
+/// Graph of the tree's topology, read once for all combinations of factors; absent for a built-in topology.
 pub(super) fn graph(root: &Node, files: &dyn Files) -> Result<Option<Arc<Topology>>> {
     let root = Section::root(root)?;
     let Some(field) = root.field("topology")? else { return Ok(None) };
@@ -61,7 +61,7 @@ pub(super) fn graph(root: &Node, files: &dyn Files) -> Result<Option<Arc<Topolog
     Ok(Some(Arc::new(TopologyFile::read(&text, path)?.topology)))
 }
 
-/// Reads the key. `graph` is what [`graph()`] gave.
+/// Reads the key. `graph` is the result of [`graph()`].
 pub(super) fn settings(root: &Section<'_>, graph: Option<&Arc<Topology>>) -> Result<TopologySettings> {
     let Some(field) = root.field("topology")? else { return Ok(TopologySettings::default()) };
     if !field.is_map() {
@@ -100,7 +100,7 @@ fn built_in(field: &Field<'_>, section: &Section<'_>) -> Result<TopologySource> 
     Ok(TopologySource::Shape { shape, parameters, replicas })
 }
 
-/// Keys of the section that this topology does not have.
+/// Rejects keys that this topology does not have.
 fn check_keys(field: &Field<'_>, owner: &str, known: &[&str]) -> Result<()> {
     let unknown = field.node.entries().iter().find(|entry| !known.contains(&entry.key.as_str()));
     let Some(entry) = unknown else { return Ok(()) };
@@ -133,22 +133,23 @@ fn shape(field: &Field<'_>) -> Result<&'static Shape> {
     })
 }
 
-/// Protocol and size of the response where load enters a topology that has its own; absent where the experiment says.
+/// Protocol and response size of the entry service, for a topology that defines its own; absent if the
+/// experiment defines them.
 pub(super) struct Entry {
     pub(super) protocol: Protocol,
     pub(super) response_bytes: u64,
-    /// The experiment file, if the command line replaces its topology: its values of `load` were for another one.
+    /// Experiment file whose topology the command line replaced: its `load` values were for the old topology.
     replaced: Option<Arc<Source>>,
 }
 
 impl Entry {
-    /// True if this value was for the topology that the command line replaced.
+    /// True if this value was for the replaced topology.
     pub(super) fn replaces(&self, field: &Field<'_>) -> bool {
         self.replaced.as_ref().is_some_and(|file| Arc::ptr_eq(file, &field.place().source))
     }
 }
 
-/// Where load enters. All drivers must speak one protocol.
+/// Entry of the load. All drivers must use one protocol.
 pub(super) fn entry(root: &Section<'_>, settings: &TopologySettings) -> Result<Option<Entry>> {
     let Some(field) = root.field("topology")?.filter(|_| !settings.is_plain()) else { return Ok(None) };
     let server = ServerSettings::default();
@@ -187,7 +188,7 @@ fn made(
     })
 }
 
-/// Contradictions between the topology and the rest of the experiment.
+/// Checks the topology against the rest of the experiment.
 pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let Some(field) = given.root.field("topology")? else { return Ok(()) };
     let (settings, load) = (&experiment.topology, &experiment.load);
@@ -219,7 +220,7 @@ pub(super) fn contradictions(experiment: &Experiment, given: &Given<'_>) -> Resu
     services_own_settings(experiment, given)
 }
 
-/// A topology with scripts of its own takes no settings of services from the experiment.
+/// Rejects service settings of the experiment if the topology has its own scripts.
 fn services_own_settings(experiment: &Experiment, given: &Given<'_>) -> Result<()> {
     let name = experiment.topology.name();
     if experiment.topology.is_plain() {
@@ -241,7 +242,7 @@ fn services_own_settings(experiment: &Experiment, given: &Given<'_>) -> Result<(
     says("error-rate", server.error_fraction != defaults.error_fraction)
 }
 
-/// A value of the section `load` that the topology has itself.
+/// Error for a `load` value that the topology defines itself.
 pub(super) fn contradiction(field: &Field<'_>, entry: &str) -> Box<ExperimentError> {
     field.place().error(
         format!("`{}` contradicts the topology", field.path),
@@ -249,7 +250,7 @@ pub(super) fn contradiction(field: &Field<'_>, entry: &str) -> Box<ExperimentErr
     )
 }
 
-/// The payload: the experiment's, or that of the topology.
+/// Payload, from the experiment or the topology.
 pub(super) fn payload(
     field: Option<Field<'_>>,
     entry: Option<&Entry>,

@@ -1,4 +1,5 @@
-//! The key `topology`: built-in topologies, files and graphs, as factors, overrides and in what a run leaves.
+//! Tests of the key `topology`: built-in topologies, files and graphs, as factors, overrides and in written
+//! files.
 
 use super::{Files, NoFiles, Override};
 use crate::definition::Experiment;
@@ -18,7 +19,7 @@ services:
 - {name: b}
 ";
 
-/// The folder beside an experiment.
+/// Directory of the experiment.
 struct Folder;
 
 impl Files for Folder {
@@ -40,7 +41,7 @@ fn read(text: &str, sets: &[&str]) -> Result<Experiment, String> {
     Experiment::parse_with(text, "study.yaml", &overrides, &Folder).map_err(|error| error.render(false))
 }
 
-/// The topology of the first trial of a mode, after the experiment was written and read on another machine.
+/// Topology of the first trial of a mode, after the experiment was written and read on another machine.
 fn topology(experiment: &Experiment, mode: Mode) -> Topology {
     let written = experiment.to_yaml();
     let again = Experiment::parse_with(&written, "experiment.yaml", &[], &NoFiles)
@@ -69,7 +70,7 @@ fn built_in_topologies_are_read_by_name_and_with_parameters() {
 }
 
 #[test]
-fn file_is_read_and_brought_along() {
+fn topology_file_is_read_and_inlined() {
     let text = format!("{SMALL}topology: shop.yaml\n");
     let experiment = read(&text, &[]).unwrap();
     assert_eq!((experiment.load.protocol, experiment.server.payload_bytes), (Protocol::Grpc, 300));
@@ -98,7 +99,7 @@ fn topology_from_the_command_line_replaces_the_files_protocol_and_payload() {
 }
 
 #[test]
-fn graph_stands_in_the_experiment_itself() {
+fn graph_can_be_inline_in_experiment() {
     let indented: String = SHOP.lines().map(|line| format!("  {line}\n")).collect();
     let text = format!("{SMALL}topology:\n  namespaces: 3\n{indented}");
     assert_eq!(topology(&read(&text, &[]).unwrap(), Mode::None).pods(), 12);
@@ -137,7 +138,7 @@ fn parameters_namespaces_and_connections_are_factors() {
 }
 
 #[test]
-fn pair_and_databases_stand_outside_in_egress_modes() {
+fn pair_server_and_databases_are_outside_mesh_in_egress_modes() {
     let egress = "name: e\nmesh: istio\nmodes: [none, egress-bypass, egress-gateway]\nload: {rate: 100}\n";
     let of = |set: &str, mode| topology(&read(egress, &[set]).unwrap(), mode);
     assert!(of("topology=pair", Mode::EgressGateway).workloads[1].is_external());
@@ -147,7 +148,7 @@ fn pair_and_databases_stand_outside_in_egress_modes() {
 }
 
 #[test]
-fn wrong_topologies_say_where_and_what_was_expected() {
+fn invalid_topologies_report_place_and_expectation() {
     let egress = format!("{}topology: chain\n", SMALL.replace("none, sidecar", "egress-bypass"));
     let envoy = format!("{}topology: shop.yaml\n", SMALL.replace("mesh: istio\n", ""));
     let of = |topology: &str| format!("{SMALL}topology: {topology}\n");

@@ -1,4 +1,4 @@
-//! An experiment as a file, every default visible.
+//! Writes an experiment as a file with every default visible.
 
 mod views;
 
@@ -24,7 +24,7 @@ use views::{
     ServerView, SurroundingsView, ValueView,
 };
 
-/// The whole file. What is absent has no value to show: no limit, no seed, no bound.
+/// The whole file. Absent fields have no value to show: no limit, no seed, no bound.
 #[derive(Serialize)]
 struct FileView<'a> {
     name: &'a str,
@@ -68,7 +68,7 @@ struct FileView<'a> {
 /// Writes the file.
 pub(super) fn experiment(experiment: &Experiment) -> String {
     let objective = &experiment.objective;
-    // With a fleet there are no requests, and nothing is said of what carries them.
+    // A fleet has no requests, so settings about them are left out.
     let has_requests = experiment.fleet.is_none();
     let has_topology = experiment.fleet.as_ref().is_none_or(|fleet| fleet.topology.is_some());
     let view = FileView {
@@ -148,15 +148,15 @@ fn load(experiment: &Experiment) -> LoadView {
     }
 }
 
-/// Whether a value is the experiment's to say. Where it differs and the key is not a factor, topologies with a value of
-/// their own are compared.
+/// True if the experiment, and not each topology, defines the value. If values differ although the key is not
+/// a factor, topologies with values of their own are compared.
 fn is_common<T: PartialEq>(experiment: &Experiment, key: &str, value: impl Fn(&Experiment) -> T) -> bool {
     let own = value(experiment);
     experiment.factor(key).is_some() || experiment.each_combination().all(|(_, one)| value(one) == own)
 }
 
-/// A built-in topology without parameters that stands once is its name alone. Where shapes are compared, only what they
-/// have in common can have been given.
+/// A single built-in topology without parameters is written as its name. If shapes are compared, only their
+/// common parameters can have been given.
 fn topology(experiment: &Experiment) -> Yaml {
     let settings = &experiment.topology;
     let is_factor = |key: &str| experiment.factor(&format!("topology.{key}")).is_some();
@@ -194,7 +194,7 @@ fn topology(experiment: &Experiment) -> Yaml {
     }
 }
 
-/// Puts each factor's list in the place of its first value.
+/// Replaces the first value of each factor with the factor's list.
 fn with_factors(mut text: String, factors: &[Factor]) -> String {
     for factor in factors {
         let source = Arc::new(Source { name: String::new(), text: text.clone() });
@@ -207,7 +207,7 @@ fn with_factors(mut text: String, factors: &[Factor]) -> String {
         let list = flow_list(&factor.values);
         match map.entries().iter().find(|entry| entry.key == key) {
             Some(entry) => text.replace_range(entry.node.place.span.clone(), &list),
-            // The first value is a switch's off, which is not written.
+            // The first value turns something off, and is not written.
             None => {
                 let start = map.entries().first().map_or(0, |entry| entry.key_place.span.start);
                 let indent = start - text[..start].rfind('\n').map_or(0, |newline| newline + 1);
@@ -218,7 +218,7 @@ fn with_factors(mut text: String, factors: &[Factor]) -> String {
     text
 }
 
-/// Such as `[250m, 1]`; text that YAML could read otherwise stands in quotes.
+/// Formats a flow sequence, such as `[250m, 1]`. Text that YAML could read as something else is quoted.
 fn flow_list(values: &[FactorValue]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '/' | '-' | '%');
     let value = |value: &FactorValue| match value {
@@ -232,7 +232,7 @@ fn flow_list(values: &[FactorValue]) -> String {
     format!("[{}]", values.iter().map(value).collect::<Vec<_>>().join(", "))
 }
 
-/// What is asked of the control plane. Keys that go with others alone are left out where those are absent.
+/// Settings of the control plane. Keys that only apply together with others are left out if those are absent.
 fn istio(experiment: &Experiment) -> IstioView<'_> {
     let settings: &MeshSettings = &experiment.istio;
     let (authorization, surroundings) = (settings.authorization, settings.surroundings);

@@ -1,9 +1,8 @@
 //! Plan of a calibration: the same mode twice, and known effects.
 //!
-//! Each repeat deploys every mode twice, and modes with proxies once more, in random order. The first trials of the first two
-//! deployments are alike in all but their name. Then one of them measures a server that computes for one of several times per
-//! request, drawn request by request: what drifts from trial to trial meets all of them alike. In the third deployment the
-//! proxies compute.
+//! Each repeat deploys every mode twice, in random order. The first trials of both deployments differ only in
+//! name. One of the deployments then measures a server that computes for known times, and the same server
+//! without the added time.
 
 use super::order::{SplitMix64, shuffle};
 use super::{Plan, PlannedTrial};
@@ -13,12 +12,12 @@ use crate::schema::factor::{FactorValue, Factors};
 use crate::units::format_duration;
 use std::time::Duration;
 
-/// The factor that tells the arms apart.
+/// Factor that names the arm of a trial.
 const ARM: &str = "arm";
 
-/// CPU per response of the server that known effects are compared with. During a shorter one, the idle CPUs on the request's
-/// path stay awake (a guest's kernel polls for up to 200 µs before it halts a CPU); a slower server would also add the time
-/// in which they wake.
+/// CPU time per response of the reference server that known effects are compared with. With less, the idle
+/// CPUs on the request's path stay awake (a guest kernel polls for up to 200 µs before it halts a CPU). A
+/// slower server would then also add the time that they take to wake.
 const REFERENCE: Duration = Duration::from_micros(200);
 /// CPU of the server per response beyond the reference.
 const SLOWER_BY: [Duration; 4] = [
@@ -39,7 +38,7 @@ const EFFECT_WINDOWS: f64 = 1.5;
 pub enum Arm {
     /// First trial of a deployment.
     First,
-    /// The same in another deployment.
+    /// First trial of another deployment of the same mode.
     Second,
     /// The server computes for one of the times of [`Arm::server_cpu_times`] per request.
     SlowerServer,
@@ -50,7 +49,7 @@ pub enum Arm {
 impl Arm {
     const ALL: [Self; 4] = [Self::First, Self::Second, Self::SlowerServer, Self::SlowerProxies];
 
-    /// The arm of a trial with these factors; absent if it is not a calibration's.
+    /// Arm of a trial with these factors; absent if the trial is not part of a calibration.
     #[must_use]
     pub fn from_factors(factors: &Factors) -> Option<Self> {
         let name = factors.get(ARM)?.to_string();
@@ -106,7 +105,7 @@ fn deployments(mode: Mode) -> Vec<Vec<Arm>> {
 }
 
 impl Plan {
-    /// The trials of a calibration: every mode of the experiment at its first load.
+    /// Plans a calibration: every mode of the experiment at its first load.
     #[must_use]
     pub fn calibration(experiment: &Experiment, seed: u64) -> Self {
         let mut random = SplitMix64::new(seed);

@@ -5,7 +5,7 @@ use crate::mode::Mode;
 use crate::schema::factor::{BACKGROUND_SERVICES, CellKey, Conditions, Factors};
 use crate::schema::load_point::LoadPoint;
 
-/// A cell.
+/// Cell of the plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedCell {
     /// The mode.
@@ -17,20 +17,20 @@ pub struct PlannedCell {
 }
 
 impl PlannedCell {
-    /// What identifies it.
+    /// Key that identifies the cell.
     #[must_use]
     pub fn key(&self) -> CellKey<'_> {
         self.conditions().cell(self.mode)
     }
 
-    /// Its factors and load.
+    /// Factors and load of the cell.
     #[must_use]
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }
     }
 }
 
-/// Every cell: by combination of factors, then by level of load, then by mode, each in the order of the file.
+/// Every cell: by combination of factors, then load level, then mode, each in the order of the file.
 #[must_use]
 pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
     let mut cells = Vec::new();
@@ -45,7 +45,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
     cells
 }
 
-/// The levels of load of one combination of a whole experiment.
+/// Load levels of one combination of an experiment.
 pub(super) fn level_points(combination: &Experiment, whole: &Experiment) -> Vec<LoadPoint> {
     let settings = &combination.load;
     let compares_sizes = whole.factor(BACKGROUND_SERVICES).is_some();

@@ -1,18 +1,18 @@
-//! Which trials of a repeat share a deployment.
+//! Deployments shared by trials of a repeat.
 
 use super::trial::PlannedTrial;
 use crate::dataplane::Entry;
 use crate::definition::Fresh;
 use crate::environment::spec::DeploymentSpec;
 
-/// Above this number of pods bringing a deployment up takes longer than a trial's window.
+/// Maximum number of pods with a deployment per trial: above it, bring-up takes longer than a trial's window.
 const MAX_PODS_FRESH_TRIAL: usize = 10;
 
-/// The same of a gateway's routes.
+/// Maximum number of gateway routes with a deployment per trial, for the same reason.
 const MAX_ROUTES_FRESH_TRIAL: usize = 2_000;
 
 impl Fresh {
-    /// Default for what this deployment costs to bring up.
+    /// Default, from the cost of bringing up this deployment.
     #[must_use]
     pub fn default_for(spec: &DeploymentSpec) -> Self {
         let has_gateway = spec.parts().entry != Entry::Direct;
@@ -22,8 +22,9 @@ impl Fresh {
     }
 }
 
-/// Numbers the deployments of a repeat from `first`, and moves the trials that share one next to each other. The order of
-/// deployments is that of their first trials, and the order within one stays: both are as random as the order given.
+/// Numbers the deployments of a repeat from `first`, and makes trials that share one adjacent. Deployments
+/// are ordered by their first trials, and trials within one keep their order, so both orders are as random as
+/// the given one.
 pub(super) fn group(
     trials: Vec<PlannedTrial>,
     first: usize,

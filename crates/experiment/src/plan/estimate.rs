@@ -1,4 +1,4 @@
-//! How long a run takes, about.
+//! Estimated duration of a run.
 
 use super::Plan;
 use super::trial::PlannedTrial;
@@ -8,11 +8,11 @@ use crate::mode::{MeshKind, Mode};
 use crate::settings::fleet::FleetSettings;
 use std::time::Duration;
 
-/// What a trial takes beside its load: starting pods and proxies, reading counters, taking all down. Measured in the lab
-/// on two cores; only the estimate of a run's length rests on it.
+/// Overhead of a trial in addition to its load: starting pods and proxies, reading counters, teardown.
+/// Measured in the lab on two cores. Only used for the estimated duration.
 fn overhead(spec: &DeploymentSpec) -> Duration {
     let told = if spec.mode == Mode::None { 0 } else { spec.istio.surroundings.services };
-    // What a pair takes is in the rest.
+    // The overhead of a pair is included below.
     let further_pods = u32::try_from(spec.topology.pods().saturating_sub(2)).unwrap_or(u32::MAX);
     let of_a_pod = if spec.mode.has_sidecars() { OF_A_POD_WITH_SIDECAR } else { OF_A_POD };
     OF_A_SERVICE_TOLD * u32::try_from(told).unwrap_or(u32::MAX)
@@ -21,13 +21,13 @@ fn overhead(spec: &DeploymentSpec) -> Duration {
         + of_an_arrangement(spec)
 }
 
-/// A pod with a process.
+/// Pod with one process.
 const OF_A_POD: Duration = Duration::from_millis(50);
 
-/// A pod whose sidecar gets a certificate and its configuration.
+/// Pod whose sidecar gets a certificate and its configuration.
 const OF_A_POD_WITH_SIDECAR: Duration = Duration::from_millis(500);
 
-/// The domains of a gateway: objects that are written, sent to it and removed, or a larger file.
+/// Domains of a gateway: objects that are written, pushed and removed, or a larger file.
 fn of_the_estate(spec: &DeploymentSpec) -> Duration {
     if spec.parts().entry == Entry::Direct {
         return Duration::ZERO;
@@ -38,22 +38,22 @@ fn of_the_estate(spec: &DeploymentSpec) -> Duration {
     of_a_domain * domains.saturating_sub(1) + OF_A_ROUTE * routes.saturating_sub(1)
 }
 
-/// A domain of the estate under a control plane.
+/// Domain under a control plane.
 const OF_A_DOMAIN: Duration = Duration::from_millis(15);
 
-/// A domain in a file.
+/// Domain in a static file.
 const OF_A_STATIC_DOMAIN: Duration = Duration::from_millis(1);
 
-/// Each exact path of a domain.
+/// Exact path of a domain.
 const OF_A_ROUTE: Duration = Duration::from_micros(150);
 
 fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
     match (spec.mesh, spec.mode) {
         (MeshKind::Envoy, _) => Duration::from_millis(800),
         (MeshKind::Istio, Mode::None) => Duration::from_secs(1),
-        // A control plane of its own.
+        // Its own control plane.
         (MeshKind::Istio, Mode::ControlPlane) => CONTROL_PLANE_START,
-        // Besides, the last spans come five seconds late.
+        // With tracing, the last spans arrive five seconds late.
         (MeshKind::Istio, _) if spec.istio.tracing_fraction.is_some_and(|share| share > 0.0) => {
             Duration::from_secs(9)
         }
@@ -62,17 +62,17 @@ fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
     }
 }
 
-/// One of the other services, until the API has it or is rid of it and istiod knows.
+/// Background service, until it is written to or removed from the API and istiod has processed it.
 const OF_A_SERVICE: Duration = Duration::from_millis(6);
 
-/// Each of them in every trial: the proxies are told of it, and tell of it when they are asked what they hold.
+/// Background service in every trial: pushed to the proxies, and part of their config dumps.
 const OF_A_SERVICE_TOLD: Duration = Duration::from_millis(2);
 
-/// A control plane starts where its version changes; with a fleet, once per deployment.
+/// Start of a control plane, when its version changes; with a fleet, once per deployment.
 const CONTROL_PLANE_START: Duration = Duration::from_secs(12);
 
 impl Plan {
-    /// How long the run will take, about, where no trial is taken again.
+    /// Estimated duration of the run without reruns.
     #[must_use]
     pub fn estimated_time(&self) -> Duration {
         let shares = |trial: &PlannedTrial| {
@@ -87,14 +87,14 @@ impl Plan {
         control_planes + self.changed_services() * OF_A_SERVICE + overheads + trials
     }
 
-    /// How long it can become, about, by the trials that are taken again.
+    /// Estimated duration of the run with the maximum number of reruns.
     #[must_use]
     pub fn longest_time(&self) -> Duration {
         let longest = self.trials.iter().map(PlannedTrial::estimated_time).max().unwrap_or_default();
         self.estimated_time() + longest * u32::try_from(self.most_retakes()).unwrap_or(u32::MAX)
     }
 
-    /// Other services that are written or removed between the trials of the run, the first included.
+    /// Background services written or removed between the trials of the run, including before the first.
     fn changed_services(&self) -> u32 {
         let mut before: Option<&PlannedTrial> = None;
         let changes = self.trials.iter().map(|trial| {
@@ -106,13 +106,13 @@ impl Plan {
     }
 }
 
-/// Writing and removing a fleet's mesh, and the first configuration of all its proxies.
+/// Writing and removing a fleet's mesh, and the first configuration of all proxies.
 fn preparation(fleet: &FleetSettings) -> Duration {
     let [objects, proxies, changes, visible] = [
         fleet.objects(),
         fleet.proxies,
         fleet.number_of_changes(),
-        // Each is told of every service and pod, or with a scope of its own namespace.
+        // Each proxy receives every service and pod, or with scoping those of its own namespace.
         (fleet.services + fleet.pods) / if fleet.scope { fleet.namespaces } else { 1 },
     ]
     .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
@@ -122,20 +122,20 @@ fn preparation(fleet: &FleetSettings) -> Duration {
         + OF_A_CHANGE.saturating_mul(changes)
 }
 
-/// Written and removed.
+/// Object, written and removed.
 const OF_AN_OBJECT: Duration = Duration::from_millis(12);
 
-/// Its certificate, connection and subscriptions.
+/// Proxy: its certificate, connection and subscriptions.
 const OF_A_PROXY: Duration = Duration::from_millis(5);
 
-/// Configuration for a service or pod that a proxy is told of.
+/// Configuration for one service or pod on one proxy.
 const OF_A_PROXY_AND_OBJECT: Duration = Duration::from_nanos(4_000);
 
-/// A change until it has arrived everywhere, beside the time between changes.
+/// Change until it has arrived everywhere, in addition to the time between changes.
 const OF_A_CHANGE: Duration = Duration::from_millis(500);
 
 impl PlannedTrial {
-    /// Whether both trials can have the same control plane.
+    /// True if both trials can share a control plane.
     fn has_control_plane_of(&self, other: &Self) -> bool {
         let [one, other] = [self, other].map(|trial| &trial.spec);
         let programs =
@@ -147,7 +147,7 @@ impl PlannedTrial {
         self.warmup + self.duration + self.fleet.as_deref().map_or(Duration::ZERO, preparation)
     }
 
-    /// Estimate for a trial with a deployment of its own.
+    /// Estimate for a trial with its own deployment.
     fn estimated_time(&self) -> Duration {
         self.load_time() + overhead(&self.spec)
     }

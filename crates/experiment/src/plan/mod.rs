@@ -1,8 +1,8 @@
-//! The plan of a run: every trial, in the order in which it will run.
+//! Plan of a run: every trial, in execution order.
 //!
-//! A cell is mode × factors × load ([`cell`]). Each repeat holds every cell once, in an order of its own ([`order`]), so
-//! that what changes on the machine during a run meets all modes alike. [`estimate`] is how long it takes, [`text`] what
-//! `--dry-run` prints, [`calibration`] the plan of a calibration.
+//! A cell is mode × factors × load ([`cell`]). Each repeat runs every cell once, in its own random order
+//! ([`order`]), so that drift of the machine during a run affects all modes alike. [`estimate`] has the
+//! expected duration, [`text`] the output of `--dry-run`, [`calibration`] the plan of a calibration.
 
 mod calibration;
 mod cell;
@@ -28,31 +28,32 @@ use cell::level_points;
 use order::{SplitMix64, ordered};
 use std::sync::Arc;
 
-/// More than this share of a run's trials are not taken again: such a machine is too noisy for the experiment.
+/// Maximum share of a run's trials that is rerun: if more are disturbed, the machine is too noisy for the
+/// experiment.
 const RETAKEN_FRACTION: f64 = 1.0 / 3.0;
 
-/// How many trials are taken again at most in a run of so many, where each of them is as often.
+/// Maximum number of reruns in a run with this many trials and this limit per trial.
 #[must_use]
 pub fn most_retakes(trials: usize, of_each: usize) -> usize {
     let share = (trials as f64 * RETAKEN_FRACTION) as usize;
     (trials * of_each).min(share.max(1))
 }
 
-/// Every trial of a run.
+/// All trials of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The experiment's name.
+    /// Name of the experiment.
     pub name: String,
-    /// The seed that the order comes from.
+    /// Seed of the order.
     pub seed: u64,
-    /// In the order of execution.
+    /// Trials in execution order.
     pub trials: Vec<PlannedTrial>,
-    /// How often each of them that the machine disturbed is taken again, at most.
+    /// Maximum number of reruns of each trial that the machine disturbed.
     pub retakes: usize,
 }
 
 impl Plan {
-    /// Expands an experiment.
+    /// Expands an experiment into its trials.
     #[must_use]
     pub fn new(experiment: &Experiment, seed: u64) -> Self {
         let combinations: Vec<(Factors, &Experiment)> = experiment.each_combination().collect();
@@ -95,24 +96,24 @@ impl Plan {
         Self { name: experiment.name.clone(), seed, trials, retakes: experiment.retakes }
     }
 
-    /// Makes the generators of all trials wait alike.
+    /// Sets the pacing of the generators in all trials.
     pub fn set_pacing(&mut self, pacing: Pacing) {
         self.trials.iter_mut().for_each(|trial| trial.pacing = Some(pacing));
     }
 
-    /// How many trials are taken again at most, all together.
+    /// Maximum number of reruns in the whole run.
     #[must_use]
     pub fn most_retakes(&self) -> usize {
         most_retakes(self.trials.len(), self.retakes)
     }
 
-    /// The trials of each repeat, in the order of execution.
+    /// Trials of each repeat, in execution order.
     pub fn repeats(&self) -> impl Iterator<Item = &[PlannedTrial]> {
         self.trials.chunk_by(|one, next| one.repeat == next.repeat)
     }
 }
 
-/// The topology of a cell; absent where the experiment has no such cell.
+/// Topology of a cell; absent if the experiment has no such cell.
 #[must_use]
 pub fn topology_of(experiment: &Experiment, cell: &PlannedCell) -> Option<Arc<Topology>> {
     let (_, one) = experiment.each_combination().find(|(factors, _)| *factors == cell.factors)?;
@@ -120,7 +121,7 @@ pub fn topology_of(experiment: &Experiment, cell: &PlannedCell) -> Option<Arc<To
     specs(one).into_iter().find_map(of_mode)
 }
 
-/// What the environment prepares, by mode. Modes share a topology where it is the same for them.
+/// Deployment specifications, by mode. Modes share a topology if it is the same for them.
 fn specs(experiment: &Experiment) -> Vec<DeploymentSpec> {
     let mut topologies: Vec<Arc<Topology>> = Vec::new();
     let spec = |mode: &Mode| {
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dry_run_lists_every_trial() {
+    fn dry_run_lists_every_trial() {
         let small = experiment(
             "{name: small, modes: [none, gateway, sidecar], load: {rate: [500, 1000]}, repeats: 2}",
         );
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dry_run_says_how_long_retakes_can_make_a_run() {
+    fn dry_run_shows_maximum_duration_with_retakes() {
         let text = |retakes: usize| {
             let of = format!(
                 "{{name: s, modes: [none, sidecar], load: {{rate: 500, duration: 3s, warmup: 1200ms}}, repeats: 6, retakes: {retakes}}}"
@@ -182,7 +183,7 @@ mod tests {
             Plan::new(&experiment(&of), 7).to_string()
         };
         assert!(!text(0).contains("again"), "{}", text(0));
-        // 12 trials of 5 s; a third of them are 4.
+        // 12 trials of 5 s; a third of them is 4.
         assert!(text(1).starts_with("s: 12 trials in 6 repeats, about 1m 00s"), "{}", text(1));
         assert!(
             text(1).contains("each at most once, at most 4 in all; the run then takes about 1m 20s"),
@@ -193,14 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn at_most_a_third_of_the_trials_is_taken_again_and_one_where_there_are_fewer() {
+    fn at_most_a_third_of_trials_or_one_is_rerun() {
         assert_eq!([0, 1, 2].map(|each| most_retakes(60, each)), [0, 20, 20]);
         assert_eq!([1, 2, 3, 5, 6].map(|trials| most_retakes(trials, 1)), [1, 1, 1, 1, 2]);
         assert_eq!(most_retakes(0, 3), 0);
     }
 
     #[test]
-    fn each_repeat_holds_every_cell_once_and_modes_meet_the_same_arrivals() {
+    fn each_repeat_has_every_cell_once_and_modes_see_same_arrivals() {
         let closed = experiment("{name: c, modes: [none, sidecar], load: {clients: [1, 2, 4]}, repeats: 20}");
         let plan = Plan::new(&closed, 3);
         assert_eq!(plan.trials.len(), 120);
@@ -247,7 +248,7 @@ mod tests {
             assert_eq!(seeds.len(), 2, "one for each rate, whatever the mode and the size");
         }
         assert_eq!(orders.len(), 6);
-        // A single size is planned as if there were no sizes.
+        // A single size is planned like an experiment without sizes.
         let single = Plan::new(&experiment(&text("200")), 5);
         let none = Plan::new(&experiment(&text("0")), 5);
         let order = |plan: &Plan| {
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn random_numbers_are_those_of_the_reference_code() {
+    fn random_numbers_match_reference_code() {
         let mut random = SplitMix64::new(1_234_567);
         let first: Vec<u64> = (0..3).map(|_| random.next()).collect();
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

@@ -1,18 +1,19 @@
-//! The order of the trials of a repeat.
+//! Order of the trials of a repeat.
 //!
-//! Cells are shuffled, but those that share values of expensive factors stay together: the control plane's
-//! version varies slowest, then the size of the mesh, then the topology. The order comes from the seed by SplitMix64 and a Fisher-Yates shuffle, both written out
-//! here: a seed gives the same order for ever, whatever becomes of random number libraries.
+//! Cells are shuffled, but cells with the same values of expensive factors stay together: the control plane's
+//! version varies slowest, then the size of the mesh, then the topology. The order comes from the seed by
+//! SplitMix64 and a Fisher-Yates shuffle. Both are implemented here, so that a seed always gives the same
+//! order, independent of random number libraries.
 
 use crate::definition::Experiment;
 use std::collections::BTreeMap;
 
-/// What the change of a factor from trial to trial costs: 0 for nothing beyond a trial's own bring-up.
+/// Cost of changing a factor between trials; 0 if it costs nothing beyond a trial's own bring-up.
 pub(crate) fn change_cost(key: &str) -> u8 {
     match key {
-        // Another control plane starts, with an empty mesh.
+        // Starts another control plane with an empty mesh.
         "components.istio" | "components.istiod" | "istio.telemetry" => MAX_CHANGE_COST,
-        // Objects are written and removed, which takes seconds.
+        // Writes and removes objects, which takes seconds.
         _ if key.starts_with("istio.surroundings.") => 2,
         _ if key.starts_with("topology.") => 1,
         "ingress.domains" | "ingress.paths" | "ingress.credentials" => 1,
@@ -22,7 +23,7 @@ pub(crate) fn change_cost(key: &str) -> u8 {
 
 const MAX_CHANGE_COST: u8 = 3;
 
-/// A cell by its positions in the experiment.
+/// Cell as indices into the experiment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellPosition {
     pub(super) combination: usize,
@@ -30,7 +31,7 @@ pub(super) struct CellPosition {
     pub(super) mode: usize,
 }
 
-/// Every cell of a repeat once.
+/// Every cell of a repeat once, in random order.
 pub(super) fn ordered(experiment: &Experiment, random: &mut SplitMix64) -> Vec<CellPosition> {
     let mut cells = Vec::new();
     for combination in 0..experiment.combinations.len().max(1) {
@@ -42,7 +43,8 @@ pub(super) fn ordered(experiment: &Experiment, random: &mut SplitMix64) -> Vec<C
     shuffled(experiment, cells, MAX_CHANGE_COST, random)
 }
 
-/// Shuffles blocks of cells with the same values of all factors of this cost, and then each block by the next lower cost.
+/// Shuffles blocks of cells with equal values of all factors of this cost, then each block by the next lower
+/// cost.
 fn shuffled(
     experiment: &Experiment,
     mut cells: Vec<CellPosition>,
@@ -58,12 +60,12 @@ fn shuffled(
         blocks.entry(values_of_cost(experiment, cell.combination, cost)).or_default().push(cell);
     }
     let mut blocks: Vec<Vec<CellPosition>> = blocks.into_values().collect();
-    // A single block draws nothing: its order is that of an experiment without such factors.
+    // A single block draws no random number: the order is that of an experiment without such factors.
     shuffle(&mut blocks, random);
     blocks.into_iter().flat_map(|block| shuffled(experiment, block, cost - 1, random)).collect()
 }
 
-/// Positions of the values that a combination has of the factors of this cost.
+/// Indices of a combination's values of the factors of this cost.
 fn values_of_cost(experiment: &Experiment, combination: usize, cost: u8) -> Vec<usize> {
     let mut rest = combination;
     let mut positions = Vec::new();
@@ -76,15 +78,15 @@ fn values_of_cost(experiment: &Experiment, combination: usize, cost: u8) -> Vec<
     positions
 }
 
-/// Fisher-Yates: every order is equally likely.
+/// Fisher-Yates shuffle: every order is equally likely.
 pub(super) fn shuffle<T>(items: &mut [T], random: &mut SplitMix64) {
     for last in (1..items.len()).rev() {
         items.swap(last, random.below(last as u64 + 1) as usize);
     }
 }
 
-/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014); constants as in the reference
-/// code of Vigna (<https://prng.di.unimi.it/splitmix64.c>).
+/// SplitMix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014);
+/// constants as in the reference code of Vigna (<https://prng.di.unimi.it/splitmix64.c>).
 pub(crate) struct SplitMix64 {
     state: u64,
 }
@@ -102,7 +104,8 @@ impl SplitMix64 {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number under the bound, each as likely. The bias of the multiplication is under 2⁻⁵⁰ for any number of cells.
+    /// Uniform random number below the bound. The bias of the multiplication method is under 2⁻⁵⁰ for any
+    /// number of cells.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

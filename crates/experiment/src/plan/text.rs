@@ -1,4 +1,4 @@
-//! What `--dry-run` prints.
+//! Output of `--dry-run`.
 
 use super::Plan;
 use crate::schema::factor::{BACKGROUND_SERVICES, Conditions};
@@ -11,10 +11,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Sizes of topologies that are listed.
+/// Maximum number of topologies listed with their sizes.
 const MAX_TOPOLOGIES: usize = 20;
 
-/// What `--dry-run` prints.
+/// Output of `--dry-run`.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let repeats = self.trials.last().map_or(0, |trial| trial.repeat + 1);
@@ -60,12 +60,12 @@ impl fmt::Display for Plan {
 }
 
 impl Plan {
-    /// Every distinct value of a load, ascending: `4`, or `2, 4 or 8`.
+    /// Every distinct value of a load parameter, ascending: `4`, or `2, 4 or 8`.
     fn any_of<T: Ord + fmt::Display>(&self, value: impl Fn(&LoadPoint) -> T) -> String {
         listed(&self.trials.iter().map(|trial| value(&trial.load)).collect())
     }
 
-    /// What every trial's fleet has in common with the others, and what differs.
+    /// Common and differing settings of the trials' fleets.
     fn write_fleets(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fleets: Vec<&FleetSettings> =
             self.trials.iter().filter_map(|trial| trial.fleet.as_deref()).collect();
@@ -105,7 +105,7 @@ impl Plan {
         )
     }
 
-    /// Versions and programs that the experiment names; those that vary have a column too.
+    /// Versions and programs named by the experiment; those that vary also have a column.
     fn write_components(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut named: Vec<(&str, Vec<String>)> = Vec::new();
         for components in self.trials.iter().map(|trial| &trial.spec.components) {
@@ -129,7 +129,7 @@ impl Plan {
         writeln!(f, "components: {}", named.into_iter().map(text).collect::<Vec<_>>().join("; "))
     }
 
-    /// A line per topology with its size.
+    /// One line per topology with its size.
     fn write_topologies(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut topologies: Vec<&Arc<Topology>> = Vec::new();
         for trial in &self.trials {
@@ -151,7 +151,7 @@ impl Plan {
         Ok(())
     }
 
-    /// A row per trial, with a column per factor, and the deployment where trials share one.
+    /// One row per trial, with a column per factor, and the deployment if trials share one.
     fn write_trials(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let factors: Vec<(&String, usize)> = self
             .trials
@@ -189,7 +189,7 @@ impl Plan {
     }
 }
 
-/// Distinct values: `4`, or `2, 4 or 8`.
+/// Formats distinct values: `4`, or `2, 4 or 8`.
 fn listed<T: fmt::Display>(distinct: &BTreeSet<T>) -> String {
     let texts: Vec<String> = distinct.iter().map(ToString::to_string).collect();
     match texts.split_last() {
@@ -198,8 +198,8 @@ fn listed<T: fmt::Display>(distinct: &BTreeSet<T>) -> String {
     }
 }
 
-/// A load in words, such as `1000 requests/s` or `8 clients`; where sizes of the mesh are compared, such as
-/// `1000 requests/s among 200 other services`.
+/// Describes a load, such as `1000 requests/s` or `8 clients`; if mesh sizes are compared, such as `1000
+/// requests/s among 200 other services`.
 #[must_use]
 pub fn offered(load: &LoadPoint) -> String {
     let offered = strength(load);
@@ -211,8 +211,8 @@ pub fn offered(load: &LoadPoint) -> String {
     }
 }
 
-/// A cell's load and factors in words, such as `1000 requests/s, proxy.workers 2`; its background services as [`offered`]
-/// says them.
+/// Describes a cell's load and factors, such as `1000 requests/s, proxy.workers 2`; background services as in
+/// [`offered`].
 #[must_use]
 pub fn described(conditions: Conditions<'_>) -> String {
     let others = conditions.factors.iter().filter(|(key, _)| *key != BACKGROUND_SERVICES);
@@ -229,7 +229,7 @@ fn strength(load: &LoadPoint) -> String {
     }
 }
 
-/// A duration as one would say it: to the second, to the minute above ten minutes.
+/// Formats a duration rounded to seconds, or to minutes above ten minutes.
 fn rounded(duration: Duration) -> String {
     let seconds = duration.as_secs_f64().ceil() as u64;
     match seconds {

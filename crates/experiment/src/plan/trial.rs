@@ -1,4 +1,4 @@
-//! A planned trial.
+//! Planned trial.
 
 use crate::environment::spec::DeploymentSpec;
 use crate::mode::Mode;
@@ -9,52 +9,53 @@ use crate::settings::fleet::FleetSettings;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One trial to run: one cell, once.
+/// One trial to run: one cell, measured once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedTrial {
-    /// Place in the order of execution, from 0.
+    /// Place in execution order, from 0.
     pub index: usize,
-    /// Which repeat it belongs to, from 0.
+    /// Repeat that it belongs to, from 0.
     pub repeat: usize,
-    /// The arrangement of proxies.
+    /// Mode.
     pub mode: Mode,
     /// Values of the factors.
     pub factors: Factors,
-    /// The load to offer.
+    /// Load to offer.
     pub load: LoadPoint,
-    /// Simulated proxies in place of a load.
+    /// Simulated proxies instead of a load.
     pub fleet: Option<Arc<FleetSettings>>,
-    /// What the environment must prepare.
+    /// Deployment that the environment must bring up.
     pub spec: DeploymentSpec,
-    /// Number of the deployment that it runs in, from 0. Trials that share one stand next to each other.
+    /// Number of its deployment, from 0. Trials that share a deployment are adjacent.
     pub deployment: usize,
     /// Time under load before the measured window.
     pub warmup: Duration,
     /// The measured window.
     pub duration: Duration,
-    /// After this a request counts as failed.
+    /// Requests without a response after this time count as failed.
     pub timeout: Duration,
     /// Worker threads of each generator.
     pub threads: usize,
-    /// Generators that share the load of each driver, each in a pod of its own.
+    /// Generators that share the load of each driver, each in its own pod.
     pub generators: usize,
-    /// How they wait; absent: as `meshmeter load` does without an option.
+    /// Pacing of the generators; absent: the default of `meshmeter load`.
     pub pacing: Option<Pacing>,
     /// Queries of the URL that the generator requests, such as `cpu-time=100us`. If there are several, each request draws one,
     /// and the result has each apart.
     pub queries: Vec<String>,
-    /// The generator's seed. The same for every mode of a repeat under the same load, so that they meet the same arrivals.
+    /// Seed of the generator. Equal for all modes of a repeat under the same load, so that they see the same
+    /// arrivals.
     pub generator_seed: u64,
 }
 
 impl PlannedTrial {
-    /// The cell that it is a trial of.
+    /// Cell of the trial.
     #[must_use]
     pub fn cell(&self) -> CellKey<'_> {
         self.conditions().cell(self.mode)
     }
 
-    /// Its factors and load.
+    /// Factors and load of the trial.
     #[must_use]
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }

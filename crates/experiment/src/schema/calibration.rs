@@ -1,4 +1,5 @@
-//! Calibration: what this machine can resolve, from the same mode measured against itself and from known effects.
+//! `meshmeter.calibration/1`: the resolution of this machine, from the same mode measured against itself and
+//! from known effects.
 
 use super::component::Role;
 use super::estimate::Estimate;
@@ -9,14 +10,14 @@ use serde::{Deserialize, Serialize};
 /// The value of [`Calibration::schema`].
 pub const CALIBRATION_SCHEMA: &str = "meshmeter.calibration/1";
 
-/// `meshmeter doctor --calibrate`.
+/// Result of `meshmeter doctor --calibrate`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Always [`CALIBRATION_SCHEMA`].
     pub schema: String,
-    /// When it ended, RFC 3339.
+    /// End of the calibration, RFC 3339.
     pub made_at: String,
-    /// The machine that it speaks of.
+    /// The calibrated machine.
     pub machine: CalibratedMachine,
     /// Requests/s of every trial.
     pub rate: f64,
@@ -26,18 +27,18 @@ pub struct Calibration {
     pub window_s: f64,
     /// Pacing of every trial.
     pub pacing: Pacing,
-    /// Repeats planned. [`ModeCalibration::repeats`] is fewer where the calibration was cut short.
+    /// Repeats planned. [`ModeCalibration::repeats`] is lower if the calibration was cut short.
     pub repeats_planned: usize,
     /// The modes measured.
     pub modes: Vec<ModeCalibration>,
 }
 
-/// A machine, as calibrations are filed.
+/// A machine, as identified by calibrations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibratedMachine {
     /// CPU model.
     pub cpu_model: String,
-    /// CPUs that may be used.
+    /// CPUs available to the process.
     pub cpus: usize,
     /// Kernel release.
     pub kernel: String,
@@ -50,17 +51,17 @@ pub struct ModeCalibration {
     pub mode: Mode,
     /// Repeats that were measured completely.
     pub repeats: usize,
-    /// The mode against itself, each in a deployment of its own.
+    /// The mode compared with itself, each side in its own deployment.
     pub same: Vec<CalibratedDifference>,
-    /// Known effects against the same without them: times of slower servers within a trial, CPU of service and proxies.
+    /// Known effects, compared with the same deployment without them.
     pub known: Vec<CalibratedDifference>,
-    /// Standard deviations of the figures, with which other numbers of repeats are extrapolated.
+    /// Standard deviations of the figures, used to extrapolate to other numbers of repeats.
     pub spreads: Vec<CalibratedSpread>,
-    /// The smallest difference between two modes that runs of several sizes resolve.
+    /// Smallest resolvable difference between two modes, for runs of several sizes.
     pub resolution: Vec<Resolution>,
 }
 
-/// A difference whose truth is known.
+/// A measured difference with known true value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalibratedDifference {
     /// The figure.
@@ -68,14 +69,14 @@ pub struct CalibratedDifference {
     /// Whose CPU; absent for times, and for the CPU of service and proxies together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// The true difference; 0 of a mode against itself.
+    /// True difference; 0 for a mode against itself.
     pub truth: f64,
     /// The measured difference. Absent if too few trials have the figure.
     #[serde(default)]
     pub estimate: Option<Estimate>,
 }
 
-/// A figure that is calibrated.
+/// A calibrated figure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CalibratedFigure {
@@ -87,7 +88,7 @@ pub enum CalibratedFigure {
     CpuCores,
 }
 
-/// How much a figure varies.
+/// Variation of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CalibratedSpread {
     /// The figure.
@@ -96,11 +97,11 @@ pub struct CalibratedSpread {
     pub mean: f64,
     /// Standard deviation of the difference between two deployments of a repeat.
     pub deviation: f64,
-    /// The part of it that a longer window does not reduce; all of it but for the median.
+    /// The part of the deviation that a longer window does not reduce.
     pub between_deployments: f64,
 }
 
-/// The smallest difference that a run shows in four of five cases.
+/// The smallest difference that a run detects in four of five cases (power 0.8).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Resolution {
     /// The figure.

@@ -19,132 +19,136 @@ use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// One mode with one value of each factor under one load: estimates over its valid trials.
+/// One cell (mode × factor values × load) with estimates over its valid trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The arrangement of proxies.
+    /// Mode.
     pub mode: Mode,
     /// Values of the factors; empty in an experiment without any.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
     /// The load offered.
     pub load: LoadPoint,
-    /// Trials recorded, those that were taken again included.
+    /// Trials recorded, including rerun ones.
     pub trials: usize,
-    /// Repeats in which the median is usable. Each other figure has trials of its own: `n` of its estimate.
+    /// Repeats with a usable median. Each other figure has its own number of trials: `n` of its estimate.
     pub valid: usize,
-    /// Of `trials`, those in which the target did not keep up with the offered rate.
+    /// Number of `trials` in which the target did not keep up with the offered rate.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub saturated_trials: usize,
-    /// Of `trials`, those with too many errors.
+    /// Number of `trials` with too many errors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error_trials: usize,
-    /// Of `trials`, those that failed: a component did not start or died.
+    /// Number of `trials` that failed: a component did not start or died.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub failed_trials: usize,
     /// Requests without a response, over the trials whose median is usable.
     #[serde(default, skip_serializing_if = "is_zero_count")]
     pub censored: u64,
-    /// Figures that are spoiled in some trials, and so in no estimate there.
+    /// Figures that are spoiled in some trials, and excluded from the estimates there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spoiled: Vec<SpoiledTrials>,
-    /// Separate events at `p99`, `p99.9`, `p99.99` and beyond: the fewest of a trial. Episodes of slow requests where they are
-    /// known, else requests. Empty in results of earlier versions.
+    /// Number of separate events at and beyond `p99`, `p99.9` and `p99.99`: the minimum over the trials.
+    /// Events are episodes of slow requests if known, else requests. Empty in results from earlier versions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub events_beyond: BTreeMap<String, u64>,
-    /// The experiment's objective for this cell; absent where it has none, and in results of earlier versions.
+    /// The experiment's objective for this cell; absent if it has none, and in results from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<DriverObjective>,
-    /// Of `trials`, those that were taken again since the machine had disturbed an earlier take.
+    /// Number of `trials` that are reruns, because the machine had disturbed an earlier take.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retakes: usize,
-    /// `valid`, or the commonest reason why not.
+    /// `valid`, or the most common reason why not.
     pub verdict: String,
-    /// Response time over the valid trials; absent where there is none.
+    /// Response time over the valid trials; absent if there is none.
     pub response_time_us: Option<Percentiles>,
-    /// Service time over the valid trials: from the actual send, which leaves out waiting to be sent.
+    /// Service time over the valid trials: from the actual send, so without the schedule lag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_time_us: Option<Percentiles>,
-    /// All requests by both clocks; absent in a closed loop and where no trial is valid or saturated.
+    /// Distribution of all requests by both clocks; absent in a closed loop and if no trial is valid or
+    /// saturated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub distribution: Option<RequestDistribution>,
-    /// What the mode adds to mode `none` at the same load; absent for `none` itself and where there is nothing to compare.
+    /// Latency added relative to mode `none` at the same load; absent for `none` itself and if there is
+    /// nothing to compare with.
     pub added_us: Option<AddedLatency>,
     /// Responses per second.
     pub rate_completed: Option<Estimate>,
     /// Fraction of sent requests that failed or were answered with an error status, over all trials, 0 to 1.
     pub errors: f64,
-    /// What each driver measured, in the order of the topology; empty in results of earlier versions.
+    /// Figures of each driver, in the order of the topology; empty in results from earlier versions.
     #[serde(default)]
     pub drivers: Vec<DriverSummary>,
-    /// What each service served and used, in the order of the topology; empty in results of earlier versions.
+    /// Requests and usage of each service, in the order of the topology; empty in results from earlier
+    /// versions.
     #[serde(default)]
     pub services: Vec<ServiceSummary>,
-    /// Calls between services, in the order of the topology; empty where services call no others.
+    /// Calls between services, in the order of the topology; empty if services call no others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeSummary>,
-    /// Proxies in a pod of their own that read the drivers' requests; empty where there is none.
+    /// Proxies in their own pods that read the drivers' requests; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gateways: Vec<GatewaySummary>,
-    /// The load as generators, gateways and destinations each counted it, per second; absent in results of earlier versions.
+    /// Load as counted by generators, gateways and destinations, per second; absent in results from earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<CellRates>,
-    /// The proxies that the control plane configured, in every trial; absent where it configured none, where trials differ, and
-    /// in results of earlier versions.
+    /// Proxies configured by the control plane, if equal in every trial. Absent if it configured none, if
+    /// trials differ, and in results from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxies: Option<ProxySetup>,
-    /// Figures of the fleet; absent where drivers send requests.
+    /// Figures of the fleet; absent if drivers send requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetSummary>,
-    /// Programs of the mesh that its trials ran, of those that differ between cells.
+    /// Mesh programs of its trials that differ between cells.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<ComponentVersion>,
-    /// What each component used.
+    /// Usage of each component.
     pub components: Vec<ComponentSummary>,
-    /// What all components of a role used together: of the proxies and of the control plane.
+    /// Usage of all components of a role together: proxies, and control plane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub totals: Vec<RoleTotal>,
-    /// What its pods reserve, and what they used of it; absent where no trial observed them.
+    /// Resources reserved by its pods, and used of them; absent if no trial observed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reserved: Option<ReservationSummary>,
-    /// Proof of the path over the valid trials.
+    /// Path verification over the valid trials.
     pub path: CellPath,
 }
 
 impl Cell {
-    /// What identifies it.
+    /// Key that identifies the cell.
     #[must_use]
     pub fn key(&self) -> CellKey<'_> {
         self.conditions().cell(self.mode)
     }
 
-    /// Its factors and load.
+    /// Factors and load of the cell.
     #[must_use]
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }
     }
 
-    /// Places of the plan of which a trial was recorded: those that were taken again count once.
+    /// Number of planned trials with at least one recorded take; reruns count once.
     #[must_use]
     pub fn places(&self) -> usize {
         self.trials - self.retakes.min(self.trials)
     }
 }
 
-/// A figure in the trials that have it spoiled.
+/// A figure that is spoiled in some trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SpoiledTrials {
     /// The figure.
     pub figure: Figure,
-    /// Repeats without a take in which the figure is usable.
+    /// Repeats without any take in which the figure is usable.
     pub trials: usize,
-    /// How many of these trials each kind of reason spoils.
+    /// Number of these trials spoiled by each kind of reason.
     pub reasons: BTreeMap<String, usize>,
-    /// Least value in these trials, in the unit of the figure's estimates; absent where none has one. CPU and memory are those of
-    /// all proxies.
+    /// Minimum in these trials, in the unit of the figure's estimates; absent if none has a value. CPU and
+    /// memory are those of all proxies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least: Option<f64>,
-    /// Greatest value.
+    /// Maximum value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub greatest: Option<f64>,
 }

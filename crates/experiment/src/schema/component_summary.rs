@@ -1,86 +1,87 @@
-//! What components used, over the valid trials of a cell.
+//! Usage of components over the valid trials of a cell.
 
 use super::component::Role;
 use super::estimate::Estimate;
 use super::holdings::{ConfigurationSummary, HeapSummary};
 use serde::{Deserialize, Serialize};
 
-/// What all components of a role used together, over the valid trials.
+/// Usage of all components of a role together, over the valid trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoleTotal {
-    /// What they are for.
+    /// Role of the components.
     pub role: Role,
-    /// How many they are.
+    /// Number of components.
     pub components: usize,
     /// Mean CPU, cores.
     pub cpu_cores: Estimate,
-    /// The same for every 1000 completed requests a second: that many milliseconds of CPU for each request.
+    /// CPU per 1000 completed requests/s, cores: the same number as milliseconds of CPU per request.
     pub cpu_cores_per_1000_rps: Estimate,
-    /// Memory under load, bytes. Pages that they share count for each.
+    /// Memory under load, bytes. Shared pages count for each component.
     pub memory_bytes: Option<Estimate>,
-    /// Of which anonymous: pages that nobody shares, bytes.
+    /// Anonymous part of it, bytes: pages that are not shared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_anonymous_bytes: Option<Estimate>,
 }
 
-/// What one component used, over the valid trials.
+/// Usage of one component over the valid trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComponentSummary {
     /// Name within the run.
     pub name: String,
-    /// What it is for.
+    /// Role of the component.
     pub role: Role,
     /// Mean CPU, cores.
     pub cpu_cores: Estimate,
-    /// The same for every 1000 completed requests a second.
+    /// CPU per 1000 completed requests/s, cores.
     pub cpu_cores_per_1000_rps: Estimate,
-    /// Memory under load, at the end of the window: resident memory, or the working set where that is more (the working set
-    /// leaves out file pages that another group read first, resident memory leaves out the kernel's buffers), bytes; absent
-    /// for the kernel.
+    /// Memory under load, at the end of the window, bytes: the maximum of resident memory and working set;
+    /// absent for the kernel. The working set excludes file pages that another cgroup read first; resident
+    /// memory excludes kernel buffers.
     pub memory_bytes: Option<Estimate>,
-    /// Under load, resident memory of all its processes, pages of their programs' files included, bytes.
+    /// Resident memory of all its processes under load, including pages of program files, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_resident_bytes: Option<Estimate>,
-    /// Under load, what its control group is charged with, less what the kernel could drop at once: what a cluster shows for
-    /// a container, bytes. Pages of files are in it only where no other group had read them before.
+    /// Working set under load: memory charged to its cgroup, less what the kernel could drop at once, bytes.
+    /// Clusters report it per container. File pages are included only if no other cgroup had read them
+    /// before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_working_set_bytes: Option<Estimate>,
-    /// Under load, anonymous memory (heaps and stacks: pages of no file), bytes: what one more of it would take.
+    /// Anonymous memory under load (heaps and stacks), bytes: the cost of one more instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_anonymous_bytes: Option<Estimate>,
-    /// `memory_bytes` before the generator started; absent where it was not read.
+    /// `memory_bytes` before the generator started; absent if it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_before_load_bytes: Option<Estimate>,
-    /// The same after the generator had ended; absent where it was not read.
+    /// `memory_bytes` after the generator had ended; absent if it was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_after_load_bytes: Option<Estimate>,
     /// Anonymous memory before the generator started, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_anonymous_before_load_bytes: Option<Estimate>,
-    /// The same after the generator had ended.
+    /// Anonymous memory after the generator had ended, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_anonymous_after_load_bytes: Option<Estimate>,
-    /// A proxy's own account of its heap before the generator started.
+    /// Heap reported by the proxy before the generator started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_before_load: Option<HeapSummary>,
-    /// The same after the generator had ended.
+    /// Heap reported by the proxy after the generator had ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heap_after_load: Option<HeapSummary>,
-    /// What a proxy was configured with.
+    /// Configuration of the proxy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configuration: Option<ConfigurationSummary>,
-    /// From the API's answer to the last object written to the moment at which a proxy showed what follows from them,
-    /// seconds; absent where nothing configures the proxy while it runs.
+    /// Propagation: from the API's response to the last write until the proxy shows the resulting
+    /// configuration, seconds; absent if nothing configures the proxy while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured_in_s: Option<Estimate>,
-    /// Of a gateway that serves domains: the same of one further domain, written after the load, seconds.
+    /// For a gateway that serves domains: propagation of one further domain, written after the load, seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub further_domain_in_s: Option<Estimate>,
-    /// Why something that a proxy holds could not be read, each reason once; empty where nothing was wrong.
+    /// Distinct reasons why parts of a proxy's footprint could not be read; empty if there were no problems.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
-    /// Received by the pod's interface, bytes a second.
+    /// Bytes received by the pod's interface, per second.
     pub network_bytes_received_s: Option<Estimate>,
-    /// Sent by the pod's interface, bytes a second.
+    /// Bytes sent by the pod's interface, per second.
     pub network_bytes_sent_s: Option<Estimate>,
 }

@@ -1,4 +1,4 @@
-//! What a control plane costs against the size of its mesh and its changes: four laws, each a sum of terms.
+//! Cost of a control plane as a function of its mesh and changes: four laws, each a sum of terms.
 
 use super::estimate::Estimate;
 use super::factor::Factors;
@@ -6,13 +6,13 @@ use super::scaling::MeasuredRange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The cost models of a run: the main one, and those for other values of factors that the laws do not contain.
+/// Cost models of a run: the main one, and those for other values of factors that are not terms of the laws.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControlPlaneModel {
-    /// The one with most cells.
+    /// Model of the fleet with the most cells.
     #[serde(flatten)]
     pub main: ControlPlaneCosts,
-    /// All others.
+    /// All other models.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<ControlPlaneCosts>,
 }
@@ -28,39 +28,43 @@ impl ControlPlaneModel {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ControlPlaneCosts {
-    /// Values of the factors that are no term of a law.
+    /// Values of factors that are not terms of a law.
     #[serde(skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
     /// Kinds of proxies, such as `sidecar`.
     pub kinds: String,
     /// Number of istiods.
     pub istiods: usize,
-    /// Configuration of a proxy, bytes: a constant, and per service and per pod that the proxy is told of.
+    /// Configuration per proxy, bytes: a constant, and per service and pod that is pushed to the proxy.
     pub configuration: CostLaw,
-    /// CPU of first configurations, seconds: a constant, per byte of configuration sent (proxies × configuration), and per
-    /// connection (its handshake and certificate).
+    /// CPU of first configurations, seconds: a constant, per byte of configuration sent (proxies ×
+    /// configuration), and per connection (handshake and certificate).
     pub connecting: CostLaw,
-    /// CPU once all are connected, cores: a constant, per byte/s and per push/s that proxies are sent for changes.
+    /// CPU once all are connected, cores: a constant, per byte/s and per push/s sent to proxies for changes.
     pub changing: CostLaw,
-    /// What a change makes istiod send, by kind of the change.
+    /// Responses that a change causes istiod to send, by kind of change.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub changes: BTreeMap<String, ChangeCosts>,
-    /// Memory, bytes: a constant, per byte of configuration held (proxies × configuration), and per service of the mesh.
+    /// Memory, bytes: a constant, per byte of configuration held (proxies × configuration), and per service
+    /// of the mesh.
     pub memory: CostLaw,
-    /// The ranges that were measured, by variable: `services`, `pods`, `proxies`, `changes_per_s` (arrivals per proxy and
-    /// second), `configuration_bytes`, `pods_per_service`.
+    /// Measured range of each variable: `services`, `pods`, `proxies`, `changes_per_s` (arrivals per proxy
+    /// and second), `configuration_bytes`, `pods_per_service`.
     pub measured: BTreeMap<String, MeasuredRange>,
 }
 
-/// What a change of one kind makes istiod send to each affected proxy: with scoping those of its namespace, else all.
+/// Cost of a change of one kind, per affected proxy: with scoping the proxies of its namespace, otherwise
+/// all.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ChangeCosts {
-    /// Responses: a constant. Changes in quick succession are pushed together, so that it holds for the measured rates alone.
+    /// Responses: a constant. Changes in quick succession are pushed together, so it only holds for the
+    /// measured rates.
     pub pushes: CostLaw,
-    /// Bytes: a constant, and per pod of a service for changes of endpoints, per byte of a proxy's configuration for others.
+    /// Bytes: a constant, plus per pod of a service for endpoint changes, or per byte of a proxy's
+    /// configuration for others.
     pub bytes: CostLaw,
-    /// Changes per second that were measured.
+    /// Measured rate of changes, per second.
     pub per_s: Option<MeasuredRange>,
 }
 
@@ -70,15 +74,15 @@ pub struct ChangeCosts {
 pub struct CostLaw {
     /// Unit of the cost, such as `cores`.
     pub unit: String,
-    /// Terms with their coefficients; empty where the law cannot be fitted.
+    /// Terms with their coefficients; empty if the law cannot be fitted.
     pub terms: Vec<CostTerm>,
-    /// Variables that changed together with the terms before them, so that the trials do not tell them apart.
+    /// Variables that changed together with earlier terms, so that the trials cannot separate them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub confounded: Vec<String>,
     /// Measured and fitted cost of each cell.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub residuals: Vec<CostResidual>,
-    /// Why it cannot be fitted.
+    /// Why the law cannot be fitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
 }
@@ -90,7 +94,7 @@ impl CostLaw {
         self.terms.iter().find(|term| term.variable == variable).map(|term| &term.coefficient)
     }
 
-    /// The greatest distance of a cell from the law, as a fraction of what was measured.
+    /// Maximum residual of a cell, as a fraction of its measured value.
     #[must_use]
     pub fn greatest_residual(&self) -> Option<f64> {
         let distances = self.residuals.iter().filter(|residual| residual.measured > 0.0);
@@ -98,25 +102,25 @@ impl CostLaw {
     }
 }
 
-/// A term: its variable and what one of it costs.
+/// A term of a cost law: a variable and its cost per unit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostTerm {
-    /// `1` for the constant, else such as `visible services`.
+    /// `1` for the constant, otherwise a name such as `visible services`.
     pub variable: String,
-    /// Cost of one, with the interval over the repeats.
+    /// Cost per unit, with the interval over the repeats.
     pub coefficient: Estimate,
 }
 
-/// A cell and the law.
+/// Measured and fitted cost of one cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CostResidual {
-    /// Values of the variables without the constant, in the order of the law's terms.
+    /// Values of the variables, without the constant, in the order of the law's terms.
     pub at: Vec<f64>,
     /// Mean of the trials.
     pub measured: f64,
-    /// By the law.
+    /// Value given by the law.
     pub fitted: f64,
     /// Number of trials.
     pub n: usize,

@@ -1,4 +1,4 @@
-//! `meshmeter.control-plane-size/1`: what a control plane takes for a mesh, by what runs measured.
+//! `meshmeter.control-plane-size/1`: size of the control plane that a mesh needs, computed from runs.
 
 use super::estimate::Estimate;
 use super::factor::Factors;
@@ -9,31 +9,31 @@ use std::collections::BTreeMap;
 /// The value of [`ControlPlaneSize::schema`].
 pub const CONTROL_PLANE_SIZE_SCHEMA: &str = "meshmeter.control-plane-size/1";
 
-/// The whole answer, with everything that it rests on.
+/// Full answer, with everything that it is based on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ControlPlaneSize {
     /// Always [`CONTROL_PLANE_SIZE_SCHEMA`].
     pub schema: String,
-    /// What was asked.
+    /// The question.
     pub asked: ControlPlaneQuestion,
-    /// Level of every interval, 0 to 1. An interval covers the runs alone.
+    /// Confidence level of every interval, 0 to 1. Intervals only cover the runs.
     pub confidence: f64,
-    /// The formula, a line per figure.
+    /// Formulas, one line per figure.
     pub formula: Vec<String>,
-    /// The machine of all runs; absent where they are of several.
+    /// Machine of all runs; absent if they are from several machines.
     pub machine: Option<SizeMachine>,
-    /// The runs.
+    /// Runs that the answer is based on.
     pub runs: Vec<SizeRun>,
-    /// One per kind of fleet and values of the factors that the laws do not contain.
+    /// One answer per kind of fleet and values of factors that the laws do not contain.
     pub answers: Vec<ControlPlaneAnswer>,
-    /// Reasons for which there is no answer.
+    /// Reasons why there is no answer.
     pub refusals: Vec<ControlPlaneNote>,
-    /// Figures of others to set beside it.
+    /// Published figures for comparison.
     pub published: Vec<String>,
 }
 
-/// What was asked: a mesh, its changes, and the size of an istiod.
+/// The question: a mesh, its changes, and the size of an istiod.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ControlPlaneQuestion {
@@ -41,34 +41,34 @@ pub struct ControlPlaneQuestion {
     pub services: u64,
     /// Pods of the mesh.
     pub pods: u64,
-    /// Proxies that are connected.
+    /// Connected proxies.
     pub proxies: u64,
-    /// Namespaces that share services and proxies evenly.
+    /// Namespaces, which share services and proxies evenly.
     pub namespaces: u64,
-    /// Sidecars are told of their own namespace alone.
+    /// True if sidecars are scoped to their own namespace.
     pub scope: bool,
-    /// Pods per second that come, go or are replaced.
+    /// Pods per second that are added, removed or replaced.
     pub changes_per_s: f64,
     /// Other changes per second, by kind, such as `service-entry`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub other_changes_per_s: BTreeMap<String, f64>,
-    /// Kinds of proxies, such as `sidecar`; absent: whatever the runs have.
+    /// Kinds of proxies, such as `sidecar`; absent: any kind in the runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// CPU limit of an istiod, cores; absent: replicas are not counted by CPU.
+    /// CPU limit of an istiod, cores; absent: CPU does not determine the number of replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub istiod_cpu_cores: Option<f64>,
-    /// Memory limit of an istiod, bytes; absent: replicas are not counted by memory.
+    /// Memory limit of an istiod, bytes; absent: memory does not determine the number of replicas.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub istiod_memory_bytes: Option<f64>,
-    /// Share of each istiod that stays free, 0 to 1.
+    /// Share of each istiod's capacity kept free, 0 to 1.
     pub headroom: f64,
-    /// Prices; absent: no cost.
+    /// Prices; absent: no cost is computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
 }
 
-/// What one kind of fleet takes.
+/// Answer for one kind of fleet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ControlPlaneAnswer {
@@ -77,7 +77,7 @@ pub struct ControlPlaneAnswer {
     /// Values of the factors that the laws do not contain.
     #[serde(skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
-    /// Configuration of a proxy, bytes.
+    /// Configuration per proxy, bytes.
     pub configuration_bytes: Option<Estimate>,
     /// CPU of one istiod that holds the whole mesh under the changes, cores.
     pub cpu_cores: Option<Estimate>,
@@ -85,31 +85,31 @@ pub struct ControlPlaneAnswer {
     pub memory_bytes: Option<Estimate>,
     /// CPU time for the first configuration of all proxies, such as after a restart, seconds.
     pub connecting_cpu_s: Option<Estimate>,
-    /// What the asked changes make istiod send, an entry per kind.
+    /// Cost of the requested changes, one entry per kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<AskedChange>,
-    /// istiods of the asked size that share the proxies; absent if no size is asked.
+    /// Number of istiods of the given size that share the proxies; absent if no size is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub istiods: Option<IstiodCount>,
     /// Cost per month of 730 hours; absent without prices, CPU or memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub monthly_cost: Option<Estimate>,
-    /// What the runs do not support.
+    /// Caveats: what the runs do not support.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<ControlPlaneNote>,
 }
 
-/// Changes of one kind in the asked mesh.
+/// Cost of changes of one kind in the given mesh.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AskedChange {
-    /// As asked: `churn`, or a kind of change.
+    /// `churn`, or a kind of change, as given.
     pub kind: String,
-    /// The kind of change whose measured figures stand for it.
+    /// Kind of change whose measured figures are used.
     pub measured_as: String,
     /// Changes per second.
     pub per_s: f64,
-    /// Proxies that a change is sent to.
+    /// Proxies that receive a change.
     pub affected_proxies: f64,
     /// Responses per change and affected proxy.
     pub pushes: Option<Estimate>,
@@ -117,42 +117,42 @@ pub struct AskedChange {
     pub bytes: Option<Estimate>,
 }
 
-/// A number of istiods.
+/// Number of istiods.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IstiodCount {
-    /// By the estimates.
+    /// From the estimates.
     pub estimate: u64,
-    /// By the ends of their intervals; absent without an interval.
+    /// From the lower ends of their intervals; absent without an interval.
     pub low: Option<u64>,
-    /// See `low`.
+    /// From the upper ends; absent without an interval.
     pub high: Option<u64>,
-    /// `cpu` or `memory`: what asks for most.
+    /// `cpu` or `memory`: the resource that requires the most istiods.
     pub binds: String,
 }
 
-/// Something that the runs do not support, or that an answer rests on beside what was measured.
+/// A caveat: something that the runs do not support, or an assumption beyond the measurements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ControlPlaneNote {
-    /// What it is about.
+    /// Kind of the note.
     pub kind: ControlPlaneNoteKind,
-    /// What it names.
+    /// Detail that the note refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// In words.
+    /// Text of the note.
     #[serde(default)]
     pub text: String,
 }
 
 impl ControlPlaneNote {
-    /// Without words.
+    /// Creates a note without text.
     #[must_use]
     pub fn new(kind: ControlPlaneNoteKind, detail: Option<String>) -> Self {
         Self { kind, detail, text: String::new() }
     }
 }
 
-/// What a note is about.
+/// Kind of a note.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ControlPlaneNoteKind {
@@ -162,15 +162,15 @@ pub enum ControlPlaneNoteKind {
     NotMeasured,
     /// Refusal: no trial is valid.
     NoValidTrial,
-    /// A law cannot be fitted, or not for this mesh: the trials do not tell what it needs.
+    /// A law cannot be fitted, or not for this mesh: the trials do not contain the necessary variation.
     Unresolved,
-    /// Refusal: an istiod of the asked size does not hold the mesh's constant part.
+    /// Refusal: an istiod of the given size cannot hold the constant part of the mesh.
     IstiodTooSmall,
-    /// The mesh lies outside what was measured.
+    /// The mesh is outside the measured range.
     Extrapolated,
-    /// Without repeats there are no intervals.
+    /// No repeats, so there are no intervals.
     NoInterval,
-    /// Some cell lies far from the law.
+    /// Some cell deviates strongly from the law.
     LackOfFit,
     /// Versions of components differ between the runs.
     MixedComponents,

@@ -1,4 +1,4 @@
-//! Drivers: what offers load in a trial and reports, and what each measured.
+//! Drivers: sources of load in a trial, and their results.
 
 use super::estimate::{Estimate, Percentiles};
 use super::figure::Figure;
@@ -12,33 +12,34 @@ use serde::{Deserialize, Serialize};
 pub struct DriverRecord {
     /// Name in the topology, unique among the drivers.
     pub name: String,
-    /// Namespace of the workload that it runs in; empty in a topology that has a single one.
+    /// Namespace of its workload; empty if the topology has a single one.
     #[serde(default)]
     pub namespace: String,
-    /// Qualified name of the workload that it offers load to.
+    /// Qualified name of its target workload.
     #[serde(default)]
     pub target: String,
-    /// Its result. Absent where it has none, and of a single driver: that one's result is the trial's.
+    /// Result of its load; absent if it has none, and for a single driver, whose result is the trial's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<LoadResult>,
-    /// Its result if it is a fleet of simulated proxies.
+    /// Result, if it is a fleet of simulated proxies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetResult>,
-    /// Whether its figures may enter estimates: its own reasons, and those of the environment that spoil its figures too.
-    /// Reasons that concern other drivers alone are not in it. That of a single driver is the trial's.
+    /// Whether its figures may enter estimates: its own reasons, and those of the environment that spoil its
+    /// figures. Reasons that only concern other drivers are left out. The verdict of a single driver is the
+    /// trial's.
     pub verdict: Verdict,
 }
 
-/// A driver of a trial with its result, wherever that is stored.
+/// A driver of a trial with its result, independent of where it is stored.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverView<'a> {
     /// Name in the topology.
     pub name: &'a str,
-    /// Namespace; empty in a topology that has a single one.
+    /// Namespace; empty if the topology has a single one.
     pub namespace: &'a str,
-    /// Qualified name of the workload that it offers load to.
+    /// Qualified name of its target workload.
     pub target: &'a str,
-    /// Its result; absent where it has none.
+    /// Result of its load; absent if it has none.
     pub result: Option<&'a LoadResult>,
     /// Whether its figures may enter estimates.
     pub verdict: &'a Verdict,
@@ -55,40 +56,41 @@ impl<'a> DriverView<'a> {
         }
     }
 
-    /// Whether its median may enter estimates.
+    /// True if its median may enter estimates.
     #[must_use]
     pub fn is_valid(&self) -> bool {
         self.is_usable(Figure::P50)
     }
 
-    /// Whether a figure may enter estimates: no reason spoils it, and requests were answered.
+    /// True if a figure may enter estimates: no reason spoils it, and some requests got a response.
     #[must_use]
     pub fn is_usable(&self, figure: Figure) -> bool {
         self.verdict.is_usable(figure) && self.result.is_some_and(|result| result.response_time_us.count > 0)
     }
 }
 
-/// A driver over the trials of a cell.
+/// A driver, summarized over the trials of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DriverSummary {
     /// Name in the topology.
     pub name: String,
-    /// Namespace; empty in a topology that has a single one.
+    /// Namespace; empty if the topology has a single one.
     pub namespace: String,
-    /// Qualified name of the workload that it offers load to.
+    /// Qualified name of its target workload.
     #[serde(default)]
     pub target: String,
-    /// Repeats in which its figures are valid, which other drivers' need not be: these enter its estimates.
+    /// Repeats in which its own figures are valid (other drivers' may not be). Only these enter its
+    /// estimates.
     pub valid: usize,
-    /// `valid`, or the commonest kind of reason why not.
+    /// `valid`, or the most common kind of reason why not.
     pub verdict: String,
-    /// Response time; absent where none of its trials is valid.
+    /// Response time; absent if none of its trials is valid.
     pub response_time_us: Option<Percentiles>,
     /// Responses per second.
     pub rate_completed: Option<Estimate>,
     /// Fraction of sent requests that failed or had an error status, over all trials, 0 to 1.
     pub errors: f64,
-    /// The experiment's objective for this driver; absent where it has none.
+    /// The experiment's objective for this driver; absent if it has none.
     pub objective: Option<DriverObjective>,
 }
 
@@ -96,16 +98,17 @@ pub struct DriverSummary {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriverObjective {
-    /// Every interval lies within its bound.
+    /// Every interval is within its bound.
     Met,
-    /// An interval lies beyond its bound, there were too many errors, or the target did not keep up with the offered rate.
+    /// An interval is beyond its bound, there were too many errors, or the target did not keep up with the
+    /// offered rate.
     Missed,
-    /// An interval contains its bound, there is none, or a trial failed.
+    /// An interval contains its bound, there is no interval, or a trial failed.
     NotShown,
 }
 
 impl DriverObjective {
-    /// As in results.
+    /// Name in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

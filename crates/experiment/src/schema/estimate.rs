@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 pub struct Estimate {
     /// Mean over the trials.
     pub estimate: f64,
-    /// Lower end of the 95 % interval; absent where a single trial gives none.
+    /// Lower end of the 95 % confidence interval; absent with a single trial.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end; absent with a single trial.
     pub high: Option<f64>,
-    /// Number of trials; of a difference between two modes, the number of repeats that have both, or of trials of the mode
-    /// that has fewer where repeats do not pair up. 0 in results of earlier versions.
+    /// Number of trials. For a difference between two modes: number of repeats that have both, or if repeats
+    /// cannot be paired, number of trials of the mode that has fewer. 0 in results from earlier versions.
     #[serde(default)]
     pub n: usize,
 }
 
 impl Estimate {
-    /// A single figure without an interval.
+    /// Single figure without an interval.
     #[must_use]
     pub fn single(estimate: f64) -> Self {
         Self { estimate, low: None, high: None, n: 1 }
@@ -38,34 +38,35 @@ impl Estimate {
         }
     }
 
-    /// Applies a decreasing function to the estimate and both ends, which change places.
+    /// Applies a decreasing function to the estimate and both ends, which are swapped.
     #[must_use]
     pub fn map_reversed(self, function: impl Fn(f64) -> f64) -> Self {
         let mapped = self.map(function);
         Self { low: mapped.high, high: mapped.low, ..mapped }
     }
 
-    /// Whether the interval lies wholly on one side of zero: a difference is shown.
+    /// True if the interval is entirely on one side of zero: the difference is significant.
     #[must_use]
     pub fn excludes_zero(&self) -> bool {
         matches!((self.low, self.high), (Some(low), Some(high)) if low > 0.0 || high < 0.0)
     }
 }
 
-/// Percentiles over trials, microseconds. A percentile is absent if it falls among requests without a response in some trial.
+/// Percentiles over trials, microseconds. A percentile is absent if it falls among requests without a
+/// response in some trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// Arithmetic mean; absent in results of earlier versions.
+    /// Arithmetic mean; absent in results from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<Estimate>,
     /// Median.
     pub p50: Option<Estimate>,
-    /// 75th percentile; absent in results of earlier versions.
+    /// 75th percentile; absent in results from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p75: Option<Estimate>,
     /// 90th percentile.
     pub p90: Option<Estimate>,
-    /// 95th percentile; absent in results of earlier versions.
+    /// 95th percentile; absent in results from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p95: Option<Estimate>,
     /// 99th percentile.
@@ -73,13 +74,15 @@ pub struct Percentiles {
     /// 99.9th percentile.
     #[serde(rename = "p99.9")]
     pub p99_9: Option<Estimate>,
-    /// 99.99th percentile; absent where fewer than ten requests of some trial lie beyond it.
+    /// 99.99th percentile; absent if fewer than ten requests lie beyond it in some trial.
     #[serde(rename = "p99.99", default, skip_serializing_if = "Option::is_none")]
     pub p99_99: Option<Estimate>,
-    /// The greatest of all trials, without an interval; absent where a request had no response, which ranks above all.
+    /// Maximum over all trials, without an interval; absent if a request had no response, which ranks above
+    /// all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<Estimate>,
-    /// Which of them fall among requests without a response; absent if none does, and in results of earlier versions.
+    /// Percentiles that fall among requests without a response; absent if there are none, and in results from
+    /// earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored: Option<CensoredPercentiles>,
 }
@@ -87,15 +90,15 @@ pub struct Percentiles {
 /// Percentiles that fall among requests without a response in some trial.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CensoredPercentiles {
-    /// The lowest of them; all higher ones do too.
+    /// Lowest such percentile; all higher ones fall there too.
     pub from: Figure,
-    /// They are greater than this, microseconds; absent where nothing is known.
+    /// Lower bound of these percentiles, microseconds; absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub above_us: Option<f64>,
 }
 
 impl Percentiles {
-    /// Set where a percentile, or the maximum, falls among requests without a response.
+    /// Set if a percentile, or the maximum, falls among requests without a response.
     #[must_use]
     pub fn censored(&self, figure: TimeFigure) -> Option<CensoredPercentiles> {
         let quantile = figure.figure().quantile()?;
@@ -104,7 +107,7 @@ impl Percentiles {
             .filter(|censored| is_absent && censored.from.quantile().is_some_and(|from| quantile >= from))
     }
 
-    /// A figure; absent where there is none.
+    /// Value of a figure; absent if there is none.
     #[must_use]
     pub fn figure(&self, figure: TimeFigure) -> Option<Estimate> {
         match figure {
@@ -121,17 +124,18 @@ impl Percentiles {
     }
 }
 
-/// Differences of percentiles to another mode, microseconds. Absent if either mode's percentile is.
+/// Differences of percentiles to another mode, microseconds. Absent if the percentile is absent in either
+/// mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AddedLatency {
-    /// Of the median.
+    /// Difference of the median.
     pub p50: Option<Estimate>,
-    /// Of the 90th percentile.
+    /// Difference of the 90th percentile.
     pub p90: Option<Estimate>,
-    /// Of the 99th percentile.
+    /// Difference of the 99th percentile.
     pub p99: Option<Estimate>,
-    /// Verdict on each difference, among all that the run tests (docs/decisions/0017-families.md). Absent in results of earlier
-    /// versions.
+    /// Verdict on each difference, adjusted for all tests of the run (docs/decisions/0017-families.md).
+    /// Absent in results from earlier versions.
     #[serde(default)]
     pub verdicts: AddedVerdicts,
 }
@@ -139,20 +143,20 @@ pub struct AddedLatency {
 /// Verdicts on differences of percentiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AddedVerdicts {
-    /// Of the median.
+    /// Verdict on the median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50: Option<FindingVerdict>,
-    /// Of the 90th percentile.
+    /// Verdict on the 90th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p90: Option<FindingVerdict>,
-    /// Of the 99th percentile.
+    /// Verdict on the 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<FindingVerdict>,
 }
 
 impl AddedLatency {
-    /// The difference of a percentile, and whether it is shown; results of earlier versions have the interval alone to tell.
-    /// Absent for other figures.
+    /// Difference of a percentile and its verdict; results from earlier versions are judged by the interval
+    /// alone. Absent for other figures.
     #[must_use]
     pub fn judged(&self, figure: TimeFigure) -> Option<(Estimate, FindingVerdict)> {
         let (estimate, verdict) = match figure {

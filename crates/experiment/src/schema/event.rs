@@ -1,44 +1,45 @@
-//! What `meshmeter load --progress json` tells while it runs: one JSON object a line on standard error.
+//! Events that `meshmeter load --progress json` writes while it runs: one JSON object per line on standard
+//! error.
 
 use super::load::SeriesPoint;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// An event of a run of the generator.
+/// Event of a run of the generator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum LoadEvent {
-    /// The agreed instant of the start is awaited.
+    /// Waiting for the agreed start time.
     Waiting,
-    /// Connections are being opened.
+    /// Opening connections.
     Connecting,
-    /// They are open, and the instant of the start is awaited.
+    /// Connections are open; waiting for the start time.
     Ready,
-    /// The schedule has started; nothing is measured yet.
+    /// The schedule has started; requests are not measured yet.
     WarmingUp,
     /// The measured window has just opened.
     WindowOpened,
-    /// A second of the window is over.
+    /// One second of the window has passed.
     Second(SeriesPoint),
-    /// More of the same second, where it was asked for.
+    /// Details of the same second, if requested.
     SecondDetail(Box<SecondDetail>),
-    /// The measured window has just closed; answers on their way are still awaited.
+    /// The measured window has just closed; responses in flight are still awaited.
     WindowClosed,
 }
 
-/// Everything that a generator counted in one second of the window.
+/// All counts of a generator in one second of the window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SecondDetail {
     /// Requests sent.
     pub sent: u64,
-    /// Responses received whole.
+    /// Responses received completely.
     pub completed: u64,
     /// Requests that failed.
     pub failed: u64,
     /// Requests due by the schedule; absent in closed loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<f64>,
-    /// What went wrong, by kind.
+    /// Failures by kind.
     pub errors: BTreeMap<String, u64>,
     /// Responses by status code.
     pub statuses: BTreeMap<String, u64>,
@@ -46,13 +47,14 @@ pub struct SecondDetail {
     pub bytes_sent: u64,
     /// Bytes of the whole responses.
     pub bytes_received: u64,
-    /// Connections open at its end.
+    /// Connections open at the end of the second.
     pub connections_open: usize,
-    /// Histogram, encoded as in [`HistogramSummary::histogram`](super::HistogramSummary::histogram), of response times.
+    /// Histogram of response times, encoded as in
+    /// [`HistogramSummary::histogram`](super::HistogramSummary::histogram).
     pub response_time_us: String,
-    /// The same of service times.
+    /// Histogram of service times, in the same encoding.
     pub service_time_us: String,
-    /// The same of schedule lags.
+    /// Histogram of schedule lags, in the same encoding.
     pub schedule_lag_us: String,
 }
 
@@ -61,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_read_as_they_were_written() {
+    fn events_read_back() {
         let detail = SecondDetail {
             completed: 3,
             due: Some(2.5),

@@ -1,22 +1,22 @@
-//! Figures that were sent to other systems while they were measured.
+//! Export of figures to other systems during the measurement.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What became of the figures that were sent to one receiver. A receiver that fails has no part in any other figure.
+/// Outcome of the export to one receiver. A failing receiver does not affect any other figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportRecord {
-    /// Its URL, without credentials and query.
+    /// URL, without credentials and query.
     pub to: String,
     /// `remote-write-1`, `remote-write-2` or `otlp`.
     pub protocol: String,
-    /// Snapshots of all figures that were to be sent, about one per second.
+    /// Snapshots of all figures to send, about one per second.
     pub snapshots: u64,
-    /// Of which the receiver took.
+    /// Snapshots that the receiver accepted.
     pub delivered: u64,
-    /// Samples in them, as far as the receiver told that it took fewer.
+    /// Samples in accepted snapshots, less those that the receiver reported as rejected.
     pub samples: u64,
-    /// Requests that failed, those included that were repeated with success.
+    /// Failed requests, including those that were retried successfully.
     pub failed_requests: u64,
     /// Failed requests by cause, such as `HTTP 503` or `no response in 10 s`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -24,7 +24,7 @@ pub struct ExportRecord {
 }
 
 impl ExportRecord {
-    /// Snapshots that the receiver did not take.
+    /// Snapshots that the receiver did not accept.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.snapshots.saturating_sub(self.delivered)

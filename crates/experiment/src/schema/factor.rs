@@ -1,4 +1,4 @@
-//! Factors: keys of an experiment that hold a list. Each value makes cells of its own.
+//! Factors: keys of an experiment that hold a list. Each value has its own cells.
 
 use super::load_point::LoadPoint;
 use crate::mode::Mode;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The factor that is the size of the mesh: background services.
+/// Factor for the size of the mesh: number of background services.
 pub const BACKGROUND_SERVICES: &str = "istio.surroundings.services";
 
-/// Whether a factor is a version or a program of the mesh.
+/// True if a factor is a version or program of the mesh.
 #[must_use]
 pub fn is_of_components(key: &str) -> bool {
     key.starts_with("components.")
@@ -20,18 +20,18 @@ pub fn is_of_components(key: &str) -> bool {
 /// Values of a cell's factors by dotted key, such as `proxy.workers`. Empty in an experiment without factors.
 pub type Factors = BTreeMap<String, FactorValue>;
 
-/// One value of a factor, as typed in the experiment.
+/// Value of a factor, as typed in the experiment.
 #[derive(Clone, Debug, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FactorValue {
     /// A plain number.
     Number(serde_json::Number),
-    /// Anything else, quantities with a unit such as `250m` included.
+    /// Any other text, including quantities with a unit such as `250m`.
     Text(String),
 }
 
 impl FactorValue {
-    /// The value of a scalar in an experiment file.
+    /// Value of a scalar in an experiment file.
     #[must_use]
     pub fn from_typed(text: &str) -> Self {
         let text = text.trim();
@@ -43,13 +43,14 @@ impl FactorValue {
         decimal.map_or_else(|| Self::Text(text.to_owned()), Self::Number)
     }
 
-    /// The value as a number in the unit of its key: cores (`….cpu`), bytes (`….payload`, `….memory`), seconds (`….delay`,
-    /// `….cpu-time`, `….timeout`, `….debounce-after`, `….debounce-max`), a fraction (`….error-rate`, `….tracing`, `….density`; of the
-    /// pods per minute: `….churn`), per second (`….connect-rate`, `….churn` of pods), else a plain number. Absent for words, and for
-    /// versions (`components.…`).
+    /// Value as a number in the unit of its key: cores (`….cpu`), bytes (`….payload`, `….memory`), seconds
+    /// (`….delay`, `….cpu-time`, `….timeout`, `….debounce-after`, `….debounce-max`), a fraction
+    /// (`….error-rate`, `….tracing`, `….density`; for `….churn`, of the pods per minute), per second
+    /// (`….connect-rate`; for `….churn`, pods), otherwise a plain number. Absent for words, and for versions
+    /// (`components.…`).
     #[must_use]
     pub fn quantity(&self, key: &str) -> Option<f64> {
-        // A version such as 1.30 is a name.
+        // A version such as 1.30 is a name, not a number.
         if is_of_components(key) {
             return None;
         }
@@ -71,7 +72,7 @@ impl FactorValue {
     }
 }
 
-/// Two values in words. Of two paths, the shortest ends that differ in their first part.
+/// Short names for two values. Paths are shortened to the last components from where they differ.
 #[must_use]
 pub fn pair_in_words(one: &FactorValue, other: &FactorValue) -> (String, String) {
     let (one, other) = (one.to_string(), other.to_string());
@@ -83,7 +84,7 @@ pub fn pair_in_words(one: &FactorValue, other: &FactorValue) -> (String, String)
     let alike =
         of_one.iter().rev().zip(of_other.iter().rev()).take_while(|(one, other)| one == other).count();
     let end = |parts: &[String]| match parts.len() - alike {
-        // One path is the end of the other.
+        // One path is a suffix of the other.
         0 | 1 => None,
         different => Some(parts[different - 1..].join("/")),
     };
@@ -102,7 +103,7 @@ impl fmt::Display for FactorValue {
     }
 }
 
-/// What identifies a cell: mode × factors × load.
+/// Key of a cell: mode × factors × load.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct CellKey<'a> {
     /// The mode.
@@ -111,7 +112,7 @@ pub struct CellKey<'a> {
     pub conditions: Conditions<'a>,
 }
 
-/// What cells have in common that are compared by mode.
+/// Conditions shared by cells that are compared by mode.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Conditions<'a> {
     /// Values of the factors.
@@ -121,7 +122,7 @@ pub struct Conditions<'a> {
 }
 
 impl<'a> Conditions<'a> {
-    /// The cell of a mode under these conditions.
+    /// Cell of a mode under these conditions.
     #[must_use]
     pub fn cell(self, mode: Mode) -> CellKey<'a> {
         CellKey { mode, conditions: self }
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_told_apart_by_their_shortest_ends() {
+    fn paths_are_shortened_to_distinct_suffixes() {
         let pair = |one: &str, other: &str| {
             let (one, other) =
                 pair_in_words(&FactorValue::Text(one.into()), &FactorValue::Text(other.into()));

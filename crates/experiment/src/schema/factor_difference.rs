@@ -1,4 +1,4 @@
-//! Values of a factor against each other, where they are words: paths, switches, scenarios.
+//! Comparison of factor values that are words: paths, switches, scenarios.
 
 use super::estimate::Estimate;
 use super::factor::{FactorValue, Factors};
@@ -8,7 +8,7 @@ use super::load_point::LoadPoint;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 
-/// A figure that values of a factor are compared by; its unit is at the end of its name.
+/// Figure by which factor values are compared. The unit is at the end of its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparedFigure {
@@ -23,16 +23,17 @@ pub enum ComparedFigure {
     ResponseTimeP99Us,
     /// Responses per second, in closed loops.
     RateCompleted,
-    /// CPU of all proxies per 1000 requests/s, cores: that many milliseconds per request.
+    /// CPU of all proxies per 1000 requests/s, cores: the same number as milliseconds per request.
     #[serde(rename = "proxies_cpu_cores_per_1000_rps")]
     ProxiesCpuCoresPer1000Rps,
     /// Memory of all proxies under load, bytes.
     ProxiesMemoryBytes,
-    /// Size of all proxies' configuration, bytes; between values of `components.…` alone.
+    /// Size of all proxies' configuration, bytes; only compared for `components.…`.
     ProxiesConfigurationBytes,
-    /// From objects written to their configuration in force at the last proxy, microseconds; the same.
+    /// From objects written to their propagation to the last proxy, microseconds; only compared for
+    /// `components.…`.
     ConfiguredLastUs,
-    /// A figure of fleets.
+    /// Figure of a fleet.
     #[serde(untagged)]
     Fleet(FleetFigure),
 }
@@ -58,7 +59,7 @@ impl ComparedFigure {
         Self::Fleet(FleetFigure::BytesPerProxy),
     ];
 
-    /// Whether it is a time, in microseconds.
+    /// True if it is a time, in microseconds.
     #[must_use]
     pub fn is_time(self) -> bool {
         match self {
@@ -75,38 +76,38 @@ impl ComparedFigure {
     }
 }
 
-/// One value of a factor against its first one, all else held, repeat by repeat.
+/// One value of a factor compared with the first one, everything else equal, by repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FactorDifference {
-    /// The factor's dotted key.
+    /// Dotted key of the factor.
     pub factor: String,
     /// The mode.
     pub mode: Mode,
-    /// The other factors' values; empty where there is one factor.
+    /// The other factors' values; empty if there is one factor.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
-    /// The load. What the factor sets in it is that of `from`.
+    /// The load. Parts of it that the factor sets have the value of `from`.
     pub load: LoadPoint,
-    /// The first value in the experiment.
+    /// First value in the experiment.
     pub from: FactorValue,
-    /// The other value.
+    /// Compared value.
     pub to: FactorValue,
     /// The figure.
     pub figure: ComparedFigure,
-    /// The figure with `to` less that with `from`, in its unit.
+    /// Figure with `to` minus figure with `from`, in its unit.
     pub estimate: Estimate,
-    /// The same as a fraction of the figure with `from`; absent where a value is zero.
+    /// Difference as a fraction of the figure with `from`; absent if a value is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative: Option<Estimate>,
-    /// Whether it is shown, among all that the run tests.
+    /// Verdict, adjusted for all tests of the run.
     pub verdict: FindingVerdict,
-    /// Both values ran the same programs, by their digests: a difference is chance.
+    /// True if both values ran the same programs, by their digests: a difference is chance.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub same_programs: bool,
 }
 
 impl FactorDifference {
-    /// Whether both are about the same cells.
+    /// True if both compare the same cells.
     #[must_use]
     pub fn is_beside(&self, other: &Self) -> bool {
         (&self.factor, self.mode, &self.factors, &self.load, &self.to)

@@ -1,4 +1,4 @@
-//! How figures of a run rise with a factor whose values are numbers.
+//! Effect of factors with numeric values on figures of a run.
 
 use super::estimate::Estimate;
 use super::factor::Factors;
@@ -8,7 +8,7 @@ use super::load_point::LoadPoint;
 use crate::mode::Mode;
 use serde::{Deserialize, Serialize};
 
-/// A figure that is set against a factor.
+/// Figure whose dependence on a factor is estimated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SizedFigure {
@@ -20,9 +20,9 @@ pub enum SizedFigure {
     MemoryBeforeLoadBytes,
     /// Size of a proxy's configuration, bytes.
     ConfigurationSizeBytes,
-    /// From an object written to its configuration in force at a proxy, seconds.
+    /// Propagation of a change to a proxy, seconds.
     ConfiguredInS,
-    /// The same of a further domain at a gateway, seconds.
+    /// Propagation of a further domain to a gateway, seconds.
     FurtherDomainInS,
     /// Median response time, microseconds.
     #[serde(rename = "response_time_p50_us")]
@@ -30,72 +30,73 @@ pub enum SizedFigure {
     /// 99th percentile of the response time, microseconds.
     #[serde(rename = "response_time_p99_us")]
     ResponseTimeP99Us,
-    /// CPU of all proxies for every 1000 completed requests a second, cores.
+    /// CPU of all proxies per 1000 completed requests/s, cores.
     #[serde(rename = "proxies_cpu_cores_per_1000_rps")]
     ProxiesCpuCoresPer1000Rps,
-    /// A figure of fleets.
+    /// Figure of a fleet.
     #[serde(untagged)]
     Fleet(FleetFigure),
 }
 
-/// How a figure rises with one factor, the others held, over the valid trials.
+/// Effect of one factor on a figure, other factors equal, over the valid trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FactorEffect {
-    /// The factor's dotted key.
+    /// Dotted key of the factor.
     pub factor: String,
-    /// Its values in the unit of the key (cores, bytes, seconds, a fraction, or a plain number), ascending: two or more.
+    /// Its values in the unit of the key (cores, bytes, seconds, a fraction, or a plain number), ascending:
+    /// two or more.
     pub values: Vec<f64>,
-    /// The other factors' values; empty where there is one factor.
+    /// The other factors' values; empty if there is one factor.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
-    /// The figure; its unit is at the end of its name.
+    /// The figure. The unit is at the end of its name.
     pub figure: SizedFigure,
-    /// The arrangement of proxies.
+    /// Mode.
     pub mode: Mode,
-    /// The proxy that it is of; absent where it is of the whole path.
+    /// The proxy; absent for a figure of the whole path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
-    /// The load; absent for what is there before the load, which all loads have. What the factor sets in it (connections,
-    /// payload) is that of its least value.
+    /// The load; absent for a figure before the load, which is common to all loads. Parts of it that the
+    /// factor sets (connections, payload) have the factor's minimum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadPoint>,
-    /// What one more of the factor adds, in the figure's unit: the slope of a line through all values.
+    /// Change per unit of the factor, in the figure's unit: the slope of a line through all values.
     pub per_unit: Estimate,
-    /// The figure at the greatest value less that at the least.
+    /// Figure at the factor's maximum minus figure at its minimum.
     pub from_least_to_greatest: Estimate,
-    /// Whether the slope is shown, among all that the run tests; absent in results of earlier versions.
+    /// Verdict on the slope, adjusted for all tests of the run; absent in results from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<FindingVerdict>,
 }
 
 impl FactorEffect {
-    /// Whether the slope is shown; results of earlier versions have the interval alone to tell.
+    /// Verdict on the slope; results from earlier versions are judged by the interval alone.
     #[must_use]
     pub fn judged(&self) -> FindingVerdict {
         self.verdict.unwrap_or_else(|| FindingVerdict::of(&self.per_unit))
     }
 }
 
-/// A [`FactorEffect`] of the number of background services.
+/// [`FactorEffect`] of the number of background services.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeEffect {
-    /// The figure; its unit is at the end of its name.
+    /// The figure. The unit is at the end of its name.
     pub figure: SizedFigure,
-    /// The other factors' values; empty where there are none.
+    /// The other factors' values; empty if there are none.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
-    /// The arrangement of proxies.
+    /// Mode.
     pub mode: Mode,
-    /// The proxy that it is of; absent where it is of the whole path.
+    /// The proxy; absent for a figure of the whole path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
-    /// The load, whatever the size; absent for what is there before the load, which all loads have.
+    /// The load, for any mesh size; absent for a figure before the load, which is common to all loads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadPoint>,
-    /// The sizes that it rests on, other services each, the smallest first: two or more.
+    /// Mesh sizes as numbers of background services, ascending: two or more.
     pub sizes: Vec<usize>,
-    /// What each other service adds, in the figure's unit: the slope of a line through all sizes.
+    /// Change per background service, in the figure's unit: the slope of a line through all sizes.
     pub for_each_service: Estimate,
-    /// The figure in the largest mesh less that in the smallest.
+    /// Figure in the largest mesh minus figure in the smallest.
     pub from_smallest_to_largest: Estimate,
 }

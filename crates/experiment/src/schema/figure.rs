@@ -1,8 +1,8 @@
-//! Figures of a trial, each of which a verdict's reason can spoil on its own.
+//! Figures of a trial. A verdict can spoil each of them separately.
 
 use serde::{Deserialize, Serialize};
 
-/// A figure of a trial. Of a fleet, times are those until changes arrive at its proxies.
+/// Figure of a trial. For a fleet, times are from a change until its arrival at the proxies.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Figure {
@@ -24,9 +24,9 @@ pub enum Figure {
     /// 99.99th percentile of response times.
     #[serde(rename = "p99.99")]
     P99_99,
-    /// Greatest response time.
+    /// Maximum response time.
     Max,
-    /// Requests per second, where the load does not fix them.
+    /// Requests per second, if the load does not determine them.
     Throughput,
     /// CPU of components.
     Cpu,
@@ -54,7 +54,7 @@ impl Figure {
         Self::Network,
     ];
 
-    /// Its name in result files.
+    /// Name in result files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -74,7 +74,8 @@ impl Figure {
         }
     }
 
-    /// The share of requests, 0 to 1, at or below a percentile; 1 for the greatest; none for other figures.
+    /// Quantile, 0 to 1: the share of requests at or below a percentile; 1 for the maximum; absent for other
+    /// figures.
     #[must_use]
     pub fn quantile(self) -> Option<f64> {
         Some(match self {
@@ -91,31 +92,31 @@ impl Figure {
     }
 }
 
-/// A set of figures; in result files a list of their names.
+/// Set of figures; in result files, a list of their names.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Vec<Figure>", into = "Vec<Figure>")]
 pub struct Figures(u16);
 
 impl Figures {
-    /// No figure.
+    /// Empty set.
     #[must_use]
     pub const fn none() -> Self {
         Self(0)
     }
 
-    /// Every figure.
+    /// Set of all figures.
     #[must_use]
     pub fn all() -> Self {
         Figure::ALL.into_iter().collect()
     }
 
-    /// All figures of response time: mean, percentiles and the greatest.
+    /// All response-time figures: mean, percentiles and maximum.
     #[must_use]
     pub fn times() -> Self {
         Self::times_from(Figure::P50).with(Figure::Mean)
     }
 
-    /// A percentile of response time and all beyond it, the greatest included, the mean not.
+    /// A percentile of the response time, all higher ones and the maximum, but not the mean.
     #[must_use]
     pub fn times_from(percentile: Figure) -> Self {
         Figure::ALL
@@ -124,37 +125,37 @@ impl Figures {
             .collect()
     }
 
-    /// These and one more.
+    /// Adds a figure to the set.
     #[must_use]
     pub fn with(self, figure: Figure) -> Self {
         Self(self.0 | bit(figure))
     }
 
-    /// Those that are in either set.
+    /// Union of both sets.
     #[must_use]
     pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Whether a figure is in the set.
+    /// True if a figure is in the set.
     #[must_use]
     pub fn contains(self, figure: Figure) -> bool {
         self.0 & bit(figure) != 0
     }
 
-    /// Whether there is none.
+    /// True if the set is empty.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The figures in the order of [`Figure::ALL`].
+    /// Figures of the set, in the order of [`Figure::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Figure> {
         Figure::ALL.into_iter().filter(move |figure| self.contains(*figure))
     }
 }
 
-/// The bit that stands for a figure.
+/// Bit of a figure.
 fn bit(figure: Figure) -> u16 {
     1 << figure as u16
 }
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_mean_percentiles_and_the_greatest() {
+    fn times_are_mean_percentiles_and_maximum() {
         assert_eq!(Figures::times().iter().count(), 9);
         assert!(Figures::times().contains(Figure::Mean) && !Figures::times().contains(Figure::Throughput));
         assert!(!Figures::times_from(Figure::P99).contains(Figure::P95));

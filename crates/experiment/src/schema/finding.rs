@@ -1,4 +1,4 @@
-//! Findings of a run as data. Sentences are made from them in crate `report`.
+//! Findings of a run as data. The crate `report` turns them into sentences.
 
 use super::cell::Cell;
 use super::estimate::Estimate;
@@ -7,7 +7,7 @@ use super::load_point::LoadPoint;
 use crate::mode::Mode;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// Names of figures in [`Finding::figure`]; the unit is at the end of each.
+/// Names of figures in [`Finding::figure`]. The unit is at the end of each name.
 pub mod figures {
     /// Median response time.
     pub const P50: &str = "response_time_p50_us";
@@ -23,57 +23,58 @@ pub mod figures {
     pub const SERVICE_P99: &str = "service_time_p99_us";
     /// Responses per second.
     pub const COMPLETED: &str = "rate_completed";
-    /// Change of the responses per second, a fraction.
+    /// Change of the responses per second, as a fraction.
     pub const COMPLETED_CHANGE: &str = "rate_completed_change";
-    /// Change of the CPU of all proxies per request, a fraction.
+    /// Change of the CPU of all proxies per request, as a fraction.
     pub const CPU_PER_REQUEST_CHANGE: &str = "cpu_per_request_change";
-    /// CPU.
+    /// CPU, cores.
     pub const CPU: &str = "cpu_cores";
-    /// CPU per 1000 requests/s: that many milliseconds per request.
+    /// CPU per 1000 requests/s, cores: the same number as milliseconds per request.
     pub const CPU_PER_1000_RPS: &str = "cpu_cores_per_1000_rps";
-    /// Memory under load.
+    /// Memory under load, bytes.
     pub const MEMORY: &str = "memory_bytes";
-    /// Memory before the load.
+    /// Memory before the load, bytes.
     pub const MEMORY_BEFORE_LOAD: &str = "memory_before_load_bytes";
-    /// Anonymous memory before the load.
+    /// Anonymous memory before the load, bytes.
     pub const ANONYMOUS_BEFORE_LOAD: &str = "memory_anonymous_before_load_bytes";
-    /// Heap in use before the load.
+    /// Heap in use before the load, bytes.
     pub const HEAP_BEFORE_LOAD: &str = "heap_allocated_before_load_bytes";
-    /// Size of a proxy's configuration.
+    /// Size of a proxy's configuration, bytes.
     pub const CONFIGURATION: &str = "configuration_size_bytes";
-    /// Propagation of a change.
+    /// Propagation time of a change, seconds.
     pub const CONFIGURED_IN: &str = "configured_in_s";
-    /// Change of the memory of all proxies under load, a fraction.
+    /// Change of the memory of all proxies under load, as a fraction.
     pub const MEMORY_CHANGE: &str = "memory_change";
-    /// Change of the size of all proxies' configuration, a fraction.
+    /// Change of the size of all proxies' configuration, as a fraction.
     pub const CONFIGURATION_CHANGE: &str = "configuration_size_change";
-    /// Difference of the time until the last proxy has a changed configuration.
+    /// Difference of the time until the last proxy has a changed configuration, microseconds.
     pub const CONFIGURED_LAST: &str = "configured_last_us";
-    /// Reserved CPU.
+    /// Reserved CPU, cores.
     pub const RESERVED_CPU: &str = "reserved_cpu_cores";
-    /// Reserved memory.
+    /// Reserved memory, bytes.
     pub const RESERVED_MEMORY: &str = "reserved_memory_bytes";
-    /// CPU of the whole machine in use, a fraction.
+    /// Busy CPU of the whole machine, as a fraction.
     pub const MACHINE_BUSY: &str = "machine_busy";
-    /// Requests that proxies counted.
+    /// Requests counted by proxies.
     pub const REQUESTS: &str = "requests";
-    /// Connections that proxies counted: they do not read the requests.
+    /// Connections counted by proxies, which do not read the requests in them.
     pub const CONNECTIONS: &str = "connections";
 
     /// 99th percentile of the time from a change's acknowledgement to its arrival at a fleet's proxies.
     pub const CONVERGENCE_P99: &str = "convergence_p99_us";
     /// Time until the last proxy of a fleet had a change.
     pub const CONVERGENCE_LAST: &str = "convergence_last_us";
-    /// CPU of all istiods.
+    /// CPU of all istiods, cores.
     pub const ISTIOD_CPU_CORES: &str = "istiod_cpu_cores";
-    /// CPU time of all istiods; between values of a factor its change, a fraction.
+    /// CPU time of all istiods; for a comparison of factor values, its change as a fraction.
     pub const ISTIOD_CPU: &str = "istiod_cpu_s";
-    /// Memory of all istiods; between values of a factor its change, a fraction.
+    /// Memory of all istiods; for a comparison of factor values, its change as a fraction.
     pub const ISTIOD_MEMORY: &str = "istiod_memory_bytes";
-    /// Bytes that a fleet's proxies received per proxy; between values of a factor its change, a fraction.
+    /// Bytes received by a fleet's proxies, per proxy; for a comparison of factor values, the change as a
+    /// fraction.
     pub const BYTES_PER_PROXY: &str = "bytes_per_proxy";
 
-    /// A figure of the response time.
+    /// Name of a response-time figure.
     #[must_use]
     pub fn response_time(figure: crate::TimeFigure) -> String {
         format!("response_time_{}_us", figure.name())
@@ -83,77 +84,77 @@ pub mod figures {
 /// A finding. Fields that do not apply are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it is about.
+    /// Kind of the finding.
     pub kind: FindingKind,
-    /// Sentence that states it. Findings that one sentence states together have the same text.
+    /// Sentence that states it. Findings stated together in one sentence have the same text.
     #[serde(default)]
     pub text: String,
-    /// The mode that it is about.
+    /// Mode that it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// The mode that it is compared with.
+    /// Mode that it is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub against: Option<Mode>,
-    /// Values of the factors; empty in an experiment without any.
+    /// Factor values; empty in an experiment without factors.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
-    /// The value of the factor `subject` that another one is compared with.
+    /// Value of the factor `subject` that another value is compared with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<FactorValue>,
-    /// Of values of a factor: both ran the same programs.
+    /// For a comparison of factor values: true if both ran the same programs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub same_programs: bool,
     /// The load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load: Option<LoadPoint>,
-    /// Component, service, driver, call (`from → to`), factor, or reason that it is about. Copies in several namespaces have
-    /// the name without its namespace.
+    /// Component, service, driver, call (`from → to`), factor, or reason that it is about. For copies in
+    /// several namespaces, the name without its namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// Number of candidates that the subject was picked from, or of copies that it stands for.
+    /// Number of candidates from which the subject was selected, or of copies that it represents.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub candidates: Option<usize>,
-    /// A driver by its qualified name: of an objective, the slowest of those that do not meet it.
+    /// Qualified name of a driver; for an objective, the slowest driver that does not meet it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub driver: Option<String>,
-    /// A share of requests, 0 to 1.
+    /// Share of requests, 0 to 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share: Option<f64>,
     /// One of [`figures`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub figure: Option<String>,
-    /// The figure itself, in `mode`.
+    /// Value of the figure in `mode`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<f64>,
-    /// With `against`, the difference to it; else the figure with its interval.
+    /// With `against`, the difference to it; otherwise the figure with its interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub estimate: Option<Estimate>,
-    /// Whether it is shown.
+    /// Verdict on the finding.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<FindingVerdict>,
-    /// Trials or repeats that it rests on or that it is about.
+    /// Number of trials or repeats that it is based on or about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<usize>,
-    /// Trials or repeats recorded.
+    /// Number of trials or repeats recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<usize>,
 }
 
 impl Finding {
-    /// Without anything but its kind.
+    /// Creates a finding with only a kind.
     #[must_use]
     pub fn new(kind: FindingKind) -> Self {
         Self { kind, ..Self::default() }
     }
 
-    /// About a cell.
+    /// Creates a finding about a cell.
     #[must_use]
     pub fn of_cell(kind: FindingKind, cell: &Cell) -> Self {
         let (n, of) = (Some(cell.valid), Some(cell.places()));
         Self { mode: Some(cell.mode), n, of, ..Self::new(kind).at(cell.conditions()) }
     }
 
-    /// Under these conditions.
+    /// Sets factors and load.
     #[must_use]
     pub fn at(mut self, conditions: Conditions<'_>) -> Self {
         self.factors = conditions.factors.clone();
@@ -161,21 +162,21 @@ impl Finding {
         self
     }
 
-    /// About a component, a service or the like.
+    /// Sets the subject: a component, a service or similar.
     #[must_use]
     pub fn about(mut self, subject: impl Into<String>) -> Self {
         self.subject = Some(subject.into());
         self
     }
 
-    /// With a figure that has no interval.
+    /// Sets a figure without an interval.
     #[must_use]
     pub fn with_value(mut self, figure: &str, value: f64) -> Self {
         (self.figure, self.value) = (Some(figure.to_owned()), Some(value));
         self
     }
 
-    /// With a figure and its interval.
+    /// Sets a figure with its interval.
     #[must_use]
     pub fn with_figure(mut self, figure: &str, estimate: &Estimate) -> Self {
         self = self.with_value(figure, estimate.estimate);
@@ -184,7 +185,7 @@ impl Finding {
         self
     }
 
-    /// With the difference of a figure to another mode.
+    /// Sets the difference of a figure to another mode.
     #[must_use]
     pub fn against(mut self, mode: Mode, difference: &Estimate, verdict: FindingVerdict) -> Self {
         (self.against, self.estimate, self.verdict) = (Some(mode), Some(*difference), Some(verdict));
@@ -192,32 +193,32 @@ impl Finding {
         self
     }
 
-    /// Factors and load; absent where it is not about a load.
+    /// Factors and load; absent if it is not about a single load.
     #[must_use]
     pub fn conditions(&self) -> Option<Conditions<'_>> {
         Some(Conditions { factors: &self.factors, load: self.load.as_ref()? })
     }
 
-    /// The cell that it is about; absent where it is about several.
+    /// Cell that it is about; absent if it is about several.
     #[must_use]
     pub fn cell_key(&self) -> Option<CellKey<'_>> {
         Some(self.conditions()?.cell(self.mode?))
     }
 
-    /// Whether it is about this figure.
+    /// True if it is about this figure.
     #[must_use]
     pub fn is_of(&self, figure: &str) -> bool {
         self.figure.as_deref() == Some(figure)
     }
 
-    /// Whether it is shown.
+    /// True if its verdict is [`FindingVerdict::Shown`].
     #[must_use]
     pub fn is_shown(&self) -> bool {
         self.verdict == Some(FindingVerdict::Shown)
     }
 }
 
-/// Reads findings, of earlier versions too: those were sentences.
+/// Deserializes findings, including those of earlier versions, which were sentences.
 pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Finding>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -235,62 +236,65 @@ pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Fin
         .collect())
 }
 
-/// What a finding is about.
+/// Kind of a finding.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
-    /// The answer.
+    /// Main answer of the run.
     Headline,
-    /// Memory, propagation and requests against the size of the mesh.
+    /// Memory, propagation and requests as functions of the mesh size.
     MeshSize,
-    /// Change from the least to the greatest value of a factor, `subject`.
+    /// Change from the minimum to the maximum of a factor, `subject`.
     FactorEffect,
-    /// Throughput against a factor (`subject`) by a scaling law; shown unless the law does not describe what was measured.
+    /// Throughput as a function of a factor (`subject`) by a scaling law; shown unless the law has a lack of
+    /// fit.
     Scaling,
-    /// A value of a factor, `subject`, whose values are words, against the first one, `from`; `factors` has the value.
+    /// Value (in `factors`) of a factor, `subject`, whose values are words, compared with the first one,
+    /// `from`.
     FactorDifference,
-    /// Order of the modes: first the best, then each mode against the nearest better one that it differs from; then the
-    /// same pairs under the other loads.
+    /// Ranking of the modes: first the best, then each mode against the nearest better one that it differs
+    /// from; then the same pairs under the other loads.
     Order,
-    /// All CPUs of the machine were busy: throughput is what its CPU allows.
+    /// All CPUs of the machine were busy: its CPU limits the throughput.
     FullMachine,
     /// CPU of all proxies, and of the control plane, per request.
     CpuPerRequest,
     /// Latency that a mode adds to its baseline.
     AddedLatency,
-    /// CPU and memory of each proxy.
+    /// CPU and memory per proxy.
     ProxyUsage,
     /// CPU of a proxy at the lowest and at the highest rate.
     CpuScaling,
     /// CPU and memory of the control plane.
     ControlPlane,
-    /// What a control plane costs by a law, `subject`: `changing`, `memory`, `configuration` or `connecting`.
+    /// Cost of a control plane by a law, `subject`: `changing`, `memory`, `configuration` or `connecting`.
     ControlPlaneCost,
-    /// Convergence of a fleet, and CPU and memory of the control plane that it connects to.
+    /// Convergence of a fleet, and CPU and memory of its control plane.
     Convergence,
-    /// Proxies of a fleet that missed a configuration or a change: `n` of `of`.
+    /// Proxies of a fleet that missed a configuration or change: `n` of `of`.
     NotConverged,
-    /// Reserved (`value`) against used (`estimate`).
+    /// Reserved (`value`) and used (`estimate`) resources.
     Reservation,
-    /// The driver with the longest response times, against the median of all drivers.
+    /// Driver with the longest response times, compared with the median over all drivers.
     SlowestDriver,
-    /// The call whose median grew most against the baseline.
+    /// Call whose median rose most from the baseline.
     GreatestAddedTime,
-    /// The service whose CPU, that of the proxies in its pods included, grew most against the baseline.
+    /// Service whose CPU, including the proxies in its pods, rose most from the baseline.
     GreatestAddedCpu,
-    /// Memory and configuration of the proxies before the load; shown where it is most of the memory under load.
+    /// Memory and configuration of the proxies before the load; shown if this is most of the memory under
+    /// load.
     Footprint,
     /// Proxies that rejected updates of their configuration.
     RejectedUpdates,
-    /// Service time that hides waiting.
+    /// Service time that hides queueing (coordinated omission).
     HiddenWaiting,
-    /// Trials of a cell that did not keep up.
+    /// Trials of a cell that did not keep up with the offered rate.
     Saturation,
-    /// Objective of a cell; `subject` is `met`, `missed` or `not-shown`. With the first figure that decides it, and of several drivers
-    /// the slowest that does not meet it.
+    /// Objective of a cell; `subject` is `met`, `missed` or `not-shown`. Has the first decisive figure, and
+    /// with several drivers the slowest one that does not meet it.
     Objective,
-    /// Drivers of a cell of several that did not meet the objective: `n` of `of` are `subject` (`missed` or `not-shown`), the slowest
-    /// of them is `driver`.
+    /// Drivers, in a cell with several, that did not meet the objective: `n` of `of` are `subject` (`missed`
+    /// or `not-shown`), and the slowest of them is `driver`.
     DriverObjective,
     /// Path verification of a mode.
     Path,
@@ -298,43 +302,45 @@ pub enum FindingKind {
     UnavailableMode,
     /// The run was cut short.
     CutShort,
-    /// Trials in no estimate, by reason (`subject`) and cell.
+    /// Trials excluded from all estimates, by reason (`subject`) and cell.
     ExcludedTrials,
-    /// Trials that were run again, by cell.
+    /// Rerun trials, by cell.
     Reruns,
     /// Rerun limit reached; disturbed trials remain.
     NoisyMachine,
-    /// The generator was late with one mode more often than by chance; `value` is the probability of that.
+    /// The generator was late more often with one mode than chance explains; `value` is the probability of
+    /// that.
     LateGenerator,
-    /// A percentile that rests on fewer than ten events beyond it; `subject`: `episodes` or `requests`.
+    /// Percentile with fewer than ten events beyond it; `subject`: `episodes` or `requests`.
     FewSamples,
-    /// One valid trial alone.
+    /// Only one valid trial.
     SingleTrial,
-    /// A percentile of a cell that pauses of the machine can make: they reach at least as large a share of the requests, `share`, as
-    /// lies beyond it.
+    /// Percentile of a cell that pauses of the machine can cause: the pauses affect at least as large a share
+    /// of the requests, `share`, as lies beyond the percentile.
     MachinePauses,
-    /// A published figure (`subject`); `value` is the ratio of this run's figure to it. Shown: agrees; not shown: differs.
+    /// A published figure (`subject`); `value` is the ratio of this run's figure to it. Shown: agrees; not
+    /// shown: differs.
     Published,
-    /// A sentence of an earlier version, or a finding of a later one.
+    /// Sentence of an earlier version, or a finding of a later one.
     #[default]
     #[serde(other)]
     Text,
 }
 
-/// Whether a finding is shown.
+/// Verdict on a finding.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingVerdict {
-    /// It is shown, among all that the run tests.
+    /// Significant, adjusted for all tests of the run.
     Shown,
-    /// It is not.
+    /// Not significant.
     NotShown,
     /// There is no interval.
     CannotTell,
 }
 
 impl FindingVerdict {
-    /// Of a difference by itself, in either direction.
+    /// Verdict on a single difference, in either direction.
     #[must_use]
     pub fn of(difference: &Estimate) -> Self {
         match difference.low {
@@ -344,7 +350,7 @@ impl FindingVerdict {
         }
     }
 
-    /// Of an increase.
+    /// Verdict on an increase.
     #[must_use]
     pub fn of_increase(difference: &Estimate) -> Self {
         match Self::of(difference) {

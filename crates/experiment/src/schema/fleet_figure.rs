@@ -1,27 +1,27 @@
-//! Figures of a fleet of simulated proxies by which cells are compared.
+//! Figures of a fleet of simulated proxies that are compared between cells.
 
 use super::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// A figure of a fleet; its unit is at the end of its name.
+/// Figure of a fleet. The unit is at the end of its name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FleetFigure {
-    /// From a change's acknowledgement to its arrival at a fleet's proxies, median, microseconds.
+    /// Convergence (from a change's acknowledgement to its arrival at a proxy), median, microseconds.
     ConvergenceP50Us,
-    /// 90th percentile of the same, microseconds.
+    /// Convergence, 90th percentile, microseconds.
     ConvergenceP90Us,
-    /// 99th percentile of the same, microseconds.
+    /// Convergence, 99th percentile, microseconds.
     ConvergenceP99Us,
-    /// Until the last proxy had the slowest change, microseconds.
+    /// Time until the last proxy had the slowest change, microseconds.
     ConvergenceLastUs,
     /// From the start of connecting until the last proxy had its first configuration, microseconds.
     FirstConfigurationLastUs,
     /// CPU of all istiods during a fleet's measurement, seconds.
     IstiodCpuS,
-    /// Greatest resident memory of all istiods, bytes.
+    /// Maximum resident memory of all istiods, bytes.
     IstiodMemoryBytes,
-    /// Bytes that a fleet's proxies received, per proxy.
+    /// Bytes received by a fleet's proxies, per proxy.
     BytesPerProxy,
 }
 
@@ -38,7 +38,7 @@ impl FleetFigure {
         Self::BytesPerProxy,
     ];
 
-    /// The figure of a verdict that spoils it.
+    /// Verdict figure that spoils this figure.
     #[must_use]
     pub fn figure(self) -> Figure {
         match self {
@@ -52,7 +52,7 @@ impl FleetFigure {
         }
     }
 
-    /// Whether it is a time, in microseconds.
+    /// True if it is a time, in microseconds.
     #[must_use]
     pub fn is_time(self) -> bool {
         self.figure().quantile().is_some()

@@ -1,5 +1,5 @@
-//! What `meshmeter fleet --progress json` reports while it runs, one JSON object per line on standard error, and the
-//! environment's answers on its standard input.
+//! Events that `meshmeter fleet --progress json` writes while it runs, one JSON object per line on standard
+//! error, and the environment's responses on its standard input.
 
 use super::fleet::{FleetEvent, FleetSecond};
 use serde::{Deserialize, Serialize};
@@ -29,18 +29,18 @@ pub enum FleetProgress {
     },
     /// A change has been written, or more proxies have received it.
     Change {
-        /// Such as `endpoint-added`.
+        /// Kind, such as `endpoint-added`.
         kind: String,
-        /// Place among the changes, from 1.
+        /// Number of the change, counted from 1.
         number: usize,
-        /// Proxies that it has reached.
+        /// Proxies reached so far.
         reached: u64,
-        /// Proxies that must have it.
+        /// Proxies expected to receive it.
         expected: u64,
     },
-    /// A second is over.
+    /// One second has passed.
     Second(FleetSecond),
-    /// Asks the environment for something that only it can do, and waits for a [`FleetAnswer`].
+    /// Requests an action from the environment and waits for a [`FleetAnswer`].
     Ask(FleetAsk),
     /// The measurement is over.
     WindowClosed,
@@ -48,30 +48,30 @@ pub enum FleetProgress {
     Removing,
 }
 
-/// A request of a fleet to its environment.
+/// Action that a fleet requests from its environment.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "ask", rename_all = "kebab-case")]
 pub enum FleetAsk {
-    /// Kills every istiod and starts it again.
+    /// Kills and restarts every istiod.
     IstiodRestart,
     /// Starts another istiod.
     IstiodAdded,
-    /// Ends the istiod that was started last.
+    /// Stops the istiod that was started last.
     IstiodRemoved,
     /// Drops all packets to and from these addresses of the fleet's pod.
     LinkDown {
-        /// Source addresses of the proxies that are cut off.
+        /// Source addresses of the disconnected proxies.
         addresses: Vec<Ipv4Addr>,
     },
     /// Stops dropping them.
     LinkUp {
-        /// Source addresses of proxies that were cut off.
+        /// Source addresses of the disconnected proxies.
         addresses: Vec<Ipv4Addr>,
     },
 }
 
 impl FleetAsk {
-    /// The change that it is a part of, such as `istiod-restart`.
+    /// Name of the change that it belongs to, such as `istiod-restart`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -84,33 +84,34 @@ impl FleetAsk {
     }
 }
 
-/// The environment's answer to a [`FleetAsk`]: one JSON object on a line of the fleet's standard input, once it is done.
+/// Response of the environment to a [`FleetAsk`], once done: one JSON object per line on the fleet's standard
+/// input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetAnswer {
-    /// What happened and when, in order.
+    /// Events, in order.
     pub happened: Vec<Happening>,
-    /// Addresses of the istiods from now on, `host:port`, in the order of their start.
+    /// Addresses of the istiods from now on, `host:port`, in start order.
     pub istiods: Vec<String>,
-    /// Why it could not be done.
+    /// Why the action failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
 }
 
-/// Something that the environment did or saw.
+/// Event performed or observed by the environment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Happening {
-    /// By the wall clock: seconds since 1970.
+    /// Wall-clock time, seconds since 1970.
     pub at_unix_s: f64,
-    /// Such as `istiod-killed`, `istiod-ready`, `link-down`.
+    /// Kind, such as `istiod-killed`, `istiod-ready`, `link-down`.
     pub kind: String,
-    /// Such as the istiod's name; may be empty.
+    /// Detail, such as the istiod's name; may be empty.
     pub detail: String,
 }
 
 impl Happening {
-    /// As an event of a fleet that started at this time.
+    /// Converts it to an event of a fleet that started at this time.
     #[must_use]
     pub fn since(self, started_at_unix_s: f64) -> FleetEvent {
         FleetEvent { at: self.at_unix_s - started_at_unix_s, kind: self.kind, detail: self.detail }
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_and_answers_are_lines_of_json() {
+    fn requests_and_responses_are_json_lines() {
         let asks = [
             (FleetAsk::IstiodRestart, r#"{"event":"ask","ask":"istiod-restart"}"#),
             (
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_are_read_as_they_were_written() {
+    fn seconds_read_back() {
         let event = FleetProgress::Second(FleetSecond { connected: 3, ..FleetSecond::default() });
         let line = serde_json::to_string(&event).unwrap();
         assert_eq!(serde_json::from_str::<FleetProgress>(&line).unwrap(), event, "{line}");

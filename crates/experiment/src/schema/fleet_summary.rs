@@ -5,31 +5,31 @@ use super::fleet::{ControlPlaneFigures, FleetResult};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A fleet over the trials of a cell. Each figure has the trials in which it is usable: `n` of its estimate.
+/// A fleet over the trials of a cell. Each estimate is over the trials in which its figure is usable (`n`).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetSummary {
-    /// Proxies that the fleet was to have.
+    /// Requested number of proxies.
     pub proxies: u64,
-    /// Proxies with a complete configuration and every change that was expected of them.
+    /// Proxies with a complete configuration and every change expected of them.
     pub converged: Option<Estimate>,
-    /// Proxies that missed a configuration or a change for good: the most of a trial.
+    /// Proxies that never received a configuration or a change: the maximum over the trials.
     pub never: u64,
     /// From the start of connecting to an open stream.
     pub connect_us: FleetTimes,
     /// From the start of connecting to the first complete configuration.
     pub first_configuration_us: FleetTimes,
-    /// From a change's acknowledgement to its arrival: all changes and proxies.
+    /// Convergence over all changes and proxies: from a change's acknowledgement to its arrival.
     pub convergence_us: FleetTimes,
-    /// Each kind of change, in the order of the trials' changes.
+    /// Changes by kind, in the order of the trials.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FleetChangeSummary>,
-    /// Each cause by which proxies lost their connection.
+    /// Outages by cause.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<FleetOutageSummary>,
     /// Length of the measurement, seconds.
     pub duration_s: Option<Estimate>,
-    /// Writing the mesh, seconds.
+    /// Time to write the mesh, seconds.
     pub written_s: Option<Estimate>,
     /// Bytes received by all proxies.
     pub bytes_received: Option<Estimate>,
@@ -41,32 +41,33 @@ pub struct FleetSummary {
     pub pushes: BTreeMap<String, FleetPushSummary>,
     /// Responses that the fleet rejected, over all trials.
     pub rejections: u64,
-    /// Violations of the protocol and broken streams by kind, over all trials.
+    /// Protocol violations and broken streams by kind, over all trials.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub violations: BTreeMap<String, u64>,
     /// CPU of all istiods, seconds.
     pub istiod_cpu_s: Option<Estimate>,
-    /// The same over the length of the measurement, cores.
+    /// CPU of all istiods over the length of the measurement, cores.
     pub istiod_cpu_cores: Option<Estimate>,
     /// CPU of all istiods until every proxy had its first configuration, seconds.
     pub istiod_cpu_connecting_s: Option<Estimate>,
     /// CPU of all istiods while changes were made, seconds.
     pub istiod_cpu_changing_s: Option<Estimate>,
-    /// Greatest resident memory of all istiods together, bytes.
+    /// Maximum resident memory of all istiods together, bytes.
     pub istiod_memory_bytes: Option<Estimate>,
     /// CPU of the API server and etcd, seconds.
     pub api_cpu_s: Option<Estimate>,
-    /// What each component used in the measured window, as the environment read it.
+    /// Usage of each component in the measured window, as read by the environment.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub components: Vec<FleetComponent>,
-    /// Stages of istiod's own chain: `debounce`, `push_context`, `queue`, `push`, `convergence`; mean, milliseconds.
+    /// Stages of istiod's push pipeline: `debounce`, `push_context`, `queue`, `push`, `convergence`; mean,
+    /// milliseconds.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub istiod_chain_ms: BTreeMap<String, Estimate>,
     /// CPU of the fleet itself, cores.
     pub fleet_cpu_cores: Option<Estimate>,
-    /// Greatest resident memory of the fleet itself, bytes.
+    /// Maximum resident memory of the fleet itself, bytes.
     pub fleet_memory_bytes: Option<Estimate>,
-    /// From the kernel's receipt of a response to its reading, 99th percentile.
+    /// From the kernel's receipt of a response until the fleet read it, 99th percentile.
     pub fleet_lag_p99_us: Option<Estimate>,
 }
 
@@ -74,29 +75,30 @@ pub struct FleetSummary {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetTimes {
-    /// Median; absent, like the others, if it lies among proxies never reached in some trial.
+    /// Median. Like the others, absent if it falls among proxies that were never reached in some trial.
     pub p50: Option<Estimate>,
     /// 90th percentile.
     pub p90: Option<Estimate>,
     /// 99th percentile.
     pub p99: Option<Estimate>,
-    /// Time until the last proxy had it, of several changes the slowest; absent if one was never reached.
+    /// Time until the last proxy had it; for several changes, the slowest one. Absent if a proxy was never
+    /// reached.
     pub last: Option<Estimate>,
-    /// Values over all trials.
+    /// Number of values over all trials.
     pub count: u64,
-    /// Proxies never reached, over all trials.
+    /// Proxies that were never reached, over all trials.
     pub never: u64,
 }
 
-/// Changes of a kind.
+/// Changes of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetChangeSummary {
-    /// Such as `endpoint-added`.
+    /// Kind, such as `endpoint-added`.
     pub kind: String,
-    /// Changes in all trials together.
+    /// Number of changes in all trials.
     pub changes: usize,
-    /// Proxies that each must reach: the most.
+    /// Proxies expected to receive each change: the maximum.
     pub expected: u64,
     /// Changes that could not be made, over all trials.
     #[serde(skip_serializing_if = "is_zero")]
@@ -105,23 +107,23 @@ pub struct FleetChangeSummary {
     pub convergence_us: FleetTimes,
 }
 
-/// Proxies that lost their connection by a cause.
+/// Proxies that lost their connection for one cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetOutageSummary {
-    /// Such as `istiod-killed`.
+    /// Cause, such as `istiod-killed`.
     pub cause: String,
-    /// Proxies that were cut off: the most of a trial.
+    /// Disconnected proxies: the maximum over the trials.
     pub proxies: u64,
-    /// From being cut off to complete again.
+    /// From the disconnect until complete again.
     pub recovery_us: FleetTimes,
 }
 
-/// Usage of a component by its control group.
+/// Usage of a component, from its cgroup.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetComponent {
-    /// Such as `istiod`, `kube-apiserver`, `etcd`, `fleet`.
+    /// Name, such as `istiod`, `kube-apiserver`, `etcd`, `fleet`.
     pub name: String,
     /// Mean CPU, cores.
     pub cpu_cores: Option<Estimate>,
@@ -129,26 +131,26 @@ pub struct FleetComponent {
     pub memory_bytes: Option<Estimate>,
 }
 
-/// Responses of one type.
+/// Responses of one resource type.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FleetPushSummary {
-    /// Responses.
+    /// Number of responses.
     pub count: Option<Estimate>,
-    /// Bytes of their bodies.
+    /// Bytes of the response bodies.
     pub bytes: Option<Estimate>,
-    /// Resources in them.
+    /// Resources in the responses.
     pub resources: Option<Estimate>,
 }
 
 impl FleetResult {
-    /// The sum of a figure over all istiods; absent if one lacks it.
+    /// Sum of a figure over all istiods; absent if one lacks it.
     #[must_use]
     pub fn of_istiods(&self, read: impl Fn(&ControlPlaneFigures) -> Option<f64>) -> Option<f64> {
         self.sum(ControlPlaneFigures::is_istiod, read)
     }
 
-    /// The sum of a figure over the API server and etcd; absent if one lacks it.
+    /// Sum of a figure over the API server and etcd; absent if one lacks it.
     #[must_use]
     pub fn of_api(&self, read: impl Fn(&ControlPlaneFigures) -> Option<f64>) -> Option<f64> {
         self.sum(|figures| !figures.is_istiod(), read)
@@ -166,7 +168,7 @@ impl FleetResult {
 }
 
 impl ControlPlaneFigures {
-    /// Whether they are those of an istiod.
+    /// True for figures of an istiod.
     #[must_use]
     pub fn is_istiod(&self) -> bool {
         self.name.starts_with("istiod")

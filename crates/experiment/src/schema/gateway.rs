@@ -1,40 +1,40 @@
-//! Gateways: proxies in a pod of their own that read the drivers' requests, by their own counters; and the rate of the load
-//! as generator, gateway and destination each counted it.
+//! Gateways: proxies in their own pods that read the drivers' requests. Has their own counters, and the rate
+//! of the load as counted by generators, gateways and destinations.
 
 use super::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Counters of a gateway in one trial, between a reading at each end of the measured window.
+/// Counters of a gateway in one trial, between readings at both ends of the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GatewayRecord {
-    /// Name of the proxy: its CPU and memory are in the trial's `components`.
+    /// Name of the proxy. Its CPU and memory are in the trial's `components`.
     pub name: String,
-    /// Namespace in the topology; empty where that has a single one.
+    /// Namespace in the topology; empty if the topology has a single one.
     #[serde(default)]
     pub namespace: String,
-    /// Workloads that it leads drivers to, as `namespace/name`.
+    /// Workloads that it routes drivers to, as `namespace/name`.
     #[serde(default)]
     pub targets: Vec<String>,
     /// Time between the two readings, seconds.
     pub window_s: f64,
     /// Requests received.
     pub requests: u64,
-    /// The same per second, of its own `window_s`.
+    /// Requests received per second, over its own `window_s`.
     pub requests_per_s: f64,
     /// Responses by class, such as `2xx`.
     #[serde(default)]
     pub responses: BTreeMap<String, u64>,
-    /// Requests sent on, retries included.
+    /// Requests forwarded, retries included.
     #[serde(default)]
     pub forwarded: u64,
-    /// Of `forwarded`, those that repeated a failed one.
+    /// Of `forwarded`, retries.
     #[serde(default)]
     pub retries: u64,
-    /// From a request's first byte to the end of its response; absent where it was not read.
+    /// Downstream duration, from a request's first byte to the end of its response; absent if not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_downstream_us: Option<GatewayDuration>,
-    /// From sending a request on to the end of its response; absent where it was not read.
+    /// Upstream duration, from forwarding a request to the end of its response; absent if not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_upstream_us: Option<GatewayDuration>,
     /// Bytes received from clients, without TLS records.
@@ -50,36 +50,36 @@ pub struct GatewayRecord {
     /// Connections opened to destinations.
     #[serde(default)]
     pub upstream_connections: u64,
-    /// Counts of the whole trial, warm-up included; absent where they could not be read.
+    /// Counts of the whole trial, warm-up included; absent if they could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub whole_trial: Option<GatewayCounts>,
 }
 
-/// Requests of a gateway.
+/// Request counts of a gateway.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct GatewayCounts {
-    /// Received.
+    /// Requests received.
     pub requests: u64,
-    /// Sent on, retries included.
+    /// Requests forwarded, retries included.
     pub forwarded: u64,
-    /// Of `forwarded`, those that repeated a failed one.
+    /// Of `forwarded`, retries.
     pub retries: u64,
     /// Responses by class, such as `2xx`.
     pub responses: BTreeMap<String, u64>,
 }
 
 impl GatewayCounts {
-    /// Requests that the gateway answered itself, and those that it did not answer at all.
+    /// Requests that the gateway answered itself or not at all.
     #[must_use]
     pub fn not_forwarded(&self) -> u64 {
         self.requests.saturating_sub(self.forwarded.saturating_sub(self.retries))
     }
 }
 
-/// Durations as a proxy measures them, microseconds.
+/// Durations measured by a proxy, microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GatewayDuration {
-    /// Requests.
+    /// Number of requests.
     pub count: u64,
     /// Median.
     pub p50: f64,
@@ -87,42 +87,42 @@ pub struct GatewayDuration {
     pub p90: f64,
     /// 99th percentile.
     pub p99: f64,
-    /// Width of the bucket that the 99th percentile lies in: Envoy measures in whole milliseconds, and keeps two significant
-    /// digits.
+    /// Width of the bucket that contains the 99th percentile: Envoy measures in whole milliseconds with two
+    /// significant digits.
     pub resolution_us: f64,
 }
 
-/// The load of one trial as each observer counted it, requests per second of the drivers' window.
+/// Load of one trial as counted by each observer, requests per second over the drivers' window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrialRates {
-    /// Responses that the generators received.
+    /// Responses received by the generators.
     pub generator: f64,
-    /// Requests that the gateways received; absent without gateways, or where they were not counted.
+    /// Requests received by the gateways; absent without gateways, or if not counted.
     pub gateway: Option<f64>,
-    /// Requests that the destinations received; absent where they were not counted.
+    /// Requests received by the destinations; absent if not counted.
     pub destination: Option<f64>,
 }
 
 /// [`TrialRates`] over the valid trials of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CellRates {
-    /// Responses that the generators received.
+    /// Responses received by the generators.
     pub generator: Estimate,
-    /// Requests that the gateways received; absent without gateways, or where they were not counted.
+    /// Requests received by the gateways; absent without gateways, or if not counted.
     pub gateway: Option<Estimate>,
-    /// Requests that the destinations received; absent where they were not counted.
+    /// Requests received by the destinations; absent if not counted.
     pub destination: Option<Estimate>,
 }
 
 /// Counters of a gateway over the valid trials of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GatewaySummary {
-    /// Name of the proxy: its CPU and memory are in the cell's `components`.
+    /// Name of the proxy. Its CPU and memory are in the cell's `components`.
     pub name: String,
-    /// Namespace in the topology; empty where that has a single one.
+    /// Namespace in the topology; empty if the topology has a single one.
     #[serde(default)]
     pub namespace: String,
-    /// Workloads that it leads drivers to, as `namespace/name`.
+    /// Workloads that it routes drivers to, as `namespace/name`.
     #[serde(default)]
     pub targets: Vec<String>,
     /// Requests received in all windows together.
@@ -132,23 +132,24 @@ pub struct GatewaySummary {
     /// Responses per second by class, such as `2xx`.
     #[serde(default)]
     pub responses_per_s: BTreeMap<String, Estimate>,
-    /// Durations towards clients.
+    /// Downstream durations (to clients).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_downstream_us: Option<GatewayPercentiles>,
-    /// Durations towards destinations.
+    /// Upstream durations (to destinations).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_upstream_us: Option<GatewayPercentiles>,
     /// Bytes received from clients, per second, without TLS records.
     pub bytes_received_s: Option<Estimate>,
     /// Bytes sent to clients, per second, without TLS records.
     pub bytes_sent_s: Option<Estimate>,
-    /// Requests that repeated a failed one, per second.
+    /// Retries per second.
     pub retries_per_s: Option<Estimate>,
     /// Connections opened by clients, per second.
     pub connections_per_s: Option<Estimate>,
-    /// Of these with TLS, per second.
+    /// Connections with TLS, per second.
     pub tls_connections_per_s: Option<Estimate>,
-    /// Fraction of the enforcement periods of its CPU limit in which it was throttled, 0 to 1; absent without a limit.
+    /// Fraction of its CPU limit's enforcement periods in which it was throttled, 0 to 1; absent without a
+    /// limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<Estimate>,
 }
@@ -162,6 +163,6 @@ pub struct GatewayPercentiles {
     pub p90: Estimate,
     /// 99th percentile.
     pub p99: Estimate,
-    /// Greatest width of a bucket that a 99th percentile lies in.
+    /// Maximum width of a bucket that contains a 99th percentile.
     pub resolution_us: f64,
 }

@@ -1,9 +1,9 @@
-//! What gRPC calls bring beside what every request brings.
+//! Figures specific to gRPC calls.
 
 use super::histogram::HistogramSummary;
 use serde::{Deserialize, Serialize};
 
-/// Names of the statuses of gRPC by their number.
+/// Names of the gRPC status codes, by number.
 pub const GRPC_STATUS_NAMES: [&str; 17] = [
     "OK",
     "CANCELLED",
@@ -24,16 +24,16 @@ pub const GRPC_STATUS_NAMES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
-/// Messages of the measured calls: of a call with streams there may be many.
+/// Messages of the measured calls. Streaming calls can have many.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GrpcMessages {
-    /// Messages sent, of those calls that have ended.
+    /// Messages sent, in calls that have ended.
     pub messages_sent: u64,
-    /// Messages received whole.
+    /// Messages received completely.
     pub messages_received: u64,
-    /// Calls that are answered with a stream: from one message of the server to its next one. In a dialogue, where the client
-    /// answers each at once, this is the round trip of a message.
+    /// Server-streaming calls: from one message of the server to the next. In a bidirectional call whose
+    /// client responds to each message at once, this is the round-trip time of a message.
     pub message_time_us: HistogramSummary,
-    /// Calls that are answered with a stream: from the intended start to the first message.
+    /// Server-streaming calls: from the intended start to the first message.
     pub first_message_time_us: HistogramSummary,
 }

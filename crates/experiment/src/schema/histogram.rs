@@ -1,40 +1,41 @@
-//! Distributions: their usual figures, and the whole of them.
+//! Distributions: summary figures and full histogram.
 
 use super::figure::Figure;
 use serde::{Deserialize, Serialize};
 
-/// How large things were, bytes.
+/// Distribution of sizes, bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeSummary {
-    /// How many. All other figures are 0 where this is 0.
+    /// Number of values. All other figures are 0 if this is 0.
     pub count: u64,
-    /// The least.
+    /// Minimum.
     pub min: u64,
     /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation.
     pub stddev: f64,
-    /// The greatest.
+    /// Maximum.
     pub max: u64,
 }
 
-/// A distribution: its usual figures, and the whole of it.
+/// A distribution: summary figures and full histogram.
 ///
-/// Requests without a response rank above all values: a figure that falls among them is null.
+/// Requests without a response rank above all values. A figure that falls among them is null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HistogramSummary {
-    /// Values recorded. All figures are 0 where this and `censored` are 0.
+    /// Values recorded. All figures are 0 if this and `censored` are 0.
     pub count: u64,
-    /// Requests without a response: failed, timed out or never sent. They rank above all values and are in no histogram.
+    /// Requests without a response: failed, timed out or never sent. They rank above all values and are not
+    /// in the histogram.
     #[serde(default)]
     pub censored: u64,
-    /// Least value.
+    /// Minimum value.
     pub min: f64,
     /// Arithmetic mean; null if any request has no response.
     pub mean: Option<f64>,
     /// Standard deviation; null if any request has no response.
     pub stddev: Option<f64>,
-    /// Greatest value; null if any request has no response.
+    /// Maximum value; null if any request has no response.
     pub max: Option<f64>,
     /// Median; null, like all percentiles, if it falls among requests without a response.
     pub p50: Option<f64>,
@@ -52,7 +53,7 @@ pub struct HistogramSummary {
     /// 99.99th percentile.
     #[serde(rename = "p99.99")]
     pub p99_99: Option<f64>,
-    /// The HdrHistogram of the values, V2 compressed encoding, base64.
+    /// HdrHistogram of the values, V2 compressed encoding, base64.
     pub histogram: String,
 }
 
@@ -79,13 +80,13 @@ impl Default for HistogramSummary {
 }
 
 impl HistogramSummary {
-    /// Values and requests without a response.
+    /// Number of values and of requests without a response.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.count + self.censored
     }
 
-    /// A figure of the distribution: null among requests without a response, and if it is not a figure of times.
+    /// A figure of the distribution; null if it falls among requests without a response or is not a time.
     #[must_use]
     pub fn figure(&self, figure: Figure) -> Option<f64> {
         match figure {
@@ -107,11 +108,11 @@ impl HistogramSummary {
 mod tests {
     use crate::schema::{Figure, HistogramSummary, LoadResult, TrialRecord};
 
-    /// As the generator wrote it before requests without a response ranked above all others.
+    /// As written by the generator before requests without a response ranked above all others.
     const OLD: &str = include_str!("../../../meshmeter/tests/load-result.json");
 
     #[test]
-    fn a_result_of_an_earlier_version_has_all_its_figures() {
+    fn result_from_earlier_version_keeps_its_figures() {
         let old: LoadResult = serde_json::from_str(OLD).unwrap();
         let times = &old.response_time_us;
         assert_eq!((times.censored, times.p50, old.censored_above_us), (0, Some(54.0), None));
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_of_an_earlier_version_that_is_not_valid_has_no_usable_figure() {
+    fn invalid_trial_from_earlier_version_has_no_usable_figure() {
         let line = serde_json::json!({
             "schema": "meshmeter.trial/1", "index": 3, "repeat": 0, "mode": "sidecar",
             "load": {"protocol": "http/1.1", "rate": 1000.0, "connections": 4, "payload_bytes": 1024, "arrival": "uniform"},
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_among_requests_without_a_response_is_null() {
+    fn figure_among_requests_without_response_is_null() {
         let times = HistogramSummary { count: 90, censored: 10, p99: None, ..HistogramSummary::default() };
         let text = serde_json::to_value(&times).unwrap();
         assert!(text["p99"].is_null() && text["censored"] == 10);

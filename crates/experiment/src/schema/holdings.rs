@@ -1,34 +1,34 @@
-//! What a component holds beside the load: the configuration that a proxy was given, and the proxy's own account of its
-//! memory.
+//! Footprint of a component, independent of the load: a proxy's configuration, and the memory that it
+//! reports.
 //!
-//! A proxy is asked before the generator starts and after it has ended, never in between. docs/decisions/0014-cpu-and-memory.md
-//! says how each figure is taken and what it leaves out.
+//! A proxy is queried before the generator starts and after it has ended, never in between.
+//! docs/decisions/0014-cpu-and-memory.md describes how each figure is measured and what it excludes.
 
 use super::estimate::Estimate;
 use serde::{Deserialize, Serialize};
 
-/// How many things of each kind a proxy's configuration has. A kind that the proxy does not know is absent: Envoy knows
-/// no workloads, ztunnel no routes.
+/// Number of items of each kind in a proxy's configuration. Kinds that the proxy does not have are absent:
+/// Envoy has no workloads, ztunnel no routes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ConfigurationCounts {
-    /// Places that requests may be sent to (Envoy), in use.
+    /// Active clusters (Envoy).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clusters: Option<u64>,
-    /// Sockets or rules by which connections are taken (Envoy), in use.
+    /// Active listeners (Envoy).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub listeners: Option<u64>,
-    /// Route tables, those written within a listener included.
+    /// Route tables, including those inline in listeners.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub route_tables: Option<u64>,
-    /// Groups of domains in all route tables.
+    /// Virtual hosts in all route tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub virtual_hosts: Option<u64>,
     /// Routes of all virtual hosts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routes: Option<u64>,
-    /// Addresses of all clusters, but for those that a cluster only learns from the connections that pass (Envoy), or
-    /// workloads behind all services (ztunnel); one that is in two of them counts twice.
+    /// Endpoints of all clusters, except those that a cluster only learns from connections (Envoy), or
+    /// workloads of all services (ztunnel). An endpoint of two clusters counts twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoints: Option<u64>,
     /// Services (ztunnel).
@@ -40,17 +40,17 @@ pub struct ConfigurationCounts {
     /// Authorization policies (ztunnel).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policies: Option<u64>,
-    /// Certificates of its own and sets of trusted ones that were handed to it (Envoy: secrets in use), or the identities
-    /// that it holds a certificate for (ztunnel).
+    /// Active secrets: its own certificates and sets of trusted CAs (Envoy), or identities with a certificate
+    /// (ztunnel).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificates: Option<u64>,
-    /// Updates that it refused since it started, as far as it tells. What it holds then is not what it was sent.
+    /// Updates rejected since it started, if reported. Its configuration then differs from what it was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rejected_updates: Option<u64>,
 }
 
 impl ConfigurationCounts {
-    /// The kinds that are configuration, each with its name in words, in the order in which they are shown.
+    /// Kinds that are part of the configuration, with their display names, in display order.
     #[must_use]
     pub fn held(&self) -> [(&'static str, Option<u64>); 10] {
         [
@@ -67,7 +67,7 @@ impl ConfigurationCounts {
         ]
     }
 
-    /// What so many of a kind that [`Self::held`] names are called: `policy` of 1, else `policies`.
+    /// Singular or plural noun for a kind named by [`Self::held`]: `policy` for 1, otherwise `policies`.
     #[must_use]
     pub fn noun(kind: &str, count: u64) -> String {
         match kind.strip_suffix("ies") {
@@ -77,7 +77,7 @@ impl ConfigurationCounts {
         }
     }
 
-    /// The greater of two counts of each kind.
+    /// Maximum of both counts, per kind.
     #[must_use]
     pub fn greatest(&self, other: &Self) -> Self {
         Self {
@@ -96,64 +96,66 @@ impl ConfigurationCounts {
     }
 }
 
-/// The configuration of a proxy, from its own dump of it after the load.
+/// Configuration of a proxy, from its config dump after the load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ProxyConfiguration {
-    /// Size of those parts of the dump that say what the proxy does with traffic, as the proxy writes them (JSON, with its
-    /// line breaks and indentation), bytes: endpoints included (of a ztunnel services, workloads and policies); left out are
-    /// certificates and keys, and what the proxy was started with (Envoy's bootstrap, most of which lists what is compiled
-    /// in).
+    /// Size of the parts of the config dump that affect traffic, as the proxy formats them (JSON with line
+    /// breaks and indentation), bytes. Includes endpoints (for ztunnel: services, workloads and policies).
+    /// Excludes certificates, keys and startup configuration (Envoy's bootstrap mostly lists compiled-in
+    /// extensions).
     pub size_bytes: u64,
-    /// Size of the whole answer, bytes: what `curl …/config_dump?include_eds | wc -c` shows (ztunnel: `…/config_dump`).
+    /// Size of the whole response, bytes: `curl …/config_dump?include_eds | wc -c` (ztunnel:
+    /// `…/config_dump`).
     pub dump_bytes: u64,
-    /// What it consists of.
+    /// Number of items of each kind.
     #[serde(flatten)]
     pub counts: ConfigurationCounts,
 }
 
-/// A proxy's own account of its heap at one moment.
+/// Heap reported by a proxy at one moment.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ProxyHeap {
     /// In use, bytes.
     pub allocated_bytes: u64,
-    /// Held by its allocator, what is in use included, bytes.
+    /// Held by its allocator, including memory in use, bytes.
     pub heap_bytes: u64,
 }
 
-/// What a proxy says of itself in a trial, beyond the proof of the path.
+/// Footprint that a proxy reports in a trial, in addition to path verification.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ProxyHoldings {
-    /// What it was configured with; absent where it could not be read.
+    /// Configuration; absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<ProxyConfiguration>,
-    /// Before the generator started.
+    /// Heap before the generator started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap_before_load: Option<ProxyHeap>,
-    /// After the generator had ended.
+    /// Heap after the generator had ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heap_after_load: Option<ProxyHeap>,
-    /// Why something of it could not be read; empty where nothing was wrong.
+    /// Reasons why parts of it could not be read; empty if there were no problems.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
 }
 
-/// What the valid trials of a cell say of a proxy's configuration.
+/// A proxy's configuration over the valid trials of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConfigurationSummary {
-    /// As in [`ProxyConfiguration::size_bytes`], over the trials.
+    /// See [`ProxyConfiguration::size_bytes`].
     pub size_bytes: Estimate,
-    /// As in [`ProxyConfiguration::dump_bytes`], over the trials.
+    /// See [`ProxyConfiguration::dump_bytes`].
     pub dump_bytes: Estimate,
-    /// What it consists of: the greatest count of each kind in any trial.
+    /// Number of items of each kind: the maximum over the trials.
     #[serde(flatten)]
     pub counts: ConfigurationCounts,
-    /// The counts differ between trials. They should not: the same experiment configures the same.
+    /// True if the counts differ between trials. They should not, since the experiment configures the same in
+    /// each.
     #[serde(default)]
     pub varies: bool,
 }
 
-/// A proxy's own account of its heap, over the valid trials of a cell.
+/// Heap reported by a proxy, over the valid trials of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeapSummary {
     /// In use, bytes.
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_a_kind_is_told_as_one() {
+    fn noun_is_singular_for_one() {
         let nouns = |count: u64| {
             ConfigurationCounts::default().held().map(|(kind, _)| ConfigurationCounts::noun(kind, count))
         };

@@ -1,27 +1,28 @@
-//! What neighbours on a path spoke with each other, as a trial shows it.
+//! Protocols observed between neighbours on a path in a trial.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// One hop of a path: a proxy and its neighbour, another proxy or whoever stands at an end.
+/// One hop of a path: between a proxy and its neighbour, which is a proxy or an end of the path.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct HopProof {
-    /// Who sends: `client`, or a component.
+    /// Sender: `client`, or a component.
     pub from: String,
-    /// Who receives: a component, or `server`.
+    /// Receiver: a component, or `server`.
     pub to: String,
-    /// What they spoke, each once, by the counters of those of them that are proxies; empty where these do not tell.
+    /// Distinct protocols observed, from the counters of the proxies at the hop; empty if these do not show
+    /// it.
     pub spoken: Vec<HopProtocol>,
-    /// What the experiment asks of the hop; absent where it asks nothing.
+    /// Protocol that the experiment expects on the hop; absent if it expects none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked: Option<HopProtocol>,
-    /// They spoke it inside a tunnel of HBONE (HTTP/2's `CONNECT` over mutual TLS), as ztunnels and waypoints do.
+    /// True if it is tunneled in HBONE (HTTP/2 `CONNECT` over mutual TLS), as by ztunnels and waypoints.
     #[serde(default)]
     pub by_hbone: bool,
 }
 
 impl HopProof {
-    /// What was spoken, as people write it; says so where that cannot be told.
+    /// Display text of the observed protocols; says so if they are unknown.
     #[must_use]
     pub fn words(&self) -> String {
         let spoken: Vec<&str> = self.spoken.iter().map(|protocol| protocol.words()).collect();
@@ -33,7 +34,7 @@ impl HopProof {
         }
     }
 
-    /// The hops of several trials on the same path, each with what it spoke in any of them.
+    /// Merges the hops of several trials on the same path, each with all protocols observed.
     pub fn of_all<'a>(paths: impl IntoIterator<Item = &'a [Self]>) -> Vec<Self> {
         let mut hops: Vec<Self> = Vec::new();
         for path in paths {
@@ -47,7 +48,7 @@ impl HopProof {
         hops
     }
 
-    /// Adds what was seen of the same hop elsewhere.
+    /// Merges observations of the same hop.
     pub fn add(&mut self, other: &Self) {
         for protocol in &other.spoken {
             if !self.spoken.contains(protocol) {
@@ -58,7 +59,7 @@ impl HopProof {
     }
 }
 
-/// What is spoken on a hop.
+/// Protocol on a hop.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub enum HopProtocol {
     /// HTTP/1.1 (or 1.0), read by a proxy.
@@ -67,19 +68,19 @@ pub enum HopProtocol {
     /// HTTP/2, read by a proxy.
     #[serde(rename = "http/2")]
     Http2,
-    /// gRPC, which is HTTP/2 with its own headers, read by a proxy that knows these.
+    /// gRPC: HTTP/2 with gRPC headers, read by a proxy that recognizes them.
     #[serde(rename = "grpc")]
     Grpc,
     /// HTTP/3, read by a proxy.
     #[serde(rename = "http/3")]
     Http3,
-    /// Bytes that no proxy on the hop reads: raw TCP, a client's own TLS, whatever a ztunnel carries.
+    /// Bytes that no proxy on the hop reads: raw TCP, a client's own TLS, any traffic through ztunnel.
     #[serde(rename = "tcp")]
     Tcp,
 }
 
 impl HopProtocol {
-    /// As people write it.
+    /// Display name.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {
@@ -91,7 +92,7 @@ impl HopProtocol {
         }
     }
 
-    /// Whether this is what the other asks for. gRPC and what else HTTP/2 carries are alike on the wire.
+    /// True if this matches the expected protocol. gRPC and other HTTP/2 traffic look alike on the wire.
     #[must_use]
     pub fn is_as_asked(self, asked: Self) -> bool {
         let on_the_wire = |protocol| if protocol == Self::Grpc { Self::Http2 } else { protocol };

@@ -1,4 +1,4 @@
-//! The load of a cell.
+//! Load of a cell.
 
 use serde::{Deserialize, Serialize};
 use std::hash::{Hash, Hasher};
@@ -6,30 +6,31 @@ use std::hash::{Hash, Hasher};
 /// The load of one cell of the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LoadPoint {
-    /// Such as `http/1.1`; `xds` where a fleet of simulated proxies takes the place of requests.
+    /// Protocol, such as `http/1.1`; `xds` for a fleet of simulated proxies.
     pub protocol: String,
-    /// Open loop: requests a second.
+    /// Open loop: requests per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<f64>,
-    /// Closed loop: clients.
+    /// Closed loop: number of clients.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
     /// Connections kept open by the generator.
     pub connections: usize,
     /// Size of the response body, bytes.
     pub payload_bytes: u64,
-    /// `uniform` or `poisson`.
+    /// Arrival process: `uniform` or `poisson`.
     pub arrival: String,
-    /// Background services, where they are a factor. Here too because results of earlier versions have it here.
+    /// Background services, if they are a factor. Also kept here because results from earlier versions have
+    /// it here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub surrounding_services: Option<usize>,
 }
 
-/// [`LoadPoint::protocol`] of a fleet.
+/// Value of [`LoadPoint::protocol`] for a fleet.
 const FLEET_PROTOCOL: &str = "xds";
 
 impl LoadPoint {
-    /// No requests: a fleet of simulated proxies.
+    /// Load point of a fleet, which has no requests.
     #[must_use]
     pub fn of_fleet() -> Self {
         Self {
@@ -43,7 +44,7 @@ impl LoadPoint {
         }
     }
 
-    /// Whether a fleet takes the place of requests.
+    /// True for a fleet.
     #[must_use]
     pub fn is_fleet(&self) -> bool {
         self.protocol == FLEET_PROTOCOL
@@ -57,7 +58,7 @@ impl Hash for LoadPoint {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { protocol, rate, clients, connections, payload_bytes, arrival, surrounding_services } =
             self;
-        // Zero and minus zero are equal.
+        // Maps minus zero to zero, since they are equal.
         (protocol, rate.map(|rate| (rate + 0.0).to_bits()), clients).hash(state);
         (connections, payload_bytes, arrival, surrounding_services).hash(state);
     }

@@ -1,8 +1,8 @@
-//! The machine as a whole in the measured window.
+//! CPU of the whole machine in the measured window.
 
 use serde::{Deserialize, Serialize};
 
-/// The machine as a whole in the measured window.
+/// CPU of the whole machine in the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineUsage {
     /// Time between the two readings, seconds.
@@ -13,21 +13,21 @@ pub struct MachineUsage {
     pub busy_cores: f64,
     /// Time stolen by the hypervisor, cores.
     pub steal_cores: f64,
-    /// Interrupts and soft interrupts as the kernel counted them apart, cores; part of it may also be charged to the
-    /// process that was interrupted (kernels without `IRQ_TIME_ACCOUNTING`).
+    /// Interrupts and soft interrupts that the kernel counted separately, cores. Part of it may also be
+    /// charged to the interrupted process (kernels without `IRQ_TIME_ACCOUNTING`).
     pub interrupt_cores: f64,
-    /// Busy, but charged to no process of the experiment and to no other user process, cores.
+    /// Busy time not charged to any process of the experiment or other user process, cores.
     pub kernel_cores: f64,
-    /// Processes that do not belong to the experiment, cores.
+    /// CPU of processes outside the experiment, cores.
     pub other_processes_cores: f64,
-    /// The greatest of those.
+    /// Processes with the highest CPU among those.
     pub top_other_processes: Vec<TopProcess>,
 }
 
-/// A process that is not part of the experiment.
+/// Process outside the experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TopProcess {
-    /// Its command name.
+    /// Command name.
     pub name: String,
     /// Mean CPU over the window, cores.
     pub cpu_cores: f64,

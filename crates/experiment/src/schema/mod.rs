@@ -1,4 +1,5 @@
-//! The files of results, as types. Others rely on their field names: extend, never rename (docs/result-files.md).
+//! Types of the result files. Their field names are a public contract: extend, never rename
+//! (docs/result-files.md).
 
 mod calibration;
 mod cell;

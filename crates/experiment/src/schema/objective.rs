@@ -1,30 +1,32 @@
-//! How a result stands to what was asked of it.
+//! Result of an objective.
 
 use serde::{Deserialize, Serialize};
 
 /// An objective, and whether a result met it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ObjectiveResult {
-    /// Every bound holds and the target kept up with the offered rate: percentiles of a saturated run are lower bounds.
+    /// True if every bound holds and the target kept up with the offered rate: percentiles of a saturated run
+    /// are lower bounds.
     pub met: bool,
-    /// Each bound.
+    /// Result of each bound.
     pub bounds: Vec<BoundResult>,
-    /// What a reader should know, such as a percentile that rests on few requests.
+    /// Notes for the reader, such as a percentile that rests on few requests.
     #[serde(default)]
     pub notes: Vec<String>,
 }
 
-/// A bound, and what was measured.
+/// A bound and the measured value.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct BoundResult {
-    /// `p99`, `mean`, `max`, `errors`, `rate`, `achieved` …
+    /// Figure: `p99`, `mean`, `max`, `errors`, `rate`, `achieved` …
     pub figure: String,
-    /// What `limit` and `measured` count: `us` (microseconds), `fraction` (0 to 1) or `per_second`.
+    /// Unit of `limit` and `measured`: `us` (microseconds), `fraction` (0 to 1) or `per_second`.
     pub unit: String,
-    /// The greatest value that is good; the least one of `rate` and `achieved`.
+    /// Maximum allowed value; for `rate` and `achieved`, the minimum.
     pub limit: f64,
-    /// What was measured; null for a time that falls among requests without a response, which no bound allows.
+    /// Measured value; null for a time that falls among requests without a response, which violates every
+    /// bound.
     pub measured: Option<f64>,
-    /// Whether the bound holds.
+    /// True if the bound holds.
     pub holds: bool,
 }

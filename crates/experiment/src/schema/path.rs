@@ -1,134 +1,135 @@
-//! Proof that requests took the path that the mode names, of a trial and of a cell.
+//! Path verification of trials and cells.
 
 use super::hop::HopProof;
 use super::tracing::TracingProof;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Whether the requests took the path that the mode names, from the proxies' own counters.
+/// Whether the requests took the path of the mode, from the proxies' own counters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PathProof {
-    /// Every expected proxy saw every request, with TLS where it is claimed.
+    /// True if every expected proxy saw every request, with TLS if the mode claims it.
     pub proven: bool,
-    /// What each proxy counted over the trial.
+    /// Counts of each proxy over the trial.
     pub proxies: Vec<ProxyProof>,
-    /// What was missing; empty where the path is proven.
+    /// Reasons why the path is not proven; empty if it is.
     pub reasons: Vec<String>,
-    /// What the service itself counted; absent where the proxies' own counts suffice.
+    /// Counts of the service; absent if the proxies' own counts suffice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceProof>,
-    /// What was traced, and the spans that came of it; absent where nothing was to be traced.
+    /// Tracing and resulting spans; absent if nothing was to be traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracing: Option<TracingProof>,
-    /// What was spoken between neighbours, from client to server; empty where there is no proxy.
+    /// Protocols between neighbours, from client to server; empty without proxies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<HopProof>,
-    /// Filters of the gateway; empty where the scenario has none.
+    /// Filters of the gateway; empty if the scenario has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<FilterProof>,
-    /// The edges of a topology that has several; empty if it has one, which is then the path.
+    /// Edges of a topology with several; empty for a single edge, which is then the path itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeProof>,
 }
 
-/// What shows that a filter of the gateway acted.
+/// Evidence that a filter of the gateway acted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FilterProof {
-    /// Name of the scenario that has this filter alone, such as `waf`.
+    /// Name of the scenario with only this filter, such as `waf`.
     pub name: String,
-    /// Requests that it, or the service behind it, checked in the trial, warm-up included; absent if unknown.
+    /// Requests checked by it, or by the service behind it, in the trial, warm-up included; absent if
+    /// unknown.
     pub checks: Option<u64>,
-    /// Requests that the gateway received in the same time.
+    /// Requests received by the gateway in the same time.
     pub requests: u64,
-    /// Requests before the load that the filter must refuse or let pass.
+    /// Requests sent before the load that the filter must reject or let pass.
     pub probes: Vec<FilterProbe>,
 }
 
 /// A probe of a filter, before the load.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FilterProbe {
-    /// What was sent, such as `an attack by script`.
+    /// Description of the request, such as `an attack by script`.
     pub what: String,
-    /// Statuses of the responses; empty where there were none.
+    /// Statuses of the responses; empty if there were none.
     pub statuses: Vec<u16>,
 }
 
-/// Proof of one edge of a topology.
+/// Path verification of one edge of a topology.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EdgeProof {
     /// Qualified name of the calling workload.
     pub from: String,
     /// Qualified name of the called workload.
     pub to: String,
-    /// Every expected proxy saw every request of this edge, with TLS where it is claimed.
+    /// True if every expected proxy saw every request of this edge, with TLS if the mode claims it.
     pub proven: bool,
-    /// What was missing; empty if the edge is proven.
+    /// Reasons why the edge is not proven; empty if it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<String>,
 }
 
-/// What the service counted between the start of the generator and its end, warm-up included: the measure of proxies
-/// that carry connections without reading the requests in them.
+/// Counts of the service between the start and the end of the generator, warm-up included: the reference for
+/// proxies that carry connections without reading the requests in them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServiceProof {
-    /// Requests that it read whole.
+    /// Requests received completely.
     pub requests_received: u64,
-    /// Connections that it accepted.
+    /// Connections accepted.
     pub connections: u64,
-    /// Bytes that it read, without those of TLS.
+    /// Bytes read, without TLS overhead.
     pub received_bytes: u64,
-    /// Bytes that it sent, without those of TLS.
+    /// Bytes sent, without TLS overhead.
     pub sent_bytes: u64,
 }
 
-/// What one proxy counted between the start of the generator and its end, warm-up included.
+/// Counts of one proxy between the start and the end of the generator, warm-up included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProxyProof {
-    /// The component.
+    /// Name of the component.
     pub name: String,
-    /// Requests that arrived at the listener of this path; of a proxy that counts their bytes (ztunnel), those that these
-    /// make; 0 where it carries what it does not read.
+    /// Requests received by the listener of this path. For a proxy that counts bytes (ztunnel), computed from
+    /// the bytes; 0 for opaque TCP.
     pub requests_received: u64,
-    /// Requests that the generator sent; 0 where it carries what it does not read.
+    /// Requests sent by the generator; 0 for opaque TCP.
     pub requests_expected: u64,
-    /// What it carried unread; absent where it reads requests.
+    /// Opaque TCP connections; absent if the proxy reads requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub streams: Option<StreamProof>,
-    /// TLS handshakes completed with the peer proxy, as server or as client.
+    /// TLS handshakes completed with the peer proxy, as server or client.
     pub tls_handshakes: u64,
-    /// Whether the mode claims mutual TLS at this proxy.
+    /// True if the mode claims mutual TLS at this proxy.
     pub tls_expected: bool,
-    /// Whether it would have taken plain text for the service too, by its own configuration; absent where it is not asked.
+    /// Whether its configuration would also accept plaintext for the service; absent if not queried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub takes_plain_text: Option<bool>,
-    /// The counters that this was read from, for those who check.
+    /// Raw counters that these figures were computed from, for verification.
     pub counters: BTreeMap<String, u64>,
 }
 
-/// Connections that a proxy carried without reading the requests in them.
+/// Connections that a proxy carried without reading the requests in them (opaque TCP).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StreamProof {
-    /// Connections that took this path through it.
+    /// Connections on this path through the proxy.
     pub connections: u64,
-    /// Connections that the service accepted; 0 where the path leads past this proxy.
+    /// Connections accepted by the service; 0 if the path bypasses this proxy.
     pub connections_expected: u64,
-    /// Bytes from the client's side.
+    /// Bytes from the client side.
     pub received_bytes: u64,
-    /// Bytes to the client's side.
+    /// Bytes to the client side.
     pub sent_bytes: u64,
 }
 
-/// Proof of the path over the valid trials of a cell.
+/// Path verification over the valid trials of a cell.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellPath {
-    /// Every valid trial proved it.
+    /// True if every valid trial proved it.
     pub proven: bool,
-    /// The proxies on the path, in its order.
+    /// Proxies on the path, in order.
     pub proxies: Vec<String>,
-    /// TLS was seen by every proxy that claims it; absent where none claims it.
+    /// True if every proxy that claims TLS saw it; absent if none claims it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mtls: Option<bool>,
-    /// What was spoken between neighbours, from client to server, in all those trials; empty where there is no proxy.
+    /// Protocols between neighbours, from client to server, in all those trials; empty without proxies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hops: Vec<HopProof>,
 }

@@ -1,22 +1,22 @@
-//! Pauses of the machine: gaps that a spinning thread sees between two readings of the clock.
+//! Pauses of the machine: gaps between two clock readings of a spinning thread.
 
 use serde::{Deserialize, Serialize};
 
-/// Pauses of this machine. They are the hypervisor's or the kernel's: a gap in which the scheduler ran something else is
-/// counted apart.
+/// Pauses of this machine, caused by the hypervisor or the kernel. Gaps in which the scheduler ran something
+/// else are counted separately.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pauses {
-    /// Shorter gaps are not counted, microseconds.
+    /// Minimum length of counted gaps, microseconds.
     pub threshold_us: f64,
-    /// On an idle machine, per CPU: one thread at a time.
+    /// Per CPU on an idle machine, one thread at a time.
     pub idle: Vec<CpuPauses>,
-    /// Beside a load of requests over loopback, per CPU: one thread at a time.
+    /// Per CPU during a load of requests over loopback, one thread at a time.
     pub loaded: Vec<CpuPauses>,
 }
 
 impl Pauses {
-    /// Mean over the CPUs, idle and beside a load, weighted by the time observed; longest and p99 are the greatest. Absent
-    /// where nothing was observed.
+    /// Mean over the CPUs, idle and loaded, weighted by observation time; longest and p99 are the maximum.
+    /// Absent if nothing was observed.
     #[must_use]
     pub fn overall(&self) -> Option<CpuPauses> {
         let all = || self.idle.iter().chain(&self.loaded);
@@ -40,7 +40,7 @@ impl Pauses {
         })
     }
 
-    /// Means over the CPUs; empty unless all have the same bounds.
+    /// Means over the CPUs; empty unless all have the same thresholds.
     fn by_length(&self) -> Vec<LongPauses> {
         let all: Vec<&CpuPauses> = self.idle.iter().chain(&self.loaded).collect();
         let observed_s: f64 = all.iter().map(|cpu| cpu.observed_s).sum();
@@ -59,23 +59,23 @@ impl Pauses {
     }
 }
 
-/// Pauses of a length and longer.
+/// Pauses of at least some length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LongPauses {
-    /// The length, microseconds.
+    /// Minimum length, microseconds.
     pub at_least_us: f64,
-    /// Of these, per second.
+    /// Pauses per second.
     pub per_s: f64,
-    /// The share of the time that they took, 0 to 1.
+    /// Share of time spent in them, 0 to 1.
     pub fraction: f64,
 }
 
-/// Pauses of one CPU.
+/// Pauses on one CPU.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuPauses {
     /// Number of the CPU.
     pub cpu: usize,
-    /// Time for which a thread was spinning there, seconds.
+    /// Time that a thread was spinning there, seconds.
     pub observed_s: f64,
     /// Pauses per second.
     pub per_s: f64,
@@ -83,17 +83,17 @@ pub struct CpuPauses {
     pub notable_per_s: f64,
     /// Pauses of at least a millisecond, per second.
     pub long_per_s: f64,
-    /// The share of the time that pauses took, 0 to 1.
+    /// Share of time spent in pauses, 0 to 1.
     pub fraction: f64,
-    /// Median length, microseconds; 0 without a pause, as the following.
+    /// Median length, microseconds; 0 without pauses, like the following.
     pub p50_us: f64,
     /// 99th percentile of the lengths, microseconds.
     pub p99_us: f64,
     /// Longest, microseconds.
     pub longest_us: f64,
-    /// Pauses by length, the shortest bound first; empty in results of earlier versions.
+    /// Pauses by minimum length, ascending; empty in results from earlier versions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub by_length: Vec<LongPauses>,
-    /// Gaps per second in which the scheduler ran something else; not among the others.
+    /// Gaps per second in which the scheduler ran something else; not included in the other figures.
     pub switched_per_s: f64,
 }

@@ -1,4 +1,4 @@
-//! The proxies of a trial under a control plane: whose build they are, and whether they keep Istio's telemetry.
+//! Proxies of a trial under a control plane: their build, and their telemetry.
 
 use crate::settings::istio::TelemetrySetting;
 use serde::{Deserialize, Serialize};
@@ -16,14 +16,14 @@ pub enum ProxyBuild {
 /// Build and telemetry of the proxies that a control plane configured.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
 pub struct ProxySetup {
-    /// Of every proxy of the trial: sidecars, gateways, waypoints.
+    /// Build of every sidecar, gateway and waypoint of the trial.
     pub build: ProxyBuild,
-    /// Whether they keep Istio's metrics and exchange the metadata that labels them.
+    /// True if they generate Istio's metrics and exchange peer metadata for their labels.
     pub telemetry: bool,
 }
 
 impl ProxySetup {
-    /// What a setting means for proxies of this build; absent where they cannot have it.
+    /// Effect of a setting on proxies of this build; absent if the build does not support it.
     #[must_use]
     pub fn new(build: ProxyBuild, telemetry: TelemetrySetting) -> Option<Self> {
         let telemetry = match (telemetry, build) {
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn telemetry_needs_istios_build_and_is_on_by_default_with_it() {
+    fn telemetry_needs_istio_build_and_is_on_by_default() {
         let telemetry = |build, setting| ProxySetup::new(build, setting).map(|proxies| proxies.telemetry);
         use ProxyBuild::{Istio, Upstream};
         use TelemetrySetting::{Auto, Off, On};

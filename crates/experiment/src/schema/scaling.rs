@@ -1,4 +1,4 @@
-//! Throughput against a CPU limit, a number of workers or of replicas, as a law with three parameters.
+//! Throughput as a function of a CPU limit or a number of workers or replicas: a law with three parameters.
 
 use super::estimate::Estimate;
 use super::factor::Factors;
@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 /// The value of [`ScalingLaw::law`]: the Universal Scalability Law.
 pub const UNIVERSAL_SCALABILITY_LAW: &str = "usl";
 
-/// The scaling laws of a run: the main one, and those of its other modes, factors and loads.
+/// Scaling laws of a run: the main one, and those of its other modes, factors and loads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Scaling {
-    /// Of the first mode under the heaviest load.
+    /// Law of the first mode under the heaviest load.
     #[serde(flatten)]
     pub main: ScalingLaw,
-    /// All others.
+    /// All other laws.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<ScalingLaw>,
 }
@@ -27,15 +27,15 @@ impl Scaling {
     }
 }
 
-/// Throughput against one factor by the Universal Scalability Law:
-/// `X(N) = λ·N / (1 + σ·(N − 1) + κ·N·(N − 1))`, N being the factor's value in its own unit (cores, workers, replicas).
+/// Throughput as a function of one factor by the Universal Scalability Law: `X(N) = λ·N / (1 + σ·(N − 1) +
+/// κ·N·(N − 1))`. N is the factor's value in its own unit (cores, workers, replicas).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingLaw {
-    /// [`UNIVERSAL_SCALABILITY_LAW`].
+    /// Always [`UNIVERSAL_SCALABILITY_LAW`].
     pub law: String,
     /// Dotted key of the factor, such as `gateway.cpu`.
     pub factor: String,
-    /// What is fitted: `throughput`, responses per second.
+    /// Fitted figure: `throughput`, responses per second.
     pub figure: String,
     /// The mode.
     pub mode: Mode,
@@ -48,24 +48,26 @@ pub struct ScalingLaw {
     pub parameters: ScalingParameters,
     /// Measured and fitted throughput at each value of the factor, ascending.
     pub residuals: Vec<ScalingResidual>,
-    /// The values between which the law is measured; elsewhere it is extrapolated.
+    /// Measured range of the factor; outside it, the law is extrapolated.
     pub measured: MeasuredRange,
-    /// The value of the factor beyond which throughput falls; absent where the run shows no such value.
+    /// Factor value above which throughput falls; absent if the run shows no such value.
     pub peak: Option<Estimate>,
-    /// Whether the law describes the measured values; absent where they are too few to tell.
+    /// Test of whether the law fits the measured values; absent if there are too few values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lack_of_fit: Option<LackOfFit>,
-    /// Standard deviation of trials about the law within a repeat, as a fraction; absent where trials are too few.
+    /// Standard deviation of trials around the law within a repeat, as a fraction; absent if there are too
+    /// few trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviation: Option<f64>,
 }
 
-/// Parameters of the Universal Scalability Law. One at zero has an interval that begins there.
+/// Parameters of the Universal Scalability Law. The interval of a parameter at zero starts at zero.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingParameters {
-    /// λ: throughput of one core, worker or replica, responses per second. Extrapolated where 1 is outside the measured range.
+    /// λ: throughput of one core, worker or replica, responses per second. Extrapolated if 1 is outside the
+    /// measured range.
     pub lambda: Estimate,
-    /// σ: contention, the share of work that is serial, 0 to 1.
+    /// σ: contention, the serial share of the work, 0 to 1.
     pub sigma: Estimate,
     /// κ: crosstalk, the cost of keeping shared data coherent.
     pub kappa: Estimate,
@@ -74,30 +76,30 @@ pub struct ScalingParameters {
 /// Throughput at one value of the factor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScalingResidual {
-    /// The factor's value.
+    /// Value of the factor.
     pub at: f64,
     /// Geometric mean of the trials, responses per second.
     pub measured: f64,
-    /// By the law.
+    /// Throughput given by the law, responses per second.
     pub fitted: f64,
     /// Number of trials.
     pub n: usize,
-    /// All CPUs of the machine were busy: throughput was that of everything on it.
+    /// True if all CPUs of the machine were busy: its CPU limited the throughput.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub machine_full: bool,
 }
 
-/// The least and the greatest measured value of a factor.
+/// Measured range of a factor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredRange {
-    /// Least.
+    /// Minimum.
     pub from: f64,
-    /// Greatest.
+    /// Maximum.
     pub to: f64,
 }
 
 impl MeasuredRange {
-    /// Whether a value lies between the measured ones.
+    /// True if a value is within the range.
     #[must_use]
     pub fn contains(&self, value: f64) -> bool {
         (self.from..=self.to).contains(&value)
@@ -107,14 +109,14 @@ impl MeasuredRange {
 /// Test of the law against the means of the values (F test of lack of fit).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LackOfFit {
-    /// How likely deviations as great are where the law holds.
+    /// Probability of deviations at least this large if the law holds.
     pub chance: f64,
-    /// The law does not describe the measured values (5 %).
+    /// True if the law does not fit the measured values (5 % level).
     pub shown: bool,
 }
 
 impl ScalingLaw {
-    /// Throughput by the law at a value of the factor, responses per second.
+    /// Throughput given by the law at a factor value, responses per second.
     #[must_use]
     pub fn throughput(&self, at: f64) -> f64 {
         let ScalingParameters { lambda, sigma, kappa } = self.parameters;

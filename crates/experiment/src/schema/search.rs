@@ -1,4 +1,4 @@
-//! `meshmeter.search/1`: the highest rate that holds an objective, and every probe behind it.
+//! `meshmeter.search/1`: highest rate that meets an objective, with every probe.
 
 use super::load::{LoadResult, SeriesPoint};
 use super::objective::BoundResult;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The value of [`SearchResult::schema`].
 pub const SEARCH_SCHEMA: &str = "meshmeter.search/1";
 
-/// A search for the highest rate that holds an objective. Rates are requests a second.
+/// Search for the highest rate that meets an objective. Rates are requests per second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchResult {
     /// Always [`SEARCH_SCHEMA`].
@@ -16,80 +16,81 @@ pub struct SearchResult {
     pub urls: Vec<String>,
     /// Start of the first probe, RFC 3339.
     pub started_at: String,
-    /// Wall time of the whole search.
+    /// Wall-clock time of the whole search, seconds.
     pub duration_s: f64,
-    /// What was asked, as typed: `p99=5ms,errors=0.1%`.
+    /// Objective, as typed: `p99=5ms,errors=0.1%`.
     pub objective: String,
-    /// How near to the truth the rate was to be found, a fraction.
+    /// Requested precision of the rate, a fraction.
     pub precision: f64,
-    /// Least rate that could be the answer.
+    /// Lowest rate considered.
     pub lowest_rate: f64,
-    /// Greatest rate that could be probed.
+    /// Highest rate considered.
     pub highest_rate: f64,
-    /// The rate found; absent where no probe held.
+    /// Rate found; absent if no probe met the objective.
     pub found: Option<FoundRate>,
-    /// Every probe in its order, whole.
+    /// All probes in order, with full results.
     pub probes: Vec<ProbeRecord>,
-    /// Latency against rate: every rate probed, the lowest first, all its probes together.
+    /// Latency as a function of rate: every probed rate, ascending, with all its probes merged.
     pub curve: Vec<RatePoint>,
     /// How it ended.
     pub verdict: SearchVerdict,
 }
 
-/// The highest rate that held the objective.
+/// Highest rate that met the objective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FoundRate {
     /// The rate.
     pub rate: f64,
-    /// Whether confirming runs at this rate held, more of them than not.
+    /// True if the majority of confirmation runs at this rate met the objective.
     pub confirmed: bool,
-    /// Confirming runs that held …
+    /// Confirmation runs that met the objective.
     pub confirmations_held: usize,
-    /// … of so many.
+    /// Number of confirmation runs.
     pub confirmations: usize,
-    /// The bracket: the rate found …
+    /// Lower end of the bracket: the rate found.
     pub low: f64,
-    /// … and the least rate above it at which a probe did not hold; absent where none was probed.
+    /// Upper end of the bracket: the lowest higher rate at which a probe failed; absent if none was probed.
     pub high: Option<f64>,
-    /// Lower end of the interval in which the highest good rate is believed by all probes together.
+    /// Lower end of the credible interval of the highest good rate, from all probes.
     pub likely_low: f64,
-    /// Its upper end.
+    /// Upper end of the credible interval.
     pub likely_high: f64,
 }
 
-/// A probe.
+/// Record of a probe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeRecord {
-    /// Offered rate; absent for the closed loop that measures the capacity.
+    /// Offered rate; absent for the closed-loop capacity probe.
     pub rate: Option<f64>,
-    /// `capacity`, `growth`, `bisection`, `confirmation` or `curve`.
+    /// Phase: `capacity`, `growth`, `bisection`, `confirmation` or `curve`.
     pub phase: String,
-    /// `held`, `failed` or `generator-limited`; absent for the capacity.
+    /// Outcome: `held`, `failed` or `generator-limited`; absent for the capacity probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<String>,
-    /// Why it did not hold, or what a reader should know.
+    /// Why it failed, or a note for the reader.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// The whole result, with `objective`.
+    /// Full result, with `objective`.
     pub result: LoadResult,
 }
 
-/// A rate and what was measured at it.
+/// A rate and the measurements at it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RatePoint {
-    /// Offered.
+    /// Offered rate.
     pub rate: f64,
-    /// Probes at this rate.
+    /// Number of probes at this rate.
     pub probes: usize,
-    /// Of these, how many held.
+    /// Number of those that met the objective.
     pub held: usize,
-    /// Completed a second, over all its probes.
+    /// Completed requests per second, over all its probes.
     pub completed_rate: f64,
     /// Fraction of requests that failed, over all its probes.
     pub error_fraction: f64,
-    /// Some probe at this rate was saturated: percentiles are lower bounds.
+    /// True if some probe at this rate was saturated: percentiles are then lower bounds.
     pub saturated: bool,
-    /// Mean response time; percentiles below, all probes merged without loss. Null among requests without a response.
+    /// Mean response time. Mean and percentiles are over all merged probes; null if among requests without a
+    /// response.
     pub mean_us: Option<f64>,
     /// Median.
     pub p50_us: Option<f64>,
@@ -100,53 +101,55 @@ pub struct RatePoint {
     /// 99.9th percentile.
     #[serde(rename = "p99.9_us")]
     pub p99_9_us: Option<f64>,
-    /// Greatest.
+    /// Maximum.
     pub max_us: Option<f64>,
 }
 
 /// How a search ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchVerdict {
-    /// `found`, `not-held` (not even at the lowest rate), `unconfirmed`, `generator-limited` (not even the lowest rate could be
-    /// offered) or `interrupted`.
+    /// Reason for the end: `found`, `not-held` (not even at the lowest rate), `unconfirmed`,
+    /// `generator-limited` (not even the lowest rate could be offered) or `interrupted`.
     pub end: String,
-    /// What bounds the rate found: `target`, `generator` (the target may carry more) or `range` (the highest rate held).
+    /// What limits the rate found: `target`, `generator` (the target may support more) or `range` (the
+    /// highest rate held).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// The answer in a sentence.
+    /// Answer as a sentence.
     pub text: String,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
-/// What `meshmeter load --search --progress json` tells while it runs, one JSON object a line on standard error.
+/// Events that `meshmeter load --search --progress json` writes while it runs, one JSON object per line on
+/// standard error.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum SearchEvent {
-    /// A probe begins.
+    /// A probe has started.
     ProbeStarted {
-        /// Counted from 1.
+        /// Number of the probe, counted from 1.
         probe: usize,
-        /// As in [`ProbeRecord::phase`].
+        /// See [`ProbeRecord::phase`].
         phase: String,
-        /// Offered rate; absent for the capacity.
+        /// Offered rate; absent for the capacity probe.
         rate: Option<f64>,
-        /// Its window.
+        /// Length of its window, seconds.
         duration_s: f64,
     },
-    /// A second of the probe's window is over.
+    /// One second of the probe's window has passed.
     Second(SeriesPoint),
-    /// The probe is over.
+    /// A probe has ended.
     ProbeEnded {
-        /// Counted from 1.
+        /// Number of the probe, counted from 1.
         probe: usize,
-        /// As in [`ProbeRecord::outcome`].
+        /// See [`ProbeRecord::outcome`].
         outcome: Option<String>,
-        /// Why it did not hold.
+        /// Why it failed.
         reason: String,
-        /// Each bound.
+        /// Result of each bound.
         bounds: Vec<BoundResult>,
-        /// Completed a second.
+        /// Completed requests per second.
         completed_rate: f64,
     },
 }

@@ -1,4 +1,4 @@
-//! `meshmeter.size/1`: how many replicas of a proxy a target takes, how big, and at what cost, by what runs measured.
+//! `meshmeter.size/1`: number, size and cost of proxy replicas for a target load, computed from runs.
 
 use super::estimate::Estimate;
 use super::factor::Factors;
@@ -8,60 +8,60 @@ use serde::{Deserialize, Serialize};
 /// The value of [`SizeResult::schema`].
 pub const SIZE_SCHEMA: &str = "meshmeter.size/1";
 
-/// The whole answer, with everything that it rests on.
+/// Full answer, with everything that it is based on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeResult {
     /// Always [`SIZE_SCHEMA`].
     pub schema: String,
-    /// What was asked.
+    /// The question.
     pub asked: SizeQuestion,
     /// Requests per day at the target.
     pub requests_per_day: f64,
-    /// Level of every interval, 0 to 1. An interval covers the runs alone.
+    /// Confidence level of every interval, 0 to 1. Intervals only cover the runs.
     pub confidence: f64,
-    /// The formula, a line per figure.
+    /// Formulas, one line per figure.
     pub formula: Vec<String>,
-    /// The machine of all runs; absent where they are of several.
+    /// Machine of all runs; absent if they are from several machines.
     pub machine: Option<SizeMachine>,
-    /// The runs.
+    /// Runs that the answer is based on.
     pub runs: Vec<SizeRun>,
-    /// One per mode, proxy and values of the factors that are no size. Empty where the question is refused.
+    /// One answer per mode, proxy and values of factors that are not sizes. Empty if the question is refused.
     pub answers: Vec<SizeAnswer>,
-    /// What the runs do not support: reasons for which there is no answer at all.
+    /// Reasons why there is no answer at all.
     pub refusals: Vec<SizeNote>,
 }
 
 impl SizeResult {
-    /// Whether anything is answered.
+    /// True if there is an answer.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         self.answers.iter().any(|answer| !answer.options.is_empty())
     }
 }
 
-/// What was asked.
+/// The question.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SizeQuestion {
-    /// Requests per second in all.
+    /// Target load, requests per second in total.
     pub target_rps: f64,
-    /// Bounds that hold at the target, as typed in objectives; absent: throughput alone counts.
+    /// Bounds that must hold at the target, in the syntax of objectives; absent: only throughput counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objective: Option<String>,
-    /// The objective is that of the runs' experiment: none was given.
+    /// True if the objective is that of the runs' experiment because none was given.
     #[serde(default)]
     pub objective_of_experiment: bool,
-    /// Share of each replica's capacity that stays free at the target, 0 to 1.
+    /// Share of each replica's capacity kept free at the target, 0 to 1.
     pub headroom: f64,
-    /// Prices; absent: no cost.
+    /// Prices; absent: no cost is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
-    /// Only this mode.
+    /// Restricts the answer to this mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Only this component.
+    /// Restricts the answer to this component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
-    /// Only responses of this size, bytes.
+    /// Restricts the answer to responses of this size, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload_bytes: Option<u64>,
 }
@@ -69,24 +69,24 @@ pub struct SizeQuestion {
 /// Prices per hour, in one currency.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
-    /// Of a core.
+    /// Price per core.
     #[serde(default)]
     pub cpu_hour: f64,
-    /// Of a GB (1 000 000 000 bytes) of memory.
+    /// Price per GB (1 000 000 000 bytes) of memory.
     #[serde(default)]
     pub gb_hour: f64,
-    /// Of each replica, whatever its size.
+    /// Price per replica, independent of its size.
     #[serde(default)]
     pub per_replica_hour: f64,
-    /// Such as `USD`; empty: not named.
+    /// Currency, such as `USD`; may be empty.
     #[serde(default)]
     pub currency: String,
 }
 
-/// The machine that all runs were measured on.
+/// Machine that all runs were measured on.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct SizeMachine {
-    /// As the kernel names it.
+    /// CPU model, as reported by the kernel.
     pub cpu_model: String,
     /// CPUs online.
     pub cpus: usize,
@@ -102,141 +102,141 @@ pub struct SizeMachine {
     pub meshmeter: String,
 }
 
-/// A run that the answer rests on.
+/// A run that the answer is based on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeRun {
-    /// Its directory, as given.
+    /// Directory, as given.
     pub directory: String,
-    /// The experiment's name.
+    /// Name of the experiment.
     pub name: String,
     /// Trials recorded.
     pub trials: usize,
 }
 
-/// How many replicas of one proxy in one mode.
+/// Number of replicas of one proxy in one mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeAnswer {
     /// The mode.
     pub mode: Mode,
-    /// The component that is counted, such as `gateway` or `client-proxy`.
+    /// Component to size, such as `gateway` or `client-proxy`.
     pub component: String,
-    /// Number of proxies that one replica stands for: 1, or all proxies of a mode that has many.
+    /// Number of proxies per replica: 1, or all proxies of a mode that has several.
     pub proxies: usize,
-    /// Values of the factors that are no size of the proxy.
+    /// Values of factors that are not sizes of the proxy.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
     /// Protocol of the load.
     pub protocol: String,
-    /// Size of each response's body, bytes.
+    /// Size of the response body, bytes.
     pub payload_bytes: u64,
     /// Connections of the generator under the heaviest load.
     pub connections: usize,
-    /// A measured size each, the smallest first.
+    /// One option per measured size, ascending.
     pub options: Vec<SizeOption>,
-    /// Place among `options` of the cheapest; without prices, of that with the least CPU.
+    /// Index in `options` of the cheapest; without prices, of the one with the least CPU.
     pub recommended: Option<usize>,
-    /// What the runs do not support, for all options.
+    /// Caveats for all options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<SizeNote>,
 }
 
 impl SizeAnswer {
-    /// The recommended option.
+    /// Recommended option.
     #[must_use]
     pub fn recommendation(&self) -> Option<&SizeOption> {
         self.options.get(self.recommended?)
     }
 }
 
-/// One size of replica: how many of it, and what they cost.
+/// One replica size, with the number of replicas and their cost.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SizeOption {
-    /// Place of the run among `runs`.
+    /// Index of the run in `runs`.
     pub run: usize,
-    /// Places of further runs that measured the same size at other loads under the same settings.
+    /// Indices of further runs that measured the same size at other loads with the same settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub further_runs: Vec<usize>,
-    /// Values of the factors that are its size, such as `gateway.cpu`; empty where the runs vary none.
+    /// Values of factors that are its size, such as `gateway.cpu`; empty if the runs do not vary it.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub size: Factors,
     /// CPU limit of a replica, cores; absent: none.
     pub cpu_limit_cores: Option<f64>,
     /// Memory limit of a replica, bytes; absent: none.
     pub memory_limit_bytes: Option<u64>,
-    /// What a replica carries.
+    /// Capacity of a replica.
     pub capacity: Capacity,
-    /// What keeps a replica from carrying more.
+    /// Resource that limits the capacity.
     pub binds: BindingResource,
     /// Number of replicas.
     pub replicas: ReplicaCount,
-    /// CPU of a replica: its limit, or without one what it uses at its share of the target, cores.
+    /// CPU of a replica, cores: its limit, or without one its usage at its share of the target.
     pub replica_cpu_cores: Option<Estimate>,
-    /// Memory of a replica: the measured working set, bytes.
+    /// Memory of a replica, bytes: the measured working set.
     pub replica_memory_bytes: Option<Estimate>,
     /// CPU of all replicas, cores.
     pub cpu_cores: Option<Estimate>,
     /// Memory of all replicas, bytes.
     pub memory_bytes: Option<Estimate>,
-    /// Cost of all replicas for 730 hours; absent without prices, or without CPU.
+    /// Cost of all replicas for 730 hours; absent without prices or CPU.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub monthly_cost: Option<Estimate>,
-    /// Requests per day that all replicas carry, headroom kept.
+    /// Requests per day that all replicas support, with headroom kept.
     pub capacity_per_day: Estimate,
     /// Share of the replicas' capacity that the target uses, 0 to 1.
     pub utilisation: f64,
-    /// What is left where one replica fails.
+    /// Remaining capacity if one replica fails.
     pub without_one: WithoutOne,
-    /// What the run does not support.
+    /// Caveats: what the run does not support.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<SizeNote>,
 }
 
-/// What one replica carries.
+/// Capacity of one replica.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Capacity {
-    /// Requests per second. `high` is absent where the sweep ended before the limit.
+    /// Requests per second. `high` is absent if the sweep ended before the limit.
     pub rps: Estimate,
-    /// Why it is this.
+    /// How it was determined.
     pub basis: CapacityBasis,
-    /// The highest offered rate that is carried (open loop).
+    /// Highest offered rate that is supported (open loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub carried_rps: Option<f64>,
-    /// The lowest offered rate that is not (open loop).
+    /// Lowest offered rate that is not supported (open loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_rps: Option<f64>,
-    /// The number of clients (closed loop).
+    /// Number of clients (closed loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clients: Option<usize>,
-    /// The lowest number of clients above it that misses the objective (closed loop).
+    /// Lowest number of clients above it that misses the objective (closed loop).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missed_clients: Option<usize>,
 }
 
 impl Capacity {
-    /// The lowest rate, or number of clients, that is not carried.
+    /// Lowest rate, or number of clients, that is not supported.
     #[must_use]
     pub fn missed_level(&self) -> Option<f64> {
         self.missed_rps.or(self.missed_clients.map(|clients| clients as f64))
     }
 }
 
-/// Why a capacity is what it is.
+/// How a capacity was determined.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapacityBasis {
-    /// Closed loop: throughput at the most clients that meet the objective.
+    /// Closed loop: throughput at the highest number of clients that meets the objective.
     ClosedLoopObjective,
-    /// Closed loop without an objective: the greatest throughput, at whatever response time.
+    /// Closed loop without an objective: maximum throughput, regardless of the response time.
     ClosedLoop,
     /// Open loop: between the highest rate that meets the objective and the lowest that misses it.
     Objective,
-    /// Open loop without an objective: responses per second at a rate that is not kept up with.
+    /// Open loop without an objective: responses per second at a rate that the target does not keep up with.
     Saturation,
-    /// Open loop: the highest measured rate, which is carried. More may be.
+    /// Open loop: the highest measured rate, which is supported. The actual capacity may be higher.
     HighestRate,
 }
 
-/// What keeps a replica from carrying more.
+/// Resource that limits a replica's capacity.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BindingResource {
@@ -248,65 +248,66 @@ pub enum BindingResource {
     Objective,
     /// The generator.
     Generator,
-    /// All CPUs of the machine, which generator, service and proxies share.
+    /// All CPUs of the machine, which are shared by generator, service and proxies.
     Machine,
-    /// The number of clients, or the rates of the run: nothing was full.
+    /// The load of the run, in clients or rate: no resource was exhausted.
     Load,
-    /// The run does not show it.
+    /// Unknown: the run does not show it.
     Unknown,
 }
 
 /// A number of replicas with its interval.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ReplicaCount {
-    /// For the estimated capacity.
+    /// From the estimated capacity.
     pub estimate: u64,
-    /// For the greatest capacity in the interval; absent without an interval. 1 where the capacity has no upper end.
+    /// From the upper end of the capacity interval; absent without an interval. 1 if the capacity has no
+    /// upper end.
     pub low: Option<u64>,
-    /// For the least capacity in the interval; absent without an interval.
+    /// From the lower end of the capacity interval; absent without an interval.
     pub high: Option<u64>,
 }
 
-/// What is left where one replica fails.
+/// Remaining capacity if one replica fails.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WithoutOne {
-    /// Share of the capacity that is lost, 0 to 1.
+    /// Share of the capacity lost, 0 to 1.
     pub lost: f64,
-    /// Requests per second that the others carry, without headroom.
+    /// Requests per second that the remaining replicas support, without headroom.
     pub remaining_rps: f64,
-    /// The others carry the target.
+    /// True if the remaining replicas support the target.
     pub carries_target: bool,
-    /// Replicas with which the target is carried, headroom kept, though one fails.
+    /// Number of replicas that support the target with headroom even if one fails.
     pub replicas_with_spare: u64,
 }
 
-/// Something that the runs do not support, or that an answer rests on beside what was measured.
+/// A caveat: something that the runs do not support, or an assumption beyond the measurements.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct SizeNote {
-    /// What it is about.
+    /// Kind of the note.
     pub kind: SizeNoteKind,
-    /// What it names, such as the measured modes.
+    /// Detail that the note refers to, such as the measured modes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// In words.
+    /// Text of the note.
     pub text: String,
 }
 
 impl SizeNote {
-    /// Without words.
+    /// Creates a note without text.
     #[must_use]
     pub fn new(kind: SizeNoteKind) -> Self {
         Self { kind, detail: None, text: String::new() }
     }
 
-    /// The same with what it names.
+    /// Creates a note with a detail.
     #[must_use]
     pub fn naming(kind: SizeNoteKind, detail: impl Into<String>) -> Self {
         Self { detail: Some(detail.into()), ..Self::new(kind) }
     }
 }
 
-/// What a note is about.
+/// Kind of a note.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeNoteKind {
@@ -318,38 +319,38 @@ pub enum SizeNoteKind {
     NoValidTrial,
     /// Refusal: the objective is missed at every load.
     ObjectiveNeverMet,
-    /// Refusal: no load is shown to meet the objective.
+    /// Refusal: no load is confirmed to meet the objective.
     ObjectiveNotShown,
-    /// The target is more than the run measured in all: replicas are multiplied.
+    /// The target exceeds the total that the run measured: replicas are extrapolated linearly.
     TargetBeyondSweep,
-    /// The highest rate or number of clients is carried: a replica may carry more.
+    /// The highest rate or number of clients is supported: a replica may support more.
     SweepEnded,
-    /// A replica's share of the target is under the lowest measured rate: its CPU is that of the lowest.
+    /// A replica's share of the target is below the lowest measured rate, whose CPU is used.
     BelowSweep,
-    /// No objective: the throughput is that of whatever response time.
+    /// No objective: the throughput is given regardless of response time.
     NoObjective,
-    /// A higher rate meets the objective that a lower one misses.
+    /// A higher rate meets the objective although a lower one misses it.
     NotMonotone,
     /// The generator limits the throughput.
     GeneratorLimited,
-    /// All CPUs of the machine are busy: programs beside the proxy limit the throughput.
+    /// All CPUs of the machine are busy: other programs limit the throughput too.
     MachineFull,
-    /// One valid trial alone: no interval.
+    /// Only one valid trial: no interval.
     SingleTrial,
     /// CPU was not measured.
     CpuNotMeasured,
     /// Memory was not measured.
     MemoryNotMeasured,
-    /// A ztunnel serves a node: there is one on each.
+    /// A ztunnel serves a whole node: each node has one.
     SharedPerNode,
-    /// The proxies of several services stand for one replica.
+    /// The proxies of several services count as one replica.
     SeveralServices,
-    /// Services that filters of the proxy ask are in no figure.
+    /// Services called by filters of the proxy are not included in any figure.
     FilterServices,
     /// Versions of components differ between the runs.
     MixedComponents,
     /// Sections of the experiments in which the runs differ, such as `server`.
     MixedSettings,
-    /// Trials of a size are left out.
+    /// Trials of some size are left out.
     SizeLeftOut,
 }

@@ -1,4 +1,4 @@
-//! `meshmeter.summary/1`: what a run's trials say together.
+//! `meshmeter.summary/1`: summary of a run's trials.
 
 use super::cell::Cell;
 use super::control_plane_model::ControlPlaneModel;
@@ -17,132 +17,135 @@ use serde::{Deserialize, Serialize};
 /// The value of [`Summary::schema`].
 pub const SUMMARY_SCHEMA: &str = "meshmeter.summary/1";
 
-/// The whole run.
+/// Summary of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Always [`SUMMARY_SCHEMA`].
     pub schema: String,
-    /// The experiment's name.
+    /// Name of the experiment.
     pub name: String,
-    /// What the experiment asks; empty where it does not say.
+    /// Question of the experiment; empty if it has none.
     #[serde(default)]
     pub question: String,
-    /// The seed that ordered the trials.
+    /// Seed of the trial order.
     pub seed: u64,
-    /// Trials planned and trials recorded: a run that was cut short has fewer.
+    /// Trials planned. A run that was cut short has fewer trials recorded.
     pub trials_planned: usize,
-    /// Trials recorded, those that were taken again included.
+    /// Trials recorded, including rerun ones.
     pub trials_recorded: usize,
-    /// Trials that were taken again since the machine had disturbed them; absent where none was to be.
+    /// Reruns of trials that the machine had disturbed; absent if none was needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retakes: Option<RetakeSummary>,
-    /// Where it was measured.
+    /// Machine of the run.
     pub host: Host,
-    /// One per mode, values of the factors and load.
+    /// One cell per mode, factor values and load.
     pub cells: Vec<Cell>,
-    /// Every mode against every other that leads to the same server, under each load; those without a figure are left out.
+    /// Pairwise comparison of modes with the same server, under each load. Pairs without a figure are left
+    /// out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comparisons: Vec<ModeComparison>,
-    /// What rises with each factor whose values are numbers: what a mode's proxies hold, then what requests see under each
+    /// Effects of each numeric factor: on the footprint of a mode's proxies, then on requests under each
     /// load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factor_effects: Vec<FactorEffect>,
-    /// Values of each factor whose values are words, the first against each other one.
+    /// Comparisons of values of each factor whose values are words: the first against each other one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub factor_differences: Vec<FactorDifference>,
-    /// Again, those of `istio.surroundings.services`: the size of the mesh.
+    /// Effects of `istio.surroundings.services` (the size of the mesh), once more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub size_effects: Vec<SizeEffect>,
-    /// Throughput against a CPU limit, workers or replicas by the Universal Scalability Law; absent where none of these took three
-    /// values or more in a closed loop or under a saturating load.
+    /// Throughput as a function of a CPU limit, workers or replicas by the Universal Scalability Law; absent
+    /// unless one of these took three or more values in a closed loop or under a saturating load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scaling: Option<Scaling>,
-    /// What the control plane costs against the size of its mesh and its changes; absent where fleets did not vary.
+    /// Cost of the control plane as a function of mesh size and changes; absent if fleets did not vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane_model: Option<ControlPlaneModel>,
     /// Findings, the headline first.
     #[serde(deserialize_with = "finding::read")]
     pub findings: Vec<Finding>,
-    /// In results of earlier versions, findings about drivers, calls and services; now they are among `findings`.
+    /// In results from earlier versions: findings about drivers, calls and services, which are now in
+    /// `findings`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finding_records: Vec<Finding>,
-    /// Figures that others published for the same question.
+    /// Published figures for the same question.
     pub published: Vec<PublishedFigure>,
 }
 
 impl Summary {
-    /// Places of the plan of which a trial was recorded: those that were taken again count once.
+    /// Number of planned trials with at least one recorded take; reruns count once.
     #[must_use]
     pub fn places_recorded(&self) -> usize {
         self.trials_recorded - self.retakes.map_or(0, |retakes| retakes.taken).min(self.trials_recorded)
     }
 }
 
-/// What became of trials that the machine disturbed.
+/// Reruns of trials that the machine disturbed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RetakeSummary {
-    /// How often each trial may be taken again.
+    /// Maximum number of reruns per trial.
     pub of_each: usize,
-    /// How many may be in the whole run.
+    /// Maximum number of reruns in the whole run.
     pub most: usize,
-    /// How many were.
+    /// Number of reruns.
     pub taken: usize,
-    /// Of which valid, and in the estimates.
+    /// Of `taken`, valid reruns, which are in the estimates.
     pub valid: usize,
-    /// More would have been, had `most` allowed it: the machine is too noisy for the experiment.
+    /// True if the rerun limit was reached and disturbed trials remain: the machine is too noisy for the
+    /// experiment.
     pub too_noisy: bool,
 }
 
-/// One mode against another with the same factors and load, repeat by repeat.
+/// Comparison of two modes with the same factors and load, by repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModeComparison {
-    /// Values of the factors; empty in an experiment without any.
+    /// Factor values; empty in an experiment without factors.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
     /// The load.
     pub load: LoadPoint,
     /// The mode.
     pub mode: Mode,
-    /// The mode that it is set against.
+    /// Mode that it is compared with.
     pub than: Mode,
-    /// Differences of the response time, microseconds: positive where `mode` is slower than `than`.
+    /// Differences of the response time, microseconds: positive if `mode` is slower than `than`.
     pub response_time_us: AddedLatency,
-    /// In a closed loop, responses a second against those of `than`, as a fraction: −0.1 is a tenth less.
+    /// Closed loop: change of the throughput relative to `than`, as a fraction: −0.1 is a tenth less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Estimate>,
-    /// Whether that is shown, among all that the run tests.
+    /// Verdict on the throughput, adjusted for all tests of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput_verdict: Option<FindingVerdict>,
-    /// CPU of all proxies for each request against that of `than`, as a fraction; absent where one of them has no proxy
-    /// that carries requests.
+    /// CPU of all proxies per request relative to `than`, as a fraction; absent if one of the modes has no
+    /// proxy that carries requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_cpu_per_request: Option<Estimate>,
-    /// Whether that is shown, among all that the run tests.
+    /// Verdict on the proxy CPU, adjusted for all tests of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_cpu_verdict: Option<FindingVerdict>,
 }
 
 impl ModeComparison {
-    /// The change of throughput, and whether it is shown.
+    /// Change of the throughput, with its verdict.
     #[must_use]
     pub fn judged_throughput(&self) -> Option<(Estimate, FindingVerdict)> {
         judged(self.throughput, self.throughput_verdict)
     }
 
-    /// The change of CPU per request, and whether it is shown.
+    /// Change of the CPU per request, with its verdict.
     #[must_use]
     pub fn judged_proxy_cpu(&self) -> Option<(Estimate, FindingVerdict)> {
         judged(self.proxy_cpu_per_request, self.proxy_cpu_verdict)
     }
 
-    /// Factors and load of both sides.
+    /// Factors and load of both modes.
     #[must_use]
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }
     }
 }
 
-/// Results of earlier versions have the interval alone to tell.
+/// Results from earlier versions are judged by the interval alone.
 fn judged(estimate: Option<Estimate>, verdict: Option<FindingVerdict>) -> Option<(Estimate, FindingVerdict)> {
     let estimate = estimate?;
     Some((estimate, verdict.unwrap_or_else(|| FindingVerdict::of(&estimate))))

@@ -1,4 +1,4 @@
-//! `meshmeter.trial/1`: one line of `trials.jsonl`, everything that one trial showed.
+//! `meshmeter.trial/1`: one line of `trials.jsonl`, the full record of one trial.
 
 use super::component::{ComponentUsage, Role};
 use super::configuration::{ConfigurationPush, FurtherDomain};
@@ -25,111 +25,115 @@ use std::collections::BTreeMap;
 /// The value of [`TrialRecord::schema`].
 pub const TRIAL_SCHEMA: &str = "meshmeter.trial/1";
 
-/// One trial: one cell, once.
+/// One trial: one cell, measured once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialRecord {
     /// Always [`TRIAL_SCHEMA`].
     pub schema: String,
-    /// Place in the order of execution, from 0.
+    /// Place in execution order, from 0.
     pub index: usize,
-    /// Which repeat of the whole set of cells this trial belongs to, from 0.
+    /// Repeat that this trial belongs to, from 0.
     pub repeat: usize,
-    /// The arrangement of proxies.
+    /// Mode.
     pub mode: Mode,
-    /// Values of the factors; empty in an experiment without any.
+    /// Factor values; empty in an experiment without factors.
     #[serde(default, skip_serializing_if = "Factors::is_empty")]
     pub factors: Factors,
-    /// The load offered.
+    /// Load offered.
     pub load: LoadPoint,
-    /// When the trial began, RFC 3339.
+    /// Start of the trial, RFC 3339.
     pub started_at: String,
-    /// The deployment that the trial ran in; absent in results of earlier versions, where each had one of its own.
+    /// Deployment that the trial ran in; absent in results from earlier versions, where each trial had its
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentUse>,
     /// How the trial ended.
     pub outcome: TrialOutcome,
-    /// Whether its figures may enter estimates: the verdicts of its drivers and what the environment saw.
+    /// Whether its figures may enter estimates: the verdicts of its drivers, and observations of the
+    /// environment.
     pub verdict: Verdict,
-    /// What the only driver measured, or all of them together; absent where none got that far.
+    /// Result of the only driver, or of all drivers merged; absent if none produced a result.
     pub result: Option<LoadResult>,
-    /// Every driver, as stored: the result of a single one is `result`. Empty in results of earlier versions.
-    /// [`Self::drivers`] gives the same view of all.
+    /// Drivers as stored: the result of a single driver is in `result`. Empty in results from earlier
+    /// versions. [`Self::drivers`] gives a uniform view.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub drivers: Vec<DriverRecord>,
-    /// Every workload that serves requests, as stored: empty in results of earlier versions. [`Self::services`] gives the
-    /// same view of all.
+    /// Workloads that serve requests, as stored; empty in results from earlier versions. [`Self::services`]
+    /// gives a uniform view.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<ServiceRecord>,
-    /// Calls between services; empty where services call no others.
+    /// Calls between services; empty if services do not call each other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub edges: Vec<EdgeRecord>,
-    /// Proxies in a pod of their own that read the drivers' requests; empty where there is none.
+    /// Proxies in their own pods that read the drivers' requests; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gateways: Vec<GatewayRecord>,
-    /// The load as generators, gateways and destinations each counted it; absent where no driver has a result, and in results
-    /// of earlier versions.
+    /// Load as counted by generators, gateways and destinations; absent if no driver has a result, and in
+    /// results from earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rates: Option<TrialRates>,
-    /// What each component used in the generator's measured window.
+    /// Usage of each component in the generator's measured window.
     pub components: Vec<ComponentUsage>,
-    /// Proof that the requests took the path that the mode names.
+    /// Path verification.
     pub path: PathProof,
-    /// Programs of the mesh that the trial ran; empty in results of earlier versions, where all trials ran those of
-    /// `host.json`.
+    /// Mesh programs that the trial ran; empty in results from earlier versions, where all trials ran those
+    /// of `host.json`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<ComponentVersion>,
-    /// What the machine as a whole did in the window; absent where it was not observed.
+    /// CPU of the whole machine in the window; absent if it was not observed.
     pub machine: Option<MachineUsage>,
-    /// What the nodes of a cluster did in the window, those that have pods of the experiment; empty in a lab, and where nodes
+    /// CPU of the cluster nodes that have pods of the experiment, in the window; empty in a lab, and if nodes
     /// were not read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<NodeUsage>,
-    /// Last lines of the logs of components that failed, by component.
+    /// Last log lines of components that failed, by component.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub log_tails: BTreeMap<String, Vec<String>>,
-    /// What to do about a trial that failed.
+    /// Suggested fixes for a failed trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hints: Vec<String>,
-    /// How long the control plane took to configure the proxies; absent without one.
+    /// Propagation time of the proxies' configuration; absent without a control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub push: Option<ConfigurationPush>,
-    /// How long one further domain took to be in force at the gateway; absent without domains under a control plane.
+    /// Propagation time of one further domain at the gateway; absent without domains under a control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub further_domain: Option<FurtherDomain>,
-    /// The proxies that the control plane configured; absent where it configured none, and in results of earlier versions.
+    /// Proxies configured by the control plane; absent if it configured none, and in results from earlier
+    /// versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxies: Option<ProxySetup>,
-    /// Which take it is and why, where the machine disturbed an earlier one; absent on the first.
+    /// Number of the take and reason for the rerun; absent on the first take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retake: Option<Retake>,
 }
 
 impl TrialRecord {
-    /// Which take of its place in the plan it is, from 1.
+    /// Number of the take, from 1.
     #[must_use]
     pub fn take(&self) -> usize {
         self.retake.as_ref().map_or(1, |retake| retake.take)
     }
 
-    /// The cell that it is a trial of.
+    /// Cell of the trial.
     #[must_use]
     pub fn cell(&self) -> CellKey<'_> {
         self.conditions().cell(self.mode)
     }
 
-    /// Its factors and load.
+    /// Factors and load of the trial.
     #[must_use]
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }
     }
 
-    /// Time until a further domain was in force at this gateway, seconds.
+    /// Propagation time of a further domain at this gateway, seconds.
     #[must_use]
     pub fn further_domain_in_s(&self, gateway: &str) -> Option<f64> {
         self.further_domain.as_ref().filter(|domain| domain.gateway == gateway)?.in_force_s
     }
 
-    /// Adds the factor that results of earlier versions have in their load alone: the number of background services.
+    /// Adds the number of background services as a factor, for results from earlier versions that only have
+    /// it in their load.
     #[must_use]
     pub fn with_factors_of_load(mut self) -> Self {
         if let Some(services) = self.load.surrounding_services {
@@ -139,7 +143,7 @@ impl TrialRecord {
         self
     }
 
-    /// Every driver with its result. Trials of earlier versions have one: the generator of the pair.
+    /// Every driver with its result. Trials from earlier versions have one: the generator of the pair.
     #[must_use]
     pub fn drivers(&self) -> Vec<DriverView<'_>> {
         if self.drivers.is_empty() {
@@ -163,14 +167,14 @@ impl TrialRecord {
         self.drivers.iter().map(view).collect()
     }
 
-    /// Result of the driver that is a fleet; absent where none is.
+    /// Result of the driver that is a fleet, if any.
     #[must_use]
     pub fn fleet(&self) -> Option<&FleetResult> {
         self.drivers.iter().find_map(|driver| driver.fleet.as_ref())
     }
 
-    /// Every workload that serves requests. Trials of earlier versions have one: the server of the pair, whose requests are
-    /// known only where the proof of the path needed them.
+    /// Every workload that serves requests. Trials from earlier versions have one: the server of the pair,
+    /// whose requests are only known if path verification needed them.
     #[must_use]
     pub fn services(&self) -> Cow<'_, [ServiceRecord]> {
         if !self.services.is_empty() {
@@ -188,23 +192,23 @@ impl TrialRecord {
     }
 }
 
-/// Which deployment a trial ran in.
+/// Deployment of a trial.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct DeploymentUse {
     /// Number of the deployment in the run, from 0.
     pub number: usize,
-    /// Place of the trial in it, from 0: trials after the first met proxies that had already carried load.
+    /// Position of the trial in the deployment, from 0: after the first, proxies have already carried load.
     pub trial: usize,
 }
 
-/// Why a trial was taken again.
+/// Why a trial was rerun.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Retake {
-    /// Which take it is: 2 where the first was disturbed.
+    /// Number of the take: 2 if the first was disturbed.
     pub take: usize,
-    /// `index` of the take before it, of the same mode, load and repeat.
+    /// `index` of the previous take, with the same mode, load and repeat.
     pub of: usize,
-    /// Why the figures of that one are in no estimate: the reasons of its verdict.
+    /// Reasons of the verdict that excluded the previous take from all estimates.
     pub because: Vec<String>,
 }
 
@@ -212,9 +216,9 @@ pub struct Retake {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialOutcome {
-    /// The generator ran its whole time.
+    /// The generator ran for its whole duration.
     Finished,
-    /// The user stopped the run; what was measured until then is here.
+    /// The user stopped the run; contains what was measured until then.
     Interrupted,
     /// A component could not be started or died.
     Failed,

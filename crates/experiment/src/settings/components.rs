@@ -1,34 +1,34 @@
-//! Programs of the mesh: a version of Istio, and programs named one by one.
+//! Programs of the mesh: a version of Istio, and individually selected programs.
 
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// The version of Istio that is built from the pinned source, as users name it.
+/// Name that users type for the version of Istio that is built from the pinned source.
 pub const PINNED_ISTIO: &str = "pinned";
 
-/// Versions and programs of a deployment's components. What is absent is chosen by the environment.
+/// Versions and programs of a deployment's components. The environment chooses those that are absent.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct ComponentsSettings {
     /// Release of Istio, such as `1.30.1`, or [`PINNED_ISTIO`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub istio: Option<String>,
-    /// Envoy. Takes precedence over that of `istio`, as do the other programs.
+    /// Envoy. Like the other programs, takes precedence over the one of `istio`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub envoy: Option<PathBuf>,
-    /// Node proxy of the ambient modes.
+    /// Node proxy of the ambient modes, ztunnel.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ztunnel: Option<PathBuf>,
-    /// Control plane.
+    /// Control plane, istiod.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub istiod: Option<PathBuf>,
-    /// Agent of sidecars, gateways and waypoints.
+    /// Agent of sidecars, gateways and waypoints, pilot-agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pilot_agent: Option<PathBuf>,
 }
 
 impl ComponentsSettings {
-    /// Key under `components` and path of each program that is named.
+    /// Key under `components` and path of each selected program.
     pub fn programs(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         let programs = [
             ("envoy", &self.envoy),
@@ -39,7 +39,7 @@ impl ComponentsSettings {
         programs.into_iter().filter_map(|(key, path)| Some((key, path.as_deref()?)))
     }
 
-    /// Whether nothing is named.
+    /// True if nothing is selected.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -4,28 +4,28 @@ use super::proxy::ProxySettings;
 use crate::topology::Resources;
 use serde::{Deserialize, Serialize};
 
-/// Default maximum of the certificates that an estate's domains share.
+/// Default maximum number of certificates shared by an estate's domains.
 const DEFAULT_CREDENTIALS: usize = 10;
 
-/// Default maximum of the paths that are requested of each domain.
+/// Default maximum number of requested paths per domain.
 const DEFAULT_REQUESTED_PATHS: usize = 50;
 
-/// The section `ingress` of an experiment: the domains that a gateway serves.
+/// The section `ingress` of an experiment: domains that a gateway serves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estate {
-    /// Whether the experiment has the section. Without it a gateway has one public name and one route.
+    /// True if the experiment has the section. Without it, a gateway has one public name and one route.
     pub declared: bool,
     /// Number of domains.
     pub domains: usize,
-    /// Exact paths of each domain; absent: one route for all paths.
+    /// Exact paths per domain; absent: one route for all paths.
     pub paths: Option<usize>,
-    /// Certificates that the domains share evenly; absent: [`Self::credentials`] has the default.
+    /// Certificates, shared evenly by the domains; absent: default from [`Self::credentials`].
     pub credentials: Option<usize>,
-    /// The first paths of each domain that are requested; absent: [`Self::requested_paths`] has the default.
+    /// Requested paths: the first ones of each domain; absent: default from [`Self::requested_paths`].
     pub requested_paths: Option<usize>,
-    /// The first domains that are requested; absent: all.
+    /// Requested domains: the first ones; absent: all.
     pub requested_domains: Option<usize>,
-    /// What the gateway does with each request or connection.
+    /// Scenario: what the gateway does with each request or connection.
     pub scenario: Scenario,
 }
 
@@ -50,19 +50,19 @@ impl Estate {
         self.credentials.unwrap_or(DEFAULT_CREDENTIALS).min(self.domains)
     }
 
-    /// The certificate of a domain, from 0: neighbours share one. `domain` counts from 1.
+    /// Certificate of a domain, counted from 0. Neighbouring domains share one. `domain` counts from 1.
     #[must_use]
     pub fn credential_of(&self, domain: usize) -> usize {
         (domain - 1) * self.credentials() / self.domains
     }
 
-    /// Number of paths that are requested of each domain; absent where the domains have no exact paths.
+    /// Number of requested paths per domain; absent if the domains have no exact paths.
     #[must_use]
     pub fn requested_paths(&self) -> Option<usize> {
         Some(self.requested_paths.unwrap_or(DEFAULT_REQUESTED_PATHS).min(self.paths?))
     }
 
-    /// Number of domains that are requested.
+    /// Number of requested domains.
     #[must_use]
     pub fn requested_domains(&self) -> usize {
         self.requested_domains.unwrap_or(self.domains).min(self.domains)
@@ -74,13 +74,13 @@ impl Estate {
         self.domains.saturating_mul(self.paths.unwrap_or(1))
     }
 
-    /// Name of a domain, which counts from 1, below the public name of a namespace.
+    /// Name of a domain, counted from 1, under the public name of a namespace.
     #[must_use]
     pub fn domain(domain: usize, public_name: &str) -> String {
         format!("d{domain}.{public_name}")
     }
 
-    /// A path, which counts from 1.
+    /// Path with this number, counted from 1.
     #[must_use]
     pub fn path(path: usize) -> String {
         format!("/get/{path}")
@@ -93,35 +93,35 @@ impl Estate {
 pub enum Scenario {
     /// The same load without a gateway.
     Direct,
-    /// TLS and routes alone.
+    /// Only TLS and routing.
     #[default]
     NoFilters,
-    /// An authorization service is asked over gRPC.
+    /// Calls an external authorization service over gRPC (ext_authz).
     ExtAuthzGrpc,
-    /// An authorization service is asked over HTTP.
+    /// Calls an external authorization service over HTTP (ext_authz).
     ExtAuthzHttp,
-    /// Requests show a token, which the gateway verifies.
+    /// Verifies a JWT in each request.
     Jwt,
-    /// A WebAssembly module runs.
+    /// Runs a WebAssembly module.
     Wasm,
-    /// A web application firewall checks requests.
+    /// Checks requests with a web application firewall.
     Waf,
-    /// The gateway counts requests against a limit of its own.
+    /// Rate limits locally.
     LocalRateLimit,
-    /// A rate limit service counts requests.
+    /// Rate limits through a rate limit service.
     GlobalRateLimit,
-    /// Authorization over gRPC, tokens, WebAssembly, firewall and both limits.
+    /// Combines gRPC authorization, JWT, WebAssembly, firewall and both rate limits.
     AllFilters,
-    /// TLS 1.2 in place of 1.3.
+    /// Uses TLS 1.2 instead of 1.3.
     #[serde(rename = "tls-1.2")]
     Tls12,
-    /// RSA keys of 2048 bits in place of ECDSA P-256.
+    /// Uses RSA 2048 keys instead of ECDSA P-256.
     Rsa,
-    /// Clients show a certificate.
+    /// Requires client certificates.
     MutualTls,
-    /// A new connection per request, TLS sessions resumed.
+    /// New connection per request, with TLS session resumption.
     Resumption,
-    /// A new connection per request, each with a full TLS handshake.
+    /// New connection per request, with a full TLS handshake.
     FullHandshakes,
 }
 
@@ -145,7 +145,7 @@ impl Scenario {
         Self::FullHandshakes,
     ];
 
-    /// The name that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -167,33 +167,34 @@ impl Scenario {
         }
     }
 
-    /// Whether it is about the TLS that clients speak with the gateway.
+    /// True if the scenario changes the TLS between clients and gateway.
     #[must_use]
     pub fn is_about_tls(self) -> bool {
         matches!(self, Self::Tls12 | Self::Rsa | Self::MutualTls | Self::Resumption | Self::FullHandshakes)
     }
 }
 
-/// The section `gateway` of an experiment: resources of the ingress gateway, or of the gateway with static files.
+/// The section `gateway` of an experiment: resources of the ingress gateway, or of the static gateway.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GatewaySettings {
-    /// CPU limit, cores; absent: that of every proxy.
+    /// CPU limit, cores; absent: [`ProxySettings::cpu_limit_cores`].
     pub cpu_limit_cores: Option<f64>,
     /// Memory limit, bytes; absent: none.
     pub memory_limit_bytes: Option<u64>,
-    /// Worker threads; absent: [`Self::workers`] has the default.
+    /// Worker threads; absent: default from [`Self::workers`].
     pub workers: Option<usize>,
 }
 
 impl GatewaySettings {
-    /// Worker threads: the CPU limit rounded up, as Istio sets them. Without a limit of its own those of every proxy.
+    /// Worker threads: the CPU limit rounded up, as Istio does. Without its own CPU limit,
+    /// [`ProxySettings::workers`].
     #[must_use]
     pub fn workers(&self, proxy: &ProxySettings) -> usize {
         let of_limit = self.cpu_limit_cores.map(|cores| (cores.ceil() as usize).max(1));
         self.workers.or(of_limit).unwrap_or(proxy.workers)
     }
 
-    /// Limits of its container.
+    /// Resource limits of the gateway's container.
     #[must_use]
     pub fn limits(&self, proxy: &ProxySettings) -> Resources {
         Resources {
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_follow_a_limit_of_the_gateway_alone() {
+    fn workers_follow_cpu_limit_of_gateway_only() {
         let proxy = ProxySettings { cpu_limit_cores: Some(0.5), ..ProxySettings::default() };
         let limited = |cores| GatewaySettings { cpu_limit_cores: Some(cores), ..GatewaySettings::default() };
         assert_eq!([0.1, 1.0, 1.5, 8.0].map(|cores| limited(cores).workers(&proxy)), [1, 1, 2, 8]);
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_are_written_as_they_are_typed() {
+    fn scenarios_serialize_to_their_names() {
         for scenario in Scenario::ALL {
             assert_eq!(serde_json::to_value(scenario).unwrap(), scenario.name());
         }

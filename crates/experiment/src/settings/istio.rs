@@ -1,56 +1,56 @@
-//! Switches that a control plane makes: what an experiment asks of `mesh: istio` beyond the proxies themselves.
+//! Settings of `mesh: istio` that need a control plane.
 //!
-//! Every switch is off unless the experiment turns it on, so that a study which names none measures a mesh as it is
-//! installed. `docs/experiment-file.md` says what each does and with which modes it goes.
+//! Every setting is off unless the experiment turns it on, so that a study without settings measures a mesh
+//! as installed. `docs/experiment-file.md` describes each setting and the modes that support it.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The whole section `istio` of an experiment.
+/// The section `istio` of an experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeshSettings {
-    /// Istio's own telemetry in the proxies.
+    /// Istio telemetry in the proxies.
     pub telemetry: TelemetrySetting,
-    /// Share of requests that are traced, 0 to 1 in ten-thousandths; absent: no proxy sends spans at all.
+    /// Traced share of requests, 0 to 1, in ten-thousandths; absent: proxies send no spans at all.
     pub tracing_fraction: Option<f64>,
-    /// Who may call the service.
+    /// Authorization for calls to the service.
     pub authorization: AuthorizationSettings,
-    /// A script that each HTTP proxy before the service runs for every request; absent: none.
+    /// Lua script that each HTTP proxy in front of the service runs on every request; absent: none.
     pub lua: Option<LuaScript>,
-    /// A module that each HTTP proxy before the service runs for every request; absent: none. An absolute path, unless
-    /// the experiment was read where files are not looked at.
+    /// Wasm module that each HTTP proxy in front of the service runs on every request; absent: none. An
+    /// absolute path, unless the experiment was read without access to files.
     pub wasm: Option<PathBuf>,
-    /// Attempts after the first that a route makes; absent: what Istio does of its own accord.
+    /// Retries per route; absent: Istio's default.
     pub retries: Option<usize>,
-    /// After this a route gives up; absent: never.
+    /// Timeout of a route; absent: none.
     pub timeout: Option<Duration>,
-    /// Proxies that read the requests speak HTTP/2 with each other, though the load is HTTP/1.1.
+    /// True if proxies that read requests use HTTP/2 between each other although the load is HTTP/1.1.
     pub http2_upgrade: bool,
-    /// Proxies are told only of what their own namespace needs (the `Sidecar` resource).
+    /// True if proxies are scoped to their own namespace (`Sidecar` resource).
     pub sidecar_scope: bool,
-    /// Agents of proxies run a DNS server with the names that istiod sends them.
+    /// True if proxy agents run a DNS server with the names that istiod sends them.
     pub dns_capture: bool,
-    /// istiod gives services without an address one of its own.
+    /// True if istiod allocates addresses for services without one.
     pub dns_auto_allocate: bool,
-    /// Other services of the mesh.
+    /// Background services of the mesh.
     pub surroundings: Surroundings,
     /// The ingress gateway.
     pub ingress: IngressSettings,
-    /// How many ztunnels the ambient modes have.
+    /// Number of ztunnels in the ambient modes.
     pub ztunnel: ZtunnelPlacement,
-    /// The control plane itself, in mode `control-plane`.
+    /// Settings of istiod itself, in mode `control-plane`.
     pub istiod: IstiodSettings,
-    /// Objects that the experiment brings along.
+    /// Additional objects of the experiment.
     pub extra: Option<ExtraObjects>,
 }
 
-/// Metrics that proxies keep of every request and connection (`istio_stats`), with the exchange of peers' metadata that
-/// labels them. Upstream's build of Envoy lacks the filters.
+/// Metrics that proxies record for every request and connection (`istio_stats`), and the exchange of peer
+/// metadata for their labels. Upstream builds of Envoy lack these filters.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TelemetrySetting {
-    /// As Istio installs it: on where the proxy has the filters.
+    /// Istio's default: on if the proxy has the filters.
     #[default]
     Auto,
     /// On; unavailable with a proxy that lacks the filters.
@@ -59,40 +59,40 @@ pub enum TelemetrySetting {
     Off,
 }
 
-/// Who may call the service. What the generator sends is always allowed: the cost of rules is in checking them.
+/// Authorization rules. The generator's requests are always allowed: the cost is in checking the rules.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct AuthorizationSettings {
-    /// Rules that allow a path each; the last allows the generator's.
+    /// Number of rules that each allow a path. The last one allows the generator's path.
     pub paths: usize,
-    /// Rules that allow a caller's identity each; the last allows the generator's.
+    /// Number of rules that each allow an identity. The last one allows the generator's identity.
     pub identities: usize,
-    /// Requests must show a token, which the generator then sends and the proxy verifies.
+    /// True if requests need a JWT, which the generator then sends and the proxy verifies.
     pub jwt: bool,
 }
 
 impl AuthorizationSettings {
-    /// Whether anything is asked of a request beyond the connection that it comes on.
+    /// True if the rules depend on the request, and not only on its connection.
     #[must_use]
     pub fn reads_requests(self) -> bool {
         self.paths > 0 || self.jwt
     }
 }
 
-/// A script for Envoy's Lua filter.
+/// Script for Envoy's Lua filter.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum LuaScript {
-    /// Meshmeter's own: reads a header of the request and sets one on the response.
+    /// Built-in script, which reads a request header and sets a response header.
     BuiltIn,
-    /// The experiment's own.
+    /// Script of the experiment.
     Inline(String),
 }
 
-/// Other services of the mesh: nobody calls them, and every proxy is told of them.
+/// Background services: other services of the mesh, which nobody calls but every proxy is configured with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Surroundings {
-    /// How many.
+    /// Number of services.
     pub services: usize,
-    /// Addresses of each.
+    /// Endpoints per service.
     pub endpoints: usize,
 }
 
@@ -105,9 +105,9 @@ impl Default for Surroundings {
 /// The ingress gateway.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct IngressSettings {
-    /// What clients outside speak with it.
+    /// TLS between clients and the gateway.
     pub tls: IngressTls,
-    /// Which objects describe it.
+    /// API of its configuration objects.
     pub api: IngressApi,
 }
 
@@ -115,49 +115,50 @@ pub struct IngressSettings {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IngressTls {
-    /// None: plain HTTP.
+    /// Plain HTTP.
     Off,
-    /// The gateway shows a certificate.
+    /// The gateway presents a certificate.
     #[default]
     Simple,
-    /// The client shows one too.
+    /// The client presents one too.
     Mutual,
 }
 
-/// The objects that describe an ingress gateway.
+/// API of the objects that configure an ingress gateway.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum IngressApi {
-    /// Istio's `Gateway` and `VirtualService`.
+    /// Istio API: `Gateway` and `VirtualService`.
     #[default]
     Istio,
-    /// The `Gateway` and `HTTPRoute` of the Kubernetes Gateway API.
+    /// Kubernetes Gateway API: `Gateway` and `HTTPRoute`.
     Kubernetes,
 }
 
-/// How many ztunnels the pods of a node have.
+/// Placement of ztunnels.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ZtunnelPlacement {
-    /// One for all pods of the node, as in a cluster: the client's and the server's are the same.
+    /// One for all pods of the node, as in a cluster: client and server share it.
     #[default]
     Shared,
     /// One in each pod.
     PerPod,
 }
 
-/// istiod: how many there are, what they may use, and how long they collect changes before they push.
+/// Settings of istiod: replicas, limits and debounce times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IstiodSettings {
-    /// Replicas, which share the proxies.
+    /// Number of replicas, which share the proxies.
     pub replicas: usize,
-    /// CPU limit of each, cores; absent: none.
+    /// CPU limit per replica, cores; absent: none.
     pub cpu_limit_cores: Option<f64>,
-    /// Memory limit of each, bytes; absent: none.
+    /// Memory limit per replica, bytes; absent: none.
     pub memory_limit_bytes: Option<u64>,
-    /// A push follows the last change after this (`PILOT_DEBOUNCE_AFTER`); absent: Istio's own 100 ms.
+    /// Delay of a push after the last change (`PILOT_DEBOUNCE_AFTER`); absent: Istio's default of 100 ms.
     pub debounce_after: Option<Duration>,
-    /// A push follows the first change after this at the latest (`PILOT_DEBOUNCE_MAX`); absent: Istio's own 10 s.
+    /// Maximum delay of a push after the first change (`PILOT_DEBOUNCE_MAX`); absent: Istio's default of 10
+    /// s.
     pub debounce_max: Option<Duration>,
 }
 
@@ -173,17 +174,17 @@ impl Default for IstiodSettings {
     }
 }
 
-/// Objects that an experiment brings along, beside those that its other keys ask for.
+/// Objects of the experiment in addition to those from its other keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExtraObjects {
-    /// As written: one or several YAML documents.
+    /// Original text: one or several YAML documents.
     pub text: String,
-    /// The same, read. Each is a map that has `apiVersion`, `kind` and `metadata.name`.
+    /// Parsed objects. Each is a map with `apiVersion`, `kind` and `metadata.name`.
     pub objects: Vec<serde_json::Value>,
 }
 
 impl MeshSettings {
-    /// The switches in use that only a proxy which reads HTTP requests can make, each as its key under `istio`.
+    /// Keys under `istio` of the settings in use that need a proxy which reads HTTP requests.
     #[must_use]
     pub fn that_read_requests(&self) -> Vec<&'static str> {
         let switches = [

@@ -1,4 +1,5 @@
-//! Switches of the proxies, the synthetic service, gateways, Istio and fleets, and programs of the mesh, with their defaults.
+//! Settings of proxies, the synthetic service, gateways, Istio, fleets and mesh programs, with their
+//! defaults.
 
 pub mod components;
 pub mod fleet;

@@ -1,16 +1,16 @@
-//! Switches of the proxies that every mesh has.
+//! Settings of the proxies, common to all meshes.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Switches of the proxies.
+/// Settings of the proxies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProxySettings {
     /// Worker threads of each proxy.
     pub workers: usize,
-    /// Mutual TLS between proxies. A single gateway has no peer proxy and is not affected.
+    /// Mutual TLS between proxies. Has no effect on a single gateway, which has no peer proxy.
     pub mtls: MutualTls,
-    /// Access log of each proxy.
+    /// Access log.
     pub access_log: AccessLog,
     /// CPU limit of each proxy, cores; absent: none.
     pub cpu_limit_cores: Option<f64>,
@@ -35,23 +35,23 @@ impl Default for ProxySettings {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MutualTls {
-    /// Proxies use it and accept nothing else.
+    /// Required: proxies reject plaintext.
     #[default]
     Strict,
-    /// Proxies use it with each other and accept plaintext too.
+    /// Used between proxies, but plaintext is accepted too.
     Permissive,
-    /// Plaintext.
+    /// Off: plaintext.
     Off,
 }
 
 impl MutualTls {
-    /// Whether the proxies of a path use it with each other.
+    /// True if the proxies of a path use mutual TLS between each other.
     #[must_use]
     pub fn is_spoken(self) -> bool {
         self != Self::Off
     }
 
-    /// The name that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -62,11 +62,11 @@ impl MutualTls {
     }
 }
 
-/// Access log of a proxy, per request.
+/// Access log format, one entry per request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AccessLog {
-    /// Nothing.
+    /// No access log.
     #[default]
     Off,
     /// A line of text.

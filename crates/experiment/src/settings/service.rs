@@ -7,9 +7,9 @@ use std::time::Duration;
 pub struct ServerSettings {
     /// Size of the response body, bytes.
     pub payload_bytes: u64,
-    /// Time before each response.
+    /// Delay before each response.
     pub delay: Duration,
-    /// CPU that each response takes beyond its own.
+    /// Additional CPU time per response.
     pub cpu_time: Duration,
     /// Fraction of responses with status 500, 0 to 1.
     pub error_fraction: f64,
@@ -29,8 +29,9 @@ impl Default for ServerSettings {
     }
 }
 
-/// Maximum of [`ServerSettings::cpu_time`]: a thread that computes answers nobody else.
+/// Maximum of [`ServerSettings::cpu_time`]: a thread that computes serves no other requests.
 pub const MAX_CPU_TIME: Duration = Duration::from_secs(1);
 
-/// Size of a request over raw TCP, bytes: about that of an HTTP request without a body. Generator and service must agree.
+/// Size of a request over raw TCP, bytes: about that of an HTTP request without a body. Generator and service
+/// must use the same value.
 pub const TCP_REQUEST_BYTES: u64 = 100;

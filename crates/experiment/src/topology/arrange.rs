@@ -1,15 +1,15 @@
-//! The order of workloads and calls in a topology, and copies of it in several namespaces.
+//! Canonical order of workloads and calls in a topology, and copies of it in several namespaces.
 
 use super::file::MAX_PODS;
 use super::{Call, Runs, Topology, Workload, WorkloadId};
 use std::collections::{HashMap, HashSet};
 
-/// Services, databases and clients of all copies.
+/// Maximum number of services, databases and clients over all copies.
 const MAX_WORKLOADS_IN_ALL: usize = 20_000;
 
 impl Topology {
-    /// The same topology in the order in which files are read: namespace by namespace, in each the clients, the services
-    /// and the databases. Calls are those of the drivers and then those of the services' scripts, each once.
+    /// Sorts the topology into file order: namespace by namespace, and in each the clients, then services,
+    /// then databases. Calls are those of the drivers, then those of the scripts, without duplicates.
     #[must_use]
     pub(crate) fn arranged(mut self) -> Self {
         let mut namespaces: Vec<&str> = Vec::new();
@@ -40,8 +40,8 @@ impl Topology {
         self
     }
 
-    /// Copies of the whole topology, each in namespaces of its own: `shop` becomes `shop-1`, `shop-2`, …, and a topology
-    /// without namespaces is called after its name. One copy is the topology itself.
+    /// Copies the whole topology, each copy with its own namespaces: `shop` becomes `shop-1`, `shop-2`, … A
+    /// topology without namespaces uses its name instead. A single copy is the topology itself.
     #[must_use]
     pub fn copies(self, count: usize) -> Self {
         if count <= 1 {
@@ -74,7 +74,7 @@ impl Topology {
         all
     }
 
-    /// The same, within the limits of what anyone could run.
+    /// Copies the topology, within size limits.
     pub(crate) fn checked_copies(self, count: usize) -> Result<Self, String> {
         let (workloads, pods) = (self.workloads.len() * count, self.pods() * count);
         if workloads > MAX_WORKLOADS_IN_ALL || pods > MAX_PODS {
@@ -85,7 +85,7 @@ impl Topology {
         Ok(self.copies(count))
     }
 
-    /// Replaces the positions of workloads in scripts and drivers.
+    /// Renumbers the workloads in scripts and drivers.
     fn renumber(&mut self, map: &dyn Fn(WorkloadId) -> WorkloadId) {
         for workload in &mut self.workloads {
             if let Runs::Scripted(service) = &mut workload.runs {
@@ -98,7 +98,7 @@ impl Topology {
         }
     }
 
-    /// Lists the calls anew.
+    /// Rebuilds the list of calls.
     fn link(&mut self) {
         let drivers = self.drivers.iter().map(|driver| Call { from: driver.at, to: driver.target });
         let services = self.workloads.iter().enumerate().filter_map(|(from, workload)| {

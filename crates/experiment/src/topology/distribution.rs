@@ -1,15 +1,15 @@
-//! Amounts that are fixed or drawn: sizes in bytes, times in seconds.
+//! Distributions of sizes (bytes) and times (seconds).
 
-/// An amount, fixed or drawn anew each time; never negative.
+/// Fixed or random amount; never negative.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
-    /// Always this.
+    /// Constant.
     Fixed(f64),
     /// Uniform between two bounds.
     Uniform {
-        /// Least amount.
+        /// Minimum amount.
         low: f64,
-        /// Greatest amount.
+        /// Maximum amount.
         high: f64,
     },
     /// Exponential.
@@ -26,11 +26,11 @@ pub enum Distribution {
     },
 }
 
-/// The standard normal distribution's 99th percentile.
+/// 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_874_040_841;
 
 impl Distribution {
-    /// The mean amount.
+    /// Mean amount.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match *self {
@@ -41,7 +41,7 @@ impl Distribution {
         }
     }
 
-    /// The amount for a draw: `uniform` from 0 to below 1, `normal` from the standard normal distribution.
+    /// Amount for a random draw: `uniform` is in [0, 1), `normal` is from the standard normal distribution.
     #[must_use]
     pub fn draw(&self, uniform: f64, normal: f64) -> f64 {
         match *self {
@@ -52,7 +52,7 @@ impl Distribution {
         }
     }
 
-    /// Whether it is always the same.
+    /// The amount, if it is constant.
     #[must_use]
     pub fn fixed(&self) -> Option<f64> {
         match *self {

@@ -1,44 +1,44 @@
-//! How many requests each edge and workload gets per request of a driver, from the scripts alone: probabilities and
-//! fan-out, no retries and no failures.
+//! Expected number of requests per edge and workload for each request of a driver. Computed from the scripts:
+//! includes probabilities and fan-out, but no retries or failures.
 
 use super::script::{CallStep, Step};
 use super::{Call, DriverPlacement, Topology, WorkloadId};
 use std::collections::{BTreeMap, HashMap};
 
-/// Requests that one request of a driver may cause.
+/// Maximum number of requests that one request of a driver may cause.
 pub const MAX_REQUESTS_PER_REQUEST: f64 = 100_000.0;
 
-/// Calls that are followed until the requests must have died out.
+/// Maximum number of calls to follow until requests must have died out.
 const MAX_VISITS: usize = 5_000_000;
 
-/// Expected requests below this end a walk along calls.
+/// Threshold of expected requests below which calls are not followed.
 const NEGLIGIBLE: f64 = 1e-12;
 
-/// Expected requests per request of one driver, or of several at the same rate.
+/// Expected requests per request of one driver, or per request of each of several drivers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExpectedRequests {
-    /// By edge; those of drivers are in it.
+    /// By edge, including those of drivers.
     pub edges: BTreeMap<Call, f64>,
-    /// By workload that serves them.
+    /// By receiving workload.
     pub workloads: BTreeMap<WorkloadId, f64>,
 }
 
-/// Scripts call each other without end, or one request causes more than [`MAX_REQUESTS_PER_REQUEST`].
+/// Error: scripts call each other without end, or one request causes more than [`MAX_REQUESTS_PER_REQUEST`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("one request to `{endpoint}` of {service} causes requests without end, or more than 100000")]
 pub struct Endless {
     /// A service of the cycle.
     pub workload: WorkloadId,
-    /// Its qualified name.
+    /// Qualified name of the service.
     pub service: String,
     /// Path of its endpoint.
     pub endpoint: String,
 }
 
-/// Calls of an endpoint: callee, its endpoint (none of a database), calls per request.
+/// Calls of an endpoint: callee, endpoint of the callee (none for a database), calls per request.
 type CallsOfEndpoint<'a> = Vec<(WorkloadId, Option<&'a str>, f64)>;
 
-/// Calls and queries of each endpoint, so that a walk need not go through the scripts again.
+/// Calls and queries of each endpoint, so that scripts are walked only once.
 struct CallGraph<'a> {
     topology: &'a Topology,
     /// By workload and endpoint.
@@ -58,7 +58,7 @@ impl<'a> CallGraph<'a> {
         Self { topology, calls }
     }
 
-    /// Expected requests when each of these drivers sends one.
+    /// Expected requests if each of these drivers sends one request.
     fn expected(&self, drivers: &[&'a DriverPlacement]) -> Result<ExpectedRequests, Endless> {
         let mut expected = ExpectedRequests::default();
         let mut arriving: BTreeMap<(WorkloadId, Option<&str>), f64> = BTreeMap::new();
@@ -90,7 +90,7 @@ impl<'a> CallGraph<'a> {
         Ok(expected)
     }
 
-    /// Names the endpoint that most requests still arrive at.
+    /// Finds the endpoint with the most remaining requests.
     fn endless(&self, arriving: &BTreeMap<(WorkloadId, Option<&str>), f64>) -> Endless {
         let endpoints = arriving
             .iter()
@@ -117,19 +117,19 @@ fn collect<'a>(step: &'a Step, calls: &mut CallsOfEndpoint<'a>) {
 }
 
 impl Topology {
-    /// Expected requests per request of one driver; empty for a driver that the topology does not have.
+    /// Expected requests per request of one driver; empty if the topology has no such driver.
     ///
     /// # Errors
-    /// The requests do not die out.
+    /// Returns an error if the requests do not die out.
     pub fn expected(&self, driver: &str) -> Result<ExpectedRequests, Endless> {
         let driver: Vec<&DriverPlacement> = self.driver(driver).into_iter().collect();
         CallGraph::new(self).expected(&driver)
     }
 
-    /// Expected requests when every driver sends one request.
+    /// Expected requests if every driver sends one request.
     ///
     /// # Errors
-    /// The requests do not die out.
+    /// Returns an error if the requests do not die out.
     pub fn expected_of_all(&self) -> Result<ExpectedRequests, Endless> {
         let drivers: Vec<&DriverPlacement> = self.drivers.iter().collect();
         CallGraph::new(self).expected(&drivers)

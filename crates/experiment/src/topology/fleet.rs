@@ -1,15 +1,15 @@
-//! The topology of mode `control-plane`: one driver, a fleet of simulated proxies. The mesh that these are configured with
-//! is the driver's own to write.
+//! Topology of mode `control-plane`: one driver, a fleet of simulated proxies. The driver itself writes the
+//! mesh that the proxies are configured with.
 
 use super::{DriverPlacement, Resources, Runs, Topology, Workload};
 use crate::protocol::Protocol;
 
-/// Name of the workload of real sidecars.
+/// Name of the workload with real sidecars.
 pub const WITNESS: &str = "witness";
-/// Name of the fleet's pod and of its driver.
+/// Name of the fleet's pod and driver.
 pub const FLEET: &str = "fleet";
 
-/// A pod for the fleet, outside the mesh, and pods with real sidecars in it.
+/// One pod for the fleet, outside the mesh, and pods with real sidecars in the mesh.
 #[must_use]
 pub fn fleet(witnesses: usize) -> Topology {
     let workload = |name: &str, replicas: usize, in_mesh: bool| Workload {
@@ -26,7 +26,7 @@ pub fn fleet(witnesses: usize) -> Topology {
         name: FLEET.to_owned(),
         workloads: [workload(FLEET, 1, false)].into_iter().chain(witnesses).collect(),
         calls: Vec::new(),
-        // It connects to the control plane, which is no workload.
+        // It connects to the control plane, which is not a workload.
         drivers: vec![DriverPlacement { name: FLEET.to_owned(), at: 0, target: 0, endpoint: String::new() }],
     }
 }

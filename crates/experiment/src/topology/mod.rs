@@ -1,8 +1,8 @@
-//! Topology: workloads, the calls between them, and the drivers that offer load.
+//! Topologies: workloads, the calls between them, and drivers that offer load.
 //!
-//! Pure values. Built-in topologies are in [`shapes`], files in [`mod@file`], and what follows from the scripts alone in
-//! [`expected`]. What a data plane attaches to a workload is in [`crate::dataplane`], what runs a topology is behind
-//! [`crate::environment`].
+//! Pure values. Built-in topologies are in [`shapes`], files in [`mod@file`], and expected request counts in
+//! [`expected`]. [`crate::dataplane`] has the proxies of workloads. [`crate::environment`] is the interface
+//! to what runs a topology.
 
 mod arrange;
 pub mod distribution;
@@ -22,106 +22,108 @@ use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
 use script::{DEFAULT_ENDPOINT, ScriptedService};
 
-/// Position of a workload in [`Topology::workloads`].
+/// Index of a workload in [`Topology::workloads`].
 pub type WorkloadId = usize;
 
-/// Workloads, who calls whom, and who offers load at what.
+/// Workloads, calls between them, and drivers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Topology {
-    /// The name that users type, such as `pair`.
+    /// Name that users type, such as `pair`.
     pub name: String,
     /// Every workload; `(namespace, name)` is unique.
     pub workloads: Vec<Workload>,
-    /// Edges of the graph, those of the drivers included.
+    /// Edges of the graph, including those of the drivers.
     pub calls: Vec<Call>,
-    /// In the order in which results show them; names are unique.
+    /// Drivers in the order in which results show them; names are unique.
     pub drivers: Vec<DriverPlacement>,
 }
 
 /// A set of identical pods.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
-    /// Name within its namespace: of its Service, its account and its pods.
+    /// Name within its namespace; also of its Service, service account and pods.
     pub name: String,
-    /// Namespace within the topology; empty in a topology that has a single one. An environment may prefix it.
+    /// Namespace within the topology; empty if the topology has a single one. An environment may add a
+    /// prefix.
     pub namespace: String,
     /// Number of pods.
     pub replicas: usize,
-    /// Protocol of the requests to it.
+    /// Protocol of its requests.
     pub protocol: Protocol,
-    /// Requests and limits of each pod's application container, or of each driver.
+    /// Resource requests and limits of each pod's application container, or of each driver.
     pub resources: Resources,
-    /// What each pod runs.
+    /// What its pods run.
     pub runs: Runs,
-    /// Whether it belongs to the mesh where the mode has one. Only members get a proxy.
+    /// True if it belongs to the mesh in modes that have one. Only members get a proxy.
     pub in_mesh: bool,
 }
 
-/// What a pod of a workload runs.
+/// What the pods of a workload run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Runs {
-    /// Nothing of its own: drivers are started in it.
+    /// Only drivers, which are started in the pod.
     Drivers,
     /// The synthetic service (`meshmeter serve`).
     Service(ServerSettings),
-    /// The synthetic service outside the mesh: it speaks TLS itself, and calls to it take the mode's exit.
+    /// External synthetic service: it speaks TLS itself, and calls to it take the mode's exit.
     ExternalService(ServerSettings),
-    /// A service whose endpoints have scripts (`meshmeter serve --topology`).
+    /// Service whose endpoints have scripts (`meshmeter serve --topology`).
     Scripted(ScriptedService),
-    /// A database that speaks MongoDB's protocol over TLS, outside the mesh: queries to it take the mode's exit.
+    /// External database that speaks MongoDB's protocol over TLS: queries to it take the mode's exit.
     Database,
 }
 
-/// What a container reserves and may use; absent: nothing, or no limit.
+/// Resource requests and limits of a container; absent: no request, or no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Resources {
-    /// CPU that it reserves, cores.
+    /// CPU request, cores.
     pub cpu_request_cores: Option<f64>,
     /// CPU limit, cores.
     pub cpu_limit_cores: Option<f64>,
-    /// Memory that it reserves, bytes.
+    /// Memory request, bytes.
     pub memory_request_bytes: Option<u64>,
     /// Memory limit, bytes.
     pub memory_limit_bytes: Option<u64>,
 }
 
 impl Resources {
-    /// No more than a limit of CPU, or nothing.
+    /// Only a CPU limit, if given.
     #[must_use]
     pub fn cpu_limit(cpu_limit_cores: Option<f64>) -> Self {
         Self { cpu_limit_cores, ..Self::default() }
     }
 }
 
-/// An edge: one workload sends requests to another.
+/// Edge: one workload sends requests to another.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Call {
-    /// The caller.
+    /// Caller.
     pub from: WorkloadId,
-    /// The callee.
+    /// Callee.
     pub to: WorkloadId,
 }
 
-/// Where a driver runs and what it offers load to.
+/// Driver: where it runs, and its target.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DriverPlacement {
-    /// Unique among the drivers.
+    /// Name, unique among the drivers.
     pub name: String,
-    /// The workload in whose pods it runs: a generator in each, which share its load.
+    /// Workload in whose pods it runs: one generator per pod, which share its load.
     pub at: WorkloadId,
-    /// The workload that it offers load to.
+    /// Target workload.
     pub target: WorkloadId,
-    /// Path of the endpoint that it requests.
+    /// Path of the requested endpoint.
     pub endpoint: String,
 }
 
-/// A name, with a number from 1 where there are several.
+/// A name, numbered from 1 if there are several.
 fn numbered(name: String, count: usize) -> impl Iterator<Item = String> {
     (1..=count).map(move |number| if count == 1 { name.clone() } else { format!("{name}-{number}") })
 }
 
 impl Workload {
-    /// Name that is unique in the topology: `name`, or `namespace/name` in a topology of several namespaces.
+    /// Name that is unique in the topology: `name`, or `namespace/name` in a topology with several
+    /// namespaces.
     #[must_use]
     pub fn qualified_name(&self) -> String {
         if self.namespace.is_empty() {
@@ -131,12 +133,12 @@ impl Workload {
         }
     }
 
-    /// Names of its pods: the qualified name, with a number from 1 where there are several.
+    /// Names of its pods: the qualified name, numbered from 1 if there are several.
     pub fn pod_names(&self) -> impl Iterator<Item = String> + '_ {
         numbered(self.qualified_name(), self.replicas)
     }
 
-    /// Settings of the synthetic service; absent where it runs none.
+    /// Settings of the synthetic service, if it runs one.
     #[must_use]
     pub fn service(&self) -> Option<&ServerSettings> {
         match &self.runs {
@@ -145,7 +147,7 @@ impl Workload {
         }
     }
 
-    /// Its endpoints with their scripts; absent where it has none.
+    /// Endpoints with their scripts, if it has them.
     #[must_use]
     pub fn script(&self) -> Option<&ScriptedService> {
         match &self.runs {
@@ -154,7 +156,7 @@ impl Workload {
         }
     }
 
-    /// Size of a reply over TCP, bytes, on which both ends agree.
+    /// Size of a reply over TCP, bytes. Both ends must use the same value.
     #[must_use]
     pub fn tcp_reply_bytes(&self) -> u64 {
         let endpoint = self.script().and_then(|script| script.endpoint(DEFAULT_ENDPOINT));
@@ -166,13 +168,13 @@ impl Workload {
         bytes.max(1)
     }
 
-    /// Whether it answers requests.
+    /// True if it serves requests.
     #[must_use]
     pub fn serves(&self) -> bool {
         !matches!(self.runs, Runs::Drivers)
     }
 
-    /// Whether it stands outside the mesh by its nature.
+    /// True if it is outside the mesh in every mode.
     #[must_use]
     pub fn is_external(&self) -> bool {
         matches!(self.runs, Runs::ExternalService(_) | Runs::Database)
@@ -198,31 +200,31 @@ impl Topology {
         self.workloads.iter().map(|workload| workload.replicas).sum()
     }
 
-    /// Position of the workload of this qualified name.
+    /// Index of the workload with this qualified name.
     #[must_use]
     pub fn find(&self, qualified_name: &str) -> Option<WorkloadId> {
         self.workloads.iter().position(|workload| workload.qualified_name() == qualified_name)
     }
 
-    /// The workload that the first driver offers load to.
+    /// Target of the first driver.
     #[must_use]
     pub fn target(&self) -> Option<&Workload> {
         Some(&self.workloads[self.drivers.first()?.target])
     }
 
-    /// Gives every driver this number of generators, each in a pod of its own.
+    /// Gives every driver this number of generators, each in its own pod.
     pub(crate) fn set_generators(&mut self, generators: usize) {
         for driver in &self.drivers {
             self.workloads[driver.at].replicas = generators;
         }
     }
 
-    /// Names of the generators of a driver: its own, with a number from 1 where there are several.
+    /// Names of a driver's generators: the driver's name, numbered from 1 if there are several.
     pub fn generator_names(&self, driver: &DriverPlacement) -> impl Iterator<Item = String> + use<> {
         numbered(driver.name.clone(), self.workloads[driver.at].replicas)
     }
 
-    /// The driver of this name.
+    /// Driver with this name.
     #[must_use]
     pub fn driver(&self, name: &str) -> Option<&DriverPlacement> {
         self.drivers.iter().find(|driver| driver.name == name)

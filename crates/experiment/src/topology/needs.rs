@@ -1,4 +1,4 @@
-//! Size of a topology, what its pods reserve, and an estimate of the memory that they take.
+//! Size of a topology, resources reserved by its pods, and an estimate of their memory.
 
 use super::{Runs, Topology, Workload};
 use std::fmt;
@@ -6,13 +6,13 @@ use std::fmt;
 /// Counts of a topology.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TopologySize {
-    /// Namespaces; 1 of a topology without any.
+    /// Namespaces; 1 for a topology without namespaces.
     pub namespaces: usize,
     /// Services, databases included.
     pub services: usize,
     /// Pods of services, databases and clients.
     pub pods: usize,
-    /// Calls between workloads, those of drivers included.
+    /// Calls between workloads, including those of drivers.
     pub calls: usize,
     /// Drivers.
     pub drivers: usize,
@@ -35,7 +35,7 @@ impl fmt::Display for TopologySize {
     }
 }
 
-/// CPU and memory that pods reserve (requests), and limits; of workloads that say so.
+/// Sum of CPU and memory requests of pods, over workloads that set them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reserved {
     /// Cores.
@@ -44,18 +44,18 @@ pub struct Reserved {
     pub memory_bytes: u64,
 }
 
-/// Memory of each kind of process, bytes: what [`Topology::memory_bytes`] multiplies.
+/// Estimated memory per process, bytes; used by [`Topology::memory_bytes`].
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ProcessMemory {
-    /// A pod of a service.
+    /// Pod of a service.
     pub service: u64,
-    /// A database.
+    /// Database.
     pub database: u64,
-    /// A driver while it runs.
+    /// Running driver.
     pub driver: u64,
-    /// The proxy in each pod that belongs to the mesh; 0 where pods have none.
+    /// Proxy in each pod that belongs to the mesh; 0 if pods have none.
     pub proxy: u64,
-    /// What the rest takes, such as a control plane.
+    /// Shared components, such as a control plane.
     pub shared: u64,
 }
 
@@ -72,13 +72,13 @@ impl Topology {
         }
     }
 
-    /// Pods that belong to the mesh.
+    /// Number of pods that belong to the mesh.
     #[must_use]
     pub fn pods_in_mesh(&self) -> usize {
         self.workloads.iter().filter(|workload| workload.in_mesh).map(|workload| workload.replicas).sum()
     }
 
-    /// What the pods of these workloads reserve together.
+    /// Resources reserved by the pods of these workloads.
     #[must_use]
     pub fn reserved(&self, of: impl Fn(&Workload) -> bool) -> Reserved {
         let mut reserved = Reserved::default();
@@ -91,7 +91,7 @@ impl Topology {
         reserved
     }
 
-    /// Estimate of the memory that all pods take on a machine, bytes.
+    /// Estimated memory of all pods on a machine, bytes.
     #[must_use]
     pub fn memory_bytes(&self, process: &ProcessMemory) -> u64 {
         let pods = self.workloads.iter().map(|workload| {

@@ -1,4 +1,4 @@
-//! `pair`: one client with a load generator, one server; or that in each of several namespaces.
+//! `pair`: one client with a load generator and one server, or one such pair per namespace.
 
 use super::script::DEFAULT_ENDPOINT;
 use super::shapes::Shape;
@@ -15,8 +15,8 @@ pub const PAIR_SERVER: &str = "server";
 /// Name of the driver of a single pair.
 pub const PAIR_DRIVER: &str = "generator";
 
-/// A pair in each of `namespaces` namespaces, each server with `replicas` pods. With one namespace all names are
-/// unqualified. `external` places the servers outside the mesh.
+/// One pair in each of `namespaces` namespaces. Each server has `replicas` pods. With one namespace, all
+/// names are unqualified. `external` places the servers outside the mesh.
 #[must_use]
 pub fn pair(
     namespaces: usize,

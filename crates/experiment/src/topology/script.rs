@@ -1,33 +1,33 @@
-//! Scripts: what a service of an application does per request.
+//! Scripts: what a service does per request.
 
 use super::WorkloadId;
 use super::distribution::Distribution;
 use crate::settings::service::ServerSettings;
 use std::time::Duration;
 
-/// Path of the endpoint that a service has if its file names none.
+/// Path of the default endpoint, for a service whose file names none.
 pub const DEFAULT_ENDPOINT: &str = "/";
 
-/// Time after which a call has failed, if its file does not say.
+/// Default timeout of a call.
 pub const DEFAULT_CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A service with endpoints. Over TCP, which has no paths, only [`DEFAULT_ENDPOINT`] is reached.
+/// Service with endpoints. Over TCP, which has no paths, only [`DEFAULT_ENDPOINT`] is reachable.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScriptedService {
-    /// Paths are unique; one at least.
+    /// Endpoints with unique paths; at least one.
     pub endpoints: Vec<Endpoint>,
 }
 
-/// Requests to one path, and what is done for each.
+/// Path of a service and its script.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Endpoint {
-    /// Path of HTTP requests, from `/`. gRPC: [`grpc_method`].
+    /// Path of HTTP requests, starting with `/`. For gRPC see [`grpc_method`].
     pub path: String,
-    /// Done one after the other before the response.
+    /// Steps, run sequentially before the response.
     pub steps: Vec<Step>,
     /// Size of the response body, bytes.
     pub response_bytes: Distribution,
-    /// Fraction of requests that are answered with an error after their steps, 0 to 1.
+    /// Fraction of requests answered with an error after their steps, 0 to 1.
     pub error_fraction: f64,
 }
 
@@ -45,24 +45,24 @@ impl Default for Endpoint {
 /// A step of a script.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// A request to another service.
+    /// Request to another service.
     Call(CallStep),
-    /// An operation on a database.
+    /// Operation on a database.
     Query(QueryStep),
-    /// All at once; ends when the last has ended.
+    /// Runs all steps in parallel; ends with the last one.
     Parallel(Vec<Step>),
-    /// One after the other: a branch of [`Step::Parallel`].
+    /// Runs steps sequentially: a branch of [`Step::Parallel`].
     Sequence(Vec<Step>),
     /// Waits, seconds.
     Sleep(Distribution),
     /// Computes, seconds of CPU time.
     Compute(Distribution),
-    /// Holds so much memory until the response, bytes.
+    /// Allocates memory until the response, bytes.
     Hold(Distribution),
 }
 
 impl ServerSettings {
-    /// What a response takes, as a script.
+    /// Steps of a response, as a script.
     pub(super) fn steps(&self) -> Vec<Step> {
         let (delay, cpu_time) = (self.delay.as_secs_f64(), self.cpu_time.as_secs_f64());
         let delay = (delay > 0.0).then_some(Step::Sleep(Distribution::Fixed(delay)));
@@ -71,31 +71,32 @@ impl ServerSettings {
     }
 }
 
-/// A request to another service. One that fails, or is answered with an error, makes the caller's own response an error.
+/// Request to another service. If it fails or is answered with an error, the caller's own response is an
+/// error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallStep {
     /// The callee.
     pub to: WorkloadId,
     /// Path of one of its endpoints.
     pub endpoint: String,
-    /// Size of the request body, bytes. Over TCP a request has a size of its own.
+    /// Size of the request body, bytes. Ignored over TCP, where requests have a fixed size.
     pub request_bytes: Distribution,
     /// Fraction of executions in which the call is made, 0 to 1.
     pub probability: f64,
-    /// Further attempts after one that failed.
+    /// Further attempts after a failed one.
     pub retries: u32,
-    /// Limit of each attempt.
+    /// Timeout of each attempt.
     pub timeout: Duration,
 }
 
-/// An operation on a database.
+/// Operation on a database.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryStep {
     /// The database.
     pub to: WorkloadId,
     /// What is done.
     pub operation: QueryOperation,
-    /// Name of the collection. Collections that are read are filled before the service is ready.
+    /// Name of the collection. Collections that are read are populated before the service is ready.
     pub collection: String,
     /// Documents per operation.
     pub documents: u32,
@@ -103,11 +104,11 @@ pub struct QueryStep {
     pub document_bytes: u32,
     /// Fraction of executions in which the query is made, 0 to 1.
     pub probability: f64,
-    /// Limit of the operation.
+    /// Timeout of the operation.
     pub timeout: Duration,
 }
 
-/// Operations on a database.
+/// Database operations.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum QueryOperation {
     /// Finds documents by key.
@@ -118,8 +119,8 @@ pub enum QueryOperation {
     Update,
 }
 
-/// Method of gRPC requests to an endpoint: `/meshmeter.v1.Echo/Unary` for `/`, `/meshmeter.v1.Echo/list` for `/list`.
-/// Messages are those of `Unary`, whatever the method.
+/// Method of gRPC requests to an endpoint: `/meshmeter.v1.Echo/Unary` for `/`, `/meshmeter.v1.Echo/list` for
+/// `/list`. All methods use the messages of `Unary`.
 #[must_use]
 pub fn grpc_method(endpoint: &str) -> String {
     match endpoint.trim_start_matches('/') {
@@ -129,7 +130,7 @@ pub fn grpc_method(endpoint: &str) -> String {
 }
 
 impl CallStep {
-    /// A call of [`DEFAULT_ENDPOINT`] without a body, made every time, once.
+    /// A single unconditional call of [`DEFAULT_ENDPOINT`] without a body.
     #[must_use]
     pub fn new(to: WorkloadId) -> Self {
         Self {
@@ -144,13 +145,13 @@ impl CallStep {
 }
 
 impl ScriptedService {
-    /// The endpoint of this path.
+    /// Endpoint with this path.
     #[must_use]
     pub fn endpoint(&self, path: &str) -> Option<&Endpoint> {
         self.endpoints.iter().find(|endpoint| endpoint.path == path)
     }
 
-    /// Every workload that its scripts call or query, in the order of the first mention.
+    /// Every workload that its scripts call or query, in order of first use.
     #[must_use]
     pub fn callees(&self) -> Vec<WorkloadId> {
         let mut callees = Vec::new();
@@ -168,7 +169,7 @@ impl ScriptedService {
 }
 
 impl Step {
-    /// Visits the callee of each call and query in it.
+    /// Visits the callee of each call and query.
     pub fn each_callee(&self, visit: &mut dyn FnMut(WorkloadId)) {
         self.each_leaf(&mut |step| match step {
             Self::Call(call) => visit(call.to),
@@ -177,7 +178,7 @@ impl Step {
         });
     }
 
-    /// Visits every step in it that has no steps of its own.
+    /// Visits every leaf step.
     pub fn each_leaf(&self, visit: &mut dyn FnMut(&Self)) {
         match self {
             Self::Parallel(steps) | Self::Sequence(steps) => {
@@ -187,7 +188,7 @@ impl Step {
         }
     }
 
-    /// Replaces the callee of each call and query in it.
+    /// Replaces the callee of each call and query.
     pub fn map_callees(&mut self, map: &dyn Fn(WorkloadId) -> WorkloadId) {
         match self {
             Self::Call(call) => call.to = map(call.to),

@@ -1,4 +1,4 @@
-//! The topology of an experiment: a built-in one or a graph of its own, and how often it stands.
+//! Topology of an experiment: a built-in one or a graph, and the number of copies.
 
 use super::pair::PAIR;
 use super::shapes::{Parameters, Shape, ShapeSettings};
@@ -8,12 +8,12 @@ use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
 use std::sync::Arc;
 
-/// A topology and its size.
+/// Topology and its size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TopologySettings {
     /// Services and calls of one copy.
     pub source: TopologySource,
-    /// Copies, each in namespaces of its own.
+    /// Number of copies, each in its own namespaces.
     pub namespaces: usize,
 }
 
@@ -24,12 +24,12 @@ pub enum TopologySource {
     Shape {
         /// The topology.
         shape: &'static Shape,
-        /// Values of its parameters.
+        /// Values of the parameters.
         parameters: Parameters,
-        /// Pods of each service.
+        /// Pods per service.
         replicas: usize,
     },
-    /// The topology of a file, or one that the experiment has itself.
+    /// Topology from a file, or inline in the experiment.
     Graph(Arc<Topology>),
 }
 
@@ -40,14 +40,14 @@ impl Default for TopologySettings {
 }
 
 impl TopologySource {
-    /// A built-in topology with every default.
+    /// Built-in topology with all defaults.
     pub(crate) fn shape(shape: &'static Shape) -> Self {
         Self::Shape { shape, parameters: Parameters::defaults(shape), replicas: 1 }
     }
 }
 
 impl TopologySettings {
-    /// The name that users type; of a graph its own name.
+    /// Name that users type; for a graph, its own name.
     #[must_use]
     pub fn name(&self) -> &str {
         match &self.source {
@@ -56,22 +56,22 @@ impl TopologySettings {
         }
     }
 
-    /// Whether protocol, payload, delay and error rate of the services are the experiment's.
+    /// True if the experiment defines protocol, payload, delay and error rate of the services.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         matches!(self.source, TopologySource::Shape { shape, .. } if shape.is_plain)
     }
 
-    /// Whether its server stands outside the mesh in modes that lead out of it.
+    /// True if its server is outside the mesh in egress modes.
     pub(crate) fn follows_mode(&self) -> bool {
         matches!(&self.source, TopologySource::Shape { shape, .. } if **shape == PAIR)
     }
 
-    /// The topology of a mode. The servers of a pair stand outside the mesh in an egress mode; with a control plane alone there is
-    /// the fleet.
+    /// Topology for a mode. The servers of a pair are outside the mesh in egress modes. With only a control
+    /// plane, the topology is the fleet.
     ///
     /// # Errors
-    /// The parameters together make something that is too large. The error is a sentence.
+    /// Returns a sentence if the parameters together make the topology too large.
     pub fn topology(
         &self,
         mode: Mode,

@@ -1,4 +1,4 @@
-//! Quantities in files: types that read and write the text of a quantity.
+//! Serde types for quantities in files.
 
 use super::{
     CORES, DURATION, FRACTION, RATE, SIZE, UnitError, format_cores, format_duration, format_fraction,
@@ -10,7 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Reads a scalar as the text that stands in the file, whether the format calls it a number or a string.
+/// Reads a scalar as the text in the file, whether the format calls it a number or a string.
 struct ScalarText(&'static str);
 
 impl Visitor<'_> for ScalarText {
@@ -37,7 +37,7 @@ impl Visitor<'_> for ScalarText {
     }
 }
 
-/// A type for files around a quantity: reads with the parser, writes with the formatter.
+/// Defines a serde type for a quantity: deserializes with the parser, serializes with the formatter.
 macro_rules! quantity_in_files {
     ($(#[$docs:meta])* $name:ident($inner:ty), $quantity:expr, $parse:path, $format:path) => {
         $(#[$docs])*
@@ -86,7 +86,7 @@ quantity_in_files!(
     Fraction(f64), FRACTION, parse_fraction, format_fraction
 );
 quantity_in_files!(
-    /// A rate in a file, a second, such as `1000`.
+    /// A rate in a file, per second, such as `1000`.
     Rate(f64), RATE, parse_rate, format_rate
 );
 quantity_in_files!(

@@ -1,33 +1,33 @@
-//! Marks: bytes that say that a change has arrived.
+//! Marks: content that identifies a change on arrival.
 
 use super::resource_type::ResourceType;
 
-/// Content by which the arrival of a change is known.
+/// Content that shows that a change has arrived.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mark {
-    /// Type of the resources that are searched.
+    /// Resource type to search.
     pub resource_type: ResourceType,
-    /// The change brings the content or takes it away.
+    /// Whether the change adds or removes the content.
     pub presence: Presence,
-    /// Only resources with this name or with a name that ends so. Absent: any.
+    /// Only resources with this name or name suffix; absent: any.
     pub resource: Option<String>,
-    /// Bytes in the resource. Empty: the resource itself is the content.
+    /// Bytes to find in the resource. Empty: the presence of the resource itself.
     pub needle: Vec<u8>,
 }
 
 /// Expected state of the content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Presence {
-    /// It arrives when a resource with the content does.
+    /// Arrives with a resource that has the content.
     Present,
-    /// It arrives when the resource does without the content, or is removed. In the state-of-the-world variant a type of which
-    /// every response is whole has the mark also when no resource has the content. Without a name, removed resources are those
-    /// that have the content in their names.
+    /// Arrives with the resource without the content, or with its removal. In the state-of-the-world variant,
+    /// for types whose responses are always complete, also arrives if no resource has the content. Without a
+    /// resource name, removed resources match if their names contain the content.
     Gone,
 }
 
 impl Presence {
-    /// The state after the change is undone.
+    /// Expected state after the change is undone.
     #[must_use]
     pub fn opposite(self) -> Self {
         match self {

@@ -1,4 +1,4 @@
-//! xDS as the mesh of a fleet and its simulated proxies share it: types of resources, and the marks of changes.
+//! xDS types shared by a fleet's mesh and its simulated proxies: resource types and marks of changes.
 
 mod mark;
 mod resource_type;

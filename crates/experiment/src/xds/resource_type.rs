@@ -1,6 +1,6 @@
-//! Types of resources that a proxy subscribes to.
+//! Types of resources that proxies subscribe to.
 
-/// A type of resource.
+/// Resource type.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 #[repr(u8)]
 pub enum ResourceType {
@@ -16,13 +16,13 @@ pub enum ResourceType {
     Secrets,
     /// ECDS.
     ExtensionConfigs,
-    /// NDS: the name table of a sidecar's agent.
+    /// NDS: name table of a sidecar's agent.
     NameTables,
-    /// Workloads as a waypoint reads them, for metadata of its peers.
+    /// Workloads as read by a waypoint, for peer metadata.
     Workloads,
-    /// Workloads and services as a ztunnel reads them.
+    /// Workloads and services as read by a ztunnel.
     Addresses,
-    /// Policies as a ztunnel reads them.
+    /// Policies as read by a ztunnel.
     Authorizations,
 }
 
@@ -75,31 +75,33 @@ impl ResourceType {
         }
     }
 
-    /// The type with a type URL.
+    /// Type with this type URL.
     #[must_use]
     pub fn from_url(url: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|resource_type| resource_type.url().as_bytes() == url)
     }
 
-    /// Named by other resources: clusters or listeners. The rest are subscribed to as a whole.
+    /// True if resources are subscribed to by name, as referenced by clusters or listeners. Other types are
+    /// subscribed to as a whole.
     #[must_use]
     pub fn is_named(self) -> bool {
         matches!(self, Self::Endpoints | Self::Routes | Self::Secrets | Self::ExtensionConfigs)
     }
 
-    /// A response in the state-of-the-world variant has all resources of the type.
+    /// True if a response in the state-of-the-world variant has all resources of the type.
     #[must_use]
     pub fn is_whole_in_state_of_the_world(self) -> bool {
         !self.is_named()
     }
 
-    /// istiod answers every request for it. It answers none for secrets that it does not find or may not send.
+    /// True if istiod responds to every request for the type. False for secrets and extension configs: istiod
+    /// may send no response, for example for secrets that it does not find or may not send.
     #[must_use]
     pub fn is_always_answered(self) -> bool {
         !matches!(self, Self::Secrets | Self::ExtensionConfigs)
     }
 
-    /// Resources have names. The one name table has none.
+    /// True if resources have names. The single name table has none.
     #[must_use]
     pub fn has_names(self) -> bool {
         self != Self::NameTables

@@ -1,4 +1,4 @@
-//! An HTTP/2 connection for a few calls, over TCP or TLS, and whether a gRPC server is at its other end.
+//! HTTP/2 connection for a few calls, over TCP or TLS, with a check that the peer is a gRPC server.
 
 use super::{ReflectionError, Server, Tls};
 use http::{HeaderName, HeaderValue, Uri};
@@ -16,30 +16,30 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tonic::body::Body;
 
-/// An answer that is not one of a gRPC server.
+/// Response that is not from a gRPC server.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AnswerError {
-    /// No HTTP/2, or a connection that broke.
+    /// Not HTTP/2, or the connection broke.
     #[error("no HTTP/2 answer: {0}")]
     NotHttp2(String),
-    /// HTTP, and not gRPC.
+    /// HTTP, but not gRPC.
     #[error("no gRPC answer: HTTP status {status}, content-type `{content_type}`")]
     NotGrpc {
-        /// The status.
+        /// HTTP status.
         status: u16,
-        /// The type of its content; empty where there was none.
+        /// Content type; empty if there was none.
         content_type: String,
     },
 }
 
-/// Calls go in here.
+/// Channel for gRPC calls.
 pub(super) struct Channel {
     sender: SendRequest<Body>,
     origin: Uri,
     metadata: Arc<[(HeaderName, HeaderValue)]>,
 }
 
-/// Opens a connection to the first of the server's addresses that takes it.
+/// Connects to the first of the server's addresses that accepts.
 pub(super) async fn open(server: &Server) -> Result<Channel, ReflectionError> {
     let mut outcome = Err(ReflectionError::Connect {
         address: ([0, 0, 0, 0], 0).into(),
@@ -84,7 +84,7 @@ async fn handshake(
     }
 }
 
-/// Begins HTTP/2. What carries the connection ends with the runtime.
+/// Starts HTTP/2. The connection task ends with the runtime.
 async fn start<S>(stream: S) -> Result<SendRequest<Body>, ReflectionError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -125,7 +125,7 @@ impl tower_service::Service<http::Request<Body>> for Channel {
     }
 }
 
-/// Every answer of a gRPC server, errors included, has status 200 and its content-type.
+/// All responses of a gRPC server, including errors, have status 200 and a gRPC content type.
 fn check(response: http::Response<Incoming>) -> Result<http::Response<Incoming>, AnswerError> {
     let content_type = response.headers().get(http::header::CONTENT_TYPE);
     let content_type = content_type.map_or(&b""[..], HeaderValue::as_bytes);

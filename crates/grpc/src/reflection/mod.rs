@@ -1,8 +1,8 @@
-//! Asking a server which methods it has: gRPC server reflection (grpc/grpc, `doc/server-reflection.md`), version 1, or
-//! v1alpha where the server has only that. The two differ in the service's name alone.
+//! gRPC server reflection (grpc/grpc, `doc/server-reflection.md`): version 1, or v1alpha if the server only
+//! supports that. The two differ only in the name of the service.
 //!
-//! A server answers with the file that has a service, with or without those that it imports: what is missing is asked for
-//! by name, in rounds, until nothing is. `connection` is the HTTP/2 below.
+//! A server responds with the file that contains a service, with or without its imports. Missing imports are
+//! requested by name, in rounds, until all are known. `connection` is the HTTP/2 layer.
 
 mod connection;
 
@@ -29,43 +29,43 @@ use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 use tonic_reflection::pb::v1::server_reflection_response::MessageResponse;
 use tonic_reflection::pb::v1::{ServerReflectionRequest, ServerReflectionResponse};
 
-/// What is asked of the server, the newest version first.
+/// Paths of the reflection service, newest version first.
 const PATHS: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
-/// Longest answer, bytes.
+/// Maximum size of a response, bytes.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
-/// Most files of one service.
+/// Maximum number of files for one service.
 const MAX_FILES: usize = 4096;
-/// Most rounds of asking for what the files of the round before import.
+/// Maximum number of rounds of requests for missing imports.
 const MAX_ROUNDS: usize = 64;
 
-/// A server that describes itself.
+/// Server with reflection.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Host and port as requests have them.
+    /// Host and port, as sent in requests.
     pub authority: String,
-    /// Where it is; tried in turn, not empty.
+    /// Addresses, tried in turn; not empty.
     pub addresses: Vec<SocketAddr>,
-    /// How to speak TLS to it; absent for clear text.
+    /// TLS settings; absent: plaintext.
     pub tls: Option<Tls>,
-    /// Sent with each question.
+    /// Metadata sent with each call.
     pub metadata: Vec<(HeaderName, HeaderValue)>,
-    /// Bound on the connection, and on each round of questions.
+    /// Timeout of the connection, and of each call.
     pub timeout: Duration,
 }
 
-/// The TLS side of a [`Server`].
+/// TLS settings of a [`Server`].
 #[derive(Clone, Debug)]
 pub struct Tls {
-    /// What is trusted and shown. ALPN is set here.
+    /// Trusted CAs and client certificate. ALPN is set here.
     pub config: Arc<ClientConfig>,
-    /// The name to ask for and to verify.
+    /// Server name for SNI and verification.
     pub name: ServerName<'static>,
 }
 
-/// Everything that the server says of a service.
+/// Fetches all descriptors of a service.
 pub(crate) fn describe(server: &Server, service: &str) -> Result<DescriptorPool, DescribeError> {
     let about = |cause| DescribeError::Reflection { authority: server.authority.clone(), cause };
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -92,7 +92,7 @@ fn pool(files: Vec<FileDescriptorProto>) -> Result<DescriptorPool, ReflectionErr
         .map_err(ReflectionError::Descriptors)
 }
 
-/// A connection to the server, with the version of reflection that it has.
+/// Connection to the server, with its version of reflection.
 struct Client {
     grpc: Grpc<Channel>,
     path: &'static str,
@@ -119,7 +119,7 @@ impl Client {
                 return Ok(Described::Unknown { services: self.services().await? });
             }
             let missing = missing(&files);
-            // What the server does not have is named when the files are put together.
+            // Files that the server does not have are reported when the descriptor pool is built.
             if missing.is_empty() || missing == asked {
                 break;
             }
@@ -129,7 +129,7 @@ impl Client {
         Ok(Described::Files(files.into_values().collect()))
     }
 
-    /// Asks the first question of the newest version that the server has.
+    /// Sends the first request to the newest version that the server supports.
     async fn find_version(
         &mut self,
         question: MessageRequest,
@@ -144,7 +144,7 @@ impl Client {
         Err(ReflectionError::NotOffered)
     }
 
-    /// The names of all services, for an error that lists them.
+    /// Names of all services, for an error that lists them.
     async fn services(&mut self) -> Result<Vec<String>, ReflectionError> {
         let answers = self.ask(vec![MessageRequest::ListServices(String::new())]).await?;
         let lists = answers.into_iter().filter_map(|answer| match answer {
@@ -154,7 +154,7 @@ impl Client {
         Ok(lists.flatten().map(|service| service.name).collect())
     }
 
-    /// One call with these questions; the answers in their order.
+    /// Sends these requests in one call; returns the responses in order.
     async fn ask(
         &mut self,
         questions: Vec<MessageRequest>,
@@ -185,7 +185,7 @@ async fn ask(
         match stream.message().await {
             Ok(Some(answer)) => answers.push(answer.message_response),
             Ok(None) => break,
-            // Some servers end the call where they should answer that there is no such thing.
+            // Some servers end the call instead of responding that something does not exist.
             Err(status) if status.code() == Code::NotFound => break,
             Err(status) => return Err(of_status(&status)),
         }
@@ -193,7 +193,7 @@ async fn ask(
     Ok(answers)
 }
 
-/// Takes what an answer describes: nothing where the server does not know what was asked for.
+/// Collects files from a response; nothing if the server does not know the requested item.
 fn take(
     answer: Option<MessageResponse>,
     files: &mut BTreeMap<String, FileDescriptorProto>,
@@ -209,7 +209,7 @@ fn take(
     }
 }
 
-/// Keeps files under their names, the first of each name.
+/// Adds files by name; the first of each name wins.
 fn keep(
     encoded: &[Vec<u8>],
     files: &mut BTreeMap<String, FileDescriptorProto>,
@@ -221,7 +221,7 @@ fn keep(
     if files.len() > MAX_FILES { Err(ReflectionError::Endless("4096 files")) } else { Ok(()) }
 }
 
-/// What the files import and is not among them.
+/// Imports of the files that are not among them.
 fn missing(files: &BTreeMap<String, FileDescriptorProto>) -> Vec<String> {
     let imports = files.values().flat_map(|file| &file.dependency);
     let mut missing: Vec<String> = imports.filter(|name| !files.contains_key(*name)).cloned().collect();
@@ -230,7 +230,7 @@ fn missing(files: &BTreeMap<String, FileDescriptorProto>) -> Vec<String> {
     missing
 }
 
-/// What an answer with an error means.
+/// Error for a gRPC status.
 fn of_status(status: &Status) -> ReflectionError {
     let of_connection = status.source().and_then(|cause| cause.downcast_ref::<AnswerError>());
     match (of_connection, status.code()) {

@@ -1,4 +1,4 @@
-//! Servers that describe a service whose messages stand in another file, which imports a third.
+//! Servers with reflection, for a service whose messages are in another file, which imports a third one.
 
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use std::net::{SocketAddr, TcpListener};
@@ -21,20 +21,20 @@ const FILES: [(&str, &str); 3] = [
     ("shop/price.proto", r#"syntax = "proto3"; package shop; message Price { int64 cents = 1; }"#),
 ];
 
-/// Which reflection a server offers.
+/// Reflection support of a server.
 #[derive(Clone, Copy)]
 pub enum Version {
     V1,
     V1Alpha,
-    /// The first version, for those who know the token.
+    /// Version 1, only with a token.
     V1Guarded,
-    /// None: another gRPC service is there.
+    /// No reflection, but another gRPC service.
     None,
-    /// No gRPC at all: HTTP/2 with web pages.
+    /// No gRPC: web pages over HTTP/2.
     Web,
 }
 
-/// A server that ends when this is dropped.
+/// Server that stops when dropped.
 pub struct Reflecting {
     pub address: SocketAddr,
     _end: oneshot::Sender<()>,
@@ -45,7 +45,7 @@ impl Reflecting {
         Self::serve(routes(version), None)
     }
 
-    /// The first version over TLS, with these protocols in ALPN.
+    /// Starts a server with version 1 over TLS, with these ALPN protocols.
     pub fn start_tls(certified: &rcgen::CertifiedKey<rcgen::KeyPair>, alpn: &[&[u8]]) -> Self {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = rustls::pki_types::PrivateKeyDer::try_from(certified.signing_key.serialize_der()).unwrap();
@@ -64,7 +64,7 @@ impl Reflecting {
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.spawn(accept(listener, routes, tls));
-            // An error says that the test is over.
+            // An error means that the test is over.
             let _ = runtime.block_on(ended);
         });
         Self { address, _end: end }
@@ -78,7 +78,7 @@ async fn accept(listener: TcpListener, routes: Routes, tls: Option<tokio_rustls:
         tokio::spawn(async move {
             match tls {
                 None => connection(stream, routes).await,
-                // A handshake that fails is the client's to tell.
+                // The client reports a failed handshake.
                 Some(tls) => {
                     if let Ok(session) = tls.accept(stream).await {
                         connection(session, routes).await;
@@ -95,7 +95,7 @@ where
 {
     let service = hyper_util::service::TowerToHyperService::new(routes);
     let builder = hyper::server::conn::http2::Builder::new(hyper_util::rt::TokioExecutor::new());
-    // The client hangs up when it knows what it wants to know.
+    // The client closes the connection when it is done.
     let _ = builder.serve_connection(hyper_util::rt::TokioIo::new(stream), service).await;
 }
 
@@ -122,7 +122,7 @@ fn guard(request: Request<()>) -> Result<Request<()>, Status> {
     }
 }
 
-/// The files as `protoc` would write them.
+/// File descriptors as written by `protoc`.
 fn descriptors() -> Vec<u8> {
     struct Sources;
     impl FileResolver for Sources {

@@ -1,4 +1,4 @@
-//! A deployment in memory.
+//! In-memory deployment.
 
 use super::script::{ScriptedComponent, ScriptedDriver, ScriptedFailure, ScriptedTrial};
 use super::world::{Request, World};
@@ -25,15 +25,15 @@ const CPUS: usize = 2;
 /// CPU of a driver, cores.
 const DRIVER_CORES: f64 = 0.2;
 
-/// The process outside the experiment.
+/// Process outside the experiment.
 const OTHER_PROCESS: ProcessId = ProcessId { pid: 1, started: Duration::ZERO };
 
-/// Running workloads and proxies, all of them a script.
+/// Workloads and proxies simulated from a script.
 pub(super) struct InMemoryDeployment<'a> {
     world: &'a Rc<RefCell<World>>,
     topology: Arc<Topology>,
     trial: ScriptedTrial,
-    /// When the drivers of the trial were started.
+    /// Time at which the drivers of the trial were started.
     started_at: Duration,
     drivers: Vec<RunningDriver>,
     snapshots: usize,
@@ -73,18 +73,18 @@ impl<'a> InMemoryDeployment<'a> {
         world.stop_requested |= self.trial.stop_at.is_some_and(|stop_at| elapsed >= stop_at);
     }
 
-    /// The component that has failed by now.
+    /// Component that has failed by now, if any.
     fn failed(&self) -> Option<&ScriptedFailure> {
         self.trial.failure.as_ref().filter(|failure| failure.at <= self.elapsed())
     }
 
-    /// The driver whose next event comes first, and when.
+    /// Driver with the earliest next event, and the time of that event.
     fn next_driver(&self) -> Option<(usize, Duration)> {
         let next = |(index, driver): (usize, &RunningDriver)| Some((index, driver.pending.front()?.0));
         self.drivers.iter().enumerate().filter_map(next).min_by_key(|(_, at)| *at)
     }
 
-    /// Ends a driver that has not ended yet, now.
+    /// Ends a driver now, unless it has already ended.
     fn end_driver(&mut self, name: &str, end: impl Fn(&ScriptedDriver, Duration) -> Option<DriverEnd>) {
         let elapsed = self.elapsed();
         let running = |driver: &&mut RunningDriver| driver.name == name && !driver.ended;
@@ -119,7 +119,7 @@ impl<'a> InMemoryDeployment<'a> {
         }
     }
 
-    /// Every service of the topology with what the drivers sent to it.
+    /// Every service of the topology with the requests that the drivers sent to it.
     fn services(&self, sent: &[DriverLoad]) -> Vec<ServiceCount> {
         let workloads = self.topology.workloads.iter().enumerate();
         let serving = workloads.filter(|(_, workload)| workload.service().is_some());
@@ -185,7 +185,7 @@ impl Deployment for InMemoryDeployment<'_> {
         Ok(())
     }
 
-    /// Fleets go on by their script.
+    /// Only records the request: fleets follow their script.
     fn act(&mut self, fleet: &str, ask: &FleetAsk) {
         self.note(Request::Act(fleet.to_owned(), ask.clone()));
     }

@@ -1,8 +1,8 @@
-//! An environment in memory, for tests of what runs on an environment: no processes, no files, no real time.
+//! In-memory environment for tests of code that runs on an environment: no processes, no files, no real time.
 //!
-//! [`InMemory`] follows a script of [`ScriptedTrial`]s: each deployment that does not come up takes one, and so does each
-//! trial that begins. Its clock advances only while somebody waits for an event or sleeps. Clones share everything, so that a
-//! test can look at what a run has done to it.
+//! [`InMemory`] follows a script of [`ScriptedTrial`]s. Each deployment that does not come up consumes one,
+//! and so does each trial that begins. The clock advances only while a caller waits for an event or sleeps.
+//! Clones share all state, so that a test can inspect what a run did to the environment.
 
 mod deployment;
 mod script;
@@ -27,12 +27,12 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// An environment that follows a script.
+/// Environment that follows a script.
 #[derive(Clone, Debug)]
 pub struct InMemory(Rc<RefCell<World>>);
 
 impl InMemory {
-    /// Trials follow the script, then `afterwards` again and again.
+    /// Creates an environment whose trials follow the script, then repeat `afterwards`.
     #[must_use]
     pub fn new(script: impl IntoIterator<Item = ScriptedTrial>, afterwards: ScriptedTrial) -> Self {
         Self(Rc::new(RefCell::new(World {
@@ -57,7 +57,7 @@ impl InMemory {
         self.0.borrow_mut().unavailable_components.push((components, why));
     }
 
-    /// All that was asked of it, in order.
+    /// Requests received so far, in order.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.0.borrow().requests.clone()
@@ -69,7 +69,7 @@ impl InMemory {
         self.0.borrow().deployments
     }
 
-    /// Whether the script has asked for the end of the run.
+    /// True if the script has requested the end of the run.
     #[must_use]
     pub fn stop_requested(&self) -> bool {
         self.0.borrow().stop_requested

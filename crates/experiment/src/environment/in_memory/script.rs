@@ -1,4 +1,4 @@
-//! What happens in an environment in memory, trial by trial.
+//! Scripts for the in-memory environment, trial by trial.
 
 use crate::environment::deploy::{ComponentFailure, DriverEnd, DriverEventKind, DriverResult, TrialEvidence};
 use crate::environment::error::{EnvironmentError, LastLines};
@@ -13,27 +13,28 @@ use crate::schema::path::PathProof;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Time between the end of a driver's window and its own end.
+/// Time between the end of a driver's window and the end of the driver.
 const DRAIN: Duration = Duration::from_millis(10);
 
-/// One trial. Times count from the start of its drivers.
+/// One trial. Times are relative to the start of its drivers.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedTrial {
-    /// Why its deployment does not come up. Ignored where an earlier trial has brought it up.
+    /// Error of the deployment. Ignored if an earlier trial already brought the deployment up.
     pub deploy_error: Option<ScriptedError>,
-    /// Why the trial does not begin.
+    /// Error when the trial begins.
     pub begin_error: Option<ScriptedError>,
-    /// Why the drivers do not start.
+    /// Error when the drivers are started.
     pub start_error: Option<ScriptedError>,
-    /// The snapshot that fails, from 0, and why.
+    /// Number of the snapshot that fails, counted from 0, and its error.
     pub snapshot_error: Option<(usize, ScriptedError)>,
-    /// Why the deployment cannot be removed after this trial.
+    /// Error when the deployment is removed after this trial.
     pub finish_error: Option<ScriptedError>,
-    /// Generators by name, or all of a driver by its name; [`Self::other_drivers`] stands for those without an entry.
+    /// Generators by name, or all generators of a driver by the driver's name; others use
+    /// [`Self::other_drivers`].
     pub drivers: BTreeMap<String, ScriptedDriver>,
-    /// Every driver that is not in [`Self::drivers`].
+    /// Script of every driver that is not in [`Self::drivers`].
     pub other_drivers: ScriptedDriver,
-    /// Components beside the drivers.
+    /// Components other than the drivers.
     pub components: Vec<ScriptedComponent>,
     /// Gateways on the drivers' path. Their counts over the whole trial are in [`Self::evidence`].
     pub gateways: Vec<ScriptedGateway>,
@@ -41,48 +42,49 @@ pub struct ScriptedTrial {
     pub failure: Option<ScriptedFailure>,
     /// CPU of processes outside the experiment, cores.
     pub other_processes_cores: f64,
-    /// Returned at the end. Without services, every service of the topology counts what the drivers sent to it.
+    /// Evidence returned at the end. If it has no services, every service of the topology counts what the
+    /// drivers sent to it.
     pub evidence: TrialEvidence,
-    /// When the user stops the run; zero: before the trial's deployment.
+    /// Time at which the user stops the run; zero: before the trial's deployment.
     pub stop_at: Option<Duration>,
 }
 
-/// An error of the environment, to be raised any number of times.
+/// Environment error that can be returned any number of times.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedError {
-    /// The operation and its subject.
+    /// Operation and its subject.
     pub operation: String,
-    /// Its cause.
+    /// Cause.
     pub reason: String,
-    /// What to do about it.
+    /// Suggested fix.
     pub hint: Option<String>,
-    /// The component that it is about.
+    /// Component that the error is about.
     pub component: Option<LastLines>,
-    /// Another attempt would fail the same way.
+    /// True if another attempt would fail the same way.
     pub is_lasting: bool,
 }
 
-/// A component with a steady use of CPU.
+/// Component with constant CPU usage.
 #[derive(Clone, Debug)]
 pub struct ScriptedComponent {
-    /// Its name.
+    /// Name of the component.
     pub name: String,
-    /// What it is for.
+    /// Role of the component.
     pub role: Role,
-    /// CPU that it uses, cores.
+    /// CPU usage, cores.
     pub cpu_cores: f64,
-    /// Periods per second in which its CPU limit throttles it.
+    /// Throttled periods per second.
     pub throttled_periods_per_s: f64,
 }
 
-/// A gateway with a steady rate.
+/// Gateway with a constant rate of requests.
 #[derive(Clone, Debug)]
 pub struct ScriptedGateway {
-    /// Its name.
+    /// Name of the gateway.
     pub name: String,
-    /// Workloads that it leads drivers to.
+    /// Workloads that it routes drivers to.
     pub targets: Vec<String>,
-    /// Requests that it receives, per second.
+    /// Requests received per second.
     pub requests_per_s: f64,
 }
 
@@ -102,34 +104,34 @@ impl ScriptedGateway {
     }
 }
 
-/// A component that fails.
+/// Failure of a component.
 #[derive(Clone, Debug)]
 pub struct ScriptedFailure {
-    /// When.
+    /// Time of the failure.
     pub at: Duration,
-    /// Which, and how.
+    /// Component and its failure.
     pub failure: ComponentFailure,
-    /// It still runs and does not respond.
+    /// True if the component still runs but does not respond.
     pub unresponsive: bool,
 }
 
-/// What a driver reports, and when.
+/// Events and result of a driver.
 #[derive(Clone, Debug, Default)]
 pub struct ScriptedDriver {
-    /// Its result where nothing ends it early.
+    /// Result if nothing ends the driver early.
     pub result: DriverResult,
-    /// Where it is held: events until it is released, in order of time.
+    /// For a held driver: events before its release, in order of time.
     pub before_release: Vec<(Duration, DriverEventKind)>,
-    /// Events in order of time, from its release on where it is held.
+    /// Events in order of time; for a held driver, counted from its release.
     pub events: Vec<(Duration, DriverEventKind)>,
-    /// It does not end when it is interrupted.
+    /// True if it does not end when interrupted.
     pub ignores_interrupt: bool,
-    /// It does not end when it is killed.
+    /// True if it does not end when killed.
     pub survives_kill: bool,
 }
 
 impl ScriptedTrial {
-    /// A trial in which every driver completes with this result and the path is proven.
+    /// Trial in which every driver completes with this result and the path is proven.
     #[must_use]
     pub fn completes(result: LoadResult, warmup: Duration, duration: Duration) -> Self {
         Self {
@@ -148,7 +150,7 @@ impl ScriptedTrial {
 }
 
 impl ScriptedError {
-    /// An error without hint or component.
+    /// Error without hint or component.
     pub fn new(operation: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { operation: operation.into(), reason: reason.into(), ..Self::default() }
     }
@@ -165,7 +167,7 @@ impl ScriptedError {
 }
 
 impl ScriptedDriver {
-    /// Warms up, measures a window with answers in every second, and ends.
+    /// Driver that warms up, measures a window with responses in every second, and ends.
     #[must_use]
     pub fn completes(result: LoadResult, warmup: Duration, duration: Duration) -> Self {
         let load = DriverEventKind::Load;
@@ -186,7 +188,7 @@ impl ScriptedDriver {
         Self { result: result.into(), before_release, events, ..Self::default() }
     }
 
-    /// A fleet that reports every second of its window, and ends.
+    /// Fleet that reports every second of its window, and ends.
     #[must_use]
     pub fn fleet_completes(result: FleetResult, duration: Duration) -> Self {
         let fleet = DriverEventKind::Fleet;
@@ -202,7 +204,7 @@ impl ScriptedDriver {
         Self { result: result.into(), events, ..Self::default() }
     }
 
-    /// Has another result of its load, at its end too.
+    /// Changes the load result, and the result at the end with it.
     #[must_use]
     pub fn with_load(mut self, change: impl Fn(&mut LoadResult)) -> Self {
         let ends = self.events.iter_mut().filter_map(|(_, event)| match event {
@@ -217,7 +219,7 @@ impl ScriptedDriver {
         self
     }
 
-    /// Is ready only at `at` where it is held.
+    /// For a held driver: becomes ready only at `at`.
     #[must_use]
     pub fn ready_at(mut self, at: Duration) -> Self {
         for (when, event) in &mut self.before_release {
@@ -228,21 +230,21 @@ impl ScriptedDriver {
         self
     }
 
-    /// Does until its release what another driver does from its release on, such as to die.
+    /// Before its release, behaves as `other` does after its release, for example dies.
     #[must_use]
     pub fn before_release(mut self, other: Self) -> Self {
         self.before_release = other.events;
         self
     }
 
-    /// Reports nothing more from `at` on, and does not end by itself.
+    /// Reports nothing from `at` on, and does not end by itself.
     #[must_use]
     pub fn hangs_at(mut self, at: Duration) -> Self {
         self.events.retain(|(when, _)| *when < at);
         self
     }
 
-    /// Ends without a result at `at`, after a message where it exits by itself.
+    /// Ends at `at` without a result, after `message` unless it is empty.
     #[must_use]
     pub fn dies_at(self, at: Duration, exit_code: Option<i32>, message: &str) -> Self {
         let mut driver = self.hangs_at(at);
@@ -253,7 +255,7 @@ impl ScriptedDriver {
         driver
     }
 
-    /// Gets no answer from `at` on.
+    /// Receives no responses from `at` on.
     #[must_use]
     pub fn unanswered_from(mut self, at: Duration) -> Self {
         for (when, event) in &mut self.events {
@@ -266,7 +268,7 @@ impl ScriptedDriver {
         self
     }
 
-    /// Does everything later.
+    /// Delays all events.
     #[must_use]
     pub fn delayed_by(mut self, delay: Duration) -> Self {
         for (when, _) in &mut self.events {
@@ -275,7 +277,7 @@ impl ScriptedDriver {
         self
     }
 
-    /// Its end where it is interrupted at `at`: with the part of the window that it has measured.
+    /// End of the driver if interrupted at `at`, with the part of the window measured so far.
     pub(super) fn interrupted_end(&self, at: Duration) -> DriverEnd {
         let opened = |(_, event): &&(Duration, DriverEventKind)| {
             matches!(

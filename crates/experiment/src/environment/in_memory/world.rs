@@ -1,4 +1,4 @@
-//! State that the clones of an [`InMemory`](super::InMemory) share.
+//! State shared by the clones of an [`InMemory`](super::InMemory).
 
 use super::script::{ScriptedError, ScriptedTrial};
 use crate::environment::deploy::{DriverLoad, DriverStart};
@@ -8,42 +8,42 @@ use crate::settings::components::ComponentsSettings;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
-/// A request to the environment.
+/// Request received by the environment.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Request {
-    /// A deployment of this mode under this label.
+    /// Deploy this mode under this label.
     Deploy(Mode, String),
-    /// The beginning of the trial of this label.
+    /// Begin the trial with this label.
     BeginTrial(String),
-    /// The start of these generators.
+    /// Start these generators.
     Start(Vec<DriverStart>),
-    /// The opening of this generator's window at this instant.
+    /// Open this generator's window at this time.
     Release(String, SystemTime),
-    /// What this fleet asked for.
+    /// Perform what this fleet requested.
     Act(String, FleetAsk),
-    /// The early end of this generator.
+    /// Interrupt this generator.
     Interrupt(String),
-    /// Its forced end.
+    /// Kill this generator.
     Kill(String),
-    /// A snapshot.
+    /// Take a snapshot.
     Snapshot,
-    /// The end of a trial with these loads.
+    /// End the trial with these loads.
     EndTrial(Vec<DriverLoad>),
-    /// The end of a deployment.
+    /// Finish the deployment.
     Finish,
 }
 
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) script: VecDeque<ScriptedTrial>,
-    /// Follows the script, again and again.
+    /// Trial to repeat after the script.
     pub(super) afterwards: ScriptedTrial,
     pub(super) unavailable: BTreeMap<Mode, ScriptedError>,
     pub(super) unavailable_components: Vec<(ComponentsSettings, ScriptedError)>,
     pub(super) now: Duration,
     pub(super) stop_requested: bool,
     pub(super) requests: Vec<Request>,
-    /// Deployments that are up.
+    /// Number of deployments that are up.
     pub(super) deployments: usize,
 }
 

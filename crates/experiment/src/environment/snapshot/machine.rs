@@ -1,44 +1,46 @@
-//! The machine as a whole, and processes outside the experiment.
+//! CPU of the machine as a whole, and of processes outside the experiment.
 //!
-//! The kernel's share is busy time less every component and every other user process: interrupts, soft interrupts that no
-//! process was charged for, and kernel threads. Busy time is the window less idle and stolen time: the kernel counts idle
-//! time exactly (where ticks stop in idle), but busy time by samples at its timer ticks, and a load of 1000 requests/s
-//! beats in step with those: 0.07 busy cores were seen counted as 0.006, and as 0.8. Resolution is still a clock tick, so
-//! the remainder is rough over short windows; it is never negative.
+//! The kernel's share is busy time less the CPU of every component and every other user process. It consists
+//! of interrupts, soft interrupts that no process was charged for, and kernel threads.
+//!
+//! Busy time is the window less idle and stolen time, because the kernel counts idle time exactly (if ticks
+//! stop in idle) but samples busy time at its timer ticks. A load of 1000 requests/s beats with those ticks:
+//! 0.07 busy cores were once counted as 0.006, and once as 0.8. The resolution is still a clock tick, so the
+//! remainder is rough over short windows. It is never negative.
 
 use crate::schema::machine::{MachineUsage, TopProcess};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Number of other processes that are named.
+/// Maximum number of other processes reported by name.
 const MAX_NAMED: usize = 3;
 
-/// Processes below this are not named: one clock tick in ten seconds.
+/// Minimum CPU of a process reported by name: one clock tick in ten seconds.
 const MIN_NAMED_CORES: f64 = 0.001;
 
 /// Counters of the machine since it booted.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct MachineSnapshot {
-    /// When it was read, since any fixed moment.
+    /// Time of the reading, since any fixed moment.
     pub at: Duration,
     /// CPUs online.
     pub cpus: usize,
-    /// Idle, or waiting for disks only; sum over CPUs, like the following.
+    /// Idle time, including waits for disks; summed over CPUs, like the fields below.
     pub idle: Duration,
     /// Interrupts and soft interrupts that the kernel counted separately.
     pub interrupt: Duration,
-    /// A CPU wanted to run and the hypervisor ran something else.
+    /// Time in which a CPU was runnable but the hypervisor ran something else.
     pub steal: Duration,
     /// User processes outside the experiment.
     pub others: BTreeMap<ProcessId, OtherProcess>,
 }
 
-/// Identifies a process: numbers are reused, the pair is not.
+/// Process identity: PIDs are reused, but the pair is unique.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct ProcessId {
-    /// Its number.
+    /// PID.
     pub pid: i32,
-    /// When it started, since boot.
+    /// Start time, since boot.
     pub started: Duration,
 }
 
@@ -47,16 +49,16 @@ pub struct ProcessId {
 pub struct OtherProcess {
     /// Command name.
     pub name: String,
-    /// The parent's number.
+    /// PID of the parent.
     pub parent_pid: i32,
-    /// CPU of its own.
+    /// Own CPU time.
     pub cpu: Duration,
-    /// CPU of its children that have ended and were waited for.
+    /// CPU time of children that have ended and were waited for.
     pub ended_children: Duration,
 }
 
 impl MachineSnapshot {
-    /// Usage since an earlier snapshot. `experiment_cores`: used by all components and the observer.
+    /// Usage since an earlier snapshot. `experiment_cores` is the CPU of all components and the observer.
     pub(super) fn usage_since(&self, open: &Self, experiment_cores: f64) -> MachineUsage {
         let window_s = self.at.saturating_sub(open.at).as_secs_f64();
         let cores = |cpu: Duration| if window_s > 0.0 { cpu.as_secs_f64() / window_s } else { 0.0 };
@@ -85,9 +87,9 @@ impl MachineSnapshot {
 
 /// CPU that other processes used between two readings, by name.
 ///
-/// A process that both began and ended in between appears in neither reading, but its parent's count of ended children
-/// rises by all that it used. That rise also holds what a process seen in the first reading had used before it, which is
-/// therefore taken off again where that process is gone.
+/// A process that both started and ended in between appears in neither reading. But its CPU appears in its
+/// parent's count of ended children. That count also rises by what a process in the first reading had used
+/// before it, so this part is subtracted if that process is gone.
 fn cpu_by_name(
     open: &BTreeMap<ProcessId, OtherProcess>,
     close: &BTreeMap<ProcessId, OtherProcess>,
@@ -102,7 +104,7 @@ fn cpu_by_name(
         let known = inherited.get(&id.pid).copied().unwrap_or_default();
         let used = process.all().saturating_sub(before.all());
         let from_children = process.ended_children.saturating_sub(before.ended_children);
-        // Never more is taken off than the children brought: a parent may have ignored their end.
+        // Never subtracts more than the children added: a parent may have ignored SIGCHLD.
         let used = used - known.min(from_children).min(used);
         if !used.is_zero() {
             *by_name.entry(process.name.clone()).or_default() += used;
@@ -111,7 +113,7 @@ fn cpu_by_name(
     by_name
 }
 
-/// The nearest ancestor that still exists: the ended children of an ended parent count for it.
+/// Nearest ancestor that still exists. It accounts for the ended children of an ended parent.
 fn heir(
     ended: &OtherProcess,
     open: &BTreeMap<ProcessId, OtherProcess>,
@@ -122,7 +124,7 @@ fn heir(
         processes.range(numbers).next().map(|(_, process)| process.parent_pid)
     };
     let mut heir = ended.parent_pid;
-    // Readings are not of one instant, so that parents could form a ring where numbers were reused: bounded.
+    // Bounded: readings are not atomic, so with reused PIDs the parents could form a cycle.
     for _ in 0..open.len() {
         if find(close, heir).is_some() {
             break;

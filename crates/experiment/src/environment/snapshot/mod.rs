@@ -1,7 +1,7 @@
-//! Counters of every component and of the machine at one moment, and the usage between two of them.
+//! Counters of every component and of the machine at one moment, and the usage between two such snapshots.
 //!
-//! Plain values, so that a lab, a cluster and an environment in memory can all make them. Counters are totals since the
-//! component started; [`Snapshot::usage_since`] is the only place that takes differences.
+//! Plain values, so that a lab, a cluster and the in-memory environment can all produce them. Counters are
+//! totals since the component started. Only [`Snapshot::usage_since`] computes differences.
 
 pub(crate) mod machine;
 mod node;
@@ -22,23 +22,23 @@ use crate::schema::node::NodeUsage;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-/// Name of the component that stands for the kernel's share.
+/// Name of the component for the kernel's share.
 pub const KERNEL: &str = "kernel";
 
-/// Everything at one moment.
+/// All counters at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// Every component, the drivers first, then along the path.
     pub components: Vec<ComponentSnapshot>,
-    /// The machine as a whole; absent where the environment does not see it.
+    /// The machine as a whole; absent if the environment cannot observe it.
     pub machine: Option<MachineSnapshot>,
-    /// Nodes of a cluster that have pods of the experiment, as far as they are known.
+    /// Nodes of a cluster that have pods of the experiment, as far as known.
     pub nodes: Vec<NodeSnapshot>,
-    /// The observer before it read all this, and after; absent where it is not on the same machine.
+    /// The observer before and after taking this snapshot; absent if it runs on another machine.
     pub observer: Option<Box<[ComponentSnapshot; 2]>>,
-    /// Gateways whose counters could be read.
+    /// Gateways with readable counters.
     pub gateways: Vec<GatewaySnapshot>,
-    /// Pods of the drivers' targets whose counters could be read.
+    /// Pods of the drivers' targets with readable counters.
     pub services: Vec<ServiceSnapshot>,
 }
 
@@ -47,21 +47,21 @@ pub struct Snapshot {
 pub struct ComponentSnapshot {
     /// Name within the run, such as `client-proxy`.
     pub name: String,
-    /// What it is for.
+    /// Role of the component.
     pub role: Role,
     /// Its pod; absent for the kernel and the observer.
     pub pod: Option<String>,
-    /// When its CPU was read, since any fixed moment.
+    /// Time of the CPU reading, since any fixed moment.
     pub at: Duration,
-    /// CPU of all its processes, ended ones included.
+    /// CPU of all its processes, including ended ones.
     pub cpu: CpuTimes,
-    /// As in [`ComponentUsage::cpu_source`].
+    /// See [`ComponentUsage::cpu_source`].
     pub cpu_source: String,
-    /// Memory now.
+    /// Memory at this moment.
     pub memory: ComponentMemory,
-    /// Its processes by number.
+    /// Its processes by PID.
     pub processes: BTreeMap<i32, ProcessSnapshot>,
-    /// Traffic of the pod's interface; absent where another component is nearer to it.
+    /// Traffic of the pod's interface; absent if another component in the pod reports it.
     pub network: Option<NetworkUsage>,
     /// Throttling by its CPU limit.
     pub throttling: Option<Throttling>,
@@ -70,22 +70,22 @@ pub struct ComponentSnapshot {
 /// CPU times of a component since it started.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CpuTimes {
-    /// Total, exact where the source is.
+    /// Total, as exact as its source.
     pub total: Duration,
-    /// In user mode. `user + system` may be coarser than the total: only their ratio is used.
+    /// User mode. `user + system` may be coarser than the total; only their ratio is used.
     pub user: Duration,
-    /// In the kernel.
+    /// Kernel mode.
     pub system: Duration,
 }
 
 /// Memory of a component at one moment.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ComponentMemory {
-    /// Resident memory of all its processes, bytes; absent where none is left.
+    /// Resident memory of all its processes, bytes; absent if none is left.
     pub resident_bytes: Option<u64>,
-    /// Charged to its control group, less inactive page cache, bytes; absent without a group.
+    /// Memory charged to its cgroup, less inactive page cache, bytes; absent without a cgroup.
     pub working_set_bytes: Option<u64>,
-    /// Anonymous memory, as its control group counts it or as the sum of its processes, bytes.
+    /// Anonymous memory, from its cgroup or as the sum over its processes, bytes.
     pub anonymous_bytes: Option<u64>,
 }
 
@@ -100,29 +100,30 @@ pub struct ProcessSnapshot {
     pub cpu_system: Duration,
     /// Resident memory, bytes; 0 for a dead process.
     pub memory_resident_bytes: u64,
-    /// Of which anonymous, bytes.
+    /// Anonymous part of the resident memory, bytes.
     pub memory_anonymous_bytes: u64,
-    /// Context switches by thread. Threads are numbered across processes.
+    /// Context switches by thread ID, across processes.
     pub switches: BTreeMap<i32, SchedulingUsage>,
 }
 
-/// What was used between two snapshots.
+/// Usage between two snapshots.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WindowUsage {
     /// Every component, then the observer and the kernel's share.
     pub components: Vec<ComponentUsage>,
-    /// The machine as a whole; absent where the environment does not see it.
+    /// The machine as a whole; absent if the environment cannot observe it.
     pub machine: Option<MachineUsage>,
     /// Nodes with a newer sample in the second snapshot.
     pub nodes: Vec<NodeUsage>,
-    /// Gateways that both snapshots have.
+    /// Gateways that are in both snapshots.
     pub gateways: Vec<GatewayRecord>,
-    /// Services all of whose pods are in both snapshots.
+    /// Services whose pods are all in both snapshots.
     pub services: Vec<ServiceRate>,
 }
 
 impl Snapshot {
-    /// What was used since an earlier snapshot of the same deployment. Components that only one of them has are left out.
+    /// Usage since an earlier snapshot of the same deployment. Components in only one of the snapshots are
+    /// left out.
     #[must_use]
     pub fn usage_since(&self, open: &Self) -> WindowUsage {
         let opened: HashMap<&str, &ComponentSnapshot> =
@@ -130,12 +131,13 @@ impl Snapshot {
         let opened_at = open.components.first().map(|component| component.at);
         let usage = |close: &ComponentSnapshot| match (opened.get(close.name.as_str()), opened_at) {
             (Some(open), _) => Some(close.usage_since(open)),
-            // Started within the window: all that it has used.
+            // Started within the window: counts all of its usage.
             (None, at) => Some(close.usage_since(&ComponentSnapshot::new(&close.name, close.role, at?))),
         };
         let mut components: Vec<ComponentUsage> = self.components.iter().filter_map(usage).collect();
         if let (Some(open), Some(close)) = (&open.observer, &self.observer) {
-            // From before the first reading until after the last: both count as its own work.
+            // From before the first snapshot until after the last: taking both counts as the observer's own
+            // work.
             components.push(close[1].usage_since(&open[0]));
         }
         let experiment_cores = components.iter().map(ComponentUsage::cpu_cores).sum();
@@ -164,7 +166,7 @@ fn kernel_usage(machine: &MachineUsage) -> ComponentUsage {
 }
 
 impl ComponentSnapshot {
-    /// A component that has used nothing yet.
+    /// A component without any usage yet.
     #[must_use]
     pub fn new(name: impl Into<String>, role: Role, at: Duration) -> Self {
         Self {
@@ -183,7 +185,8 @@ impl ComponentSnapshot {
 
     fn usage_since(&self, open: &Self) -> ComponentUsage {
         let (cpu_user_s, cpu_system_s) = self.cpu.split_since(open.cpu);
-        // The group of a component that has just ended shows only what the kernel has not reclaimed yet.
+        // The cgroup of a component that has just ended shows only memory that the kernel has not reclaimed
+        // yet.
         let memory = if self.memory.resident_bytes.is_some() { self.memory } else { open.memory };
         let window_s = self.at.saturating_sub(open.at).as_secs_f64();
         ComponentUsage {
@@ -212,7 +215,7 @@ impl ComponentSnapshot {
         }
     }
 
-    /// Usage of each process, where the component has several.
+    /// Usage per process, if the component has several.
     fn processes_since(&self, open: &Self) -> Vec<ProcessUsage> {
         if self.processes.len() < 2 {
             return Vec::new();
@@ -233,7 +236,7 @@ impl ComponentSnapshot {
         self.processes.iter().map(usage).collect()
     }
 
-    /// Context switches of all threads; absent where a thread has ended since and took its count with it.
+    /// Context switches of all threads; absent if a thread has ended since, because its count is lost.
     fn switches_since(&self, open: &Self) -> Option<SchedulingUsage> {
         let (open, close) = (open.switches(), self.switches());
         if open.is_empty() || open.keys().any(|thread| !close.contains_key(thread)) {
@@ -258,12 +261,13 @@ impl ComponentSnapshot {
 }
 
 impl CpuTimes {
-    /// User and system seconds since an earlier reading: the exact total, divided as the (perhaps coarser) parts are.
+    /// User and system seconds since an earlier reading: the exact total, split in the ratio of the (perhaps
+    /// coarser) parts.
     fn split_since(self, open: Self) -> (f64, f64) {
         let total_s = self.total.saturating_sub(open.total).as_secs_f64();
         let user_s = self.user.saturating_sub(open.user).as_secs_f64();
         let system_s = self.system.saturating_sub(open.system).as_secs_f64();
-        // Too short for a clock tick: nothing tells the modes apart.
+        // Shorter than a clock tick: the split is unknown.
         let user_share = if user_s + system_s > 0.0 { user_s / (user_s + system_s) } else { 1.0 };
         (total_s * user_share, total_s * (1.0 - user_share))
     }

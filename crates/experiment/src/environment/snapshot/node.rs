@@ -1,32 +1,32 @@
-//! Nodes of a cluster as a whole, beside the containers of the experiment that run there.
+//! CPU of whole cluster nodes, next to the containers of the experiment that run on them.
 //!
-//! A node and each container have samples of their own times. So what they used is compared as cores, each between two of
-//! its own samples.
+//! The node and each container are sampled at different times. So usage is compared in cores, each between
+//! two samples of the same source.
 
 use super::CpuTimes;
 use crate::schema::node::NodeUsage;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Counters of a node, as they were sampled last.
+/// Counters of a node at its last sample.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeSnapshot {
-    /// Name in the cluster.
+    /// Name of the node in the cluster.
     pub name: String,
-    /// CPUs; absent where nothing says it.
+    /// Number of CPUs; absent if unknown.
     pub cpus: Option<usize>,
-    /// All that runs there.
+    /// CPU of everything on the node.
     pub all: CpuSample,
-    /// Containers of the experiment and of what its mesh shares, by any name that they keep.
+    /// Containers of the experiment and of its mesh's shared components, by any stable name.
     pub containers: BTreeMap<String, CpuSample>,
 }
 
-/// CPU at the time of a sample.
+/// CPU reading with its sample time.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CpuSample {
-    /// Since any fixed moment.
+    /// Time of the sample, since any fixed moment.
     pub at: Duration,
-    /// CPU until then; without user mode and kernel where nothing tells them apart.
+    /// CPU until then; without user and kernel mode if the source does not separate them.
     pub cpu: CpuTimes,
 }
 
@@ -34,7 +34,7 @@ pub struct CpuSample {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Cores {
     all: f64,
-    /// In the kernel; absent where nothing tells it.
+    /// Kernel mode; absent if unknown.
     system: Option<f64>,
 }
 
@@ -59,7 +59,7 @@ impl NodeSnapshot {
 }
 
 impl CpuSample {
-    /// Absent unless this sample is newer.
+    /// Mean cores since an earlier sample; absent unless this sample is newer.
     fn cores_since(&self, open: &Self) -> Option<Cores> {
         let window_s = self.at.checked_sub(open.at).filter(|window| !window.is_zero())?.as_secs_f64();
         let is_divided = |cpu: CpuTimes| !(cpu.user + cpu.system).is_zero();
@@ -70,7 +70,7 @@ impl CpuSample {
 }
 
 impl Cores {
-    /// What is left without these; never negative, since their samples are of other moments.
+    /// Remainder after subtracting these; clamped at zero, since the samples are from different times.
     fn without(self, containers: &[Self]) -> Self {
         let all: f64 = containers.iter().map(|container| container.all).sum();
         let system: Option<f64> = containers.iter().map(|container| container.system).sum();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_since_compares_cores_over_each_ones_own_time() {
+    fn usage_since_compares_cores_over_own_sample_times() {
         let open = node(sample(100, [50, 30, 20]), &[sample(95, [10, 8, 2]), sample(98, [5, 4, 1])]);
         let close = node(sample(116, [98, 54, 44]), &[sample(103, [18, 14, 4]), sample(114, [13, 10, 3])]);
         let usage = close.usage_since(&open).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_since_knows_no_more_than_the_samples() {
+    fn usage_since_leaves_unknown_figures_absent() {
         let (open, close) = (sample(100, [50, 30, 20]), sample(120, [90, 50, 40]));
         let undivided = [sample(100, [5, 0, 0]), sample(120, [15, 0, 0])];
         let usage = node(close, &undivided[1..]).usage_since(&node(open, &undivided[..1])).unwrap();

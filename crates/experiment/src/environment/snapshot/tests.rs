@@ -14,7 +14,7 @@ fn component(at_ms: u64, total_ms: u64) -> ComponentSnapshot {
 }
 
 #[test]
-fn exact_total_is_divided_as_the_ticks_are() {
+fn exact_total_is_split_by_tick_ratio() {
     let open = CpuTimes { total: ms(1000), user: ms(600), system: ms(400) };
     let close = CpuTimes { total: ms(2005), user: ms(1350), system: ms(650) };
     let (user_s, system_s) = close.split_since(open);
@@ -25,7 +25,7 @@ fn exact_total_is_divided_as_the_ticks_are() {
 }
 
 #[test]
-fn switches_are_absent_where_a_thread_has_ended() {
+fn switches_are_absent_if_thread_has_ended() {
     let with = |threads: &[(i32, u64)]| {
         let switches = threads.iter().map(|(thread, voluntary)| {
             (*thread, SchedulingUsage { voluntary_switches: *voluntary, involuntary_switches: 1 })
@@ -41,7 +41,7 @@ fn switches_are_absent_where_a_thread_has_ended() {
 }
 
 #[test]
-fn an_ended_component_keeps_the_memory_of_the_opening() {
+fn ended_component_keeps_memory_of_first_snapshot() {
     let memory = |resident_bytes, working_set| ComponentMemory {
         resident_bytes,
         working_set_bytes: Some(working_set),
@@ -54,7 +54,7 @@ fn an_ended_component_keeps_the_memory_of_the_opening() {
 }
 
 #[test]
-fn processes_are_listed_where_there_are_several() {
+fn processes_are_listed_if_several() {
     let process = |name: &str, user| ProcessSnapshot {
         name: name.to_owned(),
         cpu_user: ms(user),
@@ -70,7 +70,7 @@ fn processes_are_listed_where_there_are_several() {
 }
 
 #[test]
-fn components_add_up_to_the_busy_machine() {
+fn components_add_up_to_busy_time_of_machine() {
     let bytes = |bytes| Some(NetworkUsage { received_bytes: bytes, sent_bytes: 2 * bytes });
     let snapshot = |at_ms, cpu_ms, idle| Snapshot {
         components: vec![ComponentSnapshot { network: bytes(cpu_ms), ..component(at_ms, cpu_ms) }],
@@ -127,7 +127,7 @@ fn used_ms(usage: &MachineUsage) -> Vec<(&str, u64)> {
 }
 
 #[test]
-fn compilers_that_came_and_went_are_their_parents_cpu() {
+fn short_lived_children_count_as_cpu_of_parent() {
     // cargo's compiler had used 400 ms when the window opened, 600 more in it; another came and went with 1000.
     let open = [(id(10), process("cargo", 1, 70, 0)), (id(11), process("rustc", 10, 400, 0))];
     let usage = usage_of(&open, &[(id(10), process("cargo", 1, 90, 2000))]);
@@ -135,7 +135,7 @@ fn compilers_that_came_and_went_are_their_parents_cpu() {
 }
 
 #[test]
-fn what_an_ended_parent_leaves_goes_to_its_own_parent() {
+fn cpu_of_ended_parent_goes_to_grandparent() {
     // make's shell and the shell's compiler both end: make's ended children hold all that either ever used.
     let open = [
         (id(9), process("make", 1, 0, 0)),
@@ -147,19 +147,19 @@ fn what_an_ended_parent_leaves_goes_to_its_own_parent() {
 }
 
 #[test]
-fn a_parent_that_ignores_its_childrens_end_is_not_made_lighter() {
+fn parent_that_ignores_sigchld_keeps_its_cpu() {
     let open = [(id(10), process("daemon", 1, 70, 0)), (id(11), process("child", 10, 400, 0))];
     assert_eq!(used_ms(&usage_of(&open, &[(id(10), process("daemon", 1, 570, 0))])), [("daemon", 500)]);
 }
 
 #[test]
-fn a_number_that_was_reused_is_another_process() {
+fn reused_pid_is_another_process() {
     let new = (ProcessId { pid: 10, started: ms(990) }, process("new", 1, 300, 0));
     assert_eq!(used_ms(&usage_of(&[(id(10), process("old", 1, 7000, 0))], &[new])), [("new", 300)]);
 }
 
 #[test]
-fn the_kernels_share_is_what_nobody_else_used() {
+fn kernel_share_is_remainder_of_busy_time() {
     let open = machine(ms(0), &[(id(9), process("chromium", 1, 100, 0))]);
     let close = MachineSnapshot {
         idle: ms(7500),

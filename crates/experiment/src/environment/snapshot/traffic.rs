@@ -1,4 +1,4 @@
-//! Counters of requests at one moment: of gateways, and of services.
+//! Request counters of gateways and services at one moment.
 
 use crate::schema::gateway::{GatewayCounts, GatewayDuration, GatewayRecord};
 use std::collections::BTreeMap;
@@ -9,17 +9,17 @@ use std::time::Duration;
 pub struct GatewaySnapshot {
     /// Name of the proxy.
     pub name: String,
-    /// Namespace in the topology; empty where that has a single one.
+    /// Namespace in the topology; empty if the topology has a single one.
     pub namespace: String,
-    /// Workloads that it leads drivers to, as `namespace/name`.
+    /// Workloads that it routes drivers to, as `namespace/name`.
     pub targets: Vec<String>,
-    /// When the counters arrived, since any fixed moment.
+    /// Time at which the counters arrived, since any fixed moment.
     pub at: Duration,
-    /// Counters since it started.
+    /// Counters since the gateway started.
     pub counters: GatewayCounters,
-    /// Durations towards clients; absent where they were not read.
+    /// Durations of downstream requests (from clients); absent if not read.
     pub downstream: Option<Buckets>,
-    /// Durations towards destinations; absent where they were not read.
+    /// Durations of upstream requests (to destinations); absent if not read.
     pub upstream: Option<Buckets>,
 }
 
@@ -40,47 +40,48 @@ pub struct GatewayCounters {
     pub upstream_connections: u64,
 }
 
-/// Requests that a pod of a service received, at one moment.
+/// Requests received by a pod of a service, at one moment.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ServiceSnapshot {
     /// Name of the service.
     pub name: String,
-    /// Namespace in the topology; empty where that has a single one.
+    /// Namespace in the topology; empty if the topology has a single one.
     pub namespace: String,
     /// Name of the pod.
     pub pod: String,
-    /// When the counters arrived, since any fixed moment.
+    /// Time at which the counter arrived, since any fixed moment.
     pub at: Duration,
-    /// Requests since it started.
+    /// Requests since the pod started.
     pub requests: u64,
 }
 
-/// Rate of a service between two snapshots, all of its pods together.
+/// Rate of a service between two snapshots, summed over its pods.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServiceRate {
     /// Name of the service.
     pub name: String,
-    /// Namespace in the topology; empty where that has a single one.
+    /// Namespace in the topology; empty if the topology has a single one.
     pub namespace: String,
     /// Requests per second.
     pub requests_per_s: f64,
 }
 
-/// A histogram of durations as cumulative counts per bucket, by the bucket's lower end. All in microseconds.
+/// Histogram of durations: cumulative counts per bucket, keyed by the bucket's lower bound. All in
+/// microseconds.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Buckets(pub BTreeMap<u64, Bucket>);
 
 /// A bucket of a histogram.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Bucket {
-    /// Durations in the bucket are less than its lower end and this.
+    /// Width of the bucket: its durations are below the lower bound plus this.
     pub width_us: u64,
-    /// Durations in it.
+    /// Durations in the bucket.
     pub count: u64,
 }
 
 impl GatewaySnapshot {
-    /// What it counted since an earlier snapshot.
+    /// Counts since an earlier snapshot.
     #[must_use]
     pub fn since(&self, open: &Self) -> GatewayRecord {
         let window_s = self.at.saturating_sub(open.at).as_secs_f64();
@@ -113,7 +114,7 @@ impl GatewaySnapshot {
 }
 
 impl GatewayCounts {
-    /// What was counted since an earlier reading. Classes without a response are left out.
+    /// Counts since an earlier reading. Classes without a response are left out.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let responses = self.responses.iter().map(|(class, count)| {
@@ -128,8 +129,8 @@ impl GatewayCounts {
     }
 }
 
-/// Rates of all services between two snapshots, in the order of the later one. A service of which a pod is in one of them
-/// alone is left out.
+/// Rates of all services between two snapshots, in the order of the later one. Services with a pod in only
+/// one of the snapshots are left out.
 #[must_use]
 pub(super) fn service_rates(open: &[ServiceSnapshot], close: &[ServiceSnapshot]) -> Vec<ServiceRate> {
     let mut rates: Vec<(ServiceRate, bool)> = Vec::new();
@@ -155,7 +156,7 @@ pub(super) fn service_rates(open: &[ServiceSnapshot], close: &[ServiceSnapshot])
 }
 
 impl Buckets {
-    /// What was added since an earlier reading.
+    /// Durations added since an earlier reading.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         let added = self.0.iter().filter_map(|(lower_us, bucket)| {
@@ -166,13 +167,13 @@ impl Buckets {
         Self(added.collect())
     }
 
-    /// Durations in all buckets.
+    /// Number of durations in all buckets.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.0.values().map(|bucket| bucket.count).sum()
     }
 
-    /// Both together.
+    /// Sum of both histograms.
     #[must_use]
     pub fn and(mut self, other: &Self) -> Self {
         for (lower_us, bucket) in &other.0 {
@@ -182,7 +183,7 @@ impl Buckets {
         self
     }
 
-    /// Percentiles; absent without any duration.
+    /// Percentiles; absent if the histogram is empty.
     #[must_use]
     pub fn duration(&self) -> Option<GatewayDuration> {
         let count = self.count();
@@ -190,7 +191,7 @@ impl Buckets {
         Some(GatewayDuration { count, p50: p50.0, p90: p90.0, p99: p99.0, resolution_us: p99.1 as f64 })
     }
 
-    /// A percentile, evenly between the ends of its bucket, and the width of that, microseconds.
+    /// Percentile, interpolated linearly within its bucket, and the bucket's width, microseconds.
     fn percentile(&self, fraction: f64) -> Option<(f64, u64)> {
         let rank = (self.count() as f64 * fraction).ceil().max(1.0);
         let mut below = 0;
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn each_gateway_has_a_window_of_its_own() {
+    fn each_gateway_has_its_own_window() {
         let at = |ms, requests, responses: &[(&str, u64)]| GatewaySnapshot {
             at: Duration::from_millis(ms),
             counters: GatewayCounters {
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_of_a_service_are_summed_each_over_its_own_time() {
+    fn pods_of_service_are_summed_over_own_sample_times() {
         let pod = |pod: &str, ms, requests| ServiceSnapshot {
             name: "server".to_owned(),
             pod: pod.to_owned(),

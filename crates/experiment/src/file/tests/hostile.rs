@@ -1,4 +1,4 @@
-//! No text makes the reader panic or take long.
+//! No input makes the reader panic or take long.
 
 use super::{FULL, NoFiles, Override, SMALL};
 use crate::definition::Experiment;
@@ -31,17 +31,17 @@ fn places_count_characters_and_bytes() {
 
 proptest! {
     #[test]
-    fn no_text_makes_the_reader_panic(text in "(?s).{0,200}") {
+    fn reader_does_not_panic_on_any_text(text in "(?s).{0,200}") {
         let _ = Experiment::parse(&text, "any").map_err(|error| error.render(true));
     }
 
     #[test]
-    fn no_yaml_like_text_makes_the_reader_panic(text in "[a-z0-9 :,\\[\\]{}&*<>|'\"#%!\\n\\-.?]{0,120}") {
+    fn reader_does_not_panic_on_yaml_like_text(text in "[a-z0-9 :,\\[\\]{}&*<>|'\"#%!\\n\\-.?]{0,120}") {
         let _ = Experiment::parse(&text, "any").map_err(|error| error.render(true));
     }
 
     #[test]
-    fn no_mutation_of_a_good_file_makes_the_reader_panic(
+    fn reader_does_not_panic_on_mutated_files(
         cuts in prop::collection::vec((0_usize..600, 0_usize..12, "[ -~é\\n\\t]{0,4}"), 1..6),
     ) {
         let mut characters: Vec<char> = FULL.chars().collect();
@@ -61,7 +61,7 @@ proptest! {
     }
 
     #[test]
-    fn no_override_makes_the_reader_panic(text in "[a-z.=\\[\\]{}0-9 é:,-]{0,40}") {
+    fn reader_does_not_panic_on_any_override(text in "[a-z.=\\[\\]{}0-9 é:,-]{0,40}") {
         let _ = Experiment::parse_with(SMALL, "x", &[Override::set(text)], &NoFiles).map_err(|error| error.render(true));
     }
 }

@@ -1,4 +1,4 @@
-//! Lists of a key are factors.
+//! Lists of single-value keys are factors.
 
 use super::{NoFiles, Override, SMALL, rendered, rendered_with};
 use crate::definition::Experiment;
@@ -43,7 +43,7 @@ fn lists_of_single_keys_are_factors() {
 }
 
 #[test]
-fn wrong_lists_say_where_and_what_was_expected() {
+fn invalid_lists_report_place_and_expectation() {
     let connections = "name: f\nmodes: [none]\nload:\n  clients: [1, 4]\n  connections:\n  - 8\n  - 2\nproxy: {workers: [1, 2]}\n";
     let values: Vec<String> = (1..=60).map(|value| value.to_string()).collect();
     let many = format!("[{}]", values.join(", "));

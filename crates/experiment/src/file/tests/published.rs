@@ -1,4 +1,4 @@
-//! Published figures that are relative to another mode.
+//! Published figures relative to another mode.
 
 use crate::Mode;
 use crate::definition::Experiment;

@@ -1,4 +1,4 @@
-//! Sections of the file in the order in which they are written.
+//! Sections of the file, in the order in which they are written.
 
 use crate::mode::Mode;
 use crate::objective::TimeFigure;
@@ -69,14 +69,14 @@ pub(super) struct FleetView {
     pub(super) threads: Option<usize>,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // As serde calls it.
+#[allow(clippy::trivially_copy_pass_by_ref)] // Signature required by serde.
 fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
 impl FleetView {
     pub(super) fn new(fleet: &FleetSettings) -> Self {
-        // A topology says them.
+        // If there is a topology, it defines these.
         let number = |number: usize| fleet.topology.is_none().then_some(number);
         Self {
             proxies: fleet.proxies,
@@ -104,7 +104,7 @@ impl FleetView {
     }
 }
 
-/// What a mesh is asked for; with a fleet, of the control plane alone.
+/// Settings of the mesh; with a fleet, of the control plane only.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum IstioSection<'a> {
@@ -326,7 +326,7 @@ pub(super) enum ValueView {
     Text(String),
 }
 
-/// A rate without a needless point: 1000, not 1000.0.
+/// Number without a needless decimal point: 1000, not 1000.0.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum Number {

@@ -5,7 +5,7 @@ use crate::units::{UnitError, format_fraction, format_rate, parse_fraction, pars
 use std::fmt;
 use std::str::FromStr;
 
-/// Pods that are replaced all the time: each is deleted, and another takes its place.
+/// Continuous replacement of pods: each is deleted, and another takes its place.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Churn {
     /// No churn.
@@ -18,7 +18,7 @@ pub enum Churn {
 }
 
 impl Churn {
-    /// The number in it: a fraction per minute, or pods per second.
+    /// Numeric value: a fraction per minute, or pods per second.
     #[must_use]
     pub fn amount(self) -> f64 {
         match self {
@@ -27,7 +27,7 @@ impl Churn {
         }
     }
 
-    /// Pods replaced per second in a mesh of this many pods.
+    /// Pods replaced per second in a mesh with this many pods.
     #[must_use]
     pub fn pods_per_s(self, pods: usize) -> f64 {
         match self {
@@ -70,38 +70,38 @@ impl FromStr for Churn {
     }
 }
 
-/// A kind of change whose arrival at the proxies is timed.
+/// Kind of change whose convergence is measured.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub enum ChangeKind {
-    /// A service has an endpoint more.
+    /// An endpoint is added to a service.
     EndpointAdded,
-    /// A service has an endpoint less.
+    /// An endpoint is removed from a service.
     EndpointRemoved,
-    /// A pod is deleted, and one with another address takes its place.
+    /// A pod is deleted and replaced by one with another address.
     PodRestarted,
-    /// A new service.
+    /// A service is added.
     ServiceAdded,
     /// The routes of a service change.
     VirtualService,
     /// The traffic policy of a service changes.
     DestinationRule,
-    /// A service outside the mesh: a full push.
+    /// An external service is added: a full push.
     ServiceEntry,
-    /// A policy of the root namespace: a full push.
+    /// A policy of the root namespace changes: a full push.
     RootPolicy,
     /// All pods of a service are replaced, one after the other.
     RollingRestart,
-    /// Proxies get new certificates and connect with them.
+    /// Proxies get new certificates and reconnect with them.
     CertificateRotation,
-    /// All proxies disconnect and connect again at once.
+    /// All proxies disconnect and reconnect at once.
     ConnectStorm,
-    /// An istiod is killed and started again.
+    /// An istiod is killed and restarted.
     IstiodRestart,
-    /// A further istiod.
+    /// An istiod is added.
     IstiodAdded,
-    /// An istiod less.
+    /// An istiod is removed.
     IstiodRemoved,
-    /// Some proxies lose their connection for a time.
+    /// Some proxies lose their connection for some time.
     LinkDown,
 }
 
@@ -125,7 +125,7 @@ impl ChangeKind {
         Self::LinkDown,
     ];
 
-    /// The word that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -147,19 +147,19 @@ impl ChangeKind {
         }
     }
 
-    /// True if istiod sends proxies of this kind anything for it.
+    /// True if the change makes istiod send something to proxies of this kind.
     #[must_use]
     pub fn reaches(self, kind: ProxyKind) -> bool {
         kind != ProxyKind::Ztunnel || !matches!(self, Self::VirtualService | Self::DestinationRule)
     }
 
-    /// True for changes of the mesh's objects, which istiod pushes to proxies that are connected.
+    /// True for changes of mesh objects, which istiod pushes to connected proxies.
     #[must_use]
     pub fn is_of_mesh(self) -> bool {
         !self.is_of_environment() && !matches!(self, Self::CertificateRotation | Self::ConnectStorm)
     }
 
-    /// True if pods of a service come or go: istiod sends the endpoints of that service alone.
+    /// True if pods of a service come or go: istiod then only sends that service's endpoints.
     #[must_use]
     pub fn is_of_endpoints(self) -> bool {
         matches!(
@@ -168,14 +168,14 @@ impl ChangeKind {
         )
     }
 
-    /// True if only the environment of an experiment can make it.
+    /// True if only the environment of an experiment can make the change.
     #[must_use]
     pub fn is_of_environment(self) -> bool {
         matches!(self, Self::IstiodRestart | Self::IstiodAdded | Self::IstiodRemoved | Self::LinkDown)
     }
 }
 
-/// A kind of change and how often it is made, such as `endpoint-added=5`.
+/// A kind of change and its count, such as `endpoint-added=5`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RepeatedChange {
     /// Kind of the change.

@@ -1,14 +1,14 @@
-//! Services of a topology as the mesh of a fleet.
+//! Services of a topology, used as the mesh of a fleet.
 
 use crate::topology::Topology;
 use crate::topology::file::MAX_WORKLOADS;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Services, namespaces and pods of a topology. Calls and load do not matter to a control plane.
+/// Services, namespaces and pods of a topology. Calls and load are irrelevant to a control plane.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HeldTopology {
-    /// The topology's name.
+    /// Name of the topology.
     pub name: String,
     /// Services in the mesh; at least one.
     pub workloads: Vec<HeldWorkload>,
@@ -19,17 +19,18 @@ pub struct HeldTopology {
 pub struct HeldWorkload {
     /// Name within its namespace.
     pub name: String,
-    /// Namespace within the topology; empty where the topology has a single one.
+    /// Namespace within the topology; empty if the topology has a single one.
     pub namespace: String,
     /// Number of pods.
     pub pods: usize,
 }
 
 impl HeldTopology {
-    /// The services of a topology that run in the mesh: without clients, databases and external services.
+    /// Extracts the services of a topology that run in the mesh, without clients, databases and external
+    /// services.
     ///
     /// # Errors
-    /// It has none, or too many. The error is a sentence.
+    /// Returns a sentence if there are none or too many.
     pub fn new(topology: &Topology) -> Result<Self, String> {
         let in_mesh =
             topology.workloads.iter().filter(|workload| workload.serves() && !workload.is_external());
@@ -63,7 +64,7 @@ impl HeldTopology {
         names.len()
     }
 
-    /// A topology file with these services.
+    /// Writes a topology file with these services.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         let mut text = format!("name: \"{}\"\nservices:\n", self.name);
@@ -96,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn topology_without_services_in_the_mesh_is_refused() {
+    fn topology_without_services_in_mesh_is_rejected() {
         let error = HeldTopology::new(&crate::topology::fleet(0)).unwrap_err();
         assert_eq!(error, "the topology `fleet` has no service in the mesh");
     }

@@ -1,6 +1,7 @@
-//! The section `fleet` of an experiment: simulated proxies, the mesh that they are configured with, and its changes.
+//! The section `fleet` of an experiment: simulated proxies, the mesh that they are configured with, and its
+//! changes.
 //!
-//! The words of this module are also the options of `meshmeter fleet`.
+//! The types of this module are also used for the options of `meshmeter fleet`.
 
 mod changes;
 mod held;
@@ -13,11 +14,11 @@ pub use proxies::{FleetSecurity, ProxyKind, ProxyKinds, XdsVariant};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Most proxies of a fleet.
+/// Maximum number of proxies in a fleet.
 pub const MAX_PROXIES: usize = 50_000;
-/// Most namespaces of its mesh.
+/// Maximum number of namespaces in its mesh.
 pub const MAX_NAMESPACES: usize = 10_000;
-/// Longest observation, as that of a load.
+/// Maximum length of the measurement, equal to that of a load.
 pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 
 /// The section `fleet`.
@@ -27,45 +28,45 @@ pub struct FleetSettings {
     pub proxies: usize,
     /// Kinds of proxies.
     pub kinds: ProxyKinds,
-    /// Variant of the protocol.
+    /// xDS variant.
     pub xds: XdsVariant,
-    /// Identification of proxies to the control plane.
+    /// Authentication of proxies to the control plane.
     pub security: FleetSecurity,
-    /// Topology that services, pods and namespaces are taken from; absent: they are numbers alone.
+    /// Topology that defines services, pods and namespaces; absent: given as numbers.
     pub topology: Option<Arc<HeldTopology>>,
-    /// Services of the mesh.
+    /// Number of services in the mesh.
     pub services: usize,
-    /// Pods of the mesh, spread over the services.
+    /// Number of pods in the mesh, spread over the services.
     pub pods: usize,
-    /// Namespaces, which share services and pods evenly.
+    /// Number of namespaces, which share services and pods evenly.
     pub namespaces: usize,
-    /// VirtualServices, each of another service.
+    /// Number of VirtualServices, each for a different service.
     pub virtual_services: usize,
-    /// DestinationRules, each of another service.
+    /// Number of DestinationRules, each for a different service.
     pub destination_rules: usize,
-    /// Gateways.
+    /// Number of gateways.
     pub gateways: usize,
-    /// Authorization policies.
+    /// Number of authorization policies.
     pub policies: usize,
-    /// Sidecars are told of their own namespace alone.
+    /// True if sidecars are scoped to their own namespace.
     pub scope: bool,
-    /// Ztunnels ask for addresses only as they need them.
+    /// True if ztunnels only subscribe to addresses that they need.
     pub on_demand: bool,
-    /// Real sidecars that stand beside the fleet, so that its times can be compared with theirs.
+    /// Number of real sidecars next to the fleet, whose times are compared with the fleet's.
     pub witnesses: usize,
-    /// Pods that are replaced all the time.
+    /// Continuous replacement of pods.
     pub churn: Churn,
-    /// Changes that are made and timed, in this order.
+    /// Changes to make and time, in this order.
     pub changes: Vec<RepeatedChange>,
-    /// From one change to the next, at least.
+    /// Minimum time from one change to the next.
     pub between: Duration,
-    /// Least time that the configured fleet is observed, with churn and changes in it.
+    /// Minimum measurement of the configured fleet, including churn and changes.
     pub duration: Duration,
-    /// Time that a change has to reach the last proxy; also that of the first configurations.
+    /// Maximum time for a change to reach the last proxy, and for the first configurations.
     pub settle: Duration,
     /// Connections opened per second; absent: as fast as they are accepted.
     pub connect_rate: Option<f64>,
-    /// Threads of the fleet; absent: as many as it needs.
+    /// Threads of the fleet; absent: chosen automatically.
     pub threads: Option<usize>,
 }
 
@@ -104,7 +105,7 @@ impl Default for FleetSettings {
 }
 
 impl FleetSettings {
-    /// The same with the services, pods and namespaces of a topology.
+    /// Takes services, pods and namespaces from a topology.
     #[must_use]
     pub fn with_topology(self, topology: HeldTopology) -> Self {
         Self {
@@ -116,27 +117,28 @@ impl FleetSettings {
         }
     }
 
-    /// Number of proxies of a kind.
+    /// Number of proxies of this kind.
     #[must_use]
     pub fn count_of(&self, kind: ProxyKind) -> usize {
         let counts = self.kinds.of(self.proxies).unwrap_or_default();
         counts.into_iter().find_map(|(one, number)| (one == kind).then_some(number)).unwrap_or(0)
     }
 
-    /// Number of changes.
+    /// Total number of changes.
     #[must_use]
     pub fn number_of_changes(&self) -> usize {
         self.changes.iter().map(|change| change.count).sum()
     }
 
-    /// Time from the first complete configuration to the end, about: changes, or churn where that takes longer.
+    /// Approximate time from the first complete configuration to the end: changes, or churn if that takes
+    /// longer.
     #[must_use]
     pub fn window(&self) -> Duration {
         let changes = u32::try_from(self.number_of_changes()).unwrap_or(u32::MAX);
         self.duration.max(self.between.saturating_mul(changes))
     }
 
-    /// True if istiod pushes a change to some proxy of the fleet. Ztunnels on demand get policies alone.
+    /// True if istiod pushes a change to some proxy of the fleet. On-demand ztunnels only receive policies.
     #[must_use]
     pub fn is_told_of(&self, change: ChangeKind) -> bool {
         let told = |proxy: &ProxyKind| {
@@ -147,7 +149,7 @@ impl FleetSettings {
         ProxyKind::ALL.iter().any(told)
     }
 
-    /// Objects that the mesh consists of: services with their EndpointSlices, pods, and Istio's.
+    /// Number of objects in the mesh: services with their EndpointSlices, pods, and Istio objects.
     #[must_use]
     pub fn objects(&self) -> usize {
         let scopes = if self.scope { self.namespaces } else { 0 };
@@ -167,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_read_back_and_one_takes_the_rest() {
+    fn kinds_read_back_and_kind_without_number_takes_rest() {
         let kinds: ProxyKinds = "ztunnel=100, sidecar".parse().unwrap();
         assert_eq!(kinds.to_string(), "ztunnel=100,sidecar");
         assert_eq!(kinds.of(150).unwrap(), [(ProxyKind::Ztunnel, 100), (ProxyKind::Sidecar, 50)]);
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn churn_is_a_share_of_the_pods_per_minute_or_pods_per_second() {
+    fn churn_is_fraction_per_minute_or_pods_per_second() {
         for (text, pods_per_s, written) in [
             ("25%/m", 5.0, "25%/m"),
             ("10/s", 10.0, "10/s"),

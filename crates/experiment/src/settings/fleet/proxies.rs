@@ -1,19 +1,19 @@
-//! Kinds of simulated proxies, and how they connect.
+//! Kinds of simulated proxies, and their connections.
 
 use crate::units::{UnitError, shortened};
 use std::fmt;
 use std::str::FromStr;
 
-/// Kind of a proxy, which decides its subscriptions.
+/// Kind of a proxy. Determines its subscriptions.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Hash, Ord, PartialOrd)]
 pub enum ProxyKind {
-    /// An Envoy beside an application.
+    /// Envoy next to an application.
     Sidecar,
-    /// An Envoy at the edge of the mesh.
+    /// Envoy at the edge of the mesh.
     Gateway,
-    /// An Envoy for the services of a namespace in ambient mode.
+    /// Envoy for the services of a namespace in ambient mode.
     Waypoint,
-    /// The node proxy of ambient mode.
+    /// Node proxy of ambient mode.
     Ztunnel,
 }
 
@@ -21,7 +21,7 @@ impl ProxyKind {
     /// Every kind.
     pub const ALL: [Self; 4] = [Self::Sidecar, Self::Gateway, Self::Waypoint, Self::Ztunnel];
 
-    /// The word that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -36,7 +36,7 @@ impl ProxyKind {
 /// Variant of the aggregated discovery service.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Hash)]
 pub enum XdsVariant {
-    /// `DeltaAggregatedResources`: what changed. istiod's default.
+    /// `DeltaAggregatedResources`: only changed resources. istiod's default.
     #[default]
     Delta,
     /// `StreamAggregatedResources`: all resources of a type at once.
@@ -47,7 +47,7 @@ impl XdsVariant {
     /// Both variants.
     pub const ALL: [Self; 2] = [Self::Delta, Self::StateOfTheWorld];
 
-    /// The word that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -57,15 +57,15 @@ impl XdsVariant {
     }
 }
 
-/// Identification of proxies to the control plane.
+/// Authentication of proxies to the control plane.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Hash)]
 pub enum FleetSecurity {
-    /// By a certificate from the control plane's own CA.
+    /// Certificate from the control plane's own CA.
     #[default]
     MutualTls,
-    /// TLS, with the token of the proxy's service account.
+    /// TLS with the token of the proxy's service account.
     Token,
-    /// Not at all: the control plane's plaintext port.
+    /// None: the control plane's plaintext port.
     Plaintext,
 }
 
@@ -73,7 +73,7 @@ impl FleetSecurity {
     /// Every kind.
     pub const ALL: [Self; 3] = [Self::MutualTls, Self::Token, Self::Plaintext];
 
-    /// The word that users type.
+    /// Name that users type.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -84,11 +84,11 @@ impl FleetSecurity {
     }
 }
 
-/// Kinds of proxies in a fleet, such as `sidecar` or `ztunnel=100,sidecar`. One kind may be without a number: it takes the
-/// rest.
+/// Kinds of proxies in a fleet, such as `sidecar` or `ztunnel=100,sidecar`. One kind may omit its number: it
+/// gets the remaining proxies.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ProxyKinds {
-    /// In the order given, each kind once.
+    /// Kinds in the order given, without duplicates.
     shares: Vec<(ProxyKind, Option<usize>)>,
 }
 
@@ -99,22 +99,22 @@ impl Default for ProxyKinds {
 }
 
 impl ProxyKinds {
-    /// All proxies are of this kind.
+    /// Fleet of a single kind.
     #[must_use]
     pub fn only(kind: ProxyKind) -> Self {
         Self { shares: vec![(kind, None)] }
     }
 
-    /// True if some proxies are of this kind.
+    /// True if the fleet has proxies of this kind.
     #[must_use]
     pub fn contains(&self, kind: ProxyKind) -> bool {
         self.shares.iter().any(|(one, _)| *one == kind)
     }
 
-    /// Kinds with their numbers in a fleet of this size.
+    /// Number of proxies of each kind in a fleet of this size.
     ///
     /// # Errors
-    /// The numbers do not add up to the size. The error is a sentence.
+    /// Returns a sentence if the numbers do not add up to the size.
     pub fn of(&self, proxies: usize) -> Result<Vec<(ProxyKind, usize)>, String> {
         let given: usize = self.shares.iter().filter_map(|(_, number)| *number).sum();
         let has_rest = self.shares.iter().any(|(_, number)| number.is_none());

@@ -1,26 +1,26 @@
 //! Keys of Meshmeter's own topology files and of isotope's.
 //!
-//! An isotope file is recognised by a key that only isotope has. Its sizes are of 1024 (`1 KB`), and the probability of a
-//! call is a whole number of percent; 0 there means always.
+//! An isotope file is recognised by any key that only isotope has. Its sizes are multiples of 1024 (`1 KB`).
+//! Its call probabilities are whole percentages, where 0 means always.
 
 use crate::file::document::{Node, Value};
 use crate::units::{UnitError, parse_duration, parse_fraction, parse_size};
 
-/// Keys of a whole topology, of either dialect.
+/// Top-level keys of both dialects.
 pub(crate) fn root_keys() -> impl Iterator<Item = &'static str> {
     let native = Dialect::Native.root_keys();
     let isotope = Dialect::Isotope.root_keys().iter().filter(|key| !native.contains(key));
     native.iter().chain(isotope).copied()
 }
 
-/// A format of topology files.
+/// Format of topology files.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Dialect {
     Native,
     Isotope,
 }
 
-/// Keys that isotope has and Meshmeter has not.
+/// Keys that only isotope has.
 const ONLY_ISOTOPE: [&str; 12] = [
     "apiVersion",
     "kind",
@@ -125,7 +125,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect's name of a key; the same where it has no such key.
+    /// Name of a key in this dialect; unchanged if the dialect has no such key.
     pub(super) fn key(self, key: &'static str) -> &'static str {
         match (self, key) {
             (Self::Isotope, "protocol") => "type",
@@ -154,12 +154,12 @@ impl Dialect {
     }
 }
 
-/// Seconds of a duration.
+/// Duration in seconds.
 pub(super) fn seconds(text: &str) -> Result<f64, UnitError> {
     parse_duration(text).map(|duration| duration.as_secs_f64())
 }
 
-/// A size as isotope's library reads it (docker/go-units `RAMInBytes`): `k`, `KB` and `KiB` are 1024 bytes.
+/// Size as parsed by isotope's library (docker/go-units `RAMInBytes`): `k`, `KB` and `KiB` are 1024 bytes.
 fn isotope_size(text: &str) -> Result<u64, UnitError> {
     let lower = text.trim().to_ascii_lowercase();
     let number = lower.trim_end_matches(['i', 'b']).trim_end();

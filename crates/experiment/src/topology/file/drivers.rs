@@ -1,4 +1,4 @@
-//! Drivers and the clients that they run in.
+//! Reads drivers and the clients that they run in.
 
 use super::dialect::Dialect;
 use super::links::check_endpoint;
@@ -16,12 +16,12 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
 const DRIVER_KEYS: [&str; 4] = ["name", "in", "target", "endpoint"];
 const CLIENT_KEYS: [&str; 4] = ["name", "namespace", "in-mesh", "resources"];
-/// Drivers of a file.
+/// Maximum number of drivers in a file.
 const MAX_DRIVERS: usize = 1_000;
 
 impl<'a> Reader<'a> {
-    /// Reads drivers and clients; without drivers there is one at each entry point, or at the first service that no other
-    /// calls. Returns the targets.
+    /// Reads drivers and clients. If there are no drivers, adds one per entry point, or one at the first
+    /// service that is not called by others. Returns the targets.
     pub(super) fn drivers(&mut self, root: &Section<'a>) -> Result<Vec<WorkloadId>> {
         let clients_field = section_field(root, self.dialect, "clients")?;
         let clients_given = clients_field.is_some();
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
             });
         }
         self.qualify_drivers();
-        // Clients without a driver stand there all the same.
+        // Adds clients even if they have no driver.
         for head in &clients {
             let namespaces = match &head.namespace {
                 Some(namespace) => vec![namespace.clone()],
@@ -70,7 +70,8 @@ impl<'a> Reader<'a> {
         Ok(drivers.iter().map(|driver| driver.target).collect())
     }
 
-    /// A run knows drivers by name alone: those of one name in several namespaces are named with theirs, as in copies.
+    /// Drivers need unique names: those with the same name in several namespaces get a namespace prefix, as
+    /// in copies.
     fn qualify_drivers(&mut self) {
         let topology = &mut self.topology;
         let mut counts: HashMap<String, usize> = HashMap::new();
@@ -91,7 +92,7 @@ impl<'a> Reader<'a> {
         self.names.get(namespace, name).is_some_and(|id| !self.topology.workloads[id].serves())
     }
 
-    /// The client of a driver, made where it does not stand yet.
+    /// Client of a driver, added if it does not exist yet.
     fn client(
         &mut self,
         (namespace, name): &(String, String),
@@ -172,7 +173,7 @@ impl<'a> Reader<'a> {
         Ok(drivers)
     }
 
-    /// A driver at each entry point, or at the first service that no other calls.
+    /// One driver per entry point, or one at the first service that is not called by others.
     fn entry_drivers(&self, root: &Section<'a>) -> Result<Vec<Driver<'a>>> {
         let services = root.required("services", "services: [{name: web}]")?;
         let mut entries = Vec::new();
@@ -214,7 +215,7 @@ impl<'a> Reader<'a> {
         Ok(entries.into_iter().map(driver).collect())
     }
 
-    /// Services that get no request from any driver.
+    /// Notes services that do not receive requests from any driver.
     pub(super) fn note_unreached(&mut self, targets: &[WorkloadId]) {
         const MAX_SHOWN: usize = 5;
         let mut reached: HashSet<WorkloadId> = targets.iter().copied().collect();
@@ -239,7 +240,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A driver as written.
+/// Driver as written in the file.
 struct Driver<'a> {
     name: String,
     place: &'a Place,
@@ -265,7 +266,7 @@ fn check_client_namespace(namespace: &str, place: &Place) -> Result<()> {
     if namespace.is_empty() { Ok(()) } else { check_namespace(namespace, place).map(drop) }
 }
 
-/// A label, with a namespace before it where there are several.
+/// Driver name: a label, with a namespace prefix if there are several namespaces.
 fn driver_name(field: &Field<'_>) -> Result<String> {
     let text = field.text()?;
     match text.split_once('/') {

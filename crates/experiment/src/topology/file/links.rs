@@ -1,4 +1,4 @@
-//! Checks of calls and queries, once every service is known.
+//! Checks of calls and queries, after all services are known.
 
 use crate::diagnostic::{ExperimentError, Place};
 use crate::file::section::alternatives;
@@ -11,18 +11,18 @@ use std::collections::HashMap;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// A call of a script, with its place.
+/// Call in a script, with its place.
 pub(super) struct CallSite<'a> {
     pub(super) from: WorkloadId,
-    /// Position among the endpoints of the caller.
+    /// Index of the caller's endpoint.
     pub(super) from_endpoint: usize,
     pub(super) to: WorkloadId,
     pub(super) endpoint: String,
-    /// Made in every execution of the script.
+    /// True if the call is made in every execution of the script.
     pub(super) is_certain: bool,
     pub(super) place: &'a Place,
     pub(super) endpoint_place: &'a Place,
-    /// Where a size is given.
+    /// Place of the size, if given.
     pub(super) size_place: Option<&'a Place>,
 }
 
@@ -31,12 +31,12 @@ pub(super) struct CallSite<'a> {
 pub(super) struct Links<'a> {
     pub(super) calls: Vec<CallSite<'a>>,
     pub(super) queries: Vec<(WorkloadId, &'a Place)>,
-    /// Steps of all scripts.
+    /// Number of steps in all scripts.
     pub(super) steps: usize,
 }
 
 impl Links<'_> {
-    /// Every check that needs no drivers.
+    /// Runs every check that does not need drivers.
     pub(super) fn check(&self, workloads: &[Workload]) -> Result<()> {
         for (to, place) in &self.queries {
             if !matches!(workloads[*to].runs, Runs::Database) {
@@ -58,7 +58,7 @@ impl Links<'_> {
         self.check_certain_cycles(workloads)
     }
 
-    /// Calls that are made in every execution must not lead back to where they began.
+    /// Rejects cycles of calls that are made in every execution.
     fn check_certain_cycles(&self, workloads: &[Workload]) -> Result<()> {
         let position = |workload: WorkloadId, path: &str| {
             let endpoints = &workloads[workload].script().map_or(&[][..], |service| &service.endpoints);
@@ -75,7 +75,7 @@ impl Links<'_> {
             if is_done.contains_key(&start) {
                 continue;
             }
-            // Depth first, without recursion: a chain may have thousands of services.
+            // Iterative depth-first search: a chain may have thousands of services.
             let mut path = vec![(start, 0)];
             is_done.insert(start, false);
             while let Some((node, next)) = path.last_mut() {
@@ -103,7 +103,7 @@ impl Links<'_> {
         Ok(())
     }
 
-    /// The place of a call that takes part in recursion through this endpoint.
+    /// Place of a call that is part of a recursion through this endpoint.
     fn place_of(&self, workload: WorkloadId, endpoint: &str, topology: &Topology) -> Option<&Place> {
         let service = topology.workloads[workload].script()?;
         let position = service.endpoints.iter().position(|one| one.path == endpoint)?;
@@ -112,7 +112,7 @@ impl Links<'_> {
         own.next().map(|call| call.place)
     }
 
-    /// Requests must die out, and not become too many on the way. `topology` is in the order of the file.
+    /// Checks that requests die out and that their number is limited. `topology` is in file order.
     pub(super) fn check_expected(&self, topology: &Topology, file: &Place) -> Result<()> {
         let Err(endless) = topology.expected_of_all() else { return Ok(()) };
         let place = self.place_of(endless.workload, &endless.endpoint, topology).unwrap_or(file);
@@ -138,7 +138,7 @@ fn endless(cycle: &[(WorkloadId, usize)], workloads: &[Workload], place: &Place)
         .with_hint("one of these calls needs a `probability` below 100%")
 }
 
-/// A call or a driver must request an endpoint that exists.
+/// Checks that a call or driver requests an existing endpoint.
 pub(super) fn check_endpoint(
     to: &Workload,
     endpoint: &str,

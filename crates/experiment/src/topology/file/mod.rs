@@ -1,8 +1,8 @@
-//! Topology files: YAML in, a checked [`Topology`] out, and back.
+//! Topology files: YAML in, a validated [`Topology`] out, and back.
 //!
-//! Two dialects are read: Meshmeter's own, and isotope's ([`dialect`]). [`reader`] reads services and databases,
-//! [`drivers`] drivers and clients, [`steps`] the scripts; [`links`] checks calls once every service is known. [`writer`] writes a topology in
-//! Meshmeter's own format, which reads back to the same value.
+//! Reads two dialects: Meshmeter's own and isotope's ([`dialect`]). [`reader`] reads services and databases,
+//! [`drivers`] drivers and clients, [`steps`] the scripts. [`links`] checks calls after all services are
+//! known. [`writer`] writes a topology in Meshmeter's own format, which reads back to the same value.
 
 mod dialect;
 mod drivers;
@@ -23,17 +23,17 @@ use std::sync::Arc;
 pub(crate) use dialect::root_keys;
 pub(crate) use writer::{Yaml, view};
 
-/// Size limit of a topology file, bytes.
+/// Maximum size of a topology file, bytes.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
-/// Services, databases and clients of a file.
+/// Maximum number of services, databases and clients in a file.
 pub const MAX_WORKLOADS: usize = 10_000;
-/// Pods of a topology.
+/// Maximum number of pods in a topology.
 pub const MAX_PODS: usize = 100_000;
-/// Pods of a workload.
+/// Maximum number of pods per workload.
 pub const MAX_REPLICAS: usize = 1_000;
-/// Size of a request or a response, bytes.
+/// Maximum size of a request or response, bytes.
 pub const MAX_BODY_BYTES: u64 = 1 << 30;
-/// Levels of parallel branches and sequences in a script.
+/// Maximum nesting depth of parallel branches and sequences in a script.
 pub const MAX_NESTING: usize = 12;
 
 /// A topology file as read.
@@ -41,16 +41,16 @@ pub const MAX_NESTING: usize = 12;
 pub struct TopologyFile {
     /// Its topology.
     pub topology: Topology,
-    /// Parts of the file that have no effect, in sentences.
+    /// Notes on parts of the file that have no effect, as sentences.
     pub notes: Vec<String>,
 }
 
 impl TopologyFile {
-    /// Reads a topology file, Meshmeter's own or isotope's. The file's name is for messages, and names a topology that has
-    /// no name of its own.
+    /// Reads a topology file, Meshmeter's own or isotope's. The file name is used in messages, and as the
+    /// name of a topology without one.
     ///
     /// # Errors
-    /// The first thing that is wrong with the file, with its place.
+    /// Returns the first error in the file, with its place.
     pub fn read(text: &str, file_name: &str) -> Result<Self, Box<ExperimentError>> {
         if text.len() > MAX_FILE_BYTES {
             let source = Source { name: file_name.into(), text: String::new() };
@@ -64,7 +64,7 @@ impl TopologyFile {
         reader::read(&document::read(&source)?, &names::from_file_name(file_name))
     }
 
-    /// Reads a topology that stands in an experiment file. Keys of `except` are not the topology's.
+    /// Reads an inline topology of an experiment file. Keys in `except` are not part of the topology.
     pub(crate) fn read_inline(node: &Node, except: &[&str]) -> Result<Self, Box<ExperimentError>> {
         let own = |entry: &&Entry| !except.contains(&entry.key.as_str());
         let entries = node.entries().iter().filter(own).cloned().collect();
@@ -73,18 +73,18 @@ impl TopologyFile {
     }
 }
 
-/// Reads a topology file, Meshmeter's own or isotope's. The file's name is for messages, and names a topology that has no
-/// name of its own.
+/// Reads a topology file, Meshmeter's own or isotope's. The file name is used in messages, and as the name of
+/// a topology without one.
 ///
 /// # Errors
-/// The first thing that is wrong with the file, with its place.
+/// Returns the first error in the file, with its place.
 pub fn read(text: &str, file_name: &str) -> Result<Topology, Box<ExperimentError>> {
     TopologyFile::read(text, file_name).map(|file| file.topology)
 }
 
 impl Topology {
-    /// The topology as a file in Meshmeter's own format. Whatever [`read`] gave reads back to the same value. A synthetic
-    /// service without a script becomes an endpoint that does the same.
+    /// Writes the topology in Meshmeter's own format. Any topology returned by [`read`] reads back to the
+    /// same value. A synthetic service without a script is written as an equivalent endpoint.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         document::write(&view(self))

@@ -1,4 +1,4 @@
-//! Names of workloads and namespaces, and finding a workload by its name.
+//! Names of workloads and namespaces, and lookup of workloads by name.
 
 use crate::diagnostic::{ExperimentError, Place};
 use crate::file::suggestion::nearest;
@@ -8,18 +8,18 @@ use std::collections::{BTreeMap, HashMap};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Name of a topology that stands in an experiment file without a name.
+/// Name of an inline topology without a name.
 pub(super) const INLINE: &str = "topology";
 
-/// Namespace of workloads that name none in a file where others do.
+/// Namespace of workloads without one, if other workloads in the file have one.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
-/// Namespaces get a number behind their name where a topology stands several times.
+/// Maximum length of a namespace: copies of a topology append a number.
 const MAX_NAMESPACE_LENGTH: usize = 50;
 
 const MAX_NAME_LENGTH: usize = 63;
 
-/// The file's name without folders and ending, made a DNS label.
+/// Name derived from a file name, without directories and extension, as a DNS label.
 pub(super) fn from_file_name(file_name: &str) -> String {
     let base = file_name.rsplit('/').next().unwrap_or_default();
     let stem = base.strip_suffix(".yaml").or_else(|| base.strip_suffix(".yml")).unwrap_or(base);
@@ -33,7 +33,7 @@ pub(super) fn from_file_name(file_name: &str) -> String {
     if label.is_empty() { INLINE.to_owned() } else { label.to_owned() }
 }
 
-/// A name of a namespace or a topology: a DNS label.
+/// Validates the name of a namespace or topology: a DNS label.
 pub(super) fn check_namespace(text: &str, place: &Place) -> Result<String> {
     if text.len() > MAX_NAMESPACE_LENGTH || !is_label(text) {
         return Err(place.error(
@@ -44,7 +44,7 @@ pub(super) fn check_namespace(text: &str, place: &Place) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// A name of a workload, and so of a Service: a DNS label that begins with a letter.
+/// Validates the name of a workload, which is also a Service name: a DNS label that starts with a letter.
 pub(super) fn check_name(text: &str, place: &Place) -> Result<String> {
     let begins_well = text.starts_with(|c: char| c.is_ascii_lowercase());
     if text.len() > MAX_NAME_LENGTH || !begins_well || !is_label(text) {
@@ -61,12 +61,12 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && text.chars().all(fits) && !text.starts_with('-') && !text.ends_with('-')
 }
 
-/// Where a workload of some name is looked for.
+/// Search scope for a workload name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Scope<'a> {
-    /// In this namespace alone.
+    /// Only this namespace.
     Namespace(&'a str),
-    /// In this namespace, else in the only one that has the name.
+    /// This namespace, otherwise the only namespace that has the name.
     Anywhere(&'a str),
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Adds a workload; false where the name is taken.
+    /// Adds a workload; returns false if the name is taken.
     pub(super) fn add(&mut self, namespace: &str, name: &str, id: WorkloadId) -> bool {
         let is_new = self.by_qualified.insert(qualified(namespace, name), id).is_none();
         self.by_name.entry(name.to_owned()).or_default().push((namespace.to_owned(), id));
@@ -89,7 +89,7 @@ impl Names {
         self.by_qualified.get(&qualified(namespace, name)).copied()
     }
 
-    /// The workload of a name as a file has it: `name` or `namespace/name`.
+    /// Finds a workload by its name in the file: `name` or `namespace/name`.
     pub(super) fn find(
         &self,
         text: &str,

@@ -1,4 +1,4 @@
-//! From the tree to a topology: services, databases, drivers and clients.
+//! Reads a topology from the tree: services, databases, drivers and clients.
 
 use super::dialect::Dialect;
 use super::links::Links;
@@ -20,10 +20,10 @@ type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 const DATABASE_KEYS: [&str; 3] = ["name", "namespace", "resources"];
 const ENDPOINT_KEYS: [&str; 3] = ["script", "response", "error-rate"];
 const MAX_PATH_LENGTH: usize = 200;
-/// Endpoints of a service.
+/// Maximum number of endpoints per service.
 const MAX_ENDPOINTS: usize = 1_000;
 
-/// Reads and checks a tree. `default_name` names a topology that has no name of its own.
+/// Reads and validates a tree. `default_name` is the name of a topology without one.
 pub(super) fn read(root: &Node, default_name: &str) -> Result<TopologyFile> {
     let dialect = Dialect::of(root);
     read_as(dialect, root, default_name).map_err(|error| {
@@ -64,7 +64,7 @@ fn read_as(dialect: Dialect, root: &Node, default_name: &str) -> Result<Topology
     Ok(TopologyFile { topology: reader.topology.arranged(), notes: reader.notes.into_iter().collect() })
 }
 
-/// A key that only Meshmeter's own files have.
+/// Field of a key that only Meshmeter's own files have.
 pub(super) fn section_field<'a>(
     section: &Section<'a>,
     dialect: Dialect,
@@ -73,7 +73,7 @@ pub(super) fn section_field<'a>(
     if dialect == Dialect::Native { section.field(key) } else { Ok(None) }
 }
 
-/// What a service has where it does not say.
+/// Defaults of services.
 pub(super) struct Defaults<'a> {
     namespace: Option<String>,
     protocol: Protocol,
@@ -86,7 +86,7 @@ pub(super) struct Defaults<'a> {
     script: Option<Field<'a>>,
 }
 
-/// A workload's name and namespace, read before everything else of it.
+/// Name and namespace of a workload, read before everything else.
 pub(super) struct Head<'a> {
     pub(super) section: Section<'a>,
     pub(super) name: String,
@@ -97,7 +97,7 @@ pub(super) struct Head<'a> {
 pub(super) struct Reader<'a> {
     pub(super) dialect: Dialect,
     pub(super) names: Names,
-    /// In the order of the file.
+    /// Topology in file order.
     pub(super) topology: Topology,
     pub(super) links: Links<'a>,
     pub(super) notes: BTreeSet<String>,
@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The heads of a list of workloads.
+    /// Reads the heads of a list of workloads.
     pub(super) fn heads(
         &self,
         field: Option<Field<'a>>,
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The endpoints of a service, or the one that it is itself.
+    /// Endpoints of a service, or the service itself as a single endpoint.
     fn endpoints(
         &mut self,
         service: &Section<'a>,
@@ -345,7 +345,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The maps of a list.
+/// Maps in a list.
 pub(super) fn maps_of<'a>(field: &Field<'a>) -> Result<&'a [Node]> {
     match &field.node.value {
         Value::List(nodes) => Ok(nodes),

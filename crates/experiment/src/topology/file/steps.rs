@@ -1,4 +1,4 @@
-//! Scripts: from steps as written to steps with their callees.
+//! Reads scripts: from steps as written to steps with resolved callees.
 
 use super::dialect::{Dialect, seconds};
 use super::links::{CallSite, Links};
@@ -17,13 +17,13 @@ use std::collections::BTreeSet;
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-/// Longest sleep and computation of a step, seconds.
+/// Maximum sleep or computation of a step, seconds.
 const MAX_STEP_SECONDS: f64 = 3600.0;
 const MAX_RETRIES: usize = 100;
-/// Steps of all scripts; a default script counts for each service that has it.
+/// Maximum number of steps in all scripts; a default script counts once per service that uses it.
 const MAX_STEPS: usize = 100_000;
 const MAX_DOCUMENTS: usize = 10_000;
-/// MongoDB takes no document of 16 MiB; its fields besides the payload need some of them.
+/// Maximum document size: MongoDB's limit is 16 MiB, including fields other than the payload.
 const MAX_DOCUMENT_BYTES: u64 = 15 << 20;
 const DEFAULT_DOCUMENT_BYTES: u64 = 512;
 const MAX_COLLECTION_LENGTH: usize = 100;
@@ -32,19 +32,19 @@ const MAX_COLLECTION_LENGTH: usize = 100;
 pub(super) struct Scripts<'r, 'a> {
     pub(super) dialect: Dialect,
     pub(super) names: &'r Names,
-    /// Size of requests that do not say.
+    /// Default size of requests.
     pub(super) request_bytes: Distribution,
-    /// The service whose scripts are read.
+    /// Service whose scripts are read.
     pub(super) service: WorkloadId,
     pub(super) namespace: &'r str,
-    /// Position of the endpoint whose script is read.
+    /// Index of the endpoint whose script is read.
     pub(super) endpoint: usize,
     pub(super) links: &'r mut Links<'a>,
     pub(super) notes: &'r mut BTreeSet<String>,
 }
 
 impl<'a> Scripts<'_, 'a> {
-    /// The steps of a list that are done one after the other.
+    /// Steps of a list that run sequentially.
     pub(super) fn sequence(&mut self, node: &'a Node, path: &str, depth: usize) -> Result<Vec<Step>> {
         let nodes = self.list(node, path, depth)?;
         nodes
@@ -56,7 +56,7 @@ impl<'a> Scripts<'_, 'a> {
             .collect()
     }
 
-    /// The steps of a list that are done at once; a list in it is a branch of several steps.
+    /// Steps of a list that run in parallel. A nested list is a branch with several steps.
     fn branches(&mut self, node: &'a Node, path: &str, depth: usize) -> Result<Vec<Step>> {
         let nodes = self.list(node, path, depth)?;
         if nodes.is_empty() {
@@ -70,7 +70,7 @@ impl<'a> Scripts<'_, 'a> {
                 Value::List(steps) if steps.is_empty() => {
                     Err(node.place.error(format!("`{path}` has an empty list"), "expected at least one step"))
                 }
-                // isotope knows no sequence inside a list of its scripts: such a list runs at once too.
+                // isotope has no sequences inside a list of its scripts: such a list is parallel too.
                 Value::List(_) if self.dialect == Dialect::Isotope => {
                     Ok(Step::Parallel(self.branches(node, path, depth + 1)?))
                 }
@@ -246,12 +246,12 @@ fn collection_name(field: &Field<'_>) -> Result<String> {
     Ok(text.to_owned())
 }
 
-/// A size, fixed or drawn, within the limit of bodies.
+/// Constant or random size, within the limit of bodies.
 pub(super) fn size(field: &Field<'_>, dialect: Dialect) -> Result<Distribution> {
     amount(field, |text| dialect.size(text), MAX_BODY_BYTES as f64, "1GiB")
 }
 
-/// An amount: a quantity, or a map with one distribution.
+/// Amount: a quantity, or a map with one distribution.
 fn amount(
     field: &Field<'_>,
     parse: impl Fn(&str) -> std::result::Result<f64, UnitError>,

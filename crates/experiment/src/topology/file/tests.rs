@@ -1,4 +1,4 @@
-//! What topology files say, which are refused and in which words, and that whatever is written reads back.
+//! Tests of topology files: reading, rejection with messages, and round trips.
 
 use super::{TopologyFile, read};
 use crate::protocol::Protocol;
@@ -74,7 +74,7 @@ fn native_file_reads_every_key() {
 }
 
 #[test]
-fn small_file_gets_a_driver_at_its_root_and_its_file_name() {
+fn small_file_gets_driver_at_root_and_name_of_file() {
     let small = read("services: [{name: b}, {name: a, script: [call: b]}]", "studies/My_chain.yaml").unwrap();
     assert_eq!(small.name, "my-chain");
     assert_eq!(
@@ -85,7 +85,7 @@ fn small_file_gets_a_driver_at_its_root_and_its_file_name() {
 }
 
 #[test]
-fn wrong_files_say_where_and_what_was_expected() {
+fn invalid_files_report_place_and_expectation() {
     let services = |services: &str| format!("name: shop\nservices:\n{services}");
     let mut all = String::new();
     for text in [
@@ -156,7 +156,7 @@ fn wrong_files_say_where_and_what_was_expected() {
 }
 
 #[test]
-fn files_too_large_or_too_deep_are_refused() {
+fn files_too_large_or_too_deep_are_rejected() {
     let many: String =
         (0..10_001).fold("services:\n".into(), |text, number| text + &format!("- name: s{number}\n"));
     let deep = format!("services: [{{name: a, script: {}{}}}]", "[".repeat(20), "]".repeat(20));
@@ -168,7 +168,7 @@ fn files_too_large_or_too_deep_are_refused() {
 }
 
 #[test]
-fn deepest_script_is_written_and_read_again() {
+fn deepest_script_reads_back() {
     let nested = |levels: usize, item: &str| {
         let open: String = (0..levels).map(|_| "[{parallel: ").collect();
         format!("{open}{item}{}", "}]".repeat(levels))
@@ -195,7 +195,7 @@ fn recursion_that_dies_out_is_read() {
 }
 
 #[test]
-fn lists_nested_in_isotope_scripts_run_at_once() {
+fn nested_lists_in_isotope_scripts_are_parallel() {
     let text =
         "services: [{name: a, isEntrypoint: true, script: [[{sleep: 1ms}, [{sleep: 2ms}, {sleep: 3ms}]]]}]";
     let topology = read(text, "nested.yaml").unwrap();
@@ -258,7 +258,7 @@ services:
 }
 
 #[test]
-fn isotope_services_of_other_namespaces_and_large_trees_are_read() {
+fn isotope_namespaces_and_large_trees_are_read() {
     let namespaces = "\
 services:
 - {isEntrypoint: true, name: a, namespace: demo1, script: [call: {service: b, hostname: 'b.demo2:8080'}]}
@@ -291,7 +291,7 @@ fn long_chain_is_read() {
 }
 
 #[test]
-fn pair_becomes_a_script_that_does_the_same() {
+fn pair_is_written_as_equivalent_script() {
     let server = ServerSettings { delay: Duration::from_millis(2), ..ServerSettings::default() };
     let topology = pair(2, 2, Protocol::Http1, &server, false, None);
     let read = read(&topology.to_yaml(), "pair").unwrap();
@@ -303,7 +303,7 @@ fn pair_becomes_a_script_that_does_the_same() {
 }
 
 #[test]
-fn copies_stand_in_namespaces_of_their_own() {
+fn copies_have_their_own_namespaces() {
     let chain = read("services: [{name: a, script: [call: b]}, {name: b}]", "chain.yaml").unwrap();
     let copies = chain.clone().copies(3);
     assert_eq!(copies.namespaces(), ["chain-1", "chain-2", "chain-3"]);
@@ -317,7 +317,7 @@ fn copies_stand_in_namespaces_of_their_own() {
 }
 
 #[test]
-fn drivers_of_one_name_in_several_namespaces_are_named_with_theirs() {
+fn drivers_with_same_name_get_namespace_prefix() {
     let drivers = |text: &str| -> Vec<String> {
         let topology = read(text, "t.yaml").unwrap();
         topology.drivers.into_iter().map(|driver| driver.name).collect()
@@ -332,7 +332,7 @@ fn drivers_of_one_name_in_several_namespaces_are_named_with_theirs() {
     assert_eq!(drivers(&format!("{services}drivers: [{{target: x/a}}]\n")), ["generator"]);
 }
 
-/// Amounts that a file can hold: whole bytes, whole microseconds.
+/// Amounts that a file can express: whole bytes, whole microseconds.
 fn amount(unit: f64) -> impl Strategy<Value = Distribution> {
     let whole = move || {
         (1_u32..1_000_000)
@@ -349,7 +349,7 @@ fn amount(unit: f64) -> impl Strategy<Value = Distribution> {
     ]
 }
 
-/// A step whose calls go to the workloads from `first` on: services at `services`, databases behind them.
+/// Step whose calls go to the workloads from `first` on: services at `services`, databases after them.
 fn step(callees: std::ops::Range<usize>, database: usize) -> impl Strategy<Value = Step> {
     let call = (callees, amount(1e6), 0.001_f64..=1.0, 0_u32..3, 1_u64..100_000).prop_map(
         |(to, request_bytes, probability, retries, timeout_us)| {
@@ -456,7 +456,7 @@ fn any_topology() -> impl Strategy<Value = Topology> {
                     },
                 )
                 .collect();
-            // What the last service calls, the database, and the driver's client.
+            // Callees of the last service: the database, and the driver's client.
             let last = Workload {
                 name: "last".into(),
                 runs: Runs::Scripted(ScriptedService { endpoints: vec![Endpoint::default()] }),
@@ -493,7 +493,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn whatever_is_written_reads_back(topology in any_topology(), copies in 1_usize..4) {
+    fn written_topologies_read_back(topology in any_topology(), copies in 1_usize..4) {
         let topology = topology.copies(copies);
         let written = topology.to_yaml();
         let again = read(&written, "again").map_err(|error| TestCaseError::fail(error.render(false) + &written))?;
@@ -501,7 +501,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_the_reader_panic(text in "(services: )?[-\\[\\]{}a-z:, \n/0-9%]{0,80}") {
+    fn reader_does_not_panic_on_any_text(text in "(services: )?[-\\[\\]{}a-z:, \n/0-9%]{0,80}") {
         let _ = read(&text, "text");
     }
 }

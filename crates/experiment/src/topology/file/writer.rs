@@ -1,4 +1,4 @@
-//! A topology as a file in Meshmeter's own format. Values that are the default are left out.
+//! Writes a topology in Meshmeter's own format. Default values are left out.
 
 use crate::protocol::Protocol;
 use crate::settings::service::ServerSettings;
@@ -12,7 +12,7 @@ use crate::units::{format_cores, format_duration, format_fraction, format_size};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use std::time::Duration;
 
-/// A value of a file.
+/// YAML value.
 #[derive(Clone, Debug)]
 pub(crate) enum Yaml {
     Text(String),
@@ -40,12 +40,12 @@ impl Serialize for Yaml {
     }
 }
 
-/// A quantity; a plain number without quotes.
+/// Quantity; plain numbers are not quoted.
 fn quantity(text: String) -> Yaml {
     text.parse().map_or(Yaml::Text(text), Yaml::Number)
 }
 
-/// A map in the making.
+/// Map builder.
 #[derive(Default)]
 struct Map(Vec<(String, Yaml)>);
 
@@ -98,7 +98,7 @@ pub(crate) fn view(topology: &Topology) -> Yaml {
         .done()
 }
 
-/// Name, namespace, membership in the mesh and resources.
+/// Name, namespace, mesh membership and resources.
 fn head(workload: &Workload) -> Map {
     let namespace = (!workload.namespace.is_empty()).then(|| Yaml::Text(workload.namespace.clone()));
     let is_database = matches!(workload.runs, Runs::Database);
@@ -147,7 +147,7 @@ fn service(topology: &Topology, workload: &Workload) -> Yaml {
     }
 }
 
-/// The synthetic service without a script, as a script.
+/// Synthetic service without a script, as a script.
 fn scripted(settings: &ServerSettings) -> ScriptedService {
     ScriptedService {
         endpoints: vec![Endpoint {
@@ -159,7 +159,7 @@ fn scripted(settings: &ServerSettings) -> ScriptedService {
     }
 }
 
-/// Writes the steps of a service, whose callees are named as seen from its namespace.
+/// Writes the steps of a service. Callees are named relative to its namespace.
 struct Caller<'a> {
     topology: &'a Topology,
     namespace: &'a str,
@@ -180,7 +180,7 @@ impl Caller<'_> {
         map
     }
 
-    /// Steps that are done one after the other. A list among them would be read as done at once.
+    /// Sequential steps. A nested list would be read as parallel.
     fn sequence(&self, steps: &[Step]) -> Vec<Yaml> {
         let write = |step: &Step| match step {
             Step::Sequence(steps) => self.sequence(steps),

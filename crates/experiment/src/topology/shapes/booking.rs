@@ -1,8 +1,8 @@
-//! `booking`: an airline's booking app of four services, each with its data in an external database, after Acme Air
-//! (STUDIES: `egress`). The mean payload is 620 bytes.
+//! `booking`: an airline's booking app with four services, each with its data in an external database,
+//! modelled on Acme Air (STUDIES: `egress`). The mean payload is 620 bytes.
 //!
-//! A request to `main` checks the session and reads the customer; most then search flights, some book one. Queries are for one
-//! document by its key, and each service makes some.
+//! A request to `main` checks the session and reads the customer. Most requests then search flights, and some
+//! book one. Each service makes several queries, each for one document by its key.
 
 use super::Shape;
 use super::draft::{Draft, call_endpoint, call_sometimes, endpoint, query};
@@ -12,7 +12,7 @@ use crate::topology::script::QueryOperation::{Find, Insert, Update};
 
 /// Mean payload of the study, bytes.
 const PAYLOAD_BYTES: u32 = 620;
-/// Request bodies: a form with a few fields.
+/// Size of request bodies: a form with a few fields.
 const FORM_BYTES: u32 = 120;
 
 pub(super) static BOOKING: Shape = Shape {

@@ -1,4 +1,4 @@
-//! `chain`: services in a row, each of which calls the next.
+//! `chain`: services in a row, where each calls the next.
 
 use super::draft::{Draft, call};
 use super::parameter::CLIENT_IN_MESH;
@@ -20,7 +20,7 @@ pub(super) static CHAIN: Shape = Shape {
         let mut draft = Draft::new("chain", settings);
         let hops = settings.parameters.whole(&HOPS);
         for number in 1..=hops {
-            // The next service follows directly.
+            // The next service has the next ID.
             draft.plain(format!("s{number}"), if number < hops { vec![call(number)] } else { Vec::new() });
         }
         draft.driver(0, "/");

@@ -1,4 +1,4 @@
-//! Making a topology service by service.
+//! Builder of topologies, service by service.
 
 use super::ShapeSettings;
 use crate::protocol::Protocol;
@@ -11,10 +11,10 @@ use crate::topology::{
     DriverPlacement, PAIR_CLIENT, PAIR_DRIVER, Resources, Runs, Topology, Workload, WorkloadId,
 };
 
-/// Services of a topology may not be more.
+/// Maximum number of services in a topology.
 pub(super) const MAX_SERVICES: usize = 5_000;
 
-/// A topology in the making.
+/// Topology builder.
 pub(super) struct Draft<'a> {
     topology: Topology,
     settings: &'a ShapeSettings<'a>,
@@ -25,11 +25,11 @@ impl<'a> Draft<'a> {
         Self { topology: Topology { name: name.to_owned(), ..Topology::default() }, settings }
     }
 
-    /// A service of a plain shape: an endpoint `/` with these steps behind the experiment's delay and CPU time, and the experiment's
-    /// payload and error rate.
+    /// Adds a plain service: an endpoint `/` with the experiment's delay and CPU time, then these steps, and
+    /// the experiment's payload and error rate.
     pub(super) fn plain(&mut self, name: impl Into<String>, steps: Vec<Step>) -> WorkloadId {
         let ShapeSettings { server, protocol, .. } = *self.settings;
-        // Over TCP nothing but its size ends a response.
+        // Over TCP, the end of a response is only marked by its size.
         let least = if protocol == Protocol::Tcp { 1 } else { 0 };
         let endpoint = Endpoint {
             steps: server.steps().into_iter().chain(steps).collect(),
@@ -55,7 +55,7 @@ impl<'a> Draft<'a> {
         self.add(name.to_owned(), 1, Protocol::Tcp, Runs::Database, false)
     }
 
-    /// A driver `generator` in a workload `client`.
+    /// Adds a driver `generator` in a workload `client`.
     pub(super) fn driver(&mut self, target: WorkloadId, endpoint: &str) -> WorkloadId {
         let protocol = self.topology.workloads[target].protocol;
         let at = self.add(PAIR_CLIENT.to_owned(), 1, protocol, Runs::Drivers, true);
@@ -64,7 +64,7 @@ impl<'a> Draft<'a> {
         at
     }
 
-    /// What a pod of a workload reserves.
+    /// Sets the resource requests of a workload's pods.
     pub(super) fn reserve(&mut self, workload: WorkloadId, cpu_cores: f64, memory_bytes: u64) {
         self.topology.workloads[workload].resources = Resources {
             cpu_request_cores: Some(cpu_cores),
@@ -73,7 +73,7 @@ impl<'a> Draft<'a> {
         };
     }
 
-    /// Every workload but drivers and databases.
+    /// All workloads except drivers and databases.
     pub(super) fn services(&self) -> Vec<WorkloadId> {
         (0..self.topology.workloads.len())
             .filter(|id| self.topology.workloads[*id].script().is_some())
@@ -112,17 +112,17 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// A call of `/` without a body.
+/// Call of `/` without a body.
 pub(super) fn call(to: WorkloadId) -> Step {
     call_endpoint(to, DEFAULT_ENDPOINT, 0)
 }
 
-/// A call of an endpoint with a body.
+/// Call of an endpoint with a body.
 pub(super) fn call_endpoint(to: WorkloadId, endpoint: &str, request_bytes: u32) -> Step {
     call_sometimes(to, endpoint, request_bytes, 1.0)
 }
 
-/// A call that is made in a fraction of executions.
+/// Call made in a fraction of executions.
 pub(super) fn call_sometimes(to: WorkloadId, endpoint: &str, request_bytes: u32, probability: f64) -> Step {
     Step::Call(CallStep {
         endpoint: endpoint.to_owned(),
@@ -132,7 +132,7 @@ pub(super) fn call_sometimes(to: WorkloadId, endpoint: &str, request_bytes: u32,
     })
 }
 
-/// An operation on a number of documents of a size.
+/// Operation on a number of documents of a given size.
 pub(super) fn query(
     to: WorkloadId,
     operation: QueryOperation,
@@ -151,12 +151,12 @@ pub(super) fn query(
     })
 }
 
-/// All at once; a single step is itself.
+/// Runs steps in parallel; a single step is not wrapped.
 pub(super) fn at_once(steps: Vec<Step>) -> Vec<Step> {
     if steps.len() > 1 { vec![Step::Parallel(steps)] } else { steps }
 }
 
-/// An endpoint with a response of a fixed size.
+/// Endpoint with a response of constant size.
 pub(super) fn endpoint(path: &str, steps: Vec<Step>, response_bytes: u32) -> Endpoint {
     Endpoint {
         path: path.to_owned(),

@@ -1,9 +1,10 @@
-//! `emojivoto`: the voting app of Buoyant (github.com/BuoyantIO/emojivoto): `web` over HTTP, `emoji` and `voting` over gRPC
-//! behind it, and a bot that votes.
+//! `emojivoto`: Buoyant's voting app (github.com/BuoyantIO/emojivoto): `web` over HTTP, `emoji` and `voting`
+//! over gRPC behind it, and a bot that votes.
 //!
-//! Paths, calls and sizes follow the app's handlers (`emojivoto-web/web/web.go`): a vote looks up the emoji and then counts
-//! it; the list is one call; the leaderboard looks up each emoji that it shows. Sizes are those of 100 emoji, a leaderboard
-//! of ten. The vote for the doughnut, which the app fails on purpose, is left out.
+//! Paths, calls and sizes follow the app's handlers (`emojivoto-web/web/web.go`): a vote looks up the emoji
+//! and then counts it; the list is one call; the leaderboard looks up each emoji that it shows. Sizes assume
+//! 100 emoji and a leaderboard of ten. The vote for the doughnut, which the app fails on purpose, is left
+//! out.
 
 use super::Shape;
 use super::draft::{Draft, call_endpoint, endpoint};

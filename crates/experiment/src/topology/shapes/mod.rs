@@ -1,6 +1,7 @@
-//! Built-in topologies. Adding one is a file with its [`Shape`] and a line in [`SHAPES`].
+//! Built-in topologies. To add one, add a file with its [`Shape`] and a line in [`SHAPES`].
 //!
-//! A shape makes one copy without namespaces; [`Topology::copies`] places several in namespaces of their own.
+//! A shape builds one copy without namespaces; [`Topology::copies`] places several copies in their own
+//! namespaces.
 
 mod booking;
 mod chain;
@@ -37,52 +38,53 @@ pub static SHAPES: [&Shape; 8] = [
 
 /// A built-in topology.
 pub struct Shape {
-    /// The name that users type.
+    /// Name that users type.
     pub name: &'static str,
-    /// One sentence.
+    /// One-sentence description.
     pub summary: &'static str,
-    /// Parameters of its own; copies and replicas are common to all.
+    /// Parameters specific to this shape; copies and replicas are common to all shapes.
     pub parameters: &'static [Parameter],
-    /// Protocol, payload, delay and error rate of its services are the experiment's. Otherwise it has its own.
+    /// True if the experiment defines protocol, payload, delay and error rate of its services; otherwise the
+    /// shape does.
     pub is_plain: bool,
-    /// Makes a copy. The error is a sentence.
+    /// Builds a copy. The error is a sentence.
     pub(crate) make: fn(&ShapeSettings<'_>) -> Result<Topology, String>,
 }
 
-/// What a copy of a shape is made with.
+/// Settings for building a copy of a shape.
 #[derive(Clone, Debug)]
 pub struct ShapeSettings<'a> {
     /// Values of the shape's parameters.
     pub parameters: &'a Parameters,
-    /// Pods of each service.
+    /// Pods per service.
     pub replicas: usize,
     /// Protocol of a plain shape's services.
     pub protocol: Protocol,
-    /// Payload, delay and error rate of a plain shape's services; its CPU limit is every shape's.
+    /// Payload, delay and error rate of a plain shape's services; the CPU limit applies to every shape.
     pub server: &'a ServerSettings,
     /// CPU limit of drivers, cores; absent: none.
     pub client_cpu_limit_cores: Option<f64>,
-    /// Whether the mode leads out of the mesh: the server of a pair stands outside then.
+    /// True in egress modes, where the server of a pair is outside the mesh.
     pub external: bool,
 }
 
 impl Shape {
-    /// The shape of this name.
+    /// Shape with this name.
     #[must_use]
     pub fn find(name: &str) -> Option<&'static Self> {
         SHAPES.into_iter().find(|shape| shape.name == name)
     }
 
-    /// The parameter of this name.
+    /// Parameter with this name.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&'static Parameter> {
         self.parameters.iter().find(|parameter| parameter.name == name)
     }
 
-    /// Makes the topology, `namespaces` times.
+    /// Builds the topology with this number of copies.
     ///
     /// # Errors
-    /// The parameters together make something that is too large. The error is a sentence.
+    /// Returns a sentence if the parameters together make the topology too large.
     pub fn topology(&self, namespaces: usize, settings: &ShapeSettings<'_>) -> Result<Topology, String> {
         let mut topology = (self.make)(settings)?;
         topology.limit_cpu(settings.server.cpu_limit_cores, settings.client_cpu_limit_cores);
@@ -95,7 +97,7 @@ impl Shape {
 }
 
 impl Topology {
-    /// Sets CPU limits of the pods of services and of drivers, where they are given.
+    /// Sets the CPU limits of the pods of services and drivers, if given.
     pub(crate) fn limit_cpu(&mut self, services: Option<f64>, drivers: Option<f64>) {
         for workload in &mut self.workloads {
             let limit = match workload.runs {

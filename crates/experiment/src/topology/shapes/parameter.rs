@@ -5,31 +5,31 @@ use crate::units::{UnitError, format_fraction, parse_fraction};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// A parameter of a shape.
+/// Parameter of a shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
-    /// The key that users type.
+    /// Key that users type.
     pub name: &'static str,
-    /// A few words.
+    /// Short description.
     pub summary: &'static str,
-    /// Kind of its values.
+    /// Kind of value.
     pub kind: ParameterKind,
-    /// Value where none is given: the number, or 0 and 1 of a switch.
+    /// Default: the number, or 0 or 1 for a switch.
     pub default: f64,
 }
 
-/// Kinds of parameters.
+/// Kind of a parameter's value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ParameterKind {
-    /// A whole number in a range.
+    /// Integer in a range.
     Whole(RangeInclusive<u32>),
-    /// 0 to 1, as in `10%`.
+    /// Fraction, 0 to 1, such as `10%`.
     Fraction,
-    /// `true` or `false`.
+    /// Boolean: `true` or `false`.
     Switch,
 }
 
-/// Drivers run in pods that belong to the mesh.
+/// Switch: drivers run in pods that belong to the mesh.
 pub(super) const CLIENT_IN_MESH: Parameter = Parameter {
     name: "client-in-mesh",
     summary: "whether clients belong to the mesh",
@@ -38,10 +38,10 @@ pub(super) const CLIENT_IN_MESH: Parameter = Parameter {
 };
 
 impl Parameter {
-    /// Reads a value.
+    /// Parses a value.
     ///
     /// # Errors
-    /// The text is not a value of this parameter.
+    /// Returns an error if the text is not a value of this parameter.
     pub fn parse(&self, text: &str) -> Result<f64, UnitError> {
         let refused = |quantity, expected: String, example| UnitError {
             given: crate::units::shortened(text),
@@ -66,7 +66,7 @@ impl Parameter {
         }
     }
 
-    /// Writes a value as [`parse`](Self::parse) reads it.
+    /// Formats a value in the syntax of [`parse`](Self::parse).
     #[must_use]
     pub fn format(&self, value: f64) -> String {
         match self.kind {
@@ -82,7 +82,7 @@ impl Parameter {
 pub struct Parameters(BTreeMap<&'static str, f64>);
 
 impl Parameters {
-    /// Every parameter of the shape with its default.
+    /// Default of every parameter of the shape.
     #[must_use]
     pub fn defaults(shape: &Shape) -> Self {
         Self(shape.parameters.iter().map(|parameter| (parameter.name, parameter.default)).collect())
@@ -93,23 +93,23 @@ impl Parameters {
         self.0.insert(parameter.name, value);
     }
 
-    /// The value of a parameter that the shape has.
+    /// Value of a parameter, if the shape has it.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<f64> {
         self.0.get(name).copied()
     }
 
-    /// A whole number.
+    /// Value of an integer parameter.
     pub(super) fn whole(&self, parameter: &Parameter) -> usize {
         self.0.get(parameter.name).copied().unwrap_or(parameter.default) as usize
     }
 
-    /// A fraction.
+    /// Value of a fraction.
     pub(super) fn fraction(&self, parameter: &Parameter) -> f64 {
         self.0.get(parameter.name).copied().unwrap_or(parameter.default)
     }
 
-    /// A switch.
+    /// Value of a switch.
     pub(super) fn is_on(&self, parameter: &Parameter) -> bool {
         self.fraction(parameter) != 0.0
     }

@@ -1,4 +1,4 @@
-//! `random`: a random graph without cycles. The same parameters give the same graph for ever.
+//! `random`: a random acyclic graph. The same parameters always give the same graph.
 
 use super::draft::{Draft, MAX_SERVICES, call};
 use super::parameter::CLIENT_IN_MESH;
@@ -28,7 +28,7 @@ const SEED: Parameter = Parameter {
     default: 1.0,
 };
 
-/// Calls beyond this make no topology that anyone could run.
+/// Maximum number of calls in a topology.
 const MAX_CALLS: usize = 50_000;
 
 pub(super) static RANDOM: Shape = Shape {
@@ -45,7 +45,7 @@ pub(super) static RANDOM: Shape = Shape {
         }
         let mut random = SplitMix64::new(settings.parameters.whole(&SEED) as u64);
         let mut below = |bound: usize| random.below(bound as u64) as usize;
-        // Calls lead from lower to higher numbers. First one to each service, then the further ones.
+        // Calls go from lower to higher IDs: first one to each service, then the others.
         let mut calls: BTreeSet<(WorkloadId, WorkloadId)> = (1..services).map(|to| (below(to), to)).collect();
         let count = calls.len() + further;
         while calls.len() < count {

@@ -1,4 +1,4 @@
-//! `star`: one service calls all others at once.
+//! `star`: one service calls all others in parallel.
 
 use super::draft::{Draft, at_once, call};
 use super::parameter::CLIENT_IN_MESH;

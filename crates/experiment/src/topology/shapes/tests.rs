@@ -1,4 +1,4 @@
-//! Built-in topologies have the services, calls and requests that they claim.
+//! Tests of services, calls and requests in built-in topologies.
 
 use super::{Parameters, SHAPES, Shape, ShapeSettings};
 use crate::protocol::Protocol;
@@ -29,7 +29,7 @@ fn made(
     shape.topology(namespaces, &settings)
 }
 
-/// Expected requests by service of a copy, sorted by name.
+/// Expected requests by service of one copy, sorted by name.
 fn requests(topology: &Topology) -> Vec<(String, f64)> {
     let expected = topology.expected_of_all().unwrap();
     let mut requests: Vec<(String, f64)> = expected
@@ -68,7 +68,7 @@ fn defaults_of_parameters_are_values() {
 }
 
 #[test]
-fn chain_tree_and_star_call_as_they_claim() {
+fn chain_tree_and_star_call_as_documented() {
     let of = |name, given: &[(&str, &str)]| made(name, given, 1, Protocol::Http1).unwrap();
     let chain = of("chain", &[("hops", "8")]);
     assert_eq!((chain.workloads.len(), chain.calls.len()), (9, 8));
@@ -83,7 +83,7 @@ fn chain_tree_and_star_call_as_they_claim() {
 }
 
 #[test]
-fn tiered_tenants_double_their_requests_to_the_last_tier() {
+fn tiered_doubles_requests_to_last_tier() {
     let tenants = made("tiered", &[("client-in-mesh", "false")], 50, Protocol::Http1).unwrap();
     assert_eq!((tenants.namespaces().len(), tenants.pods(), tenants.calls.len()), (50, 250, 250));
     assert_eq!(
@@ -97,7 +97,7 @@ fn tiered_tenants_double_their_requests_to_the_last_tier() {
 }
 
 #[test]
-fn apps_call_as_they_claim() {
+fn apps_call_as_documented() {
     let named = |name: &str, count: f64| (name.to_owned(), count);
     let emojivoto = made("emojivoto", &[], 1, Protocol::Http1).unwrap();
     assert_eq!(requests(&emojivoto), [named("emoji", 1.0), named("voting", 1.0), named("web", 1.0)]);
@@ -107,7 +107,7 @@ fn apps_call_as_they_claim() {
         [
             named("auth", 1.0),
             named("booking", 0.2),
-            // A session and a customer, two finds of a search, three operations of a booking.
+            // A session and a customer, two finds for a search, three operations for a booking.
             named("db", 2.0 + 0.8 * 2.0 + 0.2 * 3.0),
             named("flight", 1.0),
             named("main", 1.0)
@@ -123,7 +123,7 @@ fn random_graph_is_the_same_for_a_seed_and_connected() {
     assert_eq!(of("7", "5%"), of("7", "5%"));
     assert_ne!(of("7", "5%"), of("8", "5%"));
     let graph = of("7", "5%").unwrap();
-    // 39 that connect, and 5 % of the 741 further ones.
+    // 39 calls that connect the graph, and 5 % of the 741 others.
     assert_eq!(graph.calls.len(), 1 + 39 + 37);
     assert_eq!(requests(&graph).len(), 40);
     assert!(of("7", "100%").unwrap_err().contains("lower density"));

@@ -1,7 +1,7 @@
 //! `tiered`: three tiers, A > B1,B2 > C, as in the study of fifty tenants (STUDIES: `tiered-50`).
 //!
-//! What a pod reserves is the study's: 700m and 500 Mi, the generator 500m and 300 Mi. There the same were its limits; here
-//! only `server.cpu` and `client.cpu` limit.
+//! Pods have the study's resource requests: 700m and 500 Mi, the generator 500m and 300 Mi. In the study
+//! these are also the limits; here only `server.cpu` and `client.cpu` set limits.
 
 use super::draft::{Draft, at_once, call};
 use super::parameter::CLIENT_IN_MESH;

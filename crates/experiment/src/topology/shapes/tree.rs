@@ -1,4 +1,4 @@
-//! `tree`: every service calls its children at once; names as in isotope's trees.
+//! `tree`: every service calls its children in parallel; names as in isotope's trees.
 
 use super::draft::{Draft, MAX_SERVICES, at_once, call};
 use super::parameter::CLIENT_IN_MESH;
@@ -34,7 +34,7 @@ pub(super) static TREE: Shape = Shape {
         }
         let mut draft = Draft::new("tree", settings);
         let mut names = vec!["svc-0".to_owned()];
-        // Level by level: the children of the service at position p begin at p × fan-out + 1.
+        // Level order: the children of the service at position p start at p × fan-out + 1.
         for position in 0..services {
             let first = position * fan_out + 1;
             let children = if first < services { first..first + fan_out } else { 0..0 };
