@@ -1,5 +1,5 @@
-//! CPU that live metrics take per snapshot, on the thread that measures and on the one that sends: about what they take per
-//! second of a load.
+//! CPU that live metrics take per snapshot on the measuring thread and on the sending thread, which is about
+//! what they take per second of a load.
 
 use export::{
     Destination, Exporter, HistogramForm, LoadFigures, ProcessFigures, Protocol, SecondFigures, Settings,
@@ -13,15 +13,15 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Requests in a second of the load.
+/// Requests per second of the load.
 const REQUESTS: u64 = 20_000;
-/// What receivers of version 2.0 say.
+/// Response of a 2.0 receiver.
 const RESPONSE: &[u8] = b"HTTP/1.1 200 OK\r\nX-Prometheus-Remote-Write-Samples-Written: 100000\r\n\
     X-Prometheus-Remote-Write-Histograms-Written: 100000\r\nContent-Length: 0\r\n\r\n";
 
 #[allow(clippy::print_stdout, reason = "a benchmark's result is its output")]
 fn main() {
-    // As a test it runs tiny.
+    // When run as a test, it does very little.
     let snapshots = if std::env::args().any(|argument| argument == "--bench") { 300 } else { 3 };
     println!("{REQUESTS} requests per snapshot, per snapshot:");
     for protocol in [
@@ -73,7 +73,7 @@ fn measure(protocol: Protocol, snapshots: u32) {
     );
 }
 
-/// Response times of one second: most near 300 µs, a tail up to 40 ms.
+/// Response times of one second: most near 300 µs, with a tail up to 40 ms.
 fn second(seed: u64) -> LatencyHistogram {
     let mut histogram = LatencyHistogram::new();
     for request in 0..REQUESTS {
@@ -90,7 +90,8 @@ fn next(sizes: &Receiver<usize>) -> usize {
     sizes.recv_timeout(Duration::from_secs(10)).expect("each snapshot is sent")
 }
 
-/// CPU of the newest thread of this name until now, as the scheduler has it: one before it may be ending.
+/// CPU time of the newest thread with this name, as reported by the scheduler; an older one may still be
+/// exiting.
 fn cpu_of_newest(name: &str) -> Duration {
     let tasks = fs::read_dir("/proc/self/task").expect("the threads of this process").flatten();
     let named = tasks
@@ -102,7 +103,7 @@ fn cpu_of_newest(name: &str) -> Duration {
     Duration::from_nanos(schedstat.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
-/// Answers every request of a connection, and tells the sizes of their bodies.
+/// Answers every request of a connection, and sends the sizes of their bodies to `sizes`.
 fn receive(stream: &TcpStream, sizes: &Sender<usize>) {
     let mut reader = BufReader::new(stream);
     loop {
@@ -120,7 +121,7 @@ fn receive(stream: &TcpStream, sizes: &Sender<usize>) {
             }
         }
         let read = reader.read_exact(&mut vec![0; length]);
-        // Nobody waits for the last one, which only ends series.
+        // The receiver may be gone before the last request, which only ends series.
         let _ = sizes.send(length);
         if read.is_err() || (&mut &*stream).write_all(RESPONSE).is_err() {
             return;

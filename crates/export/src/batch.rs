@@ -1,14 +1,15 @@
-//! Snapshots as one request holds them, with the series that end between them.
+//! Snapshots of one request, with the series that end between them.
 //!
-//! A series that the receiver knows and that a snapshot lacks ends there: in Prometheus a stale marker, in OTLP a point
-//! without a value. The series of a snapshot that was dropped are never missed: what the receiver knows is what was sent.
+//! A series that the receiver knows and that a snapshot lacks has ended: a stale marker in Prometheus, a
+//! point without a value in OTLP. Series that only appeared in a dropped snapshot do not matter: the receiver
+//! knows what was sent.
 
 use crate::metric::{Families, Kind, Labels, Value};
 use crate::queue::Snapshot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Series that a receiver has been sent and that have not ended.
+/// Series that were sent to a receiver and have not ended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownSeries(BTreeMap<(&'static str, Labels), Series>);
 
@@ -19,7 +20,7 @@ struct Series {
     since_ms: i64,
 }
 
-/// Metrics at one moment, those included that end.
+/// Metrics at one moment, including the series that end there.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub time_ms: i64,
@@ -27,7 +28,7 @@ pub(crate) struct Frame {
 }
 
 impl KnownSeries {
-    /// The frames of these snapshots, after which these series are known.
+    /// The frames of these snapshots, and the series that are known after them.
     pub(crate) fn frames(mut self, snapshots: &[Arc<Snapshot>]) -> (Vec<Frame>, Self) {
         let frames = snapshots.iter().map(|snapshot| self.frame(snapshot)).collect();
         (frames, self)
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn series_end_where_a_snapshot_lacks_them_and_only_once() {
+    fn series_end_once_if_missing_in_snapshot() {
         let snapshots =
             [snapshot(1, &["a"]), snapshot(2, &["a", "b"]), snapshot(3, &["b"]), snapshot(4, &[])];
         let (frames, known) = KnownSeries::default().frames(&snapshots);
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn series_of_a_snapshot_that_was_sent_before_end_later() {
+    fn series_of_earlier_request_end_later() {
         let (_, known) = KnownSeries::default().frames(&[snapshot(1, &["a", "b"])]);
         let (frames, _) = known.frames(&[snapshot(9, &["b"])]);
         assert_eq!(ended(&frames[0]), ["a"]);

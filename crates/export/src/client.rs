@@ -1,4 +1,4 @@
-//! One POST, over HTTP or HTTPS, with bounds on its time and on what is read of the response.
+//! HTTP(S) POST requests with a timeout and a limit on the size of the response.
 
 use crate::destination::{Authorities, Destination};
 use bytes::Bytes;
@@ -12,24 +12,24 @@ use hyper_util::rt::TokioExecutor;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bound on a request, from its connection to the end of the response.
+/// Timeout of a request, from connecting to the end of the response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bound on what is read of a response.
+/// Maximum number of response bytes that are read.
 const MAX_RESPONSE_BYTES: usize = 64 * 1024;
-/// Who sends.
+/// User agent.
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("meshmeter/", env!("CARGO_PKG_VERSION")));
 
-/// Sends to one receiver, over connections that stay open.
+/// HTTP client for one receiver, with persistent connections.
 pub(crate) struct Client {
     http: HyperClient<HttpsConnector<HttpConnector>, Full<Bytes>>,
     destination: Destination,
 }
 
-/// A body and what names it.
+/// A request body with its content type and headers.
 pub(crate) struct Post {
     pub body: Bytes,
     pub content_type: &'static str,
-    /// Headers of the protocol.
+    /// Headers required by the protocol.
     pub headers: Vec<(HeaderName, &'static str)>,
 }
 
@@ -53,7 +53,7 @@ impl Client {
         Self { http: HyperClient::builder(TokioExecutor::new()).build(https), destination }
     }
 
-    /// Sends once. An error is a cause in a few words.
+    /// Sends the request once. The error is a short description of the cause.
     pub(crate) async fn post(&self, post: &Post) -> Result<Reply, String> {
         let mut request = Request::post(self.destination.uri.clone())
             .header(CONTENT_TYPE, post.content_type)
@@ -67,7 +67,7 @@ impl Client {
         let exchange = async {
             let response = self.http.request(request).await.map_err(|error| cause(&error))?;
             let (head, body) = response.into_parts();
-            // The status has come; what the body lacks is only an explanation.
+            // The status has arrived; the body is only an explanation, so an incomplete one does not matter.
             let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await;
             let body = body.map_or_else(|_| Bytes::new(), http_body_util::Collected::to_bytes);
             Ok(Reply { status: head.status, headers: head.headers, body })
@@ -85,12 +85,12 @@ fn cause(error: &HyperError) -> String {
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    // The number of the system's error says no more.
+    // The OS error number adds nothing.
     let text = innermost.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
-/// TLS. The system's authorities are read only where they are needed.
+/// TLS configuration. The system's certificate authorities are loaded only if needed.
 fn tls(destination: &Destination) -> rustls::ClientConfig {
     let roots = match &destination.authorities {
         Authorities::Private(roots) => Arc::clone(roots),

@@ -19,21 +19,21 @@ const SAMPLES_WRITTEN: HeaderName = HeaderName::from_static("x-prometheus-remote
 const HISTOGRAMS_WRITTEN: HeaderName =
     HeaderName::from_static("x-prometheus-remote-write-histograms-written");
 
-/// Pause between attempts at the end.
+/// Pause between attempts after the last snapshot.
 const CLOSING_PAUSE: Duration = Duration::from_millis(200);
-/// Longest cause that is kept: receivers explain a refusal at length.
+/// Maximum length of a cause: some receivers explain a rejection at length.
 const MAX_CAUSE_CHARACTERS: usize = 200;
-/// Different causes that are counted apart.
+/// Maximum number of causes that are counted separately.
 const MAX_CAUSES: usize = 20;
 
-/// Told once, when a receiver fails for the first time.
+/// Called once, when a receiver fails for the first time.
 pub(crate) type Notice = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What becomes of the snapshots for one receiver; shared with who asks for it at the end.
+/// Delivery statistics of one receiver, shared with the exporter, which reads them at the end.
 pub(crate) struct Account {
     record: Mutex<ExportRecord>,
     protocol: Protocol,
-    /// Dropped once the failure has been told.
+    /// `None` after the first failure was reported.
     notice: Mutex<Option<Notice>>,
 }
 
@@ -52,7 +52,7 @@ impl Account {
         change(&mut self.record.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Counts a request that failed, and tells of the first.
+    /// Counts a failed request, and reports the first one.
     fn failed(&self, cause: &str) {
         self.change(|record| {
             record.failed_requests += 1;
@@ -65,7 +65,7 @@ impl Account {
         ));
     }
 
-    /// Tells that snapshots were not delivered, where nothing has been told yet.
+    /// Reports undelivered snapshots, unless a failure has been reported already.
     pub(crate) fn tell_dropped(&self) {
         let record = self.record();
         if record.dropped() > 0 {
@@ -85,7 +85,7 @@ impl Account {
     }
 }
 
-/// One receiver and what it has been sent.
+/// Delivery to one receiver, with the series that were sent to it.
 pub(crate) struct Delivery {
     pub client: Client,
     pub protocol: Protocol,
@@ -95,9 +95,9 @@ pub(crate) struct Delivery {
     pub known: KnownSeries,
 }
 
-/// What came of an attempt.
+/// Outcome of an attempt.
 enum Attempt {
-    /// So many samples were taken.
+    /// Number of samples that were accepted.
     Delivered(u64),
     Refused(String),
     Failed(String, Option<Duration>),
@@ -109,7 +109,7 @@ impl Delivery {
         while let Some(batch) = self.queue.take().await {
             let (frames, known) = self.known.clone().frames(&batch);
             let has_points = frames.iter().any(|frame| frame.families.iter().next().is_some());
-            // Nothing was ever sent, and nothing ends.
+            // No series was ever sent, so none has to end.
             if !has_points {
                 continue;
             }
@@ -123,7 +123,7 @@ impl Delivery {
                     });
                 }
                 Attempt::Refused(cause) => {
-                    // A part may have been taken: all of it ends at the end.
+                    // Some of the samples may have been accepted, so all of these series must be ended later.
                     self.known = known;
                     self.account.failed(&cause);
                 }
@@ -136,7 +136,8 @@ impl Delivery {
         }
     }
 
-    /// At the end there is no time for long pauses, except where the receiver asks for one.
+    /// Pauses before the next attempt. After the last snapshot there is no time for a long pause, unless the
+    /// receiver asked for one.
     async fn pause(&self, pause: Duration, is_asked_for: bool) {
         let pause = tokio::time::sleep(pause);
         if is_asked_for {
@@ -171,12 +172,13 @@ impl Delivery {
     }
 }
 
-/// Snapshots in a batch; the last one only ends series.
+/// Number of snapshots in a batch, without the last one, which only ends series.
 fn counted(batch: &[Arc<Snapshot>]) -> u64 {
     batch.iter().filter(|snapshot| !snapshot.is_last).count() as u64
 }
 
-/// `taken`: samples that were taken of a request with a good status, or why it was refused all the same.
+/// `taken` returns the number of accepted samples of a request with a success status, or the reason why they
+/// were rejected anyway.
 fn judged(
     reply: Result<Reply, String>,
     is_otlp: bool,
@@ -199,7 +201,7 @@ fn judged(
     }
 }
 
-/// `HTTP 400: out of order sample`.
+/// Example: `HTTP 400: out of order sample`.
 fn refusal(reply: &Reply) -> String {
     let status = reply.status.as_u16();
     let text = String::from_utf8_lossy(&reply.body);
@@ -215,8 +217,8 @@ fn shortened(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control()).take(MAX_CAUSE_CHARACTERS).collect()
 }
 
-/// Samples that a receiver of version 2.0 says it has written. One that says nothing read the request as of version 1.0, in
-/// which it is empty.
+/// Number of samples that a 2.0 receiver reports as written. A receiver that reports nothing has parsed the
+/// request as version 1.0, in which it is empty.
 fn written(reply: &Reply, samples: u64, histograms: u64) -> Result<u64, String> {
     let count = |name: &HeaderName| reply.headers.get(name)?.to_str().ok()?.parse::<u64>().ok();
     let (samples_written, histograms_written) = (count(&SAMPLES_WRITTEN), count(&HISTOGRAMS_WRITTEN));

@@ -1,4 +1,4 @@
-//! Receivers of metrics: where they are and what they speak.
+//! Receivers of metrics: URL, protocol, headers and certificate authorities.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,55 +10,55 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use std::sync::Arc;
 
-/// Path of a Prometheus that receives remote writes, for URLs without one.
+/// Default path of a Prometheus remote-write receiver.
 const REMOTE_WRITE_PATH: &str = "/api/v1/write";
-/// Path of metrics of an OpenTelemetry collector, for URLs without one.
+/// Default path for metrics of an OpenTelemetry collector.
 const OTLP_PATH: &str = "/v1/metrics";
-/// Header of remote write that names its version.
+/// Remote-write header with the protocol version.
 pub(crate) const REMOTE_WRITE_VERSION: HeaderName =
     HeaderName::from_static("x-prometheus-remote-write-version");
 
-/// A receiver.
+/// A receiver of metrics.
 #[derive(Clone, Debug)]
 pub struct Destination {
-    /// Without credentials.
+    /// URI without credentials.
     pub(crate) uri: Uri,
     pub(crate) protocol: Protocol,
     pub(crate) headers: HeaderMap,
     pub(crate) authorities: Authorities,
 }
 
-/// Certificate authorities that a receiver's HTTPS is verified against.
+/// Certificate authorities used to verify a receiver's HTTPS certificate.
 #[derive(Clone, Debug, Default)]
 pub enum Authorities {
-    /// Those of the system.
+    /// The system's certificate authorities.
     #[default]
     System,
-    /// These alone.
+    /// Only these certificate authorities.
     Private(Arc<RootCertStore>),
 }
 
-/// A text without certificate authorities.
+/// The text does not contain usable certificate authorities.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum AuthoritiesError {
-    /// No PEM block of a certificate.
+    /// There is no PEM block with a certificate.
     #[error("no certificate in PEM")]
     Empty,
-    /// A certificate that cannot be read.
+    /// A certificate that cannot be parsed.
     #[error("certificate {number} cannot be read: {reason}")]
     Certificate {
-        /// From 1.
+        /// Position of the certificate, starting at 1.
         number: usize,
-        /// Cause, in a few words.
+        /// Short description of the cause.
         reason: String,
     },
 }
 
 impl Authorities {
-    /// Reads certificates in PEM.
+    /// Parses certificates in PEM format.
     ///
     /// # Errors
-    /// There is none, or one cannot be read.
+    /// Returns an error if there is no certificate, or if one cannot be parsed.
     pub fn from_pem(text: &[u8]) -> Result<Self, AuthoritiesError> {
         let mut roots = RootCertStore::empty();
         for (index, certificate) in CertificateDer::pem_slice_iter(text).enumerate() {
@@ -73,7 +73,7 @@ impl Authorities {
     }
 }
 
-/// What a receiver speaks.
+/// Protocol of a receiver.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Protocol {
     /// Prometheus remote write 1.0.
@@ -87,19 +87,19 @@ pub enum Protocol {
 /// Form of histograms in remote write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum HistogramForm {
-    /// A series per bucket.
+    /// One series per bucket.
     Classic,
     /// One series with exponential buckets.
     Native,
 }
 
-/// A URL that cannot be sent to.
+/// A URL that cannot be used as a receiver.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum DestinationError {
-    /// No URL.
+    /// The text is not a URL.
     #[error("not a URL: {0}")]
     Url(String),
-    /// Neither `http` nor `https`.
+    /// The scheme is neither `http` nor `https`.
     #[error("expected http:// or https://, such as {0}")]
     Scheme(&'static str),
 }
@@ -107,16 +107,16 @@ pub enum DestinationError {
 /// A header that cannot be added.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum HeaderError {
-    /// Not a name and a value.
+    /// The text is not a name and a value.
     #[error("expected a name and a value, such as 'Authorization: Bearer TOKEN'")]
     Form,
-    /// The protocol needs it for itself.
+    /// The protocol sets this header itself.
     #[error("the header `{0}` is set by the protocol")]
     Reserved(String),
 }
 
 impl Protocol {
-    /// Name in results.
+    /// Name in result files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -126,7 +126,7 @@ impl Protocol {
         }
     }
 
-    /// Name for people.
+    /// Display name.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::RemoteWrite1(_) | Self::RemoteWrite2(_) => "remote write",
@@ -147,10 +147,11 @@ impl Protocol {
 }
 
 impl Destination {
-    /// A receiver at a URL; without a path, at the usual one of its protocol. Credentials in the URL become a header.
+    /// A receiver at a URL. Without a path, the default path of its protocol is used. Credentials in the URL
+    /// become a header.
     ///
     /// # Errors
-    /// The URL cannot be read, or is not for HTTP.
+    /// Returns an error if the URL cannot be parsed, or if it is not an HTTP URL.
     pub fn new(url: &str, protocol: Protocol, mut headers: HeaderMap) -> Result<Self, DestinationError> {
         let uri: Uri =
             url.parse().map_err(|error: http::uri::InvalidUri| DestinationError::Url(error.to_string()))?;
@@ -173,19 +174,19 @@ impl Destination {
         Ok(Self { uri, protocol, headers, authorities: Authorities::System })
     }
 
-    /// The receiver, verified against these authorities where it speaks HTTPS.
+    /// Uses these certificate authorities to verify the receiver if it uses HTTPS.
     #[must_use]
     pub fn with_authorities(self, authorities: Authorities) -> Self {
         Self { authorities, ..self }
     }
 
-    /// Whether the URL is for HTTPS.
+    /// True if the URL uses HTTPS.
     #[must_use]
     pub fn is_https(&self) -> bool {
         self.uri.scheme() == Some(&Scheme::HTTPS)
     }
 
-    /// The URL without credentials and query, which may hold a secret.
+    /// The URL without credentials and query, which may contain secrets.
     #[must_use]
     pub fn shown(&self) -> String {
         let scheme = self.uri.scheme_str().unwrap_or("http");
@@ -206,7 +207,7 @@ fn without_credentials(authority: &Authority) -> Result<(Authority, Option<Heade
     Ok((host.parse().map_err(failed)?, Some(value)))
 }
 
-/// Bytes of a text in which some are written as `%41`. A `%` of anything else stands for itself.
+/// Decodes percent-encoding such as `%41`. A `%` that is not followed by two hex digits is kept.
 fn percent_decoded(text: &str) -> Vec<u8> {
     let mut decoded = Vec::new();
     let mut rest = text.as_bytes();
@@ -219,10 +220,10 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// Reads a header such as `Authorization: Bearer TOKEN`.
+/// Parses a header such as `Authorization: Bearer TOKEN`.
 ///
 /// # Errors
-/// It is none, or one that the protocols set themselves.
+/// Returns an error if the text is not a header, or if the protocols set this header themselves.
 pub fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), HeaderError> {
     let (name, value) = text.split_once(':').ok_or(HeaderError::Form)?;
     let name: HeaderName = name.trim().parse().map_err(|_| HeaderError::Form)?;
@@ -245,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_without_a_path_has_that_of_its_protocol() {
+    fn url_without_path_has_default_path_of_protocol() {
         for (url, protocol, expected) in [
             ("http://a:9090", REMOTE_WRITE, "http://a:9090/api/v1/write"),
             ("http://a:9090/", REMOTE_WRITE, "http://a:9090/api/v1/write"),
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_become_a_header_and_are_not_shown() {
+    fn credentials_become_header_and_are_not_shown() {
         let destination = destination("http://tom:a%40b@a/push", REMOTE_WRITE);
         assert_eq!((destination.shown().as_str(), destination.uri.host()), ("http://a/push", Some("a")));
         // tom:a@b
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn authorities_without_a_certificate_are_an_error() {
+    fn authorities_without_certificate_are_an_error() {
         let block =
             |content: &str| format!("-----BEGIN CERTIFICATE-----\n{content}\n-----END CERTIFICATE-----\n");
         for text in ["", "not PEM", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"] {
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_receiver_is_an_error() {
+    fn invalid_receiver_urls_and_headers_are_errors() {
         for url in ["", "127.0.0.1:9090", "ftp://a/", "/api/v1/write", "http://"] {
             assert!(Destination::new(url, REMOTE_WRITE, HeaderMap::new()).is_err(), "{url}");
         }

@@ -1,25 +1,25 @@
-//! Distributions as counts that only grow: in the classic buckets of Prometheus, and in its exponential ones (native
+//! Distributions as cumulative counts: in classic Prometheus buckets, and in exponential ones (native
 //! histograms).
 
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 
-/// Upper bounds of the classic buckets, microseconds: 50 µs to 10 s.
+/// Upper bounds of the classic buckets in microseconds: 50 µs to 10 s.
 const BOUNDS_US: [u64; 17] = [
     50, 100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
     2_500_000, 5_000_000, 10_000_000,
 ];
-/// Microseconds in a second.
+/// Microseconds per second.
 const US_IN_S: f64 = 1e6;
-/// Finest schema of native histograms: each bucket is 2^(1/256), or 0.27 %, wide.
+/// Finest schema of native histograms: each bucket is 2^(1/256) wide, or 0.27 %.
 const FINEST_SCHEMA: i32 = 8;
-/// With more buckets than this, two neighbours become one: each bucket of each second is stored.
+/// With more buckets than this, neighbours are merged pairwise: each bucket of each second is stored.
 const MAX_BUCKETS: usize = 1024;
 
 /// A distribution of times.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Distribution {
-    /// Values up to each bound and above the one before it; those above the last one are in `count` alone.
+    /// Counts per bucket, not cumulative. Values above the last bound are only in `count`.
     classic: [u64; BOUNDS_US.len()],
     exponential: Exponential,
     count: u64,
@@ -27,14 +27,15 @@ pub struct Distribution {
     sum_us: f64,
 }
 
-/// Counts by exponential bucket. Bucket `i` holds values above 2^((i-1)/2^schema) seconds, up to 2^(i/2^schema) seconds.
+/// Counts by exponential bucket. Bucket `i` holds values above 2^((i-1)/2^schema) seconds, up to
+/// 2^(i/2^schema) seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exponential {
-    /// Resolution.
+    /// Schema of native histograms: a higher one has a finer resolution.
     pub schema: i32,
-    /// Values of zero.
+    /// Number of zero values.
     pub zero: u64,
-    /// Counts by bucket, of buckets that are not empty.
+    /// Counts of the non-empty buckets.
     pub buckets: BTreeMap<i32, u64>,
 }
 
@@ -58,24 +59,24 @@ impl Distribution {
         self.sum_us += histogram.mean_us() * histogram.count() as f64;
     }
 
-    /// Adds requests without a response: above every bound. The sum leaves them out.
+    /// Adds requests without a response, which count above every bound. The sum does not include them.
     pub fn add_without_response(&mut self, requests: u64) {
         self.count += requests;
         self.without_response += requests;
     }
 
-    /// Upper bounds of the classic buckets in seconds, without the last, which has none.
+    /// Upper bounds of the classic buckets in seconds, without the last bucket, which is unbounded.
     pub fn bounds_s() -> impl Iterator<Item = f64> {
         BOUNDS_US.iter().map(|bound_us| *bound_us as f64 / US_IN_S)
     }
 
-    /// Counts of the classic buckets, each alone, those above the last bound included.
+    /// Counts of the classic buckets, not cumulative, including the values above the last bound.
     pub fn classic(&self) -> impl Iterator<Item = u64> {
         let within: u64 = self.classic.iter().sum();
         self.classic.into_iter().chain([self.count - within])
     }
 
-    /// Upper bounds with the counts up to each, without the last, which is [`Self::count`].
+    /// Upper bounds with cumulative counts, without the last bucket, whose count is [`Self::count`].
     pub(crate) fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         let mut cumulative = 0;
         Self::bounds_s().zip(self.classic).map(move |(bound_s, count)| {
@@ -94,13 +95,13 @@ impl Distribution {
         all
     }
 
-    /// All values, requests without a response included.
+    /// Number of values, including requests without a response.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The sum of all values in seconds, without requests that have no response.
+    /// Sum of all values in seconds, excluding requests without a response.
     #[must_use]
     pub fn sum_s(&self) -> f64 {
         self.sum_us / US_IN_S
@@ -120,11 +121,11 @@ impl Exponential {
         }
     }
 
-    /// Makes one bucket of two: halves the resolution.
+    /// Merges pairs of buckets, which halves the resolution.
     fn halve(&mut self) {
         let mut buckets = BTreeMap::new();
         for (bucket, count) in std::mem::take(&mut self.buckets) {
-            // Rounds up: the greater of two neighbours has the even number.
+            // Rounds up: the upper one of two neighbours has the even index.
             *buckets.entry((bucket + 1).div_euclid(2)).or_default() += count;
         }
         self.buckets = buckets;
@@ -132,7 +133,7 @@ impl Exponential {
     }
 }
 
-/// The bucket of infinite values: behind the one that ends with the greatest number.
+/// The bucket of infinite values: the one after the bucket that ends at the largest float.
 fn infinite_bucket(schema: i32) -> i32 {
     (f64::MAX_EXP << schema) + 1
 }
@@ -150,19 +151,19 @@ mod tests {
         distribution
     }
 
-    /// Bounds of a bucket, seconds: exclusive and inclusive.
+    /// Bounds of a bucket in seconds: exclusive and inclusive.
     fn bounds_s(exponential: &Exponential, bucket: i32) -> (f64, f64) {
         let bound = |bucket: i32| (f64::from(bucket) / f64::from(1 << exponential.schema)).exp2();
         (bound(bucket - 1), bound(bucket))
     }
 
     #[test]
-    fn exponential_buckets_hold_their_values() {
+    fn exponential_buckets_contain_their_values() {
         for us in [1, 49, 50, 999, 1000, 123_456, 7_200_000_000] {
             let exponential = distribution([us]).exponential();
             let (bucket, count) = exponential.buckets.first_key_value().unwrap();
             let (above, up_to) = bounds_s(&exponential, *bucket);
-            // The histogram itself has 3 digits.
+            // The histogram itself has 3 significant digits.
             let value_s = us as f64 / 1e6;
             assert!(
                 above < value_s * 1.001 && value_s <= up_to * 1.001 && *count == 1,
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn many_buckets_become_coarser_and_keep_every_value() {
+    fn many_buckets_are_merged_without_loss() {
         let all = distribution((0..200_000).map(|step| 1 + step * 37)).exponential();
         assert!(all.buckets.len() <= MAX_BUCKETS && all.schema < FINEST_SCHEMA, "{}", all.buckets.len());
         assert_eq!(all.zero + all.buckets.values().sum::<u64>(), 200_000);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_a_response_are_above_every_bound() {
+    fn requests_without_response_are_above_every_bound() {
         let mut distribution = distribution([100, 20_000_000]);
         distribution.add_without_response(3);
         assert_eq!((distribution.count(), distribution.classic().last()), (5, Some(4)));

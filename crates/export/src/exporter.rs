@@ -1,8 +1,8 @@
-//! Sends snapshots to receivers while something is measured.
+//! Sends snapshots to receivers while a measurement runs.
 //!
-//! A measurement publishes snapshots and never waits: each receiver has a queue of its own, which drops its oldest snapshot
-//! when it is full, and one thread of low priority sends them all. What fails is counted and told once. At the end every
-//! series is ended, within [`FLUSH_TIMEOUT`].
+//! A measurement publishes snapshots without ever blocking. Each receiver has its own queue, which drops its
+//! oldest snapshot when it is full, and a single low-priority thread sends them all. Failures are counted,
+//! and the first one is reported. At the end every series is ended, within [`FLUSH_TIMEOUT`].
 
 use crate::batch::KnownSeries;
 use crate::client::Client;
@@ -19,23 +19,23 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-/// Bound on what is sent after the end.
+/// Time limit for sending after the last snapshot.
 pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
-/// Beyond it, the thread is taken to be stuck.
+/// Additional time after which the thread is considered stuck.
 const THREAD_END_TIMEOUT: Duration = Duration::from_millis(500);
-/// How much the thread gives way to those that measure (nice(2)).
+/// Nice value of the sending thread, so that measuring threads take precedence (nice(2)).
 const NICENESS: i32 = 10;
 
-/// Receivers, and what all series have in common.
+/// Receivers, and the labels that all series have in common.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Receivers.
+    /// Receivers of every snapshot.
     pub destinations: Vec<Destination>,
     /// Labels of every series.
     pub labels: Labels,
 }
 
-/// Sends to receivers until it is finished.
+/// Sends snapshots to receivers until [`Self::finish`] is called.
 pub struct Exporter {
     receivers: Vec<(Arc<Queue>, Arc<Account>)>,
     last_time_ms: i64,
@@ -43,10 +43,11 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Starts the thread that sends, in the network of the calling thread. `notice` is told once per receiver that fails.
+    /// Starts the sending thread in the network namespace of the calling thread. `notice` is called once for
+    /// each receiver that fails.
     ///
     /// # Errors
-    /// The system has no thread or no sockets left.
+    /// Returns an error if the system is out of threads or sockets.
     pub fn start(settings: Settings, notice: impl Fn(&str) + Send + Sync + 'static) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let notice: Notice = Arc::new(notice);
@@ -62,7 +63,7 @@ impl Exporter {
         }
         let (end, ended) = channel();
         let send = move || {
-            // Sending at the usual priority does no harm where this is not allowed.
+            // If this is not allowed, sending at normal priority does no harm.
             let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
             let closed: Vec<Arc<Queue>> =
                 deliveries.iter().map(|(_, _, _, queue, _)| Arc::clone(queue)).collect();
@@ -79,16 +80,16 @@ impl Exporter {
                 };
                 select(pin!(join_all(deliveries.into_iter().map(deliver))), pin!(deadline)).await;
             });
-            // A name that is being looked up holds nobody up.
+            // Do not wait for a pending name lookup.
             runtime.shutdown_background();
-            // Nobody waits where the process ends.
+            // The other side is gone if the process is exiting.
             let _ = end.send(());
         };
         thread::Builder::new().name("export".to_owned()).spawn(send)?;
         Ok(Self { receivers, last_time_ms: 0, ended })
     }
 
-    /// Takes these metrics as those of now. Never waits for a receiver.
+    /// Publishes these metrics with the current time. Never waits for a receiver.
     pub fn publish(&mut self, families: Families) {
         for (_, account) in &self.receivers {
             account.change(|record| record.snapshots += 1);
@@ -96,11 +97,12 @@ impl Exporter {
         self.push(families, false);
     }
 
-    /// Ends every series, waits as long as [`FLUSH_TIMEOUT`] at most, and says what became of the snapshots.
+    /// Ends every series, waits for at most [`FLUSH_TIMEOUT`], and returns the delivery statistics of each
+    /// receiver.
     #[must_use]
     pub fn finish(mut self) -> Vec<ExportRecord> {
         self.push(Families::default(), true);
-        // Whether it ended or is stuck: what was delivered is counted.
+        // Whether the thread has ended or is stuck, deliveries so far are counted.
         let _ = self.ended.recv_timeout(FLUSH_TIMEOUT + THREAD_END_TIMEOUT);
         let finished = |(_, account): &(_, Arc<Account>)| {
             account.tell_dropped();
@@ -110,7 +112,7 @@ impl Exporter {
     }
 
     fn push(&mut self, families: Families, is_last: bool) {
-        // No two samples of a series have the same time.
+        // Timestamps of a series must be strictly increasing.
         let time_ms = jiff::Timestamp::now().as_millisecond().max(self.last_time_ms + 1);
         self.last_time_ms = time_ms;
         let snapshot = Arc::new(Snapshot { time_ms, families, is_last });

@@ -5,15 +5,15 @@ use crate::metric::{Families, Family, Kind, Point, Value};
 use prometheus::TextEncoder;
 use prometheus::proto::{Bucket, Counter, Gauge, Histogram, LabelPair, Metric, MetricFamily, MetricType};
 
-/// The type of what [`text`] gives, for HTTP.
+/// HTTP content type of [`text`].
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// The exposition.
+/// The metrics in Prometheus text format.
 #[must_use]
 pub fn text(families: &Families) -> String {
     let families: Vec<MetricFamily> = families.iter().map(family).collect();
     let text = TextEncoder::new().encode_to_string(&families).expect("every family has a name and a metric");
-    // The library writes an infinite gauge as Rust does.
+    // The library formats an infinite gauge as Rust does.
     text.replace(" inf\n", " +Inf\n")
 }
 
@@ -45,7 +45,7 @@ fn metric(kind: Kind, point: &Point) -> Metric {
             gauge.set_value(*value);
             metric.set_gauge(gauge);
         }
-        // A page has what there is.
+        // An exposition simply omits series that have ended.
         (_, Value::Ended) => {}
     }
     metric

@@ -1,27 +1,27 @@
-//! The figures of a fleet as metrics: while it runs, and its result.
+//! Figures of a fleet as metrics: while it runs, and its result.
 
 use crate::metric::{Families, Labels, with_label};
 use experiment::schema::{FleetProgress, FleetResult};
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 
-/// Microseconds in a second.
+/// Microseconds per second.
 const US_IN_S: f64 = 1e6;
-/// Percentiles of a result, each with its `quantile` label; 100 is the greatest.
+/// Percentiles of a result with their `quantile` labels; 100 is the maximum.
 const QUANTILES: [(f64, &str); 4] = [(50.0, "0.5"), (90.0, "0.9"), (99.0, "0.99"), (100.0, "1")];
 
-/// Figures of a fleet that runs.
+/// Figures of a running fleet.
 #[derive(Clone, Debug)]
 pub struct FleetFigures {
     phase: &'static str,
-    /// When it began, milliseconds since 1970.
+    /// Start of the fleet, in milliseconds since 1970.
     since_ms: i64,
     wanted: u64,
     connected: u64,
     complete: u64,
     pushes: u64,
     bytes: u64,
-    /// Changes begun, by kind.
+    /// Number of changes begun, by kind.
     changes: BTreeMap<String, u64>,
     change: Option<ChangeUnderWay>,
 }
@@ -35,7 +35,7 @@ struct ChangeUnderWay {
 }
 
 impl FleetFigures {
-    /// Those of a fleet that begins now.
+    /// Figures of a fleet that starts now.
     #[must_use]
     pub fn starting_now() -> Self {
         Self {
@@ -51,7 +51,7 @@ impl FleetFigures {
         }
     }
 
-    /// Adds what the fleet reports. True if a phase begins, or a second is over.
+    /// Adds a progress report of the fleet. True if a phase begins, or if a second has ended.
     pub fn add(&mut self, progress: &FleetProgress) -> bool {
         let phase = match progress {
             FleetProgress::Writing { .. } => "writing",
@@ -180,7 +180,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn progress_is_counted_and_phases_begin_once() {
+    fn progress_is_counted_and_each_phase_begins_once() {
         let mut figures = FleetFigures::starting_now();
         let writing = |written| FleetProgress::Writing { written, of: 9 };
         assert!(figures.add(&writing(1)) && !figures.add(&writing(9)));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn result_has_quantiles_by_kind_and_infinity_among_proxies_never_reached() {
+    fn result_has_quantiles_by_kind_and_infinity_for_unreached_proxies() {
         let mut times = LatencyHistogram::new();
         times.record(Duration::from_millis(250));
         let change = |never| FleetChange {

@@ -1,9 +1,9 @@
-//! Figures as metrics, and the ways out of Meshmeter that they take while it measures.
+//! Figures as metrics, and their export while a measurement runs.
 //!
-//! [`Families`] are metrics at one moment: [`LoadFigures`] and [`FleetFigures`] become families, and so do the figures of a run.
-//! [`exposition::text`] is a page of them for a Prometheus that scrapes. An [`Exporter`] sends them to others: Prometheus
-//! remote write in [`remote_write`], OTLP in [`otlp`]. Read [`exporter`] for how a receiver that is down, slow or refuses
-//! never holds up a measurement.
+//! [`Families`] are metrics at one moment. [`LoadFigures`], [`FleetFigures`] and the figures of a run are
+//! converted to families. [`exposition::text`] renders them for a Prometheus that scrapes. An [`Exporter`]
+//! pushes them to receivers: Prometheus remote write in [`remote_write`], OTLP in [`otlp`]. [`exporter`]
+//! explains why a receiver that is down, slow or rejects requests never delays a measurement.
 
 mod batch;
 mod client;

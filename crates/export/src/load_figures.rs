@@ -1,34 +1,34 @@
-//! The figures of a load so far, as metrics.
+//! Figures of a load so far, as metrics.
 //!
-//! Times are histograms in seconds, and the percentiles of the last second are gauges. All begin with the measured window,
-//! as the result does.
+//! Times are histograms in seconds; the percentiles of the last second are gauges. All figures start with the
+//! measured window, as the result does.
 
 use crate::distribution::Distribution;
 use crate::metric::{Families, Labels, with_label};
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
 
-/// Microseconds in a second.
+/// Microseconds per second.
 const US_IN_S: f64 = 1e6;
-/// Percentiles of the last second, each with its `quantile` label; 100 is the greatest.
+/// Percentiles of the last second with their `quantile` labels; 100 is the maximum.
 const TRENDS: [(f64, &str); 6] =
     [(50.0, "0.5"), (90.0, "0.9"), (95.0, "0.95"), (99.0, "0.99"), (99.9, "0.999"), (100.0, "1")];
 
-/// What a load is at.
+/// Phase of a load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LoadPhase {
-    /// The agreed start is awaited.
+    /// Waiting for the agreed start, before connecting.
     Waiting,
     /// Connections are being opened.
     #[default]
     Connecting,
-    /// Connections are open; the start is awaited.
+    /// Connections are open; waiting for the start.
     Ready,
-    /// The schedule has started; nothing is measured yet.
+    /// The schedule has started, but nothing is measured yet.
     WarmingUp,
     /// The measured window is open.
     Measuring,
-    /// The window has closed; responses are still awaited.
+    /// The window has closed; waiting for outstanding responses.
     Draining,
 }
 
@@ -45,17 +45,17 @@ impl LoadPhase {
     }
 }
 
-/// Everything that is told of a load while it runs.
+/// All figures reported about a load while it runs.
 #[derive(Clone, Debug, Default)]
 pub struct LoadFigures {
-    /// What the load is at.
+    /// Current phase of the load.
     pub phase: LoadPhase,
-    /// When it began, milliseconds since 1970.
+    /// Start of the load, in milliseconds since 1970.
     since_ms: i64,
     counted: Counted,
     /// Connections open at the end of the last second.
     connections_open: usize,
-    /// Requests due in the last second; absent in closed loop.
+    /// Requests due in the last second; `None` in a closed loop.
     offered_rate: Option<f64>,
     response_time: Times,
     service_time: Times,
@@ -74,8 +74,8 @@ struct Counted {
     bytes_received: u64,
 }
 
-/// Times since the window opened, and the percentiles of its last second in microseconds: none for those among requests
-/// without a response. Without percentiles nothing ended in that second.
+/// Times since the window opened, and the percentiles of its last second in microseconds. A percentile among
+/// requests without a response is `None`. There are no percentiles if nothing ended in that second.
 #[derive(Clone, Debug, Default)]
 struct Times {
     all: Distribution,
@@ -87,36 +87,36 @@ struct Times {
 pub struct SecondFigures<'a> {
     /// Requests sent.
     pub sent: u64,
-    /// Responses received whole.
+    /// Complete responses received.
     pub completed: u64,
-    /// Requests sent and not answered whole.
+    /// Requests sent without a complete response.
     pub failed: u64,
-    /// What went wrong, by kind.
+    /// Errors by kind.
     pub errors: Vec<(&'a str, u64)>,
     /// Responses by status code.
     pub statuses: Vec<(String, u64)>,
     /// Bytes of the requests sent.
     pub bytes_sent: u64,
-    /// Bytes of the responses received whole.
+    /// Bytes of the complete responses.
     pub bytes_received: u64,
-    /// Connections open at its end.
+    /// Connections open at the end of the second.
     pub connections_open: usize,
-    /// Requests due in it; absent in closed loop.
+    /// Requests due in the second; `None` in a closed loop.
     pub due: Option<f64>,
-    /// From when requests were due.
+    /// Response times, from when requests were due.
     pub response_time: Option<&'a LatencyHistogram>,
-    /// From when they were sent.
+    /// Service times, from when requests were sent.
     pub service_time: Option<&'a LatencyHistogram>,
-    /// From when they were due to when they were sent.
+    /// Schedule lag, from when requests were due until they were sent.
     pub schedule_lag: Option<&'a LatencyHistogram>,
 }
 
-/// What the generator's process uses.
+/// Resource usage of the generator's process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProcessFigures {
-    /// CPU since its start, seconds.
+    /// CPU time since the process started, in seconds.
     pub cpu_s: f64,
-    /// Resident memory, bytes.
+    /// Resident memory in bytes.
     pub memory_bytes: u64,
 }
 
@@ -132,7 +132,7 @@ impl Times {
 }
 
 impl LoadFigures {
-    /// Those of a load that begins now.
+    /// Figures of a load that starts now.
     #[must_use]
     pub fn starting_now() -> Self {
         Self { since_ms: jiff::Timestamp::now().as_millisecond(), ..Self::default() }
@@ -295,7 +295,7 @@ impl ProcessFigures {
 }
 
 impl LoadFigures {
-    /// All metrics of a generator: of its load and of its process.
+    /// All metrics of a generator: load and process.
     #[must_use]
     pub fn families(&self, process: ProcessFigures) -> Families {
         let mut families = Families::default();
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_are_cumulative_and_end_with_every_value() {
+    fn buckets_are_cumulative_and_last_has_all_values() {
         let times = histogram(&[10, 50, 51, 1000, 20_000_000]);
         let mut figures = LoadFigures { phase: LoadPhase::Measuring, ..LoadFigures::default() };
         let second = SecondFigures { response_time: Some(&times), ..SecondFigures::default() };
@@ -335,7 +335,7 @@ mod tests {
             "meshmeter_response_time_seconds_bucket{le=\"10\"} 8\n",
             "meshmeter_response_time_seconds_bucket{le=\"+Inf\"} 13\n",
             "meshmeter_response_time_seconds_count 13\n",
-            // Of the last second: 5 answered and 3 not.
+            // In the last second: 5 answered and 3 not.
             "meshmeter_response_time_quantile_seconds{quantile=\"0.5\"} 0.001\n",
             "meshmeter_response_time_quantile_seconds{quantile=\"0.9\"} +Inf\n",
             "meshmeter_response_time_quantile_seconds{quantile=\"1\"} +Inf\n",
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_left_out() {
+    fn missing_figures_are_omitted() {
         let mut figures = LoadFigures::default();
         let bare = text(&figures.families(ProcessFigures::default()));
         for absent in ["meshmeter_errors_total", "offered_rate", "quantile"] {

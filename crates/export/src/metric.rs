@@ -1,4 +1,4 @@
-//! Metrics at one moment, whatever form they leave in.
+//! Metrics at one moment, independent of the export format.
 
 use crate::distribution::Distribution;
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ pub struct Families(BTreeMap<&'static str, Family>);
 /// A metric with all its points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Family {
-    /// Such as `meshmeter_requests_sent_total`.
+    /// Name such as `meshmeter_requests_sent_total`.
     pub name: &'static str,
     /// Help text.
     pub help: &'static str,
@@ -31,27 +31,27 @@ pub enum Kind {
     Gauge,
     /// A count that grows.
     Counter,
-    /// A distribution whose counts grow.
+    /// A distribution with cumulative counts.
     Histogram,
 }
 
 /// The value of a metric for one combination of labels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// Labels beside those of the exporter.
+    /// Labels in addition to those of the exporter.
     pub labels: Labels,
-    /// When a counter or histogram began to count, milliseconds since 1970; 0 for gauges.
+    /// When a counter or histogram started to count, in milliseconds since 1970; 0 for gauges.
     pub since_ms: i64,
-    /// The value.
+    /// Value at the time of the snapshot.
     pub value: Value,
 }
 
-/// What a point holds.
+/// Content of a point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// Of a gauge or counter.
+    /// Value of a gauge or counter.
     Number(f64),
-    /// Of a histogram.
+    /// Value of a histogram.
     Distribution(Box<Distribution>),
     /// The series ends here.
     Ended,
@@ -88,7 +88,7 @@ impl Families {
         self.push((name, help, Kind::Histogram), labels, since_ms, value);
     }
 
-    /// Adds every point of the others.
+    /// Adds every point of `others`.
     pub fn append(&mut self, others: Self) {
         for family in others.0.into_values() {
             for point in family.points {
@@ -109,13 +109,13 @@ impl Families {
         family.points.push(Point { labels, since_ms, value });
     }
 
-    /// Every family, by name.
+    /// Every family, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = &Family> {
         self.0.values()
     }
 }
 
-/// Labels with one more.
+/// Adds a label.
 #[must_use]
 pub(crate) fn with_label(labels: &Labels, name: &'static str, value: impl Into<String>) -> Labels {
     let mut labels = labels.clone();
@@ -123,7 +123,7 @@ pub(crate) fn with_label(labels: &Labels, name: &'static str, value: impl Into<S
     labels
 }
 
-/// The unit that a metric's name ends with; empty where it has none.
+/// The unit in the suffix of a metric's name; empty if it has none.
 pub(crate) fn unit(name: &str) -> &'static str {
     let name = name.strip_suffix("_total").unwrap_or(name);
     if name.ends_with("_per_second") {

@@ -1,16 +1,17 @@
-//! Snapshots between the thread that measures and the one that sends them: a queue that never blocks and drops the oldest.
+//! Snapshots between the measuring thread and the sending thread: a queue that never blocks and drops the
+//! oldest.
 
 use crate::metric::Families;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, watch};
 
-/// Snapshots that wait at most: a minute of them, where there is one per second.
+/// Maximum number of waiting snapshots: one minute at one per second.
 pub(crate) const CAPACITY: usize = 60;
-/// Snapshots in one request at most.
+/// Maximum number of snapshots per request.
 const MAX_BATCH: usize = 20;
 
-/// All metrics at one moment. The last snapshot has none: every series ends.
+/// All metrics at one moment. The last snapshot is empty, which ends every series.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub time_ms: i64,
@@ -21,13 +22,13 @@ pub(crate) struct Snapshot {
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     snapshots: Mutex<VecDeque<Arc<Snapshot>>>,
-    /// Tells the one that takes.
+    /// Wakes the consumer.
     pushed: Notify,
     closed: watch::Sender<bool>,
 }
 
 impl Queue {
-    /// Adds a snapshot, in the place of the oldest where the queue is full.
+    /// Adds a snapshot; drops the oldest one if the queue is full.
     pub(crate) fn push(&self, snapshot: Arc<Snapshot>) {
         let is_last = snapshot.is_last;
         let mut snapshots = self.snapshots();
@@ -40,10 +41,10 @@ impl Queue {
         self.pushed.notify_one();
     }
 
-    /// The next snapshots for one request, once there are any; none after the last. For one task.
+    /// Waits for the next snapshots for one request; `None` after the last. For a single consumer.
     pub(crate) async fn take(&self) -> Option<Vec<Arc<Snapshot>>> {
         loop {
-            // Before the look at the snapshots: the last one comes before it.
+            // Read before the snapshots: the last snapshot is pushed before the queue is closed.
             let is_closed = *self.closed.borrow();
             {
                 let mut snapshots = self.snapshots();
@@ -59,7 +60,7 @@ impl Queue {
         }
     }
 
-    /// Puts snapshots back that could not be sent, as far as there is room before newer ones.
+    /// Puts back snapshots that could not be sent, as far as there is space before newer ones.
     pub(crate) fn restore(&self, batch: Vec<Arc<Snapshot>>) {
         let mut snapshots = self.snapshots();
         for snapshot in batch.into_iter().rev() {
@@ -68,9 +69,9 @@ impl Queue {
         drop_oldest(&mut snapshots);
     }
 
-    /// Waits until the last snapshot has come.
+    /// Waits until the last snapshot was pushed.
     pub(crate) async fn closed(&self) {
-        // The sender is here: it is not dropped meanwhile.
+        // `self` owns the sender, so it cannot be dropped meanwhile.
         let _ = self.closed.subscribe().wait_for(|closed| *closed).await;
     }
 
@@ -102,19 +103,19 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_keeps_the_newest_in_order() {
+    fn full_queue_keeps_newest_in_order() {
         let queue = Queue::default();
         (0..100).for_each(|time| queue.push(snapshot(time)));
         let first = block_on(queue.take()).unwrap();
         assert_eq!(times(&first), (40..60).collect::<Vec<i64>>());
         (100..110).for_each(|time| queue.push(snapshot(time)));
-        // 50 wait: there is room for 10 of the 20.
+        // 50 are waiting, which leaves space for 10 of the 20.
         queue.restore(first);
         assert_eq!(times(&block_on(queue.take()).unwrap()), (50..70).collect::<Vec<i64>>());
     }
 
     #[test]
-    fn a_closed_queue_ends_when_it_is_empty() {
+    fn closed_queue_ends_when_empty() {
         let queue = Queue::default();
         queue.push(snapshot(1));
         queue.push(Arc::new(Snapshot { time_ms: 2, families: Families::default(), is_last: true }));

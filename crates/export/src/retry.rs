@@ -1,28 +1,28 @@
-//! What a response means, and when to try again.
+//! Meaning of a response, and when to retry.
 
 use http::StatusCode;
 use http::header::{HeaderMap, RETRY_AFTER};
 use std::time::Duration;
 
-/// First pause after a failure; it doubles with each.
+/// First pause after a failure; it doubles with each further failure.
 const MIN_BACKOFF: Duration = Duration::from_millis(100);
-/// Longest pause of our own.
+/// Maximum pause, unless the receiver asks for a longer one.
 const MAX_BACKOFF: Duration = Duration::from_secs(5);
-/// Longest pause that a receiver may ask for.
+/// Maximum pause that a receiver can ask for.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
-/// What a status means for a request.
+/// Meaning of a status for a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Meaning {
-    /// Taken.
+    /// The request was accepted.
     Delivered,
-    /// The same request may be taken later.
+    /// The same request may be accepted later.
     Retry,
-    /// It never will be.
+    /// The request will never be accepted.
     Refused,
 }
 
-/// Pauses between attempts.
+/// Exponential backoff between attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Backoff(Duration);
 
@@ -33,8 +33,8 @@ impl Default for Backoff {
 }
 
 impl Backoff {
-    /// The pause before the next attempt: what the receiver asks for, or twice as long as the last. Never none: a receiver that asks
-    /// for none would have this process do nothing else beside the load.
+    /// The pause before the next attempt: the one that the receiver asks for, or twice the last one. Never
+    /// zero: a receiver that asks for zero would make this process retry without pause beside the load.
     pub(crate) fn next(&mut self, asked_for: Option<Duration>) -> Duration {
         let pause = self.0;
         self.0 = (self.0 * 2).min(MAX_BACKOFF);
@@ -42,8 +42,8 @@ impl Backoff {
     }
 }
 
-/// Receivers of remote write may be sent the same again after any 5xx and after 429; of OTLP, after those that say that they
-/// are busy or away.
+/// Remote write is retried after any 5xx and after 429. OTLP is retried only after 429 and the statuses that
+/// mean that the receiver is busy or unavailable.
 pub(crate) fn meaning(status: StatusCode, is_otlp: bool) -> Meaning {
     let comes_back = match status {
         StatusCode::TOO_MANY_REQUESTS => true,
@@ -59,7 +59,7 @@ pub(crate) fn meaning(status: StatusCode, is_otlp: bool) -> Meaning {
     }
 }
 
-/// The pause that a receiver asks for, in seconds or until a date.
+/// The pause that a receiver asks for (`Retry-After`), in seconds or as a date.
 pub(crate) fn retry_after(headers: &HeaderMap, now: jiff::Timestamp) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
@@ -75,7 +75,7 @@ mod tests {
     use http::HeaderValue;
 
     #[test]
-    fn only_what_may_pass_is_tried_again() {
+    fn only_temporary_failures_are_retried() {
         for (status, remote_write, otlp) in [
             (200, Meaning::Delivered, Meaning::Delivered),
             (204, Meaning::Delivered, Meaning::Delivered),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_unless_the_receiver_names_one() {
+    fn backoff_doubles_unless_receiver_sets_retry_after() {
         let mut backoff = Backoff::default();
         assert_eq!(backoff.next(None), Duration::from_millis(100));
         assert_eq!(backoff.next(Some(Duration::from_secs(3))), Duration::from_secs(3));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_after_is_read_in_both_forms() {
+    fn retry_after_is_parsed_as_seconds_or_date() {
         let now: jiff::Timestamp = "2026-11-06T08:49:30Z".parse().unwrap();
         for (text, expected_s) in [
             ("7", Some(7)),

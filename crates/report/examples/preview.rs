@@ -1,4 +1,5 @@
-//! Writes reports of made-up runs into a folder, to look at: `cargo run -p meshmeter-report --example preview -- DIR`.
+//! Writes reports of generated runs into a directory, to look at: `cargo run -p meshmeter-report --example
+//! preview -- DIR`.
 
 #[path = "../tests/fixture/mod.rs"]
 mod fixture;

@@ -1,4 +1,4 @@
-//! Calibrations in words: what a machine resolves, and whether that is enough for a run.
+//! Calibrations as text: what a machine resolves, and whether that is enough for a run.
 
 use experiment::Resolve;
 use experiment::schema::{
@@ -7,13 +7,13 @@ use experiment::schema::{
 use statistics::calibration::{repeats_for, resolvable};
 use std::time::Duration;
 
-/// The run of which the resolution is stated first.
+/// The run whose resolution is stated first.
 const STATED_REPEATS: usize = 5;
 const STATED_WINDOW_S: f64 = 10.0;
-/// The difference for which repeats are stated, microseconds.
+/// Difference for which the number of repeats is stated, in microseconds.
 const STATED_DIFFERENCE_US: f64 = 10.0;
 
-/// A calibration, a sentence each.
+/// Sentences about a calibration.
 #[must_use]
 pub fn sentences(calibration: &Calibration) -> Vec<String> {
     let modes = || calibration.modes.iter().filter(|mode| mode.repeats > 0);
@@ -51,7 +51,7 @@ fn resolution(calibration: &Calibration, mode: &ModeCalibration) -> Option<Strin
     ))
 }
 
-/// Windows of two modes, such as `5 minutes`.
+/// Total load time for two modes, such as `5 minutes`.
 fn load_time(repeats: usize) -> String {
     let minutes = 2.0 * repeats as f64 * STATED_WINDOW_S / 60.0;
     match minutes {
@@ -92,7 +92,7 @@ fn known_effects(mode: &ModeCalibration) -> Option<String> {
     })
 }
 
-/// Such as `101 ± 3`.
+/// Estimate and half-width, such as `101 ± 3`.
 fn found(known: &CalibratedDifference, decimals: usize) -> Option<String> {
     let estimate = known.estimate?;
     let half = estimate.low.zip(estimate.high).map(|(low, high)| (high - low) / 2.0);
@@ -112,7 +112,8 @@ fn time(us: f64) -> String {
     }
 }
 
-/// The smallest differences between two modes that a run of so many repeats and such windows shows on its machine.
+/// The smallest differences between two modes that a run with this many repeats and this window shows on its
+/// machine.
 #[must_use]
 pub fn run_resolution(calibration: &Calibration, repeats: usize, window: Duration) -> Option<String> {
     let window_s = window.as_secs_f64();
@@ -135,7 +136,7 @@ pub fn run_resolution(calibration: &Calibration, repeats: usize, window: Duratio
     ))
 }
 
-/// What a run asks for beyond what this machine resolves; nothing where it asks for nothing.
+/// Requirements of a run that exceed this machine's resolution; empty if it has none.
 #[must_use]
 pub fn shortfalls(
     resolve: &Resolve,
@@ -231,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calibration_says_what_the_machine_resolves_and_what_was_found_again() {
+    fn calibration_sentences_state_resolution_and_recovered_effects() {
         insta::assert_snapshot!(sentences(&calibration()).join("\n"), @r"
         sidecar: differences of 20 µs in the median and 917 µs at p99 with 5 repeats of 10 s; 10 µs in the median takes 14 repeats, 5 minutes of load for two modes.
         The same mode against itself: 1 of 2 comparisons show a difference, and none is there.
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_told_what_its_repeats_resolve() {
+    fn run_resolution_depends_on_repeats() {
         let said = |repeats| run_resolution(&calibration(), repeats, Duration::from_secs(10)).unwrap();
         insta::assert_snapshot!(said(5), @"differences between modes of 20 µs in the median and 917 µs at p99, with 5 repeats of 10 s");
         assert!(said(1).contains("a single repeat"));
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_asks_for_more_than_the_machine_resolves_is_told() {
+    fn run_beyond_resolution_has_shortfalls() {
         let window = Duration::from_secs(10);
         let fine = Resolve { p50: Some(Duration::from_micros(5)), p99: None };
         let coarse = Resolve { p50: Some(Duration::from_millis(1)), p99: None };

@@ -1,10 +1,10 @@
-//! Response times, throughput and what each mode adds as comma-separated values: one line for each cell, under a line of
-//! names.
+//! Response times, throughput and what each mode adds, as CSV: a header line, then one line per cell.
 //!
-//! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval. A field is empty where there is
-//! no such figure, and `inf` where a percentile falls among requests without a response, with `_low` at what these have waited at
-//! least. Times are in microseconds. `NAME_n` is the number of trials of an estimate, `spoiled` says why it is not of all. Runs
-//! with fleets have the figures of fleets behind all others; a time that some proxy never reached is empty.
+//! Estimates have three columns: the estimate, then `_low` and `_high` of the 95 % confidence interval. A
+//! field is empty if there is no such figure. A percentile that falls among requests without a response is
+//! `inf`; its `_low` is the minimum time that these have waited. Times are in microseconds. `NAME_n` is the
+//! number of trials of an estimate; `spoiled` gives the reason if these are not all trials. Runs with fleets
+//! have the fleet figures after all others; a time that some proxy never reached is empty.
 
 use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field, percentile_fields};
 use crate::marks;
@@ -12,7 +12,7 @@ use crate::table::throughput_change;
 use experiment::TimeFigure;
 use experiment::schema::{Cell, Estimate, FleetSummary, FleetTimes, Role, Summary};
 
-/// Response times in the table.
+/// Response times in the table, with their column names.
 const TIMES: [(&str, TimeFigure); 6] = [
     ("mean_us", TimeFigure::Mean),
     ("p50_us", TimeFigure::P50),
@@ -22,7 +22,7 @@ const TIMES: [(&str, TimeFigure); 6] = [
     ("p99.9_us", TimeFigure::P99_9),
 ];
 
-/// The table of a run; empty where it has no cell.
+/// The table of a run; empty if it has no cell.
 #[must_use]
 pub fn table(summary: &Summary) -> String {
     let rows: Vec<Vec<(String, String)>> = summary.cells.iter().map(|cell| fields(summary, cell)).collect();
@@ -55,7 +55,7 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
         ("control_plane_memory_bytes", control_plane.and_then(|total| total.memory_bytes)),
     ];
     fields.extend(estimates.iter().flat_map(|(name, estimate)| estimate_fields(name, *estimate)));
-    // Behind all that earlier versions wrote: some read by position.
+    // After all columns of earlier versions, since some readers go by position.
     fields.push(("retaken_trials".to_owned(), cell.retakes.to_string()));
     fields.extend(factor_fields(cell));
     fields.extend(TIMES.map(|(name, figure)| n_field(name, times.and_then(|times| times.figure(figure)))));
@@ -67,7 +67,7 @@ fn fields(summary: &Summary, cell: &Cell) -> Vec<(String, String)> {
     fields
 }
 
-/// Figures of a fleet, in runs that have fleets.
+/// Figures of a fleet, for runs that have fleets.
 fn fleet_fields(fleet: Option<&FleetSummary>) -> Vec<(String, String)> {
     let count =
         |read: fn(&FleetSummary) -> u64| fleet.map_or_else(String::new, |fleet| read(fleet).to_string());
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cell_has_a_line_with_a_field_for_each_name() {
+    fn each_cell_has_a_line_with_a_field_per_column() {
         let summary = summary();
         let text = table(&summary);
         let names: Vec<&str> = text.lines().next().unwrap().split(',').collect();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn fleets_have_fields_in_every_line_of_their_run() {
+    fn run_with_fleets_has_fleet_fields_in_every_line() {
         let mut summary = summary();
         let bytes_per_proxy = Some(Estimate::single(2000.0));
         summary.cells[0].fleet =
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_cells_has_an_empty_table() {
+    fn run_without_cells_has_empty_table() {
         assert_eq!(table(&Summary { cells: Vec::new(), ..summary() }), "");
     }
 }

@@ -1,4 +1,5 @@
-//! The whole distribution of each open-loop cell by both clocks: the same figures for the terminal and for HTML.
+//! The whole distribution of each open-loop cell on both clocks: the same figures for the terminal and for
+//! HTML.
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, TimeUnit};
@@ -8,37 +9,37 @@ use serde::Serialize;
 /// Response time (corrected for coordinated omission) and service time (uncorrected), side by side.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockTable {
-    /// Percentiles: a column each.
+    /// Percentiles, one column each.
     pub columns: Vec<String>,
     /// One per cell.
     pub cells: Vec<ClockCell>,
-    /// What signs in the table mean.
+    /// Explanations of the symbols in the table.
     pub notes: Vec<&'static str>,
 }
 
-/// One cell.
+/// Distribution of one cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockCell {
-    /// The mode.
+    /// Name of the mode.
     pub mode: &'static str,
-    /// Such as `1000/s`.
+    /// Load such as `1000/s`.
     pub load: String,
-    /// How many requests of how many trials.
+    /// Number of requests and of trials.
     pub requests: String,
-    /// Whether the cell is saturated.
+    /// True if the cell is saturated.
     pub saturated: bool,
-    /// Whether the clocks read different distributions.
+    /// True if the clocks show different distributions.
     pub differs: bool,
-    /// A row per clock.
+    /// One row per clock.
     pub rows: Vec<ClockRow>,
 }
 
-/// One clock.
+/// Distribution on one clock.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClockRow {
     /// Name of the clock.
     pub name: &'static str,
-    /// A figure with its unit per column.
+    /// One figure with its unit per column.
     pub values: Vec<String>,
 }
 
@@ -46,7 +47,7 @@ const TOO_FEW: &str = "–: fewer than ten requests lie beyond this percentile."
 const UNANSWERED: &str = ">: this request had no response; requests without one rank above all others.";
 
 impl ClockTable {
-    /// The table of a run; absent where no cell has an open loop with figures.
+    /// The table of a run; `None` if no open-loop cell has figures.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
@@ -76,7 +77,7 @@ impl ClockTable {
     }
 }
 
-/// `12 000 requests of 3 trials`; of a saturated cell how many had no response.
+/// `12 000 requests of 3 trials`; with the share of requests without a response, if there are any.
 fn requests(distribution: &RequestDistribution) -> String {
     let due = format::counted(distribution.due, "request", "requests");
     let trials = format::counted(distribution.trials as u64, "trial", "trials");
@@ -110,7 +111,7 @@ fn rows(distribution: &RequestDistribution) -> Vec<ClockRow> {
     }
 }
 
-/// In the unit that suits it: queues are of seconds where services are of milliseconds.
+/// A time in a suitable unit: queueing times are in seconds where service times are in milliseconds.
 fn time(time_us: f64) -> String {
     let unit = if time_us < 1e6 { TimeUnit::for_times([time_us]) } else { TimeUnit::Seconds };
     unit.time(time_us)

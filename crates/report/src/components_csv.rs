@@ -1,8 +1,8 @@
-//! What each component used and holds as comma-separated values: one line for each component of each cell, under a line
-//! of names.
+//! What each component used and holds, as CSV: a header line, then one line per component of each cell.
 //!
-//! Estimates have three columns: themselves, then `_low` and `_high` of the 95 % interval; and `_n`, of how many trials they are, at
-//! the end. A field is empty where there is no such figure. A field with a comma, a quote or a line break in it is quoted as RFC 4180 says.
+//! Estimates have three columns: the estimate, then `_low` and `_high` of the 95 % confidence interval. `_n`,
+//! the number of trials, is at the end. A field is empty if there is no such figure. A field with a comma, a
+//! quote or a line break is quoted as in RFC 4180.
 
 use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field};
 use experiment::schema::{Cell, ComponentSummary, Estimate, Role, Summary};
@@ -69,7 +69,7 @@ fn estimates(component: &ComponentSummary) -> [(&'static str, Option<Estimate>);
     ]
 }
 
-/// As in the summary.
+/// Name of the role, as in the summary.
 fn role(role: Role) -> &'static str {
     match role {
         Role::Proxy => "proxy",
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_has_a_field_for_each_name() {
+    fn each_line_has_a_field_per_column() {
         let mut summary = summary();
         let names = table(&summary).lines().next().unwrap().split(',').count();
         let component = &mut summary.cells[1].components[0];
@@ -108,14 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_make_fields_or_lines() {
+    fn component_name_cannot_add_fields_or_lines() {
         let mut summary = summary();
         summary.cells[0].components[0].name = "a,\"b\"\nc".to_owned();
         assert!(table(&summary).contains(",\"a,\"\"b\"\"\nc\","));
     }
 
     #[test]
-    fn a_run_without_components_has_an_empty_table() {
+    fn run_without_components_has_empty_table() {
         assert_eq!(table(&Summary { cells: Vec::new(), ..summary() }), "");
     }
 }

@@ -1,4 +1,5 @@
-//! How factors and load of a cell are named: by what tells them from the others, and once by what they share.
+//! Labels for the factors and load of a cell: what distinguishes it from other cells, and separately what all
+//! cells have in common.
 
 use crate::format;
 use experiment::schema::{BACKGROUND_SERVICES, Conditions, FactorValue, Factors, LoadPoint};
@@ -20,7 +21,7 @@ struct Varying {
 }
 
 impl ConditionLabels {
-    /// The different conditions among these, in the order of their first appearance.
+    /// The distinct conditions, in the order in which they first appear.
     pub fn new<'a>(all: impl IntoIterator<Item = Conditions<'a>>) -> Self {
         let mut distinct: Vec<Conditions<'_>> = Vec::new();
         for conditions in all {
@@ -33,7 +34,7 @@ impl ConditionLabels {
         };
         let varying = Varying {
             protocol: differs(&|one, other| one.protocol == other.protocol),
-            // In a closed loop each client has a connection of its own, unless the file says otherwise.
+            // In a closed loop each client has its own connection, unless the file says otherwise.
             connections: differs(&|one, other| one.connections == other.connections)
                 && distinct.iter().any(|at| at.load.clients != Some(at.load.connections)),
             payload: differs(&|one, other| one.payload_bytes == other.payload_bytes),
@@ -44,18 +45,18 @@ impl ConditionLabels {
         Self { distinct: owned, varying }
     }
 
-    /// The different conditions.
+    /// The distinct conditions.
     pub fn all(&self) -> impl Iterator<Item = Conditions<'_>> {
         self.distinct.iter().map(|(factors, load)| Conditions { factors, load })
     }
 
-    /// `1000/s`, with whatever else differs: `1000/s, 16 connections, proxy.workers 2`.
+    /// `1000/s`, followed by whatever else differs: `1000/s, 16 connections, proxy.workers 2`.
     #[must_use]
     pub fn label(&self, at: Conditions<'_>) -> String {
         self.label_without(at, "")
     }
 
-    /// The label, but for one factor. Fleets are told apart by their factors alone.
+    /// The label without one factor. Fleets differ only by their factors.
     #[must_use]
     pub fn label_without(&self, at: Conditions<'_>, left_out: &str) -> String {
         let named = at.factors.iter().filter(|(key, _)| *key != left_out);
@@ -65,7 +66,7 @@ impl ConditionLabels {
         if parts.is_empty() { strength(at.load) } else { parts.join(", ") }
     }
 
-    /// The label without factors: `1000/s`, with what else differs between the loads.
+    /// The label without factors: `1000/s`, followed by what else differs between the loads.
     #[must_use]
     pub fn level(&self, at: Conditions<'_>) -> String {
         self.level_without(at, "")
@@ -88,7 +89,7 @@ impl ConditionLabels {
             .fold(strength(load), |label, part| format!("{label}, {part}"))
     }
 
-    /// What all loads share: `HTTP/1.1, 4 connections, 1 KiB responses, uniform arrivals`.
+    /// What all loads have in common: `HTTP/1.1, 4 connections, 1 KiB responses, uniform arrivals`.
     #[must_use]
     pub fn shared(&self) -> String {
         let Some((_, load)) = self.distinct.first().filter(|(_, load)| !load.is_fleet()) else {
@@ -112,7 +113,7 @@ impl ConditionLabels {
     }
 }
 
-/// A factor's value in words.
+/// A factor's value as text.
 fn factor(key: &str, value: &FactorValue, load: &LoadPoint) -> String {
     match (key, load.surrounding_services) {
         (BACKGROUND_SERVICES, Some(services)) => other_services(services),
@@ -126,7 +127,7 @@ fn other_services(services: usize) -> String {
     format!("{} other services", format::count(services as u64))
 }
 
-/// As people write it.
+/// Display name of the protocol.
 fn protocol(load: &LoadPoint) -> String {
     match load.protocol.as_str() {
         "grpc" => "gRPC".to_owned(),
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn protocols_are_named_as_people_write_them() {
+    fn protocols_have_display_names() {
         for (name, shown) in [("http/2", "HTTP/2"), ("grpc", "gRPC"), ("tcp", "raw TCP")] {
             let load = LoadPoint { protocol: name.to_owned(), ..load(500.0, 4) };
             let shared = labels(&[load]).shared();
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_says_what_differs() {
+    fn label_names_what_differs() {
         let named = labels(&[load(500.0, 4), load(1000.0, 4), load(500.0, 4)]);
         assert_eq!(named.all().count(), 2);
         assert_eq!(label(&named, &load(500.0, 4)), "500/s");
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_names_factors_once() {
+    fn label_names_each_factor_once() {
         let factors = |connections: usize, workers: &str| {
             Factors::from([
                 ("load.connections".to_owned(), FactorValue::from_typed(&connections.to_string())),
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_for_each_client_goes_without_saying() {
+    fn label_omits_connections_equal_to_clients() {
         let closed = |clients, connections| LoadPoint {
             rate: None,
             clients: Some(clients),

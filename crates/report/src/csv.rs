@@ -1,28 +1,29 @@
-//! The seconds of a run of the generator as comma-separated values: one line each, under a line of names.
+//! The seconds of a generator's run as CSV: a header line, then one line per second.
 //!
-//! Times are in microseconds: `inf` among requests that failed, which rank above all others; empty if no request ended. No field has a comma or a quote in it.
+//! Times are in microseconds. A time is `inf` if it falls among failed requests, which rank above all others,
+//! and empty if no request ended. No field contains a comma or a quote.
 
 use experiment::schema::SeriesPoint;
 use std::fmt::Write as _;
 
-/// The names of the columns.
+/// Header line with the column names.
 pub const HEADER: &str =
     "t_s,offered_rate,sent,completed,failed,rate,p50_us,p90_us,p99_us,p99.9_us,max_us,errors\n";
 
-/// What a line says besides the point itself.
+/// One second with the figures of its line.
 #[derive(Clone, Debug)]
 pub struct SecondOfRun<'a> {
-    /// The figures.
+    /// Counts and times of the second.
     pub point: &'a SeriesPoint,
-    /// How much of the second lies in the window, seconds: the last one of a window may be shorter than the others.
+    /// Part of the second inside the window, in seconds: the last second of a window may be cut off.
     pub length_s: f64,
-    /// Requests that were due; absent in closed loop.
+    /// Requests that were due; `None` in a closed loop.
     pub due: Option<f64>,
-    /// What went wrong, by kind.
+    /// Error counts by kind.
     pub errors: &'a [(&'static str, u64)],
 }
 
-/// The line of one second. Errors stand as `kind=count`, with spaces between them.
+/// The line of one second. Errors are written as `kind=count`, separated by spaces.
 #[must_use]
 pub fn line(second: &SecondOfRun<'_>) -> String {
     let SecondOfRun { point, length_s, due, errors } = second;
@@ -47,7 +48,7 @@ pub fn line(second: &SecondOfRun<'_>) -> String {
     line
 }
 
-/// To a thousandth.
+/// Rounds to a thousandth.
 fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
@@ -63,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_a_field_for_each_name() {
+    fn line_has_a_field_per_column() {
         let point = SeriesPoint {
             t_s: 2.0,
             sent: 52,
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_empty_where_no_request_ended_and_endless_among_the_failed() {
+    fn times_are_empty_without_requests_and_inf_among_failed_requests() {
         let empty = SeriesPoint { t_s: 3.0, sent: 1, ..SeriesPoint::default() };
         let text = line(&SecondOfRun { point: &empty, length_s: 1.0, due: None, errors: &[] });
         assert_eq!(fields(&text), ["3", "", "1", "0", "0", "0", "", "", "", "", "", ""]);

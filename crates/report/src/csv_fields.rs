@@ -1,9 +1,9 @@
-//! What the tables of a run as comma-separated values have in common: the fields of a cell, of an estimate, and a line.
+//! Shared parts of a run's CSV tables: the fields of a cell and of an estimate, and a line.
 
 use experiment::TimeFigure;
 use experiment::schema::{Cell, Estimate, Percentiles};
 
-/// Mode and load of a cell, each with its name.
+/// Mode and load of a cell, with their column names.
 pub(crate) fn load_fields(cell: &Cell) -> Vec<(String, String)> {
     let load = &cell.load;
     [
@@ -20,8 +20,8 @@ pub(crate) fn load_fields(cell: &Cell) -> Vec<(String, String)> {
     .collect()
 }
 
-/// Background services as older versions had them, then a field per factor under its dotted key. They come last in a line,
-/// where they move no other field.
+/// Background services as in older versions, then one field per factor under its dotted key. They come last
+/// in a line, so that they shift no other field.
 pub(crate) fn factor_fields(cell: &Cell) -> Vec<(String, String)> {
     let services = cell.load.surrounding_services;
     let services = services.map_or_else(String::new, |services| services.to_string());
@@ -29,7 +29,7 @@ pub(crate) fn factor_fields(cell: &Cell) -> Vec<(String, String)> {
     std::iter::once(("surrounding_services".to_owned(), services)).chain(factors).collect()
 }
 
-/// An estimate and the ends of its interval; empty where there is none or it is not finite.
+/// An estimate and the ends of its interval; empty if there is none or it is not finite.
 pub(crate) fn estimate_fields(name: &str, estimate: Option<Estimate>) -> [(String, String); 3] {
     let number = |value: Option<f64>| {
         value.filter(|value| value.is_finite()).map_or_else(String::new, |value| value.to_string())
@@ -41,7 +41,8 @@ pub(crate) fn estimate_fields(name: &str, estimate: Option<Estimate>) -> [(Strin
     ]
 }
 
-/// A percentile of the response time, microseconds. Among requests without a response it is `inf`, from what is known of them on.
+/// A percentile of the response time in microseconds. If it falls among requests without a response it is
+/// `inf`, with the known lower bound as `_low`.
 pub(crate) fn percentile_fields(
     name: &str,
     times: Option<&Percentiles>,
@@ -58,16 +59,16 @@ pub(crate) fn percentile_fields(
     fields
 }
 
-/// Number of trials of an estimate; empty where an older result does not have it.
+/// Number of trials of an estimate; empty if an older result lacks it.
 pub(crate) fn n_field(name: &str, estimate: Option<Estimate>) -> (String, String) {
     let n = estimate.map(|estimate| estimate.n).filter(|n| *n > 0);
     (format!("{name}_n"), n.map_or_else(String::new, |n| n.to_string()))
 }
 
-/// A time without end.
+/// Marks a time without an upper bound.
 const INFINITE: &str = "inf";
 
-/// A line with its end. A field with a comma, a quote or a line break in it is quoted as RFC 4180 says.
+/// A line with its line break. A field with a comma, a quote or a line break is quoted as in RFC 4180.
 pub(crate) fn line(fields: impl Iterator<Item = String>) -> String {
     fields.map(quoted).collect::<Vec<_>>().join(",") + "\n"
 }

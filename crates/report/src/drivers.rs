@@ -1,8 +1,8 @@
-//! Drivers of cells that have several: the same figures for the terminal and for HTML. [`crate::services`] and
-//! [`crate::edges`] are made alike.
+//! Drivers of cells with several of them: the same figures for the terminal and for HTML. [`crate::services`]
+//! and [`crate::edges`] follow the same pattern.
 //!
-//! A cell of a single driver and a single service has no such table: their figures are those of the cell and of its
-//! components.
+//! A cell with a single driver and a single service has no such table: their figures are those of the cell
+//! and of its components.
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, TimeUnit};
@@ -11,39 +11,40 @@ use experiment::{Mode, TimeFigure};
 use serde::Serialize;
 use statistics::copies::Spread;
 
-/// Tables of more rows than this show the first [`MAX_ROWS`], or copies together.
+/// Longer tables show the first [`MAX_ROWS`] rows, or copies folded together.
 pub const MAX_UNFOLDED_ROWS: usize = 8;
 
-/// Rows of a table that shows the first alone.
+/// Rows of a table that is cut to the first ones.
 pub const MAX_ROWS: usize = 5;
 
-/// What each driver measured.
+/// Results of each driver.
 #[derive(Clone, Debug, Serialize)]
 pub struct DriverTable {
-    /// Unit of every time in it.
+    /// Unit of every time in the table.
     pub unit: &'static str,
-    /// Whether the experiment has an objective.
+    /// True if the experiment has an objective.
     pub has_objective: bool,
-    /// One per cell of several drivers.
+    /// One group per cell with several drivers.
     pub cells: Vec<Group<DriverRow>>,
 }
 
 /// The rows of one cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct Group<Row> {
-    /// Such as `1000/s`.
+    /// Load such as `1000/s`.
     pub load: String,
-    /// The mode.
+    /// Name of the mode.
     pub mode: &'static str,
-    /// All rows in a sentence.
+    /// Summary of all rows in one sentence.
     pub headline: String,
-    /// What the rows are, where they are not all: such as `The 5 slowest`.
+    /// Which rows are shown, if not all: such as `The 5 slowest`.
     pub selection: Option<String>,
-    /// Rows are copies of several namespaces together: figures are medians over copies, ranges those of copies.
+    /// True if each row combines copies in several namespaces: figures are medians over copies, ranges are
+    /// over copies.
     pub folded: bool,
-    /// Slowest driver or edge first; the service with most CPU first.
+    /// Slowest driver or edge first; the service with the most CPU first.
     pub rows: Vec<Row>,
-    /// Every row, where `rows` are not.
+    /// Every row, if `rows` does not have them all.
     pub all: Vec<Row>,
 }
 
@@ -57,8 +58,8 @@ pub(crate) struct Rows<Row> {
 }
 
 impl<Row: Clone> Rows<Row> {
-    /// All where they are few; else the copies that they are, where these are fewer, or the first. `order` says what
-    /// comes first, as `slowest`.
+    /// All rows if there are few; otherwise the copies folded together if that leaves fewer, cut to the first
+    /// ones if needed. `order` describes what comes first, such as `slowest`.
     pub(crate) fn new(headline: String, all: Vec<Row>, copies: Vec<Row>, order: &str) -> Self {
         if all.len() <= MAX_UNFOLDED_ROWS {
             return Self { headline, selection: None, folded: false, rows: all, all: Vec::new() };
@@ -73,14 +74,14 @@ impl<Row: Clone> Rows<Row> {
     }
 }
 
-/// A driver.
+/// Results of a driver.
 #[derive(Clone, Debug, Serialize)]
 pub struct DriverRow {
-    /// Its name, with its namespace where it has one.
+    /// Name, with the namespace if it has one.
     pub name: String,
-    /// Empty in a topology of a single namespace.
+    /// Namespace; empty in a topology with a single namespace.
     pub namespace: String,
-    /// Trials that enter its estimates.
+    /// Number of trials in its estimates.
     pub valid: usize,
     /// Median response time, in the table's unit.
     pub p50: Interval,
@@ -90,12 +91,12 @@ pub struct DriverRow {
     pub completed: Interval,
     /// Failed requests and error statuses, as a percentage.
     pub errors: String,
-    /// `met`, `missed` or `not shown`; why there are no figures, where there are none.
+    /// `met`, `missed` or `not shown`; or the reason if there are no figures.
     pub objective: String,
 }
 
 impl DriverTable {
-    /// The table of a run; absent where no cell has several drivers.
+    /// The table of a run; `None` if no cell has several drivers.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let cells: Vec<&Cell> = summary.cells.iter().filter(|cell| cell.drivers.len() > 1).collect();
@@ -128,7 +129,7 @@ fn p99(driver: &DriverSummary) -> Option<Estimate> {
     driver.response_time_us.and_then(|times| times.p99)
 }
 
-/// Those without a figure first, then by the 99th percentile.
+/// Drivers without a figure first, then by the 99th percentile in descending order.
 fn slowest_first(cell: &Cell) -> Vec<&DriverSummary> {
     let mut drivers: Vec<&DriverSummary> = cell.drivers.iter().collect();
     let time = |driver: &DriverSummary| p99(driver).map_or(f64::INFINITY, |p99| p99.estimate);
@@ -201,7 +202,7 @@ pub(crate) fn interval(estimate: Option<Estimate>, read: impl Fn(&Estimate) -> I
     estimate.as_ref().map_or_else(Interval::absent, read)
 }
 
-/// The estimate of one, with its confidence interval; of copies the median with their range.
+/// The estimate of a single one with its confidence interval; for copies, the median with their range.
 pub(crate) fn over_copies_estimate(
     estimates: impl IntoIterator<Item = Option<Estimate>>,
 ) -> Option<Estimate> {
@@ -212,7 +213,7 @@ pub(crate) fn over_copies_estimate(
     }
 }
 
-/// A name with its namespace, which the names of drivers may have already.
+/// A name with its namespace, unless the name already has it.
 pub(crate) fn qualified(namespace: &str, name: &str) -> String {
     let has_it = name.strip_prefix(namespace).is_some_and(|rest| rest.starts_with('/'));
     if namespace.is_empty() || has_it { name.to_owned() } else { format!("{namespace}/{name}") }

@@ -1,27 +1,28 @@
-//! Drivers, services and calls between services as comma-separated values: one line per driver, service or edge of each
-//! cell, under a line of names.
+//! Drivers, services and calls between services as CSV: a header line, then one line per driver, service or
+//! edge of each cell.
 //!
-//! Estimates have four columns: themselves, `_low` and `_high` of the 95 % confidence interval, and `_n`, the number of
-//! trials. A field is empty where there is no such figure, and `inf` where a percentile falls among requests without a response,
-//! with `_low` at what these have waited at least. Times are in microseconds.
+//! Estimates have four columns: the estimate, `_low` and `_high` of the 95 % confidence interval, and `_n`,
+//! the number of trials. A field is empty if there is no such figure. A percentile that falls among requests
+//! without a response is `inf`; its `_low` is the minimum time that these have waited. Times are in
+//! microseconds.
 
 use crate::csv_fields::{estimate_fields, factor_fields, line, load_fields, n_field, percentile_fields};
 use experiment::TimeFigure;
 use experiment::schema::{Cell, DriverSummary, EdgeSummary, Estimate, Percentiles, ServiceSummary, Summary};
 
-/// The drivers of a run.
+/// Table of the drivers of a run.
 #[must_use]
 pub fn drivers(summary: &Summary) -> String {
     table(summary, |cell| cell.drivers.iter().map(driver).collect())
 }
 
-/// The services of a run.
+/// Table of the services of a run.
 #[must_use]
 pub fn services(summary: &Summary) -> String {
     table(summary, |cell| cell.services.iter().map(service).collect())
 }
 
-/// The calls between the services of a run.
+/// Table of the calls between the services of a run.
 #[must_use]
 pub fn edges(summary: &Summary) -> String {
     table(summary, |cell| cell.edges.iter().map(edge).collect())
@@ -104,7 +105,7 @@ fn texts<const N: usize>(fields: [(&str, String); N]) -> Fields {
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// An estimate, its interval and the number of its trials; that is empty where an older result does not have it.
+/// An estimate, its interval and its number of trials, which is empty if an older result lacks it.
 fn counted(name: &str, estimate: Option<Estimate>) -> impl Iterator<Item = (String, String)> {
     estimate_fields(name, estimate).into_iter().chain([n_field(name, estimate)])
 }
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn every_driver_has_a_line_with_its_estimates() {
+    fn each_driver_has_a_line_with_its_estimates() {
         let table = drivers(&summary());
         assert_eq!(table.lines().count(), 3);
         let names =
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn every_service_has_a_line() {
+    fn each_service_has_a_line() {
         let table = services(&summary());
         let names = [
             "service",
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn every_edge_has_a_line() {
+    fn each_edge_has_a_line() {
         let table = edges(&summary());
         let names = ["from", "to", "proven", "errors", "requests_per_s", "p50_us", "p50_us_n", "p99_us_low"];
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Calls between services: requests, response times that the callers saw, errors, proof of the path.
+//! Calls between services: requests, response times as seen by the callers, errors, proof of the path.
 
 use crate::drivers::{Group, Rows, groups, interval, over_copies_estimate};
 use crate::format::{self, Interval, TimeUnit};
@@ -7,26 +7,26 @@ use experiment::schema::{Cell, CensoredPercentiles, EdgeSummary, Estimate, Perce
 use serde::Serialize;
 use statistics::copies::{Spread, grouped, local_name};
 
-/// Edges that are named in a headline.
+/// Maximum number of edges named in a headline.
 const MAX_NAMED: usize = 3;
 
-/// What each edge carried.
+/// Requests and times of each edge.
 #[derive(Clone, Debug, Serialize)]
 pub struct EdgeTable {
-    /// Unit of every time in it.
+    /// Unit of every time in the table.
     pub unit: &'static str,
-    /// One per cell with edges.
+    /// One group per cell with edges.
     pub cells: Vec<Group<EdgeRow>>,
 }
 
 /// An edge, or its copies in several namespaces.
 #[derive(Clone, Debug, Serialize)]
 pub struct EdgeRow {
-    /// The caller; of copies without its namespace.
+    /// Caller; for copies, without its namespace.
     pub from: String,
-    /// The callee; of copies without its namespace.
+    /// Callee; for copies, without its namespace.
     pub to: String,
-    /// Edges in this row.
+    /// Number of edges in this row.
     pub copies: usize,
     /// Requests per second.
     pub requests: Interval,
@@ -34,21 +34,21 @@ pub struct EdgeRow {
     pub p50: Interval,
     /// 99th percentile of the response time, in the table's unit.
     pub p99: Interval,
-    /// Failed requests, as a percentage; of copies the greatest.
+    /// Failed requests as a percentage; for copies, the mean and the maximum.
     pub errors: String,
-    /// `yes`, `no`, or of how many copies.
+    /// `yes`, `no`, or the number of copies that are proven.
     pub proven: String,
-    /// Whether all of them are proven.
+    /// True if every copy is proven.
     pub all_proven: bool,
 }
 
-/// Edges that have the same services at their ends, but for the namespace.
+/// Edges between the same services, ignoring the namespace.
 pub(crate) struct EdgeGroup<'a> {
     pub(crate) edges: Vec<&'a EdgeSummary>,
 }
 
 impl EdgeTable {
-    /// The table of a run; absent where services call no others.
+    /// The table of a run; `None` if services call no others.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let cells: Vec<&Cell> = summary.cells.iter().filter(|cell| !cell.edges.is_empty()).collect();
@@ -62,18 +62,18 @@ impl EdgeTable {
     }
 }
 
-/// The unit of these cells' times.
+/// A unit that suits these cells' times.
 pub(crate) fn unit(cells: &[&Cell]) -> TimeUnit {
     let edges = cells.iter().flat_map(|cell| &cell.edges);
     TimeUnit::for_times(edges.filter_map(|edge| Some(edge.response_time_us?.p99?.estimate)))
 }
 
-/// Every edge by itself, the slowest first.
+/// Every edge separately, the slowest first.
 fn all(cell: &Cell) -> Vec<EdgeGroup<'_>> {
     slowest_first(cell.edges.iter().map(|edge| EdgeGroup { edges: vec![edge] }).collect())
 }
 
-/// Copies together, the slowest first.
+/// Edges with copies folded together, the slowest first.
 pub(crate) fn edge_groups(cell: &Cell) -> Vec<EdgeGroup<'_>> {
     let ends = |edge: &EdgeSummary| (local_name(&edge.from).to_owned(), local_name(&edge.to).to_owned());
     let groups = grouped(&cell.edges, ends);
@@ -90,12 +90,12 @@ fn slowest_first(mut groups: Vec<EdgeGroup<'_>>) -> Vec<EdgeGroup<'_>> {
 }
 
 impl EdgeGroup<'_> {
-    /// Over the copies.
+    /// Spread of a percentile over the copies.
     pub(crate) fn spread(&self, read: fn(Percentiles) -> Option<Estimate>) -> Option<Spread> {
         Spread::new(self.edges.iter().filter_map(|edge| Some(read(edge.response_time_us?)?.estimate)))
     }
 
-    /// Caller and callee, without namespaces where there are several.
+    /// Caller and callee, without namespaces if there are several copies.
     pub(crate) fn ends(&self) -> (&str, &str) {
         match self.edges.as_slice() {
             [only] => (&only.from, &only.to),
@@ -103,7 +103,8 @@ impl EdgeGroup<'_> {
         }
     }
 
-    /// The interval of one edge; of copies the median with their range. What falls among requests without a response is told.
+    /// The interval of a single edge; for copies, the median with their range. A time that falls among
+    /// requests without a response is shown as such.
     pub(crate) fn time(&self, figure: TimeFigure, unit: TimeUnit) -> Interval {
         if let Some(censored) = self.unanswered(figure) {
             return Interval { estimate: format::above(censored.above_us), range: None };
@@ -111,7 +112,7 @@ impl EdgeGroup<'_> {
         self.figure(|edge| edge.response_time_us?.figure(figure), |estimate| unit.interval(estimate))
     }
 
-    /// Set where the figure falls among requests without a response, of copies in half of them or more.
+    /// Set if the figure falls among requests without a response; for copies, in at least half of them.
     fn unanswered(&self, figure: TimeFigure) -> Option<CensoredPercentiles> {
         let mut censored = self.edges.iter().filter_map(|edge| edge.response_time_us?.censored(figure));
         let first = censored.next()?;
@@ -138,7 +139,8 @@ impl EdgeGroup<'_> {
             requests: self.figure(|edge| edge.requests_per_s, Interval::new),
             p50: self.time(TimeFigure::P50, unit),
             p99: self.time(TimeFigure::P99, unit),
-            // Copies have equal shares of the requests, or nearly: of many of them the mean says more than the worst.
+            // Copies have nearly equal shares of the requests: with many of them, the mean is more meaningful
+            // than the maximum.
             errors: if copies > 1 && most > 0.0 {
                 format!("{}, at most {}", format::percent(total / copies as f64), format::percent(most))
             } else {

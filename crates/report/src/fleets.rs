@@ -1,4 +1,4 @@
-//! Fleets of simulated proxies, by cell: the same figures for the terminal and for HTML.
+//! Fleets of simulated proxies by cell: the same figures for the terminal and for HTML.
 
 use crate::conditions::ConditionLabels;
 use crate::drivers::interval;
@@ -6,7 +6,7 @@ use crate::format::{self, Interval, SizeUnit, TimeUnit};
 use experiment::schema::{Cell, Estimate, FleetChangeSummary, FleetSummary, FleetTimes, Summary};
 use serde::Serialize;
 
-/// Stages of istiod's own chain, in the order in which a change passes them, with their names.
+/// Stages of istiod's own chain, in the order in which a change passes them, with their display names.
 const STAGES: [(&str, &str); 5] = [
     ("debounce", "debounce"),
     ("push_context", "push context"),
@@ -15,67 +15,67 @@ const STAGES: [(&str, &str); 5] = [
     ("convergence", "istiod’s own total"),
 ];
 
-/// Every cell with a fleet.
+/// Every cell that has a fleet.
 #[derive(Clone, Debug, Serialize)]
 pub struct FleetTable {
-    /// Unit of all times but those of [`FleetRow::stages`].
+    /// Unit of all times except [`FleetRow::stages`].
     pub time_unit: &'static str,
     /// Unit of memory.
     pub memory_unit: &'static str,
-    /// Some proxies missed a configuration or a change.
+    /// True if some proxies missed a configuration or a change.
     pub has_never: bool,
-    /// Some proxies lost their connection.
+    /// True if some proxies lost their connection.
     pub has_outages: bool,
-    /// Names of the stages of istiod's chain; empty where no istiod reported any.
+    /// Names of the stages of istiod's chain; empty if no istiod reported any.
     pub stages: Vec<&'static str>,
-    /// By condition.
+    /// One row per condition.
     pub rows: Vec<FleetRow>,
 }
 
-/// A cell.
+/// Fleet figures of a cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct FleetRow {
-    /// Such as `a fleet, fleet.proxies 500`.
+    /// Label such as `a fleet, fleet.proxies 500`.
     pub label: String,
-    /// `3 of 3`.
+    /// Valid trials, such as `3 of 3`.
     pub valid: String,
-    /// Proxies of the fleet.
+    /// Number of proxies in the fleet.
     pub proxies: String,
-    /// Proxies that had everything.
+    /// Proxies that received everything.
     pub converged: Interval,
-    /// Proxies that missed something, the most of a trial.
+    /// Maximum number of proxies in a trial that missed something.
     pub never: u64,
     /// Time to the first complete configuration.
     pub first_configuration: Times,
-    /// Time to a change's arrival.
+    /// Time until a change arrives.
     pub convergence: Times,
-    /// Each kind of change.
+    /// One row per kind of change.
     pub changes: Vec<ChangeRow>,
-    /// Each cause by which proxies lost their connection.
+    /// One row per cause of lost connections.
     pub outages: Vec<ChangeRow>,
-    /// Responses and bytes per proxy, all types together.
+    /// Responses per proxy, all types together.
     pub pushes_per_proxy: Interval,
-    /// See `pushes_per_proxy`; with its unit.
+    /// Bytes per proxy with their unit, all types together.
     pub bytes_per_proxy: String,
-    /// Each type.
+    /// One row per type of response.
     pub pushes: Vec<PushRow>,
-    /// CPU of all istiods, cores.
+    /// CPU of all istiods in cores.
     pub istiod_cores: Interval,
-    /// The same, seconds.
+    /// CPU of all istiods in seconds.
     pub istiod_cpu_s: Interval,
-    /// Their memory in the table's unit.
+    /// Memory of all istiods, in the table's unit.
     pub istiod_memory: Interval,
-    /// CPU of the API server and etcd, seconds.
+    /// CPU of the API server and etcd in seconds.
     pub api_cpu_s: Interval,
-    /// CPU of the fleet, cores.
+    /// CPU of the fleet in cores.
     pub fleet_cores: Interval,
-    /// Memory of the fleet in the table's unit.
+    /// Memory of the fleet, in the table's unit.
     pub fleet_memory: Interval,
-    /// Lateness of the fleet's readings at p99.
+    /// 99th percentile of the fleet's reading lag.
     pub lag: Interval,
-    /// Mean of each stage of the table, ms.
+    /// Mean of each stage of the table in ms.
     pub stages: Vec<Interval>,
-    /// Responses that were rejected, and violations by kind; empty where all was right.
+    /// Rejected responses, and violations by kind; empty if there were none.
     pub violations: Vec<String>,
 }
 
@@ -88,29 +88,29 @@ pub struct Times {
     pub p90: Interval,
     /// 99th percentile.
     pub p99: Interval,
-    /// The last proxy.
+    /// Time of the last proxy.
     pub last: Interval,
 }
 
-/// Changes of a kind, or outages by a cause.
+/// Changes of one kind, or outages with one cause.
 #[derive(Clone, Debug, Serialize)]
 pub struct ChangeRow {
-    /// Kind or cause.
+    /// Kind of change, or cause of the outage.
     pub name: String,
-    /// How often, over all trials.
+    /// Number of occurrences over all trials.
     pub times: String,
-    /// Proxies that are concerned.
+    /// Number of affected proxies.
     pub proxies: String,
-    /// Proxies never reached, over all trials.
+    /// Number of proxies never reached, over all trials.
     pub never: u64,
-    /// Until arrival, or until recovery.
+    /// Time until arrival, or until recovery.
     pub reached: Times,
 }
 
-/// Responses of a type.
+/// Responses of one type.
 #[derive(Clone, Debug, Serialize)]
 pub struct PushRow {
-    /// Such as `cds`.
+    /// Type such as `cds`.
     pub name: String,
     /// Responses per proxy.
     pub count: Interval,
@@ -121,7 +121,7 @@ pub struct PushRow {
 }
 
 impl FleetTable {
-    /// Absent in a run without fleets.
+    /// `None` for a run without fleets.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
@@ -216,7 +216,7 @@ impl RowWriter<'_> {
     }
 
     fn times(&self, times: &FleetTimes) -> Times {
-        // Where some proxies were never reached, there is no time that the last took.
+        // If some proxies were never reached, the last one has no time.
         let never = times.never > 0;
         let of = |estimate: Option<Estimate>| match estimate {
             None if never => Interval { estimate: NEVER.to_owned(), range: None },
@@ -240,7 +240,7 @@ impl RowWriter<'_> {
     }
 }
 
-/// A time that some proxy did not reach at all.
+/// Shown for a time that some proxy never reached.
 const NEVER: &str = "never";
 
 fn violations(fleet: &FleetSummary) -> Vec<String> {

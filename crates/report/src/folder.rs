@@ -1,13 +1,13 @@
-//! The run folder: what a run leaves behind, and how it is read again. Both sides of the format are here.
+//! The run directory: the files that a run leaves behind, written and read here.
 //!
 //! ```text
-//! experiment.yaml   the experiment as resolved        host.json      the machine and the versions
-//! trials.jsonl      a line for each trial as it ends  summary.json   what the trials say together
-//! report.html       the report                        logs/          what the components wrote
+//! experiment.yaml   the experiment as resolved         host.json      the machine and the versions
+//! trials.jsonl      one line per trial, as it ends     summary.json   summary over all trials
+//! report.html       the report                         logs/          logs of the components
 //! ```
-//! [`RunFolder`] writes: a trial is on the disk before the next one begins, and whole files are replaced in one step, so
-//! that nothing already measured is lost where the disk is full or the run is killed. [`read`] makes do with what a run
-//! that was cut short has left. The summary and the report can be made again from the rest at any time.
+//! [`RunFolder`] writes. A trial is synced to disk before the next one begins, and files are replaced
+//! atomically, so that no measurement is lost if the disk is full or the run is killed. [`read`] also accepts
+//! a run that was cut short. The summary and the report can be recomputed from the rest at any time.
 
 mod error;
 mod read;
@@ -25,38 +25,39 @@ use std::path::{Path, PathBuf};
 pub const EXPERIMENT_FILE: &str = "experiment.yaml";
 /// The machine and the versions.
 pub const HOST_FILE: &str = "host.json";
-/// One line for each trial.
+/// One line per trial.
 pub const TRIALS_FILE: &str = "trials.jsonl";
-/// What the trials say together.
+/// Summary over all trials.
 pub const SUMMARY_FILE: &str = "summary.json";
-/// The report for people.
+/// The HTML report.
 pub const REPORT_FILE: &str = "report.html";
-/// What the components wrote.
+/// Directory of the components' logs.
 pub const LOGS_FOLDER: &str = "logs";
 
-/// What to do where the folder already has a run.
+/// What to do if the directory already contains a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Existing {
-    /// Leave it alone and say so.
+    /// Keep that run and return an error.
     Keep,
     /// Remove that run's files, and only those.
     Replace,
 }
 
-/// A run folder being written.
+/// A run directory being written.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
     trials: File,
-    /// Length of `trials.jsonl` up to the last whole line.
+    /// Length of `trials.jsonl` up to the last complete line.
     trials_bytes: u64,
 }
 
 impl RunFolder {
-    /// Makes the folder, with its parents, and an empty `trials.jsonl` in it.
+    /// Creates the directory with its parents, and an empty `trials.jsonl` in it.
     ///
     /// # Errors
-    /// Where the folder has a run that is to be kept, or files that are no run, or cannot be written.
+    /// Returns an error if the directory contains a run that is to be kept, or files that are not a run, or
+    /// if it cannot be written.
     pub fn create(path: &Path, existing: Existing) -> Result<Self, FolderError> {
         fs::create_dir_all(path).map_err(|error| FolderError::write("create", path, error))?;
         match contents(path)? {
@@ -76,19 +77,19 @@ impl RunFolder {
         Ok(Self { path: path.to_owned(), trials, trials_bytes: 0 })
     }
 
-    /// Where the folder is.
+    /// Path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where `report.html` is, or will be.
+    /// Path of `report.html`, whether or not it exists yet.
     #[must_use]
     pub fn report_path(&self) -> PathBuf {
         self.path.join(REPORT_FILE)
     }
 
-    /// The directory of logs, with one for each [label](Self::trial_label).
+    /// Directory of the logs, with one subdirectory per [label](Self::trial_label).
     #[must_use]
     pub fn logs(&self) -> PathBuf {
         self.path.join(LOGS_FOLDER)
@@ -106,7 +107,8 @@ impl RunFolder {
         format!("deployment-{number:03}")
     }
 
-    /// The folder for the logs of a control plane, which serves many trials: `logs/control-plane`. It is not made here.
+    /// Directory for the logs of a control plane that serves many trials: `logs/control-plane`. Does not
+    /// create it.
     #[must_use]
     pub fn control_plane_logs(&self) -> PathBuf {
         self.path.join(LOGS_FOLDER).join("control-plane")
@@ -115,7 +117,7 @@ impl RunFolder {
     /// Writes `experiment.yaml`.
     ///
     /// # Errors
-    /// Where it cannot be written; an earlier file stays.
+    /// Returns an error if the file cannot be written; an earlier file is kept.
     pub fn write_experiment(&self, yaml: &str) -> Result<(), FolderError> {
         write_whole(&self.path.join(EXPERIMENT_FILE), yaml.as_bytes())
     }
@@ -123,15 +125,15 @@ impl RunFolder {
     /// Writes `host.json`.
     ///
     /// # Errors
-    /// Where it cannot be written; an earlier file stays.
+    /// Returns an error if the file cannot be written; an earlier file is kept.
     pub fn write_host(&self, host: &Host) -> Result<(), FolderError> {
         write_json(&self.path.join(HOST_FILE), host)
     }
 
-    /// Appends a trial to `trials.jsonl`; it is on the disk when this returns.
+    /// Appends a trial to `trials.jsonl`, and syncs it to disk before returning.
     ///
     /// # Errors
-    /// Where it cannot be written; the trials before it stay readable.
+    /// Returns an error if the line cannot be written; earlier trials stay readable.
     pub fn append_trial(&mut self, trial: &TrialRecord) -> Result<(), FolderError> {
         let path = self.path.join(TRIALS_FILE);
         let mut line = serde_json::to_vec(trial)
@@ -139,8 +141,8 @@ impl RunFolder {
         line.push(b'\n');
         let written = self.trials.write_all(&line).and_then(|()| self.trials.sync_data());
         if let Err(error) = written {
-            // Part of the line may be there: without it the next one is whole again. Where even this fails, reading
-            // passes over the torn line.
+            // Remove a partially written line, so that the next line is intact. If even this fails, the
+            // reader skips the torn line.
             let _ = self.trials.set_len(self.trials_bytes);
             return Err(FolderError::write("append to", &path, error));
         }
@@ -151,7 +153,7 @@ impl RunFolder {
     /// Writes `summary.json`.
     ///
     /// # Errors
-    /// Where it cannot be written; an earlier file stays.
+    /// Returns an error if the file cannot be written; an earlier file is kept.
     pub fn write_summary(&self, summary: &Summary) -> Result<(), FolderError> {
         write_summary(&self.path, summary)
     }
@@ -159,25 +161,26 @@ impl RunFolder {
     /// Writes `report.html`.
     ///
     /// # Errors
-    /// Where it cannot be written; an earlier file stays.
+    /// Returns an error if the file cannot be written; an earlier file is kept.
     pub fn write_report(&self, html: &str) -> Result<(), FolderError> {
         write_whole(&self.report_path(), html.as_bytes())
     }
 }
 
-/// Writes `summary.json` into a folder that has a run.
+/// Writes `summary.json` into the directory of an existing run.
 ///
 /// # Errors
-/// Where it cannot be written; an earlier file stays.
+/// Returns an error if the file cannot be written; an earlier file is kept.
 pub fn write_summary(folder: &Path, summary: &Summary) -> Result<(), FolderError> {
     write_json(&folder.join(SUMMARY_FILE), summary)
 }
 
-/// Writes a whole file in one step: a reader sees the old contents or the new, never a part, and where it fails the old
-/// ones stay. What is no ordinary file, such as a pipe or `/dev/null`, is written to, not replaced; a link is followed.
+/// Writes a file atomically: a reader sees either the old or the new contents, and on failure the old
+/// contents stay. A path that is not a regular file, such as a pipe or `/dev/null`, is written to and not
+/// replaced. Symbolic links are followed.
 ///
 /// # Errors
-/// Where the file cannot be written.
+/// Returns an error if the file cannot be written.
 pub fn write_whole(path: &Path, contents: &[u8]) -> Result<(), FolderError> {
     let failed = |error| FolderError::write("write", path, error);
     let target = match fs::canonicalize(path) {
@@ -215,7 +218,7 @@ fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), FolderError> {
 enum Contents {
     Nothing,
     Run,
-    /// Something that no run has written, by name.
+    /// Name of an entry that does not belong to a run.
     Other(String),
 }
 
@@ -231,7 +234,7 @@ fn contents(path: &Path) -> Result<Contents, FolderError> {
     Ok(names.into_iter().min().map_or(Contents::Nothing, Contents::Other))
 }
 
-/// Removes what a run has written, `trials.jsonl` last: until then the folder is still known as a run.
+/// Removes the files of a run, `trials.jsonl` last: until then the directory is still recognised as a run.
 fn remove_run(path: &Path) -> Result<(), FolderError> {
     let logs = path.join(LOGS_FOLDER);
     absent_is_fine(fs::remove_dir_all(&logs)).map_err(|error| FolderError::write("remove", &logs, error))?;
@@ -298,7 +301,7 @@ mod tests {
         }
     }
 
-    /// A folder with an experiment, a host and three trials.
+    /// A directory with an experiment, a host and three trials.
     fn written(path: &Path) -> RunFolder {
         let mut folder = RunFolder::create(path, Existing::Keep).unwrap();
         folder.write_experiment("name: x\n").unwrap();
@@ -314,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn size_of_the_mesh_in_the_load_of_older_trials_is_read_as_a_factor() {
+    fn mesh_size_in_load_of_older_trials_is_read_as_factor() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("run");
         drop(written(&path));
@@ -330,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_back() {
+    fn written_run_is_read_back() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("runs/first");
         let folder = written(&path);
@@ -348,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_killed_keeps_its_whole_trials() {
+    fn killed_run_keeps_complete_trials() {
         let root = tempfile::tempdir().unwrap();
         written(root.path());
         let file = root.path().join(TRIALS_FILE);
@@ -359,11 +362,11 @@ mod tests {
             assert_eq!(indexes(&run), [0, 1], "cut at {torn}");
             assert_eq!(run.notes.len(), 1, "{:?}", run.notes);
         }
-        // Only the line break is missing: the trial is whole.
+        // Only the line break is missing: the trial is complete.
         fs::write(&file, &text[..text.len() - 1]).unwrap();
         let run = read(root.path()).unwrap();
         assert_eq!((indexes(&run), run.notes.len()), (vec![0, 1, 2], 0));
-        // Not even one trial, and no file at all.
+        // Not a single trial, and no file at all.
         fs::write(&file, "").unwrap();
         assert_eq!(indexes(&read(root.path()).unwrap()), [0; 0]);
         fs::remove_file(&file).unwrap();
@@ -371,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_cannot_be_read_is_left_out_and_named() {
+    fn unreadable_line_is_skipped_and_noted() {
         let root = tempfile::tempdir().unwrap();
         written(root.path());
         let file = root.path().join(TRIALS_FILE);
@@ -393,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn an_existing_run_is_replaced_only_where_that_was_said() {
+    fn existing_run_is_replaced_only_on_request() {
         let root = tempfile::tempdir().unwrap();
         written(root.path());
         let notes = root.path().join("notes.txt");
@@ -407,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_with_other_things_is_left_alone() {
+    fn directory_with_other_files_is_left_unchanged() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("thesis.tex"), "").unwrap();
         for existing in [Existing::Keep, Existing::Replace] {
@@ -417,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_run_folder_is_named() {
+    fn read_of_non_run_directory_names_what_is_missing() {
         let root = tempfile::tempdir().unwrap();
         for (path, missing) in [
             (root.path().join("absent"), "it is not there"),
@@ -434,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_named_and_loses_nothing() {
+    fn full_disk_is_reported_without_data_loss() {
         let root = tempfile::tempdir().unwrap();
         let mut folder = written(root.path());
         let full = OpenOptions::new().append(true).open("/dev/full").unwrap();
@@ -448,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_and_links_are_written_to_and_stay_what_they_are() {
+    fn devices_and_links_are_written_to_and_not_replaced() {
         let root = tempfile::tempdir().unwrap();
         let (device, link, file) =
             (root.path().join("device"), root.path().join("link"), root.path().join("file"));
@@ -465,10 +468,10 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_file_that_cannot_be_written_leaves_the_old_one() {
+    fn failed_write_keeps_old_file() {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join(REPORT_FILE);
-        // A folder in its place cannot be replaced by a file.
+        // A directory cannot be replaced by a file.
         fs::create_dir_all(file.join("old")).unwrap();
         let error = write_whole(&file, b"new").unwrap_err();
         assert!(error.to_string().contains(REPORT_FILE), "{error}");

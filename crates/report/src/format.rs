@@ -1,11 +1,11 @@
-//! Numbers as people read them, the same in the terminal and in HTML: 3 significant digits, a unit at each number,
-//! an en dash in ranges.
+//! Number formatting, the same in the terminal and in HTML: 3 significant digits, a unit with each number, an
+//! en dash in ranges.
 //!
-//! Times of one table or chart share one [`TimeUnit`], so that they can be compared at a glance. Figures that are not
-//! finite read as [`ABSENT`].
+//! Times of one table or chart share one [`TimeUnit`], so that they can be compared at a glance. Figures that
+//! are not finite are shown as [`ABSENT`].
 //!
-//! `number.rs` is what all rest on; times, sizes and intervals have a file each, `quantity.rs` has rates, shares and CPU,
-//! `words.rs` what is said of programs and of figures of others.
+//! `number.rs` is the basis. Times, sizes and intervals have one file each, `quantity.rs` has rates, shares
+//! and CPU, and `words.rs` has text about programs and published figures.
 
 mod interval;
 mod number;
@@ -23,5 +23,5 @@ pub use size::{SizeUnit, payload, size};
 pub use time::{TimeUnit, above, duration, moment, time, time_or_above};
 pub use words::{agreement, named_program, shortened_digest, unbroken};
 
-/// What stands where there is no figure.
+/// Shown in place of a missing figure.
 pub const ABSENT: &str = "–";

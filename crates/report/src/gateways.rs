@@ -1,5 +1,5 @@
-//! Gateways by their own counters, and the load as generator, gateway and destination each counted it: the same figures for the
-//! terminal and for HTML.
+//! Gateways by their own counters, and the load as counted by generator, gateway and destination: the same
+//! figures for the terminal and for HTML.
 
 use crate::conditions::ConditionLabels;
 use crate::drivers::{MAX_UNFOLDED_ROWS, Rows, interval};
@@ -11,29 +11,29 @@ use experiment::schema::{
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// Observers that differ by less agree.
+/// Maximum difference at which the observers agree, as a fraction.
 const AGREES: f64 = 0.01;
 const MILLISECOND_US: f64 = 1000.0;
 
-/// Every cell with a gateway.
+/// Every cell that has a gateway.
 #[derive(Clone, Debug, Serialize)]
 pub struct GatewayTable {
     /// Unit of memory.
     pub memory_unit: &'static str,
-    /// Some gateway has a CPU limit.
+    /// True if some gateway has a CPU limit.
     pub has_limit: bool,
-    /// By condition and mode.
+    /// Cells by condition and mode.
     pub cells: Vec<GatewayCell>,
 }
 
 /// A cell with its gateways.
 #[derive(Clone, Debug, Serialize)]
 pub struct GatewayCell {
-    /// Such as `50 clients, gateway.cpu 200m`.
+    /// Load such as `50 clients, gateway.cpu 200m`.
     pub load: String,
-    /// The mode.
+    /// Mode of the cell.
     pub mode: Mode,
-    /// Requests in all windows together.
+    /// Number of requests in all windows together.
     pub requests: String,
     /// Responses per second that the generators received.
     pub generator: Interval,
@@ -43,41 +43,41 @@ pub struct GatewayCell {
     pub destination: Interval,
     /// Whether the observers agree, or by how much they differ.
     pub agreement: String,
-    /// Which gateways are in `gateways`, where not all are: such as `The 5 with most CPU`.
+    /// Which gateways are shown, if not all: such as `The 5 with most CPU`.
     pub selection: Option<String>,
-    /// Each gateway, or the first of many.
+    /// All gateways, or the first of many.
     pub gateways: Vec<GatewayRow>,
-    /// Every gateway, where `gateways` are not.
+    /// Every gateway, if `gateways` does not have them all.
     pub all: Vec<GatewayRow>,
 }
 
 /// A gateway of a cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct GatewayRow {
-    /// The proxy.
+    /// Name of the proxy.
     pub name: String,
-    /// CPU, cores.
+    /// CPU in cores.
     pub cpu: Interval,
-    /// Fraction of the periods of its limit in which it was throttled.
+    /// Fraction of the CFS periods in which its CPU limit throttled it.
     pub throttled: String,
-    /// Memory in the table's unit.
+    /// Memory, in the table's unit.
     pub memory: Interval,
-    /// Durations towards clients, ms: p50, p90 and p99.
+    /// Downstream request durations in ms: p50, p90 and p99.
     pub downstream: [String; 3],
-    /// Durations towards destinations, ms.
+    /// Upstream request durations in ms: p50, p90 and p99.
     pub upstream: [String; 3],
-    /// Bytes per second from clients, and to them.
+    /// Bytes per second received from clients.
     pub received: String,
-    /// See `received`.
+    /// Bytes per second sent to clients.
     pub sent: String,
-    /// Responses per second by class.
+    /// Responses per second by status class.
     pub responses: String,
     /// Size of its configuration.
     pub configuration: String,
 }
 
 impl GatewayTable {
-    /// Absent in a run without gateways.
+    /// `None` for a run without gateways.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
@@ -115,7 +115,7 @@ fn row(cell: &Cell, rates: &CellRates, load: String, unit: SizeUnit) -> GatewayC
     }
 }
 
-/// In the order of their names; of many, those with most CPU first.
+/// Gateways sorted by name; of many, those with the most CPU first.
 fn gateway_rows(cell: &Cell, unit: SizeUnit) -> Rows<GatewayRow> {
     let mut gateways: Vec<&GatewaySummary> = cell.gateways.iter().collect();
     if gateways.len() > MAX_UNFOLDED_ROWS {
@@ -126,7 +126,7 @@ fn gateway_rows(cell: &Cell, unit: SizeUnit) -> Rows<GatewayRow> {
     Rows::new(String::new(), rows, Vec::new(), "with most CPU")
 }
 
-/// Such as `agree`, or `differ by 10 %`.
+/// Text such as `agree`, or `differ by 10 %`.
 fn agreement(rates: &CellRates) -> String {
     let known = [Some(rates.generator), rates.gateway, rates.destination].into_iter().flatten();
     let known: Vec<f64> = known.map(|rate| rate.estimate).collect();
@@ -173,7 +173,7 @@ fn durations(percentiles: Option<GatewayPercentiles>) -> [String; 3] {
     [p50, p90, p99].map(|duration| milliseconds(duration.estimate))
 }
 
-/// Envoy measures in whole milliseconds: less than one is all that is known.
+/// Envoy measures whole milliseconds, so a shorter time is only known to be less than one.
 fn milliseconds(duration_us: f64) -> String {
     if duration_us < MILLISECOND_US {
         "< 1".to_owned()
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_are_no_finer_than_envoy_measures() {
+    fn durations_are_limited_to_envoy_resolution() {
         assert_eq!([515.0, 1000.0, 2499.0, 123_456.0].map(milliseconds), ["< 1", "1.0", "2.5", "123"]);
     }
 

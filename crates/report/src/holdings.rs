@@ -1,8 +1,9 @@
 //! Configuration and memory of proxies as a table: the same rows for the terminal and for HTML.
 //!
-//! A mode's configuration is the same under every load, and memory hardly follows the load: of each mode (and each value of
-//! the factors but those of the load) the highest load with a valid trial is shown. The other loads are in the table of all figures.
-//! Proxies that are alike in several namespaces share a row: medians over them, with their range.
+//! A mode's configuration is the same under every load, and memory hardly depends on the load. Only the
+//! highest load with a valid trial is shown, per mode and per value of the factors other than those of the
+//! load. The other loads are in the table of all figures. Identical proxies in several namespaces share a
+//! row, with medians and their range.
 
 use crate::conditions::ConditionLabels;
 use crate::drivers::over_copies_estimate;
@@ -15,45 +16,46 @@ use experiment::schema::{
 use statistics::copies::{ComponentGroup, groups_of};
 use std::ops::RangeInclusive;
 
-/// The table.
+/// Configuration and memory of a run's proxies.
 #[derive(Clone, Debug)]
 pub struct HoldingsTable {
-    /// Of every configuration's size.
+    /// Unit of every configuration size.
     pub size_unit: SizeUnit,
-    /// Of every memory figure.
+    /// Unit of every memory figure.
     pub memory_unit: SizeUnit,
-    /// Of every time to be in force.
+    /// Unit of every propagation time.
     pub time_unit: TimeUnit,
-    /// The kinds of things that any proxy's configuration has.
+    /// Kinds of objects that any proxy's configuration counts.
     pub kinds: Vec<&'static str>,
-    /// Whether anything configured proxies while they ran.
+    /// True if proxies were configured while they ran.
     pub times: bool,
-    /// Proxies by mode, in the order of the path, then what configures them.
+    /// Proxies by mode, in the order of the path, then the components that configure them.
     pub rows: Vec<HoldingsRow>,
-    /// What must be known of these figures: updates refused, counts that vary, what could not be read.
+    /// Caveats: rejected updates, counts that vary, figures that could not be read.
     pub warnings: Vec<String>,
 }
 
-/// One component, or those that are alike.
+/// One component, or several identical ones.
 #[derive(Clone, Debug)]
 pub struct HoldingsRow {
-    /// The arrangement that it is in.
+    /// Deployment mode.
     pub mode: Mode,
-    /// At which load.
+    /// Load of the cell.
     pub load: String,
-    /// Values of the factors that its memory may follow.
+    /// Values of the factors that its memory may depend on.
     pub factors: Factors,
-    /// Its name; of several what they share, with their number.
+    /// Its name; for several, their common name and number.
     pub name: String,
-    /// Whether it is of several components.
+    /// True if the row combines several components.
     pub is_of_several: bool,
-    /// What it is for.
+    /// Role of the component.
     pub role: Role,
     /// Size of its configuration.
     pub size: Option<Interval>,
-    /// How many of each kind of the table, least and greatest of several; absent where it has no such kind.
+    /// Count of each kind of the table, with minimum and maximum over several components. `None` for a kind
+    /// that it does not count.
     pub counts: Vec<Option<RangeInclusive<u64>>>,
-    /// What it is by the kinds that it counts.
+    /// Sort of proxy, by the kinds that it counts.
     pub sort: Sort,
     /// Memory before the load.
     pub before: MemoryAt,
@@ -61,22 +63,22 @@ pub struct HoldingsRow {
     pub under: MemoryAt,
     /// Memory after the load.
     pub after: MemoryAt,
-    /// From an object written to the configuration in force.
+    /// Propagation time: from writing an object until the proxy uses the configuration.
     pub configured_in: Option<Interval>,
-    /// The same of a further domain of a gateway.
+    /// Propagation time of a further domain of a gateway.
     pub further_domain_in: Option<Interval>,
 }
 
 /// Memory at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryAt {
-    /// All that its processes hold, pages of files included, bytes.
+    /// All memory of its processes, including file pages, in bytes.
     pub all_bytes: Option<Estimate>,
-    /// Of which anonymous, bytes.
+    /// Anonymous memory in bytes.
     pub anonymous_bytes: Option<Estimate>,
 }
 
-/// What sort of proxy a component is, by what it counts. Those that tell of nothing count as Envoys.
+/// Sort of proxy, by what it counts. A component without counts is treated as Envoy.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sort {
     /// Counts clusters, listeners, routes.
@@ -95,7 +97,7 @@ impl Sort {
 }
 
 impl HoldingsRow {
-    /// The mode, and the factors: `sidecar among 200 other services`, `sidecar, proxy.workers 2`.
+    /// The mode and the factors: `sidecar among 200 other services`, `sidecar, proxy.workers 2`.
     #[must_use]
     pub fn place(&self) -> String {
         let factor = |place: String, (key, value): (&String, &FactorValue)| match key.as_str() {
@@ -107,7 +109,7 @@ impl HoldingsRow {
 }
 
 impl HoldingsTable {
-    /// The table of a run; absent where no proxy says what it holds.
+    /// The table of a run; `None` if no proxy reports its configuration or memory.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let shown = shown(summary);
@@ -131,7 +133,8 @@ impl HoldingsTable {
         Some(Self { rows, ..table })
     }
 
-    /// The sorts of proxies that there are, with the kinds that any of each counts: their places in the table and names.
+    /// The sorts of proxies in the table, with the kinds that any proxy of the sort counts: their column
+    /// index and name.
     #[must_use]
     pub fn sorts(&self) -> Vec<(Sort, Vec<(usize, &'static str)>)> {
         let counted = |sort| {
@@ -147,7 +150,7 @@ impl HoldingsTable {
     fn row(&self, cell: &Cell, group: &ComponentGroup<'_>, labels: &ConditionLabels) -> HoldingsRow {
         let size = |size_bytes: Estimate| {
             let size = Interval::scaled(&size_bytes, 1.0 / self.size_unit.bytes());
-            // The same in all trials, as far as its digits show.
+            // The interval has no width in the displayed digits.
             let constant = format!("{0}–{0}", size.estimate);
             Interval { range: size.range.filter(|range| *range != constant), ..size }
         };
@@ -183,7 +186,7 @@ impl HoldingsTable {
     }
 }
 
-/// `a-proxy ×50`, or the name of a component alone.
+/// `a-proxy ×50`, or the name of a single component.
 pub(crate) fn label(group: &ComponentGroup<'_>) -> String {
     match group.components.len() {
         1 => group.name.clone(),
@@ -191,18 +194,18 @@ pub(crate) fn label(group: &ComponentGroup<'_>) -> String {
     }
 }
 
-/// `12`, or `12–40` of several that differ.
+/// `12`, or `12–40` for several that differ.
 pub(crate) fn count_text(counts: &RangeInclusive<u64>) -> String {
     let [least, greatest] = [counts.start(), counts.end()].map(|count| format::count(*count));
     if least == greatest { least } else { format!("{least}–{greatest}") }
 }
 
-/// A time in seconds as microseconds.
+/// Converts a time in seconds to microseconds.
 pub(crate) fn in_us(time_s: &Estimate) -> Estimate {
     time_s.map(|seconds| seconds * 1e6)
 }
 
-/// Before, under and after the load.
+/// Memory before, under and after the load.
 fn memory(component: &ComponentSummary) -> [MemoryAt; 3] {
     [
         (component.memory_before_load_bytes, component.memory_anonymous_before_load_bytes),
@@ -212,14 +215,14 @@ fn memory(component: &ComponentSummary) -> [MemoryAt; 3] {
     .map(|(all_bytes, anonymous_bytes)| MemoryAt { all_bytes, anonymous_bytes })
 }
 
-/// Factors of the load are left out: what a proxy holds hardly follows the load.
+/// Factors other than those of the load: what a proxy holds hardly depends on the load.
 fn held_factors(cell: &Cell) -> Factors {
     let others = cell.factors.iter().filter(|(key, _)| !key.starts_with("load."));
     others.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Of each mode, with each value of the factors, the proxies and what configures them, under the highest load with a valid
-/// trial.
+/// Per mode and values of the factors: the proxies and what configures them, under the highest load with a
+/// valid trial.
 fn shown(summary: &Summary) -> Vec<(&Cell, ComponentGroup<'_>)> {
     let mut places: Vec<(Mode, Factors)> = Vec::new();
     for cell in &summary.cells {
@@ -245,7 +248,7 @@ fn shown(summary: &Summary) -> Vec<(&Cell, ComponentGroup<'_>)> {
         .collect()
 }
 
-/// Whether it was asked what it holds: older results do not have it.
+/// True if the component was queried for what it holds; older results lack this.
 pub(crate) fn says(component: &ComponentSummary) -> bool {
     let asked = component.configuration.is_some()
         || component.memory_before_load_bytes.is_some()
@@ -253,7 +256,7 @@ pub(crate) fn says(component: &ComponentSummary) -> bool {
     asked && matches!(component.role, Role::Proxy | Role::ControlPlane)
 }
 
-/// The kinds that any of them has.
+/// The kinds that any of the configurations has.
 fn kinds<'a>(configurations: impl Iterator<Item = &'a ConfigurationSummary>) -> Vec<&'static str> {
     let mut kinds = Vec::new();
     for configuration in configurations {
@@ -271,7 +274,7 @@ fn count(configuration: Option<&ConfigurationSummary>, kind: &str) -> Option<u64
     configuration?.counts.held().into_iter().find(|(name, _)| *name == kind)?.1
 }
 
-/// What is wrong with components, each thing once for all that have it.
+/// Warnings about components, each warning once for all components that have it.
 fn warnings(cell: &Cell, group: &ComponentGroup<'_>) -> Vec<String> {
     let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
     for component in &group.components {
@@ -292,7 +295,7 @@ fn warnings(cell: &Cell, group: &ComponentGroup<'_>) -> Vec<String> {
     warnings.into_iter().map(sentence).collect()
 }
 
-/// Words that continue after the name.
+/// Text that continues after the component's name.
 fn warnings_of(component: &ComponentSummary) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(configuration) = &component.configuration {

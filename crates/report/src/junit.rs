@@ -1,8 +1,9 @@
 //! A run as JUnit XML, for CI systems.
 //!
-//! The run is a suite. Each cell has a case per part of the objective, or one case if nothing is asked. Failed trials and
-//! trials that a broken run lacks are errors. Excluded trials, and modes that could not run, are skipped cases. A failure
-//! means that the exit status is 1; errors beside good cells do not change the exit status.
+//! The run is a suite. Each cell has a case per part of the objective, or one case without an objective.
+//! Failed trials, and trials missing from a run that ended early, are errors. Excluded trials, and modes that
+//! could not run, are skipped cases. A failure means that the exit status is 1; errors beside good cells do
+//! not change the exit status.
 
 use crate::RunData;
 use crate::sentences;
@@ -14,7 +15,7 @@ use statistics::words;
 /// The document, ending with a line break.
 ///
 /// # Panics
-/// Never: characters that XML does not allow are removed when strings are taken over.
+/// Never: characters that XML does not allow are removed from all strings.
 #[must_use]
 pub fn render(run: &RunData) -> String {
     let mut report = Report::new("meshmeter");
@@ -63,7 +64,7 @@ fn case(run: &RunData, class: &str, name: String, status: TestCaseStatus) -> Tes
     case
 }
 
-/// A case per part of the objective; a single one without an objective.
+/// One case per part of the objective; a single case without an objective.
 fn cell_cases(run: &RunData, cell: &Cell) -> Vec<TestCase> {
     let place = words::cell(cell);
     let checks = checks(&run.experiment.objective, cell);
@@ -113,7 +114,7 @@ fn unavailable_mode(run: &RunData, unavailable: &UnavailableMode) -> TestCase {
     case(run, unavailable.mode.name(), name, status)
 }
 
-/// A trial that failed or is excluded; nothing for a valid one.
+/// A case for a trial that failed or is excluded; `None` for a valid trial.
 fn trial_case(run: &RunData, trial: &TrialRecord) -> Option<TestCase> {
     let mut status = match (trial.outcome, trial.verdict.valid) {
         (TrialOutcome::Failed, _) => TestCaseStatus::non_success(NonSuccessKind::Error),

@@ -1,8 +1,14 @@
-//! Reports: terminal, HTML and the run folder; and a load's result in the forms of other programs.
+//! Reports of a run (terminal, HTML, run directory), and results of a load in formats of other programs.
 //!
-//! Read [`folder`] for the files of a run, [`sentences`] for what is said of its findings, [`terminal`] and [`html`] for the two faces of its result, [`format`] for how
-//! numbers look in both, [`graph`] for drawings of a topology, [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`], [`junit`] and
-//! [`markdown`] for what other programs read. Estimates come from crate `statistics`; here they are only shown.
+//! - [`folder`]: the files of a run.
+//! - [`sentences`]: the text of findings.
+//! - [`terminal`] and [`html`]: the two presentations of a result.
+//! - [`format`]: how numbers look in both.
+//! - [`graph`]: drawings of a topology.
+//! - [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`], [`junit`] and
+//!   [`markdown`]: output for other programs.
+//!
+//! Estimates come from the `statistics` crate; this crate only presents them.
 
 pub mod calibration;
 pub mod cells_csv;

@@ -1,6 +1,8 @@
-//! A run as a page of Markdown, for comments and summaries of CI systems: findings, tables, what was left out, the machine.
+//! A run as Markdown, for comments and summaries of CI systems: findings, tables, excluded trials, the
+//! machine.
 //!
-//! Tables and lines are those of [`crate::terminal`]. What would not fit into a comment is left to `report.html`.
+//! Tables and lines are those of [`crate::terminal`]. What does not fit into a comment is left to
+//! `report.html`.
 
 use crate::RunData;
 use crate::format;
@@ -10,12 +12,12 @@ use crate::terminal::{self, Options, WIDE, plain};
 use experiment::schema::Host;
 use statistics::{is_missed, objective_met};
 
-/// GitHub refuses comments of more than 65 536 characters.
+/// GitHub rejects comments of more than 65 536 characters.
 const MAX_LENGTH: usize = 60_000;
-/// Tables are laid out by who renders the page: no line is broken here.
+/// The Markdown renderer lays out tables, so no line is broken here.
 const LAYOUT: Options = Options { width: WIDE, colours: false };
 
-/// The page.
+/// The Markdown page of a run.
 #[must_use]
 pub fn render(run: &RunData) -> String {
     let summary = &run.summary;
@@ -42,7 +44,7 @@ pub fn render(run: &RunData) -> String {
     page.end(&machine(&run.host))
 }
 
-/// Text of bounded length.
+/// Text of limited length.
 #[derive(Default)]
 struct Page {
     text: String,
@@ -84,7 +86,8 @@ fn folded(title: &str, content: &str) -> String {
     format!("\n<details><summary>{title}</summary>\n{content}\n</details>\n")
 }
 
-/// Whether every cell met the objective; nothing without one. A finding says which did not, and why.
+/// Whether every cell met the objective; empty without an objective. A finding names the cells that did not,
+/// and why.
 fn objective(run: &RunData) -> &'static str {
     if run.experiment.objective.is_empty() {
         return "";
@@ -102,14 +105,14 @@ fn load(table: &ResultTable, group: &LoadGroup) -> String {
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let cells = |row: &comfy_table::Row| row.cell_iter().map(|cell| escape(&cell.content())).collect();
     let header: Vec<String> = drawn.header().map(cells).unwrap_or_default();
-    // Figures stand right, as on the terminal.
+    // Figures are right-aligned, as on the terminal.
     let rule: Vec<String> =
         (0..header.len()).map(|index| if index == 0 { "---" } else { "---:" }.to_owned()).collect();
     let rows: String = drawn.row_iter().map(|row| line(cells(row))).collect();
     format!("\n**{}**\n\n{}{}{rows}", escape(&group.load), line(header), line(rule))
 }
 
-/// One line: where it was measured, with which versions.
+/// One line: the machine and the versions.
 fn machine(host: &Host) -> String {
     let versions: Vec<String> =
         host.versions.iter().map(|version| format!("{} {}", version.name, version.version)).collect();
@@ -124,7 +127,7 @@ fn machine(host: &Host) -> String {
     format!("\n<sub>{}; {}</sub>\n", escape(&machine), escape(&versions.join(", ")))
 }
 
-/// Text without control characters and without meaning for Markdown.
+/// Text without control characters, and with Markdown syntax escaped.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in plain(text).chars() {

@@ -1,24 +1,27 @@
-//! Marks of figures that are not of all trials of their cell, or rest on few events: which figure, and why.
+//! Marks for figures that do not cover all trials of their cell, or that have few events: which figure, and
+//! why.
 
 use crate::conditions::ConditionLabels;
 use crate::format;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{Cell, Figure, Figures, SpoiledTrials, Summary};
 
-/// Why a figure of a cell is marked.
+/// Mark of a cell's figure, with the reason.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mark {
-    /// Trials that the figure is of.
+    /// Number of trials that the figure covers.
     pub trials: usize,
-    /// Shown beside the figure: `of 3 trials`, `spoiled: steal`, `4 events`.
+    /// Shown next to the figure: `of 3 trials`, `spoiled: steal`, `4 events`.
     pub short: String,
-    /// In a sentence: `Spoiled in 2 of 5 trials: schedule-lag.`
+    /// As a sentence: `Spoiled in 2 of 5 trials: schedule-lag.`
     pub reason: String,
-    /// The values that are in no estimate, in the figure's unit; only where there is no estimate.
+    /// Range of the values that are left out of estimates, in the figure's unit; only if there is no
+    /// estimate.
     pub spoiled_values: Option<(f64, f64)>,
 }
 
-/// The mark of a cell's figure; absent where it is of every trial and rests on enough events. `n`: trials of its estimate.
+/// The mark of a cell's figure; `None` if it covers every trial and has enough events. `n`: trials of its
+/// estimate.
 #[must_use]
 pub fn mark(cell: &Cell, figure: Figure, n: usize) -> Option<Mark> {
     let spoiled = cell.spoiled.iter().find(|spoiled| spoiled.figure == figure);
@@ -40,7 +43,7 @@ pub fn mark(cell: &Cell, figure: Figure, n: usize) -> Option<Mark> {
             ),
             spoiled_values: None,
         }),
-        // Results of earlier versions do not say why.
+        // Results of earlier versions do not give the reason.
         (None, None) => (n > 0 && n < cell.places()).then(|| Mark {
             trials: n,
             short: of_trials(n),
@@ -51,14 +54,14 @@ pub fn mark(cell: &Cell, figure: Figure, n: usize) -> Option<Mark> {
 }
 
 impl Mark {
-    /// Whether it says more than the number of valid trials does.
+    /// True if the mark adds something to the number of valid trials.
     #[must_use]
     pub fn is_notable(&self, valid: usize) -> bool {
         self.trials != valid || !self.short.starts_with("of ")
     }
 }
 
-/// Events of a percentile where they are too few.
+/// Number of events of a percentile, if they are too few.
 fn few_events(cell: &Cell, figure: Figure) -> Option<u64> {
     let events = cell.events_beyond.get(figure.name()).copied();
     events.filter(|events| (*events as f64) < SAMPLES_BEYOND_A_PERCENTILE)
@@ -96,7 +99,8 @@ fn is_alike(one: &SpoiledTrials, next: &SpoiledTrials) -> bool {
     (one.trials, &one.reasons) == (next.trials, &next.reasons)
 }
 
-/// Names of figures in their order, shortened: `all figures`, `all response times, throughput`, `mean, p99 and beyond`.
+/// Names of figures in order, shortened: `all figures`, `all response times, throughput`, `mean, p99 and
+/// beyond`.
 pub(crate) fn named(figures: &[Figure]) -> String {
     if figures.len() == Figure::ALL.len() {
         return "all figures".to_owned();
@@ -115,8 +119,8 @@ pub(crate) fn named(figures: &[Figure]) -> String {
     figures.iter().filter_map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// What the marks of a table mean, a line per cell with spoiled figures: `sidecar at 1000/s: p99 and beyond in 2 trials:
-/// schedule-lag`; then the cells whose p99 rests on few events.
+/// Explains the marks of a table. First one line per cell with spoiled figures: `sidecar at 1000/s: p99 and
+/// beyond in 2 trials: schedule-lag`. Then the cells whose p99 has few events.
 #[must_use]
 pub fn notes(summary: &Summary) -> Vec<String> {
     let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
@@ -154,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_says_why_it_is_not_of_all_trials() {
+    fn mark_gives_reason_for_missing_trials() {
         let mut cell = cell();
         assert_eq!(mark(&cell, Figure::P99, cell.places()), None);
         let tail = [Figure::P99, Figure::P99_9, Figure::P99_99, Figure::Max];
@@ -175,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_belong_together_have_one_name() {
+    fn adjacent_figures_share_a_name() {
         let figures = |names: Figures| named(&names.iter().collect::<Vec<_>>());
         assert_eq!(figures(Figures::all()), "all figures");
         assert_eq!(figures(Figures::times().with(Figure::Throughput)), "all response times, throughput");
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_of_few_events_is_marked() {
+    fn percentile_with_few_events_is_marked() {
         let mut cell = cell();
         cell.events_beyond = BTreeMap::from([("p99".to_owned(), 4), ("p99.9".to_owned(), 12)]);
         let few = mark(&cell, Figure::P99, cell.places()).unwrap();

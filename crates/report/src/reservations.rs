@@ -1,4 +1,5 @@
-//! What pods reserve and what they used, of each mode under its highest load: the same figures for the terminal and for HTML.
+//! What pods reserve and how much of it they used, per mode under its highest load: the same figures for the
+//! terminal and for HTML.
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit};
@@ -6,25 +7,25 @@ use experiment::Mode;
 use experiment::schema::{Cell, Estimate, GroupReservation, ReservationSummary, Summary};
 use serde::Serialize;
 
-/// Reserved against used.
+/// Reserved and used resources.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReservationTable {
     /// Unit of memory.
     pub memory_unit: &'static str,
-    /// One per mode and values of the factors.
+    /// One cell per mode and values of the factors.
     pub cells: Vec<ReservationCell>,
 }
 
-/// One cell.
+/// Reservations of one cell.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReservationCell {
-    /// The mode.
+    /// Name of the mode.
     pub mode: &'static str,
-    /// Such as `450/s`.
+    /// Load such as `450/s`.
     pub load: String,
     /// Counts: `5 namespaces, 20 services, …`.
     pub counts: String,
-    /// A row per group.
+    /// One row per group of containers.
     pub rows: Vec<ReservationRow>,
 }
 
@@ -33,24 +34,24 @@ pub struct ReservationCell {
 pub struct ReservationRow {
     /// `app`, `generators` or `mesh`.
     pub name: &'static str,
-    /// How many containers.
+    /// Number of containers.
     pub containers: usize,
-    /// CPU requests, cores.
+    /// CPU requests in cores.
     pub reserved_cpu: String,
-    /// CPU used, cores.
+    /// CPU used, in cores.
     pub used_cpu: Interval,
-    /// The used share of the reserved; empty where nothing is reserved.
+    /// Used share of the reserved CPU; empty if nothing is reserved.
     pub cpu_share: String,
-    /// Memory requests.
+    /// Memory requests, in the table's unit.
     pub reserved_memory: String,
-    /// Working set.
+    /// Working set, in the table's unit.
     pub used_memory: Interval,
-    /// The used share of the reserved; empty where nothing is reserved.
+    /// Used share of the reserved memory; empty if nothing is reserved.
     pub memory_share: String,
 }
 
 impl ReservationTable {
-    /// The table of a run; absent where its topology reserves nothing.
+    /// The table of a run; `None` if its topology reserves nothing.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let labels = ConditionLabels::new(summary.cells.iter().map(Cell::conditions));
@@ -76,7 +77,7 @@ impl ReservationTable {
     }
 }
 
-/// Of each mode and values of the factors the cell with the highest load, a valid one where there is one.
+/// Per mode and values of the factors, the cell with the highest load, preferably a valid one.
 fn highest_loads(summary: &Summary) -> Vec<(&Cell, &ReservationSummary)> {
     let mut cells: Vec<(&Cell, &ReservationSummary)> = Vec::new();
     for cell in &summary.cells {
@@ -87,7 +88,7 @@ fn highest_loads(summary: &Summary) -> Vec<(&Cell, &ReservationSummary)> {
             (known.0.mode, &known.0.factors) == (cell.mode, &cell.factors)
         };
         match cells.iter_mut().find(is_same) {
-            // Cells are in the order of their loads.
+            // Cells are sorted by load.
             Some(known) if cell.valid > 0 || known.0.valid == 0 => *known = (cell, reserved),
             Some(_) => {}
             None => cells.push((cell, reserved)),

@@ -1,4 +1,4 @@
-//! A run as the reports see it: its folder, and what statistics make of the trials.
+//! A run as the reports see it: its directory, and the statistics of its trials.
 
 use crate::folder::{self, EXPERIMENT_FILE, FolderError};
 use crate::sentences;
@@ -11,35 +11,35 @@ use std::path::Path;
 pub struct RunData {
     /// Text of `experiment.yaml`: the experiment as resolved.
     pub experiment_yaml: String,
-    /// The same, read, without the modes that could not run.
+    /// The parsed experiment, without the modes that could not run.
     pub experiment: Experiment,
     /// The machine and the versions.
     pub host: Host,
-    /// The trials, in the order of their execution.
+    /// The trials in the order of execution.
     pub trials: Vec<TrialRecord>,
-    /// What the trials say together.
+    /// Summary over all trials.
     pub summary: Summary,
-    /// What could not be read of the folder.
+    /// Parts of the directory that could not be read.
     pub notes: Vec<String>,
 }
 
 impl RunData {
-    /// Reads a run folder, whole or cut short, and makes the summary again from its trials.
+    /// Reads a run directory, complete or cut short, and recomputes the summary from its trials.
     ///
     /// # Errors
-    /// Where it is no run folder, or what is needed of it cannot be read.
+    /// Returns an error if the path is not a run directory, or if a required file cannot be read.
     pub fn read(path: &Path) -> Result<Self, FolderError> {
         let raw = folder::read(path)?;
         let file = path.join(EXPERIMENT_FILE);
         let mut experiment = Experiment::parse(&raw.experiment_yaml, &file.to_string_lossy())
             .map_err(|error| FolderError::read(&file, error))?;
         let mut notes = raw.notes;
-        // A run writes down the seed that it drew: only a folder changed by hand has none.
+        // A run records the seed that it drew: only a directory edited by hand has none.
         let seed = experiment.seed.unwrap_or_else(|| {
             notes.push(format!("{EXPERIMENT_FILE} does not say which seed ordered the trials."));
             0
         });
-        // What could not run was not planned either.
+        // Modes that could not run were not planned either.
         experiment.leave_out(&raw.host.refused_modes);
         let planned = Plan::new(&experiment, seed).trials.len();
         Ok(Self::new(raw.experiment_yaml, experiment, seed, planned, raw.host, raw.trials, notes))

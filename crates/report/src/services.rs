@@ -1,4 +1,5 @@
-//! Services of cells that have several: requests, and CPU of applications and of the proxies in their pods.
+//! Services of cells with several of them: requests, and CPU of applications and of the proxies in their
+//! pods.
 
 use crate::drivers::{Group, Rows, groups, interval, over_copies_estimate, qualified};
 use crate::format::{self, Interval};
@@ -6,38 +7,38 @@ use experiment::schema::{Cell, Estimate, ServiceSummary, Summary};
 use serde::Serialize;
 use statistics::copies::grouped;
 
-/// What each service served and used.
+/// Requests and CPU of each service.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServiceTable {
-    /// Whether any has proxies in its pods.
+    /// True if any service has proxies in its pods.
     pub has_proxies: bool,
-    /// One per cell of several services.
+    /// One group per cell with several services.
     pub cells: Vec<Group<ServiceRow>>,
 }
 
 /// A service, or its copies in several namespaces.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServiceRow {
-    /// Its name, with its namespace where it is one service.
+    /// Name; with its namespace if it is a single service.
     pub name: String,
-    /// Empty in a topology of a single namespace, and of copies.
+    /// Namespace; empty in a topology with a single namespace, and for copies.
     pub namespace: String,
-    /// Services in this row.
+    /// Number of services in this row.
     pub copies: usize,
-    /// Number of pods in all.
+    /// Total number of pods.
     pub replicas: usize,
     /// Requests per second.
     pub requests: Interval,
-    /// CPU of its pods' applications, cores.
+    /// CPU of the applications in its pods, in cores.
     pub cores: Interval,
-    /// CPU of the proxies in its pods, cores.
+    /// CPU of the proxies in its pods, in cores.
     pub proxy_cores: Interval,
-    /// CPU of applications and proxies of the row together, cores.
+    /// CPU of applications and proxies together, in cores.
     pub total_cores: String,
 }
 
 impl ServiceTable {
-    /// The table of a run; absent where no cell has several services.
+    /// The table of a run; `None` if no cell has several services.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
         let cells: Vec<&Cell> = summary.cells.iter().filter(|cell| cell.services.len() > 1).collect();
@@ -58,7 +59,7 @@ fn rows(cell: &Cell) -> Rows<ServiceRow> {
     Rows::new(headline(cell), all, copies, "with most CPU")
 }
 
-/// CPU of application and proxies, cores.
+/// CPU of application and proxies in cores.
 fn total(service: &ServiceSummary) -> f64 {
     [service.cpu_cores, service.proxy_cpu_cores].iter().flatten().map(|cores| cores.estimate).sum()
 }

@@ -1,5 +1,5 @@
-//! Two runs of the same experiment in different places, such as the lab and a cluster: figures of the cells that both have, and
-//! what differs between the places.
+//! Compares two runs of the same experiment in different environments, such as the lab and a cluster: figures
+//! of the cells that both have, and what differs between the environments.
 
 use crate::RunData;
 use crate::conditions::ConditionLabels;
@@ -8,13 +8,13 @@ use experiment::schema::{Cell, ComponentSummary, Estimate, Host, Role};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// The environment of runs on a cluster, as their host names it.
+/// Environment of runs on a cluster, as recorded in `host.json`.
 const CLUSTER: &str = "cluster";
 const BYTES_PER_MB: f64 = 1e6;
-/// Of a cell: where both runs have more, they do not stand one by one.
+/// Maximum number of components per cell: if both runs have more, components are not compared one by one.
 const MOST_COMPONENTS: usize = 12;
 
-/// What differs by construction between a lab and a cluster, also on one machine.
+/// Inherent differences between a lab and a cluster, even on one machine.
 const LAB_AND_CLUSTER: [&str; 7] = [
     "Pod network: the lab joins its network namespaces by a bridge of its own; a cluster's CNI plugin joins pods, and adds \
      routes, tunnels or rules to the way of each packet.",
@@ -31,20 +31,20 @@ const LAB_AND_CLUSTER: [&str; 7] = [
     "Generators: in the lab they may spin until a request is due; on a cluster they sleep, unless the experiment says otherwise.",
 ];
 
-/// Two runs beside each other.
+/// Two runs side by side.
 #[derive(Clone, Debug, Serialize)]
 pub struct SideBySide {
     /// Name of the first run's experiment.
     pub name: String,
-    /// Where each ran.
+    /// Environment of each run.
     pub environments: [String; 2],
     /// Figures of the cells that both have.
     pub rows: Vec<Row>,
-    /// Cells that one of them lacks.
+    /// Cells that one of the runs lacks.
     pub unmatched: Vec<String>,
-    /// Facts of machines, versions and experiments that differ.
+    /// Differing facts about machines, versions and experiments.
     pub differences: Vec<Difference>,
-    /// What differs between a lab and a cluster by construction; empty for two of a kind.
+    /// Inherent differences between a lab and a cluster; empty for two runs of the same kind.
     pub explanations: Vec<&'static str>,
 }
 
@@ -53,24 +53,24 @@ pub struct SideBySide {
 pub struct Row {
     /// Mode and load.
     pub cell: String,
-    /// The figure, of which component where it is of one.
+    /// Name of the figure, and its component if it has one.
     pub figure: String,
-    /// Its unit.
+    /// Unit of the estimates.
     pub unit: &'static str,
-    /// By run; absent where it has none.
+    /// Estimate of each run; `None` if it has none.
     pub estimates: [Option<Estimate>; 2],
-    /// The second over the first.
+    /// Ratio of the second estimate to the first.
     pub ratio: Option<f64>,
     /// Both estimates and their ratio as text.
     pub texts: [String; 3],
 }
 
-/// A fact that differs.
+/// A fact that differs between the runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Difference {
-    /// What differs.
+    /// Name of the fact.
     pub what: String,
-    /// By run.
+    /// Value in each run.
     pub values: [String; 2],
 }
 
@@ -90,7 +90,7 @@ const FIGURES: [(&str, &str, Read); 7] = [
 
 type ReadComponent = fn(&ComponentSummary) -> Option<Estimate>;
 
-/// Those that mean the same in both places.
+/// Figures that mean the same in both environments.
 const COMPONENT_FIGURES: [(&str, &str, ReadComponent); 3] = [
     ("CPU", "cores", |component| Some(component.cpu_cores)),
     ("working set", "MB", |component| component.memory_working_set_bytes.map(in_megabytes)),
@@ -134,7 +134,7 @@ fn texts(estimates: &[Option<Estimate>; 2], ratio: Option<f64>) -> [String; 3] {
     [text(&estimates[0]), text(&estimates[1]), ratio.unwrap_or_else(|| format::Interval::absent().text())]
 }
 
-/// Where a run took place: `Kubernetes 1.36.3 (1 Kubernetes node)`, or `lab (the CPU's name)`.
+/// Description of a run's environment: `Kubernetes 1.36.3 (1 Kubernetes node)`, or `lab (the CPU's name)`.
 fn environment(host: &Host) -> String {
     if host.privileges == CLUSTER {
         let version = host.versions.iter().find(|version| version.name == "kubernetes");
@@ -171,7 +171,7 @@ fn components<'a>(first: &'a Cell, second: &'a Cell) -> Vec<(&'a ComponentSummar
     if both.len() > MOST_COMPONENTS { Vec::new() } else { both }
 }
 
-/// Absent where neither run has the figure.
+/// `None` if neither run has the figure.
 fn row(label: &str, figure: String, unit: &'static str, estimates: [Option<Estimate>; 2]) -> Option<Row> {
     let ratio = match &estimates {
         [Some(one), Some(other)] if one.estimate > 0.0 && other.estimate > 0.0 => {
@@ -206,7 +206,7 @@ fn differences([first, second]: [&RunData; 2]) -> Vec<Difference> {
     all
 }
 
-/// Names and values; a version of several programs has a fact for each.
+/// Names and values; a component with several versions has one fact per version.
 fn facts(host: &Host) -> Vec<(String, String)> {
     let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let mut all = vec![
@@ -221,7 +221,7 @@ fn facts(host: &Host) -> Vec<(String, String)> {
     all
 }
 
-/// Lines of the experiments that differ, but for the seed, which each run draws.
+/// Lines that differ between the experiments, except the seed, which each run draws.
 fn difference_of_experiments(first: &RunData, second: &RunData) -> Option<Difference> {
     let lines = |run: &RunData| -> Vec<String> {
         let lines = run.experiment_yaml.lines().map(str::trim);

@@ -1,4 +1,4 @@
-//! The result as a table, by load and mode: the same figures for the terminal and for HTML.
+//! The result as a table by load and mode: the same figures for the terminal and for HTML.
 
 use crate::conditions::ConditionLabels;
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
@@ -9,89 +9,90 @@ use experiment::schema::{
 use experiment::{Mode, TimeFigure};
 use statistics::words;
 
-/// The table.
+/// The result table of a run.
 #[derive(Clone, Debug)]
 pub struct ResultTable {
-    /// Of every time in it.
+    /// Unit of every time in the table.
     pub unit: TimeUnit,
-    /// Of every memory figure in it.
+    /// Unit of every memory figure in the table.
     pub memory_unit: SizeUnit,
-    /// Whether any mode is compared with its floor.
+    /// True if any mode is compared with its baseline.
     pub compares: bool,
-    /// The mode that others are compared with, such as `none`; `its floor` where there are several.
+    /// The baseline, such as `none`; `its floor` if there are several.
     pub floor: &'static str,
-    /// Whether any loop is closed: what it lets through is then a result.
+    /// True for a closed loop, whose throughput is a result.
     pub closed_loop: bool,
-    /// What all loads share, in words.
+    /// What all loads have in common, as text.
     pub shared_load: String,
-    /// Dotted keys of the factors: a column each.
+    /// Dotted keys of the factors, one column each.
     pub factors: Vec<String>,
-    /// One per level of load that any trial was recorded of.
+    /// One group per level of load with a recorded trial.
     pub groups: Vec<LoadGroup>,
-    /// What the plan has and no trial was recorded of: `gateway at 1000/s`, `every mode at 2000/s`.
+    /// Planned cells without a recorded trial: `gateway at 1000/s`, `every mode at 2000/s`.
     pub not_measured: Vec<String>,
 }
 
 /// The cells of one level of load.
 #[derive(Clone, Debug)]
 pub struct LoadGroup {
-    /// Such as `1000/s`.
+    /// Load such as `1000/s`.
     pub load: String,
-    /// One per mode and value of each factor.
+    /// One row per mode and value of each factor.
     pub rows: Vec<CellRow>,
 }
 
-/// One cell.
+/// Figures of one cell.
 #[derive(Clone, Debug)]
 pub struct CellRow {
-    /// The arrangement of proxies.
+    /// Deployment mode.
     pub mode: Mode,
     /// Values of the table's factors.
     pub factors: Vec<String>,
-    /// Trials that enter the estimates.
+    /// Number of trials in the estimates.
     pub valid: usize,
-    /// Trials recorded; those that were taken again count once.
+    /// Number of recorded trials, without reruns.
     pub trials: usize,
-    /// Takes beyond these, of trials that the machine had disturbed.
+    /// Number of reruns of trials that the machine had disturbed.
     pub retakes: usize,
-    /// Why there are no figures; absent where there are.
+    /// Reason why there are no figures; `None` if there are.
     pub no_figures: Option<String>,
     /// Response time at the 50th, 90th, 99th and 99.9th percentile.
     pub percentiles: Option<[Interval; 4]>,
-    /// Why each of these is marked.
+    /// Mark of each of these percentiles.
     pub marks: [Option<Mark>; 4],
-    /// What was measured of figures that no trial has usable.
+    /// Measured values of figures that are not usable in any trial.
     pub spoiled: SpoiledValues,
-    /// What is added to the median.
+    /// Difference in the median to the baseline.
     pub added: Option<Difference>,
-    /// What is added to the 99th percentile.
+    /// Difference in the 99th percentile to the baseline.
     pub added_p99: Option<Difference>,
     /// Responses per second.
     pub completed: Option<Interval>,
-    /// Why these, the CPU and the memory are marked.
+    /// Mark of `completed`.
     pub completed_mark: Option<Mark>,
-    /// See `completed_mark`.
+    /// Mark of `proxy_cores`.
     pub cores_mark: Option<Mark>,
-    /// See `completed_mark`.
+    /// Mark of `proxy_memory`.
     pub memory_mark: Option<Mark>,
-    /// In a closed loop, the same against the mode's floor, in percent.
+    /// In a closed loop, the change in responses per second to the baseline, in percent.
     pub completed_change: Option<Difference>,
-    /// CPU of all proxies together, cores; absent where there is none. Without an interval in results of earlier versions.
+    /// CPU of all proxies together, in cores; `None` without proxies. Results of earlier versions have no
+    /// interval.
     pub proxy_cores: Option<Interval>,
     /// Memory of all proxies together, in the table's unit.
     pub proxy_memory: Option<Interval>,
-    /// Proxies on the path.
+    /// Number of proxies on the path.
     pub proxies: usize,
     /// Failed requests and error statuses, as a percentage.
     pub errors: String,
 }
 
-/// Ranges over the trials of figures that every trial has spoiled; absent where there are estimates.
+/// Ranges over the trials of figures that are spoiled in every trial; `None` if there are estimates.
 #[derive(Clone, Debug, Default)]
 pub struct SpoiledValues {
     /// Response time at the 50th, 90th, 99th and 99.9th percentile.
     pub percentiles: [Option<(Interval, Mark)>; 4],
-    /// CPU of all proxies together, cores.
+    /// CPU of all proxies together, in cores.
     pub cores: Option<(Interval, Mark)>,
     /// Memory of all proxies together, in the table's unit.
     pub memory: Option<(Interval, Mark)>,
@@ -122,16 +123,16 @@ impl SpoiledValues {
     }
 }
 
-/// A difference to the mode's floor.
+/// A difference to the baseline of a mode.
 #[derive(Clone, Debug)]
 pub struct Difference {
-    /// With a sign.
+    /// The difference with its sign.
     pub interval: Interval,
-    /// Shown among all that the run tests.
+    /// True if the difference is shown, among everything that the run tests.
     pub shown: bool,
-    /// There is an interval.
+    /// True if the difference has an interval.
     pub has_interval: bool,
-    /// Against the baseline, such as `×7.1` or `+12 %`; absent where no difference is shown.
+    /// Relative to the baseline, such as `×7.1` or `+12 %`; `None` if no difference is shown.
     pub relative: Option<String>,
 }
 
@@ -147,7 +148,8 @@ impl Difference {
         }
     }
 
-    /// The same with what it makes of the baseline, where it is shown; `whole` is the figure that has the difference.
+    /// Like [`Self::new`], with the relative difference if it is shown. `whole` is the figure that includes
+    /// the difference.
     #[must_use]
     pub fn of_whole(judged: (&Estimate, FindingVerdict), whole: Option<Estimate>, unit: TimeUnit) -> Self {
         let difference = Self::new(judged, unit);
@@ -156,7 +158,7 @@ impl Difference {
         Self { relative, ..difference }
     }
 
-    /// A fraction, in percent.
+    /// A relative difference, in percent.
     #[must_use]
     pub fn percent((fraction, verdict): (&Estimate, FindingVerdict)) -> Self {
         Self {
@@ -167,7 +169,7 @@ impl Difference {
         }
     }
 
-    /// The difference in words, without its unit.
+    /// The difference as text, without its unit.
     #[must_use]
     pub fn text(&self) -> String {
         match (&self.interval.range, self.shown) {
@@ -203,7 +205,7 @@ impl ResultTable {
                 continue;
             }
             not_measured.extend(missing.iter().map(|cell| format!("{} at {label}", cell.mode)));
-            // Fleets have a table of their own.
+            // Fleets have their own table.
             if at.load.is_fleet() {
                 continue;
             }
@@ -284,7 +286,7 @@ impl CellRow {
 /// Percentiles of a row.
 const SHOWN: [TimeFigure; 4] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99, TimeFigure::P99_9];
 
-/// Why a figure is marked; results of earlier versions do not count its trials.
+/// The mark of a figure; results of earlier versions do not count its trials.
 fn mark_of(cell: &Cell, figure: Figure, estimate: Option<Estimate>) -> Option<Mark> {
     match estimate {
         Some(Estimate { n: 0, .. }) => None,
@@ -292,14 +294,14 @@ fn mark_of(cell: &Cell, figure: Figure, estimate: Option<Estimate>) -> Option<Ma
     }
 }
 
-/// How many trials of a cell are valid: `3 of 3`, `3 of 3, 1 taken again`.
+/// Number of valid trials of a cell: `3 of 3`, `3 of 3, 1 taken again`.
 #[must_use]
 pub fn valid_trials(valid: usize, trials: usize, retakes: usize) -> String {
     let again = if retakes > 0 { format!(", {retakes} taken again") } else { String::new() };
     format!("{valid} of {trials}{again}")
 }
 
-/// What the modes are compared with.
+/// Name of the baseline that the modes are compared with.
 #[must_use]
 pub fn floor(summary: &Summary) -> &'static str {
     let mut floors: Vec<Mode> = summary.cells.iter().filter_map(|cell| cell.mode.floor()).collect();
@@ -312,7 +314,8 @@ pub fn floor(summary: &Summary) -> &'static str {
     }
 }
 
-/// In a closed loop, responses a second against the mode's floor under the same conditions, as a fraction.
+/// In a closed loop, the change in responses per second to the mode's baseline under the same conditions, as
+/// a fraction.
 #[must_use]
 pub fn throughput_change(summary: &Summary, cell: &Cell) -> Option<(Estimate, FindingVerdict)> {
     let is_it = |comparison: &&ModeComparison| {
@@ -327,12 +330,12 @@ fn proxies(cell: &Cell) -> impl Iterator<Item = &ComponentSummary> {
     cell.components.iter().filter(|component| component.role == Role::Proxy)
 }
 
-/// The sum of the estimates; absent where there are none.
+/// The sum of the estimates; `None` if there are none.
 fn sum(estimates: impl Iterator<Item = Estimate>) -> Option<f64> {
     estimates.map(|estimate| estimate.estimate).reduce(|sum, next| sum + next)
 }
 
-/// The 99.9th percentile is in the full tables alone and does not choose the unit.
+/// The 99.9th percentile is only in the full tables, so it does not affect the unit.
 fn shown_times_us(cell: &Cell) -> Vec<f64> {
     cell.response_time_us
         .iter()

@@ -1,5 +1,5 @@
-//! The result on a terminal: findings, a table per load, drivers and services if there are several, what each proxy holds,
-//! and what was left out.
+//! The result on a terminal: findings, a table per load, drivers and services if there are several, proxy
+//! configuration and memory, and excluded trials.
 
 mod clocks;
 mod control_plane_size;
@@ -102,14 +102,14 @@ pub(crate) fn parts(summary: &Summary, options: Options) -> String {
     text
 }
 
-/// A list of findings with a blank line after it; nothing where there are none.
+/// A list of findings followed by a blank line; empty without findings.
 fn findings(findings: &[&str], options: Options) -> String {
     let lines = findings.iter().flat_map(|text| finding(text, "· ", options));
     let text: String = lines.map(|line| line + "\n").collect();
     if text.is_empty() { text } else { text + "\n" }
 }
 
-/// Lines of a finding, the further ones indented as far as the first one's mark.
+/// Lines of a finding; continuation lines are indented to the text of the first.
 fn finding(text: &str, mark: &str, options: Options) -> Vec<String> {
     let indent = mark.chars().count();
     let lines = wrap(&format::unbroken(&plain(text)), options.width.saturating_sub(indent));
@@ -117,7 +117,8 @@ fn finding(text: &str, mark: &str, options: Options) -> Vec<String> {
     lines.into_iter().enumerate().map(|(index, line)| lead(index) + &line).collect()
 }
 
-/// Figures of others beside this run's, a line each; what differs once for each source. Nothing where the run has none.
+/// Published figures beside this run's, one line each, and what differs once per source. Empty if the run has
+/// none.
 pub(crate) fn published(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     if summary.published.iter().all(|figure| figure.measured.is_none()) {
@@ -145,7 +146,7 @@ pub(crate) fn published(summary: &Summary) -> Vec<String> {
     lines
 }
 
-/// What the tables rest on: trials, marks, and what was left out.
+/// Trials, marks and excluded trials behind the tables.
 pub(crate) fn footer(summary: &Summary, table: &ResultTable, options: Options) -> Vec<String> {
     let mut lines = Vec::new();
     let valid: usize = summary.cells.iter().map(|cell| cell.valid).sum();

@@ -11,19 +11,19 @@ use statistics::witnesses::{WitnessedKind, witnessed};
 pub(crate) struct WitnessRow {
     /// Kind of change.
     pub kind: String,
-    /// Changes and sidecars, with those that showed no update.
+    /// Changes and sidecars compared, and how many showed no update.
     pub compared: String,
-    /// Later than the mean proxy.
+    /// Delay after the mean proxy.
     pub later: Interval,
-    /// Share of the fleet that had the change before, mean.
+    /// Mean fraction of the fleet that already had the change.
     pub rank: String,
-    /// Greatest distance from the nearest arrival.
+    /// Maximum distance from the nearest arrival.
     pub nearest: String,
-    /// Greatest distance from the fleet's arrivals.
+    /// Maximum distance from the fleet's arrivals.
     pub outside: String,
 }
 
-/// A row per kind of change; times are milliseconds.
+/// One row per kind of change; times are in milliseconds.
 pub(crate) fn rows<'a>(witnesses: impl Iterator<Item = &'a FleetWitness>) -> Vec<WitnessRow> {
     witnessed(witnesses).iter().map(row).collect()
 }

@@ -1,4 +1,4 @@
-//! A run as CI systems read it: JUnit and Markdown.
+//! Run output for CI systems: JUnit and Markdown.
 
 mod fixture;
 
@@ -7,7 +7,7 @@ use experiment::{Experiment, Mode};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus};
 use report::{RunData, junit, markdown};
 
-/// Three modes, of which one missed the objective; a trial that failed, and a mode that could not run.
+/// Three modes, one of which missed the objective; a trial that failed, and a mode that could not run.
 fn run() -> RunData {
     let mut trials: Vec<TrialRecord> = fixture::usual_trials();
     let failed = &mut trials[7];
@@ -36,7 +36,7 @@ fn cases(report: &Report) -> Vec<&TestCase> {
 }
 
 #[test]
-fn junit_counts_what_was_not_met_and_what_failed() {
+fn junit_counts_missed_objectives_and_failed_trials() {
     let run = run();
     let text = junit::render(&run);
     insta::assert_snapshot!(text);
@@ -50,7 +50,7 @@ fn junit_counts_what_was_not_met_and_what_failed() {
     let suite = &report.test_suites[0];
     assert_eq!((suite.tests, suite.skipped), (cases.len(), skipped));
     assert_eq!(suite.failures, of_kind(NonSuccessKind::Failure));
-    // A proxy that died, a trial that failed, and one that is missing.
+    // A proxy that died, a trial that failed, and a missing trial.
     assert_eq!((suite.errors, of_kind(NonSuccessKind::Error)), (3, 3));
     let unmet = run.summary.cells.iter().filter(|cell| cell.objective != Some(DriverObjective::Met));
     assert!(unmet.count() > 0 && suite.failures > 0);
@@ -59,7 +59,7 @@ fn junit_counts_what_was_not_met_and_what_failed() {
 }
 
 #[test]
-fn junit_without_an_objective_has_a_case_per_cell() {
+fn junit_without_objective_has_a_case_per_cell() {
     let run = fixture::run(fixture::usual_trials());
     let report = Report::deserialize_from_str(&junit::render(&run)).expect("well-formed JUnit");
     let measured = cases(&report).into_iter().filter(|case| case.name.as_str().ends_with(": measured"));
@@ -71,12 +71,12 @@ fn junit_without_an_objective_has_a_case_per_cell() {
 }
 
 #[test]
-fn markdown_has_findings_tables_and_what_was_left_out() {
+fn markdown_has_findings_tables_and_exclusions() {
     insta::assert_snapshot!(markdown::render(&run()));
 }
 
 #[test]
-fn markdown_fits_a_comment() {
+fn markdown_fits_into_a_comment() {
     let runs = [
         fixture::run(fixture::many_trials()),
         fixture::run(fixture::tenant_trials(50)),

@@ -1,8 +1,9 @@
-//! The report in a real browser, on a phone and on a wide screen: nothing fetched, nothing cut off, no text over another.
+//! The report in a real browser, on a phone and on a wide screen: nothing fetched, nothing cut off, no
+//! overlapping text.
 //!
-//! Needs Chromium (`chromium`, `chromium-browser` or `google-chrome` on the path, or the path in `CHROMIUM`) and fails
-//! where there is none. Pages are shown in frames of a harness whose script looks at them: the reports themselves stay
-//! as they are and run no script.
+//! Needs Chromium (`chromium`, `chromium-browser` or `google-chrome` on the path, or the path in `CHROMIUM`),
+//! and fails without it. Pages are shown in frames of a harness whose script inspects them: the reports
+//! themselves are unchanged and run no script.
 
 mod fixture;
 
@@ -19,7 +20,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// A phone and a wide screen, pixels.
+/// Widths of phones and of a wide screen, in pixels.
 const WIDTHS: [u32; 3] = [360, 390, 1280];
 /// Chromium takes about two seconds.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -33,7 +34,7 @@ struct Seen {
 }
 
 #[test]
-fn reports_are_whole_on_a_phone_and_on_a_wide_screen() {
+fn reports_render_completely_on_phone_and_wide_screen() {
     let pages: Vec<(&str, String)> = [
         ("usual", fixture::usual_trials()),
         ("forty cells", fixture::many_trials()),
@@ -59,7 +60,7 @@ fn reports_are_whole_on_a_phone_and_on_a_wide_screen() {
 }
 
 #[test]
-fn topologies_are_drawn_whole() {
+fn topologies_render_completely() {
     let topology = pair(3, 2, Protocol::Grpc, &ServerSettings::default(), false, None);
     let figures =
         CallFigures { lines: vec!["120/s".to_owned(), "p99 1.2 ms".to_owned()], ..CallFigures::default() };
@@ -82,10 +83,10 @@ fn topologies_are_drawn_whole() {
     assert_eq!(errors, Vec::<String>::new(), "errors on the console");
 }
 
-/// Proves that the probe can find what the test above does not.
+/// Verifies that the probe detects the problems that the tests above rule out.
 #[test]
-fn the_probe_sees_what_is_wrong() {
-    // A port of our own where nobody listens any more.
+fn probe_detects_broken_page() {
+    // One of our own ports, with no listener any more.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let page = format!(
         r#"<!doctype html><body><h1 id="headline" style="display:none">x</h1><p style="width:2000px">wide</p>
@@ -108,7 +109,7 @@ fn the_probe_sees_what_is_wrong() {
     assert!(!errors.is_empty(), "the console's errors are not seen");
 }
 
-/// What the probe sees of each page at each width, and errors on the browser's console.
+/// Results of the probe for each page at each width, and errors on the browser's console.
 fn look_at(pages: &[(&str, String)]) -> (Vec<Seen>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let harness = folder.path().join("harness.html");
@@ -129,7 +130,7 @@ fn harness_page(pages: &[(&str, String)]) -> String {
     let mut harness = String::from("<!doctype html><meta charset=\"utf-8\"><body>");
     for (name, page) in pages {
         for width in WIDTHS {
-            // Line breaks matter within <pre> and the style sheet: only markup is escaped.
+            // Line breaks matter within <pre> and the style sheet, so only markup is escaped.
             let page: Vec<String> = page.lines().map(escape).collect();
             harness += &format!(
                 "<iframe title=\"{} at {width}\" style=\"width:{width}px;height:900px;border:0\" srcdoc=\"{}\"></iframe>",
@@ -141,7 +142,7 @@ fn harness_page(pages: &[(&str, String)]) -> String {
     harness + "<pre id=\"result\"></pre><script>" + include_str!("browser/probe.js") + "</script>"
 }
 
-/// The page after its scripts have run, and the browser's log.
+/// The DOM after all scripts have run, and the browser's log.
 fn run_chromium(page: &Path, profile: &Path) -> (String, String) {
     let mut browser = Command::new(chromium())
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])

@@ -7,8 +7,8 @@ use experiment::schema::{Figure, Figures, TrialRecord};
 use report::RunData;
 use report::terminal::{Options, render};
 
-/// At 1000/s the sidecar leaves 40 requests of the first trial without a response for a second; with the gateway the generator is
-/// late at p99 in two trials.
+/// At 1000/s, 40 requests of the sidecar's first trial have no response after a second. With the gateway, the
+/// generator is late at p99 in two trials.
 fn run() -> RunData {
     let mut trials = fixture::trials(&[Mode::None, Mode::Gateway, Mode::Sidecar], &[500.0, 1000.0], 5);
     let at_1000 = |trial: &TrialRecord, mode| trial.mode == mode && trial.load.rate == Some(1000.0);
@@ -33,7 +33,7 @@ fn run() -> RunData {
 }
 
 #[test]
-fn a_percentile_among_requests_without_a_response_is_shown_as_such() {
+fn percentile_among_unanswered_requests_is_shown_as_lower_bound() {
     let run = run();
     let cell =
         run.summary.cells.iter().find(|cell| cell.mode == Mode::Sidecar && cell.load.rate == Some(1000.0));
@@ -60,7 +60,7 @@ fn a_percentile_among_requests_without_a_response_is_shown_as_such() {
 }
 
 #[test]
-fn a_spoiled_figure_is_shown_with_its_reason_and_in_no_estimate() {
+fn spoiled_figure_is_shown_with_reason_and_left_out_of_estimates() {
     let run = run();
     let terminal = render(&run.summary, Options { width: 120, colours: false });
     assert!(

@@ -16,7 +16,7 @@ use report::html::render;
 use report::svg::escape;
 use report::terminal::Options;
 
-/// The page, checked for what every page must be.
+/// The page, with checks that apply to every page.
 fn page(run: &RunData) -> String {
     let page = render(run);
     assert!(page.starts_with("<!doctype html>"));
@@ -52,7 +52,7 @@ fn unique_ids(page: &str) {
     assert_eq!(ids.len(), all, "an id is there twice");
 }
 
-/// Text as templates write it: they escape the slash too.
+/// Text as templates write it: they also escape the slash.
 fn shown(text: &str) -> String {
     escape(text).replace('/', "&#x2f;")
 }
@@ -66,7 +66,7 @@ fn section<'a>(page: &'a str, id: &str) -> &'a str {
     rest.split("</section>").next().unwrap_or_default()
 }
 
-/// The text of a section without its drawings, a line per element.
+/// The text of a section without its drawings, one line per element.
 fn words_of(section: &str) -> String {
     let without_drawings = section
         .split("<svg")
@@ -78,7 +78,7 @@ fn words_of(section: &str) -> String {
 }
 
 #[test]
-fn the_usual_run_has_every_section() {
+fn usual_run_has_every_section() {
     let run = fixture::run(fixture::usual_trials());
     let page = page(&run);
     for id in [
@@ -112,13 +112,14 @@ fn the_usual_run_has_every_section() {
     ] {
         assert!(page.contains(&shown(text)), "the page does not say {text:?}");
     }
-    // Three modes at two rates, median and tail of every trial with a result: a dot each, and its cross where it is out.
+    // Three modes at two rates, median and tail of every trial with a result: one dot each, or a cross for an
+    // excluded trial.
     assert_eq!(page.matches("<title>trial ").count(), 2 * 29);
     assert_eq!(page.matches(", spoiled: other-process: dpkg").count(), 2);
 }
 
 #[test]
-fn what_each_proxy_holds_is_shown_with_what_is_wrong_with_it() {
+fn proxy_holdings_are_shown_with_warnings() {
     let mut run = fixture::run(fixture::usual_trials());
     let proxies = run.summary.cells.iter_mut().filter(|cell| cell.mode == Mode::Sidecar);
     for proxy in
@@ -141,12 +142,12 @@ fn what_each_proxy_holds_is_shown_with_what_is_wrong_with_it() {
         assert!(page.contains(text), "the page does not say {text:?}");
     }
     assert!(page.contains(&shown("not read: ask client-proxy for /memory: no answer within 5000 ms")));
-    // No proxy of this run is a ztunnel.
+    // This run has no ztunnel.
     assert!(!page.contains("Workloads"));
 }
 
 #[test]
-fn envoys_and_ztunnels_have_a_table_each_of_what_they_count() {
+fn envoys_and_ztunnels_have_separate_tables() {
     let page = page(&fixture::run(fixture::trials(&[Mode::Sidecar, Mode::AmbientWaypoint], &[1000.0], 3)));
     let section = page.split("id=\"holdings\"").nth(1).expect("the section is there");
     let section = section.split("</section>").next().expect("it ends");
@@ -159,7 +160,7 @@ fn envoys_and_ztunnels_have_a_table_each_of_what_they_count() {
 }
 
 #[test]
-fn results_of_older_versions_say_nothing_of_what_the_proxies_hold() {
+fn results_of_older_versions_have_no_holdings_section() {
     let mut trials = fixture::usual_trials();
     for component in trials.iter_mut().flat_map(|trial| &mut trial.components) {
         component.memory_before_load_bytes = None;
@@ -170,7 +171,7 @@ fn results_of_older_versions_say_nothing_of_what_the_proxies_hold() {
 }
 
 #[test]
-fn one_mode_alone_is_not_compared() {
+fn single_mode_is_not_compared() {
     let page = page(&fixture::run(fixture::trials(&[Mode::Sidecar], &[1000.0], 3)));
     assert!(!has_section(&page, "added"));
     assert!(!page.contains("Added to median"));
@@ -178,7 +179,7 @@ fn one_mode_alone_is_not_compared() {
 }
 
 #[test]
-fn service_time_is_shown_where_it_is_another_curve() {
+fn service_time_is_shown_if_curve_differs() {
     let stalled = page(&fixture::run(fixture::stalled_trials()));
     let percentiles = section(&stalled, "percentiles");
     assert_eq!(percentiles.matches("class=\"service ").count(), 1, "the sidecar's alone");
@@ -188,7 +189,7 @@ fn service_time_is_shown_where_it_is_another_curve() {
 }
 
 #[test]
-fn a_saturated_cell_shows_both_clocks() {
+fn saturated_cell_shows_both_clocks() {
     let page = page(&fixture::run(fixture::saturated_trials()));
     let text = words_of(section(&page, "corrected"));
     let cell = text.split("sidecar at 8000&#x2f;s").nth(2).expect("a chart and a row of the table");
@@ -199,7 +200,7 @@ fn a_saturated_cell_shows_both_clocks() {
 }
 
 #[test]
-fn what_pods_reserve_stands_beside_what_they_use() {
+fn reservations_are_shown_with_usage() {
     let mut run = fixture::run(fixture::trials(&[Mode::None, Mode::Sidecar], &[500.0, 1000.0], 3));
     assert!(!has_section(&page(&run), "reserved"), "a pair reserves nothing");
     fixture::reserve(&mut run.summary);
@@ -210,7 +211,7 @@ fn what_pods_reserve_stands_beside_what_they_use() {
 }
 
 #[test]
-fn both_clocks_of_a_usual_run_read_alike() {
+fn usual_run_has_identical_clocks() {
     let page = page(&fixture::run(fixture::trials(&[Mode::None], &[1000.0], 3)));
     let section = section(&page, "corrected");
     assert!(words_of(section).contains("In every cell the two read alike"), "{}", words_of(section));
@@ -220,7 +221,7 @@ fn both_clocks_of_a_usual_run_read_alike() {
 }
 
 #[test]
-fn each_second_of_a_trial_is_behind_a_click() {
+fn seconds_of_a_trial_are_collapsed() {
     let mut trials = fixture::trials(&[Mode::None, Mode::Sidecar], &[500.0, 1000.0], 2);
     let second = |t_s: f64| SeriesPoint {
         t_s,
@@ -242,7 +243,7 @@ fn each_second_of_a_trial_is_behind_a_click() {
     let section = section(&page, "trials");
     assert_eq!(section.matches("<summary>Each second of 4 trials at ").count(), 2);
     assert_eq!(section.matches("id=\"seconds-").count(), 2 * 8);
-    // The last second is half a one.
+    // The last second is only half in the window.
     for said in [
         "990/s, 10.0/s failed, p50 250 µs, p99 900 µs",
         "p50 250 µs, p99 no response",
@@ -258,21 +259,21 @@ fn each_second_of_a_trial_is_behind_a_click() {
 }
 
 #[test]
-fn a_single_trial_has_no_interval() {
+fn single_trial_has_no_interval() {
     let page = page(&fixture::run(fixture::trials(&[Mode::None, Mode::Sidecar], &[1000.0], 1)));
     assert!(page.contains("no interval"));
 }
 
 #[test]
-fn forty_cells_are_all_there() {
+fn all_forty_cells_are_shown() {
     let page = page(&fixture::run(fixture::many_trials()));
-    // Percentiles, added latency, CPU and memory for each load, trials for each load, what the proxies of four modes hold;
-    // three figures against the rate, and the generator's lateness for each load.
+    // Percentiles, added latency, CPU and memory per load, trials per load, memory of the proxies of four
+    // modes, three figures against the rate, and the generator's lateness per load.
     assert_eq!(page.matches("<svg class=\"chart\"").count(), 8 + 3 + 2 * 8 + 8 + 4 + 3 + 8);
 }
 
 #[test]
-fn a_closed_loop_shows_what_gets_through() {
+fn closed_loop_shows_throughput() {
     let page = page(&fixture::run(fixture::closed_trials()));
     assert!(has_section(&page, "throughput"));
     for text in
@@ -286,7 +287,7 @@ fn a_closed_loop_shows_what_gets_through() {
 }
 
 #[test]
-fn what_the_modes_are_compared_with_is_named() {
+fn baseline_of_modes_is_named() {
     let modes = [Mode::EgressBypass, Mode::EgressSidecar];
     let page = page(&fixture::run(fixture::trials(&modes, &[1000.0], 3)));
     assert!(page.contains("Difference to mode <b>egress-bypass</b>"));
@@ -295,7 +296,7 @@ fn what_the_modes_are_compared_with_is_named() {
 }
 
 #[test]
-fn a_proxy_that_is_passed_twice_counts_each_passage() {
+fn proxy_passed_twice_counts_each_passage() {
     let mut trials = fixture::trials(&[Mode::None, Mode::Ambient], &[1000.0], 2);
     for proof in trials.iter_mut().flat_map(|trial| &mut trial.path.proxies) {
         proof.name = "ztunnel".to_owned();
@@ -309,7 +310,7 @@ fn a_proxy_that_is_passed_twice_counts_each_passage() {
 }
 
 #[test]
-fn programs_of_the_users_own_are_named_with_their_digests() {
+fn user_programs_are_named_with_digests() {
     let page = page(&fixture::run(fixture::usual_trials()));
     assert!(page.contains("not the installed ones: istiod 1.31-dev"));
     assert!(page.contains(&shown(
@@ -325,19 +326,19 @@ fn reasons_are_explained() {
 }
 
 #[test]
-fn each_hop_says_what_it_spoke() {
+fn each_hop_names_its_protocol() {
     let mut trials = fixture::trials(&[Mode::AmbientWaypoint], &[1000.0], 2);
     let report = page(&fixture::run(trials.clone()));
     for part in ["What was spoken on each hop", "HTTP/1.1 inside HBONE", "unread bytes"] {
         assert!(report.contains(&shown(part)), "{part}");
     }
-    // Older results do not say.
+    // Older results do not have hops.
     trials.iter_mut().for_each(|trial| trial.path.hops.clear());
     assert!(!page(&fixture::run(trials)).contains("What was spoken on each hop"));
 }
 
 #[test]
-fn spans_are_shown_where_something_was_traced() {
+fn spans_are_shown_if_requests_were_traced() {
     let mut trials = fixture::trials(&[Mode::Gateway], &[1000.0], 3);
     assert!(!page(&fixture::run(trials.clone())).contains("Spans received"));
     for trial in &mut trials {
@@ -350,7 +351,7 @@ fn spans_are_shown_where_something_was_traced() {
 }
 
 #[test]
-fn every_take_of_a_trial_is_shown_with_what_became_of_it() {
+fn every_take_is_shown_with_its_outcome() {
     let page = page(&fixture::run_of(fixture::retaken_trials(), 9));
     for text in [
         "8 of 9 trials valid",
@@ -372,7 +373,7 @@ fn every_take_of_a_trial_is_shown_with_what_became_of_it() {
 }
 
 #[test]
-fn a_fleet_has_its_convergence_control_plane_and_timelines() {
+fn fleet_section_has_convergence_control_plane_and_timelines() {
     let page = page(&fixture::fleets::fleet_run("proxies", &["100", "200"]));
     let fleets = section(&page, "fleets");
     insta::assert_snapshot!(words_of(fleets));
@@ -380,7 +381,7 @@ fn a_fleet_has_its_convergence_control_plane_and_timelines() {
     assert!(fleets.contains("istiod-killed, istiod"), "{}", around(fleets, "istiod-killed"));
     let factors = section(&page, "factors");
     assert!(factors.contains("Convergence, 99th percentile") && factors.contains("Memory of istiod"));
-    // Nothing is said of requests.
+    // There is nothing about requests.
     for id in ["glance", "percentiles", "added", "trials"] {
         assert!(!has_section(&page, id), "{id}");
     }
@@ -388,13 +389,13 @@ fn a_fleet_has_its_convergence_control_plane_and_timelines() {
 }
 
 #[test]
-fn kinds_of_proxies_are_compared_by_the_figures_of_fleets() {
+fn kinds_of_proxies_are_compared_by_fleet_figures() {
     let page = page(&fixture::fleets::fleet_run("kind", &["sidecar", "gateway"]));
     insta::assert_snapshot!(words_of(section(&page, "differences")));
 }
 
 #[test]
-fn one_factor_has_a_chart_against_it() {
+fn single_factor_has_a_chart() {
     let page = page(&fixture::run(fixture::factor_trials(&[("proxy.cpu", &["250m", "500m", "1"])])));
     let factors = section(&page, "factors");
     assert_eq!(factors.matches("<figure>").count(), 4, "median, p90, p99 and CPU");
@@ -404,7 +405,7 @@ fn one_factor_has_a_chart_against_it() {
 }
 
 #[test]
-fn a_gateway_has_a_section_with_three_observers_and_its_own_figures() {
+fn gateway_section_has_three_observers_and_own_figures() {
     let page = page(&fixture::run(fixture::gateway_trials()));
     let gateways = section(&page, "gateways");
     assert_eq!(gateways.matches("<figure>").count(), 1, "requests per second by phase");
@@ -413,7 +414,7 @@ fn a_gateway_has_a_section_with_three_observers_and_its_own_figures() {
 }
 
 #[test]
-fn values_of_a_factor_that_are_words_are_compared() {
+fn non_numeric_factor_values_are_compared() {
     let trials = fixture::factor_trials(&[("proxy.access-log", &["off", "text", "json"])]);
     let page = page(&fixture::run(trials));
     let differences = section(&page, "differences");

@@ -1,4 +1,4 @@
-//! Reports of hundreds of components stay small.
+//! Reports with hundreds of components stay small.
 
 mod fixture;
 
@@ -8,11 +8,11 @@ use report::html::render;
 use report::terminal::{Options, render as render_terminal};
 use std::time::Instant;
 
-/// What readers open on a phone.
+/// Maximum page size that opens well on a phone.
 const MAX_PAGE_BYTES: usize = 2_500_000;
 
 #[test]
-fn fifty_namespaces_make_a_page_of_few_megabytes_and_few_lines() {
+fn report_of_fifty_namespaces_stays_small() {
     let modes = vec![Mode::None, Mode::Sidecar, Mode::Ambient, Mode::AmbientWaypoint];
     let trials = Tiered { namespaces: 50, modes, repeats: 2, many_edges: true }.trials();
     let proxies =

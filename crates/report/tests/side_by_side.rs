@@ -8,7 +8,7 @@ use report::html;
 use report::side_by_side::SideBySide;
 use report::terminal::{Options, side_by_side_text};
 
-/// The same trials, as if a cluster had made them.
+/// The same trials, as if they had run on a cluster.
 fn on_cluster(run: &RunData) -> RunData {
     let mut run = run.clone();
     run.host.privileges = "cluster".to_owned();
@@ -24,7 +24,7 @@ fn on_cluster(run: &RunData) -> RunData {
 }
 
 #[test]
-fn places_are_named_and_what_differs_is_listed() {
+fn environments_are_named_and_differences_listed() {
     let lab = fixture::run(fixture::usual_trials());
     let compared = SideBySide::new(&lab, &on_cluster(&lab));
     assert_eq!(compared.environments[1], "Kubernetes 1.36.3 (1 Kubernetes node)");
@@ -50,7 +50,7 @@ fn places_are_named_and_what_differs_is_listed() {
 }
 
 #[test]
-fn two_runs_of_a_kind_need_no_explanation_and_missing_cells_are_named() {
+fn runs_of_one_kind_have_no_explanation_and_missing_cells_are_named() {
     let whole = fixture::run(fixture::usual_trials());
     let mut part = whole.clone();
     let left_out = part.summary.cells.pop().expect("cells");

@@ -1,4 +1,4 @@
-//! What users see on the terminal.
+//! Terminal output.
 
 mod fixture;
 
@@ -14,7 +14,7 @@ fn text(summary: &Summary, width: usize) -> String {
     text
 }
 
-/// The summary of these trials, with one finding of ours.
+/// The summary of these trials, with one finding of our own.
 fn summary(trials: Vec<TrialRecord>) -> Summary {
     let mut summary = fixture::run(trials).summary;
     summary.findings = vec![fixture::said("What was found.")];
@@ -22,12 +22,12 @@ fn summary(trials: Vec<TrialRecord>) -> Summary {
 }
 
 #[test]
-fn a_run_at_80_columns() {
+fn run_at_80_columns() {
     insta::assert_snapshot!(text(&fixture::kept_summary(), 80));
 }
 
 #[test]
-fn a_run_at_120_columns() {
+fn run_at_120_columns() {
     insta::assert_snapshot!(text(&fixture::kept_summary(), 120));
 }
 
@@ -53,7 +53,7 @@ fn factors_are_columns() {
 }
 
 #[test]
-fn gateways_have_a_line_each() {
+fn each_gateway_has_a_line() {
     let summary = summary(fixture::gateway_trials());
     text(&summary, 60);
     for width in [80, 120] {
@@ -65,14 +65,14 @@ fn gateways_have_a_line_each() {
 }
 
 #[test]
-fn forty_cells_keep_to_the_width() {
+fn forty_cells_fit_width() {
     for width in [60, 80, 100, 160] {
         text(&summary(fixture::many_trials()), width);
     }
 }
 
 #[test]
-fn what_each_proxy_holds() {
+fn proxy_configuration_and_memory_table() {
     let modes = [Mode::None, Mode::Sidecar, Mode::AmbientWaypoint];
     let mut summary = summary(fixture::trials(&modes, &[1000.0], 3));
     for (cell, component) in summary.cells.iter_mut().flat_map(|cell| {
@@ -111,7 +111,7 @@ fn drivers_and_services_of_five_namespaces() {
 }
 
 #[test]
-fn both_clocks_where_they_differ() {
+fn both_clocks_if_they_differ() {
     let summary = summary(fixture::saturated_trials());
     for width in [60, 160] {
         text(&summary, width);
@@ -122,7 +122,7 @@ fn both_clocks_where_they_differ() {
 }
 
 #[test]
-fn reserved_against_used() {
+fn reserved_and_used_resources() {
     let mut summary = summary(fixture::trials(&[Mode::None, Mode::Sidecar], &[500.0, 1000.0], 3));
     fixture::reserve(&mut summary);
     text(&summary, 60);
@@ -132,7 +132,7 @@ fn reserved_against_used() {
 }
 
 #[test]
-fn fifty_drivers_take_few_lines() {
+fn fifty_drivers_are_folded() {
     let text = text(&summary(fixture::tenant_trials(50)), 120);
     let section = text.split("Drivers\n").nth(1).expect("the section").split("Services\n").next().unwrap();
     let words = section.replace('\n', " ");
@@ -157,31 +157,31 @@ fn calls_between_services_are_folded_over_namespaces() {
 }
 
 #[test]
-fn one_mode_alone_has_nothing_to_compare() {
+fn single_mode_has_no_comparison() {
     let text = text(&summary(fixture::trials(&[Mode::Sidecar], &[1000.0], 3)), 80);
     assert!(!text.contains("added"), "{text}");
     assert!(text.contains("sidecar"), "{text}");
 }
 
 #[test]
-fn nothing_valid_is_said_with_its_reason() {
+fn run_without_valid_trial_states_reason() {
     insta::assert_snapshot!(text(&summary(fixture::invalid_trials()), 80));
 }
 
 #[test]
-fn no_trial_at_all_is_said() {
+fn run_without_trials_is_reported() {
     insta::assert_snapshot!(text(&summary(vec![]), 80));
 }
 
 #[test]
-fn colour_only_where_asked() {
+fn colour_is_used_only_on_request() {
     let summary = fixture::kept_summary();
     assert!(!render(&summary, Options { width: 80, colours: false }).contains('\u{1b}'));
     assert!(render(&summary, Options { width: 80, colours: true }).contains('\u{1b}'));
 }
 
 #[test]
-fn a_terminal_is_not_obeyed_by_text_from_elsewhere() {
+fn control_characters_in_untrusted_text_are_removed() {
     let mut summary = summary(fixture::invalid_trials());
     summary.findings.push(fixture::said("\u{1b}]0;title\u{7}\u{1b}[2J"));
     for cell in &mut summary.cells {
@@ -197,12 +197,12 @@ fn load_result() -> LoadResult {
 }
 
 #[test]
-fn a_load_run() {
+fn load_run() {
     insta::assert_snapshot!(load_text(&load_result()));
 }
 
 #[test]
-fn a_load_run_with_an_objective() {
+fn load_run_with_objective() {
     let mut result = load_result();
     let objective = "p50=100us,p99=1s,errors=0.1%,achieved=99%".parse().expect("an objective");
     result.objective = Some(statistics::judge_result(&objective, &result));
@@ -211,7 +211,7 @@ fn a_load_run_with_an_objective() {
 }
 
 #[test]
-fn the_handshakes_of_a_load_run_have_a_line_where_there_were_any() {
+fn load_run_with_handshakes_has_a_line_for_them() {
     let mut result = load_result();
     assert!(!load_text(&result).contains("TLS"));
     result.handshake_time_us = HistogramSummary {
@@ -227,7 +227,7 @@ fn the_handshakes_of_a_load_run_have_a_line_where_there_were_any() {
 }
 
 #[test]
-fn a_saturated_load_run_cannot_be_taken_for_a_good_one() {
+fn saturated_load_run_starts_with_warning() {
     let mut result = load_result();
     result.rate.sent = 612.3;
     result.rate.completed = 611.9;
@@ -246,7 +246,7 @@ fn a_saturated_load_run_cannot_be_taken_for_a_good_one() {
 }
 
 #[test]
-fn calls_with_streams_have_lines_for_their_messages() {
+fn streaming_calls_have_lines_for_messages() {
     let mut result = load_result();
     result.requests.grpc_status =
         [("OK".to_owned(), 2999), ("UNAVAILABLE".to_owned(), 1)].into_iter().collect();
@@ -265,7 +265,7 @@ fn calls_with_streams_have_lines_for_their_messages() {
     });
     let text = load_text(&result);
     assert!(text.contains("gRPC statuses  OK: 2999, UNAVAILABLE: 1\n"), "{text}");
-    // One message for each call is nothing to speak of.
+    // A single message per call is not mentioned.
     assert!(!text.contains("messages"), "{text}");
     result.grpc = Some(GrpcMessages {
         messages_sent: 30_000,
@@ -286,7 +286,7 @@ fn calls_with_streams_have_lines_for_their_messages() {
 }
 
 #[test]
-fn a_load_run_without_an_answer_shows_no_times() {
+fn load_run_without_responses_shows_no_times() {
     let mut result = load_result();
     for times in [&mut result.response_time_us, &mut result.service_time_us, &mut result.schedule_lag_us] {
         *times = HistogramSummary::default();
@@ -302,7 +302,7 @@ fn a_load_run_without_an_answer_shows_no_times() {
 }
 
 #[test]
-fn trials_that_were_taken_again_are_told_apart() {
+fn rerun_trials_are_marked() {
     let trials = fixture::retaken_trials();
     let summary = fixture::run_of(trials, 9).summary;
     for width in [60, 80, 120] {

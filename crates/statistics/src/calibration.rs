@@ -1,4 +1,5 @@
-//! What a calibration says: differences whose truth is known, and the smallest that a run can show.
+//! Results of a calibration: differences whose true value is known, and the smallest difference that a run
+//! can show.
 
 use crate::interval::{self, ALLOWANCE, variance};
 use crate::student;
@@ -12,21 +13,21 @@ use std::collections::BTreeMap;
 
 const FIGURES: [CalibratedFigure; 3] =
     [CalibratedFigure::P50Us, CalibratedFigure::P99Us, CalibratedFigure::CpuCores];
-/// Repeats of one comparison of a mode with itself; more repeats make several.
+/// Repeats per comparison of a mode with itself; a calibration with more repeats makes several comparisons.
 const REPEATS_PER_COMPARISON: usize = 5;
-/// Runs whose resolution is stated: repeats, and window in seconds.
+/// Runs whose resolution is reported: repeats, and window in seconds.
 const STATED_RUNS: [(usize, f64); 3] = [(3, 10.0), (5, 10.0), (10, 10.0)];
 /// Maximum of [`repeats_for`].
 const MAX_REPEATS: usize = 1000;
 /// Ten of them lie beyond the percentile: fewer are the luck of a trial.
 const MIN_P99_REQUESTS: u64 = 1000;
-/// A difference of the stated size is shown in this share of runs.
+/// Fraction of runs that show a difference of the reported size.
 const POWER: f64 = 0.8;
 
 /// Values of one figure by repeat.
 type ByRepeat = BTreeMap<usize, f64>;
 
-/// What the trials of a calibration say of each mode, in this order of modes.
+/// Calibration of each mode, in the order of `modes`.
 #[must_use]
 pub fn of_modes(trials: &[TrialRecord], modes: &[Mode], rate: f64, window_s: f64) -> Vec<ModeCalibration> {
     modes.iter().map(|mode| of_mode(trials, *mode, rate, window_s)).collect()
@@ -162,7 +163,7 @@ fn cpu_cores(trial: &TrialRecord, role: Role) -> Option<f64> {
     usable.then(|| of_role(trial, role).map(ComponentUsage::cpu_cores).sum())
 }
 
-/// Absent if the trial's figure may not be used.
+/// `None` if the trial's figure is not usable.
 fn value(trial: &TrialRecord, figure: CalibratedFigure) -> Option<f64> {
     let usable = |figure: Figure| trial.verdict.is_usable(figure);
     let times = &trial.result.as_ref()?.response_time_us;
@@ -179,7 +180,7 @@ fn differences(with: &ByRepeat, without: &ByRepeat) -> Vec<f64> {
     with.iter().filter_map(|(repeat, with)| Some(with - without.get(repeat)?)).collect()
 }
 
-/// Each comparison's interval holds for all figures of a mode together.
+/// Compares a mode with itself. The intervals hold simultaneously for all figures of the mode.
 fn against_itself(differences: &[f64], figure: CalibratedFigure) -> Vec<CalibratedDifference> {
     let comparisons = (differences.len() / REPEATS_PER_COMPARISON).max(1);
     let each = differences.len().div_ceil(comparisons).max(1);
@@ -192,7 +193,8 @@ fn against_itself(differences: &[f64], figure: CalibratedFigure) -> Vec<Calibrat
     differences.chunks(each).map(compared).collect()
 }
 
-/// `same`: differences between two deployments; `sampling`: the part of their variance that their requests' number explains.
+/// `same`: differences between two deployments; `within`: differences between trials of one deployment, by
+/// arm.
 fn spread(
     figure: CalibratedFigure,
     first: &ByRepeat,
@@ -209,7 +211,8 @@ fn spread(
     })
 }
 
-/// The difference between two modes that a run of so many repeats with this window shows in four of five cases.
+/// The difference between two modes that a run with this many repeats and this window shows with a power of
+/// 80 %.
 #[must_use]
 pub fn resolvable(spread: &CalibratedSpread, calibrated_s: f64, repeats: usize, window_s: f64) -> f64 {
     let between = spread.between_deployments.powi(2);
@@ -220,7 +223,7 @@ pub fn resolvable(spread: &CalibratedSpread, calibrated_s: f64, repeats: usize, 
     widths * (variance / repeats.max(1) as f64).sqrt()
 }
 
-/// The fewest repeats with which a run shows this difference; absent where 1000 are not enough.
+/// Fewest repeats with which a run shows this difference; `None` if 1000 are not enough.
 #[must_use]
 pub fn repeats_for(
     spread: &CalibratedSpread,
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_windows_reduce_what_varies_within_a_deployment_alone() {
+    fn longer_windows_only_reduce_variation_within_a_deployment() {
         let within = spread(10.0, 0.0);
         let ratio = resolvable(&within, 1.0, 5, 1.0) / resolvable(&within, 1.0, 5, 4.0);
         assert!((ratio - 2.0).abs() < 1e-9, "{ratio}");
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_repeats_for_a_difference_are_the_fewest_that_show_it() {
+    fn repeats_for_difference_are_fewest_that_show_it() {
         let spread = spread(10.0, 4.0);
         let repeats = repeats_for(&spread, 1.0, 5.0, 10.0).unwrap();
         assert!(resolvable(&spread, 1.0, repeats, 10.0) <= 5.0);
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_against_itself_is_compared_once_per_five_repeats() {
+    fn mode_is_compared_with_itself_once_per_five_repeats() {
         assert_eq!(against_itself(&[1.0; 4], CalibratedFigure::P50Us).len(), 1);
         assert_eq!(against_itself(&[1.0, 2.0, 1.0, 0.0, 1.0].repeat(4), CalibratedFigure::P50Us).len(), 4);
         assert!(against_itself(&[], CalibratedFigure::P50Us).is_empty());

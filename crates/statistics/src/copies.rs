@@ -1,29 +1,29 @@
-//! Copies: what identical namespaces and replicas have alike, and what tells hundreds of components apart in few lines.
+//! Copies: folds identical namespaces and replicas, so that hundreds of components fit in a few lines.
 
 use experiment::schema::{Cell, ComponentSummary, Estimate, Role};
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Lists of more items than this are folded.
+/// Longer lists are folded.
 pub const MAX_UNFOLDED: usize = 12;
 
-/// What the figures of copies spread over. Figures that are not finite are left out.
+/// Spread of a figure over copies. Non-finite figures are left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Number of figures.
     pub copies: usize,
-    /// Least figure.
+    /// Smallest figure.
     pub least: f64,
     /// Median figure.
     pub median: f64,
-    /// Greatest figure.
+    /// Largest figure.
     pub greatest: f64,
-    /// All together.
+    /// Sum of all figures.
     pub sum: f64,
 }
 
 impl Spread {
-    /// Absent where there is no figure.
+    /// `None` if there is no finite figure.
     pub fn new(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut figures: Vec<f64> = figures.into_iter().filter(|figure| figure.is_finite()).collect();
         figures.sort_unstable_by(f64::total_cmp);
@@ -42,7 +42,7 @@ impl Spread {
 }
 
 impl Spread {
-    /// The median with the range in place of a confidence interval.
+    /// The median, with the range in place of a confidence interval.
     #[must_use]
     pub fn with_range(&self) -> Estimate {
         let (low, high) = (Some(self.least), Some(self.greatest));
@@ -56,7 +56,7 @@ pub fn local_name(qualified_name: &str) -> &str {
     qualified_name.rsplit_once('/').map_or(qualified_name, |(_, name)| name)
 }
 
-/// Items by key, in the order of the first of each.
+/// Items grouped by key, in the order in which each key first appears.
 pub fn grouped<'a, T, Key: Clone + Eq + Hash>(
     items: impl IntoIterator<Item = &'a T>,
     key: impl Fn(&T) -> Key,
@@ -74,37 +74,37 @@ pub fn grouped<'a, T, Key: Clone + Eq + Hash>(
     groups
 }
 
-/// Components that are alike.
+/// Components of the same role and workload.
 #[derive(Clone, Debug)]
 pub struct ComponentGroup<'a> {
-    /// The component's name where it is one; else what they share, such as `a-proxy`.
+    /// The component's name if there is only one; else the name they share, such as `a-proxy`.
     pub name: String,
-    /// What they are for.
+    /// Role of every component in the group.
     pub role: Role,
-    /// In the order of the cell; one at least.
+    /// In the order of the cell; never empty.
     pub components: Vec<&'a ComponentSummary>,
 }
 
 impl<'a> ComponentGroup<'a> {
-    /// One component by itself.
+    /// A group of a single component.
     #[must_use]
     pub fn of(component: &'a ComponentSummary) -> Self {
         Self { name: component.name.clone(), role: component.role, components: vec![component] }
     }
 }
 
-/// Names of components without what tells copies apart: namespace and number of the pod.
+/// Component names without the parts that distinguish copies: namespace and pod number.
 #[derive(Clone, Debug, Default)]
 pub struct CopyNames {
-    /// Workload of each pod whose name has a number.
+    /// Workload of each pod that has a number in its name.
     of_numbered_pods: HashMap<String, String>,
 }
 
-/// What follows the pod's name in the name of a proxy in it.
+/// Suffixes that a proxy's name appends to the name of its pod.
 const PROXY_SUFFIXES: [&str; 2] = ["-proxy", "-ztunnel"];
 
 impl CopyNames {
-    /// Of a cell, whose services tell which pods are numbered.
+    /// Reads the cell's services to find out which pods are numbered.
     #[must_use]
     pub fn new(cell: &Cell) -> Self {
         let numbered = cell.services.iter().filter(|service| service.replicas > 1);
@@ -121,7 +121,7 @@ impl CopyNames {
         Self { of_numbered_pods: pods.collect() }
     }
 
-    /// Such as `a-proxy` of `shop-1/a-2-proxy`.
+    /// Shortens a component name: `shop-1/a-2-proxy` becomes `a-proxy`.
     #[must_use]
     pub fn of(&self, component: &str) -> String {
         let suffix =
@@ -134,14 +134,14 @@ impl CopyNames {
     }
 }
 
-/// The components of a cell, each by itself where they are few; else those of one role and workload together, or of one role
-/// where these are still many.
+/// The components of a cell: one group each if there are few. Otherwise they are grouped by role and
+/// workload, or by role alone if that still leaves many.
 #[must_use]
 pub fn component_groups(cell: &Cell) -> Vec<ComponentGroup<'_>> {
     groups_of(cell, cell.components.iter().collect())
 }
 
-/// The same of some components of a cell.
+/// Like [`component_groups`], for some components of a cell.
 #[must_use]
 pub fn groups_of<'a>(cell: &Cell, components: Vec<&'a ComponentSummary>) -> Vec<ComponentGroup<'a>> {
     if components.len() <= MAX_UNFOLDED {
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spread_is_of_finite_figures() {
+    fn spread_ignores_non_finite_figures() {
         let spread = Spread::new([4.0, 1.0, f64::NAN, 3.0, 2.0]).unwrap();
         assert_eq!((spread.copies, spread.least, spread.median, spread.greatest), (4, 1.0, 2.5, 4.0));
         assert!((spread.sum - 10.0).abs() < 1e-9);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_copies_lose_namespace_and_number() {
+    fn copy_names_omit_namespace_and_number() {
         let names = CopyNames {
             of_numbered_pods: [("shop-1/web-2", "web"), ("web-1", "web")]
                 .map(|(pod, workload)| (pod.to_owned(), workload.to_owned()))

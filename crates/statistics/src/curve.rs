@@ -1,26 +1,26 @@
-//! Whole distributions of a cell: the histograms of its valid trials as one, and points for a plot.
+//! Whole distributions of a cell: the merged histograms of its valid trials, and points for a plot.
 
 use crate::histogram::{DecodeError, LatencyHistogram};
 use crate::trials::{TrialsByCell, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::CellKey;
 
-/// Which of the generator's histograms.
+/// Selects one of the generator's histograms.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Distribution {
     /// From the intended start of a request.
     ResponseTime,
-    /// From its actual send.
+    /// From the actual send of a request.
     ServiceTime,
     /// From the intended start to the actual send.
     ScheduleLag,
 }
 
-/// One distribution over the trials of a cell with a sound tail (or a sound median if there are none), merged without loss;
-/// absent if no trial is valid.
+/// Merges one distribution over the trials of a cell with a sound tail, or with a sound median if none has a
+/// sound tail. The merge is lossless. `None` if no trial is valid.
 ///
 /// # Errors
-/// Where a trial's histogram cannot be read.
+/// Returns an error if a trial's histogram cannot be decoded.
 pub fn merged(
     trials: &TrialsByCell<'_>,
     cell: CellKey<'_>,
@@ -43,11 +43,11 @@ pub fn merged(
     Ok(whole)
 }
 
-/// Times until changes arrived at the proxies of a cell's fleet, with the number of proxies never reached; absent if no trial
-/// has a fleet.
+/// Times until changes arrived at the proxies of a cell's fleet, with the number of proxies never reached.
+/// `None` if no trial has a fleet.
 ///
 /// # Errors
-/// Where a trial's histogram cannot be read.
+/// Returns an error if a trial's histogram cannot be decoded.
 pub fn merged_convergence(
     trials: &TrialsByCell<'_>,
     cell: CellKey<'_>,
@@ -64,7 +64,7 @@ pub fn merged_convergence(
     Ok(whole)
 }
 
-/// Requests without a response in the trials of [`merged`]: they rank above all in its histogram.
+/// Requests without a response in the trials of [`merged`]. They rank above every value of its histogram.
 #[must_use]
 pub fn censored(trials: &TrialsByCell<'_>, cell: CellKey<'_>) -> u64 {
     let sound = with_sound_tail(trials.of(cell)).into_iter();
@@ -74,15 +74,17 @@ pub fn censored(trials: &TrialsByCell<'_>, cell: CellKey<'_>) -> u64 {
 /// A point of a percentile curve.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CurvePoint {
-    /// 0 to 100.
+    /// Percentile, 0 to 100.
     pub percentile: f64,
-    /// The value there, microseconds.
+    /// Value at this percentile in microseconds.
     pub value_us: f64,
 }
 
-/// Points of a percentile curve for an axis of nines: evenly spaced in −log₁₀(1 − p), so many for each decade, from the
-/// least value to the last percentile that at least ten recorded values lie beyond. Beyond that a curve would draw chance.
-/// Empty where the histogram is empty.
+/// Points of a percentile curve on a logarithmic "nines" axis, evenly spaced in −log₁₀(1 − p) with
+/// `points_a_decade` points per decade.
+///
+/// The curve runs from the minimum to the last percentile with at least ten recorded values beyond it;
+/// further out it would only draw chance. Empty if the histogram is empty.
 #[must_use]
 pub fn percentile_curve(histogram: &LatencyHistogram, points_a_decade: usize) -> Vec<CurvePoint> {
     let count = histogram.count();
@@ -105,7 +107,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_curve_rises_and_ends_where_ten_values_lie_beyond() {
+    fn percentile_curve_rises_and_ends_with_ten_values_beyond() {
         let mut histogram = LatencyHistogram::new();
         for us in 1..=100_000 {
             histogram.record(Duration::from_micros(us));

@@ -1,9 +1,9 @@
 //! Episodes of slow requests: how many separate events lie beyond a percentile.
 //!
-//! One stall makes many requests slow. Each worker keeps its slowest requests, a bounded number; at the end those beyond a
-//! percentile are put in the order in which they were due. Slow requests of one worker without a faster one between them are one
-//! episode, and so are slow requests of which one was due before the other was answered. Results carry their slowest requests
-//! ([`text`]), so that episodes of several generators are counted over all of them.
+//! One stall makes many requests slow. Each worker keeps a bounded number of its slowest requests. At the
+//! end, those beyond a percentile are sorted by due time. Slow requests of one worker with no faster request
+//! between them are one episode. So are slow requests that overlap: one was due before another was answered.
+//! Results carry their slowest requests ([`text`]), so that episodes can be counted over several generators.
 
 mod text;
 
@@ -12,33 +12,34 @@ use experiment::schema::{Figure, HistogramSummary};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-/// Slow requests that a worker keeps: enough for p99 of 800 000 requests. Beyond that, episodes at p99 are not known.
+/// Slow requests kept per worker: enough for the p99 of 800 000 requests. Beyond that, episodes at p99 are
+/// unknown.
 const MAX_KEPT: usize = 8192;
 /// Percentiles beyond which episodes are counted.
 const FIGURES: [Figure; 3] = [Figure::P99, Figure::P99_9, Figure::P99_99];
 
-/// Nanoseconds.
+/// Time in nanoseconds.
 type Nanos = u64;
 
-/// A slow request. Ordered by its time.
+/// A slow request, ordered by its time.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Slow {
-    /// Response time; the greatest number without a response.
+    /// Response time in nanoseconds; `Nanos::MAX` without a response.
     time: Nanos,
     due: Nanos,
     end: Nanos,
-    /// Its place among all requests of its worker, by time of completion.
+    /// Position among all requests of its worker, by time of completion.
     place: u64,
     worker: usize,
 }
 
-/// The slowest requests of one worker, or of several. Times are nanoseconds of one clock.
+/// The slowest requests of one or several workers. Times are nanoseconds of one clock.
 #[derive(Clone, Debug)]
 pub struct Slowest {
     kept: BinaryHeap<Reverse<Slow>>,
-    /// Requests up to this time are not kept.
+    /// Requests that took this long or less are not kept.
     floor: Nanos,
-    /// Requests that ended.
+    /// Number of requests that ended.
     ended: u64,
     workers: usize,
 }
@@ -50,13 +51,13 @@ impl Default for Slowest {
 }
 
 impl Slowest {
-    /// No request yet.
+    /// Without any requests.
     #[must_use]
     pub fn new() -> Self {
         Self { kept: BinaryHeap::with_capacity(MAX_KEPT + 1), floor: 0, ended: 0, workers: 1 }
     }
 
-    /// A request that was due then was answered after this time.
+    /// Records a request that was due at `due` and answered `time` later.
     pub fn answered(&mut self, due: Nanos, time: Nanos) {
         self.ended += 1;
         if time > self.floor {
@@ -64,7 +65,7 @@ impl Slowest {
         }
     }
 
-    /// A request that was due then got no response until `end`.
+    /// Records a request that was due at `due` and had no response by `end`.
     pub fn failed(&mut self, due: Nanos, end: Nanos) {
         self.ended += 1;
         self.keep(Slow { time: Nanos::MAX, due, end, place: self.ended, worker: 0 });
@@ -77,7 +78,7 @@ impl Slowest {
         }
     }
 
-    /// Adds those of another worker.
+    /// Adds the requests of another worker.
     pub fn merge(&mut self, other: &Self) {
         let first = self.workers;
         let of_other =
@@ -88,12 +89,12 @@ impl Slowest {
         self.ended += other.ended;
     }
 
-    /// Episodes at each of the upper percentiles of these response times and beyond, by the figure's name. Without those of which not all
-    /// requests are known.
+    /// Number of episodes at and beyond each upper percentile of these response times, by the figure's name.
+    /// Leaves out percentiles for which not all slow requests were kept.
     #[must_use]
     pub fn episodes(&self, times: &HistogramSummary) -> BTreeMap<String, u64> {
         let beyond = |figure: Figure| {
-            // A value of the histogram stands for all that it does not tell apart.
+            // A histogram value stands for every value in its bucket.
             let value_us = |us: f64| (us - resolution_us(us)).max(0.0);
             let slower_than = times.figure(figure).map(|us| (value_us(us) * 1000.0) as Nanos);
             Some((figure.name().to_owned(), self.slower_than(slower_than)?))
@@ -101,8 +102,8 @@ impl Slowest {
         FIGURES.into_iter().filter_map(beyond).collect()
     }
 
-    /// Episodes of requests slower than this; without a threshold, of requests without a response. Absent where not all of
-    /// them were kept.
+    /// Episodes of requests slower than `threshold`; without a threshold, of requests without a response.
+    /// `None` if not all of these requests were kept.
     fn slower_than(&self, threshold: Option<Nanos>) -> Option<u64> {
         let threshold = threshold.unwrap_or(Nanos::MAX - 1);
         if threshold < self.floor {

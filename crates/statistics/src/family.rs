@@ -1,20 +1,21 @@
-//! What is "shown" among everything that a run tests.
+//! Which differences of a run are significant, given everything that the run tests.
 //!
-//! A run compares many pairs of modes under many loads at several figures. Each 95 % interval by itself is wrong once in
-//! twenty; taken together they would "show" something in every third run without any effect. Holm's procedure with weights
-//! (S. Holm, 1979) keeps the chance that anything at all is shown wrongly to 5 %: docs/decisions/0017-families.md.
+//! A run compares many pairs of modes under many loads at several figures. A single 95 % confidence interval
+//! is wrong once in twenty. Taken together, they would "show" something in every third run without any
+//! effect. Holm's weighted procedure (S. Holm, 1979) limits the chance of any false statement in a run to 5
+//! %: docs/decisions/0017-families.md.
 
-/// The chance of a wrong statement in a run.
+/// Familywise error rate: the chance of any false statement in a run.
 const LEVEL: f64 = 0.05;
 
-/// One statement to test: how likely what was seen is by chance, and its share of the chance to err.
+/// One hypothesis to test: its p-value (`chance`), and its share (`weight`) of the error budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Test {
     pub chance: f64,
     pub weight: f64,
 }
 
-/// Whether each is shown.
+/// True for each test whose difference is shown.
 pub(crate) fn shown(tests: &[Test]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..tests.len()).collect();
     let rank = |test: &Test| test.chance / test.weight;
@@ -41,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn each_that_is_shown_leaves_more_to_the_rest() {
+    fn each_shown_test_leaves_more_error_budget_to_the_rest() {
         assert_eq!(equal(&[0.04]), [true]);
         assert_eq!(equal(&[0.04, 0.04]), [false, false]);
         assert_eq!(equal(&[0.04, 0.02]), [true, true]);
@@ -51,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_is_a_share_of_the_chance_to_err() {
+    fn weight_is_a_share_of_the_error_budget() {
         let test = |chance, weight| Test { chance, weight };
         assert_eq!(shown(&[test(0.03, 3.0), test(0.03, 1.0)]), [true, true]);
         assert_eq!(shown(&[test(0.9, 3.0), test(0.03, 1.0)]), [false, false]);

@@ -1,7 +1,7 @@
 //! One figure in all cells of a run: means and differences with their intervals.
 //!
-//! Intervals take the noise of a trial from all cells ([`crate::noise`]); where too few cells or values are there
-//! for that, each stands alone ([`crate::interval`]). Docs: docs/decisions/0001-intervals.md.
+//! Intervals estimate the noise of a trial from all cells ([`crate::noise`]). With too few cells or values
+//! for that, each cell uses its own ([`crate::interval`]). Docs: docs/decisions/0001-intervals.md.
 
 use crate::interval::{self, ALLOWANCE};
 use crate::noise::{Noise, Place, Spread, Values};
@@ -15,18 +15,20 @@ pub(crate) struct FigureTable {
     noise: Noise,
 }
 
-/// A difference, and how likely one as great is by chance where there is none; absent where the trials are too few.
+/// A difference and its p-value (`chance`): how likely a difference this large is by chance if there is none.
+/// The p-value is `None` if there are too few trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Difference {
     pub estimate: Estimate,
     pub chance: Option<f64>,
 }
 
-/// A variance with its degrees of freedom, and sums of such.
+/// A variance with its degrees of freedom; variances can be added.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     variance: f64,
-    /// Of which each part squared over its degrees of freedom: F. E. Satterthwaite, Biometrics Bulletin 2 (1946).
+    /// Sum over the parts: each part squared over its degrees of freedom (F. E. Satterthwaite, Biometrics
+    /// Bulletin 2 (1946)).
     parts: f64,
 }
 
@@ -48,7 +50,6 @@ impl FigureTable {
         Self { noise, cells: cells.into_iter().map(|(_, values)| values).collect() }
     }
 
-    /// The values of a cell.
     pub(crate) fn values(&self, cell: usize) -> &Values {
         &self.cells[cell]
     }
@@ -70,7 +71,7 @@ impl FigureTable {
         })
     }
 
-    /// The difference of two cells.
+    /// The difference between the means of two cells.
     pub(crate) fn difference(&self, with: usize, without: usize, resolution: f64) -> Option<Difference> {
         let sides = [&self.cells[with], &self.cells[without]];
         let (Some(trials), Some(repeats)) = (self.spreads(with, without), self.noise.of_repeats()) else {
@@ -83,7 +84,7 @@ impl FigureTable {
         Some(Difference { estimate: best.interval(resolution), chance: Some(best.chance()) })
     }
 
-    /// The change of one cell against another, as a fraction. Absent where a value has no logarithm.
+    /// The relative change from one cell to another, as a fraction. `None` if a value has no logarithm.
     pub(crate) fn change(&self, with: usize, without: usize) -> Option<Difference> {
         let sides = [&self.cells[with], &self.cells[without]];
         if sides.iter().any(|values| values.values().any(|value| *value <= 0.0)) {
@@ -116,13 +117,13 @@ impl FigureTable {
     }
 }
 
-/// What stands alone, with the chance of Student's test.
+/// The difference of two cells by their own noise, with the p-value of Student's test.
 fn plain_difference(sides: [&Values; 2], resolution: f64) -> Option<Difference> {
     let estimate = interval::difference(sides[0], sides[1], resolution)?;
     Some(Difference { estimate, chance: interval::chance(sides[0], sides[1]) })
 }
 
-/// The repeats that both sides have.
+/// Values of the repeats that both sides have.
 fn paired(sides: [&Values; 2]) -> [Values; 2] {
     let common = |one: &Values, other: &Values| -> Values {
         one.iter()
@@ -137,13 +138,14 @@ fn mean(values: &Values) -> f64 {
     values.values().sum::<f64>() / values.len() as f64
 }
 
-/// How far an interval reaches above its mean, as a fraction: what is skewed reaches further, but with few trials the logarithm may
-/// reach anywhere.
+/// How far an interval reaches above its mean, as a fraction. A skewed distribution reaches further, but with
+/// few trials the logarithm may reach anywhere.
 fn upwards(half: f64) -> f64 {
     half.exp_m1().min(interval::WIDEST_SIDE * half)
 }
 
-/// Of the repeats' effects: the sum of squares of their coefficients in a difference of two means with these factors.
+/// Factor for the variance of the repeats' effects: the sum of squares of their coefficients in a difference
+/// of two means with these factors.
 fn repeat_factor(sides: &[Values; 2], factors: [f64; 2]) -> f64 {
     let part = |side: usize, repeat: &usize| {
         if sides[side].contains_key(repeat) { factors[side] / sides[side].len() as f64 } else { 0.0 }
@@ -161,7 +163,6 @@ impl Sum {
     }
 }
 
-/// The difference of two means.
 struct Contrast<'a> {
     sides: &'a [Values; 2],
     trials: [Spread; 2],
@@ -180,8 +181,8 @@ impl<'a> Contrast<'a> {
         Self { sides, trials, repeats, means, sum }
     }
 
-    /// Put together from the intervals of both means on their logarithms, which are skewed (G. Y. Zou and A. Donner, 2008), and what
-    /// the repeats do to the difference.
+    /// Combines the intervals of both means on their logarithms, which are skewed (G. Y. Zou and A. Donner,
+    /// 2008), with the repeats' effect on the difference.
     fn interval(&self, resolution: f64) -> Estimate {
         let t = ALLOWANCE * student::t_95(self.sum.freedom());
         let reach = |side: usize| {
@@ -201,7 +202,7 @@ impl<'a> Contrast<'a> {
         }
     }
 
-    /// By the logarithms, in which what repeats have in common cancels.
+    /// P-value on the logarithms, in which effects common to a repeat cancel.
     fn chance(&self) -> f64 {
         let sum = Sum::of_ratio(self.sides, self.trials, self.repeats);
         let logarithm =

@@ -3,7 +3,7 @@
 use crate::histogram::LatencyHistogram;
 use experiment::schema::{Figure, FleetFigure, FleetResult, HistogramSummary, TrialRecord};
 
-/// Value of a figure. Absent where it lies among proxies never reached, or was not measured.
+/// Value of a figure. `None` if it falls among proxies never reached, or was not measured.
 pub(crate) fn value(figure: FleetFigure, fleet: &FleetResult) -> Option<f64> {
     match figure {
         FleetFigure::ConvergenceP50Us
@@ -17,7 +17,8 @@ pub(crate) fn value(figure: FleetFigure, fleet: &FleetResult) -> Option<f64> {
     }
 }
 
-/// Whether the fleet measured the figure, if not in every proxy: among proxies never reached, a cell has no estimate of it.
+/// True if the fleet measured the figure, even if not in every proxy. If the figure falls among proxies never
+/// reached, the cell has no estimate of it.
 pub(crate) fn was_measured(figure: FleetFigure, trial: &TrialRecord) -> bool {
     let Some(fleet) = trial.fleet() else { return false };
     match figure {
@@ -30,18 +31,18 @@ pub(crate) fn was_measured(figure: FleetFigure, trial: &TrialRecord) -> bool {
     }
 }
 
-/// A figure of a distribution over proxies; absent without any.
+/// A figure of a distribution over proxies; `None` if the distribution is empty.
 pub(crate) fn of_times(times: &HistogramSummary, figure: Figure) -> Option<f64> {
     times.figure(figure).filter(|_| times.requests() > 0)
 }
 
-/// Distribution over all changes of a kind; absent without any, or if a histogram cannot be read.
+/// Distribution over all changes of a kind; `None` if there are none, or if a histogram cannot be decoded.
 pub(crate) fn of_kind(fleet: &FleetResult, kind: &str) -> Option<HistogramSummary> {
     let own = fleet.changes.iter().filter(|change| change.kind == kind).map(|change| &change.convergence_us);
     merged(own)
 }
 
-/// Several distributions together; absent without any value, or if a histogram cannot be read.
+/// Merges several distributions; `None` without any value, or if a histogram cannot be decoded.
 pub(crate) fn merged<'a>(parts: impl Iterator<Item = &'a HistogramSummary>) -> Option<HistogramSummary> {
     let parts: Vec<&HistogramSummary> = parts.filter(|times| times.requests() > 0).collect();
     if let [only] = parts.as_slice() {
@@ -55,7 +56,7 @@ pub(crate) fn merged<'a>(parts: impl Iterator<Item = &'a HistogramSummary>) -> O
     (!parts.is_empty()).then(|| whole.summary_with(censored))
 }
 
-/// Greatest resident memory that was read; at the end where no greatest one was.
+/// Maximum resident memory that was read, or memory at the end if there is no maximum.
 pub(crate) fn istiod_memory_bytes(fleet: &FleetResult) -> Option<f64> {
     fleet.of_istiods(|istiod| Some(istiod.memory_peak_bytes.or(istiod.memory_bytes)? as f64))
 }

@@ -1,7 +1,7 @@
 //! Latency histograms: 1 µs to over an hour, 3 significant digits, merged without loss.
 //!
-//! A thin layer over HdrHistogram that fixes unit and range and knows the result schema. Values beyond the range are
-//! recorded as the greatest value: counted, never lost.
+//! A thin layer over HdrHistogram that fixes unit and range and knows the result schema. Values beyond the
+//! range are recorded at the highest trackable value: counted, never lost.
 
 mod interchange;
 
@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use std::time::Duration;
 
-/// Greatest value that is told apart: two hours, above the longest run whose response times may be that long.
+/// Highest trackable value: two hours, above the longest run whose response times may be that long.
 const MAX_US: u64 = 2 * 3600 * 1_000_000;
 /// HdrHistogram's precision: 3 significant decimal digits.
 const SIGNIFICANT_DIGITS: u8 = 3;
@@ -50,36 +50,38 @@ impl LatencyHistogram {
         self.values_us.saturating_record(duration_ns.saturating_add(500) / 1000);
     }
 
-    /// Adds every value of the other.
+    /// Adds every value of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.values_us.add(&other.values_us).expect("all latency histograms have the same range");
     }
 
-    /// Takes away the values of an earlier state of this histogram. Absent: the other has values that this one lacks.
+    /// Subtracts the values of an earlier state of this histogram. `None` if `earlier` has values that this
+    /// one lacks.
     #[must_use]
     pub fn since(mut self, earlier: &Self) -> Option<Self> {
         self.values_us.subtract(&earlier.values_us).ok()?;
         Some(self)
     }
 
-    /// Forgets every value, keeps the memory.
+    /// Clears all values but keeps the allocation.
     pub fn clear(&mut self) {
         self.values_us.reset();
     }
 
-    /// Values recorded.
+    /// Number of recorded values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.values_us.len()
     }
 
-    /// The value at a percentile (0 to 100), microseconds; 0 where the histogram is empty.
+    /// The value at a percentile (0 to 100) in microseconds; 0 if the histogram is empty.
     #[must_use]
     pub fn percentile_us(&self, percentile: f64) -> f64 {
         self.values_us.value_at_percentile(percentile) as f64
     }
 
-    /// The same among these values and requests without a response, which rank above all of them; none if it is one of those.
+    /// The value at a percentile among the recorded values and `censored` requests without a response, which
+    /// rank above all of them. `None` if the percentile falls among the latter.
     #[must_use]
     pub fn percentile_with(&self, percentile: f64, censored: u64) -> Option<f64> {
         if censored == 0 {
@@ -93,7 +95,7 @@ impl LatencyHistogram {
         (rank <= count as f64).then(|| self.values_us.value_at_quantile(share) as f64)
     }
 
-    /// A copy in which requests without a response stand at the greatest value that is told apart.
+    /// A copy in which requests without a response are recorded at the highest trackable value.
     #[must_use]
     pub fn with_censored(&self, censored: u64) -> Self {
         let mut all = self.clone();
@@ -101,25 +103,25 @@ impl LatencyHistogram {
         all
     }
 
-    /// Mean, microseconds; 0 where the histogram is empty.
+    /// Mean in microseconds; 0 if the histogram is empty.
     #[must_use]
     pub fn mean_us(&self) -> f64 {
         self.values_us.mean()
     }
 
-    /// Greatest value, microseconds; 0 where the histogram is empty.
+    /// Maximum in microseconds; 0 if the histogram is empty.
     #[must_use]
     pub fn max_us(&self) -> f64 {
         if self.values_us.is_empty() { 0.0 } else { self.values_us.max() as f64 }
     }
 
-    /// The distribution as the result schema has it.
+    /// The distribution in the form of the result schema.
     #[must_use]
     pub fn summary(&self) -> HistogramSummary {
         self.summary_with(0)
     }
 
-    /// The same with requests without a response, which rank above all values.
+    /// Like [`Self::summary`], with `censored` requests without a response, which rank above all values.
     #[must_use]
     pub fn summary_with(&self, censored: u64) -> HistogramSummary {
         let empty = self.values_us.is_empty();
@@ -153,10 +155,10 @@ impl LatencyHistogram {
         STANDARD.encode(bytes)
     }
 
-    /// Reads what [`Self::encode`] wrote, or any HdrHistogram in microseconds.
+    /// Reads the output of [`Self::encode`], or any HdrHistogram in microseconds.
     ///
     /// # Errors
-    /// Where the text is not base64 or not an HdrHistogram.
+    /// Returns an error if the text is not base64 or not an HdrHistogram.
     pub fn decode(text: &str) -> Result<Self, DecodeError> {
         let bytes = STANDARD.decode(text.trim()).map_err(|error| DecodeError(error.to_string()))?;
         let values: Histogram<u64> = Deserializer::new()
@@ -170,7 +172,7 @@ impl LatencyHistogram {
     }
 }
 
-/// Text that is no histogram.
+/// The text is not a histogram.
 #[derive(Debug, thiserror::Error)]
 #[error("not an HdrHistogram: {0}")]
 pub struct DecodeError(String);
@@ -180,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_within_three_digits() {
+    fn percentiles_are_exact_to_three_digits() {
         let mut histogram = LatencyHistogram::new();
         for us in 1..=100_000 {
             histogram.record(Duration::from_micros(us));
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_loses_nothing_and_survives_encoding() {
+    fn merge_is_lossless_and_survives_encoding() {
         let (mut one, mut other) = (LatencyHistogram::new(), LatencyHistogram::new());
         for us in [0, 3, 90, 1500] {
             one.record(Duration::from_micros(us));
@@ -209,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_values_are_taken_away() {
+    fn since_subtracts_earlier_values() {
         let mut earlier = LatencyHistogram::new();
         earlier.record(Duration::from_millis(900));
         let mut now = earlier.clone();
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_histogram_is_an_error() {
+    fn decode_of_invalid_text_is_an_error() {
         for text in ["", "?", "aGVsbG8=", &STANDARD.encode([0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 9, 1, 2, 3])] {
             assert!(LatencyHistogram::decode(text).is_err(), "{text:?}");
         }
@@ -239,7 +241,7 @@ mod tests {
             (times.p99_9, times.p99_99, times.max, times.mean, times.stddev),
             (None, None, None, None, None)
         );
-        // The median is that of all 5000.
+        // The median is over all 5000.
         assert_eq!(times.p50, Some(100.0 + 249.0));
         assert_eq!(LatencyHistogram::new().summary_with(3).p50, None);
         assert_eq!(LatencyHistogram::new().summary_with(0).p50, Some(0.0));

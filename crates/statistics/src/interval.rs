@@ -1,29 +1,33 @@
-//! Intervals for a handful of trials: 95 % of them are to contain the truth.
+//! Confidence intervals for a handful of trials: 95 % of them should contain the truth.
 //!
-//! Student's t over trials, made to hold where trials are few and their spread is skewed. Why so, and what else was
-//! tried with figures: `docs/decisions/0001-intervals.md`. The tests at the end show the coverage by simulation.
+//! Student's t over trials, adjusted to hold when trials are few and their spread is skewed. The reasons, and
+//! the alternatives that were tried with their figures: `docs/decisions/0001-intervals.md`. The tests at the
+//! end show the coverage by simulation.
 
 use crate::student;
 use experiment::schema::Estimate;
 use std::collections::BTreeMap;
 
-/// Two-sided 95 %.
+/// Upper quantile of a two-sided 95 % interval.
 const UPPER_QUANTILE: f64 = 0.975;
-/// Half-widths are this much wider than normal noise would need. It pays for what t does not know of: skewed spread, and
-/// the bias of a high percentile read off a thousand requests (docs/decisions/0001-intervals.md).
+/// Factor by which half-widths exceed what normal noise would need. It covers what Student's t does not
+/// model: skewed spread, and the bias of a high percentile read off a thousand requests
+/// (docs/decisions/0001-intervals.md).
 pub(crate) const ALLOWANCE: f64 = 1.1;
-/// The interval on the logarithm widens a side to at most this many half-widths: with three trials it may reach anywhere.
+/// The interval on the logarithm widens a side to at most this many half-widths: with three trials it may
+/// reach anywhere.
 pub(crate) const WIDEST_SIDE: f64 = 1.5;
 
-/// The mean of values that were measured once in each trial. No interval where there is one value alone; nothing where
-/// there is none. `resolution` is the least difference that the measurement tells apart; the interval is never narrower.
+/// The mean of values that were measured once per trial. A single value has no interval; `None` without a
+/// value. `resolution` is the smallest difference that the measurement resolves; the interval is never
+/// narrower.
 #[must_use]
 pub fn mean(values: &[f64], resolution: f64) -> Option<Estimate> {
     mean_with(values, resolution, student::t_95)
 }
 
-/// The same of a candidate that was chosen since its mean is the greatest: chance alone lifts the greatest of many. The
-/// interval is that at which all candidates' intervals together are right 95 times in 100 (Bonferroni).
+/// Like [`mean`], for a candidate chosen because its mean is the greatest of `candidates`: chance alone lifts
+/// the greatest of many. The intervals of all candidates hold simultaneously in 95 of 100 cases (Bonferroni).
 #[must_use]
 pub fn mean_of_greatest(values: &[f64], resolution: f64, candidates: usize) -> Option<Estimate> {
     if candidates <= 1 {
@@ -44,8 +48,9 @@ fn mean_with(values: &[f64], resolution: f64, quantile: impl Fn(f64) -> f64) -> 
     Some(Estimate { estimate, low: Some(low), high: Some(high), n: values.len() })
 }
 
-/// The difference of two modes of which each repeat measured both, one or none: by pairs, or of the groups as they are where
-/// pairs are so few that they would say next to nothing (docs/decisions/0001-intervals.md). See [`mean`].
+/// The difference of two modes. Each repeat measured both, one or neither. The difference is taken by pairs,
+/// or between the groups if there are so few pairs that they would say next to nothing
+/// (docs/decisions/0001-intervals.md). See [`mean`].
 #[must_use]
 pub fn difference(
     with: &BTreeMap<usize, f64>,
@@ -58,8 +63,8 @@ pub fn difference(
     }
 }
 
-/// How likely a difference as great is by chance where there is none (Student's test, or Welch's); absent where the trials are
-/// too few.
+/// P-value of a difference: how likely one this large is by chance if there is none (Student's or Welch's
+/// test). `None` if there are too few trials.
 pub(crate) fn chance(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Option<f64> {
     match Sides::new(with, without) {
         Sides::Paired(pairs) => {
@@ -72,14 +77,15 @@ pub(crate) fn chance(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>
     }
 }
 
-/// How likely a mean as far from zero is by chance where it is zero (Student's test); absent of fewer than two values.
+/// P-value of a mean: how likely one this far from zero is by chance if the true mean is zero (Student's
+/// test). `None` with fewer than two values.
 pub(crate) fn chance_of_mean(values: &[f64]) -> Option<f64> {
     let (mean, error) = mean_and_error(values)?;
     let error = error?;
     Some(if mean == 0.0 { 1.0 } else { student::two_sided(mean / error, values.len() as f64 - 1.0) })
 }
 
-/// The values of two modes that a difference rests on.
+/// The values of two modes that a difference is computed from.
 enum Sides {
     Paired(Vec<(f64, f64)>),
     Unpaired(Vec<f64>, Vec<f64>),
@@ -101,8 +107,9 @@ impl Sides {
     }
 }
 
-/// Whether two groups that share two repeats say more than these: where none is of two values alone, or that one has the
-/// smaller values and with them the smaller noise. Two values of the noisier mode are no ground for its spread.
+/// True if two groups with two repeats in common are better compared as groups. That is so if neither has
+/// only two values, or if the one with two has the smaller values and so the smaller noise. Two values of the
+/// noisier mode are too few to estimate its spread.
 fn groups_say_more(with: &[f64], without: &[f64]) -> bool {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     match (with.len(), without.len()) {
@@ -120,8 +127,8 @@ pub fn paired_difference(pairs: &[(f64, f64)], resolution: f64) -> Option<Estima
     mean(&differences, resolution)
 }
 
-/// The difference of the means of two groups that do not pair up (Welch's interval). No interval where a group has one
-/// value alone; nothing where one has none.
+/// The difference of the means of two unpaired groups (Welch's interval). No interval if a group has a single
+/// value; `None` if one is empty.
 #[must_use]
 pub fn unpaired_difference(with: &[f64], without: &[f64], resolution: f64) -> Option<Estimate> {
     let means = [mean_and_error(with)?.0, mean_and_error(without)?.0];
@@ -150,7 +157,7 @@ fn welch(with: &[f64], without: &[f64]) -> Option<(f64, f64, f64)> {
     Some((with_mean - without_mean, variance.sqrt(), freedom))
 }
 
-/// The mean and its standard error; the latter from two values on.
+/// The mean and its standard error; the error needs at least two values.
 fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
     if values.is_empty() {
         return None;
@@ -159,16 +166,16 @@ fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
     Some((values.iter().sum::<f64>() / count, variance(values).map(|variance| (variance / count).sqrt())))
 }
 
-/// The sample variance; from two values on.
+/// The sample variance; needs at least two values.
 pub(crate) fn variance(values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
     (values.len() > 1).then(|| values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0))
 }
 
-/// The interval `estimate ± half`, each side reaching to where the interval on the logarithms ends, at most
-/// [`WIDEST_SIDE`] half-widths. Latencies have a floor and no ceiling: their spread leans upwards. Values on both sides
-/// of zero have no logarithms and no floor, and stay with `± half`.
+/// The interval `estimate ± half`, with each side extended to the end of the interval on the logarithms, at
+/// most [`WIDEST_SIDE`] half-widths. Latencies have a lower bound and no upper bound: their spread is skewed
+/// upwards. Values on both sides of zero have no logarithms and no lower bound, and keep `± half`.
 fn widened_by_logarithms(values: &[f64], estimate: f64, half: f64, t: f64) -> (f64, f64) {
     let plain = (estimate - half, estimate + half);
     let all_above = values.iter().all(|value| *value > 0.0);

@@ -1,42 +1,45 @@
-//! Coverage, shown by simulation: of 100 simulated studies at least 93 contain the truth, for a percentile and for an
-//! added percentile, with 3, 5 and 10 repeats, under every kind of noise that a run is likely to meet.
+//! Coverage, shown by simulation. At least 93 of 100 simulated studies contain the truth, for a percentile
+//! and for an added percentile, with 3, 5 and 10 repeats, under every kind of noise that a run is likely to
+//! meet.
 //!
-//! A study here is what a run is: modes and rates in a random order within each repeat; the machine drifts from trial to
-//! trial; each trial has its own factor; each trial's percentile is read off a finite number of requests.
+//! A simulated study is built like a run. Modes and rates come in a random order within each repeat. The
+//! machine drifts from trial to trial. Each trial has its own factor, and its percentile is read off a finite
+//! number of requests.
 
 use super::*;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 const STUDIES: usize = 1000;
-/// Cells of a study: two of them are looked at.
+/// Cells of a study; two of them are evaluated.
 const CELLS: usize = 6;
 
-/// What disturbs the trials of a study.
+/// Noise in the trials of a study.
 #[derive(Clone, Copy, Debug)]
 enum Noise {
     /// Each trial's factor is normal, with this standard deviation.
     Normal(f64),
     /// Log-normal with this sigma; the truth is its mean.
     Skewed(f64),
-    /// Student's t with 3 degrees of freedom: now and then a trial is far off.
+    /// Student's t with 3 degrees of freedom: an occasional trial is far off.
     HeavyTails(f64),
     /// Gamma-like waiting: 1 + the mean of four exponentials, scaled.
     Waiting(f64),
-    /// The machine gets slower evenly, by this much over the run.
+    /// The machine slows down evenly, by this much over the run.
     Drift(f64),
-    /// The machine gets slower at a random moment, by this much.
+    /// The machine slows down at a random moment, by this much.
     Step(f64),
 }
 
-/// When a disturbed trial is taken again.
+/// When a disturbed trial is rerun.
 #[derive(Clone, Copy, Debug)]
 enum Retaken {
     AfterItsRepeat,
     AfterTheRun,
 }
 
-/// One simulated study: the percentile of mode `none` and of another mode in each repeat, and what is true of them.
+/// One simulated study: the percentile of mode `none` and of another mode in each repeat, and their true
+/// values.
 struct Study {
     pairs: Vec<(f64, f64)>,
     true_with: f64,
@@ -49,7 +52,7 @@ fn normal(random: &mut StdRng) -> f64 {
 }
 
 impl Noise {
-    /// The factor of a trial at a moment of the run (0 to 1), where the step comes at another.
+    /// The factor of a trial at `moment` of the run (0 to 1), with the step at `step_at`.
     fn factor(self, random: &mut StdRng, moment: f64, step_at: f64) -> f64 {
         let small = 1.0 + 0.03 * normal(random);
         match self {
@@ -78,12 +81,12 @@ impl Noise {
         }
     }
 
-    /// A study of two modes whose percentile is this without noise.
+    /// A study of two modes whose true percentiles are `truth`.
     fn study(self, random: &mut StdRng, repeats: usize, truth: (f64, f64)) -> Study {
         self.study_with_retakes(random, repeats, truth, (Retaken::AfterItsRepeat, 0.0))
     }
 
-    /// The same, where each trial is disturbed with this probability and taken again then.
+    /// Like [`Noise::study`]; each trial is disturbed, and then rerun, with this probability.
     fn study_with_retakes(
         self,
         random: &mut StdRng,
@@ -115,7 +118,7 @@ impl Noise {
     }
 }
 
-/// The shares of studies whose intervals contain the truth: of a percentile, and of an added percentile.
+/// Fractions of studies whose intervals contain the truth: for a percentile, and for an added percentile.
 fn coverage(noise: Noise, repeats: usize, truth: (f64, f64)) -> (f64, f64) {
     let mut random = StdRng::seed_from_u64(20_261_120);
     let contains = |interval: Estimate, truth: f64| {
@@ -132,7 +135,7 @@ fn coverage(noise: Noise, repeats: usize, truth: (f64, f64)) -> (f64, f64) {
 }
 
 #[test]
-fn at_least_93_of_100_studies_contain_the_truth() {
+fn intervals_contain_the_truth_in_93_of_100_studies() {
     let noises = [
         Noise::Normal(0.02),
         Noise::Normal(0.1),
@@ -163,8 +166,8 @@ fn at_least_93_of_100_studies_contain_the_truth() {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Of studies of which so many trials were disturbed and taken again: the share whose interval of the added percentile
-/// contains the truth, and the median of its width.
+/// For studies in which this share of trials was disturbed and rerun: the fraction whose interval of the
+/// added percentile contains the truth, and the median width of that interval.
 fn coverage_with_retakes(noise: Noise, repeats: usize, retaken: (Retaken, f64)) -> (f64, f64) {
     let mut random = StdRng::seed_from_u64(20_261_122);
     let (mut contained, mut widths) = (0, Vec::new());
@@ -180,7 +183,7 @@ fn coverage_with_retakes(noise: Noise, repeats: usize, retaken: (Retaken, f64)) 
 }
 
 #[test]
-fn trials_that_are_taken_again_after_their_repeat_cost_no_coverage() {
+fn reruns_after_their_repeat_keep_coverage() {
     let noises = [
         Noise::Normal(0.1),
         Noise::Skewed(0.3),
@@ -200,7 +203,7 @@ fn trials_that_are_taken_again_after_their_repeat_cost_no_coverage() {
 }
 
 #[test]
-fn at_the_end_of_the_run_they_would_meet_another_machine() {
+fn reruns_at_the_end_of_the_run_lose_coverage_under_drift() {
     let drift = Noise::Drift(1.0);
     for (repeats, chance) in [(5, 0.33), (10, 0.1), (10, 0.33)] {
         let (with_repeat, _) = coverage_with_retakes(drift, repeats, (Retaken::AfterItsRepeat, chance));
@@ -209,8 +212,9 @@ fn at_the_end_of_the_run_they_would_meet_another_machine() {
     }
 }
 
-/// The share of studies of three repeats whose interval of the added percentile contains the truth, where one trial of mode
-/// `none` is not valid; and the median of its width over that by the two pairs that are left.
+/// For studies of three repeats in which one trial of mode `none` is not valid: the fraction whose interval
+/// of the added percentile contains the truth. Also the median of its width relative to that from the two
+/// remaining pairs.
 fn coverage_without_a_floor(noise: Noise, truth: (f64, f64)) -> (f64, f64) {
     let mut random = StdRng::seed_from_u64(20_261_121);
     let (mut contained, mut widths) = (0, Vec::new());
@@ -233,7 +237,7 @@ fn coverage_without_a_floor(noise: Noise, truth: (f64, f64)) -> (f64, f64) {
 }
 
 #[test]
-fn a_trial_of_the_floor_that_is_missing_costs_neither_coverage_nor_the_answer() {
+fn missing_baseline_trial_keeps_coverage_and_width() {
     let noises = [
         Noise::Normal(0.02),
         Noise::Normal(0.3),
@@ -253,7 +257,7 @@ fn a_trial_of_the_floor_that_is_missing_costs_neither_coverage_nor_the_answer() 
 }
 
 #[test]
-fn two_trials_of_the_noisier_mode_are_compared_by_pairs() {
+fn two_trials_of_the_noisier_mode_are_paired() {
     let side = |values: &[(usize, f64)]| values.iter().copied().collect::<BTreeMap<usize, f64>>();
     let floor = side(&[(0, 100.0), (1, 101.0), (2, 99.0)]);
     let mode = side(&[(0, 480.0), (1, 490.0)]);
@@ -265,7 +269,7 @@ fn two_trials_of_the_noisier_mode_are_compared_by_pairs() {
     assert_eq!(difference(&side(&[(0, 480.0)]), &side(&[]), 0.0), None);
 }
 
-/// A sum of exponentials: a gamma variable of a whole shape. Large shapes are near enough to normal.
+/// A sum of exponentials: a gamma variable with an integer shape. Large shapes are close enough to normal.
 fn gamma(random: &mut StdRng, shape: usize) -> f64 {
     if shape > 100 {
         let (shape, deviation) = (shape as f64, (shape as f64).sqrt());
@@ -275,10 +279,10 @@ fn gamma(random: &mut StdRng, shape: usize) -> f64 {
 }
 
 #[test]
-fn percentiles_of_short_trials_are_covered_although_they_read_low() {
+fn percentiles_of_short_trials_are_covered_despite_low_bias() {
     let mut random = StdRng::seed_from_u64(7);
-    // The request of rank k of n is the 99th percentile of a trial; where it lies among all is a beta variable of
-    // k and n + 1 - k. Latencies are exponential above a floor.
+    // A trial's 99th percentile is its request of rank k of n. The quantile of that request is a beta
+    // variable of k and n + 1 - k. Latencies are exponential above a minimum.
     let (requests, rank) = (1100, 1089);
     let latency_us = |lies_at: f64| 100.0 - 200.0 * (1.0 - lies_at).ln();
     let truth = latency_us(0.99);
@@ -299,7 +303,7 @@ fn percentiles_of_short_trials_are_covered_although_they_read_low() {
 }
 
 #[test]
-fn with_normal_noise_intervals_are_not_much_wider_than_they_must_be() {
+fn intervals_under_normal_noise_are_close_to_minimum_width() {
     for repeats in [3, 5, 10] {
         let (percentile, added) = coverage(Noise::Normal(0.1), repeats, (480.0, 100.0));
         assert!(percentile < 0.98 && added < 0.98, "{repeats} repeats: {percentile:.3}, {added:.3}");
@@ -307,8 +311,9 @@ fn with_normal_noise_intervals_are_not_much_wider_than_they_must_be() {
 }
 
 #[test]
-fn intervals_are_those_of_the_textbook_but_for_the_allowance() {
-    // t(0.975, 4) = 2.776445; standard deviation of 1..5 is 1.581139. Values of both signs have no logarithms.
+fn intervals_match_textbook_except_for_allowance() {
+    // t(0.975, 4) = 2.776445; the standard deviation of 1..5 is 1.581139. Values of both signs have no
+    // logarithms.
     let estimate = mean(&[-2.0, -1.0, 0.0, 1.0, 2.0], 0.0).unwrap();
     let half = 2.776_445 * 1.581_139 / 5.0_f64.sqrt() * ALLOWANCE;
     assert!((estimate.high.unwrap() - half).abs() < 1e-5, "{estimate:?}");
@@ -317,7 +322,7 @@ fn intervals_are_those_of_the_textbook_but_for_the_allowance() {
 }
 
 #[test]
-fn few_values_and_equal_values_have_the_interval_they_deserve() {
+fn few_or_equal_values_use_resolution_or_no_interval() {
     assert_eq!(mean(&[], 0.0), None);
     assert_eq!(mean(&[7.0], 0.0), Some(Estimate::single(7.0)));
     assert_eq!(
@@ -342,7 +347,7 @@ fn mirrored_values_have_mirrored_intervals() {
 
 proptest::proptest! {
     #[test]
-    fn any_values_have_a_finite_interval_around_their_mean(
+    fn any_values_have_finite_interval_around_mean(
         values in proptest::collection::vec(-1e9_f64..1e9, 2..20),
     ) {
         let estimate = mean(&values, 0.5).unwrap();
@@ -353,7 +358,7 @@ proptest::proptest! {
 }
 
 #[test]
-fn the_greatest_of_many_has_a_wider_interval() {
+fn greatest_of_many_has_wider_interval() {
     let values = [10.0, 12.0, 11.0, 13.0];
     assert_eq!(mean_of_greatest(&values, 0.0, 1), mean(&values, 0.0));
     let width = |candidates| {
@@ -364,9 +369,9 @@ fn the_greatest_of_many_has_a_wider_interval() {
     assert_eq!(mean_of_greatest(&[1.0], 0.0, 50).unwrap().low, None);
 }
 
-/// With no difference at all, the greatest of twenty drivers is shown to differ in at most 5 of 100 runs.
+/// Without any difference, the greatest of twenty drivers is shown to differ in at most 5 of 100 runs.
 #[test]
-fn the_greatest_of_equals_is_seldom_shown_to_differ() {
+fn greatest_of_equals_is_rarely_shown_to_differ() {
     let mut random = StdRng::seed_from_u64(5);
     let shown = (0..400).filter(|_| {
         let drivers: Vec<Vec<f64>> = (0..20).map(|_| (0..4).map(|_| normal(&mut random)).collect()).collect();

@@ -1,10 +1,19 @@
-//! Histograms, intervals, comparison and findings: from trials to answers.
+//! Histograms, confidence intervals, comparisons and findings: from trials to results.
 //!
-//! Read [`summary`] for how trials become cells, [`calibration`] for what a machine resolves, [`interval`] for the
-//! intervals, [`findings`] for what is concluded, [`words`] for figures as text, [`curve`] for whole distributions,
-//! [`objective`] for the exit status, [`search`] for the highest rate that holds an objective, [`pauses`] for gaps that a
-//! spinning thread sees, [`retakes`] for which trials are taken again, [`merge`] for the results of several generators,
-//! [`episodes`] for separate events of slow requests, [`witnesses`] for real sidecars beside a fleet, [`copies`] for folding what namespaces have alike.
+//! - [`summary`]: how trials become cells.
+//! - [`calibration`]: the smallest difference that a machine can resolve.
+//! - [`interval`]: confidence intervals.
+//! - [`findings`]: conclusions.
+//! - [`words`]: figures as text.
+//! - [`curve`]: whole distributions.
+//! - [`objective`]: the exit status.
+//! - [`search`]: the highest rate that meets an objective.
+//! - [`pauses`]: gaps that a spinning thread sees.
+//! - [`retakes`]: which trials are rerun.
+//! - [`merge`]: results of several generators as one.
+//! - [`episodes`]: separate events of slow requests.
+//! - [`witnesses`]: real sidecars beside a fleet.
+//! - [`copies`]: identical namespaces and replicas, folded.
 
 pub mod calibration;
 pub mod control_plane;

@@ -1,4 +1,4 @@
-//! Whether a run, or one result, met its objective: the exit status.
+//! Whether a run, or a single result, met its objective: the exit status.
 
 mod checks;
 
@@ -14,22 +14,22 @@ use experiment::schema::{
 use experiment::{Experiment, Objective, TimeFigure};
 use std::time::Duration;
 
-/// A percentile of fewer separate events than these says little of the next run.
+/// Percentiles of fewer separate events than this say little about the next run.
 const MIN_EPISODES: u64 = SAMPLES_BEYOND_A_PERCENTILE as u64;
 
 /// How a run ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ObjectiveOutcome {
-    /// Something was measured, and every cell met what was asked; or nothing was asked.
+    /// Something was measured, and every cell met the objective, or there was no objective.
     Good,
-    /// No trial is valid, whatever was asked.
+    /// No trial is valid, with or without an objective.
     NothingValid,
-    /// A cell did not meet what was asked, or is not shown to: each reason in words.
+    /// A cell missed the objective, or is not shown to meet it. Holds each reason as text.
     Failed(Vec<String>),
 }
 
 impl ObjectiveOutcome {
-    /// Whether the exit status is 0.
+    /// True if the exit status is 0.
     #[must_use]
     pub fn is_good(&self) -> bool {
         *self == Self::Good
@@ -93,7 +93,7 @@ pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
     ObjectiveResult { met, bounds, notes }
 }
 
-/// Whether a cell met the objective; absent where there is none.
+/// Whether a cell met the objective; `None` without an objective.
 pub(crate) fn of_cell(objective: &Objective, cell: &Cell) -> Option<DriverObjective> {
     let checks = checks(objective, cell);
     let any = |outcome| checks.iter().any(|check| check.outcome == outcome);
@@ -104,12 +104,13 @@ pub(crate) fn of_cell(objective: &Objective, cell: &Cell) -> Option<DriverObject
     })
 }
 
-/// Why one cell is not shown to meet the objective, in words. Empty where it meets everything, or nothing is asked.
+/// Reasons why a cell is not shown to meet the objective. Empty if it meets every part of it, or without an
+/// objective.
 #[must_use]
 pub fn misses(experiment: &Experiment, cell: &Cell) -> Vec<String> {
     let unmet = checks(&experiment.objective, cell).into_iter().filter(|check| check.outcome != Met);
     let mut misses: Vec<String> = unmet.flat_map(|check| check.misses).collect();
-    // Without a valid trial, no bound is shown to hold, all for the same reason.
+    // Without a valid trial, no bound is shown to hold, always for the same reason.
     misses.dedup();
     let place = words::cell(cell);
     misses.into_iter().map(|miss| format!("{place}: {miss}")).collect()
@@ -139,9 +140,9 @@ pub(crate) fn driver_objective(
     })
 }
 
-/// How an interval lies to the greatest value that is good. A figure that falls among requests without a response is absent, and no
-/// bound allows that. The greatest response time needs no interval, but has to be known of all `valid` trials: another might have
-/// been slower in those in which it is spoiled.
+/// Compares an interval with the greatest allowed value. A figure that falls among requests without a
+/// response is absent, and meets no bound. The maximum response time needs no interval, but must be known for
+/// all `valid` trials: a trial in which it is spoiled might have been slower.
 fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64, valid: usize) -> DriverObjective {
     match response.figure(figure) {
         Some(max) if figure == TimeFigure::Max && max.estimate > bound_us => Missed,
@@ -153,7 +154,8 @@ fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64, valid: usiz
     }
 }
 
-/// The mean of times one of which never ended is beyond every bound, as the greatest of them is.
+/// True if the figure falls among requests without a response. A mean that includes such a request exceeds
+/// every bound, as the maximum does.
 fn falls_among_unanswered(response: &Percentiles, figure: TimeFigure) -> bool {
     match figure {
         TimeFigure::Mean => response.censored.is_some(),
@@ -161,7 +163,7 @@ fn falls_among_unanswered(response: &Percentiles, figure: TimeFigure) -> bool {
     }
 }
 
-/// Whether a figure is shown to be within its bound.
+/// True if a figure is shown to be within its bound.
 pub(crate) fn is_within(response: &Percentiles, figure: TimeFigure, bound: Duration, valid: usize) -> bool {
     within(response, figure, bound_us(bound), valid) == Met
 }

@@ -3,24 +3,24 @@
 use experiment::schema::{CpuPauses, LongPauses};
 use std::time::Duration;
 
-/// Shorter gaps are not noted.
+/// Shorter gaps are not recorded.
 pub const PAUSE_THRESHOLD: Duration = Duration::from_micros(20);
-/// A pause of this length is no timer tick of the kernel's.
+/// A pause of this length is not a kernel timer tick.
 const NOTABLE: Duration = Duration::from_micros(100);
 const LONG: Duration = Duration::from_millis(1);
-/// Lengths from which pauses are counted, microseconds.
+/// Minimum lengths for which pauses are counted, in microseconds.
 const LENGTHS_US: [u64; 9] = [50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000];
 
-/// Time between two readings of the clock that followed each other.
+/// Time between two consecutive readings of the clock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Gap {
-    /// Its length.
+    /// Length of the gap.
     pub length: Duration,
-    /// Whether the scheduler ran something else meanwhile.
+    /// True if the scheduler ran something else meanwhile.
     pub switched: bool,
 }
 
-/// What a thread saw that was spinning on this CPU for `observed`.
+/// Pauses seen by a thread that spun on this CPU for `observed`.
 #[must_use]
 pub fn cpu_pauses(cpu: usize, observed: Duration, gaps: &[Gap]) -> CpuPauses {
     let mut lengths: Vec<Duration> = gaps.iter().filter(|gap| !gap.switched).map(|gap| gap.length).collect();
@@ -46,14 +46,14 @@ pub fn cpu_pauses(cpu: usize, observed: Duration, gaps: &[Gap]) -> CpuPauses {
     }
 }
 
-/// The value at a quantile (0 to 1) of sorted values; absent where there is none.
+/// The value at a quantile (0 to 1) of sorted values; `None` if there are none.
 #[must_use]
 pub fn nearest_rank<T: Copy>(sorted: &[T], quantile: f64) -> Option<T> {
     let rank = (quantile * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.clamp(1, sorted.len().max(1)) - 1).copied()
 }
 
-/// Of these lengths, ascending, those of `us` microseconds and more.
+/// Pauses of at least `us` microseconds, from lengths in ascending order.
 fn long_pauses(lengths: &[Duration], us: u64, observed_s: f64) -> LongPauses {
     let long = &lengths[lengths.partition_point(|length| *length < Duration::from_micros(us))..];
     let share = |amount: f64| if observed_s > 0.0 { amount / observed_s } else { 0.0 };
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gaps_of_the_scheduler_are_no_pauses() {
+    fn scheduler_gaps_are_not_pauses() {
         let gap = |us, switched| Gap { length: Duration::from_micros(us), switched };
         let mut gaps = vec![gap(30, false); 98];
         gaps.extend([gap(400, false), gap(2_000, false), gap(9_000, true)]);
@@ -86,13 +86,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_without_pauses_has_zeros() {
+    fn cpu_without_pauses_has_zeros() {
         let pauses = cpu_pauses(0, Duration::from_secs(1), &[]);
         assert_eq!((pauses.per_s, pauses.fraction, pauses.longest_us), (0.0, 0.0, 0.0));
     }
 
     #[test]
-    fn a_quantile_is_the_nearest_rank() {
+    fn quantile_is_nearest_rank() {
         let values: Vec<u32> = (1..=100).collect();
         let found = [0.0, 0.5, 0.99, 1.0].map(|quantile| nearest_rank(&values, quantile));
         assert_eq!(found, [Some(1), Some(50), Some(99), Some(100)]);

@@ -1,4 +1,4 @@
-//! Figures that others published for the same question, beside this run's own. The experiment brings them along.
+//! Figures published by others for the same question, beside this run's own. The experiment contains them.
 
 use crate::words;
 use experiment::published::{
@@ -14,7 +14,7 @@ use experiment::{Experiment, Mode, TimeFigure};
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
-/// Every published figure of a mode that the run has or was to have, with what the run measured for it.
+/// Every published figure of a mode that the run has or should have had, with what the run measured for it.
 pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<PublishedFigure> {
     let is_of_the_run = |figure: &&ReferenceFigure| {
         let refused = summary
@@ -51,7 +51,8 @@ pub(crate) fn figures(experiment: &Experiment, summary: &Summary) -> Vec<Publish
         .collect()
 }
 
-/// What the proxies of this run lack of those that all Istio's figures are of.
+/// Features of Istio's proxies that this run's proxies lack. All of Istio's published figures are for proxies
+/// with these features.
 fn proxies(cells: &[Cell]) -> Option<&'static str> {
     let setups: BTreeSet<ProxySetup> = cells.iter().filter_map(|cell| cell.proxies).collect();
     let count = |is: &dyn Fn(&ProxySetup) -> bool| setups.iter().filter(|setup| is(setup)).count();
@@ -75,12 +76,12 @@ fn with_further(differs: &str, further: Option<&str>) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// What a run has for a figure.
+/// The run's own measurement of a figure.
 struct Measured {
     text: String,
-    /// Cores, requests a second, bytes, microseconds or a fraction.
+    /// In cores, requests per second, bytes, microseconds or a fraction.
     mean: f64,
-    /// The same with its interval; absent where it is of several components.
+    /// The mean with its interval; `None` if it covers several components.
     estimate: Option<Estimate>,
 }
 
@@ -137,7 +138,7 @@ fn of_fleet(figure: &Wanted<'_>, summary: &Summary) -> Option<Measured> {
     Some(Measured { text, mean: estimate.estimate, estimate: Some(estimate) })
 }
 
-/// A figure, and the experiment whose cells it is looked for in.
+/// A published figure, and the experiment whose cells are searched for it.
 struct Wanted<'a> {
     figure: &'a ReferenceFigure,
     experiment: &'a Experiment,
@@ -152,7 +153,7 @@ impl Deref for Wanted<'_> {
 }
 
 impl Wanted<'_> {
-    /// Whether it was measured under a cell's conditions.
+    /// True if the cell's conditions match those of the figure.
     fn is_of(&self, cell: &Cell) -> bool {
         let limit = || {
             let factor = cell.factors.get(GATEWAY_CPU).and_then(|value| value.quantity(GATEWAY_CPU));
@@ -169,13 +170,13 @@ fn throughput(rate: &Estimate) -> Measured {
     Measured { text: words::rate_interval(rate), mean: rate.estimate, estimate: Some(*rate) }
 }
 
-/// Requests a second for each core, from cores for every 1000 requests a second.
+/// Requests per second and core, from cores per 1000 requests/s.
 fn per_core(cores_per_1000_rps: &Estimate) -> Estimate {
     cores_per_1000_rps.map_reversed(|cores| 1000.0 / cores)
 }
 
-/// A figure of the response or service time. A saturated cell has those of its distribution: the corrected one over the
-/// answered requests, as others publish it, and over all.
+/// A figure of the response or service time. For a saturated cell it is read from the distribution: response
+/// times over the answered requests, as others publish them, and over all requests.
 fn time(figure: &Wanted<'_>, clock: Clock, of_times: TimeFigure, summary: &Summary) -> Option<Measured> {
     if let Some(cell) = cell(figure, summary) {
         let times = match clock {
@@ -208,7 +209,7 @@ fn time(figure: &Wanted<'_>, clock: Clock, of_times: TimeFigure, summary: &Summa
     Some(Measured { text, mean: value, estimate: None })
 }
 
-/// What the group of containers that the figure names reserves: a count, without an interval.
+/// Reservation of the container group that the figure names: a count, without an interval.
 fn reserved(figure: &ReferenceFigure, cell: &Cell) -> Option<Measured> {
     let groups = &cell.reserved.as_ref()?.groups;
     let group = groups.iter().find(|group| Some(group.group.name()) == figure.component.as_deref())?;
@@ -221,7 +222,7 @@ fn reserved(figure: &ReferenceFigure, cell: &Cell) -> Option<Measured> {
     Some(Measured { text, mean, estimate: None })
 }
 
-/// The cell under the figure's load, or under the lowest where it names none.
+/// The cell under the figure's load, or under the lowest load if the figure names none.
 fn cell<'a>(figure: &Wanted<'_>, summary: &'a Summary) -> Option<&'a Cell> {
     summary.cells.iter().find(|cell| cell.valid > 0 && figure.is_of(cell))
 }
@@ -231,7 +232,7 @@ fn is_load_of(figure: &ReferenceFigure, load: &LoadPoint) -> bool {
         && (figure.clients.is_none() || load.clients == figure.clients)
 }
 
-/// One mode against another, from the run's comparisons: either way round.
+/// One mode against another, from the run's comparisons in either direction.
 fn relative(
     figure: &ReferenceFigure,
     quantity: RelativeQuantity,
@@ -256,18 +257,18 @@ fn relative(
     Some(Measured { text, mean: estimate.estimate, estimate: Some(estimate) })
 }
 
-/// A change of the one against the other as that of the other against the one.
+/// Inverts a relative change: A against B becomes B against A.
 pub(crate) fn turned_round(change: &Estimate) -> Estimate {
     let turned = |change: f64| 1.0 / (1.0 + change) - 1.0;
     change.map_reversed(turned)
 }
 
-/// What counts as alike: of the two, the study that says so tells of a change of a tenth.
+/// Relative change that counts as alike: the study that calls two modes alike reports a change of a tenth.
 const ALIKE: f64 = 0.1;
 
-/// How far from what was published a figure may be, as a fraction of it, or of the other mode for a change. A change agrees with
-/// none that it may be confused with: of a tenth less, the margin is a tenth at most. 0 where the published says itself what
-/// agrees.
+/// Allowed deviation from a published figure, as a fraction of it or, for a change, of the other mode. A
+/// change must not agree with "no change": for a tenth less, the margin is at most a tenth. 0 if the
+/// published figure itself states what agrees.
 fn margin(published: ReferenceValue, given: Option<f64>) -> Option<f64> {
     let margin = given.unwrap_or(DEFAULT_MARGIN);
     Some(match published {
@@ -279,8 +280,9 @@ fn margin(published: ReferenceValue, given: Option<f64>) -> Option<f64> {
     })
 }
 
-/// Whether this run agrees with what was published: a claim to be shown like a difference, so that noise makes it harder, not
-/// easier. Nothing where the interval lies partly within the margin, or there is none.
+/// Whether this run agrees with a published figure. Agreement has to be shown like a difference, so noise
+/// makes it harder, not easier. `None` if the interval lies partly within the margin, or if there is no
+/// interval.
 fn agrees(published: ReferenceValue, margin: f64, measured: &Estimate) -> Option<bool> {
     let (low, high) = (measured.low?, measured.high?);
     let within = |from: f64, to: f64| match (from <= low && high <= to, high < from || low > to) {
@@ -303,7 +305,7 @@ fn agrees(published: ReferenceValue, margin: f64, measured: &Estimate) -> Option
     }
 }
 
-/// Of the component that the figure names, or of each proxy.
+/// Usage of the component that the figure names, or of each proxy.
 fn resource(
     figure: &ReferenceFigure,
     cell: &Cell,
@@ -331,9 +333,9 @@ fn resource(
     (!estimates.is_empty()).then(|| Measured { text: text.join(separator), mean, estimate: only })
 }
 
-/// Memory of the kind that was published, the other kinds beside it: which of them a figure is decides more than the proxy
-/// does. Where no control group tells a working set, anonymous memory is nearest to it; the oldest results have resident
-/// memory alone.
+/// Memory of the published kind, with the other kinds beside it: the kind decides the figure more than the
+/// proxy does. If no cgroup reports a working set, anonymous memory is nearest to it. The oldest results only
+/// have resident memory.
 fn memory(figure: &ReferenceFigure, cell: &Cell, kind: MemoryKind) -> Option<Measured> {
     const KINDS: [MemoryKind; 3] = [MemoryKind::WorkingSet, MemoryKind::Anonymous, MemoryKind::Resident];
     let of_kind = |shown: MemoryKind| {
@@ -357,7 +359,7 @@ fn memory_of(component: &ComponentSummary, kind: MemoryKind) -> Option<Estimate>
     match kind {
         MemoryKind::WorkingSet => component.memory_working_set_bytes,
         MemoryKind::Anonymous => component.memory_anonymous_bytes,
-        // Older results have no other; what has a working set alone has it there.
+        // Older results only have `memory_bytes`; results with only a working set have it there too.
         MemoryKind::Resident => component
             .memory_resident_bytes
             .or_else(|| component.memory_bytes.filter(|_| component.memory_working_set_bytes.is_none())),
@@ -384,7 +386,7 @@ fn added(times: &AddedLatency, percentile: PublishedPercentile) -> Option<Estima
     }
 }
 
-/// What was measured, in words.
+/// Description of the measured figure.
 fn what(figure: &ReferenceFigure) -> String {
     let of_whom = figure.component.as_deref().unwrap_or("each proxy");
     let what = match figure.value {
@@ -434,7 +436,7 @@ fn value(value: ReferenceValue) -> String {
     }
 }
 
-/// Cores, requests a second, bytes or microseconds; absent of what is relative already.
+/// In cores, requests per second, bytes or microseconds; `None` for figures that are already relative.
 fn in_base_units(value: ReferenceValue) -> Option<f64> {
     match value {
         ReferenceValue::Cpu(cores) => Some(cores),

@@ -1,9 +1,10 @@
-//! Which trials are taken again.
+//! Which trials are rerun.
 //!
-//! The rule is fixed before the run and goes by the reasons of verdicts and how full the CPUs were: a trial is taken again where a
-//! figure is missing in its cell and repeat, and nothing but other processes or the generator's own lateness spoiled it. What the
-//! mesh itself does (a rate that it does not keep up with, errors, a path that is not proven, a component that dies, all CPUs
-//! filled by the experiment itself) is a result, and stays one. The reasons are in docs/decisions/0012-retakes.md.
+//! The rule is fixed before the run. It depends on the reasons of verdicts and on how busy the CPUs were. A
+//! trial is rerun if its cell and repeat lack a figure, and only other processes or the generator's own
+//! lateness spoiled it. What the mesh itself does is a result, and stays one: a rate that it does not keep up
+//! with, errors, a path that is not proven, a component that dies, all CPUs filled by the experiment itself.
+//! The reasons are in docs/decisions/0012-retakes.md.
 
 use crate::trials::{TrialsByCell, is_usable, kind_of};
 use experiment::Mode;
@@ -12,12 +13,13 @@ use experiment::schema::{
     TrialOutcome, TrialRecord,
 };
 
-/// The figures that a repeat should have of each cell. Percentiles beyond the 99th need longer trials than most, and nothing is
-/// taken again for them.
+/// The figures that a repeat should have for each cell. Percentiles beyond the 99th need longer trials than
+/// most; no trial is rerun for them.
 const WANTED: [Figure; 6] =
     [Figure::P50, Figure::P90, Figure::P99, Figure::Throughput, Figure::Cpu, Figure::Memory];
 
-/// Whether only the machine spoiled a trial: others took the CPU, or the generator was late though there was CPU to be had.
+/// True if only the machine spoiled a trial: other processes took the CPU, or the generator was late although
+/// CPU was available.
 fn is_disturbed(trial: &TrialRecord) -> bool {
     let spoiling = || trial.verdict.reasons_with_figures().filter(|(_, figures)| !figures.is_empty());
     let kinds = || spoiling().map(|(reason, _)| kind_of(reason));
@@ -31,12 +33,12 @@ fn is_disturbed(trial: &TrialRecord) -> bool {
 
 const OTHER_PROCESSES: &str = "other-processes";
 
-/// Whether the generator or a fleet was late itself, in sending or in reading.
+/// True if the generator or a fleet was itself late, in sending or in reading.
 fn is_lateness(kind: &str) -> bool {
     matches!(kind, "schedule-lag" | "reading-lag" | "fleet-late")
 }
 
-/// Share of the machine's CPUs: above it no CPU was left.
+/// Busy share of the machine's CPUs above which no CPU is left.
 pub(crate) const FULL_MACHINE: f64 = 0.9;
 
 /// True if all CPUs of the machine were busy, on average over trials.
@@ -44,7 +46,7 @@ pub(crate) fn fills_machine<'a>(trials: impl IntoIterator<Item = &'a TrialRecord
     busy_share(trials).is_some_and(|share| share >= FULL_MACHINE)
 }
 
-/// Share of the machine's CPUs that were busy, on average over trials; absent where none says.
+/// Busy share of the machine's CPUs, on average over trials; `None` if no trial reports it.
 pub(crate) fn busy_share<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) -> Option<f64> {
     let machines = trials.into_iter().filter_map(|trial| trial.machine.as_ref());
     let shares: Vec<f64> = machines
@@ -54,18 +56,18 @@ pub(crate) fn busy_share<'a>(trials: impl IntoIterator<Item = &'a TrialRecord>) 
     (!shares.is_empty()).then(|| shares.iter().sum::<f64>() / shares.len() as f64)
 }
 
-/// Whether the generator was late in a trial, for whatever reason but other processes.
+/// True if the generator was late in a trial for any reason but other processes.
 pub(crate) fn is_late(trial: &TrialRecord) -> bool {
     let reasons = || trial.verdict.reasons.iter().map(|reason| kind_of(reason));
     reasons().any(is_lateness) && reasons().all(|kind| kind != OTHER_PROCESSES)
 }
 
-/// Whether the experiment itself left no CPU to the generator.
+/// True if the experiment itself left no CPU to the generator.
 fn is_full_of_the_experiment(machine: &MachineUsage) -> bool {
     machine.busy_cores - machine.other_processes_cores >= FULL_MACHINE * machine.cpus as f64
 }
 
-/// What is remembered of a take.
+/// The recorded properties of a take.
 #[derive(Clone, Debug)]
 struct Take {
     index: usize,
@@ -75,7 +77,7 @@ struct Take {
     load: LoadPoint,
     take: usize,
     disturbed: bool,
-    /// Of the wanted figures.
+    /// Usable figures among [`WANTED`].
     usable: Figures,
     reasons: Vec<String>,
 }
@@ -99,34 +101,34 @@ impl Take {
         Conditions { factors: &self.factors, load: &self.load }.cell(self.mode)
     }
 
-    /// Whether the other is a take of the same cell and repeat.
+    /// True if both are takes of the same cell and repeat.
     fn is_of_same(&self, other: &Self) -> bool {
         self.repeat == other.repeat && self.cell() == other.cell()
     }
 }
 
-/// A trial to take again.
+/// A trial to rerun.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueRetake {
-    /// The arrangement of proxies.
+    /// Deployment mode.
     pub mode: Mode,
     /// Values of the factors.
     pub factors: Factors,
-    /// The load.
+    /// Load of the trial.
     pub load: LoadPoint,
-    /// Which take it will be, of which trial, and why.
+    /// Number of the new take, the trial that it replaces, and the reason.
     pub retake: Retake,
 }
 
 impl DueRetake {
-    /// The cell that it is a trial of.
+    /// The cell that the trial belongs to.
     #[must_use]
     pub fn cell(&self) -> CellKey<'_> {
         Conditions { factors: &self.factors, load: &self.load }.cell(self.mode)
     }
 }
 
-/// The takes of a run so far, and which are to follow.
+/// The takes of a run so far; decides which trials are rerun.
 #[derive(Clone, Debug)]
 pub struct Retakes {
     of_each: usize,
@@ -135,19 +137,19 @@ pub struct Retakes {
 }
 
 impl Retakes {
-    /// For a run of which each trial is taken again at most `of_each` times, and `most` in all.
+    /// For a run that reruns each trial at most `of_each` times, and `most` trials in all.
     #[must_use]
     pub fn new(of_each: usize, most: usize) -> Self {
         Self { of_each, most, takes: Vec::new() }
     }
 
-    /// Notes a trial that has ended.
+    /// Records a finished trial.
     pub fn note(&mut self, trial: &TrialRecord) {
         self.takes.push(Take::new(trial));
     }
 
-    /// Those of a repeat that are to be taken again: first those that lack the median, each in the order in which they were
-    /// taken; no more than the run may have.
+    /// Trials of a repeat that are due for a rerun. Those that lack the median come first; otherwise they
+    /// keep the order in which they ran. Limited to the reruns that the run has left.
     #[must_use]
     pub fn due(&self, repeat: usize) -> Vec<DueRetake> {
         let mut takes: Vec<&Take> = self.wanted().filter(|take| take.repeat == repeat).collect();
@@ -157,13 +159,13 @@ impl Retakes {
         due
     }
 
-    /// Trials would have to be taken again, and the run has had as many as it may.
+    /// True if trials would need a rerun but the run has used up its reruns.
     #[must_use]
     pub fn too_noisy(&self) -> bool {
         self.of_each > 0 && self.taken() >= self.most && self.wanted().next().is_some()
     }
 
-    /// How many trials were taken again.
+    /// Number of reruns so far.
     #[must_use]
     pub fn taken(&self) -> usize {
         self.takes.iter().filter(|take| take.take > 1).count()
@@ -176,7 +178,8 @@ impl Retakes {
         WANTED.into_iter().filter(|figure| !usable.contains(*figure)).collect()
     }
 
-    /// The last takes of their cells and repeats, where another one may have what is missing and is allowed to each.
+    /// The last takes of their cells and repeats, if another take may have the missing figures and the trial
+    /// has reruns left.
     fn wanted(&self) -> impl Iterator<Item = &Take> {
         self.takes.iter().filter(|take| {
             let is_later = |other: &Take| other.is_of_same(take) && other.take > take.take;
@@ -197,14 +200,14 @@ fn retake(take: &Take) -> DueRetake {
     }
 }
 
-/// Whether an earlier take of the same repeat was recorded; lines of `trials.jsonl` may be lost. `trials` are those of the
-/// cell.
+/// True if an earlier take of the same repeat was recorded; lines of `trials.jsonl` may be lost. `trials` are
+/// those of the cell.
 pub(crate) fn is_another_take(trial: &TrialRecord, trials: &[&TrialRecord]) -> bool {
     let is_earlier = |other: &&TrialRecord| other.take() < trial.take() && other.repeat == trial.repeat;
     trial.take() > 1 && trials.iter().any(is_earlier)
 }
 
-/// Whether a take has a figure that no earlier take of its repeat has.
+/// True if a take has a figure that no earlier take of its repeat has.
 fn adds_a_figure(trial: &TrialRecord, trials: &TrialsByCell<'_>) -> bool {
     let takes = trials.of(trial.cell()).iter().filter(|other| other.repeat == trial.repeat);
     let earlier: Vec<&&TrialRecord> = takes.filter(|other| other.take() < trial.take()).collect();
@@ -213,7 +216,7 @@ fn adds_a_figure(trial: &TrialRecord, trials: &TrialsByCell<'_>) -> bool {
         .any(|figure| is_usable(trial, figure) && !earlier.iter().any(|earlier| is_usable(earlier, figure)))
 }
 
-/// What became of the trials that the machine disturbed; absent where none was to be taken again and none was.
+/// Outcome of the trials that the machine disturbed; `None` if the run allows no reruns and has none.
 pub(crate) fn summary(of_each: usize, most: usize, trials: &TrialsByCell<'_>) -> Option<RetakeSummary> {
     let mut all = Retakes::new(of_each, most);
     trials.all().iter().for_each(|trial| all.note(trial));

@@ -1,15 +1,16 @@
-//! Student's t distribution, for degrees of freedom that need not be whole.
+//! Student's t distribution for real-valued degrees of freedom.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use std::sync::OnceLock;
 
-/// Quantiles are kept at this many steps of the reciprocal of the degrees of freedom, and interpolated.
+/// Quantiles are tabulated at this many steps of the reciprocal of the degrees of freedom, and interpolated.
 const STEPS: usize = 64;
 const MAX_QUANTILE: f64 = 1e9;
-/// Of infinite degrees of freedom.
+/// The quantile for infinite degrees of freedom.
 const NORMAL_95: f64 = 1.959_963_985;
 
-/// The half-width of a two-sided 95 % interval, in standard errors. Finding one exactly takes thousands of steps.
+/// The half-width of a two-sided 95 % confidence interval, in standard errors. Tabulated, since an exact
+/// quantile takes thousands of steps.
 pub(crate) fn t_95(freedom: f64) -> f64 {
     static QUANTILES: OnceLock<Vec<f64>> = OnceLock::new();
     let find = |step: usize| match step {
@@ -23,7 +24,8 @@ pub(crate) fn t_95(freedom: f64) -> f64 {
     (quantiles[step] * (1.0 - share) + quantiles[step + 1] * share).exp()
 }
 
-/// The quantile of t, of a half and more. (The crate's own takes minutes for some degrees of freedom.)
+/// The quantile of t at a probability of one half or more. (The crate's own takes minutes for some degrees of
+/// freedom.)
 pub(crate) fn quantile(freedom: f64, quantile: f64) -> f64 {
     let distribution = distribution(freedom);
     let (mut low, mut high) = (0.0, 1.0);
@@ -37,7 +39,7 @@ pub(crate) fn quantile(freedom: f64, quantile: f64) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// How likely a t as far from zero is by chance, on either side.
+/// Two-sided p-value: how likely a t this far from zero is by chance.
 pub(crate) fn two_sided(t: f64, freedom: f64) -> f64 {
     if t.is_infinite() { 0.0 } else { 2.0 * distribution(freedom).cdf(-t.abs()) }
 }
@@ -51,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_the_textbook() {
+    fn quantiles_match_textbook() {
         for (freedom, expected) in
             [(1.0, 12.706_205), (2.0, 4.302_653), (4.0, 2.776_445), (10.0, 2.228_139), (1e6, 1.959_966)]
         {

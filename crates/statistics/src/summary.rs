@@ -1,10 +1,10 @@
 //! From trials to cells: estimates with intervals for every mode × factors × load.
 //!
-//! Each figure is estimated over the trials in which it is usable; every trial enters the counts and the errors. Read [`estimates`] first; [`components`],
-//! [`holdings`] and [`totals`] are usage, [`drivers`], [`services`], [`gateways`] and [`edges`] are each driver, service, gateway and
-//! call between services, [`comparison`] is mode against mode, [`factors`] is figures against a factor
-//! whose values are numbers, [`word_factors`] values of a factor against each other, and [`versions`] the programs
-//! that cells ran.
+//! Each figure is estimated over the trials in which it is usable; every trial enters the counts and the
+//! errors. Read [`estimates`] first. [`components`], [`holdings`] and [`totals`] are usage. [`drivers`],
+//! [`services`], [`gateways`] and [`edges`] cover each driver, service, gateway and call between services.
+//! [`comparison`] compares modes. [`factors`] relates figures to factors with numeric values,
+//! [`word_factors`] compares the values of other factors. [`versions`] records the programs that cells ran.
 
 mod comparison;
 mod components;
@@ -43,11 +43,11 @@ use std::collections::{BTreeMap, HashSet};
 use tables::Tables;
 use verdicts::{Statement, Subjects, Tested};
 
-/// The verdict of a cell that no trial was recorded of.
+/// Verdict of a cell without a recorded trial.
 pub const NOT_MEASURED: &str = "not-measured";
 
-/// What a run's trials say together. `planned` is the number of
-/// trials of the plan; a run that was cut short has fewer, and trials that were taken again come on top.
+/// Summarises the trials of a run. `planned` is the number of trials in the plan: a run that was cut short
+/// has fewer, and reruns come on top.
 #[must_use]
 pub fn summarize(
     experiment: &Experiment,
@@ -109,8 +109,8 @@ pub fn summarize(
     summary
 }
 
-/// Every cell of the experiment and of the trials: by factors, the most expensive to change first, by load, then by mode in
-/// the order of [`Mode::ALL`].
+/// Every cell of the experiment and of the trials. Sorted by factors (the most expensive to change first),
+/// then by load, then by mode in the order of [`Mode::ALL`].
 fn cell_keys(experiment: &Experiment, trials: &[TrialRecord]) -> Vec<PlannedCell> {
     let mut keys = cells(experiment);
     let mut known: HashSet<CellKey<'_>> = keys.iter().map(PlannedCell::key).collect();
@@ -185,7 +185,8 @@ fn cell(
     cell
 }
 
-/// The fewest events of a trial at each upper percentile and beyond; empty without a valid trial.
+/// The smallest number of events in any trial at and beyond each upper percentile; empty without a valid
+/// trial.
 fn events_beyond(trials: &TrialsByCell<'_>, cell: CellKey<'_>) -> BTreeMap<String, u64> {
     let of_figure = |figure: Figure| {
         let events = Some(trials.events_beyond(cell, figure)).filter(|events| events.is_finite())?;
@@ -195,7 +196,7 @@ fn events_beyond(trials: &TrialsByCell<'_>, cell: CellKey<'_>) -> BTreeMap<Strin
     [Figure::P99, Figure::P99_9, Figure::P99_99].into_iter().filter_map(of_figure).collect()
 }
 
-/// The proxies of these trials where all had the same; trials that never got so far have none.
+/// The proxy setup of these trials if all had the same; trials that never got that far have none.
 fn proxies(trials: &[&TrialRecord]) -> Option<ProxySetup> {
     let mut known = trials.iter().filter_map(|trial| trial.proxies);
     let first = known.next()?;
@@ -207,8 +208,8 @@ fn censored(trials: &[&TrialRecord]) -> u64 {
     trials.iter().filter_map(|trial| Some(trial.result.as_ref()?.response_time_us.censored)).sum()
 }
 
-/// `valid` where more than half of the trials are, those that were taken again counted once; else the commonest kind of
-/// reason.
+/// `valid` if more than half of the trials are valid, counting reruns of a trial once; else the most common
+/// kind of reason.
 fn verdict(trials: &[&TrialRecord], valid: usize, places: usize) -> String {
     if trials.is_empty() {
         return NOT_MEASURED.to_owned();
@@ -217,8 +218,8 @@ fn verdict(trials: &[&TrialRecord], valid: usize, places: usize) -> String {
     commonest_kind(invalid.map(|trial| reason_kind(trial)), valid, places)
 }
 
-/// Proof over the valid trials, or over all that have a result where none is valid: a path may be proven though the
-/// figures are of no use. The names of the proxies come from any trial that lists them.
+/// Path verification over the valid trials, or over all trials with a result if none is valid: a path may be
+/// proven although the figures are unusable. The names of the proxies come from any trial that lists them.
 fn path(valid: &[&TrialRecord], all: &[&TrialRecord]) -> CellPath {
     let proxies = valid
         .iter()

@@ -6,7 +6,7 @@ use experiment::schema::{
 };
 use std::collections::HashMap;
 
-/// Trials of a run, found by cell.
+/// Trials of a run, indexed by cell.
 #[derive(Clone, Debug)]
 pub struct TrialsByCell<'a> {
     all: &'a [TrialRecord],
@@ -50,40 +50,43 @@ impl<'a> TrialsByCell<'a> {
         usable(self.of(cell), Figure::P50).into_iter().filter_map(|trial| trial.result.as_ref())
     }
 
-    /// The fewest events at a percentile and beyond in any trial of a cell whose median is usable; infinite without such a trial.
+    /// The smallest number of events at and beyond a percentile in any trial of a cell whose median is
+    /// usable; infinite without such a trial.
     pub(crate) fn events_beyond(&self, cell: CellKey<'_>, percentile: Figure) -> f64 {
         let of_trials = self.valid_results(cell).filter_map(|result| events_beyond(result, percentile));
         of_trials.fold(f64::INFINITY, f64::min)
     }
 }
 
-/// Separate events at a percentile and beyond: episodes of slow requests where they are known, at most the requests. Absent for
-/// figures that are no percentile.
+/// Separate events at and beyond a percentile: episodes of slow requests if known, at most the number of
+/// requests. `None` for figures that are not percentiles.
 pub(crate) fn events_beyond(result: &LoadResult, percentile: Figure) -> Option<f64> {
     let requests = result.response_time_us.count as f64 * (1.0 - percentile.quantile()?);
     let episodes = result.episodes.get(percentile.name()).map_or(f64::INFINITY, |episodes| *episodes as f64);
     Some(requests.min(episodes))
 }
 
-/// Whether that many events make a percentile. The fraction beyond a percentile is not exact in binary: ten must do.
+/// True if this many events support a percentile. The fraction beyond a percentile is not exact in binary:
+/// ten must suffice.
 pub(crate) fn are_enough(events: f64) -> bool {
     events >= SAMPLES_BEYOND_A_PERCENTILE - 1e-6
 }
 
-/// The trials whose whole distributions speak for their cell: those with a sound 99th percentile, one per repeat. Where no
-/// trial has one, those with a sound median, whose tail is then the generator's or the machine's.
+/// The trials whose whole distributions represent their cell: those with a sound 99th percentile, one per
+/// repeat. If there are none, those with a sound median; their tail then comes from the generator or the
+/// machine.
 pub(crate) fn with_sound_tail<'a>(trials: &[&'a TrialRecord]) -> Vec<&'a TrialRecord> {
     let sound = usable(trials, Figure::P99);
     if sound.is_empty() { usable(trials, Figure::P50) } else { sound }
 }
 
-/// The trials whose figure is usable: of each cell and repeat the first take in which it is.
+/// The trials whose figure is usable: per cell and repeat, the first take in which it is.
 pub(crate) fn usable<'a>(trials: &[&'a TrialRecord], figure: Figure) -> Vec<&'a TrialRecord> {
     first_takes(trials, |trial| is_usable(trial, figure))
 }
 
-/// The same with the trials in which the figure of these times falls among requests without a response, though errors spoil it there:
-/// they say themselves that it is beyond every answer.
+/// Like [`usable`], plus trials in which the figure falls among requests without a response and only errors
+/// spoil it. They show that the figure is beyond every response.
 pub(crate) fn usable_or_unanswered<'a>(
     trials: &[&'a TrialRecord],
     figure: Figure,
@@ -96,7 +99,7 @@ pub(crate) fn usable_or_unanswered<'a>(
     first_takes(trials, |trial| is_usable(trial, figure) || falls_there(trial))
 }
 
-/// Whether a figure lies among the requests without a response, and errors alone spoil it.
+/// True if a figure falls among the requests without a response, and only errors spoil it.
 pub(crate) fn is_unanswered(times: &HistogramSummary, verdict: &Verdict, figure: Figure) -> bool {
     let mut spoiling = verdict.reasons_with_figures().filter(|(_, figures)| figures.contains(figure));
     times.count > 0
@@ -105,10 +108,10 @@ pub(crate) fn is_unanswered(times: &HistogramSummary, verdict: &Verdict, figure:
         && spoiling.all(|(reason, _)| kind_of(reason) == ERRORS)
 }
 
-/// Kind of the reason that more requests failed than times can stand.
+/// Kind of the reason for too many failed requests for times to be usable.
 pub(crate) const ERRORS: &str = "errors";
 
-/// Of each cell and repeat the first take that meets a condition.
+/// Per cell and repeat, the first take that meets a condition.
 pub(crate) fn first_takes<'a>(
     trials: &[&'a TrialRecord],
     meets: impl Fn(&TrialRecord) -> bool,
@@ -127,18 +130,18 @@ pub(crate) fn first_takes<'a>(
     first
 }
 
-/// Whether a trial's figure may enter estimates: no reason spoils it and there are responses.
+/// True if a trial's figure may enter estimates: no reason spoils it and there are responses.
 pub(crate) fn is_usable(trial: &TrialRecord, figure: Figure) -> bool {
     trial.verdict.is_usable(figure) && has_figures(trial)
 }
 
-/// Whether requests were answered, or a fleet measured.
+/// True if requests were answered, or a fleet was measured.
 fn has_figures(trial: &TrialRecord) -> bool {
     trial.result.as_ref().is_some_and(|result| result.response_time_us.count > 0) || trial.fleet().is_some()
 }
 
-/// Whether a figure may be used where the CPU limit of components of a role is what is studied: being throttled by it is then no
-/// fault.
+/// Like [`is_usable`], if the CPU limit of a role's components is what is studied: throttling by it is then
+/// not a fault.
 pub(crate) fn is_usable_at_limit(trial: &TrialRecord, figure: Figure, limited: Role) -> bool {
     let spoils = |(reason, figures): (&str, Figures)| {
         figures.contains(figure) && !is_throttled(trial, reason, limited)
@@ -148,7 +151,7 @@ pub(crate) fn is_usable_at_limit(trial: &TrialRecord, figure: Figure, limited: R
             || !trial.verdict.reasons.is_empty() && !trial.verdict.reasons_with_figures().any(spoils))
 }
 
-/// Whether a reason is that a component of a role was throttled by its CPU limit.
+/// True if the reason is that a component of the role was throttled by its CPU limit.
 pub(crate) fn is_throttled(trial: &TrialRecord, reason: &str, limited: Role) -> bool {
     let throttled = reason.strip_prefix("throttled: ").and_then(|rest| rest.split_once(", in "));
     let is_limited = |name: &str| {
@@ -158,7 +161,7 @@ pub(crate) fn is_throttled(trial: &TrialRecord, reason: &str, limited: Role) -> 
     throttled.is_some_and(|(name, _)| is_limited(name))
 }
 
-/// Whether the generator, and not the target, kept the rate down.
+/// True if the generator, and not the target, kept the rate down.
 pub(crate) fn is_limited_by_generator(trial: &TrialRecord) -> bool {
     trial.verdict.reasons.iter().any(|reason| match kind_of(reason) {
         "generator-full" => true,
@@ -167,7 +170,7 @@ pub(crate) fn is_limited_by_generator(trial: &TrialRecord) -> bool {
     })
 }
 
-/// Whether a trial's median may enter estimates.
+/// True if a trial's median may enter estimates.
 pub(crate) fn is_valid(trial: &TrialRecord) -> bool {
     is_usable(trial, Figure::P50)
 }

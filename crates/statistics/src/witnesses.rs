@@ -1,45 +1,47 @@
-//! Real sidecars beside a fleet: their own times of update against the arrivals at simulated proxies.
+//! Real sidecars beside a fleet: their update times against the arrivals at simulated proxies.
 //!
-//! istiod pushes to its connections in no order, so that a real sidecar is any of the fleet's proxies: its times differ from
-//! the fleet's mean by the spread of the pushes, and on average by what Envoy takes to apply an update.
+//! istiod pushes to its connections in no particular order, so a real sidecar is like any proxy of the fleet.
+//! Its times differ from the fleet's mean by the spread of the pushes, and on average by the time that Envoy
+//! takes to apply an update.
 
 use crate::histogram::LatencyHistogram;
 use crate::interval;
 use experiment::schema::{Estimate, FleetWitness, HistogramSummary};
 
-/// Comparisons of one kind of change.
+/// Comparisons for one kind of change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WitnessedKind {
     /// Kind of change.
     pub kind: String,
-    /// Changes and sidecars that were compared.
+    /// Number of compared pairs of change and sidecar.
     pub compared: usize,
-    /// Sidecars that showed no update.
+    /// Number of sidecars that showed no update.
     pub missed: usize,
-    /// By how much sidecars updated later than the mean proxy of the fleet; absent in results of earlier versions.
+    /// Delay of the sidecars' updates after the mean proxy of the fleet; absent in results of earlier
+    /// versions.
     pub later_us: Option<Estimate>,
-    /// Mean share of the fleet that had the change before.
+    /// Mean fraction of the fleet that already had the change.
     pub rank: Option<f64>,
-    /// Greatest distance from the nearest arrival at the fleet.
+    /// Maximum distance from the nearest arrival at the fleet.
     pub nearest_us: Option<f64>,
-    /// Greatest distance from the span of the fleet's arrivals.
+    /// Maximum distance from the span of the fleet's arrivals.
     pub outside_us: f64,
 }
 
-/// A time of update against the fleet's arrivals of the same change, microseconds.
+/// An update time compared with the fleet's arrivals of the same change, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Comparison {
-    /// Later than the mean arrival.
+    /// Delay after the mean arrival.
     pub later_us: f64,
-    /// Share of the fleet's arrivals before it.
+    /// Fraction of the fleet's arrivals before it.
     pub rank: f64,
-    /// Later than the nearest arrival.
+    /// Delay after the nearest arrival.
     pub nearest_us: f64,
-    /// Later than the last, or (negative) earlier than the first; 0 between them.
+    /// Delay after the last arrival, or (negative) lead before the first; 0 between them.
     pub outside_us: f64,
 }
 
-/// Compares an update; absent where the change arrived nowhere.
+/// Compares an update; `None` if the change arrived nowhere.
 #[must_use]
 pub fn compare(updated_us: f64, arrivals: &HistogramSummary) -> Option<Comparison> {
     let histogram = LatencyHistogram::decode(&arrivals.histogram).ok().filter(|all| all.count() > 0)?;
@@ -60,7 +62,7 @@ pub fn compare(updated_us: f64, arrivals: &HistogramSummary) -> Option<Compariso
     })
 }
 
-/// Comparisons by kind of change, in the order in which each was made first.
+/// Comparisons by kind of change, in the order in which each kind first appears.
 pub fn witnessed<'a>(all: impl Iterator<Item = &'a FleetWitness>) -> Vec<WitnessedKind> {
     let mut kinds: Vec<(&str, Vec<&FleetWitness>)> = Vec::new();
     for witness in all {
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_are_by_kind_with_an_interval() {
+    fn comparisons_are_grouped_by_kind_with_interval() {
         let witness = |kind: &str, later_us: Option<f64>| FleetWitness {
             kind: kind.to_owned(),
             updated_us: later_us.map(|later_us| later_us + 100_000.0),

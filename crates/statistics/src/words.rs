@@ -1,4 +1,4 @@
-//! Figures as words: two or three digits, a unit that fits, the interval behind it.
+//! Figures as text: two or three digits, a suitable unit, the interval behind it.
 
 use experiment::Mode;
 pub use experiment::plan::{described, offered};
@@ -17,7 +17,7 @@ pub fn latency_value(value_us: f64) -> String {
     latency(&Estimate::single(value_us))
 }
 
-/// The unit that shows two or three digits.
+/// The unit in which the value has two or three digits.
 fn latency_unit(value_us: f64) -> (&'static str, f64, usize) {
     match value_us.abs() {
         us if us < 9.95 => ("µs", 1.0, 1),
@@ -43,12 +43,13 @@ fn cores_decimals(cores: f64) -> usize {
     if cores.abs() < 0.0995 { 3 } else { 2 }
 }
 
-/// CPU time for a request from cores for every 1000 requests a second, which are as many milliseconds: `0.21 ms (0.20–0.22)`.
+/// CPU time per request, from cores per 1000 requests/s, which equals milliseconds per request: `0.21 ms
+/// (0.20–0.22)`.
 pub fn cpu_time(cores_per_1000_rps: &Estimate) -> String {
     latency(&cores_per_1000_rps.map(|milliseconds| milliseconds * 1000.0))
 }
 
-/// The same without an interval.
+/// CPU time per request without an interval, such as `0.21 ms`.
 pub fn cpu_time_value(cores_per_1000_rps: f64) -> String {
     cpu_time(&Estimate::single(cores_per_1000_rps))
 }
@@ -71,7 +72,7 @@ pub fn size(bytes: f64) -> String {
     format!("{} {unit}", number(value, usize::from(value < 9.95)))
 }
 
-/// The same with its interval: `69 kB (68–71)`.
+/// A size with its interval, such as `69 kB (68–71)`.
 pub fn size_interval(estimate_bytes: &Estimate) -> String {
     let (unit, unit_bytes) = if estimate_bytes.estimate.abs() < 999.5e3 { ("kB", 1e3) } else { ("MB", 1e6) };
     let decimals = usize::from((estimate_bytes.estimate / unit_bytes).abs() < 9.95);
@@ -122,7 +123,7 @@ pub fn rate(rate: f64) -> String {
     format!("{} requests/s", number(rate, usize::from(rate < 10.0)))
 }
 
-/// The same with its interval: `3980 requests/s (3900–4060)`.
+/// A rate with its interval, such as `3980 requests/s (3900–4060)`.
 pub fn rate_interval(rate: &Estimate) -> String {
     with_interval(rate, 1.0, usize::from(rate.estimate < 10.0), "requests/s")
 }
@@ -132,12 +133,12 @@ pub fn cell(cell: &Cell) -> String {
     place(cell.key())
 }
 
-/// The same by what identifies it.
+/// A cell given by its key, such as `sidecar at 1000 requests/s`.
 pub fn place(cell: CellKey<'_>) -> String {
     format!("{} {}", mode(cell.mode), at(cell.conditions))
 }
 
-/// A mode as a word of a sentence: `none` would read as "nothing".
+/// A mode as it reads in a sentence, where `none` would mean "nothing".
 pub fn mode(mode: Mode) -> &'static str {
     if mode == Mode::None { "no mesh" } else { mode.name() }
 }
@@ -157,13 +158,13 @@ pub fn list(items: &[String]) -> String {
     }
 }
 
-/// The first letter large.
+/// Capitalises the first letter.
 pub fn sentence(text: &str) -> String {
     let mut characters = text.chars();
     characters.next().map_or_else(String::new, |first| first.to_uppercase().chain(characters).collect())
 }
 
-/// A figure against a baseline: `×7.1`, or `+12 %` where it is less than doubled.
+/// A figure relative to a baseline: `×7.1`, or `+12 %` if it is less than doubled.
 pub fn relative(value: f64, baseline: f64) -> Option<String> {
     let ratio = Some(value / baseline).filter(|ratio| baseline > 0.0 && ratio.is_finite())?;
     Some(match ratio {
@@ -173,8 +174,8 @@ pub fn relative(value: f64, baseline: f64) -> Option<String> {
     })
 }
 
-/// `0.38 ms (0.35–0.41)`; where the interval reaches below zero `0.01 ms (−0.02 to 0.03)`; where it is narrower than the
-/// last digit `41 MB`.
+/// `0.38 ms (0.35–0.41)`; `0.01 ms (−0.02 to 0.03)` if the interval reaches below zero; `41 MB` if it is
+/// narrower than the last digit.
 fn with_interval(estimate: &Estimate, unit_size: f64, decimals: usize, unit: &str) -> String {
     let value = number(estimate.estimate / unit_size, decimals);
     let (Some(low), Some(high)) = (estimate.low, estimate.high) else { return format!("{value} {unit}") };
@@ -186,7 +187,7 @@ fn with_interval(estimate: &Estimate, unit_size: f64, decimals: usize, unit: &st
     format!("{value} {unit} ({low}{between}{high})")
 }
 
-/// A number with so many decimals and a true minus sign; never `−0`.
+/// A number with this many decimals and a true minus sign; never `−0`.
 fn number(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_read_as_one_would_write_them() {
+    fn figures_are_formatted_with_units_and_intervals() {
         let text = [
             latency(&estimate(380.0, 351.0, 409.0)),
             latency(&estimate(38.2, 35.0, 41.0)),

@@ -1,4 +1,5 @@
-//! Costs of control planes from runs of which the truth is known: intervals contain it, and what runs do not tell is said.
+//! Costs of control planes from simulated runs with known truth: intervals contain it, and answers name what
+//! the runs cannot tell.
 
 #[path = "size/generated_fleet.rs"]
 mod generated_fleet;
@@ -57,7 +58,7 @@ fn quiet() -> FleetSweep {
 }
 
 #[test]
-fn laws_without_noise_are_found() {
+fn noise_free_laws_are_found() {
     let run = quiet().run(1);
     let summary = summarize(&run.experiment, 1, run.trials.len(), &run.host, &run.trials);
     let model = summary.control_plane_model.expect("a model");
@@ -138,7 +139,7 @@ fn intervals_contain_the_truth_in_93_of_100() {
 }
 
 #[test]
-fn istiods_of_a_size_share_proxies_and_not_services() {
+fn istiods_share_proxies_but_not_services() {
     let run = quiet().run(1);
     let asked =
         ControlPlaneQuestion { services: 400, pods: 1500, proxies: 600, changes_per_s: 6.0, ..question() };
@@ -159,7 +160,7 @@ fn istiods_of_a_size_share_proxies_and_not_services() {
     of_change(&answer, "churn", endpoint_bytes(3.75), 1.0);
     of_change(&answer, "service-entry", entry_bytes(bytes), ENTRY_PUSHES);
     let istiods = answer.istiods.expect("a size is asked");
-    // 2.35 cores in all, of which 0.06 are each istiod's own.
+    // 2.35 cores in all, of which 0.06 are per istiod.
     assert_eq!((istiods.estimate, istiods.binds.as_str()), (3, "cpu"));
     let memory = ControlPlaneQuestion {
         istiod_cpu_cores: None,
@@ -170,7 +171,7 @@ fn istiods_of_a_size_share_proxies_and_not_services() {
         ..asked.clone()
     };
     let istiods = of(memory.clone()).istiods.expect("a size is asked");
-    // 208 MB with headroom, of which 156 MB are each istiod's own; 238.8 MB are shared.
+    // 208 MB with headroom, of which 156 MB are per istiod; 238.8 MB are shared.
     assert_eq!((istiods.estimate, istiods.binds.as_str()), (5, "memory"));
     let small = ControlPlaneQuestion { istiod_memory_bytes: Some(150e6), ..memory };
     let refused = size_control_plane(&small, std::slice::from_ref(&run));
@@ -182,7 +183,7 @@ fn istiods_of_a_size_share_proxies_and_not_services() {
 }
 
 #[test]
-fn costs_per_month_are_of_one_istiod_or_of_those_of_the_asked_size() {
+fn monthly_cost_covers_one_istiod_or_those_of_given_size() {
     let run = quiet().run(1);
     let prices = Prices { cpu_hour: 0.04, gb_hour: 0.005, per_replica_hour: 0.01, currency: "USD".into() };
     let unsized_question = ControlPlaneQuestion {
@@ -207,7 +208,7 @@ fn costs_per_month_are_of_one_istiod_or_of_those_of_the_asked_size() {
 }
 
 #[test]
-fn changes_are_answered_by_their_own_kind_or_one_that_is_alike() {
+fn changes_are_costed_by_own_or_similar_kind() {
     let run = quiet().run(1);
     let result = size_control_plane(
         &ControlPlaneQuestion { other_changes_per_s: [("root-policy".to_owned(), 1.0)].into(), ..question() },
@@ -245,7 +246,7 @@ fn changes_are_answered_by_their_own_kind_or_one_that_is_alike() {
 }
 
 #[test]
-fn results_of_earlier_versions_have_one_window_and_bytes_where_one_kind_changed() {
+fn results_of_earlier_versions_have_one_window_and_bytes_for_a_single_kind() {
     let earlier = FleetSweep { has_phases: false, has_entries: false, ..quiet() };
     let run = earlier.run(1);
     let model = costs(&run);
@@ -261,7 +262,7 @@ fn results_of_earlier_versions_have_one_window_and_bytes_where_one_kind_changed(
 }
 
 #[test]
-fn what_runs_do_not_tell_is_said() {
+fn unresolved_costs_are_reported() {
     let ask = |question: &ControlPlaneQuestion, runs: &[MeasuredRun]| size_control_plane(question, runs);
     let good = quiet().run(1);
     let greater = ControlPlaneQuestion { services: 3000, pods: 12_000, proxies: 12_000, ..question() };
@@ -278,7 +279,7 @@ fn what_runs_do_not_tell_is_said() {
     let spoiled = FleetSweep { spoiled: Some("other-processes: 3 cores"), ..quiet() }.run(1);
     assert_eq!(kinds(&ask(&question(), &[spoiled])), [ControlPlaneNoteKind::NoValidTrial]);
 
-    // Pods grow with services: what each costs is not told apart, unless they are asked for in the same proportion.
+    // Pods grow with services: their costs cannot be separated, unless the question has the same ratio.
     let together = FleetSweep {
         fleet: "proxies: [200, 600], services: [100, 400], pods: [600], churn: [0, 2/s]",
         ..quiet()
@@ -295,7 +296,7 @@ fn what_runs_do_not_tell_is_said() {
         configuration_bytes(300.0, 600.0)
     ));
 
-    // A mesh of one size: it is answered for that size alone.
+    // A mesh of a single size: answers are only possible for that size.
     let fixed = FleetSweep {
         fleet: "proxies: [200, 600], services: [300], pods: [1000], churn: [1/s, 6/s]",
         ..quiet()
@@ -308,7 +309,7 @@ fn what_runs_do_not_tell_is_said() {
     let detail = result.refusals[0].detail.as_deref().unwrap();
     assert!(detail.contains("visible services did not vary: 300 in the trials, not 600"), "{detail}");
 
-    // No churn: what a change costs was not measured, memory was.
+    // No churn: the cost of a change was not measured, but memory was.
     let still = FleetSweep {
         fleet: "proxies: [200, 600], services: [100, 400], pods: [600, 1500]",
         has_entries: false,

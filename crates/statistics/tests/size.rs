@@ -1,4 +1,5 @@
-//! Sizes from runs of which the truth is known: intervals contain it, and what a run does not support is said.
+//! Sizes from simulated runs with known truth: intervals contain it, and answers name what a run does not
+//! support.
 
 #[path = "size/generated.rs"]
 mod generated;
@@ -45,13 +46,13 @@ fn needed(target: f64, capacity: f64) -> u64 {
     (target / capacity).ceil() as u64
 }
 
-/// Of intervals, how many contain the truth.
+/// Number of intervals that contain the truth.
 fn covered(hits: &[bool]) -> f64 {
     hits.iter().filter(|hit| **hit).count() as f64 / hits.len() as f64
 }
 
 #[test]
-fn replicas_of_a_closed_loop_contain_the_truth_in_90_of_100() {
+fn replicas_in_closed_loop_contain_the_truth_in_90_of_100() {
     let base = ClosedLoop::default();
     let designs = [
         base.clone(),
@@ -62,7 +63,7 @@ fn replicas_of_a_closed_loop_contain_the_truth_in_90_of_100() {
         ClosedLoop { throttled: false, key: "proxy.cpu", mode: Mode::Sidecar, ..base },
     ];
     for design in designs {
-        // Many replicas, so that rounding up to whole ones hides nothing.
+        // Many replicas, so that rounding up to a whole number hides nothing.
         let target = 3e6;
         let mut hits: Vec<Vec<bool>> = vec![Vec::new(); design.limits.len()];
         for seed in 0..SEEDS {
@@ -84,7 +85,7 @@ fn replicas_of_a_closed_loop_contain_the_truth_in_90_of_100() {
 }
 
 #[test]
-fn replicas_of_an_open_loop_contain_the_truth_in_90_of_100() {
+fn replicas_in_open_loop_contain_the_truth_in_90_of_100() {
     let base = OpenLoop::default();
     let designs = [
         (base.clone(), "p99=20ms"),
@@ -109,7 +110,7 @@ fn replicas_of_an_open_loop_contain_the_truth_in_90_of_100() {
 }
 
 #[test]
-fn replicas_cpu_and_memory_of_a_sweep_over_clients_contain_the_truth_in_90_of_100() {
+fn replicas_cpu_and_memory_over_clients_contain_the_truth_in_90_of_100() {
     let base = Clients::default();
     let designs = [
         base.clone(),
@@ -149,7 +150,7 @@ fn replicas_cpu_and_memory_of_a_sweep_over_clients_contain_the_truth_in_90_of_10
 }
 
 #[test]
-fn the_answer_multiplies_what_was_measured() {
+fn answer_multiplies_measured_figures() {
     let prices = Prices { cpu_hour: 0.04, gb_hour: 0.005, per_replica_hour: 0.001, currency: "USD".into() };
     let asked = SizeQuestion { headroom: 0.3, prices: Some(prices), ..question(50_000.0) };
     let design = ClosedLoop { between: 0.0, repeat: 0.0, ..ClosedLoop::default() };
@@ -176,7 +177,7 @@ fn the_answer_multiplies_what_was_measured() {
 }
 
 #[test]
-fn cpu_of_proxies_without_a_limit_is_read_at_their_share_of_the_target() {
+fn cpu_without_limit_is_read_at_share_of_target() {
     let design = OpenLoop { between: 0.0, repeat: 0.0, within: 0.0, ..OpenLoop::default() };
     let result = ask(&question(3000.0), "p99=20ms", &[design.run(1)]);
     assert_eq!(result.answers.len(), 2, "both sidecars");
@@ -189,7 +190,7 @@ fn cpu_of_proxies_without_a_limit_is_read_at_their_share_of_the_target() {
 }
 
 #[test]
-fn loads_of_several_drivers_at_once_are_no_load_of_one_proxy() {
+fn concurrent_drivers_are_refused_for_proxy_size() {
     let mut run = OpenLoop::default().run(1);
     for trial in &mut run.trials {
         let driver = |name: &str| DriverRecord {
@@ -205,7 +206,7 @@ fn loads_of_several_drivers_at_once_are_no_load_of_one_proxy() {
 }
 
 #[test]
-fn a_sweep_that_ends_before_the_limit_gives_no_upper_end() {
+fn sweep_that_ends_below_limit_has_no_upper_end() {
     let design = OpenLoop { rates: &[500.0, 1000.0], ..OpenLoop::default() };
     for objective in ["p99=20ms", ""] {
         let result = ask(&question(10_000.0), objective, &[design.run(1)]);
@@ -219,7 +220,7 @@ fn a_sweep_that_ends_before_the_limit_gives_no_upper_end() {
 }
 
 #[test]
-fn what_runs_do_not_support_is_refused() {
+fn unsupported_questions_are_refused() {
     let closed = ClosedLoop::default();
     let refused = |question: &SizeQuestion, objective: &str, runs: &[MeasuredRun]| {
         let result = ask(question, objective, runs);
@@ -263,7 +264,7 @@ fn what_runs_do_not_support_is_refused() {
 }
 
 #[test]
-fn sizes_of_several_runs_of_one_machine_stand_side_by_side() {
+fn sizes_from_several_runs_of_one_machine_are_combined() {
     let small = ClosedLoop { limits: &["1", "2"], ..ClosedLoop::default() };
     let large = ClosedLoop { limits: &["4", "8"], ..ClosedLoop::default() };
     let result = ask(&question(50_000.0), "", &[large.run(1), small.run(2)]);
@@ -275,7 +276,7 @@ fn sizes_of_several_runs_of_one_machine_stand_side_by_side() {
 }
 
 #[test]
-fn runs_that_measured_a_size_under_other_loads_make_one_sweep() {
+fn runs_of_one_size_at_other_loads_make_one_sweep() {
     let low = OpenLoop { rates: &[1000.0, 2000.0, 4000.0], ..OpenLoop::default() };
     let high = OpenLoop { rates: &[5000.0, 6000.0, 8000.0], ..OpenLoop::default() };
     let asked = question(50_000.0);
@@ -286,7 +287,7 @@ fn runs_that_measured_a_size_under_other_loads_make_one_sweep() {
         let rps = option.capacity.rps;
         assert!(rps.low < rps.high && rps.high <= Some(8000.0), "{rps:?}");
     }
-    // What both measured stays apart, and so do runs under other settings, which is said.
+    // Loads that both runs measured stay separate. So do runs under other settings, with a note.
     let repeated = ask(&asked, "p99=20ms", &[low.run(1), low.run(2)]);
     assert!(repeated.answers.iter().all(|answer| answer.options.len() == 2));
     assert!(!kinds(&repeated).contains(&SizeNoteKind::MixedSettings));
@@ -310,7 +311,7 @@ fn runs_that_measured_a_size_under_other_loads_make_one_sweep() {
 }
 
 #[test]
-fn a_size_without_a_valid_trial_is_named_and_left_out() {
+fn size_without_valid_trial_is_named_and_left_out() {
     let mut run = ClosedLoop::default().run(1);
     for trial in run.trials.iter_mut().filter(|trial| trial.factors["gateway.cpu"].to_string() == "4") {
         trial.verdict.spoil("path-not-proven: no", experiment::schema::Figures::all());
@@ -321,7 +322,7 @@ fn a_size_without_a_valid_trial_is_named_and_left_out() {
 }
 
 #[test]
-fn a_limit_of_the_generator_is_no_limit_of_the_proxy() {
+fn generator_limit_is_not_proxy_limit() {
     let design = OpenLoop { generator_full: true, ..OpenLoop::default() };
     let result = ask(&question(50_000.0), "p99=20ms", &[design.run(1)]);
     let option = &result.answers[0].options[0];
@@ -333,7 +334,7 @@ fn a_limit_of_the_generator_is_no_limit_of_the_proxy() {
 }
 
 #[test]
-fn services_that_filters_ask_are_named_beside_the_figures_that_lack_them() {
+fn services_called_by_filters_are_named_in_notes() {
     let mut run = ClosedLoop::default().run(1);
     for trial in &mut run.trials {
         trial.components.push(ComponentUsage { role: Role::FilterService, ..proxy("ext-authz", 0.2) });
@@ -345,7 +346,7 @@ fn services_that_filters_ask_are_named_beside_the_figures_that_lack_them() {
 }
 
 #[test]
-fn values_at_which_the_machine_was_full_are_marked_in_the_scaling_law() {
+fn scaling_law_marks_values_with_full_machine() {
     let mut run = ClosedLoop::default().run(1);
     for trial in &mut run.trials {
         let busy_cores = if trial.factors["gateway.cpu"].to_string() == "8" { 7.9 } else { 4.0 };

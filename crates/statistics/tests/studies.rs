@@ -1,5 +1,6 @@
-//! Whole studies of which the truth is known, through `summarize`: intervals cover it, nothing is shown where there is nothing, an
-//! effect is found, and a cell is what happened in it. `MESHMETER_STUDIES=2000` draws that many of each.
+//! Whole simulated studies with known truth, passed through `summarize`. Intervals cover the truth, nothing
+//! is shown if there is no effect, an effect is found, and each cell reports what happened in it.
+//! `MESHMETER_STUDIES=2000` simulates that many studies of each design.
 
 #[path = "studies/simulator.rs"]
 mod simulator;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 const FIGURES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
 
-/// Studies of each design.
+/// Number of studies per design.
 fn studies() -> u64 {
     std::env::var("MESHMETER_STUDIES").ok().and_then(|text| text.parse().ok()).unwrap_or(30)
 }
@@ -28,10 +29,10 @@ fn summaries(design: &Design) -> impl Iterator<Item = (Experiment, Summary)> {
     })
 }
 
-/// Statements that are right, by study: those of one study share its noise.
+/// Fraction of correct statements, by study: statements of one study share its noise.
 #[derive(Clone, Debug, Default)]
 struct Share {
-    /// Right, and all, of each study that makes any.
+    /// Number of correct statements and of all statements, for each study that makes any.
     studies: BTreeMap<u64, (f64, f64)>,
 }
 
@@ -54,8 +55,9 @@ impl Share {
         self.studies.values().map(|counts| of_study(*counts)).sum()
     }
 
-    /// What chance takes off at most where this share is expected: once in ten thousand, since hundreds of shares are looked at.
-    /// By how much studies differ, and at least as if all statements were independent.
+    /// How far chance may lower the observed fraction if `expected` is true: exceeded once in ten thousand,
+    /// since hundreds of fractions are checked. Based on the variation between studies, and at least as large
+    /// as for independent statements.
     fn slack(&self, expected: f64) -> f64 {
         let squares = self.sum(|(right, all)| (right - expected * all).powi(2));
         let independent = self.all() * expected * (1.0 - expected);
@@ -72,7 +74,7 @@ fn covers(estimate: &Estimate, truth: f64) -> Option<bool> {
     Some(estimate.low? <= truth && truth <= estimate.high?)
 }
 
-/// Coverage by what is estimated: of each mode by itself.
+/// Coverage by estimated figure, for each mode separately.
 fn coverage(design: &Design) -> BTreeMap<String, Share> {
     let mut shares: BTreeMap<String, Share> = BTreeMap::new();
     for (study, (experiment, summary)) in summaries(design).enumerate() {
@@ -111,7 +113,7 @@ fn coverage(design: &Design) -> BTreeMap<String, Share> {
     shares
 }
 
-/// Shapes of runs: the default is three modes under two rates.
+/// Shapes of runs: the default is three modes at two rates.
 fn shapes() -> [Design; 4] {
     let base = Design::default();
     [
@@ -162,7 +164,7 @@ fn intervals_contain_the_truth_in_93_of_100() {
 }
 
 #[test]
-fn intervals_contain_the_truth_where_bring_ups_of_a_mode_differ() {
+fn intervals_contain_the_truth_if_bring_ups_of_a_mode_differ() {
     for shape in shapes() {
         for (repeats, mode_repeat) in [(3, 0.03), (3, 0.1), (5, 0.1)] {
             assert_covered(&Design { repeats, mode_repeat, ..shape.clone() });
@@ -171,7 +173,7 @@ fn intervals_contain_the_truth_where_bring_ups_of_a_mode_differ() {
 }
 
 #[test]
-fn intervals_contain_the_truth_where_noise_is_unequal() {
+fn intervals_contain_the_truth_with_unequal_noise() {
     for shape in shapes() {
         for (last_mode, greatest_load) in [(5.0, 1.0), (1.0, 5.0)] {
             assert_covered(&Design { repeats: 3, between: 0.03, last_mode, greatest_load, ..shape.clone() });
@@ -205,7 +207,7 @@ fn coverage_of_words(design: &Design) -> BTreeMap<String, Share> {
 const TIMES: [ComparedFigure; 3] =
     [ComparedFigure::ResponseTimeP50Us, ComparedFigure::ResponseTimeP90Us, ComparedFigure::ResponseTimeP99Us];
 
-/// Runs that compare values of a factor: in an open loop and in a closed one.
+/// Runs that compare values of a factor, in an open loop and in a closed loop.
 fn with_words(effect_of_word: f64) -> [Design; 3] {
     let base = Design {
         modes: "sidecar",
@@ -236,7 +238,7 @@ fn differences_between_values_contain_the_truth_in_93_of_100() {
 }
 
 #[test]
-fn a_value_that_adds_a_fifth_is_found() {
+fn value_that_adds_20_percent_is_found() {
     for design in with_words(0.2) {
         let mut found = Share::default();
         for (study, (_, summary)) in summaries(&design).enumerate() {
@@ -253,7 +255,7 @@ fn a_value_that_adds_a_fifth_is_found() {
     }
 }
 
-/// Two versions of Istio, measured in as many trials as ten minutes hold.
+/// Two versions of Istio, measured in as many trials as fit into ten minutes.
 fn upgrades(upgrade: Upgrade) -> [Design; 2] {
     let base = Design {
         modes: "sidecar",
@@ -273,7 +275,7 @@ fn shown_between_versions(summary: &Summary, figure: ComparedFigure) -> bool {
 }
 
 #[test]
-fn a_version_that_costs_a_tenth_more_is_found_and_leads() {
+fn version_that_costs_10_percent_more_is_found_and_leads_headline() {
     let upgrade = Upgrade { cpu: 0.1, memory: 0.1, configuration: 0.01, is_same_program: false };
     for design in upgrades(upgrade) {
         let (mut found, mut leads) = (Share::default(), Share::default());
@@ -298,10 +300,10 @@ fn a_version_that_costs_a_tenth_more_is_found_and_leads() {
 }
 
 #[test]
-fn a_version_against_itself_shows_nothing_in_95_of_100() {
+fn version_compared_with_itself_shows_nothing_in_95_of_100() {
     let upgrade = Upgrade { is_same_program: true, ..Upgrade::default() };
     for design in upgrades(upgrade) {
-        // Modes are alike too: nothing in the run is true.
+        // Modes are alike too: the run has no true effect.
         let design = Design { effect: 0.0, ..design };
         let mut silent = Share::default();
         for (study, (_, summary)) in summaries(&design).enumerate() {
@@ -314,7 +316,7 @@ fn a_version_against_itself_shows_nothing_in_95_of_100() {
     }
 }
 
-/// Everything that a run says is shown.
+/// Number of statements of a run that are shown.
 fn shown(summary: &Summary) -> usize {
     let comparisons = summary.comparisons.iter().flat_map(|comparison| {
         let times = FIGURES.map(|figure| comparison.response_time_us.judged(figure));
@@ -327,7 +329,7 @@ fn shown(summary: &Summary) -> usize {
 }
 
 #[test]
-fn without_any_effect_at_most_5_of_100_runs_show_something() {
+fn at_most_5_of_100_runs_without_effect_show_something() {
     let alike = |design: Design| Design { effect: 0.0, per_connection: 0.0, more_by_mode: 0.0, ..design };
     let base = alike(Design::default());
     let designs = [
@@ -350,7 +352,7 @@ fn without_any_effect_at_most_5_of_100_runs_show_something() {
 }
 
 #[test]
-fn an_added_fifth_is_found() {
+fn added_20_percent_is_found() {
     for (repeats, expected) in [(5, 0.9), (3, 0.85)] {
         let design = Design { repeats, more_by_mode: 0.0, ..Design::default() };
         let mut found = Share::default();
@@ -365,7 +367,7 @@ fn an_added_fifth_is_found() {
 }
 
 #[test]
-fn a_saturated_or_erroring_cell_never_meets_its_objective() {
+fn saturated_or_erroring_cell_never_meets_objective() {
     let closed = Design { load: "clients: [5, 20]", ..Design::default() };
     for shape in [Design::default(), closed] {
         for design in [Design { saturated: 0.2, ..shape.clone() }, Design { erroring: 0.2, ..shape.clone() }]
@@ -385,7 +387,7 @@ fn a_saturated_or_erroring_cell_never_meets_its_objective() {
 }
 
 #[test]
-fn a_figure_that_is_late_or_censored_takes_no_other_with_it() {
+fn late_or_censored_figure_does_not_spoil_others() {
     let design = Design { late: 0.5, ..Design::default() };
     let (_, summary) = summaries(&design).next().expect("a study");
     for cell in &summary.cells {

@@ -1,4 +1,5 @@
-//! Messages of OTLP metrics (`opentelemetry.proto.collector.metrics.v1`), as far as they are sent and read.
+//! Messages of OTLP metrics (`opentelemetry.proto.collector.metrics.v1`), limited to the fields that are
+//! used.
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct ExportMetricsServiceRequest {
@@ -42,7 +43,7 @@ pub(super) struct KeyValue {
     pub value: Option<AnyValue>,
 }
 
-/// Texts alone: that is a `oneof`, whose present field is written even where it is empty.
+/// String values only. Declared as a `oneof`, because its field is written even if it is empty.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct AnyValue {
     #[prost(string, required, tag = "1")]

@@ -1,7 +1,8 @@
 //! OTLP metrics: frames become an `ExportMetricsServiceRequest`, cumulative since the start of the load.
 //!
-//! Labels are attributes of the points, not of the resource, so that they are labels again behind a collector. Histograms
-//! have explicit bounds: the last bucket has none, and requests without a response are in it.
+//! Labels are attributes of the points, not of the resource, so that they become labels again behind a
+//! collector. Histograms have explicit bounds. The last bucket is unbounded and contains requests without a
+//! response.
 
 mod messages;
 
@@ -16,23 +17,23 @@ use messages::{
 use prost::Message as _;
 use std::collections::BTreeMap;
 
-/// Type of the body.
+/// Content type of the body.
 pub(crate) const CONTENT_TYPE: &str = "application/x-protobuf";
-/// Flag of a point that says that its series has ended.
+/// Flag of a point that ends its series.
 const NO_RECORDED_VALUE: u32 = 1;
-/// Counts grow from a fixed start.
+/// Aggregation temporality: counts accumulate from a fixed start.
 const CUMULATIVE: i32 = 2;
-/// Nanoseconds in a millisecond.
+/// Nanoseconds per millisecond.
 const NS_IN_MS: u64 = 1_000_000;
 
-/// A request, and the points in it.
+/// An encoded request, and the number of its points.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Encoded {
     pub body: Vec<u8>,
     pub points: u64,
 }
 
-/// One request with these frames. `common`: labels of every point.
+/// Encodes these frames as one request. `common`: labels of every point.
 pub(crate) fn encode(frames: &[Frame], common: &Labels) -> Encoded {
     let mut metrics: BTreeMap<&str, Metric> = BTreeMap::new();
     let mut points = 0;
@@ -65,7 +66,7 @@ pub(crate) fn encode(frames: &[Frame], common: &Labels) -> Encoded {
     Encoded { body: request.encode_to_vec(), points }
 }
 
-/// Points that the receiver says it has not taken, and why.
+/// Number of points that the receiver rejected, and the reason.
 pub(crate) fn rejected(response: &[u8]) -> Option<(u64, String)> {
     let response = ExportMetricsServiceResponse::decode(response).ok()?;
     let partial = response.partial_success?;

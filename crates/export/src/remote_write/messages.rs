@@ -1,5 +1,5 @@
-//! Messages of Prometheus remote write: `prometheus.WriteRequest` of 1.0 and `io.prometheus.write.v2.Request` of 2.0, as
-//! far as they are sent.
+//! Messages of Prometheus remote write: `prometheus.WriteRequest` of 1.0 and `io.prometheus.write.v2.Request`
+//! of 2.0, limited to the fields that are sent.
 
 /// 1.0: `prometheus.WriteRequest`.
 #[derive(Clone, PartialEq, prost::Message)]
@@ -59,7 +59,7 @@ pub(super) struct TimeSeriesV2 {
     pub histograms: Vec<Histogram>,
     #[prost(message, optional, tag = "5")]
     pub metadata: Option<MetadataV2>,
-    /// Where release candidates before 2.0-rc.4 have the time that samples have in later ones.
+    /// Used by release candidates before 2.0-rc.4; in later ones the samples have this time.
     #[prost(int64, tag = "6")]
     pub created_timestamp: i64,
 }
@@ -74,7 +74,7 @@ pub(super) struct MetadataV2 {
     pub unit_ref: u32,
 }
 
-/// A sample; the start is of 2.0 alone.
+/// A sample; the start timestamp exists only in 2.0.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(super) struct Sample {
     #[prost(double, tag = "1")]
@@ -85,7 +85,7 @@ pub(super) struct Sample {
     pub start_timestamp: i64,
 }
 
-/// A native histogram with whole counts; the start is of 2.0 alone.
+/// A native histogram with integer counts; the start timestamp exists only in 2.0.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Histogram {
     #[prost(oneof = "Count", tags = "1")]
@@ -123,7 +123,7 @@ pub(super) enum ZeroCount {
 /// Consecutive buckets.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub(super) struct BucketSpan {
-    /// Buckets between it and the span before it.
+    /// Number of buckets between this span and the previous one.
     #[prost(sint32, tag = "1")]
     pub offset: i32,
     #[prost(uint32, tag = "2")]

@@ -1,4 +1,5 @@
-//! Prometheus remote write, 1.0 and 2.0: frames become series of samples, then a protobuf message, compressed by Snappy.
+//! Prometheus remote write 1.0 and 2.0: frames become series of samples, then a protobuf message compressed
+//! with Snappy.
 
 mod messages;
 mod native;
@@ -11,10 +12,10 @@ use crate::destination::{HistogramForm, Protocol};
 use crate::metric::Labels;
 use series::SeriesSet;
 
-/// The number in Prometheus that says that a series has ended.
+/// Prometheus stale marker: the float that ends a series.
 const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 
-/// A request, and what is in it.
+/// An encoded request, and the number of its samples and histograms.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Encoded {
     pub body: Vec<u8>,
@@ -25,14 +26,14 @@ pub(crate) struct Encoded {
     pub histograms: u64,
 }
 
-/// Version of remote write.
+/// Protocol version of remote write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Version {
     One,
     Two,
 }
 
-/// Version and form of histograms of a protocol; none where that is not remote write.
+/// Version and histogram form of a protocol; `None` if it is not remote write.
 pub(crate) fn form(protocol: Protocol) -> Option<(Version, HistogramForm)> {
     match protocol {
         Protocol::RemoteWrite1(form) => Some((Version::One, form)),
@@ -41,7 +42,7 @@ pub(crate) fn form(protocol: Protocol) -> Option<(Version, HistogramForm)> {
     }
 }
 
-/// One request with these frames. `common`: labels of every series.
+/// Encodes these frames as one request. `common`: labels of every series.
 pub(crate) fn encode(version: Version, form: HistogramForm, frames: &[Frame], common: &Labels) -> Encoded {
     let series = SeriesSet::of(frames, common, form);
     let (samples, histograms) = series.counts();

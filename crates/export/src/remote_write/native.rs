@@ -5,10 +5,10 @@ use super::messages::{BucketSpan, Count, Histogram, ZeroCount};
 use crate::distribution::Distribution;
 use std::collections::BTreeMap;
 
-/// Half of the resolution of times: only those of zero are below.
+/// Half of the time resolution: only zero is below.
 const ZERO_THRESHOLD_S: f64 = 0.5e-6;
 
-/// A distribution; the times are set by the message that it goes into.
+/// Encodes a distribution; the message that contains it sets the timestamps.
 pub(super) fn histogram(distribution: &Distribution) -> Histogram {
     let exponential = distribution.exponential();
     let (positive_spans, positive_deltas) = spans(&exponential.buckets);
@@ -25,12 +25,12 @@ pub(super) fn histogram(distribution: &Distribution) -> Histogram {
     }
 }
 
-/// The end of a series of native histograms.
+/// The histogram that ends a series of native histograms.
 pub(super) fn ended() -> Histogram {
     Histogram { sum: STALE, count: Some(Count::Int(0)), ..Histogram::default() }
 }
 
-/// Runs of buckets, and each count as its difference to the one before it.
+/// Runs of buckets, and each count as the difference from the previous one.
 fn spans(buckets: &BTreeMap<i32, u64>) -> (Vec<BucketSpan>, Vec<i64>) {
     let mut spans: Vec<BucketSpan> = Vec::new();
     let mut deltas = Vec::with_capacity(buckets.len());
@@ -53,11 +53,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans_say_where_buckets_are_and_deltas_how_full() {
+    fn spans_encode_positions_and_deltas_encode_counts() {
         let buckets = BTreeMap::from([(-3, 5), (-2, 7), (4, 1), (5, 1)]);
         let (spans, deltas) = spans(&buckets);
         let places: Vec<(i32, u32)> = spans.iter().map(|span| (span.offset, span.length)).collect();
-        // From -1, where the first span ended, to 4.
+        // From -1, one after the first span's end, to 4.
         assert_eq!(places, [(-3, 2), (5, 2)]);
         assert_eq!(deltas, [5, 2, -6, 0]);
     }

@@ -1,4 +1,4 @@
-//! Series of samples: what metrics become before they are a message.
+//! Series of samples: the intermediate form between metrics and a message.
 
 use super::messages::{Histogram, Sample};
 use super::{STALE, native};
@@ -9,7 +9,7 @@ use crate::metric::{Kind, Labels, Point, Value, unit};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Series by their labels, the name included as `__name__`.
+/// Series by their labels, including the name as `__name__`.
 pub(super) struct SeriesSet {
     form: HistogramForm,
     common: Labels,
@@ -26,7 +26,7 @@ pub(super) struct Series {
     pub histograms: Vec<Histogram>,
 }
 
-/// The metric of a point, and when it was read.
+/// The metric of a point, and its timestamp.
 #[derive(Clone, Copy)]
 struct Metric<'a> {
     name: &'static str,
@@ -61,7 +61,7 @@ impl SeriesSet {
         set
     }
 
-    /// Samples and histograms in all series.
+    /// Number of samples and histograms in all series.
     pub(super) fn counts(&self) -> (u64, u64) {
         self.series.values().fold((0, 0), |(samples, histograms), series| {
             (samples + series.samples.len() as u64, histograms + series.histograms.len() as u64)
@@ -88,7 +88,7 @@ impl SeriesSet {
         }
     }
 
-    /// A series per bucket, and the sum and count; all of them end where there is no distribution.
+    /// One series per bucket, and the sum and count. All of them end if there is no distribution.
     fn classic(&mut self, metric: Metric<'_>, distribution: Option<&Distribution>) {
         let count = |count: u64| if distribution.is_some() { count as f64 } else { STALE };
         let absent = Distribution::default();
@@ -113,7 +113,7 @@ impl SeriesSet {
     }
 
     fn entry(&mut self, metric: Metric<'_>, suffix: &str, bound: Option<String>) -> &mut Series {
-        // A point's own labels are above those that all have.
+        // A point's own labels override the common ones.
         let mut labels = self.common.clone();
         labels.extend(metric.point.labels.iter().map(|(name, value)| (name.clone(), value.clone())));
         labels.extend(bound.map(|bound| (Cow::Borrowed("le"), bound)));

@@ -1,4 +1,4 @@
-//! Remote write 2.0: each text stands once in the request, and series refer to it.
+//! Remote write 2.0: each string occurs once in the request, and series refer to it.
 
 use super::messages::{MetadataV2, MetricType, Request, TimeSeriesV2};
 use super::series::SeriesSet;
@@ -6,7 +6,7 @@ use crate::metric::Kind;
 use prost::Message as _;
 use std::collections::HashMap;
 
-/// Every text of a request. The first is empty, as the protocol has it.
+/// Symbol table of a request. The first string is empty, as the protocol requires.
 struct Symbols {
     texts: Vec<String>,
     places: HashMap<String, u32>,
@@ -55,7 +55,7 @@ pub(super) fn message(set: SeriesSet) -> Vec<u8> {
     Request { symbols: symbols.texts, timeseries }.encode_to_vec()
 }
 
-/// Type in metadata, which has the same numbers in both versions.
+/// Metric type in metadata, with the same numbers in both versions.
 pub(super) fn metric_type(kind: Kind) -> MetricType {
     match kind {
         Kind::Gauge => MetricType::Gauge,

@@ -1,50 +1,50 @@
-//! What is wrong with a run folder, and what its user can do about it.
+//! Errors of a run directory, with hints for the user.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A run folder that cannot be used.
+/// A run directory that cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
-    /// There is already a run.
+    /// The directory already contains a run.
     #[error("{} already holds a run", path.display())]
     HasRun {
-        /// The folder.
+        /// Path of the directory.
         path: PathBuf,
     },
-    /// There is something else.
+    /// The directory contains other files.
     #[error("{} is no empty folder: it holds {name:?}", path.display())]
     NotEmpty {
-        /// The folder.
+        /// Path of the directory.
         path: PathBuf,
-        /// One of the things in it.
+        /// Name of one of these files.
         name: String,
     },
-    /// It is not a run folder.
+    /// The path is not a run directory.
     #[error("{} is no run folder: {missing}", path.display())]
     NoRun {
-        /// The folder.
+        /// The path.
         path: PathBuf,
-        /// What it lacks.
+        /// What is missing.
         missing: String,
     },
     /// A file cannot be written.
     #[error("{operation} {}", path.display())]
     Write {
-        /// What was tried.
+        /// Operation that failed.
         operation: &'static str,
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: io::Error,
     },
     /// A file cannot be read.
     #[error("read {}", path.display())]
     Read {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why not.
+        /// Cause of the failure.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
@@ -58,7 +58,7 @@ impl FolderError {
         Self::Read { path: path.to_owned(), source: source.into() }
     }
 
-    /// What the user can do about it, where it is not plain from the error.
+    /// What the user can do, unless the error makes it obvious.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {

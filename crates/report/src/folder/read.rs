@@ -1,8 +1,8 @@
-//! Reading a run folder, whole or cut short.
+//! Reads a run directory, complete or cut short.
 //!
-//! Needed are `experiment.yaml`, `host.json` and `trials.jsonl`. A last line without its end is what a killed run
-//! leaves: it is left out and noted, as is any other line that cannot be read. `summary.json` and `report.html` are not
-//! read: they are made again.
+//! `experiment.yaml` and `host.json` are required; `trials.jsonl` may be missing if no trial ended. A killed
+//! run leaves a last line without a line break. Such a line, and any other line that cannot be read, is
+//! skipped with a note. `summary.json` and `report.html` are not read, but recomputed.
 
 use super::{EXPERIMENT_FILE, FolderError, HOST_FILE, TRIALS_FILE};
 use experiment::schema::{Host, TRIAL_SCHEMA, TrialRecord};
@@ -10,26 +10,27 @@ use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::Path;
 
-/// The longest line of `trials.jsonl` that is read. A trial takes some 20 KB; a fleet of components, a few hundred.
+/// Maximum length of a line in `trials.jsonl`. A trial takes some 20 KB; one with a fleet of components, a
+/// few hundred.
 const LINE_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A run as its folder holds it.
+/// A run as stored in its directory.
 #[derive(Clone, Debug)]
 pub struct RawRun {
     /// Text of `experiment.yaml`.
     pub experiment_yaml: String,
     /// The machine and the versions.
     pub host: Host,
-    /// The trials, in the order of their execution.
+    /// The trials in the order of execution.
     pub trials: Vec<TrialRecord>,
-    /// What could not be read, for the report.
+    /// Notes for the report on what could not be read.
     pub notes: Vec<String>,
 }
 
-/// Reads a run folder.
+/// Reads a run directory.
 ///
 /// # Errors
-/// Where it is no run folder, or a file that is needed cannot be read.
+/// Returns an error if the path is not a run directory, or if a required file cannot be read.
 pub fn read(path: &Path) -> Result<RawRun, FolderError> {
     if !path.is_dir() {
         let missing = if path.exists() { "it is a file" } else { "it is not there" };
@@ -58,7 +59,7 @@ fn needed(folder: &Path, name: &str) -> Result<Vec<u8>, FolderError> {
     })
 }
 
-/// Opens a file to be read. Only a file: to open a pipe would wait for whoever writes to it.
+/// Opens a regular file for reading. Opening a pipe would block until there is a writer.
 fn open(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.is_file() {
         File::open(path)
@@ -67,7 +68,7 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// A run that ended before its first trial may have no such file.
+/// A run that ended before its first trial may have no `trials.jsonl`.
 fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>, FolderError> {
     let file = match open(path) {
         Ok(file) => file,
@@ -110,7 +111,7 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
     Ok(trials)
 }
 
-/// A trial; nothing for a blank line.
+/// Parses a trial; `None` for a blank line.
 fn parse_trial(line: &[u8]) -> Result<Option<TrialRecord>, Box<dyn std::error::Error>> {
     if line.trim_ascii().is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Estimates with their intervals.
+//! Estimates with their intervals as text.
 
 use super::ABSENT;
 use super::number::{decimals_for, fixed, with_unit};
@@ -6,18 +6,18 @@ use super::quantity::cores_number;
 use experiment::schema::Estimate;
 use serde::Serialize;
 
-/// An estimate and its interval as text. The digits go no further than the interval allows: two digits of its width, at
-/// most three of the figures.
+/// An estimate and its interval as text. The number of digits is limited by the interval: two digits of its
+/// half-width, at most three of the figures.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Interval {
     /// The estimate.
     pub estimate: String,
-    /// `0.35–0.41`, or `−0.02 to 0.05` where an end is below zero; absent where there is no interval.
+    /// `0.35–0.41`, or `−0.02 to 0.05` if an end is below zero; `None` without an interval.
     pub range: Option<String>,
 }
 
 impl Interval {
-    /// There is no figure.
+    /// A missing figure.
     #[must_use]
     pub fn absent() -> Self {
         Self { estimate: ABSENT.to_owned(), range: None }
@@ -29,13 +29,13 @@ impl Interval {
         Self::scaled(estimate, 1.0)
     }
 
-    /// The estimate times a factor, to change its unit.
+    /// The estimate multiplied by a factor, to change its unit.
     #[must_use]
     pub fn scaled(estimate: &Estimate, factor: f64) -> Self {
         Self::rounded(estimate, factor, 9)
     }
 
-    /// Times a factor, with no more decimals than what was measured has.
+    /// The estimate multiplied by a factor, with at most as many decimals as the measurement resolves.
     pub(super) fn rounded(estimate: &Estimate, factor: f64, most_decimals: i32) -> Self {
         let middle = estimate.estimate * factor;
         let (Some(low), Some(high)) = (finite(estimate.low), finite(estimate.high)) else {
@@ -71,7 +71,7 @@ impl Interval {
         }
     }
 
-    /// Such as `±0.04`: the farther end's distance from the estimate, rounded up to one digit.
+    /// Margin such as `±0.04`: the larger distance of an end from the estimate, rounded up to one digit.
     #[must_use]
     pub fn margin(&self) -> Option<String> {
         let number = |text: &str| text.replace('\u{2212}', "-").parse::<f64>().ok();
@@ -81,11 +81,11 @@ impl Interval {
         let margin = (estimate - low).max(high - estimate);
         let decimals = decimals_for(margin, 1).max(0);
         let scale = 10_f64.powi(decimals);
-        // What was rounded for people is not rounded up once more for an error of binary fractions.
+        // Do not round up a value that exceeds a round one only by a binary rounding error.
         Some(format!("±{}", fixed((margin * scale - 1e-6).ceil() / scale, decimals)))
     }
 
-    /// The same for a difference: a plus sign where it is above zero.
+    /// As a difference: with a plus sign if it is above zero.
     #[must_use]
     pub fn signed(mut self) -> Self {
         let above_zero = self.estimate.parse::<f64>().is_ok_and(|estimate| estimate > 0.0);
@@ -100,7 +100,7 @@ fn finite(value: Option<f64>) -> Option<f64> {
     value.filter(|value| value.is_finite())
 }
 
-/// CPU with its interval, no finer than a thousandth of a core.
+/// CPU with its interval, to at most a thousandth of a core.
 #[must_use]
 pub fn cores_interval(estimate: &Estimate) -> Interval {
     let range = match (finite(estimate.low), finite(estimate.high)) {

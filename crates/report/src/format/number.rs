@@ -1,8 +1,8 @@
-//! Numbers alone: how many digits, how a minus sign, thousands and a unit are written.
+//! Plain numbers: how many digits, and how minus signs, thousands and units are written.
 
 use super::ABSENT;
 
-/// A number and its unit, kept on one line; a figure that is absent has no unit.
+/// A number and its unit, kept on one line; a missing figure has no unit.
 #[must_use]
 pub fn with_unit(number: &str, unit: &str) -> String {
     if number == ABSENT || unit.is_empty() { number.to_owned() } else { format!("{number}\u{a0}{unit}") }
@@ -17,19 +17,20 @@ pub fn digits(value: f64) -> String {
     fixed(value, decimals_for(value.abs(), 3))
 }
 
-/// As short as it is exact, for the ticks of an axis: `0.5`, `20`, `1500`.
+/// The shortest exact form, for the ticks of an axis: `0.5`, `20`, `1500`.
 #[must_use]
 pub fn tick(value: f64) -> String {
     let text = digits(value);
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-/// Decimals that show `significant` digits of a value; negative where the last digits before the point are rounded.
+/// Decimals that show `significant` digits of a value; negative if digits before the decimal point are
+/// rounded.
 pub(super) fn decimals_for(value: f64, significant: i32) -> i32 {
     if !value.is_finite() || value <= 0.0 {
         return significant;
     }
-    // A value such as 9.996 has one digit more once it is rounded.
+    // A value such as 9.996 gains a digit when it is rounded.
     let magnitude = value.log10().floor() as i32;
     let unit = 10f64.powi(magnitude - significant + 1);
     let rounded = (value / unit).round() * unit;
@@ -37,7 +38,7 @@ pub(super) fn decimals_for(value: f64, significant: i32) -> i32 {
     significant - 1 - magnitude
 }
 
-/// A number with so many decimals (at most 9), with a true minus sign.
+/// A number with this many decimals (at most 9), with a true minus sign.
 pub(super) fn fixed(value: f64, decimals: i32) -> String {
     if !value.is_finite() {
         return ABSENT.to_owned();
@@ -57,7 +58,7 @@ pub(super) fn fixed(value: f64, decimals: i32) -> String {
     }
 }
 
-/// A whole number, its thousands set apart by thin spaces: `1 234 567`.
+/// A whole number with thin spaces between thousands: `1 234 567`.
 #[must_use]
 pub fn count(count: u64) -> String {
     let digits = count.to_string();
@@ -74,7 +75,7 @@ pub fn count(count: u64) -> String {
     text
 }
 
-/// A count of something, in the singular or the plural: `1 trial`, `5 trials`.
+/// A count with its noun in the singular or the plural: `1 trial`, `5 trials`.
 #[must_use]
 pub fn counted(number: u64, singular: &str, plural: &str) -> String {
     format!("{} {}", count(number), if number == 1 { singular } else { plural })

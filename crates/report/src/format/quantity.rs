@@ -3,14 +3,14 @@
 use super::ABSENT;
 use super::number::{digits, fixed, tick, with_unit};
 
-/// Events a second: `998/s`.
+/// Events per second: `998/s`.
 #[must_use]
 pub fn rate(per_second: f64) -> String {
     let number = digits(per_second);
     if number == ABSENT { number } else { format!("{number}/s") }
 }
 
-/// The rate that an experiment asks for, as it was written: `1000/s`, `12500/s`.
+/// An offered rate, in the form in which experiments write it: `1000/s`, `12500/s`.
 #[must_use]
 pub fn offered_rate(per_second: f64) -> String {
     if per_second.is_finite() && per_second.fract() == 0.0 && per_second.abs() < 1e15 {
@@ -29,13 +29,13 @@ pub fn percent(fraction: f64) -> String {
     with_unit(&tick(fraction * 100.0), "%")
 }
 
-/// CPU: `0.213 cores`; what is under a thousandth of a core reads so.
+/// CPU such as `0.213 cores`; with its own text if it is below a thousandth of a core.
 #[must_use]
 pub fn cores(cores: f64) -> String {
     with_unit(&cores_number(cores), "cores")
 }
 
-/// The same without the unit.
+/// CPU without the unit.
 #[must_use]
 pub fn cores_number(cores: f64) -> String {
     if cores > 0.0 && cores < 0.0005 {

@@ -1,8 +1,8 @@
-//! Sizes: of memory and traffic in decimal units, of bodies as experiments write them.
+//! Sizes: memory and traffic in decimal units, bodies in the units of experiments.
 
 use super::number::{count, tick, with_unit};
 
-/// Unit of the sizes in one table or chart; decimal, as published figures of memory mostly are.
+/// Unit of the sizes in one table or chart. Decimal, as most published memory figures are.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SizeUnit {
     /// B.
@@ -16,8 +16,7 @@ pub enum SizeUnit {
 }
 
 impl SizeUnit {
-    /// The unit in which these sizes, bytes, read best together: that of the greatest;
-    /// MB where there is none.
+    /// The unit that suits these sizes (in bytes) together: that of the largest, or MB if there are none.
     pub fn for_sizes(sizes_bytes: impl IntoIterator<Item = f64>) -> Self {
         let greatest =
             sizes_bytes.into_iter().filter(|size| size.is_finite()).map(f64::abs).fold(0.0, f64::max);
@@ -32,7 +31,7 @@ impl SizeUnit {
         }
     }
 
-    /// Bytes in one of this unit.
+    /// Bytes per unit.
     #[must_use]
     pub fn bytes(self) -> f64 {
         match self {
@@ -55,14 +54,14 @@ impl SizeUnit {
     }
 }
 
-/// A size in the unit that suits it: `38.2 MB`.
+/// A size in a suitable unit: `38.2 MB`.
 #[must_use]
 pub fn size(bytes: f64) -> String {
     let unit = SizeUnit::for_sizes([bytes]);
     with_unit(&tick(bytes / unit.bytes()), unit.symbol())
 }
 
-/// The size of a body as experiments write it: `1 KiB` where it is a whole number of those.
+/// The size of a body as experiments write it: `1 KiB` if it is a multiple of 1024 bytes.
 #[must_use]
 pub fn payload(bytes: u64) -> String {
     const KIBIBYTE: u64 = 1024;

@@ -6,7 +6,7 @@ fn estimate(estimate: f64, low: f64, high: f64) -> Estimate {
 }
 
 #[test]
-fn three_digits_and_no_exponent() {
+fn digits_are_three_without_exponent() {
     for (value, text) in [
         (0.0, "0"),
         (0.042_14, "0.0421"),
@@ -28,7 +28,7 @@ fn three_digits_and_no_exponent() {
 }
 
 #[test]
-fn a_margin_reaches_to_the_farther_end() {
+fn margin_reaches_farther_end_of_interval() {
     let margin = |middle, low, high| Interval::new(&estimate(middle, low, high)).margin();
     assert_eq!(margin(0.4, 0.37, 0.42).as_deref(), Some("±0.03"));
     assert_eq!(margin(1.0, -0.5, 1.5).as_deref(), Some("±2"));
@@ -38,7 +38,7 @@ fn a_margin_reaches_to_the_farther_end() {
 }
 
 #[test]
-fn intervals_show_no_more_digits_than_they_know() {
+fn interval_digits_are_limited_by_width() {
     let text = |estimate: &Estimate| Interval::new(estimate).text();
     assert_eq!(text(&estimate(0.3812, 0.351, 0.4118)), "0.381 (0.351–0.412)");
     assert_eq!(text(&estimate(1.2345, 0.3, 2.1)), "1.23 (0.30–2.10)");
@@ -54,7 +54,7 @@ fn intervals_show_no_more_digits_than_they_know() {
 }
 
 #[test]
-fn times_of_a_table_share_a_unit() {
+fn times_of_one_table_share_a_unit() {
     let unit = TimeUnit::for_times([80.0, 2340.0, f64::NAN]);
     assert_eq!(unit, TimeUnit::Milliseconds);
     assert_eq!(unit.time(2340.0), "2.34\u{a0}ms");
@@ -64,7 +64,7 @@ fn times_of_a_table_share_a_unit() {
 }
 
 #[test]
-fn a_number_stays_with_its_unit() {
+fn number_stays_on_line_with_its_unit() {
     assert_eq!(
         unbroken("adds 0.38 ms (0.35–0.41) to 4 of 5 at 1000 requests/s, 10 %."),
         "adds 0.38\u{a0}ms (0.35–0.41) to 4 of 5 at 1000\u{a0}requests/s, 10\u{a0}%."
@@ -73,7 +73,7 @@ fn a_number_stays_with_its_unit() {
 }
 
 #[test]
-fn counts_sizes_and_fractions() {
+fn counts_sizes_and_fractions_are_formatted() {
     assert_eq!(count(9999), "9999");
     assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
     assert_eq!(counted(1, "trial", "trials"), "1 trial");

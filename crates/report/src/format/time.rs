@@ -1,4 +1,4 @@
-//! Times, durations and moments.
+//! Times, durations and timestamps.
 
 use super::interval::Interval;
 use super::number::{decimals_for, fixed, tick, with_unit};
@@ -17,8 +17,8 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The unit in which these times, microseconds, read best together: that of the greatest;
-    /// milliseconds where there is none.
+    /// The unit that suits these times (in microseconds) together: that of the greatest, or milliseconds if
+    /// there are none.
     pub fn for_times(times_us: impl IntoIterator<Item = f64>) -> Self {
         let greatest_us =
             times_us.into_iter().filter(|time| time.is_finite()).map(f64::abs).fold(0.0, f64::max);
@@ -31,7 +31,7 @@ impl TimeUnit {
         }
     }
 
-    /// Microseconds in one of this unit.
+    /// Microseconds per unit.
     #[must_use]
     pub fn us(self) -> f64 {
         match self {
@@ -51,7 +51,7 @@ impl TimeUnit {
         }
     }
 
-    /// The time in this unit, without its name, no finer than what histograms tell apart.
+    /// The time in this unit without its symbol, no finer than the resolution of histograms.
     #[must_use]
     pub fn number(self, time_us: f64) -> String {
         if time_us == 0.0 {
@@ -61,7 +61,7 @@ impl TimeUnit {
         fixed(time, decimals_for(time.abs(), 3).min(self.most_decimals()))
     }
 
-    /// A microsecond is the finest that histograms tell apart; means over trials may be a digit finer.
+    /// Histograms resolve a microsecond; means over trials may have one more digit.
     fn most_decimals(self) -> i32 {
         match self {
             Self::Microseconds => 1,
@@ -76,13 +76,14 @@ impl TimeUnit {
         with_unit(&self.number(time_us), self.symbol())
     }
 
-    /// [`Self::number`]; `> 10 s` among requests without a response, which took longer than `above_us`.
+    /// Like [`Self::number`]; `> 10 s` for a request without a response, which took longer than `above_us`.
     #[must_use]
     pub fn number_or_above(self, time_us: Option<f64>, above_us: Option<f64>) -> String {
         time_us.map_or_else(|| above(above_us), |time_us| self.number(time_us))
     }
 
-    /// A percentile and its interval in this unit, without its name; `> 10 s` among requests without a response.
+    /// A percentile and its interval in this unit, without its symbol; `> 10 s` if it falls among requests
+    /// without a response.
     #[must_use]
     pub fn percentile(self, times: Option<&Percentiles>, figure: TimeFigure) -> Interval {
         let Some(times) = times else { return Interval::absent() };
@@ -93,26 +94,26 @@ impl TimeUnit {
         }
     }
 
-    /// An estimate and its interval in this unit, without its name.
+    /// An estimate and its interval in this unit, without its symbol.
     #[must_use]
     pub fn interval(self, estimate_us: &Estimate) -> Interval {
         Interval::rounded(estimate_us, 1.0 / self.us(), self.most_decimals())
     }
 }
 
-/// One time, microseconds, in the unit that suits it.
+/// A single time, given in microseconds, in a suitable unit.
 #[must_use]
 pub fn time(time_us: f64) -> String {
     TimeUnit::for_times([time_us]).time(time_us)
 }
 
-/// [`time`]; `> 10 s` among requests without a response, which took longer than `above_us`.
+/// Like [`time`]; `> 10 s` for a request without a response, which took longer than `above_us`.
 #[must_use]
 pub fn time_or_above(time_us: Option<f64>, above_us: Option<f64>) -> String {
     time_us.map_or_else(|| above(above_us), time)
 }
 
-/// `> 10 s`: the time of a request without a response; `no response` if nothing is known of its length.
+/// `> 10 s`: the time of a request without a response; `no response` if no lower bound is known.
 #[must_use]
 pub fn above(above_us: Option<f64>) -> String {
     let Some(above_us) = above_us else { return "no response".to_owned() };
@@ -120,7 +121,7 @@ pub fn above(above_us: Option<f64>) -> String {
     format!(">\u{a0}{}", with_unit(&tick(above_us / unit.us()), unit.symbol()))
 }
 
-/// Seconds as people write a duration: `20 s`, `2 min 30 s`.
+/// A duration in seconds as text: `20 s`, `2 min 30 s`.
 #[must_use]
 pub fn duration(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 120.0 {
@@ -131,7 +132,7 @@ pub fn duration(seconds: f64) -> String {
     if rest == 0 { format!("{minutes}\u{a0}min") } else { format!("{minutes}\u{a0}min {rest}\u{a0}s") }
 }
 
-/// An RFC 3339 time as `2026-11-20 09:49 UTC`; text that is none stays as it is.
+/// An RFC 3339 time as `2026-11-20 09:49 UTC`; other text is returned unchanged.
 #[must_use]
 pub fn moment(rfc3339: &str) -> String {
     match rfc3339.parse::<jiff::Timestamp>() {

@@ -1,12 +1,12 @@
-//! Sentences, programs, and how a figure stands to what others published.
+//! Sentences, programs, and comparison with published figures.
 
 use experiment::schema::{ComponentVersion, PublishedFigure};
 
-/// What a number in a sentence may be followed by.
+/// Units that may follow a number in a sentence.
 const UNITS: [&str; 13] =
     ["µs", "ms", "s", "%", "core", "cores", "B", "kB", "MB", "GB", "KiB", "vCPU", "requests/s"];
 
-/// A sentence with each number and its unit kept on one line, by no-break spaces.
+/// A sentence with no-break spaces between each number and its unit.
 #[must_use]
 pub fn unbroken(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
@@ -22,7 +22,7 @@ pub fn unbroken(text: &str) -> String {
     result + rest
 }
 
-/// A program that the user named: `envoy 1.40.0, named by an option (/home/me/envoy, SHA-256 0123456789ab…)`.
+/// A program chosen by the user: `envoy 1.40.0, named by an option (/home/me/envoy, SHA-256 0123456789ab…)`.
 #[must_use]
 pub fn named_program(version: &ComponentVersion) -> String {
     let by = match version.named_by.as_deref() {
@@ -37,7 +37,7 @@ pub fn named_program(version: &ComponentVersion) -> String {
     format!("{} {}{by}{details}", version.name, version.version)
 }
 
-/// Whether a run agrees with a published figure, in words; nothing where it has no interval of a single figure.
+/// Whether a run agrees with a published figure, as text; `None` if it has no interval of a single figure.
 #[must_use]
 pub fn agreement(figure: &PublishedFigure) -> Option<&'static str> {
     let has_interval = figure.measured_estimate.is_some_and(|measured| measured.low.is_some());
@@ -49,7 +49,7 @@ pub fn agreement(figure: &PublishedFigure) -> Option<&'static str> {
     }
 }
 
-/// The first digits of a digest: enough to tell builds apart by eye. The whole is in `host.json`.
+/// The first digits of a digest, enough to distinguish builds. The full digest is in `host.json`.
 #[must_use]
 pub fn shortened_digest(sha256: &str) -> String {
     const SHOWN: usize = 12;

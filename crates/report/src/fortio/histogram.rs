@@ -1,19 +1,19 @@
-//! fortio's histograms: counts between bounds of its own, in seconds or bytes.
+//! fortio's histograms: counts between its own bounds, in seconds or bytes.
 
 use experiment::schema::{HistogramSummary, SizeSummary};
 use serde::Serialize;
 use statistics::LatencyHistogram;
 
-/// The bounds of fortio's buckets (stats/stats.go, histogramBucketValues), in units of the resolution. Beyond the last one
-/// there is a bucket for the rest.
+/// The bounds of fortio's buckets (stats/stats.go, histogramBucketValues), in units of the resolution. One
+/// more bucket holds everything beyond the last bound.
 const BOUNDS: [u64; 56] = [
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90, 100,
     120, 140, 160, 180, 200, 250, 300, 350, 400, 450, 500, 600, 700, 800, 900, 1000, 2000, 3000, 4000, 5000,
     7500, 10_000, 20_000, 30_000, 40_000, 50_000, 75_000, 100_000,
 ];
-/// Resolutions to choose from, microseconds; fortio's own default is the last one.
+/// Available resolutions in microseconds; the last one is fortio's default.
 const RESOLUTIONS_US: [u64; 4] = [1, 10, 100, 1000];
-/// Microseconds in a second.
+/// Microseconds per second.
 const US_IN_S: f64 = 1e6;
 
 /// fortio's HistogramData.
@@ -26,7 +26,7 @@ pub(super) struct HistogramData {
     sum: f64,
     avg: f64,
     std_dev: f64,
-    /// Null where there is nothing, as in fortio.
+    /// Null if there are no values, as in fortio.
     data: Option<Vec<Bucket>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     percentiles: Vec<Percentile>,
@@ -37,7 +37,7 @@ pub(super) struct HistogramData {
 struct Bucket {
     start: f64,
     end: f64,
-    /// Of all values, those up to the end.
+    /// Percentage of all values up to `end`.
     percent: f64,
     count: u64,
 }
@@ -50,8 +50,8 @@ struct Percentile {
 }
 
 impl HistogramData {
-    /// Of a distribution of times: in seconds.
-    /// Requests without a response count with what is known of their times: `above_us`, a lower bound.
+    /// Histogram of a time distribution, in seconds. Requests without a response count with the lower bound
+    /// of their time, `above_us`.
     pub(super) fn of_times(summary: &HistogramSummary, above_us: Option<f64>) -> Self {
         let histogram = LatencyHistogram::decode(&summary.histogram).unwrap_or_default();
         let count = histogram.count() + summary.censored;
@@ -91,8 +91,8 @@ impl HistogramData {
     }
 }
 
-/// The values between fortio's bounds, at the finest resolution at which they reach to the greatest value. Empty buckets
-/// are left out, the first one opens with the least value and the last one closes with the greatest.
+/// Counts between fortio's bounds, at the finest resolution that covers the maximum. Empty buckets are left
+/// out. The first bucket starts at the minimum and the last one ends at the maximum.
 fn buckets(histogram: &LatencyHistogram, summary: &HistogramSummary, above_us: f64) -> Vec<Bucket> {
     let reach = BOUNDS[BOUNDS.len() - 1] as f64;
     let fits = |resolution: &&u64| reach * **resolution as f64 >= histogram.max_us();
@@ -127,7 +127,7 @@ fn buckets(histogram: &LatencyHistogram, summary: &HistogramSummary, above_us: f
     buckets
 }
 
-/// Sizes of responses. As in fortio, a request that failed counts as an answer of no bytes.
+/// Sizes of responses. As in fortio, a failed request counts as a response of zero bytes.
 pub(super) fn sizes(sizes: &SizeSummary, failed: u64) -> HistogramData {
     let count = sizes.count + failed;
     if count == 0 {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn buckets_have_fortios_bounds_and_every_value() {
+    fn buckets_have_fortio_bounds_and_contain_every_value() {
         let found = data(&[29, 950, 1500, 1501, 7223]);
         let buckets = found.data.unwrap();
         let shape: Vec<_> = buckets.iter().map(|bucket| (bucket.start, bucket.end, bucket.count)).collect();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn the_resolution_reaches_to_the_greatest_value() {
+    fn resolution_covers_maximum() {
         let second = data(&[5, 999_000]);
         let (max, buckets) = (second.max, second.data.unwrap());
         assert_eq!((buckets[0].start, buckets[0].end), (5e-6, 10e-6));
@@ -187,18 +187,18 @@ mod tests {
     }
 
     #[test]
-    fn no_value_is_as_in_fortio() {
+    fn empty_histogram_matches_fortio() {
         let text = serde_json::to_string(&data(&[])).unwrap();
         let expected = r#"{"Count":0,"Min":0.0,"Max":0.0,"Sum":0.0,"Avg":0.0,"StdDev":0.0,"Data":null}"#;
         assert_eq!(text, expected);
     }
 
     #[test]
-    fn what_failed_has_no_size() {
+    fn failed_requests_count_as_empty_responses() {
         let all = SizeSummary { count: 3, min: 100, mean: 100.0, stddev: 0.0, max: 100 };
         let found = sizes(&all, 1);
         assert_eq!((found.count, found.min, found.avg), (4, 0.0, 75.0));
-        // Of 100, 100, 100, 0.
+        // For 100, 100, 100 and 0.
         assert!((found.std_dev - 43.301).abs() < 0.001);
     }
 }

@@ -1,10 +1,13 @@
-//! A result as fortio 1.66 writes it (`fortio load -json`), for dashboards and scripts that read that.
+//! A result in the format of fortio 1.66 (`fortio load -json`), for dashboards and scripts that read it.
 //!
-//! Three things are not as in fortio, and better known: `DurationHistogram` holds response times, from when a request was
-//! due, and `Labels` says so (fortio counts from the send); requests without a response count as the slowest, with the time that
-//! each waited at least; percentiles come from the whole histogram and not from its buckets. `NumThreads` is the connections, since fortio
-//! has a thread for each. Keys that only echo fortio's own options are left out. What the result does not know is empty, as
-//! in fortio: `HeaderSizes`, `Sockets`, and `ErrorsDurationHistogram`, which is null where there were errors.
+//! Three things differ from fortio, on purpose. `DurationHistogram` holds response times, from when a request
+//! was due, and `Labels` says so; fortio counts from the send. Requests without a response count as the
+//! slowest, with the minimum time that each waited. Percentiles come from the full histogram and not from its
+//! buckets.
+//!
+//! `NumThreads` is the number of connections, since fortio has a thread per connection. Keys that only echo
+//! fortio's own options are left out. Unknown values are empty, as in fortio: `HeaderSizes`, `Sockets`, and
+//! `ErrorsDurationHistogram`, which is null if there were errors.
 
 mod histogram;
 
@@ -15,16 +18,16 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What stands for labels where none are given.
+/// Labels used if none are given.
 pub const DEFAULT_LABELS: &str = "meshmeter: response times from when requests were due";
-/// The key of requests that were not answered.
+/// Key of requests that were not answered.
 const SOCKET_ERROR: &str = "-1";
-/// The key of answers in protocols without status codes.
+/// Key of responses in protocols without status codes.
 const OK: &str = "OK";
-/// Longest identity that fortio gives.
+/// Maximum length of an ID that fortio generates.
 const MAX_ID_BYTES: usize = 96;
 
-/// fortio's HTTPRunnerResults, and what TCP has in its place.
+/// fortio's HTTPRunnerResults, or its TCP counterpart.
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
 struct RunnerResults<'a> {
@@ -36,7 +39,7 @@ struct RunnerResults<'a> {
     requested_duration: String,
     #[serde(rename = "ActualQPS")]
     actual_qps: f64,
-    /// Nanoseconds.
+    /// Duration in nanoseconds.
     actual_duration: u64,
     num_threads: usize,
     version: String,
@@ -65,7 +68,7 @@ struct RunnerResults<'a> {
     connection_stats: HistogramData,
 }
 
-/// The result as JSON, ending with a line break. Without `labels` it has [`DEFAULT_LABELS`].
+/// The result as JSON, ending with a line break. Without `labels`, [`DEFAULT_LABELS`] are used.
 #[must_use]
 pub fn json(result: &LoadResult, labels: Option<&str>) -> Vec<u8> {
     let labels = labels.unwrap_or(DEFAULT_LABELS);
@@ -109,7 +112,7 @@ pub fn json(result: &LoadResult, labels: Option<&str>) -> Vec<u8> {
     text
 }
 
-/// By the scheme of the first URL: all have the same protocol.
+/// Taken from the scheme of the first URL: all URLs have the same protocol.
 fn run_type(result: &LoadResult) -> &'static str {
     let scheme = result.urls.first().and_then(|url| url.split_once("://")).map_or("", |(scheme, _)| scheme);
     match scheme {
@@ -133,7 +136,8 @@ fn ret_codes(result: &LoadResult, is_http: bool) -> BTreeMap<String, u64> {
     codes
 }
 
-/// As fortio makes the identity of a run: its start and its labels, of letters, digits and single underscores.
+/// Builds the run's ID as fortio does: start time and labels, reduced to letters, digits and single
+/// underscores.
 fn id(started_at: &str, labels: &str) -> String {
     let time: jiff::Timestamp = started_at.parse().unwrap_or_default();
     let mut id = time.strftime("%Y-%m-%d-%H%M%S_").to_string();
@@ -153,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_is_made_of_the_start_and_the_labels() {
+    fn id_is_made_of_start_time_and_labels() {
         let id = id("2026-11-20T12:35:40.974464971Z", "a  label, of: é !");
         assert_eq!(id, "2026-11-20-123540_a_label_of");
         assert_eq!(super::id("2026-11-20T12:35:40Z", &"x".repeat(200)).len(), MAX_ID_BYTES);

@@ -1,27 +1,27 @@
-//! Namespaces that are alike are drawn once: fifty copies of one application are one drawing with "× 50".
+//! Draws identical namespaces once: fifty copies of one application are one drawing with "× 50".
 
 use experiment::topology::{Call, Runs, Topology, Workload, WorkloadId};
 use std::collections::{BTreeMap, HashMap};
 
-/// Which workloads are drawn, and for which others they stand.
+/// Which workloads are drawn, and which others each of them represents.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Folding {
-    /// By workload: the one that is drawn for it.
+    /// The workload that is drawn in place of each workload.
     drawn_as: Vec<WorkloadId>,
-    /// By name of a namespace that is drawn: the names of all that are like it, itself first.
+    /// By name of a drawn namespace: the names of all namespaces identical to it, itself first.
     copies: BTreeMap<String, Vec<String>>,
 }
 
 impl Folding {
-    /// Every workload is drawn.
+    /// Draws every workload.
     #[must_use]
     pub fn none(topology: &Topology) -> Self {
         let copies = topology.namespaces().into_iter().map(|name| (name.to_owned(), vec![name.to_owned()]));
         Self { drawn_as: (0..topology.workloads.len()).collect(), copies: copies.collect() }
     }
 
-    /// Of namespaces with the same workloads, scripts, drivers and calls, the first is drawn. Namespaces that call each other
-    /// are compared together first, then each by itself.
+    /// Draws the first of the namespaces that have the same workloads, scripts, drivers and calls. Namespaces
+    /// that call each other are first compared as groups, then individually.
     #[must_use]
     pub fn of_identical_namespaces(topology: &Topology) -> Self {
         let members = Members::new(topology);
@@ -33,7 +33,7 @@ impl Folding {
         folding
     }
 
-    /// Draws the first of those groups that are alike.
+    /// Draws the first of identical groups.
     fn fold(&mut self, topology: &Topology, members: &Members<'_>, groups: &[Vec<&str>]) {
         let mut first_with: HashMap<String, &[&str]> = HashMap::new();
         let mut drawn_as: Vec<WorkloadId> = (0..topology.workloads.len()).collect();
@@ -51,19 +51,19 @@ impl Folding {
         self.drawn_as.iter_mut().for_each(|drawn| *drawn = drawn_as[*drawn]);
     }
 
-    /// The workload that is drawn for this one.
+    /// The workload that is drawn in place of this one.
     #[must_use]
     pub fn drawn_as(&self, workload: WorkloadId) -> WorkloadId {
         self.drawn_as[workload]
     }
 
-    /// The edge that is drawn for this one.
+    /// The edge that is drawn in place of this one.
     #[must_use]
     pub fn call_drawn_as(&self, call: Call) -> Call {
         Call { from: self.drawn_as(call.from), to: self.drawn_as(call.to) }
     }
 
-    /// Whether some namespace stands for several.
+    /// True if some drawn namespace represents several.
     #[must_use]
     pub fn is_folded(&self) -> bool {
         self.copies.values().any(|copies| copies.len() > 1)
@@ -74,14 +74,15 @@ impl Folding {
         self.drawn_as.iter().enumerate().filter(|(id, drawn)| id == *drawn).map(|(id, _)| id)
     }
 
-    /// Edges that are drawn, each once, in the order of their first mention.
+    /// Distinct edges that are drawn, in the order in which they first appear.
     pub(super) fn calls(&self, topology: &Topology) -> Vec<Call> {
         let mut seen = std::collections::HashSet::new();
         let drawn = topology.calls.iter().map(|call| self.call_drawn_as(*call));
         drawn.filter(|call| seen.insert(*call)).collect()
     }
 
-    /// Caption of a namespace that is drawn: its name, or first and last name and number of those that are like it.
+    /// Caption of a drawn namespace: its name, or the first and last name and the number of identical
+    /// namespaces.
     #[must_use]
     pub fn caption(&self, namespace: &str) -> String {
         match self.copies.get(namespace).map(Vec::as_slice) {
@@ -93,18 +94,18 @@ impl Folding {
         }
     }
 
-    /// Number of namespaces that this one stands for, itself included.
+    /// Number of namespaces that a drawn one represents, including itself.
     pub(super) fn count(&self, namespace: &str) -> usize {
         self.copies.get(namespace).map_or(1, Vec::len)
     }
 }
 
 struct Members<'a> {
-    /// By namespace.
+    /// Workloads by namespace.
     workloads: HashMap<&'a str, Vec<WorkloadId>>,
-    /// By namespace: calls from it and to it.
+    /// Calls from and to each namespace.
     calls: HashMap<&'a str, Vec<Call>>,
-    /// By namespace: positions of the drivers in it.
+    /// Indices of the drivers in each namespace.
     drivers: HashMap<&'a str, Vec<usize>>,
 }
 
@@ -128,7 +129,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Namespaces in groups that no call leaves, in the order of their first workloads.
+/// Groups of namespaces connected by calls, in the order of their first workloads.
 fn joined_namespaces(topology: &Topology) -> Vec<Vec<&str>> {
     let namespaces = topology.namespaces();
     let position: HashMap<&str, usize> =
@@ -146,7 +147,7 @@ fn joined_namespaces(topology: &Topology) -> Vec<Vec<&str>> {
     groups.into_values().collect()
 }
 
-/// The namespace that stands for the group of this one.
+/// Root of the union-find tree that contains the namespace.
 fn root(group: &mut [usize], mut namespace: usize) -> usize {
     while group[namespace] != namespace {
         group[namespace] = group[group[namespace]];
@@ -155,13 +156,13 @@ fn root(group: &mut [usize], mut namespace: usize) -> usize {
     namespace
 }
 
-/// Equal for groups of namespaces that are alike but for their names.
+/// Equal for groups of namespaces that differ only in their names.
 fn signature(topology: &Topology, group: &[&str], members: &Members<'_>) -> String {
     let own: Vec<WorkloadId> =
         group.iter().flat_map(|namespace| &members.workloads[namespace]).copied().collect();
     let position: HashMap<WorkloadId, usize> =
         own.iter().enumerate().map(|(position, id)| (*id, position)).collect();
-    // A workload of the group is known by its position; all others are themselves.
+    // A workload of the group is identified by its position, all others by their own id.
     let relative = |id: WorkloadId| position.get(&id).copied().unwrap_or(usize::MAX - id);
     let number = |name: &str| group.iter().position(|namespace| *namespace == name).unwrap_or(0);
     let workload = |id: &WorkloadId| {

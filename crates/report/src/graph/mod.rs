@@ -1,8 +1,8 @@
-//! Drawings of a topology: SVG for the page of a report and for a file, Mermaid and DOT text.
+//! Drawings of a topology: SVG for a report page or a file, Mermaid and DOT text.
 //!
-//! Read [`draw`] and [`Figures`] to put a drawing with figures on a page, [`fold`] for namespaces that are drawn once, and
-//! `layout` for where things go: layers from left to right by the longest path from the drivers, one band per namespace.
-//! All output is deterministic. There is no layout by hand and no interaction beyond tips.
+//! [`draw`] and [`Figures`] put a drawing with figures on a page. [`fold`] draws identical namespaces once.
+//! `layout` computes positions: layers from left to right by the longest path from the drivers, one band per
+//! namespace. All output is deterministic. There is no manual layout, and no interaction except tooltips.
 
 mod fold;
 mod layout;
@@ -15,12 +15,12 @@ pub use text::{dot, mermaid};
 use experiment::topology::{Call, Topology, WorkloadId};
 use std::collections::BTreeMap;
 
-/// Figures on a drawing. With folded namespaces those of the copy that is drawn are shown: see [`Folding`].
+/// Figures on a drawing. With folded namespaces, the figures of the drawn copy are shown: see [`Folding`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
-    /// By workload.
+    /// Figures by workload.
     pub workloads: BTreeMap<WorkloadId, WorkloadFigures>,
-    /// By edge.
+    /// Figures by edge.
     pub calls: BTreeMap<Call, CallFigures>,
 }
 
@@ -29,7 +29,7 @@ pub struct Figures {
 pub struct WorkloadFigures {
     /// Short lines, such as `0.05 cores`.
     pub lines: Vec<String>,
-    /// Draws the workload in the colour of warnings.
+    /// Draws the workload in the warning colour.
     pub emphasised: bool,
 }
 
@@ -40,26 +40,27 @@ pub struct CallFigures {
     pub lines: Vec<String>,
     /// Width of the edge, from 0 (thin) to 1 (wide).
     pub weight: f64,
-    /// Draws the edge in the colour of warnings.
+    /// Draws the edge in the warning colour.
     pub emphasised: bool,
 }
 
-/// A drawing's place in a page.
+/// Id and title of a drawing within a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Labels<'a> {
     /// Id of the element, unique in the page.
     pub id: &'a str,
-    /// Read by screen readers.
+    /// Title for screen readers.
     pub title: &'a str,
 }
 
-/// The drawing as an element of a page with the report's style sheet. It has a width of its own: its parent scrolls.
+/// The drawing as an element for a page with the report's style sheet. Its width is fixed, so its parent must
+/// scroll.
 #[must_use]
 pub fn draw(topology: &Topology, folding: &Folding, figures: &Figures, labels: Labels<'_>) -> String {
     svg::element(topology, folding, figures, labels)
 }
 
-/// The drawing as a file, with a style sheet for light and dark mode in it.
+/// The drawing as a file with its own style sheet for light and dark mode.
 #[must_use]
 pub fn draw_file(topology: &Topology, folding: &Folding, figures: &Figures) -> String {
     svg::file(topology, folding, figures)

@@ -1,4 +1,5 @@
-//! The drawing as SVG. Colours and sizes of text are classes of `templates/graph.css`, for a page and for a file.
+//! The drawing as SVG. Colours and text sizes are classes of `templates/graph.css`, for a page and for a
+//! file.
 
 use super::layout::{Area, Edge, Graph, Layout, Node, Route, Size, layout};
 use super::{CallFigures, Figures, Folding, Labels, WorkloadFigures};
@@ -13,18 +14,18 @@ const PADDING: f64 = 10.0;
 const MAX_TEXT_WIDTH: f64 = 190.0;
 const MIN_NODE_WIDTH: f64 = 64.0;
 const CAPTION_HEIGHT: f64 = 18.0;
-/// Around everything, for line widths and the frames of copies.
+/// Margin around the drawing, for line widths and the frames of copies.
 const MARGIN: f64 = 8.0;
-/// Offset of the shapes behind that show replicas or copies.
+/// Offset of the background shapes that indicate replicas or copies.
 const BEHIND: f64 = 4.0;
 const ARROW: f64 = 7.0;
-/// Width of an edge without and with full weight.
+/// Width of an edge at zero and at full weight.
 const EDGE_WIDTH: (f64, f64) = (1.2, 5.0);
 
 const COLOURS: &str = include_str!("../../templates/colours.css");
 const STYLE: &str = include_str!("../../templates/graph.css");
 
-/// The drawing for a page that has the style sheet.
+/// The drawing as an element, for a page that has the style sheet.
 pub(super) fn element(
     topology: &Topology,
     folding: &Folding,
@@ -49,7 +50,7 @@ pub(super) fn element(
     )
 }
 
-/// The drawing as a file of its own.
+/// The drawing as a standalone file.
 pub(super) fn file(topology: &Topology, folding: &Folding, figures: &Figures) -> String {
     let (size, body) = Picture::new(topology, folding, figures).draw();
     format!(
@@ -68,7 +69,7 @@ pub(super) fn file(topology: &Topology, folding: &Folding, figures: &Figures) ->
     )
 }
 
-/// Every edge in words.
+/// Describes every edge as text.
 fn description(topology: &Topology, folding: &Folding) -> String {
     let name = |id: WorkloadId| topology.workloads[id].qualified_name();
     let mut callees: Vec<(WorkloadId, Vec<String>)> = Vec::new();
@@ -89,9 +90,9 @@ struct Picture<'a> {
     topology: &'a Topology,
     folding: &'a Folding,
     figures: &'a Figures,
-    /// Those that are drawn.
+    /// Workloads that are drawn.
     workloads: Vec<WorkloadId>,
-    /// Edges that are drawn, but for calls of a workload to itself.
+    /// Edges that are drawn, except calls of a workload to itself.
     calls: Vec<Call>,
     /// Workloads that call themselves.
     own_callers: Vec<WorkloadId>,
@@ -115,7 +116,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// Its size and its elements.
+    /// Returns the size of the drawing and its elements.
     fn draw(mut self) -> (Size, String) {
         let graph = self.graph();
         let Layout { size, nodes, routes, bands } = layout(&graph);
@@ -279,7 +280,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// Second line of a workload: what sets it apart.
+/// Second line of a workload: its distinguishing properties.
 fn detail(workload: &Workload) -> String {
     let kind = match workload.runs {
         Runs::Drivers => Some("drivers"),
@@ -307,7 +308,7 @@ fn with_margin(area: Area) -> Area {
     Area { left: area.left + MARGIN, top: area.top + MARGIN, ..area }
 }
 
-/// Paths of an edge's line and of its arrowhead.
+/// Path data of an edge's line and of its arrowhead.
 fn edge_paths(route: &Route, arrow: f64) -> (String, String) {
     let last = route.stops.len() - 1;
     let mut path = String::new();

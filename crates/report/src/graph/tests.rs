@@ -4,7 +4,8 @@ use experiment::settings::service::ServerSettings;
 use experiment::topology::script::{CallStep, DEFAULT_ENDPOINT, Endpoint, ScriptedService, Step};
 use experiment::topology::{DriverPlacement, Resources, Runs, Workload, pair};
 
-/// A topology from `caller callee` pairs of qualified names; names that begin with `client` drive, `db` are databases.
+/// A topology from `caller callee` pairs of qualified names. Names that begin with `client` are drivers, with
+/// `db` databases.
 fn topology(name: &str, edges: &[(&str, &str)]) -> Topology {
     let mut topology = Topology { name: name.to_owned(), ..Topology::default() };
     for (from, to) in edges {
@@ -59,7 +60,7 @@ fn tiers(count: usize) -> Topology {
     topology("tiered", &edges)
 }
 
-/// Every edge of the first copy with two lines.
+/// Two lines on every edge of the first copy.
 fn figures(topology: &Topology) -> Figures {
     let mut figures = Figures::default();
     let calls = topology.calls.len() as f64;
@@ -75,7 +76,8 @@ fn figures(topology: &Topology) -> Figures {
     figures
 }
 
-/// A graph of services in which each but the first is called by two earlier ones, with a cycle and a call to itself.
+/// A graph of services in which every service except the first is called by two earlier ones, with a cycle
+/// and a call to itself.
 fn random(services: u64) -> Topology {
     let mut state = 1u64;
     let mut below = |limit: u64| {
@@ -158,7 +160,7 @@ fn mermaid_and_dot_have_every_workload_and_call() {
 }
 
 #[test]
-fn drawing_with_figures_stays_as_it_is() {
+fn drawing_with_figures_matches_snapshots() {
     let topology = tiers(2);
     let folding = Folding::of_identical_namespaces(&topology);
     let labels = Labels { id: "graph", title: "Calls" };
@@ -194,7 +196,7 @@ fn empty_topology_is_an_empty_drawing() {
 }
 
 #[test]
-fn thousand_services_with_cycles_are_drawn_again_alike() {
+fn drawing_of_thousand_services_with_cycles_is_deterministic() {
     let topology = random(1000);
     let folding = Folding::of_identical_namespaces(&topology);
     let first = draw_file(&topology, &folding, &figures(&topology));

@@ -1,10 +1,10 @@
-//! The topology as text of other drawing programs: Mermaid and DOT.
+//! The topology as text for other drawing programs: Mermaid and DOT.
 
 use super::Folding;
 use experiment::topology::{Runs, Topology, Workload, WorkloadId};
 use std::fmt::Write as _;
 
-/// A flowchart of Mermaid.
+/// The topology as a Mermaid flowchart.
 #[must_use]
 pub fn mermaid(topology: &Topology, folding: &Folding) -> String {
     let mut text = String::from("flowchart LR\n");
@@ -33,7 +33,7 @@ pub fn mermaid(topology: &Topology, folding: &Folding) -> String {
     text
 }
 
-/// A directed graph of Graphviz.
+/// The topology as a Graphviz digraph.
 #[must_use]
 pub fn dot(topology: &Topology, folding: &Folding) -> String {
     let mut text = format!("digraph {} {{\n  rankdir=LR;\n  node [shape=box];\n", in_dot(&topology.name));
@@ -87,7 +87,7 @@ fn label(workload: &Workload) -> String {
     }
 }
 
-/// Text between quotes; Mermaid reads entities with `#`.
+/// Text for use within quotes; Mermaid writes entities with `#`.
 fn in_mermaid(text: &str) -> String {
     let mut escaped = String::new();
     for character in text.chars() {
@@ -104,7 +104,7 @@ fn in_mermaid(text: &str) -> String {
     escaped
 }
 
-/// Text in quotes.
+/// Quoted text.
 fn in_dot(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

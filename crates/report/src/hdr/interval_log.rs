@@ -1,14 +1,14 @@
-//! The HdrHistogram interval log, format 1.3: a line for each interval, the histogram in it.
+//! The HdrHistogram interval log, format 1.3: one line per interval, with its histogram.
 
 use super::censored_comment;
 use experiment::schema::LoadResult;
 use statistics::{LatencyHistogram, NanosecondEncoder};
 use std::fmt::Write as _;
 
-/// Nanoseconds in a millisecond: the greatest value of an interval stands beside it in milliseconds.
+/// Nanoseconds per millisecond: the maximum of an interval is written in milliseconds.
 const NS_IN_MS: f64 = 1e6;
 
-/// Writes the lines of one log.
+/// Writes the lines of a log.
 pub struct IntervalLog {
     encoder: NanosecondEncoder,
 }
@@ -20,13 +20,13 @@ impl Default for IntervalLog {
 }
 
 impl IntervalLog {
-    /// A log of which nothing is written yet.
+    /// A log without any lines yet.
     #[must_use]
     pub fn new() -> Self {
         Self { encoder: NanosecondEncoder::new() }
     }
 
-    /// What stands before the first interval. Times of intervals count from `started_at`.
+    /// The lines before the first interval. Times of intervals are relative to `started_at`.
     #[must_use]
     pub fn header(&self, started_at: jiff::Timestamp) -> String {
         let start_s = started_at.as_duration().as_secs_f64();
@@ -41,8 +41,8 @@ impl IntervalLog {
         )
     }
 
-    /// The line of one interval that began `start_s` seconds after the log's start. `tag`: none for response time.
-    /// `censored`: requests without a response, which a comment before the line counts.
+    /// The line of one interval that began `start_s` seconds after the log's start. `tag`: `None` for the
+    /// response time. `censored`: requests without a response; a comment before the line gives their number.
     pub fn interval(
         &mut self,
         tag: Option<&str>,
@@ -65,7 +65,8 @@ impl IntervalLog {
         line
     }
 
-    /// The last interval: requests that were due and never sent, which no second before holds. Empty if there are none.
+    /// The last interval: requests that were due but never sent, and belong to no earlier second. Empty if
+    /// there are none.
     pub fn never_sent(&mut self, result: &LoadResult) -> String {
         let told: u64 = result.series.iter().map(|point| point.failed).sum();
         let rest = result.response_time_us.censored.saturating_sub(told);

@@ -1,14 +1,14 @@
-//! The percentile distribution as text, as `outputPercentileDistribution` of HdrHistogram prints it.
+//! The percentile distribution as text, in the format of HdrHistogram's `outputPercentileDistribution`.
 
 use super::censored_comment;
 use statistics::LatencyHistogram;
 use std::fmt::Write as _;
 
-/// Microseconds in a millisecond.
+/// Microseconds per millisecond.
 const US_IN_MS: f64 = 1000.0;
 
-/// The distribution in milliseconds, as the HdrHistogram plotter reads it. Requests without a response (`censored`) stand at
-/// the greatest value, which a comment says.
+/// The distribution in milliseconds, as the HdrHistogram plotter reads it. Requests without a response
+/// (`censored`) are recorded at the maximum, with a comment.
 #[must_use]
 pub fn percentile_text(histogram: &LatencyHistogram, censored: u64) -> String {
     if censored > 0 {
@@ -19,7 +19,7 @@ pub fn percentile_text(histogram: &LatencyHistogram, censored: u64) -> String {
     for step in histogram.percentile_steps() {
         let value_ms = step.value_us / US_IN_MS;
         let _ = write!(text, "{value_ms:12.3} {:2.12} {:10}", step.quantile, step.count);
-        // Nothing lies beyond the last value.
+        // There is nothing beyond the last value.
         if step.quantile < 1.0 {
             let _ = write!(text, " {:14.2}", 1.0 / (1.0 - step.quantile));
         }

@@ -4,33 +4,33 @@ use experiment::Mode;
 use experiment::schema::{CellKey, Conditions, Factors, LoadPoint};
 use statistics::{CurvePoint, DecodeError, Distribution, LatencyHistogram, TrialsByCell};
 
-/// Points between two nines.
+/// Points between two consecutive nines.
 const POINTS_A_DECADE: usize = 24;
-/// Percentiles that carry a marker.
+/// Percentiles that get a marker.
 const MARKED: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// The distributions of one mode under one load, over its valid trials.
 #[derive(Clone, Debug)]
 pub struct Curve {
-    /// The arrangement of proxies.
+    /// Deployment mode.
     pub mode: Mode,
     /// Values of the factors.
     pub factors: Factors,
-    /// The load offered.
+    /// The offered load.
     pub load: LoadPoint,
-    /// From the intended start.
+    /// Response time, from the intended start.
     pub response: Vec<CurvePoint>,
-    /// From the actual send.
+    /// Service time, from the actual send.
     pub service: Vec<CurvePoint>,
-    /// The response time at the usual percentiles, as far as the curve goes.
+    /// The response time at the usual percentiles, up to the end of the curve.
     pub marks: Vec<CurvePoint>,
 }
 
 impl Curve {
-    /// The curve of one cell; absent where it has no valid trial or too few requests.
+    /// The curve of one cell; `None` if it has no valid trial or too few requests.
     ///
     /// # Errors
-    /// Where a trial's histogram cannot be read.
+    /// Returns an error if a trial's histogram cannot be decoded.
     pub fn of_cell(cell: CellKey<'_>, trials: &TrialsByCell<'_>) -> Result<Option<Self>, DecodeError> {
         let merged = |distribution| statistics::merged(trials, cell, distribution);
         let Some(response) = merged(Distribution::ResponseTime)? else { return Ok(None) };
@@ -38,10 +38,10 @@ impl Curve {
         Ok(Self::new(cell, &response, &service, statistics::censored(trials, cell)))
     }
 
-    /// The convergence of a cell's fleet; absent where it has no valid trial or too few arrivals.
+    /// The convergence of a cell's fleet; `None` if it has no valid trial or too few arrivals.
     ///
     /// # Errors
-    /// Where a trial's histogram cannot be read.
+    /// Returns an error if a trial's histogram cannot be decoded.
     pub fn of_convergence(cell: CellKey<'_>, trials: &TrialsByCell<'_>) -> Result<Option<Self>, DecodeError> {
         let merged = statistics::merged_convergence(trials, cell)?;
         let none = LatencyHistogram::new();
@@ -54,7 +54,7 @@ impl Curve {
         service: &LatencyHistogram,
         censored: u64,
     ) -> Option<Self> {
-        // Requests without a response rank above all others: the curve ends where they begin.
+        // Requests without a response rank above all others: the curve ends where they start.
         let censored = censored as f64;
         let answered = response.count() as f64 / (response.count() as f64 + censored);
         let mut points = statistics::percentile_curve(response, POINTS_A_DECADE);
@@ -72,12 +72,12 @@ impl Curve {
         })
     }
 
-    /// Factors and load.
+    /// Factors and load of the cell.
     pub fn conditions(&self) -> Conditions<'_> {
         Conditions { factors: &self.factors, load: &self.load }
     }
 
-    /// Whether the service time is another curve to the eye: off by over 3 % and 10 µs somewhere.
+    /// True if the service time is visibly a different curve: somewhere off by more than 3 % and 10 µs.
     pub fn service_differs(&self) -> bool {
         self.response.iter().zip(&self.service).any(|(response, service)| {
             let difference_us = (response.value_us - service.value_us).abs();
@@ -86,7 +86,7 @@ impl Curve {
     }
 }
 
-/// `answered`: share of the requests that have a response.
+/// `answered`: fraction of the requests that have a response.
 fn marks(histogram: &LatencyHistogram, points: &[CurvePoint], answered: f64) -> Vec<CurvePoint> {
     let last = points.last().map_or(0.0, |point| point.percentile);
     MARKED

@@ -1,6 +1,7 @@
-//! The report as one self-contained HTML file: no script, nothing fetched, and a policy in the page that forbids both.
+//! The report as one self-contained HTML file: no script, no external resources, and a content security
+//! policy that forbids both.
 //!
-//! Read `sections/` for what each part says, [`charts`] for how figures are drawn, `templates/` for the page itself.
+//! `sections/` has the content of each part, [`charts`] draws figures, `templates/` is the page itself.
 //! Templates escape all text; only our own SVG is passed through, and its writer escapes.
 
 pub mod charts;
@@ -13,7 +14,7 @@ use crate::side_by_side::SideBySide;
 use minijinja::{AutoEscape, Environment};
 use serde::Serialize;
 
-/// The page.
+/// The report page.
 ///
 /// # Panics
 /// Never for any run: the templates are constants that the tests render.
@@ -22,7 +23,7 @@ pub fn render(run: &RunData) -> String {
     fill("report.html", &sections::Page::new(run))
 }
 
-/// The page of two runs beside each other.
+/// The page with two runs side by side.
 ///
 /// # Panics
 /// Never: the template is a constant that the tests render.
@@ -48,7 +49,7 @@ macro_rules! templates {
     };
 }
 
-/// A section is a file here, a file in `sections/` and a line in `report.html`.
+/// Each section has a file here, a file in `sections/` and a line in `report.html`.
 const TEMPLATES: &[(&str, &str)] = templates![
     "report.html",
     "style.css",

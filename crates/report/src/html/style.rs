@@ -1,20 +1,21 @@
-//! How modes look: the same colour and marker in every chart of every report, so that two reports can be laid side by
-//! side. Colours are defined by the style sheet, for light, dark and paper.
+//! Appearance of modes: the same colour and marker in every chart of every report, so that two reports can be
+//! compared side by side. The style sheet defines colours for light, dark and print.
 
 use crate::svg::Marker;
 use experiment::Mode;
 
-/// Class and marker of a mode.
+/// CSS class and marker of a mode.
 #[derive(Clone, Copy, Debug)]
 pub struct ModeStyle {
-    /// Class that sets the colour.
+    /// CSS class that sets the colour.
     pub class: &'static str,
-    /// Shape that tells it apart without colour.
+    /// Shape that identifies the mode without colour.
     pub marker: Marker,
 }
 
 impl ModeStyle {
-    /// The looks of a mode. Modes that are seldom compared with each other may share a shape or a colour, never both.
+    /// Appearance of a mode. Modes that are rarely compared with each other may share a shape or a colour,
+    /// never both.
     pub fn of(mode: Mode) -> Self {
         let (class, marker) = match mode {
             Mode::None => ("grey", Marker::Circle),
@@ -39,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_modes_look_alike() {
+    fn modes_have_distinct_styles() {
         for (index, one) in Mode::ALL.into_iter().enumerate() {
             for other in &Mode::ALL[index + 1..] {
                 let (a, b) = (ModeStyle::of(one), ModeStyle::of(*other));

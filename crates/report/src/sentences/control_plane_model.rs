@@ -1,10 +1,10 @@
-//! What a control plane costs, by its fitted laws.
+//! Costs of a control plane by its fitted laws.
 
 use super::Context;
 use crate::format::{self, Interval};
 use experiment::schema::{ChangeCosts, ControlPlaneCosts, CostLaw, Estimate, Finding};
 
-/// A law of the main model, as a sentence.
+/// Sentence about a law of the main model.
 pub(super) fn cost(run: &Context<'_>, finding: &Finding) -> String {
     let Some(model) = &run.summary.control_plane_model else { return String::new() };
     let costs = &model.main;
@@ -34,7 +34,7 @@ fn changing(costs: &ControlPlaneCosts) -> String {
     std::iter::once(first).chain(changes(costs)).collect::<Vec<_>>().join(" ")
 }
 
-/// Bytes of a change by its kind, at what was measured.
+/// Bytes of a change by its kind, for the measured mesh.
 fn changes(costs: &ControlPlaneCosts) -> Option<String> {
     let of_kind = |(kind, change): (&String, &ChangeCosts)| {
         let cells = &change.bytes.residuals;
@@ -47,7 +47,7 @@ fn changes(costs: &ControlPlaneCosts) -> Option<String> {
     })
 }
 
-/// Variables that the trials do not tell from those before them.
+/// Variables that the trials cannot separate from those before them.
 fn confounded(law: &CostLaw) -> String {
     match law.confounded.as_slice() {
         [] => String::new(),
@@ -121,7 +121,7 @@ fn scaled(estimate: &Estimate, factor: f64, unit: &str) -> String {
     Interval::scaled(estimate, factor).text_with_unit(unit)
 }
 
-/// Of costs in bytes the unit is that of the estimate.
+/// Formats a coefficient of a cost in bytes, with the unit chosen by the estimate.
 pub(crate) fn bytes(estimate: &Estimate) -> String {
     let (unit, size) = match estimate.estimate.abs() {
         1e9.. => ("GB", 1e9),
@@ -132,7 +132,7 @@ pub(crate) fn bytes(estimate: &Estimate) -> String {
     scaled(estimate, 1.0 / size, unit)
 }
 
-/// How far cells lie from the law.
+/// Maximum deviation of a cell from the law.
 fn fit(law: &CostLaw) -> String {
     law.greatest_residual()
         .map(|residual| format!("; cells lie within {} of the law", format::percent(residual)))

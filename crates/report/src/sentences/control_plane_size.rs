@@ -1,4 +1,4 @@
-//! The answer of `meshmeter size --control-plane` in words.
+//! Text of the answer of `meshmeter size --control-plane`.
 
 use super::control_plane_model::bytes;
 use crate::format::{self, Interval, SizeUnit};
@@ -7,7 +7,8 @@ use experiment::schema::{
     ControlPlaneSize, Estimate, IstiodCount,
 };
 
-/// The formula, a line per figure. The coefficients are in `summary.json` of a run: `control_plane_model`.
+/// The formula, one line per figure. The coefficients are in a run's `summary.json`, under
+/// `control_plane_model`.
 const FORMULA: [&str; 7] = [
     "configuration of a proxy = constant + per visible service + per visible pod; with scoping a namespace's share is visible",
     "bytes and pushes of a change, per affected proxy = as measured for its kind: of endpoints constant + per pod of a service, of others constant + per byte of configuration",
@@ -18,13 +19,13 @@ const FORMULA: [&str; 7] = [
     "monthly cost = (CPU × cpu-hour + memory in GB of 10⁹ bytes × gb-hour + istiods × per-replica-hour) × 730 h; CPU and memory are the sizes of all istiods, without a size what one uses ÷ (1 − headroom)",
 ];
 
-/// Figures that others publish of control planes.
+/// Published figures of control planes.
 const PUBLISHED: [&str; 2] = [
     "Istio 1.24 (reference): 1 vCPU and 1.5 GB for an istiod of 1000 services, 2000 pods and 70 000 requests/s in the mesh.",
     "AKS (one istiod, 16 vCPU): 25 000 sidecars in 32 GB without churn, 15 000 in 22 to 25 GB with 25 and 50 % churn; CPU 15 to 16.",
 ];
 
-/// Makes the texts of a result.
+/// Sets the texts of a result.
 pub fn fill_control_plane_size(result: &mut ControlPlaneSize) {
     result.formula = FORMULA.map(str::to_owned).to_vec();
     result.published = PUBLISHED.map(str::to_owned).to_vec();
@@ -64,7 +65,7 @@ fn text(note: &ControlPlaneNote, kind: Option<&str>) -> String {
     }
 }
 
-/// What the answer is about, and where it holds.
+/// The question that the answer is about, and its scope.
 #[must_use]
 pub fn control_plane_opening(result: &ControlPlaneSize) -> String {
     let asked = &result.asked;
@@ -101,14 +102,14 @@ fn rate(per_s: f64, what: &str) -> String {
     }
 }
 
-/// The kinds of an answer with the factors that hold for it.
+/// The kinds of an answer, with its fixed factors.
 #[must_use]
 pub fn control_plane_place(answer: &ControlPlaneAnswer) -> String {
     let factors = answer.factors.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
     format!("Fleet of {}{factors}", answer.kinds)
 }
 
-/// The answer, a sentence per figure.
+/// The answer, one sentence per figure.
 #[must_use]
 pub fn control_plane_sentences(result: &ControlPlaneSize, answer: &ControlPlaneAnswer) -> Vec<String> {
     let size = |estimate: &Estimate| {
@@ -137,7 +138,7 @@ pub fn control_plane_sentences(result: &ControlPlaneSize, answer: &ControlPlaneA
     sentences
 }
 
-/// What a change makes istiod send, and by which measured change that is known.
+/// What istiod sends per change, and which measured kind of change that is based on.
 fn change(asked: &AskedChange) -> Option<String> {
     let bytes = bytes(asked.bytes.as_ref()?);
     let pushes = Interval::new(asked.pushes.as_ref()?).text();

@@ -7,8 +7,8 @@ use experiment::schema::{Conditions, Estimate, Finding};
 use statistics::findings::counts_things;
 use statistics::words;
 
-/// Such as `99 % of a change’s arrivals at 2000 proxies come within 0.81 s (0.79–0.84) of its acknowledgement,
-/// the last after 1.2 s; istiod uses 1.31 cores and 1.9 GB`.
+/// Example: `99 % of a change’s arrivals at 2000 proxies come within 0.81 s (0.79–0.84) of its
+/// acknowledgement, the last after 1.2 s; istiod uses 1.31 cores and 1.9 GB`.
 pub(super) fn convergence(group: &[&Finding]) -> String {
     let first = group[0];
     let of = |figure| group.iter().find(|finding| finding.is_of(figure)).and_then(|finding| finding.estimate);
@@ -32,13 +32,13 @@ pub(super) fn convergence(group: &[&Finding]) -> String {
     words::sentence(&format!("{place}{within}{last}{usage}."))
 }
 
-/// `with fleet.proxies 500 and fleet.churn 25%/m`.
+/// Example: `with fleet.proxies 500 and fleet.churn 25%/m`.
 fn of_factors(at: Conditions<'_>) -> String {
     let factors: Vec<String> = at.factors.iter().map(|(key, value)| format!("{key} {value}")).collect();
     format!("with {}", words::list(&factors))
 }
 
-/// Such as `With fleet.proxies 500, 3 of 500 proxies missed a configuration or a change in a trial`.
+/// Example: `With fleet.proxies 500, 3 of 500 proxies missed a configuration or a change in a trial`.
 pub(super) fn not_converged(finding: &Finding) -> String {
     let (never, of) = (finding.n.unwrap_or(0), finding.of.unwrap_or(0));
     let place = finding.conditions().filter(|at| !at.factors.is_empty());
@@ -51,14 +51,15 @@ pub(super) fn not_converged(finding: &Finding) -> String {
     words::sentence(&text)
 }
 
-/// Whether findings of a factor's effect are of fleets.
+/// True if the effect of a factor concerns fleets.
 pub(super) fn is_of_fleet(finding: &Finding) -> bool {
     [figures::CONVERGENCE_P99, figures::ISTIOD_CPU, figures::ISTIOD_MEMORY]
         .iter()
         .any(|figure| finding.is_of(figure))
 }
 
-/// Such as `Per 1000 of fleet.proxies more: p99 of convergence 120 ms (90–150) more; istiod's CPU no difference shown`.
+/// Example: `Per 1000 of fleet.proxies more: p99 of convergence 120 ms (90–150) more; istiod's CPU no
+/// difference shown`.
 pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
     let Some(key) = group[0].subject.as_deref() else { return String::new() };
     let opening = if counts_things(key) {

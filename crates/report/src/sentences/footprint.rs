@@ -27,7 +27,7 @@ pub(super) fn footprint(run: &Context<'_>, group: &[&Finding]) -> String {
     )
 }
 
-/// Such as `client-proxy holds 38 MB`, or `50 a-proxy 38 MB (35–41) each`: the verb stands with the first alone.
+/// Example: `client-proxy holds 38 MB`, or `50 a-proxy 38 MB (35–41) each`. Only the first item has the verb.
 fn amount(finding: &Finding, is_first: bool) -> String {
     let name = finding.subject.as_deref().unwrap_or_default();
     let memory = finding.estimate.as_ref().map(words::memory).unwrap_or_default();
@@ -43,7 +43,7 @@ fn proxies(cell: &Cell) -> usize {
     cell.components.iter().filter(|component| component.role == Role::Proxy).count()
 }
 
-/// The configuration of the proxy that has most of it.
+/// The largest configuration of any proxy.
 fn largest(finding: &Finding, cell: &Cell, is_only_proxy: bool) -> String {
     let name = finding.subject.as_deref().unwrap_or_default();
     let proxy = cell.components.iter().find(|component| component.name == name);
@@ -63,7 +63,7 @@ fn largest(finding: &Finding, cell: &Cell, is_only_proxy: bool) -> String {
     format!("{} configuration is {size}: {}.", words::sentence(whose), words::list(&kinds))
 }
 
-/// Proxies that do not hold what they were sent.
+/// Proxies that rejected an update.
 pub(super) fn rejected_updates(finding: &Finding) -> String {
     let mode = finding.mode.map_or("", |mode| mode.name());
     let name = finding.subject.as_deref().unwrap_or_default();

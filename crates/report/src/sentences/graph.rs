@@ -5,7 +5,7 @@ use experiment::schema::finding::figures;
 use experiment::schema::{Finding, FindingVerdict};
 use statistics::words;
 
-/// What sentences about the greatest of several candidates have in common.
+/// Common parts of sentences about the greatest of several candidates.
 struct Greatest<'a> {
     place: String,
     name: &'a str,
@@ -46,7 +46,7 @@ pub(super) fn slowest_driver(finding: &Finding) -> String {
     }
 }
 
-/// The call whose median grew most.
+/// The call whose median increased most.
 pub(super) fn added_time(finding: &Finding) -> String {
     let Greatest { place, name, against, candidates, value } = Greatest::new(finding);
     let by = finding.estimate.as_ref().map(words::latency).unwrap_or_default();
@@ -65,7 +65,7 @@ pub(super) fn added_time(finding: &Finding) -> String {
     }
 }
 
-/// The service whose CPU grew most.
+/// The service whose CPU increased most.
 pub(super) fn added_cpu(finding: &Finding) -> String {
     let Greatest { place, name, against, candidates, value } = Greatest::new(finding);
     let by = finding.estimate.as_ref().map(words::cores).unwrap_or_default();

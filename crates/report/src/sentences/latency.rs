@@ -43,7 +43,7 @@ pub(super) fn headline(run: &Context<'_>, group: &[&Finding]) -> String {
     format!("{at} the median response time {through} {median}{}.", cpu("; it"))
 }
 
-/// A clause on what a mode adds to its baseline, as strong as the interval allows.
+/// Clause on what a mode adds to its baseline, worded as strongly as the interval allows.
 fn compared(run: &Context<'_>, finding: &Finding) -> String {
     let (Some(mode), Some(added)) = (finding.mode, &finding.estimate) else { return String::new() };
     let (subject, baseline) = (run.subject(mode), words::mode(finding.against.unwrap_or(Mode::None)));
@@ -59,7 +59,7 @@ fn compared(run: &Context<'_>, finding: &Finding) -> String {
     format!("{subject} {}", changes(finding, added))
 }
 
-/// `adds 0.38 ms (0.35–0.41) to the median (×7.1)`, of a difference that is shown.
+/// `adds 0.38 ms (0.35–0.41) to the median (×7.1)`, for a difference that is shown.
 fn changes(finding: &Finding, added: &Estimate) -> String {
     let relative = finding.value.and_then(|value| words::relative(value, value - added.estimate));
     let relative = relative.map_or_else(String::new, |relative| format!(" ({relative})"));

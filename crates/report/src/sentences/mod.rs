@@ -1,7 +1,8 @@
-//! Sentences of findings, a function per kind.
+//! Sentences of findings, one function per kind.
 //!
-//! Read [`fill`] for how findings become texts: findings that one sentence states together have the same text. [`opening`] and
-//! [`about`] select the sentences of a part of a report. What a sentence says of an interval it says of this run alone.
+//! Read [`fill`] for how findings become text: findings that share a sentence have the same text. [`opening`]
+//! and [`about`] select the sentences of a part of a report. Statements about intervals are limited to this
+//! run.
 
 pub(crate) mod control_plane_model;
 pub mod control_plane_size;
@@ -26,7 +27,7 @@ use experiment::schema::{Cell, Finding, FindingKind, Summary};
 use experiment::{Experiment, Mode};
 use statistics::words;
 
-/// Makes the texts of a summary's findings.
+/// Sets the texts of a summary's findings.
 pub fn fill(experiment: &Experiment, summary: &mut Summary) {
     let texts: Vec<String> = {
         let run = Context { experiment, summary };
@@ -43,7 +44,7 @@ pub fn fill(experiment: &Experiment, summary: &mut Summary) {
     }
 }
 
-/// What sentences look up.
+/// Data that sentences look up.
 struct Context<'a> {
     experiment: &'a Experiment,
     summary: &'a Summary,
@@ -69,7 +70,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Whether one sentence states both.
+/// True if one sentence states both findings.
 fn are_together(run: &Context<'_>, one: &Finding, next: &Finding) -> bool {
     use FindingKind::{
         AddedLatency, ControlPlane, Convergence, CpuPerRequest, CpuScaling, ExcludedTrials, FactorDifference,
@@ -141,7 +142,7 @@ fn sentence(run: &Context<'_>, group: &[&Finding]) -> String {
     }
 }
 
-/// Where a finding holds, such as `at 1000 requests/s in this run`.
+/// Conditions of a finding, such as `at 1000 requests/s in this run`.
 fn at(finding: &Finding) -> String {
     match finding.conditions() {
         Some(conditions) => format!("{} in this run", words::at(conditions)),
@@ -149,7 +150,7 @@ fn at(finding: &Finding) -> String {
     }
 }
 
-/// The same as the start of a sentence.
+/// Like [`at`], as the start of a sentence.
 fn at_first(finding: &Finding) -> String {
     words::sentence(&at(finding))
 }

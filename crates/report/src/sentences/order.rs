@@ -6,13 +6,13 @@ use experiment::schema::finding::figures;
 use experiment::schema::{Conditions, Finding, FindingVerdict};
 use statistics::words;
 
-/// Modes of one order have the same baseline.
+/// The baseline of an order of modes, which all its modes share.
 pub(super) fn baseline(finding: &Finding) -> Option<Mode> {
     finding.mode.map(|mode| mode.floor().unwrap_or(mode))
 }
 
-/// The best mode, each further one against the nearest better one that it differs from, and whether other loads show the
-/// same.
+/// The best mode, each further mode against the nearest better one that it differs from, and whether other
+/// loads confirm it.
 pub(super) fn order(group: &[&Finding]) -> String {
     let best = group[0];
     let (here, elsewhere): (Vec<&Finding>, Vec<&Finding>) =
@@ -34,7 +34,7 @@ pub(super) fn order(group: &[&Finding]) -> String {
     )
 }
 
-/// Such as `sidecar, 0.25 ms (0.24–0.26) above gateway (none shown to ambient)`.
+/// Example: `sidecar, 0.25 ms (0.24–0.26) above gateway (none shown to ambient)`.
 fn clause(of_mode: &[&Finding]) -> String {
     let mode = name(of_mode[0].mode);
     let Some((shown, by)) = of_mode

@@ -20,7 +20,7 @@ pub(super) fn proxy_usage(run: &Context<'_>, group: &[&Finding]) -> String {
     format!("{}: {}.", place(group[0]), proxies.join("; "))
 }
 
-/// Such as `a-proxy uses 0.21 cores (0.20–0.22) and 110 MB (108–112), 29 MB of it anonymous`.
+/// Example: `a-proxy uses 0.21 cores (0.20–0.22) and 110 MB (108–112), 29 MB of it anonymous`.
 fn usage(run: &Context<'_>, cell: Option<&Cell>, of_proxy: &[&Finding]) -> String {
     let name = of_proxy[0].subject.as_deref().unwrap_or_default();
     let is_shared = run.experiment.istio.ztunnel == ZtunnelPlacement::Shared
@@ -36,8 +36,8 @@ fn usage(run: &Context<'_>, cell: Option<&Cell>, of_proxy: &[&Finding]) -> Strin
     format!("{name}{whose} uses {}{anonymous}", cpu_and_memory(of_proxy))
 }
 
-/// Such as `50 a-proxy use 2.5 cores and 1900 MB in all, each 0.05 cores (0.04–0.06) and 38 MB (35–41)`: medians of copies
-/// with their range.
+/// Example: `50 a-proxy use 2.5 cores and 1900 MB in all, each 0.05 cores (0.04–0.06) and 38 MB (35–41)`,
+/// with medians of copies and their range.
 fn usage_of_copies(copies: usize, of_proxy: &[&Finding]) -> String {
     let sums: Vec<String> = of_proxy
         .iter()
@@ -51,7 +51,7 @@ fn usage_of_copies(copies: usize, of_proxy: &[&Finding]) -> String {
     format!("{copies} {name} use {} in all, each {}", words::list(&sums), cpu_and_memory(of_proxy))
 }
 
-/// Such as `0.21 cores (0.20–0.22) and 41 MB`.
+/// Example: `0.21 cores (0.20–0.22) and 41 MB`.
 fn cpu_and_memory(of_component: &[&Finding]) -> String {
     let amounts = of_component.iter().filter_map(|finding| {
         let estimate = finding.estimate.as_ref()?;
@@ -96,7 +96,7 @@ pub(super) fn cpu_scaling(run: &Context<'_>, group: &[&Finding]) -> String {
     )
 }
 
-/// What pods reserve, and what they used of it.
+/// What pods reserve, and how much of it they used.
 pub(super) fn reservation(group: &[&Finding]) -> String {
     let (app, mesh): (Vec<&Finding>, Vec<&Finding>) =
         group.iter().partition(|finding| finding.subject.as_deref() == Some("application"));

@@ -5,7 +5,7 @@ use crate::format::{self, Interval};
 use experiment::schema::{Estimate, Finding, ScalingLaw};
 use statistics::words;
 
-/// How throughput grows with a factor, and where measurement ends.
+/// How throughput grows with a factor, and the limits of the measured range.
 pub(super) fn scaling(run: &Context<'_>, finding: &Finding) -> String {
     let laws = run.summary.scaling.iter().flat_map(|scaling| scaling.laws());
     let is_it = |law: &&ScalingLaw| {
@@ -35,7 +35,7 @@ pub(super) fn scaling(run: &Context<'_>, finding: &Finding) -> String {
     )
 }
 
-/// Such as `0.05 (0.03–0.07)`, or `0 (at most 0.004)` at its bound.
+/// Example: `0.05 (0.03–0.07)`, or `0 (at most 0.004)` at its bound.
 pub(crate) fn parameter(estimate: &Estimate) -> String {
     match (estimate.low, estimate.high) {
         (Some(low), Some(high)) if low <= 0.0 => {
@@ -46,7 +46,7 @@ pub(crate) fn parameter(estimate: &Estimate) -> String {
     }
 }
 
-/// What is under a millionth is nothing.
+/// Rounds values below a millionth to zero.
 fn rounded(value: f64) -> f64 {
     if value < 1e-6 { 0.0 } else { value }
 }
@@ -62,7 +62,7 @@ pub(crate) fn peak(law: &ScalingLaw) -> String {
     }
 }
 
-/// At which values the machine had no CPU left.
+/// Values at which the machine had no CPU left.
 fn machine_full(law: &ScalingLaw) -> String {
     let full = law.residuals.iter().filter(|residual| residual.machine_full);
     let full: Vec<String> = full.map(|residual| format::tick(residual.at)).collect();

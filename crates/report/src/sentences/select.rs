@@ -1,12 +1,12 @@
-//! Which sentences stand where.
+//! Selects the sentences for each part of a report.
 
 use experiment::schema::finding::figures;
 use experiment::schema::{Finding, FindingKind, FindingVerdict, Summary};
 
-/// Findings beside the headline in the opening of a report.
+/// Maximum number of findings beside the headline in the opening of a report.
 const MAX_BESIDE_HEADLINE: usize = 4;
 
-/// What a reader of the headline must know first comes first.
+/// Kinds of findings in the opening, the most important for a reader of the headline first.
 const BESIDE_HEADLINE: [FindingKind; 19] = [
     FindingKind::NotConverged,
     FindingKind::Saturation,
@@ -32,7 +32,7 @@ const BESIDE_HEADLINE: [FindingKind; 19] = [
 /// A sentence with the kind of its findings.
 type Sentence<'a> = (FindingKind, &'a str);
 
-/// The headline and the findings beside it; no headline where the summary has no findings.
+/// The headline and the findings beside it; the headline is `None` if the summary has no findings.
 #[must_use]
 pub fn opening(summary: &Summary) -> (Option<&str>, Vec<&str>) {
     let (headline, chosen) = select(summary);
@@ -44,12 +44,12 @@ pub fn opening(summary: &Summary) -> (Option<&str>, Vec<&str>) {
 pub fn others(summary: &Summary) -> Vec<&str> {
     let (headline, chosen) = select(summary);
     let rest = sentences(summary).into_iter().filter(|sentence| !chosen.contains(sentence));
-    // The lines above the tables of drivers say it.
+    // The lines above the tables of drivers already state it.
     let rest = rest.filter(|(kind, _)| *kind != FindingKind::DriverObjective);
     rest.map(|(_, text)| text).filter(|text| Some(*text) != headline).collect()
 }
 
-/// Sentences of some kinds that are not in the opening.
+/// Sentences of these kinds that are not in the opening.
 #[must_use]
 pub fn about(summary: &Summary, kinds: &[FindingKind]) -> Vec<String> {
     let (headline, chosen) = select(summary);
@@ -62,7 +62,7 @@ fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
     let all = sentences(summary);
     let Some((_, headline)) = all.first().copied() else { return (None, Vec::new()) };
     let beside = &all[1..];
-    // Reports of earlier versions had nothing but sentences, the most important first.
+    // Reports of earlier versions only had sentences, the most important first.
     let of_kind = |kind: FindingKind| beside.iter().copied().filter(move |(other, _)| *other == kind);
     let unproven = summary.findings.iter().find(|finding| is_unproven_path(finding));
     let unproven = unproven.map(|finding| (FindingKind::Path, finding.text.as_str()));
@@ -70,7 +70,8 @@ fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
     let ranked = ranked.flat_map(|kind| of_kind(kind).enumerate());
     let mut ranked: Vec<(usize, Sentence<'_>)> =
         ranked.filter(|(_, (_, text))| !repeats_headline(summary, text)).collect();
-    // The first of each kind goes before the second of any; after a headline about versions, each mode's and value's.
+    // The first sentence of each kind comes before the second of any kind. After a headline about versions,
+    // all differences between values come first.
     let compares_values = summary.findings.first().is_some_and(|headline| headline.from.is_some());
     let is_first = |kind: FindingKind| compares_values && kind == FindingKind::FactorDifference;
     ranked.sort_by_key(|(of_kind, (kind, _))| if is_first(*kind) { 0 } else { *of_kind });
@@ -84,7 +85,7 @@ fn select(summary: &Summary) -> (Option<&str>, Vec<Sentence<'_>>) {
     (Some(headline), in_order)
 }
 
-/// Whether a sentence says of the headline's mode what it adds to the median, and no more.
+/// True if a sentence only repeats what the headline's mode adds to the median.
 fn repeats_headline(summary: &Summary, text: &str) -> bool {
     let headline = summary.findings.first();
     let mut stated = summary.findings.iter().filter(|finding| finding.text == text);
@@ -100,8 +101,8 @@ fn is_unproven_path(finding: &Finding) -> bool {
     finding.kind == FindingKind::Path && finding.verdict != Some(FindingVerdict::Shown)
 }
 
-/// Every sentence once. Of findings about drivers, calls and services, which each cell has, only those of the first cell of
-/// each mode: the one that the other findings are about.
+/// Distinct sentences. Every cell has findings about drivers, calls and services; only those of each mode's
+/// first cell are kept, which is the cell that the other findings are about.
 fn sentences(summary: &Summary) -> Vec<Sentence<'_>> {
     let mut sentences: Vec<Sentence<'_>> = Vec::new();
     let mut of_graph = Vec::new();

@@ -1,4 +1,4 @@
-//! The answer of `meshmeter size` in words: its formula, and what the runs do not support.
+//! Text of the answer of `meshmeter size`: its formula, and what the runs do not support.
 
 use crate::format;
 use experiment::schema::{
@@ -6,7 +6,7 @@ use experiment::schema::{
 };
 use statistics::words;
 
-/// The formula, a line per figure. Every input stands in the result.
+/// The formula, one line per figure. Every input is in the result.
 const FORMULA: [&str; 7] = [
     "replicas = ⌈target ÷ (capacity of a replica × (1 − headroom))⌉; its interval has the capacity's upper end, then its lower end",
     "CPU of a replica = its CPU limit; without one CPU per request at its share of the target × that share ÷ (1 − headroom)",
@@ -17,7 +17,7 @@ const FORMULA: [&str; 7] = [
     "without one replica = (replicas − 1) × capacity of a replica, no headroom kept",
 ];
 
-/// Makes the texts of a result.
+/// Sets the texts of a result.
 pub fn fill_size(result: &mut SizeResult) {
     result.formula = FORMULA.map(str::to_owned).to_vec();
     let asked = result.asked.clone();
@@ -90,7 +90,7 @@ fn text(note: &SizeNote, asked: &SizeQuestion) -> String {
     }
 }
 
-/// What the answer is about, and where it holds.
+/// The question that the answer is about, and its scope.
 #[must_use]
 pub fn size_opening(result: &SizeResult) -> String {
     let asked = &result.asked;
@@ -111,7 +111,7 @@ pub fn size_opening(result: &SizeResult) -> String {
     )
 }
 
-/// Such as `4.32 billion`.
+/// Example: `4.32 billion`.
 fn large(number: f64) -> String {
     let (unit, size) = match number {
         1e9.. => (" billion", 1e9),
@@ -121,7 +121,8 @@ fn large(number: f64) -> String {
     format!("{}{unit}", format::digits(number / size))
 }
 
-/// The place of an answer: `gateway in mode ingress, ingress.scenario waf: HTTP/1.1, 1 KiB responses, 50 connections`.
+/// Component, mode and load of an answer: `gateway in mode ingress, ingress.scenario waf: HTTP/1.1, 1 KiB
+/// responses, 50 connections`.
 #[must_use]
 pub fn size_place(answer: &SizeAnswer) -> String {
     let factors = answer.factors.iter().map(|(key, value)| format!(", {key} {value}")).collect::<String>();
@@ -136,7 +137,7 @@ pub fn size_place(answer: &SizeAnswer) -> String {
     )
 }
 
-/// A size in words: `gateway.cpu 2`, or `no limit`.
+/// A size as text: `gateway.cpu 2`, or `no limit`.
 #[must_use]
 pub fn size_name(option: &SizeOption) -> String {
     let values: Vec<String> = option.size.iter().map(|(key, value)| format!("{key} {value}")).collect();
@@ -146,7 +147,7 @@ pub fn size_name(option: &SizeOption) -> String {
     option.cpu_limit_cores.map_or_else(|| "no limit".to_owned(), format::cores)
 }
 
-/// What binds, as a word of a table.
+/// The binding resource, as a word for a table.
 #[must_use]
 pub fn binding(option: &SizeOption) -> &'static str {
     match option.binds {
@@ -161,7 +162,7 @@ pub fn binding(option: &SizeOption) -> &'static str {
     }
 }
 
-/// The recommended option in a sentence.
+/// Sentence about the recommended option.
 #[must_use]
 pub fn size_recommendation(result: &SizeResult, answer: &SizeAnswer) -> Option<String> {
     let option = answer.recommendation()?;
@@ -197,7 +198,7 @@ pub fn money(result: &SizeResult, amount: &experiment::schema::Estimate) -> Stri
     format::Interval::new(amount).text_with_unit(currency)
 }
 
-/// How the answer moves with the size of a replica; absent where one size was measured.
+/// How the answer varies with the size of a replica; `None` if only one size was measured.
 #[must_use]
 pub fn size_comparison(result: &SizeResult, answer: &SizeAnswer) -> Option<String> {
     let (smallest, largest) = (answer.options.first()?, answer.options.last()?);

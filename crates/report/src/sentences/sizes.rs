@@ -7,10 +7,10 @@ use experiment::schema::{
 };
 use statistics::words;
 
-/// Propagation is stated per this number of services: per service it is a fraction of a millisecond.
+/// Propagation is stated per this number of services, since it is a fraction of a millisecond per service.
 const THOUSAND: f64 = 1000.0;
 
-/// The sentence that a finding about the size of the mesh belongs to.
+/// Index of the sentence that states a finding about the size of the mesh.
 pub(super) fn part(finding: &Finding) -> u8 {
     match finding.figure.as_deref() {
         Some(figures::ANONYMOUS_BEFORE_LOAD | figures::HEAP_BEFORE_LOAD) => 0,
@@ -19,7 +19,7 @@ pub(super) fn part(finding: &Finding) -> u8 {
     }
 }
 
-/// What the size of the mesh changes.
+/// Effects of the size of the mesh.
 pub(super) fn mesh_size(run: &Context<'_>, group: &[&Finding]) -> String {
     match part(group[0]) {
         0 => held(run, group),
@@ -52,7 +52,7 @@ fn held(run: &Context<'_>, group: &[&Finding]) -> String {
     )
 }
 
-/// Such as `90 kB (88–92)`; where the interval includes zero, no cost is shown.
+/// Example: `90 kB (88–92)`. If the interval includes zero, no cost is shown.
 fn cost(bytes: Estimate) -> String {
     match (bytes.low, bytes.excludes_zero()) {
         (Some(_), false) => format!("nothing that is shown ({})", words::size_interval(&bytes)),
@@ -93,7 +93,7 @@ fn requests(run: &Context<'_>, group: &[&Finding]) -> String {
     )
 }
 
-/// The greatest value of a factor against the least.
+/// Effect of a factor from its smallest to its largest value.
 pub(super) fn factor_effect(run: &Context<'_>, group: &[&Finding]) -> String {
     let (Some(key), Some(mode)) = (group[0].subject.as_deref(), group[0].mode) else { return String::new() };
     let typed = run.experiment.factor(key).map_or(&[][..], |factor| &factor.values);
@@ -124,7 +124,8 @@ fn effect<'a>(run: &Context<'a>, finding: &Finding, key: &str) -> Option<&'a Fac
     })
 }
 
-/// What one more hop or connection costs: the slope over all values; empty where it is not shown, and for other factors.
+/// Cost of one more hop or connection: the slope over all values. Empty if it is not shown, and for other
+/// factors.
 fn cost_of_one(key: &str, median: &FactorEffect) -> String {
     let what = match key {
         "topology.hops" => "hop",

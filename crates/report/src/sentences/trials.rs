@@ -1,14 +1,14 @@
-//! Trials that were excluded or run again, and modes that could not run.
+//! Trials that were excluded or rerun, and modes that could not run.
 
 use super::Context;
 use experiment::schema::{Finding, UnavailableMode};
 use statistics::words;
 use std::collections::BTreeMap;
 
-/// More places than these are listed by mode alone: the report lists every trial.
+/// Beyond this many cells, only modes are listed: the report lists every trial.
 const MAX_PLACES: usize = 6;
 
-/// The mode of a finding, with what it lacks.
+/// The mode of a finding, with its missing prerequisite.
 pub(super) fn unavailable<'a>(run: &Context<'a>, finding: &Finding) -> Option<&'a UnavailableMode> {
     let mut all = run.summary.host.refused_modes.iter();
     all.find(|unavailable| Some(unavailable.mode) == finding.mode && unavailable.factors == finding.factors)
@@ -38,7 +38,7 @@ pub(super) fn cut_short(finding: &Finding) -> String {
     format!("The run was cut short: {recorded} of {planned} trials were recorded.")
 }
 
-/// Trials in no estimate, by reason.
+/// Trials left out of all estimates, by reason.
 pub(super) fn excluded(run: &Context<'_>, group: &[&Finding]) -> String {
     let kinds: Vec<String> = group
         .chunk_by(|one, next| one.subject == next.subject)
@@ -60,7 +60,7 @@ fn sum(group: &[&Finding]) -> usize {
     group.iter().filter_map(|finding| finding.n).sum()
 }
 
-/// How many of these trials were where; by mode alone where the loads would make a long list.
+/// Number of trials per cell; per mode if the loads would make a long list.
 fn places(group: &[&Finding]) -> Vec<String> {
     let counted = |name: &dyn Fn(&Finding) -> String| {
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -75,7 +75,7 @@ fn places(group: &[&Finding]) -> Vec<String> {
     if exact.len() <= MAX_PLACES { exact } else { counted(&mode) }
 }
 
-/// Trials that were run again.
+/// Trials that were rerun.
 pub(super) fn reruns(run: &Context<'_>, group: &[&Finding]) -> String {
     let (were, disturbed) = match sum(group) {
         1 => ("trial was", "it"),
@@ -93,7 +93,7 @@ pub(super) fn reruns(run: &Context<'_>, group: &[&Finding]) -> String {
     )
 }
 
-/// Rerun limit reached.
+/// Reports that the rerun limit was reached.
 pub(super) fn noisy_machine(finding: &Finding) -> String {
     let reruns = finding.n.unwrap_or(0);
     let noun = if reruns == 1 { "rerun" } else { "reruns" };

@@ -1,4 +1,4 @@
-//! What may be trusted: saturation, objective, path, and what the run is too short for.
+//! Which figures can be trusted: saturation, objective, path, and figures that the run is too short for.
 
 use super::{Context, place};
 use experiment::schema::finding::figures;
@@ -7,10 +7,10 @@ use statistics::copies::grouped;
 use statistics::objective::misses;
 use statistics::words;
 
-/// Of more hops than these a sentence says how many spoke what: the report lists them.
+/// For more hops, a sentence gives the number of hops per protocol: the report lists each hop.
 const MAX_HOPS: usize = 6;
 
-/// A cell that did not keep up, with what it completed.
+/// A cell that did not keep up, with the rate that it completed.
 pub(super) fn saturation(run: &Context<'_>, finding: &Finding) -> String {
     let (saturated, all) = (finding.n.unwrap_or(0), finding.of.unwrap_or(0));
     let trials = if all == 1 { "trial" } else { "trials" };
@@ -25,7 +25,8 @@ pub(super) fn saturation(run: &Context<'_>, finding: &Finding) -> String {
     format!("{} is saturated in {saturated} of {all} {trials}: {what}.{clocks}", words::sentence(&place))
 }
 
-/// What a clock that starts at the actual send makes of a saturated cell; empty where both read alike.
+/// How a clock that starts at the actual send would show a saturated cell; empty if both clocks show the
+/// same.
 fn both_clocks(cell: &Cell) -> String {
     let Some(distribution) = cell.distribution.as_ref().filter(|distribution| distribution.clocks_differ())
     else {
@@ -52,7 +53,7 @@ fn both_clocks(cell: &Cell) -> String {
     )
 }
 
-/// Where the objective was met.
+/// In which cells the objective was met.
 pub(super) fn objective(run: &Context<'_>, group: &[&Finding]) -> String {
     let is = |finding: &&&Finding, subject: &str| finding.subject.as_deref() == Some(subject);
     let met: Vec<String> = group
@@ -80,7 +81,7 @@ pub(super) fn objective(run: &Context<'_>, group: &[&Finding]) -> String {
     )
 }
 
-/// Drivers that did not meet the objective, by their slowest.
+/// Drivers that did not meet the objective, judged by their slowest.
 pub(super) fn driver_objective(finding: &Finding) -> String {
     let (n, of) = (finding.n.unwrap_or(0), finding.of.unwrap_or(0));
     let outcome = match finding.subject.as_deref() {
@@ -99,7 +100,7 @@ pub(super) fn driver_objective(finding: &Finding) -> String {
     )
 }
 
-/// Percentiles that the machine can make.
+/// Percentiles that pauses of the machine can cause.
 pub(super) fn machine_pauses(run: &Context<'_>, group: &[&Finding]) -> String {
     let shares = || group.iter().filter_map(|finding| finding.share);
     let (least, greatest) = (shares().fold(1.0, f64::min), shares().fold(0.0, f64::max));
@@ -123,7 +124,7 @@ fn percentile_name(finding: &Finding) -> &'static str {
     if finding.is_of(figures::P99) { "99th" } else { "99.9th" }
 }
 
-/// What the proxies' own counters prove of a mode.
+/// What the proxies' own counters prove about a mode.
 pub(super) fn path(run: &Context<'_>, finding: &Finding) -> String {
     let Some(mode) = finding.mode else { return String::new() };
     let subject = run.subject(mode);
@@ -143,7 +144,7 @@ pub(super) fn path(run: &Context<'_>, finding: &Finding) -> String {
     format!("Path of {subject}: {who} {verb}{tls}, by {whose} own counters{}.", spoken(&cells))
 }
 
-/// What was spoken on the hops of a mode's path, as the end of a sentence; nothing where older results do not say.
+/// Protocols on the hops of a mode's path, as the end of a sentence; empty if older results lack them.
 fn spoken(cells: &[&Cell]) -> String {
     let hops = HopProof::of_all(cells.iter().map(|cell| cell.path.hops.as_slice()));
     let Some(first) = hops.first().map(HopProof::words) else { return String::new() };
@@ -159,7 +160,8 @@ fn spoken(cells: &[&Cell]) -> String {
     format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()))
 }
 
-/// The proxies of a path as the subject of a sentence, and whose counters speak. One that is passed twice is one proxy.
+/// The proxies of a path as the subject of a sentence, with the possessive for their counters. A proxy that
+/// is passed twice counts once.
 fn on_the_path(proxies: &[String]) -> (String, &'static str) {
     let mut names: Vec<&String> = Vec::new();
     for name in proxies {
@@ -182,7 +184,7 @@ fn on_the_path(proxies: &[String]) -> (String, &'static str) {
     }
 }
 
-/// A percentile that rests on few requests.
+/// A percentile that has few requests beyond it.
 pub(super) fn few_samples(finding: &Finding) -> String {
     let name = percentile_name(finding);
     let fewest = finding.value.unwrap_or(0.0);
@@ -198,7 +200,7 @@ pub(super) fn few_samples(finding: &Finding) -> String {
     )
 }
 
-/// Cells with one valid trial.
+/// Cells with a single valid trial.
 pub(super) fn single_trials(group: &[&Finding]) -> String {
     let cells = group.iter().filter_map(|finding| finding.cell_key().map(words::place));
     format!(

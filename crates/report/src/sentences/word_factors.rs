@@ -1,10 +1,11 @@
-//! Values of a factor against its first one.
+//! Values of a factor compared with its first value.
 
 use experiment::schema::finding::figures;
 use experiment::schema::{Conditions, Estimate, Factors, Finding, FindingVerdict, pair_in_words};
 use statistics::words;
 
-/// Such as `waf instead of no-filters adds 0.21 ms (0.18–0.24) to the median and takes 18 % (16 to 20) of throughput`.
+/// Example: `waf instead of no-filters adds 0.21 ms (0.18–0.24) to the median and takes 18 % (16 to 20) of
+/// throughput`.
 pub(super) fn difference(group: &[&Finding]) -> String {
     let first = group[0];
     let (Some(key), Some(from), Some(mode)) = (first.subject.as_deref(), &first.from, first.mode) else {
@@ -36,8 +37,8 @@ pub(super) fn difference(group: &[&Finding]) -> String {
     )
 }
 
-/// Such as `1.30.1 against 1.29.4 (components.istio): raises CPU of all proxies per request by 10 % (9 to 11) in mode sidecar at
-/// 1000 requests/s`.
+/// Example: `1.30.1 against 1.29.4 (components.istio): raises CPU of all proxies per request by 10 % (9 to
+/// 11) in mode sidecar at 1000 requests/s`.
 pub(super) fn headline(group: &[&Finding]) -> String {
     let first = group[0];
     let (Some(key), Some(from)) = (first.subject.as_deref(), &first.from) else { return String::new() };
@@ -65,12 +66,12 @@ pub(super) fn headline(group: &[&Finding]) -> String {
     format!("{to} against {from} ({key}): {rest}{}", same_programs(first))
 }
 
-/// A difference that is shown, and where.
+/// A difference that is shown, with its mode and load.
 fn clause(finding: &Finding, key: &str) -> Option<String> {
     Some(format!("{}{}", shown(finding)?, place(finding, key)))
 }
 
-/// Such as ` in mode sidecar at 1000 requests/s`.
+/// Example: ` in mode sidecar at 1000 requests/s`.
 fn place(finding: &Finding, key: &str) -> String {
     let others: Factors = finding.factors.clone().into_iter().filter(|(other, _)| other != key).collect();
     let at = finding.load.as_ref().map(|load| words::described(Conditions { factors: &others, load }));

@@ -1,31 +1,31 @@
-//! A small SVG writer: just the shapes that our charts have.
+//! A small SVG writer with just the shapes that our charts need.
 //!
-//! Coordinates are in units of the view box, about a pixel each on a phone; the page scales charts to its width. Looks
-//! (colours, dashes, sizes of text) are classes that the page's style sheet defines, so that dark mode and print reach
-//! them. Text is escaped here. Whatever has a coordinate that is not finite is left out: a missing figure never breaks
-//! a chart.
+//! Coordinates are in units of the view box, about a pixel each on a phone; the page scales charts to its
+//! width. Styling (colours, dashes, text sizes) is done by classes of the page's style sheet, so that dark
+//! mode and print apply. Text is escaped here. Shapes with a non-finite coordinate are omitted: a missing
+//! figure never breaks a chart.
 
 pub mod scale;
 
 use std::fmt::Write as _;
 
-/// Width of a character of chart text, as a part of its size, in the widest fonts that systems use for pages.
+/// Width of a character relative to the text size, in the widest default fonts.
 const CHARACTER_WIDTH: f64 = 0.62;
-/// Size of chart text in units, as in the style sheet.
+/// Size of chart text in units, the same as in the style sheet.
 pub const TEXT_SIZE: f64 = 12.0;
 
-/// Where a text lies relative to its point.
+/// Position of a text relative to its point.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Anchor {
-    /// To the right of it.
+    /// Text to the right of the point.
     Start,
-    /// Centred on it.
+    /// Text centred on the point.
     Middle,
-    /// To the left of it.
+    /// Text to the left of the point.
     End,
 }
 
-/// Shapes that tell series apart without colour.
+/// Shapes that distinguish series without colour.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Marker {
     /// ●
@@ -44,7 +44,7 @@ pub enum Marker {
     Cross,
 }
 
-/// A drawing under way.
+/// A drawing in progress.
 #[derive(Debug)]
 pub struct Drawing {
     width: f64,
@@ -53,7 +53,7 @@ pub struct Drawing {
 }
 
 impl Drawing {
-    /// An empty drawing of this size, units.
+    /// An empty drawing of this size, in units.
     #[must_use]
     pub fn new(width: f64, height: f64) -> Self {
         Self { width, height, body: String::new() }
@@ -73,7 +73,7 @@ impl Drawing {
         }
     }
 
-    /// A line through points; points that are not finite are passed over.
+    /// A line through points; non-finite points are skipped.
     pub fn polyline(&mut self, points: &[(f64, f64)], class: &str) {
         let points: Vec<_> = points.iter().filter(|point| finite(&[**point])).collect();
         if points.len() < 2 {
@@ -86,7 +86,7 @@ impl Drawing {
         self.body.push_str(r#""/>"#);
     }
 
-    /// A filled area; none where a corner is not finite.
+    /// A filled area; omitted if a corner is not finite.
     pub fn polygon(&mut self, corners: &[(f64, f64)], class: &str) {
         if !finite(corners) {
             return;
@@ -96,12 +96,12 @@ impl Drawing {
         let _ = write!(self.body, r#"<polygon class="{class}" points="{}"/>"#, corners.join(" "));
     }
 
-    /// A rectangle; none where it has no extent.
+    /// A rectangle; omitted if it has no area.
     pub fn rectangle(&mut self, corner: (f64, f64), width: f64, height: f64, class: &str) {
         self.rectangle_with_tip(corner, width, height, class, "");
     }
 
-    /// A rectangle with a tip that browsers show on pointing at it.
+    /// A rectangle with a tooltip.
     pub fn rectangle_with_tip(
         &mut self,
         corner: (f64, f64),
@@ -124,7 +124,7 @@ impl Drawing {
         }
     }
 
-    /// An invisible strip around one of several places, halfway to its neighbours, with a tip that browsers show on pointing at it.
+    /// An invisible strip around one of several places, reaching halfway to its neighbours, with a tooltip.
     pub fn strip(&mut self, places: &[f64], index: usize, ends: (f64, f64), vertical: (f64, f64), tip: &str) {
         let Some(place) = places.get(index) else { return };
         let halfway = |other: Option<&f64>, end: f64| other.map_or(end, |other| (place + other) / 2.0);
@@ -134,7 +134,7 @@ impl Drawing {
         self.rectangle_with_tip((left, vertical.0), width, height, "hover", tip);
     }
 
-    /// A marker with a radius of about `radius`, and a tip that browsers show on pointing at it.
+    /// A marker with a radius of about `radius`, and a tooltip.
     pub fn marker(&mut self, marker: Marker, (x, y): (f64, f64), radius: f64, class: &str, tip: &str) {
         if !finite(&[(x, y)]) {
             return;
@@ -202,18 +202,18 @@ impl Drawing {
         };
     }
 
-    /// A shape by its path data, with a tip that browsers show on pointing at it.
+    /// A shape given by its path data, with a tooltip.
     pub(crate) fn path(&mut self, data: &str, class: &str, tip: &str) {
         let _ = write!(self.body, r#"<path class="{class}" d="{data}">{}</path>"#, tip_element(tip));
     }
 
-    /// A line of a width of its own by its path data.
+    /// A line with its own width, given by its path data.
     pub(crate) fn stroke(&mut self, data: &str, class: &str, width: f64, tip: &str) {
         let (width, tip) = (short(width), tip_element(tip));
         let _ = write!(self.body, r#"<path class="{class}" stroke-width="{width}" d="{data}">{tip}</path>"#);
     }
 
-    /// A text on its baseline.
+    /// A text placed on its baseline.
     pub fn text(&mut self, (x, y): (f64, f64), anchor: Anchor, class: &str, text: &str) {
         if !finite(&[(x, y)]) || text.is_empty() {
             return;
@@ -232,12 +232,12 @@ impl Drawing {
         );
     }
 
-    /// The elements alone.
+    /// The elements without the enclosing `svg` element.
     pub(crate) fn into_body(self) -> String {
         self.body
     }
 
-    /// The element. `id` is unique in the page; the title and the description are what a screen reader says.
+    /// The `svg` element. `id` must be unique in the page; title and description are for screen readers.
     #[must_use]
     pub fn finish(self, id: &str, title: &str, description: &str) -> String {
         let (id, title, description) = (escape(id), escape(title), escape(description));
@@ -257,7 +257,8 @@ impl Drawing {
 }
 
 impl Drawing {
-    /// The element where the text beside it already says everything: screen readers pass over it.
+    /// The `svg` element for a drawing whose content is already in the text beside it: hidden from screen
+    /// readers.
     #[must_use]
     pub fn finish_decoration(self, class: &str) -> String {
         format!(
@@ -269,13 +270,13 @@ impl Drawing {
     }
 }
 
-/// About how wide a text of [`TEXT_SIZE`] is, units.
+/// Approximate width of a text of [`TEXT_SIZE`], in units.
 #[must_use]
 pub fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * TEXT_SIZE * CHARACTER_WIDTH
 }
 
-/// The text, shortened with `…` where it would be wider than this.
+/// The text, shortened with `…` if it would be wider than `width`.
 #[must_use]
 pub fn fitted(text: &str, width: f64) -> String {
     if text_width(text) <= width {
@@ -293,14 +294,14 @@ fn finite(points: &[(f64, f64)]) -> bool {
     points.iter().all(|(x, y)| x.is_finite() && y.is_finite())
 }
 
-/// One decimal is finer than any screen.
+/// Formats a coordinate with one decimal, which is finer than any screen.
 pub(crate) fn short(value: f64) -> String {
     let text = format!("{value:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
 }
 
-/// Text as it may stand in an element or an attribute. Control characters, which XML has no place for, become spaces.
+/// Escapes text for an element or an attribute. Control characters, which XML does not allow, become spaces.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
@@ -323,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_finite_is_left_out() {
+    fn non_finite_coordinates_are_omitted() {
         let mut drawing = Drawing::new(100.0, 50.0);
         drawing.line((0.0, f64::NAN), (1.0, 1.0), "axis");
         drawing.rectangle((0.0, 0.0), f64::INFINITY, 3.0, "bar");

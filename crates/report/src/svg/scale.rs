@@ -1,12 +1,12 @@
-//! Scales: from a figure to a place on an axis, and the ticks of that axis.
+//! Scales: from a figure to a position on an axis, and the ticks of that axis.
 
-/// The place of figures on an axis.
+/// Maps figures to positions on an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scale {
     kind: Kind,
-    /// Least and greatest figure.
+    /// Smallest and largest figure.
     domain: (f64, f64),
-    /// Their places, units.
+    /// Their positions in units.
     range: (f64, f64),
 }
 
@@ -14,12 +14,12 @@ pub struct Scale {
 enum Kind {
     Linear,
     Logarithmic,
-    /// Percentiles by the logarithm of what lies beyond them: from 90 to 99 is as far as from 99 to 99.9.
+    /// Percentiles by the logarithm of the remainder: from 90 to 99 is as far as from 99 to 99.9.
     Tail,
 }
 
 impl Scale {
-    /// A linear scale that holds zero and all finite figures, its ends at round figures.
+    /// A linear scale that covers zero and all finite figures, with round ends.
     pub fn linear(values: impl IntoIterator<Item = f64>, range: (f64, f64)) -> Self {
         let (mut low, mut high) = (0.0f64, 0.0f64);
         for value in values.into_iter().filter(|value| value.is_finite()) {
@@ -33,7 +33,7 @@ impl Scale {
         Self { kind: Kind::Linear, domain: ((low / step).floor() * step, (high / step).ceil() * step), range }
     }
 
-    /// A logarithmic scale that holds all positive figures, its ends at 1, 2 or 5 times a power of ten.
+    /// A logarithmic scale that covers all positive figures, with ends at 1, 2 or 5 times a power of ten.
     pub fn logarithmic(values: impl IntoIterator<Item = f64>, range: (f64, f64)) -> Self {
         let (mut low, mut high) = (f64::INFINITY, 0.0f64);
         for value in values.into_iter().filter(|value| value.is_finite() && *value > 0.0) {
@@ -49,13 +49,13 @@ impl Scale {
         Self { kind: Kind::Logarithmic, domain: (low, high), range }
     }
 
-    /// A scale of percentiles from 0 to `greatest`, which is under 100.
+    /// A scale of percentiles from 0 to `greatest`, which must be below 100.
     #[must_use]
     pub fn tail(greatest: f64, range: (f64, f64)) -> Self {
         Self { kind: Kind::Tail, domain: (0.0, greatest.clamp(50.0, 99.999)), range }
     }
 
-    /// Logarithmic where the positive figures span more than a factor of 15, else linear.
+    /// Logarithmic if the positive figures span more than a factor of 15, otherwise linear.
     pub fn fitting(values: &[f64], range: (f64, f64)) -> Self {
         let positive = || values.iter().copied().filter(|value| value.is_finite() && *value > 0.0);
         let (low, high) =
@@ -63,7 +63,8 @@ impl Scale {
         if high > low * 15.0 { Self::logarithmic(positive(), range) } else { Self::linear(positive(), range) }
     }
 
-    /// Where a figure lies; not finite where the scale has no place for it. Figures beyond the ends lie at the ends.
+    /// Position of a figure; not finite if the scale cannot show it. Figures beyond the ends are placed at
+    /// the ends.
     #[must_use]
     pub fn place(&self, value: f64) -> f64 {
         let (low, high) = (self.measure(self.domain.0), self.measure(self.domain.1));
@@ -72,7 +73,7 @@ impl Scale {
         self.range.0 + part * (self.range.1 - self.range.0)
     }
 
-    /// Whether equal distances are equal factors.
+    /// True if equal distances are equal factors.
     #[must_use]
     pub fn is_logarithmic(&self) -> bool {
         self.kind == Kind::Logarithmic
@@ -107,7 +108,8 @@ fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     (first..=last).map(|index| index as f64 * step).filter(|tick| *tick >= low).collect()
 }
 
-/// All steps of 1, 2 and 5 where they are few enough, else the powers of ten where there are three or more, else some.
+/// All steps of 1, 2 and 5 if they are few enough; otherwise the powers of ten if there are at least three;
+/// otherwise some of the steps.
 fn logarithmic_ticks(low: f64, high: f64, most: usize) -> Vec<f64> {
     let all = steps_125(low, high);
     if all.len() <= most {
@@ -123,7 +125,7 @@ fn is_power_of_ten(value: f64) -> bool {
     (value.log10() - value.log10().round()).abs() < 1e-9
 }
 
-/// 1, 2 and 5 times powers of ten from `low` to `high`, both included.
+/// 1, 2 and 5 times powers of ten from `low` to `high`, inclusive.
 fn steps_125(low: f64, high: f64) -> Vec<f64> {
     let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
     let mut steps = Vec::new();
@@ -138,7 +140,7 @@ fn steps_125(low: f64, high: f64) -> Vec<f64> {
     steps
 }
 
-/// The least of 1, 2, 2.5 and 5 times a power of ten that is no less than this.
+/// The smallest of 1, 2, 2.5 and 5 times a power of ten that is at least `at_least`.
 fn round_step(at_least: f64) -> f64 {
     let power = 10f64.powf(at_least.log10().floor());
     let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(|factor| factor * power >= at_least * (1.0 - 1e-9));
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn linear_ends_are_round_and_hold_zero() {
+    fn linear_scale_has_round_ends_and_includes_zero() {
         let scale = Scale::linear([0.31, 1.87, f64::NAN], (0.0, 100.0));
         assert_eq!(scale.domain, (0.0, 2.0));
         assert_eq!(scale.ticks(4), [0.0, 0.5, 1.0, 1.5, 2.0]);
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn logarithmic_ends_are_steps() {
+    fn logarithmic_scale_ends_at_steps() {
         let scale = Scale::logarithmic([130.0, 3100.0, 0.0, f64::NAN], (100.0, 0.0));
         assert_eq!(scale.domain, (100.0, 5000.0));
         assert_eq!(scale.place(100.0), 100.0);
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_has_room() {
+    fn tail_scale_gives_each_nine_equal_space() {
         let scale = Scale::tail(99.9, (0.0, 300.0));
         let distance = |low: f64, high: f64| scale.place(high) - scale.place(low);
         assert!((distance(90.0, 99.0) - 100.0).abs() < 1e-6 && (distance(99.0, 99.9) - 100.0).abs() < 1e-6);

@@ -1,10 +1,10 @@
-//! Corrected and uncorrected distribution on a terminal, of the cells where they differ.
+//! Corrected and uncorrected distributions on a terminal, for cells in which they differ.
 
 use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
 use crate::clocks::{ClockCell, ClockTable};
 
-/// The section, its heading first; nothing where both clocks read alike everywhere.
+/// The section, starting with its heading; empty if both clocks show the same in every cell.
 pub(super) fn lines(table: &ClockTable, options: Options) -> Vec<String> {
     let differing: Vec<&ClockCell> = table.cells.iter().filter(|cell| cell.differs).collect();
     if differing.is_empty() {

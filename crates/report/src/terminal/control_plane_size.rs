@@ -8,11 +8,12 @@ use crate::sentences::control_plane_size::{
 use experiment::schema::ControlPlaneSize;
 use std::fmt::Write as _;
 
-/// Where every figure holds.
+/// Scope of every figure.
 const SCOPE: &str =
     "Intervals are 95 % and cover these runs alone; other machines, versions and settings were not measured.";
 
-/// The answer as text, ending with a line break. Refusals are in it beside answers; alone they are for standard error.
+/// The answer as text, ending with a line break. It includes refusals if there are answers; refusals without
+/// any answer go to standard error.
 #[must_use]
 pub fn control_plane_size_text(result: &ControlPlaneSize, options: Options) -> String {
     let wrapped = |text: &str| wrap(&format::unbroken(&plain(text)), options.width);

@@ -1,5 +1,5 @@
-//! Drivers, services and the calls between them on a terminal, where a cell has several: a line per cell, and a table of
-//! the few that matter most, or of copies together.
+//! Drivers, services and the calls between them on a terminal, for cells with several: a line per cell, and a
+//! table of the most relevant ones, or of copies combined.
 
 use super::style::{Options, WIDE, bold, plain, wrap};
 use crate::drivers::{DriverTable, Group};
@@ -8,7 +8,7 @@ use crate::format::Interval;
 use crate::services::ServiceTable;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 
-/// The drivers' section, its heading first.
+/// The drivers' section, starting with its heading.
 pub(super) fn drivers(table: &DriverTable, options: Options) -> Vec<String> {
     let mut header =
         vec!["driver".to_owned(), format!("p50, {}", table.unit), format!("p99, {}", table.unit)];
@@ -27,7 +27,7 @@ pub(super) fn drivers(table: &DriverTable, options: Options) -> Vec<String> {
     })
 }
 
-/// The services' section, its heading first.
+/// The services' section, starting with its heading.
 pub(super) fn services(table: &ServiceTable, options: Options) -> Vec<String> {
     let mut header = ["service", "pods", "requests/s", "CPU, cores"].map(str::to_owned).to_vec();
     if table.has_proxies {
@@ -44,7 +44,7 @@ pub(super) fn services(table: &ServiceTable, options: Options) -> Vec<String> {
     })
 }
 
-/// The section of calls between services, its heading first.
+/// The section of calls between services, starting with its heading.
 pub(super) fn edges(table: &EdgeTable, options: Options) -> Vec<String> {
     let (p50, p99) = (format!("p50, {}", table.unit), format!("p99, {}", table.unit));
     let header = ["call", "requests/s", &p50, &p99, "errors", "proven"].map(str::to_owned);
@@ -61,7 +61,7 @@ fn copies(name: String, copies: usize) -> String {
     if copies == 1 { name } else { format!("{name} ×{copies}") }
 }
 
-/// `(heading, all)`: `all` says how every row is had.
+/// `(heading, all)`: `all` is the command that lists every row.
 fn section<Row>(
     (heading, all): (&str, &str),
     groups: &[Group<Row>],
@@ -84,7 +84,7 @@ fn section<Row>(
         lines.push(String::new());
     }
     if groups.iter().any(|group| !group.all.is_empty()) {
-        // Close to the last table.
+        // No blank line after the last table.
         lines.pop();
         lines.extend(wrap(&format!("All of them: {all}"), options.width));
         lines.push(String::new());
@@ -92,7 +92,7 @@ fn section<Row>(
     lines
 }
 
-/// A plain table: names to the left, figures to the right.
+/// A plain table: names left-aligned, figures right-aligned.
 pub(super) fn drawn_table(
     header: &[String],
     rows: impl Iterator<Item = Vec<String>>,
@@ -114,7 +114,7 @@ pub(super) fn drawn_table(
     drawn.trim_fmt().lines().map(str::to_owned).collect()
 }
 
-/// The interval beside the estimate where there is room for it.
+/// The interval beside the estimate if there is space for it.
 fn shown(figure: &Interval, options: Options) -> String {
     if options.width >= WIDE { figure.text() } else { figure.estimate.clone() }
 }

@@ -1,7 +1,8 @@
 //! The result of `meshmeter fleet` on a terminal.
 //!
-//! Read [`fleet_text`] for the order. `changes.rs` has the table of changes, `control_plane.rs` what istiod and its neighbours
-//! report of themselves and where the time went, `compared.rs` several istiods side by side, `witnesses.rs` real sidecars.
+//! Read [`fleet_text`] for the order. `changes.rs` has the table of changes, `control_plane.rs` the figures
+//! that istiod and its neighbours report and a breakdown of the time, `compared.rs` several istiods side by
+//! side, `witnesses.rs` real sidecars.
 
 mod changes;
 mod compared;
@@ -15,9 +16,9 @@ use experiment::schema::{FleetChange, FleetOutage, FleetPushes, FleetResult, His
 use experiment::settings::fleet::ChangeKind;
 use std::fmt::Write as _;
 
-/// Shown where a percentile falls among proxies that were never reached.
+/// Shown if a percentile falls among proxies that were never reached.
 const NEVER: &str = "never";
-/// Names of an outage; the result has more.
+/// Maximum number of names listed per outage; the result has all.
 const SHOWN_NAMES: usize = 3;
 
 /// The result as text, ending with a line break.
@@ -77,7 +78,7 @@ fn verdict(result: &FleetResult, options: Options) -> Vec<String> {
     lines
 }
 
-/// `name  value`, the further lines indented.
+/// `name  value`, with continuation lines indented.
 fn fact(name: &str, value: &str, options: Options) -> Vec<String> {
     const INDENT: usize = 22;
     let lines = wrap(&format::unbroken(&plain(value)), options.width.saturating_sub(INDENT).max(30));
@@ -125,7 +126,7 @@ fn facts(result: &FleetResult, options: Options) -> Vec<String> {
     lines
 }
 
-/// `p50 1.2 ms, p90 …, last …`, with the number that never came.
+/// `p50 1.2 ms, p90 …, last …`, with the number of those that never arrived.
 fn times_text(times: &HistogramSummary) -> String {
     let unit = TimeUnit::for_times([times.p50, times.p99, times.max].into_iter().flatten());
     let figures = [("p50", times.p50), ("p90", times.p90), ("p99", times.p99), ("last", times.max)];
@@ -137,7 +138,7 @@ fn times_text(times: &HistogramSummary) -> String {
     parts.join(", ")
 }
 
-/// CPU, memory and lateness of the fleet, so that it is not blamed unseen.
+/// CPU, memory and lateness of the fleet itself, to rule it out as a cause.
 fn fleet_itself(result: &FleetResult, options: Options) -> Vec<String> {
     let usage = &result.fleet;
     let mut parts = Vec::new();
@@ -203,7 +204,7 @@ fn pushes(result: &FleetResult, options: Options) -> Vec<String> {
     lines
 }
 
-/// The commonest triggers of a type: `connect 200, endpoint-added 40`.
+/// The most frequent triggers of a type: `connect 200, endpoint-added 40`.
 fn triggers(pushes: &FleetPushes) -> String {
     const SHOWN: usize = 2;
     let mut triggers: Vec<(&String, &u64)> = pushes.by_trigger.iter().collect();
@@ -213,7 +214,7 @@ fn triggers(pushes: &FleetPushes) -> String {
     plain(&shown.collect::<Vec<_>>().join(", "))
 }
 
-/// Plain sentences: who is missing, what failed, what was cut off, what broke the protocol.
+/// Sentences about missing proxies, failures, outages and protocol violations.
 fn shortfalls(result: &FleetResult, options: Options) -> Vec<String> {
     let mut sentences = Vec::new();
     if !result.proxies.never_names.is_empty() {

@@ -1,11 +1,11 @@
-//! Fleets of a run on a terminal: a line per cell, and a line per kind of change.
+//! Fleets of a run on a terminal: one line per cell, and one line per kind of change.
 
 use super::drivers::drawn_table;
 use super::style::{Options, WIDE, bold, plain};
 use crate::fleets::{ChangeRow, FleetRow, FleetTable};
 use crate::format::Interval;
 
-/// The section, its headings first.
+/// The section, starting with its heading.
 pub(super) fn lines(table: &FleetTable, options: Options) -> Vec<String> {
     let is_wide = options.width >= WIDE;
     let unit = table.time_unit;
@@ -54,7 +54,7 @@ pub(super) fn lines(table: &FleetTable, options: Options) -> Vec<String> {
     lines
 }
 
-/// A table of times: a line per cell and kind, with a count of its own.
+/// A table of times: one line per cell and kind, with its count.
 fn arrivals<'a>(
     table: &FleetTable,
     title: &str,
@@ -74,7 +74,7 @@ fn arrivals<'a>(
     lines
 }
 
-/// An estimate, without its interval: tables of a terminal are narrow.
+/// An estimate without its interval: terminal tables are narrow.
 fn short(interval: &Interval) -> String {
     interval.estimate.clone()
 }

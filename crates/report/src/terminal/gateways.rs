@@ -1,10 +1,11 @@
-//! Gateways on a terminal: a line per cell with the rates of the three observers, and the gateway's own figures.
+//! Gateways on a terminal: one line per cell with the rates of the three observers, and the gateway's own
+//! figures.
 
 use super::drivers::drawn_table;
 use super::style::{Options, WIDE, bold, plain};
 use crate::gateways::GatewayTable;
 
-/// The section, its heading first.
+/// The section, starting with its heading.
 pub(super) fn lines(table: &GatewayTable, options: Options) -> Vec<String> {
     let is_wide = options.width >= WIDE;
     let durations = if is_wide { "; durations at p50/p90/p99" } else { "" };
@@ -19,7 +20,7 @@ pub(super) fn lines(table: &GatewayTable, options: Options) -> Vec<String> {
     let header: Vec<String> = header.into_iter().map(str::to_owned).collect();
     let rows = table.cells.iter().flat_map(|cell| {
         cell.gateways.iter().enumerate().map(move |(index, gateway)| {
-            // Rates are of all gateways of a cell together.
+            // Rates are totals over all gateways of a cell.
             let first = |text: &str| if index == 0 { plain(text) } else { String::new() };
             let name = match cell.gateways.len() {
                 1 => format!("{} at {}", cell.mode, cell.load),

@@ -1,4 +1,5 @@
-//! Configuration and memory of proxies on a terminal: for each proxy a line on its memory and one on its configuration.
+//! Configuration and memory of proxies on a terminal: one line about memory and one about configuration per
+//! proxy.
 
 use super::style::{Options, bold, plain, wrap};
 use crate::format::{self, SizeUnit};
@@ -6,11 +7,11 @@ use crate::holdings::{HoldingsRow, HoldingsTable, count_text};
 use experiment::Mode;
 use experiment::schema::{ConfigurationCounts, Estimate};
 
-/// Kinds that the terminal names: the others are in the report.
+/// Kinds that are shown on the terminal; the report shows all.
 const NAMED: [&str; 7] =
     ["clusters", "listeners", "routes", "endpoints", "services", "workloads", "policies"];
 
-/// The lines of the section, its heading first.
+/// The section, starting with its heading.
 pub(super) fn lines(table: &HoldingsTable, options: Options) -> Vec<String> {
     let mut lines = vec![bold("Proxy configuration and memory", options)];
     let names = table.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(24);
@@ -54,7 +55,7 @@ fn facts(table: &HoldingsTable, row: &HoldingsRow) -> Vec<String> {
     )];
     if let Some(size) = &row.size {
         let counts = table.kinds.iter().zip(&row.counts).filter(|(kind, _)| NAMED.contains(kind));
-        // No line breaks between a number and what it counts.
+        // No line break between a number and its noun.
         let counts: Vec<String> = counts
             .filter_map(|(kind, count)| {
                 let count = count.as_ref()?;

@@ -1,6 +1,6 @@
-//! What `meshmeter load` says at its end.
+//! Output of `meshmeter load` at its end.
 //!
-//! A saturated result opens with that: its percentiles depend on how long the run lasted.
+//! A saturated result starts with a warning: its percentiles depend on how long the run lasted.
 
 use super::style::plain;
 use crate::format::{self, TimeUnit};
@@ -26,7 +26,7 @@ pub fn load_text(result: &LoadResult) -> String {
     text
 }
 
-/// Snapshots that a receiver of live metrics did not take.
+/// Snapshots that a receiver of live metrics did not accept.
 fn exports(text: &mut String, result: &LoadResult) {
     for export in result.exports.iter().filter(|export| export.dropped() > 0) {
         let causes: Vec<String> =
@@ -90,7 +90,7 @@ fn objective(text: &mut String, result: &LoadResult) {
     text.push('\n');
 }
 
-/// A figure of an objective as people read it.
+/// A figure of an objective in its unit.
 pub(super) fn in_unit(figure: f64, unit: &str) -> String {
     match unit {
         "us" => format::time(figure),
@@ -247,7 +247,7 @@ fn counts(text: &mut String, result: &LoadResult) {
     }
 }
 
-/// Lines for the messages of gRPC calls, where there were more of them than calls.
+/// Lines for the messages of gRPC calls, if there were more messages than calls.
 fn messages(text: &mut String, grpc: &GrpcMessages, calls: &RequestCounts) {
     if grpc.messages_sent <= calls.sent && grpc.messages_received <= calls.completed {
         return;
@@ -271,7 +271,7 @@ fn messages(text: &mut String, grpc: &GrpcMessages, calls: &RequestCounts) {
     }
 }
 
-/// A line for the TLS handshakes of the whole run, where there were any. The generator resumes no session.
+/// A line for the TLS handshakes of the whole run, if there were any. The generator never resumes a session.
 fn handshakes(text: &mut String, times: &HistogramSummary) {
     if times.count > 0 {
         let _ = writeln!(

@@ -1,10 +1,10 @@
-//! Reserved against used on a terminal.
+//! Reserved and used resources on a terminal.
 
 use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
 use crate::reservations::ReservationTable;
 
-/// The section, its heading first.
+/// The section, starting with its heading.
 pub(super) fn lines(table: &ReservationTable, options: Options) -> Vec<String> {
     let mut lines = vec![bold("Reserved against used", options)];
     let memory = format!("memory, {}", table.memory_unit);

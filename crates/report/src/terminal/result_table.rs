@@ -8,12 +8,12 @@ use comfy_table::{
     Attribute, Cell, CellAlignment, Color, ColumnConstraint, ContentArrangement, Table, presets,
 };
 
-/// Marks a figure.
+/// Mark of a figure.
 pub(super) const STAR: &str = "*";
-/// From this width on, the names of modes are not broken.
+/// From this width on, names of modes are not broken across lines.
 const NAMES_WHOLE: usize = 80;
 
-/// The cells of one load, a row each.
+/// The cells of one load, one row each.
 pub(crate) fn load_table(table: &ResultTable, rows: &[CellRow], options: Options) -> Table {
     let unit = table.unit.symbol();
     let mut drawn = Table::new();
@@ -98,7 +98,7 @@ fn cells(row: &CellRow, table: &ResultTable, shows_added: bool, options: Options
     cells
 }
 
-/// With a star where the figure is marked: the lines below the tables say why.
+/// Adds a star if the figure is marked; the lines below the tables explain it.
 fn starred(interval: &Interval, mark: &Option<Mark>, valid: usize) -> Interval {
     let is_notable = mark.as_ref().is_some_and(|mark| mark.is_notable(valid));
     let star = if is_notable && interval.estimate != format::ABSENT { STAR } else { "" };
@@ -116,7 +116,8 @@ fn difference_cell(added: &Difference, options: Options) -> Cell {
     if options.colours && added.shown { cell.add_attribute(Attribute::Bold) } else { cell }
 }
 
-/// The margin beside the estimate where there is room, else under it: two columns of ranges would break the others.
+/// The margin beside the estimate if there is space, otherwise below it: two columns of ranges would squeeze
+/// the others.
 fn with_margin(estimate: &str, margin: Option<String>, options: Options) -> String {
     match margin {
         Some(margin) => format!("{estimate}{}{margin}", if options.width >= WIDE { " " } else { "\n" }),
@@ -124,7 +125,7 @@ fn with_margin(estimate: &str, margin: Option<String>, options: Options) -> Stri
     }
 }
 
-/// The interval beside the estimate where there is room, else under it.
+/// The interval beside the estimate if there is space, otherwise below it.
 fn stacked(interval: &Interval, options: Options) -> String {
     match &interval.range {
         Some(_) if options.width >= WIDE => interval.text(),

@@ -1,13 +1,13 @@
-//! What `meshmeter load --search` says at its end: the answer, then the curve of latency against rate.
+//! Output of `meshmeter load --search` at its end: the answer, then the curve of latency against rate.
 
 use super::style::plain;
 use crate::format::{self, TimeUnit};
 use experiment::schema::{RatePoint, SearchResult};
 use std::fmt::Write as _;
 
-/// Columns of the longest bar.
+/// Length of the longest bar in columns.
 const BAR_COLUMNS: f64 = 30.0;
-/// A time that is so many times the median rate's is drawn no longer: a saturated rate would flatten all others.
+/// Bars are cut at this multiple of the median p99: a saturated rate would flatten all others.
 const LONGEST_BAR: f64 = 20.0;
 
 /// A search as text, ending with a line break.
@@ -66,7 +66,7 @@ fn curve(text: &mut String, result: &SearchResult) {
     }
 }
 
-/// The p99 of the longest bar: the greatest, but for what towers over the rest.
+/// The p99 of the longest bar: the maximum, limited to [`LONGEST_BAR`] times the median.
 fn longest(points: &[RatePoint]) -> f64 {
     let mut times: Vec<f64> = points.iter().filter_map(|point| point.p99_us).collect();
     times.sort_by(f64::total_cmp);

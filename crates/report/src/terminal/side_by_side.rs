@@ -4,7 +4,7 @@ use super::drivers::drawn_table;
 use super::style::{Options, bold, plain, wrap};
 use crate::side_by_side::SideBySide;
 
-/// Text that ends with a line break.
+/// The comparison as text, ending with a line break.
 #[must_use]
 pub fn side_by_side_text(compared: &SideBySide, options: Options) -> String {
     let [first, second] = &compared.environments;

@@ -9,7 +9,8 @@ use crate::sentences::size::{
 use experiment::schema::{Estimate, SizeAnswer, SizeNote, SizeOption, SizeResult};
 use std::fmt::Write as _;
 
-/// The answer as text, ending with a line break. Refusals are in it beside answers; alone they are for standard error.
+/// The answer as text, ending with a line break. It includes refusals if there are answers; refusals without
+/// any answer go to standard error.
 #[must_use]
 pub fn size_text(result: &SizeResult, options: Options) -> String {
     let mut lines = wrapped(&size_opening(result), options);
@@ -33,7 +34,7 @@ pub fn size_text(result: &SizeResult, options: Options) -> String {
     })
 }
 
-/// Where every figure holds.
+/// Scope of every figure.
 const SCOPE: &str = "Intervals are 95 % and cover these runs alone; other payloads, protocols, settings and machines were not \
                      measured.";
 
@@ -89,7 +90,7 @@ fn answer_lines(result: &SizeResult, answer: &SizeAnswer, options: Options) -> V
     lines
 }
 
-/// `3980 (3900–4060)`; without an upper end `1000 or more`.
+/// `3980 (3900–4060)`; `1000 or more` without an upper end.
 fn capacity(option: &SizeOption) -> String {
     let rps = &option.capacity.rps;
     match (rps.low, rps.high) {
@@ -106,7 +107,7 @@ fn replicas(option: &SizeOption) -> String {
     }
 }
 
-/// Each note once, with the sizes that it is about where it is not about all.
+/// Distinct notes, each with the sizes that it applies to if these are not all.
 fn notes(answer: &SizeAnswer) -> Vec<String> {
     let mut notes: Vec<(&SizeNote, Vec<String>)> = Vec::new();
     for option in &answer.options {

@@ -1,11 +1,11 @@
 //! Width, colour and line breaks.
 
-/// Layout of the text.
+/// Layout options of the text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Options {
-    /// Columns of the terminal; the text keeps to them down to about 60.
+    /// Width of the terminal in columns; widths down to about 60 are respected.
     pub width: usize,
-    /// Whether to use colour.
+    /// True to use colour.
     pub colours: bool,
 }
 
@@ -15,19 +15,20 @@ impl Default for Options {
     }
 }
 
-/// From this width on, an interval stands beside its estimate, not under it.
+/// From this width on, an interval is shown beside its estimate and not below it.
 pub(crate) const WIDE: usize = 118;
 
 pub(super) fn bold(text: &str, options: Options) -> String {
     if options.colours { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.to_owned() }
 }
 
-/// Text from elsewhere without the control characters that a terminal would obey.
+/// Replaces control characters in untrusted text, which a terminal would interpret.
 pub(crate) fn plain(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
 }
 
-/// Lines of at most `width` characters, broken at spaces but not at no-break spaces; a longer word has a line of its own.
+/// Lines of at most `width` characters, broken at spaces but not at no-break spaces; a longer word gets its
+/// own line.
 pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();

@@ -1,9 +1,9 @@
-//! Results that are odd, incomplete or hostile.
+//! Unusual, incomplete or hostile results.
 
 use super::*;
 
 #[test]
-fn text_from_elsewhere_is_never_markup() {
+fn untrusted_text_is_never_markup() {
     let evil = "</title></style><script>alert(1)</script>\"'><img src=x onerror=alert(1)>";
     let mut run = fixture::run(fixture::usual_trials());
     run.summary.name = evil.to_owned();
@@ -43,7 +43,7 @@ fn text_from_elsewhere_is_never_markup() {
 }
 
 #[test]
-fn figures_that_are_missing_break_nothing() {
+fn missing_figures_do_not_break_page() {
     let mut run = fixture::run(fixture::usual_trials());
     let missing =
         Estimate { estimate: f64::NAN, low: Some(f64::NEG_INFINITY), high: Some(f64::INFINITY), n: 2 };
@@ -74,7 +74,7 @@ fn figures_that_are_missing_break_nothing() {
 }
 
 #[test]
-fn figures_of_hundreds_of_digits_break_nothing() {
+fn figures_of_hundreds_of_digits_do_not_break_page() {
     let mut run = fixture::run(fixture::usual_trials());
     for trial in &mut run.trials {
         if let Some(result) = &mut trial.result {
@@ -85,7 +85,7 @@ fn figures_of_hundreds_of_digits_break_nothing() {
 }
 
 #[test]
-fn a_histogram_that_cannot_be_read_is_said() {
+fn unreadable_histogram_is_reported() {
     let mut run = fixture::run(fixture::usual_trials());
     let spoilt = run
         .trials
@@ -99,7 +99,7 @@ fn a_histogram_that_cannot_be_read_is_said() {
 }
 
 #[test]
-fn a_run_without_a_valid_trial_still_says_what_happened() {
+fn run_without_valid_trial_explains_why() {
     let page = page(&fixture::run(fixture::invalid_trials()));
     assert!(page.contains("schedule-lag: p99 2.31 ms"));
     for id in ["left-out", "trials", "machine", "repeat"] {
@@ -111,14 +111,14 @@ fn a_run_without_a_valid_trial_still_says_what_happened() {
 }
 
 #[test]
-fn a_run_without_any_trial_says_that_nothing_was_measured() {
+fn run_without_trials_states_that_nothing_was_measured() {
     let page = page(&fixture::run_of(vec![], 30));
     assert!(page.contains("0 of 30 planned trials"), "{page}");
     assert!(page.contains("No trial was recorded."), "{page}");
 }
 
 #[test]
-fn a_run_cut_short_says_so_first() {
+fn run_cut_short_starts_with_warning() {
     let trials: Vec<TrialRecord> = fixture::usual_trials().into_iter().take(14).collect();
     let page = page(&fixture::run_of(trials, 30));
     let warning = page.find("14 of 30 planned trials").expect("the page says that the run was cut short");

@@ -1,9 +1,9 @@
-//! Sections that runs of some kinds have.
+//! Sections that only some kinds of runs have.
 
 use super::*;
 
 #[test]
-fn what_the_size_of_the_mesh_costs_has_a_section_of_its_own() {
+fn mesh_size_costs_have_a_section() {
     let run = fixture::run(fixture::sized_trials());
     let sized = page(&run);
     assert!(has_section(&sized, "sizes"));
@@ -23,7 +23,7 @@ fn what_the_size_of_the_mesh_costs_has_a_section_of_its_own() {
 }
 
 #[test]
-fn proxies_never_reached_are_named_and_are_in_no_time() {
+fn proxies_never_reached_are_counted_and_left_out_of_times() {
     let run = fixture::fleets::fleet_run("proxies", &["100", "200"]);
     let page = page(&fixture::fleets::with_a_proxy_never_reached(run));
     let fleets = words_of(section(&page, "fleets"));
@@ -32,7 +32,7 @@ fn proxies_never_reached_are_named_and_are_in_no_time() {
 }
 
 #[test]
-fn a_swept_cpu_limit_has_its_scaling_law_with_what_is_extrapolated() {
+fn swept_cpu_limit_has_scaling_law_and_extrapolation() {
     let mut trials = fixture::factor_trials(&[("proxy.cpu", &["1", "2", "4", "8"])]);
     let mut chance = fixture::Chance::new(7);
     for trial in &mut trials {
@@ -54,9 +54,9 @@ fn a_swept_cpu_limit_has_its_scaling_law_with_what_is_extrapolated() {
     assert!(words.contains("by the Universal Scalability Law"), "{text}");
 }
 
-/// 1000 domains hold 126 MB in this run, each 126 kB, and make a further one 3 s later.
+/// 1000 domains take 126 MB in this run, 126 kB each, and delay a further one by 3 s.
 #[test]
-fn domains_of_a_gateway_have_their_cost_and_the_time_of_a_further_one() {
+fn gateway_domains_have_cost_and_propagation_time() {
     let mut trials = fixture::gateway_trials();
     for trial in &mut trials {
         let domains = if trial.factors["gateway.cpu"].to_string() == "100m" { 100_u64 } else { 1100 };
@@ -81,13 +81,13 @@ fn domains_of_a_gateway_have_their_cost_and_the_time_of_a_further_one() {
 }
 
 #[test]
-fn nodes_of_a_cluster_are_shown_the_busiest_first() {
+fn cluster_nodes_are_sorted_by_usage() {
     let mut trials = fixture::usual_trials();
     for (index, trial) in trials.iter_mut().enumerate() {
         let node = |number: usize| NodeUsage {
             name: format!("node-{number}"),
             cpus: Some(4),
-            // The mean over trials counts, and those that know no more say no more.
+            // Only the mean over trials counts; trials without the figure add nothing.
             busy_cores: number as f64 / 4.0 + if index % 2 == 0 { 0.125 } else { -0.125 },
             system_cores: Some(0.25),
             other_cores: (number == 10).then_some(0.5),
@@ -129,7 +129,7 @@ fn many_gateways_are_folded() {
 }
 
 #[test]
-fn several_drivers_and_services_have_sections_of_their_own() {
+fn several_drivers_and_services_have_own_sections() {
     let five = page(&fixture::run(fixture::tenant_trials(5)));
     for text in ["tenant-5/generator", "slowest tenant-5/generator", "tenant-1/c", "not shown", "missed"] {
         assert!(five.contains(&shown(text)), "the page does not say {text:?}");
@@ -150,7 +150,7 @@ fn several_drivers_and_services_have_sections_of_their_own() {
 }
 
 #[test]
-fn calls_between_services_have_a_section_and_older_runs_have_none() {
+fn calls_between_services_have_a_section_unless_run_is_older() {
     let five = page(&fixture::run(fixture::tiered::tiered_trials(5)));
     let edges = section(&five, "edges");
     assert_eq!(edges.matches("<figure>").count(), 1, "a chart for the only load");

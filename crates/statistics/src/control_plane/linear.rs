@@ -1,28 +1,30 @@
-//! A cost as a sum of terms: weighted least squares in each repeat, intervals over the repeats.
+//! A cost as a sum of terms: weighted least squares within each repeat, intervals over the repeats.
 //!
-//! Each repeat has the whole design, so that its coefficients are an observation of their own: what all trials of a repeat
-//! have in common, and the covariance of the coefficients, are in the spread between repeats. Weights are those of errors that
-//! are in proportion to the cost. Coefficients are not bounded: one that is truly zero has an interval around zero.
+//! Each repeat has the whole design, so its coefficients are one observation. The spread between repeats
+//! therefore covers what all trials of a repeat have in common, and the covariance of the coefficients.
+//! Weights assume errors proportional to the cost. Coefficients are not bounded: one that is truly zero has
+//! an interval around zero.
 //!
-//! A variable that the trials do not tell from the terms before it is left out and remembered with its dependence on them: the
-//! law then holds only where the dependence does.
+//! A variable that the trials cannot separate from the terms before it is left out, and its dependence on
+//! them is recorded. The law then holds only for meshes with the same dependence.
 
 use crate::interval;
 use experiment::schema::{CostLaw, CostResidual, CostTerm, Estimate};
 use std::collections::BTreeMap;
 
-/// A variable is left out if less than this share of it (in length) is not explained by the terms before it.
+/// A variable is left out if less than this fraction of it (in length) is not explained by the terms before
+/// it.
 const MIN_OWN_SHARE: f64 = 0.05;
-/// A confounded variable may differ by this fraction from what its dependence says.
+/// A confounded variable may differ by this fraction from the value that its dependence predicts.
 const DEPENDENCE_TOLERANCE: f64 = 0.1;
 
 /// The cost in one trial.
 #[derive(Clone, Debug)]
 pub(super) struct Observation {
     pub repeat: usize,
-    /// Number of its cell.
+    /// Index of its cell.
     pub cell: usize,
-    /// Values of the variables; the constant is not among them.
+    /// Values of the variables, without the constant.
     pub at: Vec<f64>,
     pub cost: f64,
 }
@@ -32,7 +34,7 @@ pub(super) struct Observation {
 pub(super) struct Terms {
     pub unit: &'static str,
     pub variables: &'static [&'static str],
-    /// The constant alone is no law.
+    /// A fit of the constant alone does not count as a law.
     pub needs_slope: bool,
 }
 
@@ -40,18 +42,18 @@ pub(super) struct Terms {
 #[derive(Clone, Debug)]
 pub(super) struct FittedLaw {
     terms: Terms,
-    /// Columns of the law: 0 is the constant, others are variables.
+    /// Columns kept in the law: 0 is the constant, others are variables.
     kept: Vec<usize>,
-    /// Columns that are not told apart from those before them, with coefficients of the kept ones.
+    /// Columns that cannot be separated from those before them, with their coefficients on the kept columns.
     confounded: Vec<(usize, Vec<f64>)>,
-    /// Coefficients of the kept columns by repeat.
+    /// Coefficients of the kept columns, by repeat.
     repeats: BTreeMap<usize, Vec<f64>>,
-    /// Coefficients of all trials together, where no repeat has the whole design.
+    /// Coefficients of all trials together, used if no repeat has the whole design.
     all: Vec<f64>,
     residuals: Vec<CostResidual>,
 }
 
-/// Why a law cannot be fitted or does not hold for a mesh, in words.
+/// Reason why a law cannot be fitted or does not hold for a mesh.
 pub(super) type Unresolved = String;
 
 impl FittedLaw {
@@ -78,25 +80,26 @@ impl FittedLaw {
         Ok(law)
     }
 
-    /// The repeats that the law has coefficients of.
+    /// The repeats for which the law has coefficients.
     pub fn repeats(&self) -> impl Iterator<Item = usize> + '_ {
         self.repeats.keys().copied()
     }
 
-    /// Cost by the coefficients of a repeat, or of all trials.
+    /// Cost by the coefficients of a repeat, or of all trials if `repeat` is `None`.
     pub fn cost(&self, repeat: Option<usize>, at: &[f64]) -> f64 {
         let coefficients = repeat.and_then(|repeat| self.repeats.get(&repeat)).unwrap_or(&self.all);
         self.kept.iter().zip(coefficients).map(|(column, one)| one * column_of(at, *column)).sum()
     }
 
-    /// The part of the cost that does not depend on some variables.
+    /// The part of the cost that does not depend on the variables in `left_out`.
     pub fn cost_without(&self, repeat: Option<usize>, at: &[f64], left_out: &[usize]) -> f64 {
         let mut at = at.to_vec();
         left_out.iter().for_each(|variable| at[*variable] = 0.0);
         self.cost(repeat, &at)
     }
 
-    /// Whether the law holds for these values: variables that it does not tell apart are as in the trials.
+    /// Checks that the law holds for these values: confounded variables must have the same dependence as in
+    /// the trials.
     pub fn check(&self, at: &[f64]) -> Result<(), Unresolved> {
         for (column, on_kept) in &self.confounded {
             let asked = column_of(at, *column);
@@ -118,7 +121,7 @@ impl FittedLaw {
         Ok(())
     }
 
-    /// The law as results have it.
+    /// The law in the form of the result schema.
     pub fn described(&self) -> CostLaw {
         let term = |(place, column): (usize, &usize)| CostTerm {
             variable: self.name(*column),
@@ -159,7 +162,7 @@ impl FittedLaw {
     }
 }
 
-/// The mean over repeats with its interval; absent without any.
+/// The mean over repeats with its interval; `None` if `values` is empty.
 pub(super) fn over_repeats(values: &[f64]) -> Option<Estimate> {
     interval::mean(values, 0.0)
 }
@@ -168,7 +171,7 @@ fn column_of(at: &[f64], column: usize) -> f64 {
     if column == 0 { 1.0 } else { at[column - 1] }
 }
 
-/// A trial with the weight that its cell's mean cost gives it: columns and cost over that mean.
+/// A trial weighted by the mean cost of its cell: columns and cost are divided by that mean.
 struct Row {
     columns: Vec<f64>,
     cost: f64,
@@ -181,7 +184,7 @@ fn weighted(observations: &[Observation]) -> Vec<Row> {
         (*sum, *count) = (*sum + one.cost.abs(), *count + 1.0);
     }
     let greatest = means.values().map(|(sum, count)| sum / count).fold(0.0, f64::max);
-    // A cost of nothing would have infinite weight.
+    // A zero cost would have infinite weight.
     let least = if greatest > 0.0 { greatest * 1e-3 } else { 1.0 };
     let row = |one: &Observation| {
         let (sum, count) = means[&one.cell];
@@ -192,7 +195,7 @@ fn weighted(observations: &[Observation]) -> Vec<Row> {
     observations.iter().map(row).collect()
 }
 
-/// Columns that the rows tell apart, and the others with their dependence on those.
+/// The columns that the rows can separate, and the other columns with their dependence on those.
 fn select(rows: &[Row], columns: usize) -> (Vec<usize>, Vec<(usize, Vec<f64>)>) {
     let all: Vec<&Row> = rows.iter().collect();
     let (mut kept, mut confounded): (Vec<usize>, Vec<(usize, Vec<f64>)>) = (vec![0], Vec::new());
@@ -207,7 +210,7 @@ fn select(rows: &[Row], columns: usize) -> (Vec<usize>, Vec<(usize, Vec<f64>)>) 
     (kept, confounded)
 }
 
-/// How much of a column (in length) other columns do not explain.
+/// Fraction of a column (in length) that the kept columns do not explain.
 fn own_share(rows: &[&Row], kept: &[usize], column: usize, on_kept: &[f64]) -> f64 {
     let (mut own, mut whole) = (0.0, 0.0);
     for row in rows {
@@ -218,7 +221,7 @@ fn own_share(rows: &[&Row], kept: &[usize], column: usize, on_kept: &[f64]) -> f
     if whole > 0.0 { (own / whole).sqrt() } else { 0.0 }
 }
 
-/// Coefficients of the kept columns; absent where the rows do not tell them apart.
+/// Coefficients of the kept columns; `None` if the rows cannot separate them.
 fn solve(rows: &[&Row], kept: &[usize]) -> Option<Vec<f64>> {
     for place in 1..kept.len() {
         let on_others = regress(rows, &kept[..place], |row| row.columns[kept[place]])?;
@@ -250,7 +253,7 @@ fn regress(rows: &[&Row], columns: &[usize], value: impl Fn(&Row) -> f64) -> Opt
     Some(solution.into_iter().zip(lengths).map(|(one, length)| one / length).collect())
 }
 
-/// Gauss's elimination with pivots; the last column is the right side.
+/// Gaussian elimination with pivoting; the last column is the right-hand side.
 fn eliminate(matrix: &mut [Vec<f64>]) -> Option<Vec<f64>> {
     let count = matrix.len();
     for place in 0..count {

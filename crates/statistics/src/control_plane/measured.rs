@@ -1,15 +1,14 @@
-//! A trial in the terms of the laws.
+//! A trial in terms of the variables of the laws.
 
 use experiment::schema::{FleetOutage, FleetResult, IDLE_PHASE, TrialRecord};
 use experiment::settings::fleet::{ChangeKind, FleetSettings, ProxyKind};
 use std::collections::BTreeMap;
 
-/// The event of a fleet whose proxies all have their first configuration.
+/// Event that marks that all proxies of a fleet have their first configuration.
 const ALL_COMPLETE: &str = "all-complete";
-/// The kind of the changes that churn makes.
+/// Kind of the changes made by churn.
 pub(super) const CHURN: &str = "churn";
 
-/// One trial.
 #[derive(Clone, Debug)]
 pub(super) struct Measured {
     pub repeat: usize,
@@ -20,7 +19,7 @@ pub(super) struct Measured {
     pub pods: f64,
     pub proxies: f64,
     pub istiods: usize,
-    /// Of a proxy, at its first complete configuration.
+    /// Bytes per proxy at its first complete configuration.
     pub configuration_bytes: Option<f64>,
     pub connecting_cpu_s: Option<f64>,
     /// Arrivals of changes at proxies, per second.
@@ -28,35 +27,35 @@ pub(super) struct Measured {
     pub memory_bytes: Option<f64>,
     /// Parts of the time under changes in which proxies kept their connections.
     pub windows: Vec<Window>,
-    /// By kind of change.
+    /// Changes by kind.
     pub changes: BTreeMap<String, MeasuredChange>,
 }
 
-/// CPU in a part of the time under changes, and what was pushed in it.
+/// CPU in a part of the time under changes, and what was pushed meanwhile.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    /// Place of its kind of change in the trial.
+    /// Position of its kind of change among the kinds of the trial.
     pub place: usize,
     pub cores: f64,
     pub bytes_per_s: f64,
     pub pushes_per_s: f64,
 }
 
-/// What a change of a kind made istiod send to each affected proxy.
+/// What istiod sent to each affected proxy per change of one kind.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MeasuredChange {
     pub per_s: f64,
     pub pushes: f64,
-    /// Absent in results of earlier versions with several kinds of changes.
+    /// `None` for results of earlier versions with several kinds of changes.
     pub bytes: Option<f64>,
 }
 
 impl Measured {
-    /// Absent without a fleet.
+    /// `None` without a fleet.
     pub fn new(trial: &TrialRecord, settings: &FleetSettings, cell: usize) -> Option<Self> {
         let fleet = trial.fleet()?;
         let visible = visible_share(settings);
-        // Where a proxy was never complete, the time after it is not known.
+        // If a proxy was never complete, the time after it is unknown.
         let rest_s = complete_s(fleet).map_or(0.0, |complete_s| fleet.duration_s - complete_s);
         Some(Self {
             repeat: trial.repeat,
@@ -83,55 +82,56 @@ impl Measured {
     }
 }
 
-/// The share of the mesh that a proxy is told of. Scoping is of sidecars alone.
+/// The fraction of the mesh that a proxy sees. Only sidecars can be scoped.
 fn visible_share(settings: &FleetSettings) -> f64 {
     let are_sidecars = settings.count_of(ProxyKind::Sidecar) == settings.proxies;
     if settings.scope && are_sidecars { 1.0 / settings.namespaces.max(1) as f64 } else { 1.0 }
 }
 
-/// The share of the proxies that changes of a kind are sent to, where each sees this share of the mesh.
+/// The fraction of the proxies that changes of a kind are sent to, if each proxy sees the fraction `visible`
+/// of the mesh.
 pub(super) fn affected_share(kind: &str, visible: f64) -> f64 {
     if kind == ChangeKind::RootPolicy.name() { 1.0 } else { visible }
 }
 
-/// Whether changes are of objects of the mesh; others are of proxies and istiods.
+/// True for changes of mesh objects; other changes are of proxies and istiods.
 fn is_of_mesh(kind: &str) -> bool {
     kind == CHURN || ChangeKind::ALL.iter().any(|change| change.name() == kind && change.is_of_mesh())
 }
 
-/// Whether changes are of the endpoints of a service.
+/// True for changes of the endpoints of a service.
 pub(super) fn is_of_endpoints(kind: &str) -> bool {
     kind == CHURN || ChangeKind::ALL.iter().any(|change| change.name() == kind && change.is_of_endpoints())
 }
 
-/// When every proxy had its first configuration, seconds from the start. Connections that istiod refused and that were made
-/// again never had one, so that the distribution over connections may have no greatest value.
+/// When every proxy had its first configuration, in seconds from the start. Connections that istiod refused
+/// and the fleet reopened never had one, so the distribution over connections may have no maximum.
 fn complete_s(fleet: &FleetResult) -> Option<f64> {
     let event = fleet.events.iter().find(|event| event.kind == ALL_COMPLETE);
     event.map(|event| event.at).or_else(|| Some(fleet.first_configuration_us.max? / 1e6))
 }
 
-/// Arrivals of changes at proxies that had to get them.
+/// Number of arrivals of changes at the proxies that had to receive them.
 fn arrivals(fleet: &FleetResult) -> f64 {
     let made = fleet.changes.iter().filter(|change| change.failure.is_none());
     made.map(|change| change.expected as f64).sum()
 }
 
-/// Place of the second in which all proxies had their first configuration.
+/// Index of the second in which all proxies had their first configuration.
 fn complete_second(fleet: &FleetResult) -> Option<usize> {
     fleet.series.iter().position(|second| second.complete >= fleet.proxies.wanted)
 }
 
-/// Bytes that a proxy received until all had their first configuration.
+/// Mean bytes received per proxy until all had their first configuration.
 fn configuration_bytes(fleet: &FleetResult) -> Option<f64> {
     let proxies = fleet.proxies.wanted;
     let bytes: u64 = fleet.series[..=complete_second(fleet)?].iter().map(|second| second.bytes).sum();
     (proxies > 0 && bytes > 0).then(|| bytes as f64 / proxies as f64)
 }
 
-/// The phases of a fleet, or all of its time under changes where the result is of an earlier version. What it costs to connect
-/// again is in no term of the law: windows with lost connections are left out. Connections that istiod refused before are part
-/// of the first configurations.
+/// The phases of a fleet; for results of earlier versions, the whole time under changes. Windows with lost
+/// connections are left out, because no term of the law covers the cost of reconnecting. Connections that
+/// istiod refused earlier are part of the first configurations.
 fn windows(fleet: &FleetResult) -> Vec<Window> {
     let mut istiods = fleet.control_plane.iter().filter(|figures| figures.is_istiod());
     let Some(complete_s) = complete_s(fleet).filter(|_| istiods.all(|figures| figures.restarts == 0)) else {
@@ -183,13 +183,13 @@ fn whole_window(fleet: &FleetResult, complete_s: f64) -> Option<Window> {
     })
 }
 
-/// When all proxies of an outage were complete again, seconds from the start; absent where some never were.
+/// When all proxies of an outage were complete again, in seconds from the start; `None` if some never were.
 fn recovered_s(outage: &FleetOutage) -> Option<f64> {
     let recovery = &outage.recovery_us;
     (recovery.censored == 0).then(|| outage.at + recovery.max.unwrap_or(0.0) / 1e6)
 }
 
-/// What changes made istiod send, by their kind.
+/// What istiod sent because of changes, by kind of change.
 fn changes(fleet: &FleetResult, visible: f64) -> BTreeMap<String, MeasuredChange> {
     let made = fleet.changes.iter().filter(|change| change.failure.is_none() && is_of_mesh(&change.kind));
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -221,7 +221,7 @@ fn bytes_of(fleet: &FleetResult, kind: &str) -> Option<u64> {
     Some(known.filter_map(|pushes| pushes.bytes_by_trigger.get(kind)).sum())
 }
 
-/// Time in which changes of a kind were made, seconds.
+/// Time in which changes of a kind were made, in seconds.
 fn duration_s(fleet: &FleetResult, kind: &str) -> Option<f64> {
     let of_kind = fleet.phases.iter().filter(|phase| phase.kind == kind);
     let of_phases: f64 = of_kind.map(|phase| phase.duration_s).sum();

@@ -1,15 +1,15 @@
-//! Cost model of a control plane: its resources against the size of its mesh and its changes.
+//! Cost model of a control plane: its resources as a function of the size and the changes of its mesh.
 //!
 //! - Configuration of a proxy ≈ constant + per visible service + per visible pod.
 //! - CPU of first configurations ≈ constant + per byte sent (proxies × configuration) + per connection.
 //! - CPU afterwards ≈ constant + per byte/s + per push/s.
-//! - A change sends each affected proxy ≈ constant pushes, and constant + per pod of a service bytes where endpoints change,
-//!   constant + per byte of configuration where anything else does.
+//! - A change sends each affected proxy ≈ constant pushes. Changes of endpoints send constant + per pod of a
+//!   service bytes, all other changes constant + per byte of configuration.
 //! - Memory ≈ constant + per byte held (proxies × configuration) + per service.
 //!
-//! Encoding dominates istiod's CPU, so that bytes are what most of it is in proportion to: a change of endpoints sends
-//! few of them to all proxies, a change of configuration whole types. [`measured`] reads trials, [`linear`] fits the laws,
-//! [`size`] answers for a mesh that was not measured.
+//! Encoding dominates istiod's CPU, so most of it is proportional to bytes: a change of endpoints sends few
+//! bytes to all proxies, a change of configuration sends whole types. [`measured`] reads trials, [`linear`]
+//! fits the laws, [`size`] answers for a mesh that was not measured.
 
 mod linear;
 mod measured;
@@ -25,7 +25,7 @@ use linear::{FittedLaw, Observation, Terms, Unresolved};
 use measured::{Measured, MeasuredChange, is_of_endpoints};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Factors that the laws contain; each combination of the others has laws of its own.
+/// Factors that the laws contain; each combination of the other factors has its own laws.
 const VARIABLES: [&str; 9] = [
     "fleet.proxies",
     "fleet.services",
@@ -38,7 +38,7 @@ const VARIABLES: [&str; 9] = [
     "fleet.connect-rate",
 ];
 
-/// A topology's factors change its services, pods and namespaces, which the laws contain.
+/// A topology's factors change its services, pods and namespaces, which the laws already contain.
 const TOPOLOGY: &str = "topology.";
 
 const CONFIGURATION: Terms =
@@ -71,7 +71,7 @@ struct Laws {
     connecting: Result<FittedLaw, Unresolved>,
     changing: Result<FittedLaw, Unresolved>,
     memory: Result<FittedLaw, Unresolved>,
-    /// By kind of change.
+    /// Laws by kind of change.
     changes: BTreeMap<String, ChangeLaws>,
 }
 
@@ -79,11 +79,11 @@ struct Laws {
 struct ChangeLaws {
     pushes: Result<FittedLaw, Unresolved>,
     bytes: Result<FittedLaw, Unresolved>,
-    /// Changes per second that were measured.
+    /// Measured range of changes per second.
     per_s: Option<MeasuredRange>,
 }
 
-/// The cost models of a run; absent where fleets did not vary.
+/// The cost models of a run; `None` if its fleets did not vary.
 #[must_use]
 pub fn model(experiment: &Experiment, trials: &[TrialRecord]) -> Option<ControlPlaneModel> {
     let varies = VARIABLES.iter().any(|key| experiment.factor(key).is_some());
@@ -93,8 +93,8 @@ pub fn model(experiment: &Experiment, trials: &[TrialRecord]) -> Option<ControlP
     Some(ControlPlaneModel { main, others: models.collect() })
 }
 
-/// Groups of usable trials, the one with most cells first. Runs must be of one machine; their repeats are put together by
-/// number.
+/// Groups of usable trials, the group with the most cells first. All runs must be from one machine; their
+/// repeats are matched by number.
 fn groups(runs: &[(&Experiment, &[TrialRecord])]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut cells = 0;
@@ -133,7 +133,7 @@ impl Group {
         cells.len()
     }
 
-    /// Trials that have a cost, as observations of a law.
+    /// Trials with a known cost, as observations of a law.
     fn observations(&self, read: impl Fn(&Measured) -> Option<(Vec<f64>, f64)>) -> Vec<Observation> {
         let observation = |trial: &Measured| {
             let (at, cost) = read(trial)?;
@@ -163,7 +163,8 @@ impl Group {
         }
     }
 
-    /// Each window of a trial is an observation of its own; those of one kind of change in a cell are alike.
+    /// Each window of a trial is one observation. Windows of the same kind of change in a cell count as
+    /// replicates.
     fn windows(&self) -> Vec<Observation> {
         let places = self.trials.iter().flat_map(|trial| &trial.windows).map(|window| window.place + 1);
         let kinds = places.max().unwrap_or(1);

@@ -1,7 +1,7 @@
 //! Resources of a control plane for a mesh that was not measured.
 //!
-//! Each repeat has laws of its own, and so an answer; the interval is that of the answers. What lies outside the measured ranges
-//! is extrapolated and said.
+//! Each repeat has its own laws and so yields its own answer; the interval is over these answers. Values
+//! outside the measured ranges are extrapolated, and a note says so.
 
 mod asked;
 
@@ -16,9 +16,9 @@ use experiment::schema::{
 use std::collections::BTreeSet;
 
 const CONFIDENCE: f64 = 0.95;
-/// A cell this far from a law, as a fraction, is said.
+/// A cell that deviates from a law by more than this fraction is noted.
 const LACK_OF_FIT: f64 = 0.25;
-/// What is within this fraction beyond the measured range is not called extrapolated.
+/// A value that exceeds the measured range by up to this fraction does not count as extrapolated.
 const RANGE_TOLERANCE: f64 = 0.01;
 
 /// Answers a question from runs of one machine.
@@ -70,13 +70,13 @@ pub fn size_control_plane(question: &ControlPlaneQuestion, runs: &[MeasuredRun])
     result
 }
 
-/// The values of the laws' variables for the asked mesh.
+/// The values of the laws' variables for the mesh in question.
 struct Mesh {
     services: f64,
     visible_services: f64,
     visible_pods: f64,
     proxies: f64,
-    /// The share of the mesh that a proxy is told of.
+    /// The fraction of the mesh that a proxy sees.
     visible: f64,
     pods_per_service: f64,
 }
@@ -99,14 +99,14 @@ impl Mesh {
     }
 }
 
-/// A cost of one istiod: the part that each has, and the part that istiods share.
+/// A cost split into the part that each istiod has and the part that istiods share.
 #[derive(Clone, Copy)]
 struct Parts {
     constant: f64,
     shared: f64,
 }
 
-/// A note that something is not resolved.
+/// A note that a law is not resolved.
 fn unresolved(what: &str, reason: &str) -> ControlPlaneNote {
     ControlPlaneNote::new(ControlPlaneNoteKind::Unresolved, Some(format!("{what}: {reason}")))
 }
@@ -150,7 +150,7 @@ fn answer(
     let changing = laws.changing.as_ref().ok().filter(|_| has_changing);
     let connecting = laws.connecting.as_ref().ok().filter(|_| has_connecting);
     let memory = laws.memory.as_ref().ok().filter(|_| has_memory);
-    // Repeats that every law has.
+    // Repeats that all laws have coefficients for.
     let mut repeats: BTreeSet<usize> = configuration.repeats().collect();
     for law in [changing, connecting, memory].into_iter().flatten().chain(changes.laws()) {
         let own: BTreeSet<usize> = law.repeats().collect();
@@ -203,14 +203,14 @@ fn answer(
     })
 }
 
-/// Whether a law was fitted and holds for these values; without values it is its constant that is asked for.
+/// Checks that a law was fitted and holds for these values. Without values only its constant is needed.
 fn usable(law: &Result<FittedLaw, Unresolved>, at: &[f64]) -> Result<(), Unresolved> {
     let law = law.as_ref().map_err(Clone::clone)?;
     if at.is_empty() { Ok(()) } else { law.check(at) }
 }
 
-/// What the istiods cost: those of the asked size, or one that uses what it needs with the headroom. The ends of the interval
-/// have those of CPU and memory.
+/// Monthly cost of the istiods: of those of the given size, or of one that uses what it needs plus headroom.
+/// The interval's ends follow from those of CPU and memory.
 fn monthly_cost(
     question: &ControlPlaneQuestion,
     used: Option<(Estimate, Estimate)>,
@@ -237,7 +237,7 @@ fn monthly_cost(
     })
 }
 
-/// A value by the laws of each repeat, or of all trials together where there is none: nothing at least.
+/// A value by the laws of each repeat, or of all trials together if `repeats` is empty; never negative.
 fn over(repeats: &BTreeSet<usize>, value: &dyn Fn(Option<usize>) -> f64) -> Estimate {
     let values: Vec<f64> = repeats.iter().map(|repeat| value(Some(*repeat))).collect();
     let estimate = over_repeats(&values).unwrap_or_else(|| Estimate::single(value(None)));
@@ -246,7 +246,8 @@ fn over(repeats: &BTreeSet<usize>, value: &dyn Fn(Option<usize>) -> f64) -> Esti
 
 type Limit<'a> = (&'a str, Option<f64>, Option<Parts>, Option<Estimate>);
 
-/// Istiods of the asked size: the resource that asks for most binds. The interval of a cost is that of its shared part.
+/// Number of istiods of the given size. The resource that needs the most istiods binds. The interval comes
+/// from the shared part of the cost.
 fn istiods_for(headroom: f64, limits: &[Limit<'_>]) -> Result<Option<IstiodCount>, ControlPlaneNote> {
     let mut most: Option<IstiodCount> = None;
     for (name, limit, parts, whole) in limits {
@@ -272,7 +273,7 @@ fn istiods_for(headroom: f64, limits: &[Limit<'_>]) -> Result<Option<IstiodCount
     Ok(most)
 }
 
-/// A note of all variables of the asked mesh that lie outside what was measured.
+/// A note of all variables of the mesh in question that lie outside the measured ranges.
 fn extrapolated(
     group: &Group,
     question: &ControlPlaneQuestion,
@@ -298,7 +299,7 @@ fn extrapolated(
         .then(|| ControlPlaneNote::new(ControlPlaneNoteKind::Extrapolated, Some(beyond.join(", "))))
 }
 
-/// A value outside a measured range, in words.
+/// Describes a value outside a measured range; `None` if it is inside.
 fn beyond(value: f64, range: &MeasuredRange, name: &str, unit: f64) -> Option<String> {
     let (from, to) = (range.from * (1.0 - RANGE_TOLERANCE), range.to * (1.0 + RANGE_TOLERANCE));
     let digits = |value: f64| {

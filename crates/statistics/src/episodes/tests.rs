@@ -4,7 +4,7 @@ use experiment::schema::SlowRequests;
 const SECOND: Nanos = 1_000_000_000;
 const MS: Nanos = SECOND / 1000;
 
-/// Requests at 1000/s, each answered after the time that is given for its place.
+/// Requests at 1000/s, each answered after `time` of its index.
 fn worker(count: u64, time: impl Fn(u64) -> Nanos) -> Slowest {
     let mut slowest = Slowest::new();
     (0..count).for_each(|index| slowest.answered(index * MS, time(index)));
@@ -12,25 +12,25 @@ fn worker(count: u64, time: impl Fn(u64) -> Nanos) -> Slowest {
 }
 
 #[test]
-fn a_stall_is_one_episode_however_many_requests_it_makes_slow() {
+fn stall_is_one_episode_for_any_number_of_slow_requests() {
     let stalled = |index: u64| (100..150).contains(&index).then(|| (150 - index) * MS);
     let one = worker(1000, |index| stalled(index).unwrap_or(MS / 10));
     assert_eq!(one.slower_than(Some(MS)), Some(1));
-    // Ten requests that are slow each by itself are ten.
+    // Ten separate slow requests are ten episodes.
     let ten = worker(1000, |index| if index % 100 == 50 { 5 * MS } else { MS / 10 });
     assert_eq!(ten.slower_than(Some(MS)), Some(10));
     assert_eq!(ten.slower_than(Some(5 * MS)), Some(0));
 }
 
 #[test]
-fn slow_requests_that_follow_each_other_are_one_episode_though_they_do_not_overlap() {
+fn consecutive_slow_requests_are_one_episode_without_overlap() {
     let mut sparse = Slowest::new();
     (0..20).for_each(|index| sparse.answered(index * SECOND, if index / 5 == 1 { 5 * MS } else { MS }));
     assert_eq!(sparse.slower_than(Some(2 * MS)), Some(1));
 }
 
 #[test]
-fn a_stall_that_all_workers_meet_is_one_episode() {
+fn stall_of_all_workers_is_one_episode() {
     let stalled = |index: u64| if (100..150).contains(&index) { (150 - index) * MS } else { MS / 10 };
     let mut both = worker(1000, stalled);
     both.merge(&worker(1000, stalled));
@@ -38,7 +38,7 @@ fn a_stall_that_all_workers_meet_is_one_episode() {
 }
 
 #[test]
-fn requests_without_a_response_are_the_slowest() {
+fn requests_without_response_are_slowest() {
     let mut slowest = worker(1000, |_| MS);
     slowest.failed(2 * SECOND, 3 * SECOND);
     slowest.failed(2 * SECOND + MS, 3 * SECOND + MS);
@@ -48,14 +48,14 @@ fn requests_without_a_response_are_the_slowest() {
 }
 
 #[test]
-fn episodes_that_were_not_kept_are_not_known() {
+fn episodes_of_discarded_requests_are_unknown() {
     let rising = worker(2 * MAX_KEPT as u64, |index| index + 1);
     assert_eq!(rising.kept.len(), MAX_KEPT);
     assert!(rising.slower_than(Some(MAX_KEPT as Nanos - 2)).is_none());
     assert_eq!(rising.slower_than(Some(MAX_KEPT as Nanos)), Some(1));
 }
 
-/// 12 000 requests of two workers at 1000/s, of which 24 are slow alone and 50 in one stall.
+/// 12 000 requests of two workers at 1000/s: 24 are slow one by one, and 50 in one stall.
 fn two_workers() -> Slowest {
     let time = |index: u64| match index {
         3000..3025 => (3025 - index) * 10 * MS,
@@ -68,7 +68,7 @@ fn two_workers() -> Slowest {
 }
 
 #[test]
-fn results_carry_their_slowest_requests() {
+fn results_contain_slowest_requests() {
     let both = two_workers();
     let requests = both.to_requests(0);
     assert!(requests.requests.len() < 3000, "{}", requests.requests.len());
@@ -87,7 +87,7 @@ fn results_carry_their_slowest_requests() {
 }
 
 #[test]
-fn requests_without_a_response_are_written_as_such() {
+fn requests_without_response_are_marked_in_text() {
     let mut slowest = worker(1000, |_| MS);
     slowest.failed(2 * SECOND, 3 * SECOND);
     slowest.answered(4 * SECOND, MS);
@@ -97,7 +97,7 @@ fn requests_without_a_response_are_written_as_such() {
 }
 
 #[test]
-fn broken_text_is_not_read() {
+fn from_requests_rejects_invalid_text() {
     let good = two_workers().to_requests(0);
     let with = |text: &str| SlowRequests { requests: text.to_owned(), ..good.clone() };
     let cut = &good.requests[..good.requests.len() - 8];

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 
 /// Slow requests in a result: enough for p99 of 200 000 requests.
 const MAX_WRITTEN: usize = 2048;
-/// Of a result's requests one in so many is written: twice those beyond p99, since the p99 of several generators together may be
-/// lower than that of one.
+/// One in this many of a result's requests is written. That is twice as many as lie beyond p99, since the p99
+/// of several generators together may be lower than that of one.
 const WRITTEN_OF: u64 = 50;
-/// Due times are in microseconds; response times in nanoseconds, as percentiles are exact.
+/// Due times are in microseconds. Response times are in nanoseconds, because percentiles are exact.
 const UNIT: Nanos = 1000;
 
 impl Slowest {
@@ -32,13 +32,14 @@ impl Slowest {
             writer.write(slow, start);
         }
         SlowRequests {
-            // Of requests without a response not all are known.
+            // Not all requests without a response are known.
             slower_than_us: (floor < Nanos::MAX).then_some(floor as f64 / 1e3),
             requests: STANDARD.encode(writer.bytes),
         }
     }
 
-    /// Those of a result whose window opened at `start`, for episodes over several results. Absent where they cannot be read.
+    /// Reads the slow requests of a result whose window opened at `start`, for episodes over several results.
+    /// `None` if they cannot be decoded.
     #[must_use]
     pub fn from_requests(requests: &SlowRequests, start: Nanos) -> Option<Self> {
         let bytes = STANDARD.decode(&requests.requests).ok()?;
@@ -77,13 +78,13 @@ impl Writer {
         self.number(((slow.worker as u64) << 1) | u64::from(unanswered));
         self.number(due - self.due);
         self.number(if unanswered { slow.end.saturating_sub(slow.due) } else { slow.time });
-        // Requests of a worker end in almost the order in which they are due.
+        // A worker's requests end in almost the order in which they are due.
         let step = slow.place as i64 - last_place as i64;
         self.number(((step << 1) ^ (step >> 63)) as u64);
         self.due = due;
     }
 
-    /// Seven bits per byte, the lowest first.
+    /// Variable-length integer: seven bits per byte, lowest bits first.
     fn number(&mut self, mut number: u64) {
         while number >= 0x80 {
             self.bytes.push(number as u8 | 0x80);

@@ -1,14 +1,15 @@
-//! Versions and programs of the mesh against each other: the headline of a run that compares them.
+//! Comparison of mesh versions and programs: the headline of a run that compares them.
 
 use super::run::{Run, distance_from_reference};
 use super::word_factors::told;
 use experiment::schema::{FactorDifference, Finding, FindingKind, FindingVerdict, is_of_components};
 
-/// Differences that the headline states.
+/// Maximum number of differences in the headline.
 const MAX_STATED: usize = 3;
 
-/// Of the first factor that is a version or a program: the differences that are shown, the greatest of each mode first; without
-/// any, the first of those that are not. `of` is the number of differences between the two values.
+/// Headline for the first factor that is a version or a program: its shown differences, the largest first,
+/// one per figure. If none is shown, the difference nearest to the reference load. `of` is the number of
+/// differences between the two values.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let all = &run.summary.factor_differences;
     let Some(first) = all.iter().find(|difference| is_of_components(&difference.factor)) else {
@@ -44,12 +45,12 @@ fn is_shown(difference: &&FactorDifference) -> bool {
     difference.verdict == FindingVerdict::Shown
 }
 
-/// By the change as a fraction, of either direction.
+/// Size of the relative change, in either direction.
 fn size(difference: &FactorDifference) -> f64 {
     difference.relative.map_or(0.0, |relative| (1.0 + relative.estimate).max(f64::MIN_POSITIVE).ln().abs())
 }
 
-/// The value with the most differences that are shown; of equals the first.
+/// The value with the most shown differences; the first of several equal ones.
 fn value_that_differs_most<'a>(of_factor: &[&'a FactorDifference]) -> Option<&'a FactorDifference> {
     let shown = |value: &FactorDifference| {
         of_factor.iter().filter(|other| other.to == value.to && is_shown(other)).count()

@@ -3,7 +3,7 @@
 use super::run::Run;
 use experiment::schema::{CostLaw, Finding, FindingKind, FindingVerdict};
 
-/// A cell further from its law than this fraction says that the law does not hold.
+/// A law does not hold if a cell deviates from it by more than this fraction.
 const LACK_OF_FIT: f64 = 0.25;
 
 pub(super) fn costs(run: &Run<'_>) -> Vec<Finding> {

@@ -1,11 +1,11 @@
-//! Factors whose values are numbers: what the greatest value changes against the least.
+//! Numeric factors: the change from the smallest to the largest value.
 
 use super::run::{Run, distance_from_reference};
 use experiment::Mode;
 use experiment::schema::finding::figures;
 use experiment::schema::{BACKGROUND_SERVICES, Estimate, FactorEffect, Finding, FindingKind, SizedFigure};
 
-/// Findings per factor and mode; the size of the mesh has its own.
+/// Findings per factor and mode, except for the size of the mesh, which has its own.
 pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {
     let factors = run.experiment.factors.iter().filter(|factor| factor.key != BACKGROUND_SERVICES);
     let modes = &run.experiment.modes;
@@ -13,7 +13,8 @@ pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {
     pairs.flat_map(|(factor, mode)| changes(run, mode, &factor.key, FindingKind::FactorEffect)).collect()
 }
 
-/// The effect on the median under the reference load, with the first values of the other factors, and that on CPU.
+/// The effect on the median at the reference load, with the first values of the other factors, and the effect
+/// on CPU.
 pub(super) fn changes(run: &Run<'_>, mode: Mode, key: &str, kind: FindingKind) -> Vec<Finding> {
     let effects = || {
         let all = run.summary.factor_effects.iter();

@@ -1,4 +1,5 @@
-//! Fleets of simulated proxies: how soon changes arrive, what the control plane takes for it, and what both rise with.
+//! Fleets of simulated proxies: how soon changes arrive, what that costs the control plane, and which factors
+//! both grow with.
 
 use super::run::Run;
 use experiment::schema::finding::figures;
@@ -7,17 +8,17 @@ use experiment::schema::{
     SizedFigure,
 };
 
-/// Cells beside the headline's of which a sentence is said.
+/// Maximum number of cells with a sentence besides the headline's.
 const MAX_CELLS: usize = 7;
 
-/// Figures of a factor's effect that are told.
+/// Figures of a factor's effect that are reported.
 const TOLD: [(SizedFigure, &str); 3] = [
     (SizedFigure::Fleet(FleetFigure::ConvergenceP99Us), figures::CONVERGENCE_P99),
     (SizedFigure::Fleet(FleetFigure::IstiodCpuS), figures::ISTIOD_CPU),
     (SizedFigure::Fleet(FleetFigure::IstiodMemoryBytes), figures::ISTIOD_MEMORY),
 ];
 
-/// Of the largest fleet.
+/// Headline: the largest fleet.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     headline_cell(run).map_or_else(Vec::new, |(cell, fleet)| of_cell(FindingKind::Headline, cell, fleet))
 }
@@ -29,7 +30,7 @@ pub(super) fn convergence(run: &Run<'_>) -> Vec<Finding> {
     others.flat_map(|(cell, fleet)| of_cell(FindingKind::Convergence, cell, fleet)).collect()
 }
 
-/// Fleets in which proxies missed something.
+/// Fleets in which proxies missed a change.
 pub(super) fn not_converged(run: &Run<'_>) -> Vec<Finding> {
     let fleets = run.summary.cells.iter().filter_map(|cell| Some((cell, cell.fleet.as_ref()?)));
     let missing = fleets.filter(|(_, fleet)| fleet.never > 0);
@@ -42,7 +43,7 @@ pub(super) fn not_converged(run: &Run<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// What convergence and control plane rise with: per thousand where the factor counts things.
+/// Effects of factors on convergence and control plane, per thousand if the factor is a count.
 pub(super) fn factors(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for factor in &run.experiment.factors {
@@ -76,7 +77,7 @@ fn of_effect(effect: &FactorEffect, name: &str) -> Finding {
     }
 }
 
-/// Whether a factor is a number of proxies or objects.
+/// True if a factor is a number of proxies or objects.
 #[must_use]
 pub fn counts_things(factor: &str) -> bool {
     const COUNTS: [&str; 8] = [
@@ -109,7 +110,7 @@ fn of_cell(kind: FindingKind, cell: &Cell, fleet: &FleetSummary) -> Vec<Finding>
         estimate.as_ref().map(|estimate| finding.with_figure(name, estimate))
     };
     let convergence = figure(figures::CONVERGENCE_P99, &fleet.convergence_us.p99);
-    // Among proxies never reached there is no time.
+    // A percentile that falls among proxies never reached has no time.
     let convergence = convergence.unwrap_or_else(|| Finding {
         candidates: usize::try_from(fleet.proxies).ok(),
         figure: Some(figures::CONVERGENCE_P99.to_owned()),

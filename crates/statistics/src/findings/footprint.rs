@@ -6,11 +6,10 @@ use crate::copies::{Spread, groups_of};
 use experiment::schema::finding::figures;
 use experiment::schema::{Cell, ComponentSummary, Estimate, Finding, FindingKind, FindingVerdict};
 
-/// Memory that is there before the load is more than this share of that under load: it is not the load's.
+/// If memory before the load is more than this fraction of that under load, the load is not what needs it.
 const MOST: f64 = 0.5;
 
-/// For each mode, how much of the proxies' memory is there before the first request, and what the largest configuration
-/// is.
+/// Per mode, the proxies' memory before the first request, and the largest configuration.
 pub(super) fn before_the_load(run: &Run<'_>) -> Vec<Finding> {
     let cells = run.modes_with_proxies().into_iter().filter_map(|mode| run.reference_cell(mode));
     cells.flat_map(of_cell).collect()
@@ -52,7 +51,7 @@ fn of_cell(cell: &Cell) -> Vec<Finding> {
     findings
 }
 
-/// The configuration of the proxy that has most of it.
+/// The largest configuration of any proxy.
 fn largest_configuration(cell: &Cell, proxies: &[&ComponentSummary]) -> Option<Finding> {
     let (proxy, size) = proxies
         .iter()
@@ -62,12 +61,12 @@ fn largest_configuration(cell: &Cell, proxies: &[&ComponentSummary]) -> Option<F
     Some(finding.with_figure(figures::CONFIGURATION, &size))
 }
 
-/// Whether the one is surely most of the other: beyond what their intervals leave open.
+/// True if `before` is more than [`MOST`] of `under`, allowing for both intervals.
 fn is_most(before: &Estimate, under: &Estimate) -> bool {
     before.low.unwrap_or(before.estimate) > MOST * under.high.unwrap_or(under.estimate)
 }
 
-/// Proxies that do not hold what they were sent, once per mode.
+/// Proxies that rejected an update, once per mode.
 pub(super) fn rejected_updates(run: &Run<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     for cell in run.summary.cells.iter().filter(|cell| cell.valid > 0) {

@@ -1,7 +1,10 @@
-//! Findings about the graph: the slowest driver, the call that a mode makes longer, the service that it makes dearer.
+//! Findings about the graph: the slowest driver, the call that a mode slows down most, the service whose CPU
+//! it raises most.
 //!
-//! Each names the greatest of several candidates, which chance alone would lift above the others: its interval holds for
-//! the greatest of that many, and whether it is shown is judged among all that the run tests. Copies in several namespaces are one candidate, but for drivers, of which one is to be named.
+//! Each names the greatest of several candidates, which chance alone would lift above the others. Its
+//! interval therefore holds for the greatest of that many. Whether it is shown is decided among everything
+//! that the run tests. Copies in several namespaces are one candidate, except for drivers, of which one is
+//! named.
 
 use super::run::Run;
 use crate::copies::{Spread, local_name};
@@ -15,7 +18,7 @@ use experiment::schema::finding::figures;
 use experiment::schema::{Cell, Figure, Finding, FindingKind, FindingVerdict, Role, TrialRecord};
 use std::collections::{BTreeMap, HashMap};
 
-/// Of fewer drivers the median is no measure.
+/// With fewer drivers the median is not a useful reference.
 const MIN_DRIVERS: usize = 3;
 
 /// A figure of each candidate, by repeat.
@@ -35,7 +38,8 @@ pub(super) fn graph(run: &Run<'_>) -> Vec<Finding> {
     reference.into_iter().chain(others).flat_map(of_cell).collect()
 }
 
-/// The greatest driver, call and service of each cell, with how likely they are by chance: they belong to all that a run tests.
+/// The greatest driver, call and service of each cell, with their p-values: they are part of what a run
+/// tests.
 pub(crate) fn greatest(cells: &[PlannedCell], trials: &TrialsByCell<'_>) -> Vec<Greatest> {
     let of_cell = |cell| [slowest_driver(trials, cell), added_time(trials, cell), added_cpu(trials, cell)];
     cells.iter().flat_map(of_cell).flatten().collect()
@@ -84,7 +88,7 @@ fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> 
     let against = cell.mode.floor()?;
     let figures = |mode: Mode| cpu_of_services(valid_trials(trials, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
-    // Of a single one, or in a graph without calls, other findings say it.
+    // A single candidate, or a graph without calls, is covered by other findings.
     if with.len() < 2 {
         return None;
     }
@@ -97,7 +101,7 @@ fn valid_trials<'a>(trials: &TrialsByCell<'a>, cell: &PlannedCell, mode: Mode) -
     trials.of(cell.conditions().cell(mode)).iter().copied().filter(|trial| is_valid(trial)).collect()
 }
 
-/// Median response time of each call, microseconds; of copies the median over them.
+/// Median response time of each call in microseconds; for copies, the median over them.
 fn medians_of_calls(trials: Vec<&TrialRecord>) -> Figures {
     let mut figures = Figures::new();
     for trial in trials {
@@ -117,7 +121,7 @@ fn medians_of_calls(trials: Vec<&TrialRecord>) -> Figures {
     figures
 }
 
-/// CPU of each service and of the proxies in its pods, cores; of copies the sum.
+/// CPU of each service and of the proxies in its pods, in cores; for copies, the sum.
 fn cpu_of_services(trials: Vec<&TrialRecord>) -> Figures {
     let mut figures = Figures::new();
     for trial in trials {
@@ -145,7 +149,7 @@ fn cpu_of_services(trials: Vec<&TrialRecord>) -> Figures {
     figures
 }
 
-/// What a finding about the greatest of several says, but for its figures.
+/// Everything that a finding about the greatest of several contains, except its figures.
 struct Told<'a> {
     cell: &'a PlannedCell,
     kind: FindingKind,
@@ -153,7 +157,7 @@ struct Told<'a> {
     figure: &'static str,
 }
 
-/// The candidate that is most above what it is compared with.
+/// The candidate that exceeds its reference the most.
 #[derive(Debug)]
 pub(crate) struct Greatest {
     cell: PlannedCell,
@@ -161,17 +165,17 @@ pub(crate) struct Greatest {
     against: Option<Mode>,
     figure: &'static str,
     name: String,
-    /// Mean of its figure.
+    /// Mean of the candidate's figure.
     value: f64,
     candidates: usize,
-    /// What the run tests: by how much it is above.
+    /// Difference to the reference, as tested by the run.
     pub(crate) difference: Difference,
-    /// Whether that is shown, among all that the run tests.
+    /// Whether the difference is shown, among everything that the run tests.
     pub(crate) verdict: FindingVerdict,
 }
 
 impl Greatest {
-    /// By the difference to `reference` in the same repeats.
+    /// Selects by the difference to `reference` in the same repeats.
     fn new<'a>(
         told: &Told<'_>,
         figures: &Figures,
@@ -190,7 +194,7 @@ impl Greatest {
             candidates.iter().max_by(|(_, one), (_, other)| mean(one).total_cmp(&mean(other)))?;
         let own: Vec<f64> = figures[*name].values().copied().collect();
         let greatest = own.iter().copied().fold(0.0, f64::max);
-        // The greatest of many: each of them could have been it.
+        // Any of the candidates could have been the greatest (Bonferroni).
         let chance = interval::chance_of_mean(by).map(|chance| (chance * candidates.len() as f64).min(1.0));
         let estimate = interval::mean_of_greatest(by, resolution(greatest), candidates.len())?;
         Some(Self {
@@ -212,7 +216,7 @@ impl Greatest {
             against: self.against,
             candidates: Some(self.candidates),
             estimate: Some(by),
-            // Nothing is the greatest that is less.
+            // A candidate below its reference is not the greatest.
             verdict: Some(match self.verdict {
                 FindingVerdict::Shown if by.estimate < 0.0 => FindingVerdict::NotShown,
                 verdict => verdict,

@@ -1,4 +1,4 @@
-//! What the modes add to a request.
+//! What the modes add to the latency of a request.
 
 use super::run::Run;
 use super::{pauses, resources};
@@ -7,12 +7,12 @@ use experiment::schema::finding::figures;
 use experiment::schema::{Cell, Figure, Finding, FindingKind, FindingVerdict};
 use experiment::{Mode, TimeFigure};
 
-/// Response time above so many times the service time hides waiting, where it is a millisecond and more.
+/// A response time above this multiple of the service time hides waiting, if it is at least a millisecond.
 const HIDES_FACTOR: f64 = 3.0;
 const HIDES_AT_LEAST_US: f64 = 1000.0;
 
-/// The median of the first mode with proxies and what it adds, then the CPU of a proxy. Without such a mode, the median of
-/// the baseline; without a valid trial a finding without a mode.
+/// The median of the first mode with proxies and what it adds, then the CPU of a proxy. Without such a mode,
+/// the median of the baseline; without a valid trial, a finding without a mode.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     for mode in run.modes_with_proxies() {
         let Some(cell) = run.reference_cell(mode) else { continue };
@@ -37,7 +37,7 @@ fn median(cell: &Cell) -> Option<Finding> {
     let times = cell.response_time_us?;
     let finding = Finding::of_cell(FindingKind::Headline, cell);
     let Some(median) = times.p50 else {
-        // It falls among requests without a response.
+        // The median falls among requests without a response.
         let verdict = Some(FindingVerdict::CannotTell);
         return Some(Finding { figure: Some(figures::P50.to_owned()), verdict, ..finding });
     };
@@ -49,7 +49,7 @@ fn median(cell: &Cell) -> Option<Finding> {
     })
 }
 
-/// Median and 99th percentile of what each mode adds; the latter where it rests on enough requests.
+/// Median and 99th percentile of what each mode adds; the latter only with enough requests beyond it.
 pub(super) fn added(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for mode in run.modes_with_proxies() {
@@ -73,10 +73,12 @@ pub(super) fn added(run: &Run<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Cells whose service time looks good because requests waited before they were sent: response time, then service time.
+/// Cells whose service time looks good because requests waited before they were sent: response time, then
+/// service time.
 pub(super) fn hidden_waiting(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
-    // Where the generator itself was late in most trials, or requests had no response, the service is not to blame.
+    // If the generator itself was late in most trials, or requests had no response, the service is not to
+    // blame.
     let is_known = |cell: &&Cell| {
         let p99 = cell.response_time_us.and_then(|times| times.p99);
         p99.is_some_and(|p99| 2 * p99.n > cell.valid)
@@ -96,7 +98,8 @@ pub(super) fn hidden_waiting(run: &Run<'_>) -> Vec<Finding> {
     findings
 }
 
-/// The 99th percentile over all valid trials of a cell; the mean over trials where a histogram cannot be read.
+/// The 99th percentile over all valid trials of a cell; the mean over trials if a histogram cannot be
+/// decoded.
 fn whole_p99(run: &Run<'_>, cell: &Cell, distribution: Distribution) -> f64 {
     match merged(run.trials, cell.key(), distribution) {
         Ok(Some(histogram)) => histogram.percentile_us(99.0),

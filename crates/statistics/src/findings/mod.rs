@@ -1,13 +1,25 @@
-//! Findings of a run as data, the headline first. Their sentences are made in crate `report`.
+//! Findings of a run as data, the headline first. The `report` crate turns them into sentences.
 //!
-//! Each finding rests on figures of the summary and names its cell. There is none of a percentile that rests on fewer than ten
-//! requests in a trial. A difference whose interval includes zero is not shown.
+//! Each finding refers to figures of the summary and names its cell. Percentiles with fewer than ten requests
+//! beyond them in a trial yield no finding. A difference whose interval includes zero is not shown.
 //!
-//! Read [`findings`] for the order. [`latency`] is what the modes add, [`order`] their order, [`throughput`] closed loops,
-//! [`resources`] what proxies use, [`graph`] drivers, calls and services, [`footprint`] memory and configuration of proxies
-//! before the load, [`pauses`] percentiles that the machine can make, [`sizes`] the size of the mesh, [`factors`] other factors
-//! with numbers, [`word_factors`] those with words, [`components`] versions and programs, [`scaling`] scaling laws, [`control_plane_model`] costs of a control plane, [`validity`] what may be trusted and which
-//! trials are excluded, [`retakes`] reruns.
+//! Read [`findings`] for the order.
+//!
+//! - [`latency`]: what the modes add.
+//! - [`order`]: the order of the modes.
+//! - [`throughput`]: closed loops.
+//! - [`resources`]: what proxies use.
+//! - [`graph`]: drivers, calls and services.
+//! - [`footprint`]: memory and configuration of proxies before the load.
+//! - [`pauses`]: percentiles that pauses of the machine can cause.
+//! - [`sizes`]: the size of the mesh.
+//! - [`factors`]: other numeric factors.
+//! - [`word_factors`]: factors with non-numeric values.
+//! - [`components`]: versions and programs.
+//! - [`scaling`]: scaling laws.
+//! - [`control_plane_model`]: costs of a control plane.
+//! - [`validity`]: which figures can be trusted, and which trials are excluded.
+//! - [`retakes`]: reruns.
 
 mod components;
 mod control_plane_model;
@@ -37,7 +49,7 @@ use experiment::schema::{Finding, FindingKind, Summary};
 use graph::Greatest;
 use run::Run;
 
-/// Every finding, the headline first, without texts.
+/// Every finding, the headline first, without its text.
 pub(crate) fn findings(
     experiment: &Experiment,
     summary: &Summary,

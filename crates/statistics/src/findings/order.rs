@@ -1,7 +1,7 @@
 //! Order of the modes: in an open loop by the median, in a closed loop by throughput.
 //!
-//! The order is that of the estimates. A claim about two modes is what the interval of their difference shows: each mode is
-//! compared with the nearest better one from which it differs, and the modes between are named.
+//! The order follows the estimates. A claim about two modes rests on the interval of their difference: each
+//! mode is compared with the nearest better one from which it differs, and the modes between are named.
 
 use super::run::{Run, distance_from_reference};
 use experiment::schema::finding::figures;
@@ -10,7 +10,7 @@ use experiment::schema::{
 };
 use experiment::{Mode, TimeFigure};
 
-/// Figures of a pair of modes: those of the mode, the better mode, and the difference where there is one.
+/// A mode's cell, the better mode, and their difference if there is one.
 type Pair<'a> = (&'a Cell, Mode, Option<Judged>);
 
 /// A difference, and whether it is shown.
@@ -31,7 +31,7 @@ fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Finding> {
         .filter(|(.., by)| by.is_some_and(|by| is_worse(at, &by)))
         .map(|(cell, than, _)| (cell.mode, *than))
         .collect();
-    // Fewer than two steps are no order: other findings say them already.
+    // Fewer than two steps do not make an order: other findings already cover them.
     if shown.len() < 2 {
         return Vec::new();
     }
@@ -63,7 +63,7 @@ fn of_floor(run: &Run<'_>, floor: Mode) -> Vec<Finding> {
     findings
 }
 
-/// A mode and the figure that it is ranked by.
+/// The figure that a mode is ranked by.
 fn of_mode(cell: &Cell) -> Finding {
     let finding = Finding::of_cell(FindingKind::Order, cell);
     match (is_closed(&cell.load), cell.rate_completed, cell.response_time_us.and_then(|times| times.p50)) {
@@ -89,7 +89,7 @@ fn of_pair(at: Conditions<'_>, (cell, than, by): Pair<'_>) -> Finding {
     finding.against(than, &by.0, verdict)
 }
 
-/// The conditions with most of the modes measured; of those the load nearest to the reference.
+/// The conditions under which the most modes were measured; among equals, the load nearest to the reference.
 fn reference_conditions<'a>(run: &Run<'a>, floor: Mode) -> Option<Conditions<'a>> {
     let distance = |at: &Conditions<'_>| distance_from_reference(at.load);
     all_conditions(run).into_iter().min_by(|one, other| {
@@ -104,7 +104,7 @@ fn all_conditions<'a>(run: &Run<'a>) -> Vec<Conditions<'a>> {
     conditions
 }
 
-/// The measured cells of the modes with this floor under these conditions, the best first.
+/// The measured cells of the modes with this baseline under these conditions, best first.
 fn ranked<'a>(run: &Run<'a>, floor: Mode, at: Conditions<'_>) -> Vec<&'a Cell> {
     let mut cells: Vec<&Cell> = run
         .summary
@@ -125,8 +125,8 @@ fn ranked<'a>(run: &Run<'a>, floor: Mode, at: Conditions<'_>) -> Vec<&'a Cell> {
     cells
 }
 
-/// A mode against the nearest better one from which it is shown to differ, last, and the modes between; empty where it is
-/// not shown to differ from any.
+/// The pairs of a mode with each better mode, up to the nearest one from which it is shown to differ. Empty
+/// if it is not shown to differ from any.
 fn step<'a>(run: &Run<'_>, at: Conditions<'_>, ranked: &[&'a Cell], index: usize) -> Vec<Pair<'a>> {
     let cell = ranked[index];
     let mut pairs = Vec::new();
@@ -140,7 +140,7 @@ fn step<'a>(run: &Run<'_>, at: Conditions<'_>, ranked: &[&'a Cell], index: usize
     Vec::new()
 }
 
-/// A mode against another: microseconds of the median, or the change of the throughput as a fraction.
+/// The difference between two modes: microseconds of the median, or the change in throughput as a fraction.
 pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mode) -> Option<Judged> {
     let figure = |comparison: &ModeComparison| {
         if is_closed(at.load) {
@@ -163,7 +163,7 @@ pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mo
     Some((difference, verdict))
 }
 
-/// Whether a difference shows that the mode is worse.
+/// True if the difference shows that the mode is worse.
 pub(super) fn is_worse(at: Conditions<'_>, (difference, verdict): &Judged) -> bool {
     let is_worse = if is_closed(at.load) { difference.estimate < 0.0 } else { difference.estimate > 0.0 };
     is_worse && *verdict == FindingVerdict::Shown

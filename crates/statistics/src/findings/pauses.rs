@@ -1,15 +1,16 @@
-//! Percentiles that pauses of the machine can make.
+//! Percentiles that pauses of the machine can cause.
 //!
-//! A pause lengthens every request that it meets on a CPU of its path: those that come while it lasts wait for its rest, those
-//! under way for the whole of it. Where pauses long enough to make of a median the percentile meet as many requests as lie beyond
-//! the percentile, it may be the machine's.
+//! A pause delays every request that meets it on a CPU of its path: requests that arrive during the pause
+//! wait for the rest of it, requests in flight for all of it. A percentile may be caused by the machine if
+//! enough requests meet pauses that are long enough to turn a median into that percentile. Enough means as
+//! many as lie beyond the percentile.
 
 use super::run::Run;
 use experiment::TimeFigure;
 use experiment::schema::finding::figures;
 use experiment::schema::{Cell, CpuPauses, Finding, FindingKind, LongPauses};
 
-/// Percentiles of cells that the machine can make.
+/// Percentiles of cells that pauses of the machine can cause.
 pub(super) fn pauses(run: &Run<'_>) -> Vec<Finding> {
     let of_cell = |cell: &Cell| {
         let percentiles = [(TimeFigure::P99, figures::P99), (TimeFigure::P99_9, figures::P99_9)];
@@ -24,20 +25,21 @@ pub(super) fn pauses(run: &Run<'_>) -> Vec<Finding> {
     run.summary.cells.iter().flat_map(of_cell).collect()
 }
 
-/// The share of a cell's requests that pauses can make as slow as a percentile; absent where that is less than lies beyond it,
-/// where it rests on too few events, and where nothing is known of the machine's pauses.
+/// The fraction of a cell's requests that pauses can make as slow as a percentile. `None` if it is less than
+/// the fraction beyond the percentile, if the percentile has too few events, or if the machine's pauses are
+/// unknown.
 pub(super) fn share(run: &Run<'_>, cell: &Cell, figure: TimeFigure) -> Option<f64> {
     let pauses = run.summary.host.noise_floor()?.pauses.as_ref()?.overall()?;
     let times = cell.response_time_us?;
     let (median_us, value_us) = (times.p50?.estimate, times.figure(figure)?.estimate);
-    // Generator, service and each proxy have a CPU each, as far as there are any.
+    // The generator, the service and each proxy have a CPU each, as far as the machine has them.
     let cpus = (cell.path.proxies.len() + 2).min(run.summary.host.cpus.max(1));
     let share = reached(&pauses, median_us, value_us - median_us) * cpus as f64;
     let beyond = 1.0 - figure.figure().quantile()?;
     (share >= beyond && run.resolves(cell, figure.figure())).then_some(share.min(1.0))
 }
 
-/// The share of requests of this length on one CPU that pauses make longer by `more_us` at least.
+/// The fraction of requests of this length on one CPU that pauses delay by at least `more_us`.
 fn reached(pauses: &CpuPauses, request_us: f64, more_us: f64) -> f64 {
     let mut classes = classes(pauses).into_iter();
     let Some(long) = classes.find(|long| long.at_least_us >= more_us && long.per_s > 0.0) else { return 0.0 };
@@ -45,7 +47,7 @@ fn reached(pauses: &CpuPauses, request_us: f64, more_us: f64) -> f64 {
     long.per_s * (request_us + mean_us - more_us.max(0.0)) / 1e6
 }
 
-/// Pauses by length; of results of earlier versions two lengths are known.
+/// Pauses by length; results of earlier versions only have two lengths.
 fn classes(pauses: &CpuPauses) -> Vec<LongPauses> {
     if !pauses.by_length.is_empty() {
         return pauses.by_length.clone();
@@ -68,8 +70,8 @@ mod tests {
     }
 
     #[test]
-    fn long_pauses_reach_requests_that_come_while_they_last() {
-        // Nine pauses of 2 ms on average per second, and many of 60 µs.
+    fn long_pauses_delay_requests_that_arrive_meanwhile() {
+        // On average nine pauses of 2 ms per second, and many of 60 µs.
         let seen = pauses(&[(50.0, 109.0, 0.024), (1_000.0, 9.0, 0.018), (5_000.0, 0.0, 0.0)]);
         let near = |share: f64, expected: f64| (share - expected).abs() < 1e-9;
         assert!(near(reached(&seen, 100.0, 900.0), 9.0 * 1_200.0 / 1e6), "{}", reached(&seen, 100.0, 900.0));
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_versions_knew_two_lengths() {
+    fn results_of_earlier_versions_have_two_lengths() {
         let seen = CpuPauses { notable_per_s: 20.0, long_per_s: 9.0, ..CpuPauses::default() };
         assert!((reached(&seen, 100.0, 1_000.0) - 9.0 * 100.0 / 1e6).abs() < 1e-9);
         assert!((reached(&seen, 100.0, 80.0) - 20.0 * 120.0 / 1e6).abs() < 1e-9);

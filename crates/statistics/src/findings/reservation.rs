@@ -1,10 +1,10 @@
-//! What pods reserve and what they used of it.
+//! What pods reserve, and how much of it they used.
 
 use super::run::Run;
 use experiment::schema::finding::figures;
 use experiment::schema::{Cell, Estimate, Finding, FindingKind, GroupReservation, ResourceGroup};
 
-/// Of the reference cells; nothing where the topology reserves nothing.
+/// For the reference cells; empty if the topology reserves nothing.
 pub(super) fn reserved_and_used(run: &Run<'_>) -> Vec<Finding> {
     let mut modes = Vec::new();
     for cell in &run.summary.cells {

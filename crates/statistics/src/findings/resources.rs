@@ -10,14 +10,15 @@ pub(super) fn proxies_of(cell: &Cell) -> Vec<&ComponentSummary> {
     cell.components.iter().filter(|component| component.role == Role::Proxy).collect()
 }
 
-/// Mean CPU of a proxy of the cell, cores; nothing where the cell has none.
+/// Mean CPU per proxy of the cell, in cores; `None` if the cell has no proxy.
 pub(super) fn cores_per_proxy(cell: &Cell) -> Option<f64> {
     let proxies = proxies_of(cell);
     let total: f64 = proxies.iter().map(|proxy| proxy.cpu_cores.estimate).sum();
     (!proxies.is_empty()).then(|| total / proxies.len() as f64)
 }
 
-/// CPU and memory of each proxy, by mode. Of copies `value` is the sum and `estimate` the median with its range.
+/// CPU and memory of each proxy, by mode. For copies, `value` is the sum and `estimate` the median with its
+/// range.
 pub(super) fn proxies(run: &Run<'_>) -> Vec<Finding> {
     let cells = run.modes_with_proxies().into_iter().filter_map(|mode| run.reference_cell(mode));
     cells
@@ -52,7 +53,7 @@ fn usage_of_one(finding: impl Fn() -> Finding, component: &ComponentSummary) -> 
     [finding().with_figure(figures::CPU, &component.cpu_cores)].into_iter().chain(memory).collect()
 }
 
-/// The control plane under the reference load.
+/// The control plane at the reference load.
 pub(super) fn control_plane(run: &Run<'_>) -> Vec<Finding> {
     let cell = run.modes_with_proxies().into_iter().find_map(|mode| run.reference_cell(mode));
     let Some(cell) = cell else { return Vec::new() };
@@ -65,12 +66,12 @@ pub(super) fn control_plane(run: &Run<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// CPU of a proxy at the lowest and the highest measured rate, only where no interval of the one touches the other's.
+/// CPU of a proxy at the lowest and the highest measured rate, if their intervals do not overlap.
 pub(super) fn scaling(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for mode in run.modes_with_proxies() {
         let mut cells: Vec<&Cell> = run.measured(mode).filter(|cell| cell.load.rate.is_some()).collect();
-        // With the first value of each factor: only the rate differs.
+        // With the first value of each factor, so that only the rate differs.
         let factors = cells.first().map(|cell| &cell.factors);
         cells.retain(|cell| Some(&cell.factors) == factors);
         let (Some(lowest), Some(highest)) = (cells.first(), cells.last()) else { continue };

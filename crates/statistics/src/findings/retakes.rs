@@ -1,4 +1,4 @@
-//! Trials that the machine disturbed: which were run again, and where it may not have been the machine.
+//! Reruns of trials that the machine disturbed, and cases in which it may not have been the machine.
 
 use super::run::Run;
 use super::validity::counted_by_cell;
@@ -7,10 +7,11 @@ use experiment::Mode;
 use experiment::schema::{Finding, FindingKind, TrialRecord};
 use statrs::distribution::{Binomial, DiscreteCDF as _};
 
-/// The generator is late so often with one of the modes by chance with at most this probability.
+/// The generator counts as late with one mode if chance would make it late that often with at most this
+/// probability.
 const SIGNIFICANCE_LEVEL: f64 = 0.01;
 
-/// Trials that were run again, and whether disturbed trials remain.
+/// How many trials were rerun, and whether disturbed trials remain.
 pub(super) fn reruns(run: &Run<'_>) -> Vec<Finding> {
     let Some(retakes) = run.summary.retakes else { return Vec::new() };
     let again = run.trials.all().iter().filter(|trial| trial.take() > 1);
@@ -25,8 +26,8 @@ pub(super) fn reruns(run: &Run<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A mode with which the generator was late more often than with the others, and than by chance. All modes have the same
-/// number of first takes, so that each would have its share.
+/// A mode with which the generator was late more often than with the others, and more often than by chance.
+/// All modes have the same number of first takes, so chance would give each an equal share.
 pub(super) fn late_with_one_mode(run: &Run<'_>) -> Option<Finding> {
     let modes = &run.experiment.modes;
     let first =

@@ -1,18 +1,17 @@
-//! A run, as findings look at it.
+//! The run that findings are derived from.
 
 use super::graph::Greatest;
 use crate::trials::{TrialsByCell, are_enough};
 use experiment::schema::{Cell, Figure, LoadPoint, Summary};
 use experiment::{Experiment, Mode};
 
-/// The rate of the headline where the run has it: that of the published figures.
+/// Preferred rate for the headline: that of the published figures.
 const REFERENCE_RATE: f64 = 1000.0;
 
-/// The clients that findings speak of where the run has them: those for which the study of egress paths gives response
-/// times.
+/// Preferred number of clients for findings: the study of egress paths gives response times for it.
 const REFERENCE_CLIENTS: f64 = 20.0;
 
-/// Distance of a load from the one that findings speak of.
+/// Distance of a load from the reference load.
 pub fn distance_from_reference(load: &LoadPoint) -> f64 {
     match (load.rate, load.clients) {
         (Some(rate), _) => (rate - REFERENCE_RATE).abs(),
@@ -35,7 +34,7 @@ impl<'a> Run<'a> {
         self.summary.cells.iter().filter(move |cell| cell.mode == mode && cell.valid > 0)
     }
 
-    /// The modes with proxies on the path, the one that the headline is about first.
+    /// The modes with proxies on the path; the headline's mode comes first.
     pub(crate) fn modes_with_proxies(&self) -> Vec<Mode> {
         let mut modes: Vec<Mode> = Vec::new();
         for cell in &self.summary.cells {
@@ -47,9 +46,8 @@ impl<'a> Run<'a> {
         modes
     }
 
-    /// The measured cell of a mode whose load is the reference rate, or nearest to it; in a closed loop the one
-    /// nearest to the reference number of clients.
-    /// Cells that can be compared with their floor go before others.
+    /// The measured cell of a mode whose load is at or nearest to the reference rate; in a closed loop,
+    /// nearest to the reference number of clients. Cells that can be compared with their baseline come first.
     pub(crate) fn reference_cell(&self, mode: Mode) -> Option<&'a Cell> {
         let cells: Vec<&Cell> = self.measured(mode).collect();
         let comparable: Vec<&Cell> = cells.iter().copied().filter(|cell| cell.added_us.is_some()).collect();
@@ -58,8 +56,8 @@ impl<'a> Run<'a> {
         cells.into_iter().min_by(|one, other| distance(one).total_cmp(&distance(other)))
     }
 
-    /// Whether a percentile rests on enough events in every valid trial of a cell and, where it is compared, of its
-    /// floor under the same conditions.
+    /// True if a percentile has enough events in every valid trial of a cell and, if it is compared, of its
+    /// baseline under the same conditions.
     pub(crate) fn resolves(&self, cell: &Cell, percentile: Figure) -> bool {
         let enough = |mode| are_enough(self.trials.events_beyond(cell.conditions().cell(mode), percentile));
         enough(cell.mode) && (cell.added_us.is_none() || cell.mode.floor().is_none_or(enough))

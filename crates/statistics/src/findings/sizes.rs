@@ -1,5 +1,5 @@
-//! The size of the mesh, where several are compared: memory per other service of a proxy that knows it, propagation of a
-//! change, and requests.
+//! The size of the mesh, if several sizes are compared: a proxy's memory per background service that it
+//! knows, propagation of a change, and requests.
 
 use super::factors;
 use super::run::Run;
@@ -9,7 +9,7 @@ use experiment::schema::{
     BACKGROUND_SERVICES, Finding, FindingKind, FindingVerdict, SizeEffect, SizedFigure,
 };
 
-/// For each mode with proxies, what the size of the mesh changes.
+/// Effects of the size of the mesh, per mode with proxies.
 pub(super) fn sizes(run: &Run<'_>) -> Vec<Finding> {
     let in_headline = headline_mode(run);
     let modes = run.modes_with_proxies().into_iter();
@@ -22,7 +22,7 @@ pub(super) fn sizes(run: &Run<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Where sizes are compared and no modes, that is the question.
+/// Headline of a run that compares sizes but no modes.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let held = headline_mode(run).map_or_else(Vec::new, |mode| held(run, mode));
     held.into_iter().map(|finding| Finding { kind: FindingKind::Headline, ..finding }).collect()
@@ -41,7 +41,7 @@ fn effects<'a>(run: &Run<'a>, mode: Mode, figure: SizedFigure) -> impl Iterator<
     all.filter(move |effect| effect.mode == mode && effect.figure == figure && Some(&effect.factors) == first)
 }
 
-/// Memory per other service, of each proxy, and the heap in it.
+/// Memory of each proxy, and of its heap, per background service.
 fn held(run: &Run<'_>, mode: Mode) -> Vec<Finding> {
     let of = |figure, name| {
         effects(run, mode, figure).filter(move |effect| effect.component == Some(String::clone(name)))
@@ -62,7 +62,7 @@ fn propagation(run: &Run<'_>, mode: Mode) -> impl Iterator<Item = Finding> {
     effects.filter(|effect| effect.component.is_some()).map(|effect| finding(effect, figures::CONFIGURED_IN))
 }
 
-/// What each other service adds.
+/// What each background service adds.
 fn finding(effect: &SizeEffect, figure: &str) -> Finding {
     let slope = &effect.for_each_service;
     Finding {

@@ -1,4 +1,4 @@
-//! Closed loops: how much gets through, and CPU per request.
+//! Closed loops: throughput, and CPU per request.
 
 use super::order::{difference, is_closed, is_worse};
 use super::run::{Run, distance_from_reference};
@@ -7,7 +7,8 @@ use crate::trials::is_valid;
 use experiment::schema::finding::figures;
 use experiment::schema::{Cell, Conditions, Finding, FindingKind, FindingVerdict, Role, RoleTotal};
 
-/// Throughput of the baseline and the loss with each mode; empty where no loop is closed or no loss is shown.
+/// Throughput of the baseline and the loss with each mode; empty without a closed loop, or if no loss is
+/// shown.
 pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let Some(at) = reference_conditions(run) else { return Vec::new() };
     let mut cells = run.summary.cells.iter().filter(|cell| cell.conditions() == at);
@@ -44,7 +45,7 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     [baseline].into_iter().chain(losses).collect()
 }
 
-/// CPU of all proxies, and of the control plane, per request, by mode.
+/// CPU per request of all proxies and of the control plane, by mode.
 pub(super) fn cpu_per_request(run: &Run<'_>) -> Vec<Finding> {
     let Some(at) = reference_conditions(run) else { return Vec::new() };
     let cells: Vec<&Cell> =
@@ -63,7 +64,8 @@ pub(super) fn cpu_per_request(run: &Run<'_>) -> Vec<Finding> {
     proxies.into_iter().chain(of(Role::ControlPlane, "control-plane")).collect()
 }
 
-/// Conditions under which the machine had no CPU left: throughput is then what the CPU of everything on the path allows.
+/// Conditions under which the machine had no CPU left: throughput is then limited by the CPU of everything on
+/// the path.
 pub(super) fn full_machine(run: &Run<'_>) -> Vec<Finding> {
     let cells = run.summary.cells.iter().filter(|cell| is_closed(&cell.load));
     let mut conditions: Vec<Conditions<'_>> = cells.map(Cell::conditions).collect();
@@ -80,7 +82,8 @@ pub(super) fn full_machine(run: &Run<'_>) -> Vec<Finding> {
     conditions.into_iter().filter_map(busy).collect()
 }
 
-/// Of the closed loops in which most modes were measured, that with the reference number of clients, or nearest to it.
+/// The closed loop in which the most modes were measured; among equals, the one nearest to the reference
+/// number of clients.
 fn reference_conditions<'a>(run: &Run<'a>) -> Option<Conditions<'a>> {
     let closed = run.summary.cells.iter().filter(|cell| is_closed(&cell.load) && cell.valid > 0);
     let measured = |at: &Conditions<'_>| {

@@ -1,4 +1,5 @@
-//! What may be trusted: saturation, objective, path, excluded trials, and what the run is too short for.
+//! Which figures can be trusted: saturation, objective, path, excluded trials, and figures that the run is
+//! too short for.
 
 use super::run::Run;
 use crate::objective::is_within;
@@ -12,12 +13,12 @@ use experiment::schema::{
 use experiment::{Mode, Objective, TimeFigure};
 use std::collections::{BTreeMap, HashMap};
 
-/// Cells that did not keep up in some trials, with the rate that those completed.
+/// Cells that did not keep up in some trials, with the rate that these trials completed.
 pub(super) fn saturation(run: &Run<'_>) -> Vec<Finding> {
     let of_cell = |cell: &Cell| {
         let trials = run.trials.of(cell.key());
-        // Where another reason comes first, such as another process that took the CPU, it may be why the target did not
-        // keep up.
+        // If another reason comes first, such as another process that took the CPU, it may be why the target
+        // did not keep up.
         let saturated: Vec<&TrialRecord> =
             trials.iter().copied().filter(|trial| is_saturated(trial)).collect();
         let completed = saturated.iter().filter_map(|trial| Some(trial.result.as_ref()?.rate.completed));
@@ -36,7 +37,7 @@ pub(super) fn saturation(run: &Run<'_>) -> Vec<Finding> {
     run.summary.cells.iter().filter_map(of_cell).collect()
 }
 
-/// Whether each cell met the objective, with the first figure that does not.
+/// Whether each cell met the objective, with the first figure that did not.
 pub(super) fn objective(run: &Run<'_>) -> Vec<Finding> {
     let objective = &run.experiment.objective;
     let of_cell = |cell: &Cell| {
@@ -55,7 +56,8 @@ pub(super) fn objective(run: &Run<'_>) -> Vec<Finding> {
     run.summary.cells.iter().filter_map(of_cell).collect()
 }
 
-/// Of cells with several drivers, those that missed the objective or are not shown to meet it, by their slowest.
+/// Cells with several drivers: those that missed the objective or are not shown to meet it, judged by their
+/// slowest driver.
 pub(super) fn driver_objectives(run: &Run<'_>) -> Vec<Finding> {
     let objective = &run.experiment.objective;
     let of_outcome = |cell: &Cell, outcome: DriverObjective| {
@@ -98,7 +100,7 @@ fn with_time(finding: Finding, times: Option<&Percentiles>, figure: TimeFigure) 
     }
 }
 
-/// What the proxies' own counters prove, by mode.
+/// What the proxies' own counters prove about the path, by mode.
 pub(super) fn paths(run: &Run<'_>) -> Vec<Finding> {
     let of_mode = |mode: Mode| {
         let cells: Vec<&Cell> = run.measured(mode).collect();
@@ -119,13 +121,13 @@ pub(super) fn paths(run: &Run<'_>) -> Vec<Finding> {
     run.modes_with_proxies().into_iter().filter_map(of_mode).collect()
 }
 
-/// Whether the proxies of a mode carry connections without reading the requests in them.
+/// True if the proxies of a mode forward connections as opaque TCP.
 fn counts_connections(run: &Run<'_>, mode: Mode) -> bool {
     let trials = run.trials.all().iter().filter(|trial| trial.mode == mode);
     trials.flat_map(|trial| &trial.path.proxies).any(|proxy| proxy.streams.is_some())
 }
 
-/// Modes that could not run here, those that lack the same after each other.
+/// Modes that could not run here; modes that lack the same prerequisite are adjacent.
 pub(super) fn unavailable_modes(run: &Run<'_>) -> Vec<Finding> {
     let mut modes: Vec<&UnavailableMode> = run.summary.host.refused_modes.iter().collect();
     let lacks = |mode: &UnavailableMode| (mode.reason.clone(), mode.hint.clone());
@@ -139,7 +141,7 @@ pub(super) fn unavailable_modes(run: &Run<'_>) -> Vec<Finding> {
     modes.into_iter().map(finding).collect()
 }
 
-/// A run that was cut short, and trials in no estimate with the kind of their first reason.
+/// A run that was cut short, and trials that enter no estimate, with the kind of their first reason.
 pub(super) fn excluded(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (planned, recorded) = (run.summary.trials_planned, run.summary.places_recorded());
@@ -161,7 +163,7 @@ pub(super) fn excluded(run: &Run<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A finding per cell with the number of these trials in it, `n`, of all its trials.
+/// One finding per cell with at least one of these trials: `n` of them, of all its trials.
 pub(super) fn counted_by_cell<'a>(
     kind: FindingKind,
     run: &Run<'_>,
@@ -185,7 +187,7 @@ pub(super) fn counted_by_cell<'a>(
     cells.into_iter().map(finding).collect()
 }
 
-/// What the run is too short for.
+/// Figures that the run is too short for.
 pub(super) fn limits(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (name, percentile) in [(figures::P99, Figure::P99), (figures::P99_9, Figure::P99_9)] {

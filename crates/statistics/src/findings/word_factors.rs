@@ -1,4 +1,4 @@
-//! Factors whose values are words: what each other value changes against the first one.
+//! Factors with non-numeric values: what each other value changes relative to the first.
 
 use super::run::{Run, distance_from_reference};
 use experiment::schema::finding::figures;
@@ -6,8 +6,9 @@ use experiment::schema::{
     ComparedFigure, Estimate, FactorDifference, Finding, FindingKind, FleetFigure, is_of_components,
 };
 
-/// Per factor, mode and value under the reference load, with the first values of the other factors: the median, in a closed loop
-/// the throughput, and CPU per request; of a fleet the 99th percentile of convergence, istiod's CPU and memory, and bytes.
+/// Per factor, mode and value at the reference load, with the first values of the other factors. Figures are
+/// the median (open loop) or the throughput (closed loop), and CPU per request. For a fleet they are the 99th
+/// percentile of convergence, istiod's CPU and memory, and bytes.
 pub(super) fn differences(run: &Run<'_>) -> Vec<Finding> {
     let all = &run.summary.factor_differences;
     let mut findings = Vec::new();
@@ -18,7 +19,7 @@ pub(super) fn differences(run: &Run<'_>) -> Vec<Finding> {
     findings
 }
 
-/// One per factor, mode and value: of those nearest to the reference load the first.
+/// One difference per factor, mode and value: the first of those nearest to the reference load.
 fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifference> {
     let mut nearest: Vec<&FactorDifference> = Vec::new();
     let is_main = |figure| {
@@ -42,7 +43,8 @@ fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifferen
     nearest
 }
 
-/// The name of a difference's figure in findings and what is told of it: times in their unit, all else as a fraction.
+/// The name of a difference's figure in findings, and the reported change: times in their unit, everything
+/// else as a fraction.
 pub(super) fn told(difference: &FactorDifference) -> Option<(&'static str, Estimate)> {
     Some(match difference.figure {
         ComparedFigure::ResponseTimeP50Us => (figures::P50, difference.estimate),

@@ -1,4 +1,4 @@
-//! Histograms as other programs take them: in nanoseconds, as steps of the percentile distribution, counted by bounds.
+//! Histograms for other programs: in nanoseconds, as steps of the percentile distribution, counted by bounds.
 
 use super::LatencyHistogram;
 use base64::Engine as _;
@@ -7,25 +7,27 @@ use hdrhistogram::Histogram;
 use hdrhistogram::iterators::HistogramIterator;
 use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 
-/// Steps of the percentile distribution in each half of the way to 100 %: what the HdrHistogram tools take by default.
+/// Steps of the percentile distribution per halving of the distance to 100 %: the default of the HdrHistogram
+/// tools.
 const TICKS_PER_HALF: u32 = 5;
-/// Nanoseconds in a microsecond.
+/// Nanoseconds per microsecond.
 const NS_IN_US: u64 = 1000;
 
-/// Writes latency histograms as HdrHistograms of nanoseconds, the unit that the HdrHistogram log tools expect.
+/// Writes latency histograms as HdrHistograms in nanoseconds, the unit that the HdrHistogram log tools
+/// expect.
 ///
-/// Kept from one histogram to the next, since each needs some 200 KB to be built in.
+/// Reused between histograms, since each needs a working buffer of some 200 KB.
 pub struct NanosecondEncoder {
     values_ns: Histogram<u64>,
     serializer: V2DeflateSerializer,
 }
 
-/// A histogram in text, and its greatest value.
+/// An encoded histogram and its maximum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EncodedNanoseconds {
-    /// V2 compressed encoding, base64.
+    /// V2 compressed encoding in base64.
     pub histogram: String,
-    /// 0 where there is no value.
+    /// Maximum in nanoseconds; 0 if the histogram is empty.
     pub max_ns: u64,
 }
 
@@ -36,7 +38,7 @@ impl Default for NanosecondEncoder {
 }
 
 impl NanosecondEncoder {
-    /// An encoder to be used again and again.
+    /// An encoder that can be reused.
     #[must_use]
     pub fn new() -> Self {
         let values_ns = Histogram::new_with_bounds(1, super::MAX_US * NS_IN_US, super::SIGNIFICANT_DIGITS)
@@ -44,7 +46,7 @@ impl NanosecondEncoder {
         Self { values_ns, serializer: V2DeflateSerializer::new() }
     }
 
-    /// The histogram in nanoseconds: the same counts, each value within 0.1 % of what it was.
+    /// The histogram in nanoseconds: the same counts, each value within 0.1 % of the original.
     pub fn encode(&mut self, histogram: &LatencyHistogram) -> EncodedNanoseconds {
         self.values_ns.reset();
         for bucket in histogram.values_us.iter_recorded() {
@@ -61,26 +63,26 @@ impl NanosecondEncoder {
 /// A step of a percentile distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PercentileStep {
-    /// The value at this percentile, microseconds.
+    /// The value at this percentile in microseconds.
     pub value_us: f64,
-    /// The share of values up to it, 0 to 1.
+    /// The fraction of values up to it, 0 to 1.
     pub quantile: f64,
-    /// How many values that is.
+    /// Number of values up to it.
     pub count: u64,
 }
 
-/// Values between two bounds.
+/// Values of one histogram bucket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecordedValue {
-    /// Values so long or, where the histogram does not tell them apart, up to 0.1 % shorter, microseconds.
+    /// Upper end of the bucket in microseconds. Its values are at most 0.1 % below it.
     pub value_us: u64,
-    /// How many.
+    /// Number of values in the bucket.
     pub count: u64,
 }
 
 impl LatencyHistogram {
-    /// The percentile distribution in steps that halve the way to 100 % again and again, ending there; empty where the
-    /// histogram is.
+    /// The percentile distribution in steps that repeatedly halve the distance to 100 %, ending at 100 %;
+    /// empty if the histogram is.
     #[must_use]
     pub fn percentile_steps(&self) -> Vec<PercentileStep> {
         if self.values_us.is_empty() {
@@ -98,7 +100,7 @@ impl LatencyHistogram {
         steps.collect()
     }
 
-    /// Each value that was recorded, in order.
+    /// Each recorded value, in ascending order.
     pub fn recorded(&self) -> impl Iterator<Item = RecordedValue> + '_ {
         let recorded: HistogramIterator<'_, u64, _> = self.values_us.iter_recorded();
         recorded.map(|bucket| RecordedValue {
@@ -107,7 +109,7 @@ impl LatencyHistogram {
         })
     }
 
-    /// Standard deviation, microseconds; 0 where the histogram is empty.
+    /// Standard deviation in microseconds; 0 if the histogram is empty.
     #[must_use]
     pub fn stddev_us(&self) -> f64 {
         self.values_us.stdev()
@@ -119,7 +121,7 @@ impl LatencyHistogram {
         self.values_us.buckets()
     }
 
-    /// Even steps in each bucket: HdrHistogram takes the power of two from 2 · 10^digits upwards.
+    /// Linear steps per bucket: HdrHistogram uses the smallest power of two that is at least 2 · 10^digits.
     #[must_use]
     pub fn sub_buckets(&self) -> u32 {
         (2 * 10_u32.pow(u32::from(super::SIGNIFICANT_DIGITS))).next_power_of_two()
@@ -141,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn nanoseconds_hold_the_same_counts_at_a_thousand_times_the_values() {
+    fn nanosecond_histogram_keeps_counts_and_scales_values() {
         let mut encoder = NanosecondEncoder::new();
-        // What was encoded before leaves no trace.
+        // An earlier encoding leaves no trace.
         encoder.encode(&histogram([5_000_000]));
         let encoded = encoder.encode(&histogram(1..=10_000));
         let bytes = STANDARD.decode(encoded.histogram).unwrap();
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_end_with_every_value_at_100_percent() {
+    fn percentile_steps_end_at_100_percent() {
         let steps = histogram(1..=1000).percentile_steps();
         let last = steps.last().unwrap();
         assert_eq!((last.quantile, last.count, last.value_us), (1.0, 1000, 1000.0));
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn recorded_values_come_in_order() {
+    fn recorded_values_are_ascending() {
         let values: Vec<_> =
             histogram([7, 3, 7]).recorded().map(|value| (value.value_us, value.count)).collect();
         assert_eq!(values, [(3, 1), (7, 2)]);

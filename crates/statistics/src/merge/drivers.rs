@@ -1,17 +1,17 @@
-//! The drivers of one trial, and the generators of one driver: their results as one.
+//! Merges the results of a trial's drivers, and of a driver's generators.
 
 use super::{MergeError, MergeInput, merge};
 use experiment::schema::{LoadResult, MergedPart, MergedResults, Verdict};
 use std::collections::BTreeMap;
 
-/// Generators of one driver are to begin within this time of each other, milliseconds.
+/// The generators of one driver should start within this time of each other, in milliseconds.
 const MAX_START_SPREAD_MS: f64 = 10.0;
 
-/// The sum of the results of a trial's drivers; absent where none has a result. The parts are left out: a trial stores
+/// Merges the results of a trial's drivers; `None` if there are none. The parts are left out: a trial stores
 /// them with its drivers.
 ///
 /// # Errors
-/// A result cannot be read, or two are the same.
+/// Returns an error if a result cannot be read, or if two are identical.
 pub fn merge_drivers(parts: Vec<MergeInput>) -> Result<Option<LoadResult>, MergeError> {
     if parts.is_empty() {
         return Ok(None);
@@ -21,11 +21,11 @@ pub fn merge_drivers(parts: Vec<MergeInput>) -> Result<Option<LoadResult>, Merge
     Ok(Some(LoadResult { merged, ..result }))
 }
 
-/// The sum of the results of the generators that share the load of one driver; absent where none has a result. Its parts
-/// are summarised.
+/// Merges the results of the generators that share the load of one driver; `None` if there are none. The
+/// parts are summarised.
 ///
 /// # Errors
-/// A result cannot be read, or two are the same.
+/// Returns an error if a result cannot be read, or if two are identical.
 pub fn merge_generators(parts: Vec<MergeInput>) -> Result<Option<LoadResult>, MergeError> {
     if parts.is_empty() {
         return Ok(None);
@@ -53,7 +53,8 @@ fn note_late_starts(merged: Option<&MergedResults>, verdict: &mut Verdict) {
     }
 }
 
-/// What several generators say in the same words but for figures is said once: by the first of them, with the number of others.
+/// Folds reasons and notes that differ only in their figures: the first generator's text stays, with the
+/// number of other generators.
 fn with_reasons_by_kind(verdict: &Verdict, parts: &[MergedPart]) -> Verdict {
     let mut together = Verdict { valid: verdict.valid, saturated: verdict.saturated, ..Verdict::default() };
     let mut kinds: Vec<(&str, &str, _, usize)> = Vec::new();
@@ -69,7 +70,7 @@ fn with_reasons_by_kind(verdict: &Verdict, parts: &[MergedPart]) -> Verdict {
     }
     let mut notes: BTreeMap<&str, (&str, usize)> = BTreeMap::new();
     let mut order = Vec::new();
-    // They share one protocol, URL and way of waiting by design.
+    // They share protocol, URL and pacing by design.
     for note in verdict.notes.iter().filter(|note| !note.starts_with("series: ")) {
         let kind = kind_of(note);
         let of_part = parts.iter().any(|part| note.contains(&part.name));

@@ -1,63 +1,63 @@
-//! Why results cannot be added up.
+//! Errors of merging results.
 
 use crate::histogram::DecodeError;
 use experiment::schema::LOAD_SCHEMA;
 
-/// Why results cannot be added up.
+/// Reason why results cannot be merged.
 #[derive(Debug, thiserror::Error)]
 pub enum MergeError {
-    /// There is none.
+    /// There are no results.
     #[error("there is no result to merge")]
     Nothing,
-    /// Not a result, or one of a later schema.
+    /// Not a load result, or one with a newer schema.
     #[error("{name}: its schema is `{schema}`, and `{LOAD_SCHEMA}` is expected")]
     Schema {
-        /// Which result.
+        /// Name of the result.
         name: String,
-        /// What it says.
+        /// Schema found in the result.
         schema: String,
     },
-    /// Its window is nowhere in time.
+    /// The measurement window is not a valid period of time.
     #[error("{name}: {field} is `{value}`, which is no {expected}")]
     Window {
-        /// Which result.
+        /// Name of the result.
         name: String,
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What it says.
+        /// Value of the field.
         value: String,
-        /// What was expected.
+        /// What the field should contain.
         expected: &'static str,
     },
-    /// A histogram cannot be read.
+    /// A histogram cannot be decoded.
     #[error("{name}: read the histogram of {field}")]
     Histogram {
-        /// Which result.
+        /// Name of the result.
         name: String,
-        /// Which field.
+        /// Name of the field.
         field: String,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: DecodeError,
     },
-    /// A histogram is not of the requests that stand beside it.
+    /// A histogram does not match the request count beside it.
     #[error("{name}: the histogram of {field} has {found} values, and {expected} are counted")]
     Count {
-        /// Which result.
+        /// Name of the result.
         name: String,
-        /// Which field.
+        /// Name of the field.
         field: String,
-        /// In the histogram.
+        /// Number of values in the histogram.
         found: u64,
-        /// Beside it.
+        /// Number that the result states.
         expected: u64,
     },
     /// The same measurement is given twice.
     #[error("{one} and {other} are the same measurement: it would count twice")]
     Twice {
-        /// One result.
+        /// Name of the first result.
         one: String,
-        /// The other.
+        /// Name of the second result.
         other: String,
     },
 }

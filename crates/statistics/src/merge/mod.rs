@@ -1,11 +1,12 @@
-//! The results of several generators as one.
+//! Merges the results of several generators into one.
 //!
-//! Counts, bytes, CPU, memory and rates are added; histograms are merged whole, so that every percentile is that of all
-//! requests together; seconds are laid over each other by absolute time (`series`). The window reaches from the earliest
-//! start to the latest end. A merged result keeps its parts as they were, so that merging again begins from these: neither
-//! order nor grouping makes a difference. Clocks of the generators' machines are taken to agree.
+//! Counts, bytes, CPU, memory and rates are added. Histograms are merged losslessly, so every percentile is
+//! over all requests. Series are aligned by absolute time (`series`). The window runs from the earliest start
+//! to the latest end. A merged result keeps its parts unchanged, and merging it again starts from these:
+//! neither order nor grouping makes a difference. The clocks of the generators' machines are assumed to
+//! agree.
 //!
-//! Left out: the objective, which is for whoever merges to ask again.
+//! The objective is left out: the caller has to evaluate it again.
 
 mod drivers;
 mod error;
@@ -32,10 +33,10 @@ use placed::{
 };
 use std::collections::BTreeMap;
 
-/// Adds up results. Those that are merged themselves stand for their parts.
+/// Merges results. Results that are merged themselves are replaced by their parts.
 ///
 /// # Errors
-/// Where there is none, where one is no result that can be read, or where one is given twice.
+/// Returns an error if there is no result, if one is not a readable result, or if one is given twice.
 pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     let mut placed = Vec::new();
     for part in parts {
@@ -58,7 +59,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     let requests = requests(results());
     let response_time_us = times(&placed, "response_time_us", |result| Some(&result.response_time_us))?;
     let slowest = slowest(&placed, start);
-    // A request without a response ranks above all that the other generators have an answer to.
+    // A request without a response ranks above every response of the other generators.
     let greatest_us = results().filter_map(|result| result.response_time_us.max).fold(0.0, f64::max);
     let above_us = results().filter_map(|result| result.censored_above_us).reduce(f64::min);
     let censored_above_us = above_us.map(|above_us| above_us.max(greatest_us));
@@ -120,7 +121,6 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     })
 }
 
-/// A part with its summary.
 fn merged_part((start_offset_us, placed): (f64, Placed)) -> MergedPart {
     let MergeInput { name, result } = placed.part;
     let GeneratorUsage { cpu_user_s, cpu_system_s, .. } = result.generator;
@@ -135,7 +135,7 @@ fn merged_part((start_offset_us, placed): (f64, Placed)) -> MergedPart {
     }
 }
 
-/// The sum where both are there.
+/// The sum, if both are present.
 fn both(one: Option<usize>, other: Option<usize>) -> Option<usize> {
     Some(one?.saturating_add(other?))
 }
@@ -168,7 +168,7 @@ fn requests<'a>(results: impl Iterator<Item = &'a LoadResult> + Clone) -> Reques
     }
 }
 
-/// All values of one distribution.
+/// Merges one distribution of all results.
 fn times(
     placed: &[Placed],
     field: &str,
@@ -178,7 +178,7 @@ fn times(
     let mut censored: u64 = 0;
     for Placed { part, .. } in placed {
         censored = censored.saturating_add(distribution(&part.result).map_or(0, |summary| summary.censored));
-        // Results of before there was such a distribution have nothing in its place.
+        // Older results do not have all distributions.
         let Some(summary) = distribution(&part.result).filter(|summary| summary.count > 0) else {
             continue;
         };
@@ -187,8 +187,8 @@ fn times(
     Ok(whole.summary_with(censored))
 }
 
-/// The slowest requests of all generators by one clock, so that a stall that several met is one episode. Absent where a result
-/// has none.
+/// The slowest requests of all generators on one clock, so that a stall shared by several is one episode.
+/// `None` if a result has none.
 fn slowest(placed: &[Placed], start: Timestamp) -> Option<Slowest> {
     let of_part = |placed: &Placed| {
         let after_ns = (seconds_between(start, placed.start) * 1e9) as u64;
@@ -200,7 +200,7 @@ fn slowest(placed: &[Placed], start: Timestamp) -> Option<Slowest> {
     })
 }
 
-/// The messages of calls, where any result has them.
+/// The messages of gRPC calls; `None` if no result has any.
 fn grpc(placed: &[Placed]) -> Result<Option<GrpcMessages>, MergeError> {
     let parts: Vec<&GrpcMessages> =
         placed.iter().filter_map(|placed| placed.part.result.grpc.as_ref()).collect();
@@ -239,8 +239,8 @@ fn sizes<'a>(results: impl Iterator<Item = &'a LoadResult>) -> SizeSummary {
     all
 }
 
-/// What all generators used together. The busiest thread is the busiest of any; what their connections stood on is told
-/// where it is one.
+/// Resource usage of all generators. The busiest thread is the busiest of any generator. The network backend
+/// is only set if all generators used the same one.
 fn generator(placed: &[Placed], sent: u64) -> GeneratorUsage {
     let usages = || placed.iter().map(|placed| &placed.part.result.generator);
     let total = |count: fn(&GeneratorUsage) -> u64| usages().map(count).fold(0, u64::saturating_add);
@@ -266,7 +266,8 @@ fn generator(placed: &[Placed], sent: u64) -> GeneratorUsage {
     }
 }
 
-/// How the threads of all generators waited; absent where not all say, or not all were asked the same.
+/// How the threads of all generators waited; `None` if a result lacks it, or if the generators had different
+/// pacing settings.
 fn pacing(placed: &[Placed]) -> Option<PacingUsage> {
     let results = || placed.iter().map(|placed| &placed.part.result);
     let asked = results().next()?.generator.pacing?.asked;
@@ -279,7 +280,7 @@ fn pacing(placed: &[Placed]) -> Option<PacingUsage> {
         merged.unbounded_fraction += weight * of_one.unbounded_fraction;
         merged.busiest_working_fraction =
             merged.busiest_working_fraction.max(of_one.busiest_working_fraction);
-        // The most that one of them tolerated.
+        // The largest tolerance of any generator.
         if of_one.lag_tolerance_us > merged.lag_tolerance_us {
             merged.lag_tolerance_us = of_one.lag_tolerance_us;
         }

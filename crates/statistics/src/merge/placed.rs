@@ -1,19 +1,19 @@
-//! Results at their places in time.
+//! Results positioned in time.
 
 use super::error::MergeError;
 use crate::histogram::LatencyHistogram;
 use experiment::schema::{LOAD_SCHEMA, LoadResult, MergedPart};
 use jiff::Timestamp;
 
-/// Windows are shorter than this, seconds: ten years. What is longer is no measurement.
+/// Maximum window in seconds: ten years. Anything longer is not a measurement.
 const MAX_WINDOW_S: f64 = 10.0 * 366.0 * 86_400.0;
 
-/// A result to be added up.
+/// A result to merge.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MergeInput {
-    /// Where it came from.
+    /// Source of the result, such as its file name.
     pub name: String,
-    /// It.
+    /// The load result.
     pub result: LoadResult,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Placed {
     pub(super) end: Timestamp,
 }
 
-/// Puts a result, or each part of one that is merged itself and has them whole, at its place in time.
+/// Positions a result in time; a merged result with complete parts is replaced by these.
 pub(super) fn place(part: MergeInput, placed: &mut Vec<Placed>) -> Result<(), MergeError> {
     let MergeInput { name, mut result } = part;
     if result.schema != LOAD_SCHEMA {
@@ -53,7 +53,8 @@ pub(super) fn place(part: MergeInput, placed: &mut Vec<Placed>) -> Result<(), Me
 }
 
 impl Placed {
-    /// When its threads began to follow the schedule, by as much later than its start as they woke late.
+    /// When the generator's threads began to follow the schedule: the start plus the delay with which they
+    /// woke.
     fn began(&self) -> Timestamp {
         let delay =
             jiff::SignedDuration::from_nanos((self.part.result.start_delay_us.unwrap_or(0.0) * 1e3) as i64);
@@ -61,14 +62,14 @@ impl Placed {
     }
 }
 
-/// By how much later than the first one each began, microseconds.
+/// Start of each part after the first one, in microseconds.
 pub(super) fn start_offsets_us(placed: &[Placed]) -> Vec<f64> {
     let first = placed.iter().map(Placed::began).min();
     let offset = |placed: &Placed| first.map_or(0.0, |first| seconds_between(first, placed.began()) * 1e6);
     placed.iter().map(offset).collect()
 }
 
-/// Two generators never measure the same to the nanosecond; a file given twice does.
+/// Two generators never measure the same to the nanosecond, but a file that is given twice does.
 pub(super) fn refuse_twins(placed: &[Placed]) -> Result<(), MergeError> {
     for (index, one) in placed.iter().enumerate() {
         let at_the_same_time = placed[index + 1..].iter().take_while(|other| other.start == one.start);
@@ -82,7 +83,7 @@ pub(super) fn refuse_twins(placed: &[Placed]) -> Result<(), MergeError> {
     Ok(())
 }
 
-/// For how long all windows were open at once.
+/// Time for which all windows overlapped, in seconds.
 pub(super) fn overlap_s(placed: &[Placed]) -> f64 {
     let latest_start = placed.iter().map(|placed| placed.start).max();
     let earliest_end = placed.iter().map(|placed| placed.end).min();
@@ -113,7 +114,7 @@ pub(super) fn histogram(
     }
 }
 
-/// Each once, in the order of their first appearance.
+/// Distinct values in the order in which they first appear.
 pub(super) fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
     for value in values.filter(|value| !value.is_empty()) {

@@ -1,8 +1,9 @@
-//! Seconds of several generators laid over each other.
+//! Aligns the seconds of several generators.
 //!
-//! A second belongs to that second after the earliest start in which most of it lies: it is off by half a second at most.
-//! Percentiles of a second are exact where every result has its seconds' histograms; else the greatest among the
-//! generators stands for all, which is an upper bound (the percentile of a union lies between those of its parts).
+//! A second counts for that second after the earliest start in which most of it lies, so it is off by at most
+//! half a second. Percentiles of a second are exact if every result has histograms per second. Otherwise the
+//! maximum among the generators is used. That is an upper bound: the percentile of a union lies between those
+//! of its parts.
 
 use super::error::MergeError;
 use super::placed::{Placed, histogram, seconds_between};
@@ -10,12 +11,12 @@ use crate::histogram::LatencyHistogram;
 use experiment::schema::{LoadResult, SeriesPoint};
 use std::collections::BTreeMap;
 
-/// Whether every second has its histogram.
+/// True if every second has a histogram.
 pub(super) fn is_exact(result: &LoadResult) -> bool {
     result.series_histograms.len() == result.series.len()
 }
 
-/// The seconds with their histograms, if all have them.
+/// The merged seconds, with their histograms if all results have them.
 pub(super) fn merge(placed: &[Placed]) -> Result<(Vec<SeriesPoint>, Vec<String>), MergeError> {
     let Some(start) = placed.iter().map(|placed| placed.start).min() else {
         return Ok((Vec::new(), Vec::new()));
@@ -27,7 +28,7 @@ pub(super) fn merge(placed: &[Placed]) -> Result<(Vec<SeriesPoint>, Vec<String>)
         for (index, point) in part.result.series.iter().enumerate() {
             let second = seconds.entry((offset_s + point.t_s).round() as i64).or_default();
             second.add(point);
-            // A second without an answer has nothing to merge.
+            // A second without a response has nothing to merge.
             if exact && point.completed > 0 {
                 let text = &part.result.series_histograms[index];
                 let field = format!("series_histograms[{index}]");
@@ -47,7 +48,7 @@ pub(super) fn merge(placed: &[Placed]) -> Result<(Vec<SeriesPoint>, Vec<String>)
 
 #[derive(Default)]
 struct Second {
-    /// Counts are sums, times the greatest.
+    /// Counts are summed, times are maxima.
     sum: SeriesPoint,
     times: Option<LatencyHistogram>,
 }
@@ -65,7 +66,7 @@ impl Second {
             (&mut sum.p99_9_us, point.p99_9_us),
             (&mut sum.max_us, point.max_us),
         ] {
-            // No number is greater than any.
+            // `None` ranks above any number.
             *mine = mine.zip(theirs).map(|(mine, theirs)| mine.max(theirs));
         }
     }

@@ -1,4 +1,4 @@
-//! Merging loses nothing, and neither order nor grouping matters.
+//! Merging loses nothing, and neither order nor grouping makes a difference.
 
 use super::*;
 use experiment::schema::{SeriesPoint, Verdict};
@@ -17,7 +17,7 @@ fn histogram_of(values_us: &[u64]) -> LatencyHistogram {
     histogram
 }
 
-/// A result of these response times, a second for each group of them. `offset_ms`: of its start.
+/// A result with these response times, grouped by second. `offset_ms` shifts its start.
 fn part(name: &str, offset_ms: i64, seconds: &[Vec<u64>]) -> MergeInput {
     let all: Vec<u64> = seconds.concat();
     let completed = all.len() as u64;
@@ -65,7 +65,7 @@ fn part(name: &str, offset_ms: i64, seconds: &[Vec<u64>]) -> MergeInput {
     MergeInput { name: name.to_owned(), result }
 }
 
-/// A part as a merged result takes it for one.
+/// A result in the role of a part.
 fn again(name: &str, result: LoadResult) -> MergeInput {
     MergeInput { name: name.to_owned(), result }
 }
@@ -82,7 +82,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(8))]
 
     #[test]
-    fn neither_order_nor_grouping_matters(
+    fn merge_is_independent_of_order_and_grouping(
         one in seconds(), two in seconds(), three in seconds(), offsets in prop::array::uniform3(0_i64..3000),
     ) {
         let parts = [part("a", offsets[0], &one), part("b", offsets[1], &two), part("c", offsets[2], &three)];
@@ -96,7 +96,7 @@ proptest! {
     }
 
     #[test]
-    fn percentiles_and_counts_are_those_of_all_requests_together(
+    fn merged_percentiles_and_counts_cover_all_requests(
         one in seconds(), two in seconds(), offset in 0_i64..3000,
     ) {
         let merged = merge(vec![part("a", 0, &one), part("b", offset, &two)]).unwrap();
@@ -116,7 +116,7 @@ proptest! {
 }
 
 #[test]
-fn generators_that_measured_together_are_valid_as_one() {
+fn concurrent_generators_are_valid_as_one() {
     let second = vec![vec![100; 10], vec![200; 10]];
     let merged = merge(vec![part("a", 0, &second), part("b", 1, &second)]).unwrap();
     assert!(merged.verdict.valid, "{:?}", merged.verdict);
@@ -128,7 +128,7 @@ fn generators_that_measured_together_are_valid_as_one() {
 }
 
 #[test]
-fn eighteen_generators_are_as_one_and_summarised() {
+fn eighteen_generators_are_merged_and_summarised() {
     let values: Vec<u64> = (0..18_000).map(|number| 100 + (number * 7919) % 9973).collect();
     let share = |index: usize| values.iter().skip(index).step_by(18).copied().collect::<Vec<u64>>();
     let parts: Vec<MergeInput> = (0..18)
@@ -152,7 +152,7 @@ fn eighteen_generators_are_as_one_and_summarised() {
     );
     assert_eq!(of("generator-3").cpu_cores, 0.25);
     assert_eq!(of("generator-3").p99_us, histogram_of(&share(2)).summary().p99);
-    // With other drivers it counts as one.
+    // Beside other drivers it counts as one.
     let other = MergeInput { name: "other".into(), ..part("b", 0, &[vec![5; 10]]) };
     let all =
         merge_drivers(vec![MergeInput { name: "shared".into(), result: merged }, other]).unwrap().unwrap();
@@ -160,7 +160,7 @@ fn eighteen_generators_are_as_one_and_summarised() {
 }
 
 #[test]
-fn generators_say_the_same_once_and_late_ones_are_named() {
+fn equal_reasons_are_folded_and_late_generators_named() {
     let lag = |name: &str, offset_us: f64, reason: Option<&str>| {
         let mut part = part(name, 0, &[vec![offset_us as u64 + 1; 10]]);
         part.result.start_delay_us = Some(offset_us);
@@ -184,7 +184,7 @@ fn generators_say_the_same_once_and_late_ones_are_named() {
 }
 
 #[test]
-fn seconds_are_laid_over_each_other_by_absolute_time() {
+fn seconds_are_aligned_by_absolute_time() {
     let merged = merge(vec![part("a", 0, &[vec![1], vec![2; 2]]), part("b", 1100, &[vec![3; 4]])]).unwrap();
     let completed: Vec<_> = merged.series.iter().map(|point| (point.t_s, point.completed)).collect();
     assert_eq!(completed, [(0.0, 1), (1.0, 6)]);
@@ -192,7 +192,7 @@ fn seconds_are_laid_over_each_other_by_absolute_time() {
 }
 
 #[test]
-fn generators_that_did_not_measure_together_are_told_by_how_much() {
+fn partial_overlap_is_reported_with_its_length() {
     let seconds = vec![vec![100; 10]; 10];
     let apart =
         |offset_ms| merge(vec![part("a", 0, &seconds), part("b", offset_ms, &seconds)]).unwrap().verdict;
@@ -205,7 +205,7 @@ fn generators_that_did_not_measure_together_are_told_by_how_much() {
 }
 
 #[test]
-fn one_part_that_is_not_valid_spoils_the_sum_and_differences_are_noted() {
+fn invalid_part_spoils_merge_and_differences_are_noted() {
     let seconds = vec![vec![100; 10]];
     let mut other = part("b.json", 0, &seconds);
     other.result.verdict = Verdict {
@@ -228,7 +228,7 @@ fn one_part_that_is_not_valid_spoils_the_sum_and_differences_are_noted() {
 }
 
 #[test]
-fn what_cannot_be_added_up_is_named() {
+fn merge_errors_name_the_result() {
     let good = || part("good", 0, &[vec![100; 3]]);
     let broken = |change: fn(&mut LoadResult)| {
         let mut bad = part("bad", 0, &[vec![200; 3]]);
@@ -251,14 +251,14 @@ fn what_cannot_be_added_up_is_named() {
     }
     let twice = merge(vec![good(), MergeInput { name: "other".into(), ..good() }]).unwrap_err();
     assert_eq!(twice.to_string(), "good and other are the same measurement: it would count twice");
-    // One that is in a merged result already counts as well.
+    // A part that is already in a merged result counts as well.
     let merged = merge(vec![good(), part("b", 0, &[vec![1]])]).unwrap();
     assert!(matches!(merge(vec![again("ab", merged), good()]), Err(MergeError::Twice { .. })));
     assert!(matches!(merge(Vec::new()), Err(MergeError::Nothing)));
 }
 
 #[test]
-fn the_greatest_counts_do_not_overflow() {
+fn maximum_counts_do_not_overflow() {
     let mut parts = [part("a", 0, &[vec![1]]), part("b", 1, &[vec![2]])];
     for part in &mut parts {
         part.result.requests.sent = u64::MAX;
@@ -271,7 +271,7 @@ fn the_greatest_counts_do_not_overflow() {
 }
 
 #[test]
-fn requests_without_a_response_rank_above_the_answered_of_all_generators() {
+fn requests_without_response_rank_above_responses_of_all_generators() {
     let seconds = vec![vec![100; 990]];
     let mut failing = part("b.json", 0, &[vec![200; 990]]);
     failing.result.response_time_us = histogram_of(&[200; 990]).summary_with(30);
@@ -285,8 +285,9 @@ fn requests_without_a_response_rank_above_the_answered_of_all_generators() {
 }
 
 #[test]
-fn a_stall_that_two_generators_meet_is_one_episode() {
-    // Both stall for 100 ms two seconds after the first began, the second generator half a second younger.
+fn stall_of_two_generators_is_one_episode() {
+    // Both stall for 100 ms two seconds after the first began; the second generator began half a second
+    // later.
     let with_slowest = |name: &str, after_ms: i64| {
         let mut part =
             part(name, after_ms, &[vec![1_000; 990], [vec![1_000; 985], vec![50_000; 25]].concat()]);

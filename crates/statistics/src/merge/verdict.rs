@@ -1,13 +1,14 @@
-//! Which figures of a merged result may be used: those of every part, if the parts measured at the same time.
+//! Which figures of a merged result are usable: those that are usable in every part, if the parts measured at
+//! the same time.
 
 use super::placed::{Placed, distinct};
 use super::series::is_exact;
 use experiment::schema::{Figures, LoadResult, Verdict};
 
-/// Generators that measured together for less than this share of the whole window did not load the target as one: outside
+/// Generators whose common window is a smaller fraction of the whole did not load the target as one: outside
 /// of it the rates do not add up.
 const TOGETHER: f64 = 0.90;
-/// Less than this share is worth a word.
+/// A smaller fraction is noted.
 const ALL_BUT_TOGETHER: f64 = 0.99;
 
 pub(super) fn judge(placed: &[Placed], overlap_s: f64, duration_s: f64) -> Verdict {
@@ -28,7 +29,7 @@ pub(super) fn judge(placed: &[Placed], overlap_s: f64, duration_s: f64) -> Verdi
     verdict
 }
 
-/// `saturated: …` of one part as `saturated: A.json: …`, so that it still opens with its kind.
+/// Turns `saturated: …` of one part into `saturated: A.json: …`, so that the text still starts with its kind.
 fn attributed(text: &str, name: &str) -> String {
     match text.split_once(": ") {
         Some((kind, rest)) => format!("{kind}: {name}: {rest}"),
@@ -53,7 +54,7 @@ fn judge_overlap(parts: usize, overlap_s: f64, duration_s: f64, verdict: &mut Ve
     }
 }
 
-/// What was not alike, and so is not in one figure without a word.
+/// Notes settings that differed between the generators.
 fn note_differences(placed: &[Placed], verdict: &mut Verdict) {
     let mut differ = |what: &str, of: &dyn Fn(&LoadResult) -> String| {
         let values: Vec<String> = placed.iter().map(|placed| of(&placed.part.result)).collect();

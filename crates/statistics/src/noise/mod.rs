@@ -1,8 +1,9 @@
-//! What varies between the trials of a run, for one figure: a model over modes, loads and repeats.
+//! Variation of one figure between the trials of a run: a model over modes, loads and repeats.
 //!
-//! The logarithm of a figure in a trial is that of its cell, plus what the repeat has in common (the machine's better and
-//! worse minutes), plus noise of the trial. Cells of a run share a machine, so their variances borrow from each
-//! other ([`moderated`]); the repeats' variance has nothing to borrow from. Figures: docs/decisions/0001-intervals.md.
+//! The logarithm of a figure in a trial is the sum of three terms: its cell, the repeat (the machine's
+//! performance drifts), and noise of the trial. Cells of a run share a machine, so their variances borrow
+//! from each other ([`moderated`]); the variance of the repeats has nothing to borrow from. Figures:
+//! docs/decisions/0001-intervals.md.
 
 mod moderated;
 
@@ -13,31 +14,32 @@ use std::collections::BTreeMap;
 /// A figure in the trials of a cell, by repeat.
 pub(crate) type Values = BTreeMap<usize, f64>;
 
-/// Cells that the model needs: of two, what is of a cell and what of a repeat are not told apart.
+/// Minimum number of cells for the model: with two, effects of cells and of repeats cannot be separated.
 const MIN_CELLS: usize = 3;
-/// Rounds of fitting and weighing: the quieter cells say more of the repeats, and the repeats more of the cells.
+/// Rounds of fitting and reweighting: quieter cells say more about the repeats, and the repeats about the
+/// cells.
 const ROUNDS: usize = 2;
-/// Passes of the fit, which is exact after one where no trial is missing.
+/// Passes of the fit; the first pass is already exact if no trial is missing.
 const PASSES: usize = 20;
-/// Least standard deviation, as a fraction: finer than any figure of a trial is read.
+/// Minimum standard deviation as a fraction: finer than any figure of a trial is read.
 const LEAST_DEVIATION: f64 = 1e-4;
 
 /// The noise of one figure.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Noise {
-    /// Of each cell; absent of those that the model leaves out.
+    /// Noise of each cell; `None` for cells left out of the model.
     trials: Vec<Option<Spread>>,
-    /// Share of each cell in what is known of the repeats, 0 to 1.
+    /// Weight of each cell in the estimated effects of the repeats, 0 to 1.
     shares: Vec<f64>,
-    /// Of what the repeats are seen to have in common.
+    /// Observed variance of the repeats' effects.
     repeats: Option<Spread>,
-    /// Variance of that by the noise of the trials alone.
+    /// The part of that variance that comes from the noise of the trials alone.
     repeats_by_trials: f64,
 }
 
 impl Noise {
-    /// Of the cells of a run. Cells with one value, or with a value that has no logarithm,
-    /// are left out.
+    /// Fits the cells of a run. Cells with a single value, or with a value that has no logarithm, are left
+    /// out.
     pub(crate) fn new(cells: &[(Place, &Values)]) -> Self {
         let left_out = Self { trials: vec![None; cells.len()], ..Self::default() };
         let fits = |values: &Values| values.len() >= 2 && values.values().all(|value| *value > 0.0);
@@ -69,19 +71,19 @@ impl Noise {
         noise
     }
 
-    /// Noise of a cell's trials, beyond what the repeats have in common.
+    /// Noise of a cell's trials, without the effects of the repeats.
     pub(crate) fn of_trials(&self, cell: usize) -> Option<Spread> {
         self.trials[cell]
     }
 
-    /// What repeats have in common, as far as it is more than the trials' noise makes it look.
+    /// Variance of the repeats' effects beyond what the trials' noise makes it look like.
     pub(crate) fn of_repeats(&self) -> Option<Spread> {
         self.repeats
             .map(|seen| Spread { variance: (seen.variance - self.repeats_by_trials).max(0.0), ..seen })
     }
 
-    /// Both together, of a trial of a cell: in two parts that are independent of each other, since a weighted mean of all cells
-    /// is independent of the distance from it.
+    /// Both kinds of noise for a trial of a cell, in two independent parts: a weighted mean of all cells is
+    /// independent of a cell's distance from it.
     pub(crate) fn of_cell(&self, cell: usize) -> Option<[Spread; 2]> {
         let trials = self.trials[cell]?;
         let own = Spread { variance: trials.variance * (1.0 - self.shares[cell]), ..trials };
@@ -94,7 +96,7 @@ struct Fit<'a> {
     cells: &'a [Values],
     weights: &'a [f64],
     means: Vec<f64>,
-    /// Of each repeat, and the weight that it rests on.
+    /// Effect and total weight of each repeat.
     repeats: BTreeMap<usize, (f64, f64)>,
 }
 
@@ -128,7 +130,7 @@ impl<'a> Fit<'a> {
         }
     }
 
-    /// What is left of each value of a cell.
+    /// Residual of each value of a cell.
     fn residuals(&self, cell: usize) -> impl Iterator<Item = (usize, f64)> {
         let values = self.cells[cell].iter();
         let rest: Vec<(usize, f64)> =
@@ -137,7 +139,7 @@ impl<'a> Fit<'a> {
         rest.into_iter().map(move |(repeat, rest)| (repeat, rest - mean))
     }
 
-    /// Share of a cell in the weight of its repeats.
+    /// A cell's fraction of the weight of its repeats.
     fn share(&self, cell: usize) -> f64 {
         let repeats = self.cells[cell].keys().map(|repeat| self.weights[cell] / self.repeats[repeat].1);
         repeats.sum::<f64>() / self.cells[cell].len() as f64
@@ -163,8 +165,8 @@ impl<'a> Fit<'a> {
             .collect()
     }
 
-    /// Correlation of what is left in the trials of one mode and repeat, which may share a deployment: variances of cells that vary
-    /// together say less than they seem to.
+    /// Correlation of the residuals in the trials of one mode and repeat, which may share a deployment:
+    /// variances of cells that vary together carry less information than they seem to.
     fn dependence(&self, groups: &[usize]) -> f64 {
         let mut sums: BTreeMap<(usize, usize), (f64, f64, f64)> = BTreeMap::new();
         for (cell, group) in groups.iter().enumerate() {
@@ -184,13 +186,13 @@ impl<'a> Fit<'a> {
             squares += (count - 1.0) * square;
             pairs += count * (count - 1.0) / 2.0;
         }
-        // Taking out what repeats have in common leaves the rest correlated the other way.
+        // Removing the effects of the repeats leaves the residuals negatively correlated.
         let by_fit = 1.0 / (self.cells.len() as f64 - 1.0);
         let by_chance = 0.5 / f64::max(pairs, 1.0).sqrt();
         if squares > 0.0 { (products / squares + by_fit - by_chance).clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Variance of the repeats' effects, as they are seen.
+    /// Observed variance of the repeats' effects.
     fn repeats(&self) -> Option<Spread> {
         let count = self.repeats.len() as f64;
         let mean = self.repeats.values().map(|(effect, _)| effect).sum::<f64>() / count;
@@ -198,7 +200,7 @@ impl<'a> Fit<'a> {
         (count > 1.0).then(|| Spread { variance: squares / (count - 1.0), freedom: count - 1.0 })
     }
 
-    /// The mean variance that the noise of trials gives them.
+    /// Mean variance of the repeats' effects that comes from the noise of trials.
     fn repeats_by_trials(&self) -> f64 {
         self.repeats.values().map(|(_, weight)| 1.0 / weight).sum::<f64>() / self.repeats.len() as f64
     }

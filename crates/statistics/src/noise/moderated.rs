@@ -1,17 +1,18 @@
-//! Variances of cells that borrow from each other: empirical Bayes for few replicates, as in G. K. Smyth, "Linear models and
-//! empirical Bayes methods" (2004), with two levels: cells of a group resemble each other, and groups do.
+//! Variances of cells that borrow from each other: empirical Bayes for few replicates, as in G. K. Smyth,
+//! "Linear models and empirical Bayes methods" (2004). Two levels are used: cells of a group resemble each
+//! other, and groups resemble each other.
 //!
-//! A cell's variance is drawn around its group's (scaled inverse chi-squared, of `FREEDOMS` degrees), a group's around the
-//! run's (Student's t of the logarithm, of `GROUP_SPREADS`). Smyth estimates the degrees and uses them as if they were known; with a handful of
-//! cells that claims too much, so both are integrated over a grid. What results for a cell is a mixture, of which the first two
-//! moments of the precision are kept: the t distribution with them. Cells are grouped by mode and by conditions, and the wider result
-//! holds.
+//! A cell's variance is drawn around its group's (scaled inverse chi-squared, of `FREEDOMS` degrees), a
+//! group's around the run's (Student's t of the logarithm, of `GROUP_SPREADS`). Smyth estimates the degrees
+//! and uses them as if they were known. With a handful of cells that claims too much, so both are integrated
+//! over a grid. The result for a cell is a mixture, and the t distribution with the same first two moments of
+//! the precision replaces it. Cells are grouped by mode and by conditions, and the wider result is used.
 
 use crate::student;
 use statrs::function::gamma::ln_gamma;
 use std::collections::BTreeMap;
 
-/// The variance of one observation, and how well it is known: degrees of freedom of the t distribution that goes with it.
+/// The variance of one observation, with the degrees of freedom of its t distribution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Spread {
     pub variance: f64,
@@ -29,8 +30,8 @@ impl Spread {
     }
 }
 
-/// Where a cell stands in its run. Cells of a mode are likelier to be alike, and those under the same conditions: what comes near
-/// to saturation varies more with every mode.
+/// Position of a cell in its run. Cells of the same mode are likely to be alike, and so are cells under the
+/// same conditions: near saturation every mode varies more.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Place {
     pub mode: usize,
@@ -43,30 +44,31 @@ pub(super) struct SampleVariance {
     pub place: Place,
     pub variance: f64,
     pub freedom: f64,
-    /// What it adds to that of the other cells of its mode, which may vary together.
+    /// Degrees of freedom that it adds to the other cells of its mode, which may vary together.
     pub added_freedom: f64,
 }
 
-/// Degrees of freedom that the cells of a group may be worth to each other: from variances that differ threefold to equal ones.
+/// Degrees of freedom that the cells of a group may contribute to each other: from variances that differ
+/// threefold to equal ones.
 const FREEDOMS: [f64; 5] = [2.0, 4.0, 8.0, 16.0, 64.0];
 /// Scales of the logarithm of the variance among groups.
 const GROUP_SPREADS: [f64; 3] = [0.5, 1.2, 3.0];
-/// Distance of the grid's variances, as a logarithm, and how far the grid reaches beyond the samples.
+/// Step of the grid's log variances, and how far the grid extends beyond the samples.
 const STEP: f64 = 0.5;
 const MARGIN: f64 = 2.0;
 const MAX_LEVELS: usize = 40;
-/// A cell that is the only one of its group may be noisier than all others: then its own variance counts, with these many degrees
-/// of freedom for each that it has. Half-widths have an allowance (`interval::ALLOWANCE`) that pays for it.
+/// The only cell of a group may be noisier than all others. Its own variance is then used, with this factor
+/// on its degrees of freedom. The allowance on half-widths (`interval::ALLOWANCE`) pays for it.
 const ALONE: f64 = 1.1;
-/// Modes or conditions are left out where the samples are this many times likelier by the others.
+/// A grouping is dropped if the samples are this many times likelier under the other one.
 const REFUTED: f64 = 20.0;
 
-/// What each cell's variance is, in the light of all: the widest of what its mode says, what its conditions say, and what they say
-/// once modes are scaled to one level.
+/// Each cell's variance given all samples: the widest of its estimates by mode, by conditions, and by
+/// conditions with the modes scaled to one level.
 pub(super) fn moderated(samples: &[SampleVariance]) -> Vec<Spread> {
     let modes = dense(samples.iter().map(|sample| sample.place.mode));
     let conditions = dense(samples.iter().map(|sample| sample.place.conditions));
-    // One group of all says nothing of which cells are alike.
+    // A single group holds no information about which cells are alike.
     let is_one = |groups: &[usize]| groups.iter().all(|group| *group == 0);
     let by_mode = borrowed(samples, &modes);
     if is_one(&conditions) {
@@ -84,7 +86,7 @@ pub(super) fn moderated(samples: &[SampleVariance]) -> Vec<Spread> {
     })
 }
 
-/// Of each cell: the geometric mean of its mode's variances.
+/// Scale of each cell: the geometric mean of its mode's variances.
 fn scales(spreads: &[Spread], modes: &[usize]) -> Vec<f64> {
     let of_mode = |mode: usize| {
         let own = spreads.iter().zip(modes).filter(|(_, of)| **of == mode);
@@ -116,7 +118,7 @@ pub(super) fn dense(groups: impl Iterator<Item = usize>) -> Vec<usize> {
 
 struct Borrowed {
     spreads: Vec<Spread>,
-    /// Logarithm of how likely the samples are if cells are alike as grouped.
+    /// Log likelihood of the samples under this grouping.
     evidence: f64,
 }
 
@@ -133,7 +135,7 @@ fn borrowed(samples: &[SampleVariance], groups: &[usize]) -> Borrowed {
     Borrowed { spreads: samples.iter().zip(groups).map(spread).collect(), evidence: evidence.ln() + factors }
 }
 
-/// Logarithms of the variances that a group may have.
+/// Log variances that a group may have.
 fn levels(samples: &[SampleVariance]) -> Vec<f64> {
     let logarithms = || samples.iter().map(|sample| sample.variance.ln());
     let low = logarithms().fold(f64::INFINITY, f64::min) - MARGIN;
@@ -142,10 +144,11 @@ fn levels(samples: &[SampleVariance]) -> Vec<f64> {
     (0..count).map(|level| low + (high - low) * level as f64 / (count - 1) as f64).collect()
 }
 
-/// Likelihoods or weights of each group, by degrees of freedom and level.
+/// Likelihoods or weights per group, by degrees of freedom and level.
 type ByGroup = Vec<Vec<Vec<f64>>>;
 
-/// How likely each group's sample variances are, up to a factor, and the logarithm of all factors together.
+/// Likelihood of each group's sample variances, up to a factor, and the logarithm of the product of these
+/// factors.
 fn likelihoods(samples: &[SampleVariance], groups: &[usize], levels: &[f64]) -> (ByGroup, f64) {
     let count = groups.iter().map(|group| group + 1).max().unwrap_or(0);
     let mut logarithms = vec![vec![vec![0.0; levels.len()]; FREEDOMS.len()]; count];
@@ -169,14 +172,14 @@ fn likelihoods(samples: &[SampleVariance], groups: &[usize], levels: &[f64]) -> 
     (logarithms, factors)
 }
 
-/// The posterior weights of each group, in the light of the other groups, and how likely all samples are.
+/// Posterior weights of each group given the other groups, and the likelihood of all samples.
 fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[f64]) -> (ByGroup, f64) {
     let mut weights = vec![vec![vec![0.0; levels.len()]; FREEDOMS.len()]; likelihoods.len()];
     let mut evidence = 0.0;
     for spread in GROUP_SPREADS {
         let kernel = kernel(levels, spread);
         for freedom in 0..FREEDOMS.len() {
-            // Of each group around each level of the run.
+            // Likelihood of each group around each level of the run.
             let marginals: Vec<Vec<f64>> = likelihoods
                 .iter()
                 .map(|group| kernel.iter().map(|around| dot(around, &group[freedom])).collect())
@@ -197,7 +200,7 @@ fn group_weights(likelihoods: &[Vec<Vec<f64>>], levels: &[f64]) -> (ByGroup, f64
     (weights, evidence)
 }
 
-/// Around each level, the weights of all levels: Student's t of three degrees of freedom, and 1 in all.
+/// Weights of all levels around each level: Student's t with three degrees of freedom, normalised to 1.
 fn kernel(levels: &[f64], spread: f64) -> Vec<Vec<f64>> {
     let around = |center: &f64| {
         let near: Vec<f64> =
@@ -212,7 +215,8 @@ fn dot(one: &[f64], other: &[f64]) -> f64 {
     one.iter().zip(other).map(|(one, other)| one * other).sum()
 }
 
-/// The precision of a cell is a mixture of gamma variables; a single one with the same mean and variance stands for it.
+/// Approximates a cell's precision, a mixture of gamma variables, by a single one with the same mean and
+/// variance.
 fn posterior(sample: &SampleVariance, levels: &[f64], weights: &[Vec<f64>]) -> Spread {
     let (mut sum, mut mean, mut square) = (0.0, 0.0, 0.0);
     for (prior, of_freedom) in FREEDOMS.iter().zip(weights) {

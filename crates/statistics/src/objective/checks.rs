@@ -1,4 +1,4 @@
-//! A cell against an objective, part by part.
+//! Checks of a cell against each part of an objective.
 
 use super::{bound_us, within};
 use crate::words;
@@ -8,21 +8,21 @@ use experiment::units::format_fraction;
 use experiment::{Objective, TimeFigure};
 use std::time::Duration;
 
-/// One part of an objective, checked against a cell.
+/// One part of an objective, checked for a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ObjectiveCheck {
-    /// Such as `p99 within 2 ms`.
+    /// Name of the part, such as `p99 within 2 ms`.
     pub name: String,
     /// Met, missed or not shown.
     pub outcome: DriverObjective,
     /// The figure with its interval; absent if the cell has none.
     pub measured: Option<String>,
-    /// Why the part is not met; empty if it is.
+    /// Reasons why the part is not met; empty if it is.
     pub misses: Vec<String>,
 }
 
-/// Every part of an objective, checked against a cell: the trials themselves, each bound, each driver. Empty without an
-/// objective.
+/// Checks every part of an objective for a cell: the trials themselves, each bound, each driver. Empty
+/// without an objective.
 #[must_use]
 pub fn checks(objective: &Objective, cell: &Cell) -> Vec<ObjectiveCheck> {
     if objective.is_empty() {
@@ -36,7 +36,7 @@ pub fn checks(objective: &Objective, cell: &Cell) -> Vec<ObjectiveCheck> {
     checks
 }
 
-/// The load was kept up and answered in every trial.
+/// Checks that the load was kept up and answered in every trial.
 fn trials(cell: &Cell) -> ObjectiveCheck {
     let counted = [
         ("saturated", cell.saturated_trials),
@@ -61,8 +61,9 @@ fn trials(cell: &Cell) -> ObjectiveCheck {
     ObjectiveCheck { name: "every trial kept up".to_owned(), outcome, measured, misses }
 }
 
-/// Kinds of reasons that a cell has of its own, besides those counted in it: another arrangement or load was measured than the one
-/// named. What the machine did says nothing of the target.
+/// Kinds of reasons by which a cell does not represent what it is named after: a deployment or load other
+/// than the named one was measured. Disturbances by the machine are not among them, as they say nothing about
+/// the target.
 const UNSOUND: [&str; 9] = [
     "path-not-proven",
     "scenario-not-proven",
@@ -75,7 +76,7 @@ const UNSOUND: [&str; 9] = [
     "generator-lost",
 ];
 
-/// Trials without a sound median for such a reason: the others do not speak for them.
+/// Trials without a sound median for such a reason; the other trials do not represent them.
 fn unsound(cell: &Cell) -> impl Iterator<Item = (&str, usize)> {
     let median = cell.spoiled.iter().find(|spoiled| spoiled.figure == Figure::P50);
     let reasons = median.into_iter().flat_map(|spoiled| &spoiled.reasons);
@@ -104,7 +105,7 @@ fn time(cell: &Cell, figure: TimeFigure, bound: Duration) -> ObjectiveCheck {
     }
 }
 
-/// Why a bound is not shown to hold; absent where it holds.
+/// Why a bound is not shown to hold; `None` if it holds.
 fn missed_time(response: &Percentiles, figure: TimeFigure, bound: Duration, valid: usize) -> Option<String> {
     let (name, limit) = (figure.name(), words::bound(bound));
     let verdict = within(response, figure, bound_us(bound), valid);
@@ -140,7 +141,7 @@ fn errors(cell: &Cell, bound: f64) -> ObjectiveCheck {
     }
 }
 
-/// No driver of several missed the objective.
+/// Checks that none of several drivers missed the objective.
 fn drivers(objective: &Objective, cell: &Cell) -> ObjectiveCheck {
     let missed: Vec<&DriverSummary> =
         cell.drivers.iter().filter(|driver| driver.objective == Some(Missed)).collect();

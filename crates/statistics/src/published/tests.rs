@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 #[test]
-fn a_figure_agrees_if_its_whole_interval_lies_within_the_margin() {
+fn figure_agrees_if_interval_is_within_margin() {
     let relative =
         |relation| ReferenceValue::Relative(RelativeQuantity::Throughput, Mode::EgressBypass, relation);
     let p99 = ReferenceValue::Added(PublishedPercentile::P99, Duration::from_micros(235));
@@ -21,7 +21,7 @@ fn a_figure_agrees_if_its_whole_interval_lies_within_the_margin() {
         (relative(Relation::Higher), -0.2, 3.0, None),
         (relative(Relation::Lower), 0.01, 3.0, Some(false)),
         (p99, 200.0, 270.0, Some(true)),
-        // The noisier, the less it agrees.
+        // The more noise, the less agreement.
         (p99, 100.0, 400.0, None),
         (p99, 300.0, 400.0, Some(false)),
     ] {
@@ -36,14 +36,14 @@ fn a_figure_agrees_if_its_whole_interval_lies_within_the_margin() {
 }
 
 #[test]
-fn a_change_seen_from_the_other_side_keeps_its_interval() {
+fn inverted_change_keeps_interval() {
     let halved = Estimate { estimate: -0.5, low: Some(-0.6), high: Some(-0.2), n: 3 };
     let doubled = turned_round(&halved);
     assert!((doubled.estimate - 1.0).abs() < 1e-12, "{doubled:?}");
     assert!((doubled.low.unwrap() - 0.25).abs() < 1e-12 && (doubled.high.unwrap() - 1.5).abs() < 1e-12);
 }
 
-/// A cell with one proxy, of whose memory these figures are known.
+/// A cell with one proxy and these memory figures.
 fn cell(memory: &Value) -> Cell {
     let zero = json!({"estimate": 0.0, "low": null, "high": null});
     let mut proxy = json!({
@@ -64,7 +64,7 @@ fn cell(memory: &Value) -> Cell {
 }
 
 #[test]
-fn what_the_proxies_lack_is_said_beside_what_differs_anyway() {
+fn missing_proxy_features_are_listed_with_other_differences() {
     let of = |setups: [Option<(ProxyBuild, bool)>; 2]| {
         let cells = setups.map(|setup| Cell {
             proxies: setup.map(|(build, telemetry)| ProxySetup { build, telemetry }),
@@ -91,7 +91,7 @@ fn what_the_proxies_lack_is_said_beside_what_differs_anyway() {
 }
 
 #[test]
-fn memory_is_of_the_kind_that_was_published_or_of_the_nearest_and_says_which() {
+fn memory_is_of_published_or_nearest_kind_and_names_it() {
     let all = json!({
         "memory_working_set_bytes": 30e6, "memory_anonymous_bytes": 29e6, "memory_resident_bytes": 110e6,
     });
@@ -122,7 +122,7 @@ fn memory_is_of_the_kind_that_was_published_or_of_the_nearest_and_says_which() {
 }
 
 #[test]
-fn throughput_is_that_of_the_cell_with_the_limit_and_per_core_that_the_gateway_used() {
+fn throughput_uses_cell_with_limit_and_cores_of_gateway() {
     let text = "{name: x, mesh: istio, modes: ingress, load: {clients: 50}, gateway: {cpu: [500m, 1]}}";
     let experiment = Experiment::parse(text, "test").unwrap();
     let cells = [("500m", 2000.0), ("1", 3900.0)];

@@ -19,7 +19,7 @@ const LATE_READER: &str =
     "reading-lag: the generator read responses 900 µs late at the p99, of 1000 µs response time";
 const OTHERS: &str = "other-processes: others took 0.80 cores (cc 0.80)";
 
-/// A first take with these reasons, on a machine of two CPUs of which the experiment takes one.
+/// A first take with these reasons, on a machine with two CPUs of which the experiment uses one.
 fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialRecord {
     let mut result = LoadResult::default();
     result.response_time_us.count = 1000;
@@ -58,7 +58,7 @@ fn trial(index: usize, repeat: usize, mode: Mode, reasons: &[&str]) -> TrialReco
     }
 }
 
-/// The same as a later take.
+/// A later take of the same trial.
 fn again(index: usize, take: usize, of: &TrialRecord, reasons: &[&str]) -> TrialRecord {
     TrialRecord {
         retake: Some(Retake { take, of: of.index, because: of.verdict.reasons.clone() }),
@@ -72,7 +72,7 @@ fn noted(of_each: usize, most: usize, trials: &[TrialRecord]) -> Retakes {
     retakes
 }
 
-/// Whether a first take that ended so is taken again.
+/// True if a first take with this outcome is rerun.
 fn is_due(change: impl FnOnce(&mut TrialRecord), reasons: &[&str]) -> bool {
     let mut trial = trial(0, 0, Mode::Sidecar, reasons);
     change(&mut trial);
@@ -80,7 +80,7 @@ fn is_due(change: impl FnOnce(&mut TrialRecord), reasons: &[&str]) -> bool {
 }
 
 #[test]
-fn only_what_the_machine_did_is_taken_again() {
+fn only_machine_disturbance_is_rerun() {
     let alone = |reasons: &[&str]| is_due(|_| {}, reasons);
     assert!(alone(&[LATE]) && alone(&[OTHERS]) && alone(&[OTHERS, LATE]) && alone(&[OTHERS, LATE_READER]));
     assert!(!alone(&[]));
@@ -101,29 +101,29 @@ fn only_what_the_machine_did_is_taken_again() {
 }
 
 #[test]
-fn what_failed_or_was_stopped_is_not_taken_again() {
+fn failed_or_stopped_trials_are_not_rerun() {
     for outcome in [TrialOutcome::Failed, TrialOutcome::Interrupted] {
         assert!(!is_due(|trial| trial.outcome = outcome, &[LATE]));
     }
-    // Not valid without a word: nobody knows that it was the machine.
+    // Invalid without a reason: nothing shows that it was the machine.
     assert!(!is_due(|trial| trial.verdict.valid = false, &[]));
     assert!(!is_due(|trial| trial.result = None, &[]));
 }
 
 #[test]
-fn a_generator_to_which_the_experiment_itself_left_no_cpu_is_late_for_good() {
+fn lateness_on_machine_full_of_the_experiment_is_not_rerun() {
     let busy = |busy_cores: f64, other_processes_cores: f64| {
         let machine = MachineUsage { cpus: 2, busy_cores, other_processes_cores, ..MachineUsage::default() };
         is_due(|trial| trial.machine = Some(machine), &[LATE])
     };
     assert!(busy(1.7, 0.0) && !busy(1.85, 0.0));
-    // A full machine of which others had a little.
+    // A full machine of which other processes used a little.
     assert!(busy(1.9, 0.15));
     assert!(!is_due(|trial| trial.machine = None, &[LATE]));
 }
 
 #[test]
-fn trials_are_taken_again_with_their_repeat_and_say_why() {
+fn reruns_follow_their_repeat_and_state_the_reason() {
     let trials = [
         trial(0, 0, Mode::Sidecar, &[LATE]),
         trial(1, 0, Mode::None, &[OTHERS, LATE]),
@@ -137,7 +137,7 @@ fn trials_are_taken_again_with_their_repeat_and_say_why() {
 }
 
 #[test]
-fn each_is_taken_again_until_one_is_valid_and_no_more_often_than_was_said() {
+fn trial_is_rerun_until_valid_or_limit_reached() {
     let first = trial(0, 0, Mode::Sidecar, &[LATE]);
     let late_again = again(1, 2, &first, &[LATE]);
     let both = [first.clone(), late_again.clone()];
@@ -145,13 +145,13 @@ fn each_is_taken_again_until_one_is_valid_and_no_more_often_than_was_said() {
     let third = noted(2, 5, &both).due(0);
     assert_eq!((third.len(), third[0].retake.take, third[0].retake.of), (1, 3, 1));
     assert!(noted(2, 5, &[first.clone(), again(1, 2, &first, &[])]).due(0).is_empty());
-    // What the mesh did in the second take is a result.
+    // What the mesh itself did in the second take is a result.
     assert!(noted(2, 5, &[first.clone(), again(1, 2, &first, &["saturated: x"])]).due(0).is_empty());
     assert!(noted(2, 5, &[first, late_again.clone(), again(2, 3, &late_again, &[LATE])]).due(0).is_empty());
 }
 
 #[test]
-fn a_run_has_no_more_retakes_than_it_may_and_says_that_the_machine_is_too_noisy() {
+fn run_stops_at_retake_limit_and_reports_noisy_machine() {
     let modes = [Mode::None, Mode::Sidecar, Mode::Ambient];
     let first: Vec<TrialRecord> =
         modes.iter().enumerate().map(|(index, mode)| trial(index, 0, *mode, &[LATE])).collect();
@@ -162,12 +162,12 @@ fn a_run_has_no_more_retakes_than_it_may_and_says_that_the_machine_is_too_noisy(
     assert_eq!(retakes.due(0).len(), 1);
     retakes.note(&again(4, 2, &first[1], &[]));
     assert!(retakes.due(0).is_empty() && retakes.too_noisy());
-    // As many as it may, and no more were wanted.
+    // The maximum was reached, but no more reruns were needed.
     assert!(!noted(1, 1, &[first[0].clone(), again(1, 2, &first[0], &[])]).too_noisy());
 }
 
 #[test]
-fn a_trial_is_taken_again_for_the_figure_that_is_missing_and_no_longer() {
+fn trial_is_rerun_only_while_a_figure_is_missing() {
     let late_at_p99 = |index, take| {
         let mut trial = trial(index, 0, Mode::Sidecar, &[]);
         trial.verdict.spoil(LATE, Figures::times_from(Figure::P99));
@@ -177,19 +177,20 @@ fn a_trial_is_taken_again_for_the_figure_that_is_missing_and_no_longer() {
     let first = late_at_p99(0, 1);
     assert!(first.verdict.valid, "the median is sound");
     assert_eq!(noted(2, 9, std::slice::from_ref(&first)).due(0).len(), 1);
-    // Another one as late is taken again in its turn; one whose median alone is spoiled has the tail that was missing.
+    // A second take that is just as late is rerun in turn. One whose median alone is spoiled has the missing
+    // tail.
     assert_eq!(noted(2, 9, &[first.clone(), late_at_p99(1, 2)]).due(0).len(), 1);
     let mut tail = again(1, 2, &first, &[]);
     tail.verdict.spoil(OTHERS, Figures::none().with(Figure::P50));
     assert!(noted(2, 9, &[first, tail]).due(0).is_empty());
-    // Beyond the 99th percentile nothing is taken again.
+    // Trials are not rerun for percentiles beyond the 99th.
     let mut beyond = trial(0, 0, Mode::Sidecar, &[]);
     beyond.verdict.spoil(LATE, Figures::times_from(Figure::P99_9));
     assert!(noted(2, 9, &[beyond]).due(0).is_empty());
 }
 
 #[test]
-fn what_lacks_its_median_is_taken_again_first() {
+fn trials_without_median_are_rerun_first() {
     let mut late = trial(0, 0, Mode::Sidecar, &[]);
     late.verdict.spoil(LATE, Figures::times_from(Figure::P99));
     let trials = [late, trial(1, 0, Mode::None, &[OTHERS])];
@@ -197,7 +198,7 @@ fn what_lacks_its_median_is_taken_again_first() {
 }
 
 #[test]
-fn each_figure_is_of_the_first_take_in_which_it_is_usable() {
+fn each_figure_comes_from_first_usable_take() {
     let mut first = trial(0, 0, Mode::None, &[]);
     first.verdict.spoil(LATE, Figures::times_from(Figure::P99));
     let second = again(1, 2, &first, &[]);
@@ -207,7 +208,7 @@ fn each_figure_is_of_the_first_take_in_which_it_is_usable() {
 }
 
 #[test]
-fn a_take_whose_first_is_lost_stands_for_its_place() {
+fn rerun_without_recorded_first_take_counts_as_first() {
     let first = trial(0, 0, Mode::None, &[LATE]);
     let second = again(1, 2, &first, &[]);
     assert!(is_another_take(&second, &[&first, &second]));
@@ -216,7 +217,7 @@ fn a_take_whose_first_is_lost_stands_for_its_place() {
 }
 
 #[test]
-fn the_summary_counts_what_was_taken_again() {
+fn summary_counts_reruns() {
     let first = trial(0, 0, Mode::None, &[LATE]);
     let trials = [first.clone(), trial(1, 0, Mode::Sidecar, &[LATE]), again(2, 2, &first, &[])];
     let expected = RetakeSummary { of_each: 1, most: 1, taken: 1, valid: 1, too_noisy: true };

@@ -1,18 +1,18 @@
-//! Whether a law describes the means of the values: the F test of lack of fit (D. C. Montgomery, "Design and Analysis of
-//! Experiments").
+//! Whether a law describes the means of the values: the F test for lack of fit (D. C. Montgomery, "Design and
+//! Analysis of Experiments").
 
 use super::usl::Observation;
 use experiment::schema::LackOfFit;
 use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 use std::collections::BTreeMap;
 
-/// The chance of a wrong statement.
+/// Significance level of the test.
 const LEVEL: f64 = 0.05;
-/// Passes of the fit of values and repeats, which is exact after one where no trial is missing.
+/// Passes of the fit of values and repeats; the first pass is already exact if no trial is missing.
 const PASSES: usize = 100;
 
-/// Compares what the law leaves over with what the values' own means leave over. `free`: fitted parameters of the shape. Absent
-/// where the values are no more than the parameters, or each was measured once.
+/// Compares the residuals of the law with those of the values' own means. `free`: fitted parameters of the
+/// shape. `None` if there are no more values than parameters, or if each was measured once.
 pub(super) fn lack_of_fit(
     observations: &[Observation],
     repeats: usize,
@@ -38,7 +38,7 @@ pub(super) fn lack_of_fit(
     Some(LackOfFit { chance, shown: chance < LEVEL })
 }
 
-/// Weighted squares about a mean for each value and a level for each repeat.
+/// Weighted sum of squares around one mean per value and one level per repeat.
 fn sum_of_means(
     observations: &[Observation],
     groups: &[(usize, usize)],

@@ -1,8 +1,9 @@
-//! Scaling laws: throughput against a CPU limit, a number of workers or of replicas.
+//! Scaling laws: throughput as a function of a CPU limit, or of a number of workers or replicas.
 //!
-//! A law is fitted for each mode, values of the other factors and closed loop, where the factor took three values or more. In
-//! an open loop the throughput is that of the highest rate that the target did not keep up with. [`usl`] is the law and its fit.
-//! A limit that is the factor is no fault: trials throttled by it count.
+//! A law is fitted per mode, combination of the other factors and closed loop, if the factor has at least
+//! three values. In an open loop the throughput is that at the highest rate that the target did not keep up
+//! with. [`usl`] has the law and its fit. If the limit is the factor, throttling by it is not a fault: such
+//! trials count.
 
 mod lack_of_fit;
 mod usl;
@@ -19,13 +20,13 @@ use experiment::{Experiment, Mode};
 use std::collections::BTreeMap;
 use usl::Observation;
 
-/// Values that a law needs.
+/// Minimum number of values for a law.
 const MIN_VALUES: usize = 3;
 
-/// A key that throughput scales with.
+/// A factor key that throughput scales with.
 struct ScaledKey {
     key: &'static str,
-    /// Whose CPU limit it is.
+    /// Role that the limit applies to.
     limited: Role,
     applies_to: fn(Mode) -> bool,
 }
@@ -47,7 +48,7 @@ fn has_proxies(mode: Mode) -> bool {
     mode.floor().is_some()
 }
 
-/// The laws of a run; absent where there is none.
+/// The laws of a run; `None` if there are none.
 pub(crate) fn scaling(
     experiment: &Experiment,
     cells: &[PlannedCell],
@@ -59,7 +60,7 @@ pub(crate) fn scaling(
     Some(Scaling { main, others: laws.collect() })
 }
 
-/// Cells that differ in one factor alone, and in an open loop in the rate.
+/// Cells that differ in one factor only and, in an open loop, in the rate.
 struct Series<'a> {
     key: &'a ScaledKey,
     mode: Mode,
@@ -99,12 +100,12 @@ fn series<'a>(key: &'a ScaledKey, cells: &'a [PlannedCell]) -> Vec<Series<'a>> {
     all
 }
 
-/// The way past the gateway, whose limit then limits nothing.
+/// True if the cell's path bypasses the gateway: its limit has no effect then.
 fn bypasses_gateway(cell: &PlannedCell) -> bool {
     cell.factors.get("ingress.scenario") == Some(&FactorValue::Text("direct".to_owned()))
 }
 
-/// Whether two loads are the same closed loop, or rates of the same open loop.
+/// True if two loads are the same closed loop, or rates of the same open loop.
 fn is_same_level(one: &LoadPoint, other: &LoadPoint) -> bool {
     one.rate.is_some() == other.rate.is_some()
         && LoadPoint { rate: None, ..one.clone() } == LoadPoint { rate: None, ..other.clone() }
@@ -148,7 +149,7 @@ impl Series<'_> {
 
     /// Throughput by repeat at each value of the factor, ascending.
     fn values(&self, trials: &TrialsByCell<'_>) -> Vec<(f64, Values)> {
-        // The highest rate of a repeat last: it stands for the repeat.
+        // Sorted by rate, so that the highest rate of a repeat overwrites the others.
         let mut cells: Vec<_> = self.cells.iter().collect();
         cells.sort_by(|(_, one), (_, other)| one.load.rate.partial_cmp(&other.load.rate).expect("no NaN"));
         let mut all: BTreeMap<u64, (f64, Values)> = BTreeMap::new();
@@ -159,11 +160,12 @@ impl Series<'_> {
                 values.extend(completed.filter(|rate| *rate > 0.0).map(|rate| (trial.repeat, rate)));
             }
         }
-        // Bits of positive numbers are in the order of the numbers.
+        // The bit patterns of positive floats sort like the numbers.
         all.into_values().filter(|(_, values)| !values.is_empty()).collect()
     }
 
-    /// True if all CPUs of the machine were busy at a value: throughput was then that of everything on it.
+    /// True if all CPUs of the machine were busy at a value: throughput was then limited by everything on the
+    /// machine.
     fn fills_machine(&self, at: f64, trials: &TrialsByCell<'_>) -> bool {
         let cells = self.cells.iter().filter(|(value, _)| *value == at);
         let usable = cells.flat_map(|(_, cell)| trials.of(cell.key())).copied();
@@ -177,12 +179,12 @@ impl Series<'_> {
     }
 }
 
-/// Trials with the weight that the noise of their value gives them.
+/// Trials weighted by the noise of their value.
 fn observations(values: &[(f64, Values)]) -> Vec<Observation> {
     let mut repeats: Vec<usize> = values.iter().flat_map(|(_, values)| values.keys().copied()).collect();
     repeats.sort_unstable();
     repeats.dedup();
-    // Values of one factor are as alike as loads of a mode are.
+    // Values of one factor are as similar as loads of a mode.
     let place = Place { mode: 0, conditions: 0 };
     let cells: Vec<(Place, &Values)> = values.iter().map(|(_, values)| (place, values)).collect();
     let noise = Noise::new(&cells);

@@ -3,16 +3,16 @@ use experiment::schema::Estimate;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-/// A law, what was measured of it and how noisily.
+/// A law with the design and the noise of its measurement.
 #[derive(Clone, Debug)]
 struct Design {
     values: &'static [f64],
     sigma: f64,
     kappa: f64,
     repeats: usize,
-    /// Standard deviation of the logarithm between trials; that of the least value is a third of it.
+    /// Standard deviation of the logarithm between trials; the smallest value has a third of it.
     between: f64,
-    /// Of what all trials of a repeat have in common.
+    /// Standard deviation of the effect that all trials of a repeat share.
     repeat: f64,
 }
 
@@ -56,7 +56,7 @@ const CORES: &[f64] = &[1.0, 2.0, 4.0, 8.0];
 const FRACTIONS: &[f64] = &[0.1, 0.2, 0.4];
 
 #[test]
-fn a_law_without_noise_is_found() {
+fn noise_free_law_is_found() {
     for (values, sigma, kappa) in [
         (CORES, 0.0, 0.0),
         (CORES, 0.05, 0.0),
@@ -114,7 +114,7 @@ fn intervals_of_parameters_contain_the_truth_in_93_of_100() {
 }
 
 #[test]
-fn a_parameter_at_its_bound_has_an_interval_that_begins_there() {
+fn parameter_at_bound_has_one_sided_interval() {
     let law = design(CORES, 0.0, 0.0).fitted(3);
     assert_eq!(law.parameters.kappa.low, Some(0.0));
     assert!(law.peak.is_none(), "no peak is shown: {law:?}");
@@ -122,14 +122,14 @@ fn a_parameter_at_its_bound_has_an_interval_that_begins_there() {
 }
 
 #[test]
-fn a_peak_is_found_where_throughput_falls() {
+fn peak_is_found_if_throughput_falls() {
     let law = design(&[1.0, 2.0, 4.0, 8.0, 16.0], 0.05, 0.02).fitted(2);
     let peak = law.peak.expect("a peak");
     assert!(peak.low.unwrap() > 5.5 && peak.high.unwrap() < 8.5, "{peak:?}");
 }
 
 #[test]
-fn what_no_law_describes_is_told() {
+fn lack_of_fit_is_reported() {
     let design = design(CORES, 0.05, 0.0);
     let mut wrong = 0;
     for seed in 0..200 {
@@ -143,7 +143,7 @@ fn what_no_law_describes_is_told() {
 }
 
 #[test]
-fn one_repeat_of_three_values_gives_no_interval() {
+fn single_repeat_of_three_values_has_no_interval() {
     let law = Design { repeats: 1, ..design(&[1.0, 2.0, 4.0], 0.05, 0.0) }.fitted(1);
     assert_eq!((law.parameters.lambda.low, law.parameters.sigma.high, law.deviation), (None, None, None));
     assert!(law.lack_of_fit.is_none());

@@ -1,35 +1,36 @@
-//! The Universal Scalability Law (N. J. Gunther, "A general theory of computational scalability based on rational
-//! functions", 2008), fitted to trials: `X(N) = λ·N / D`, `D = 1 + σ·(N − 1) + κ·N·(N − 1)`.
+//! The Universal Scalability Law (N. J. Gunther, "A general theory of computational scalability based on
+//! rational functions", 2008), fitted to trials: `X(N) = λ·N / D`, `D = 1 + σ·(N − 1) + κ·N·(N − 1)`.
 //!
-//! N is the factor's value in its own unit, so that λ is the throughput of one core, worker or replica. Under one core the
-//! law stays sensible: multiplied out, `D = (1 − σ) + (σ − κ)·N + κ·N²`, a curve through the origin for any σ from 0 to 1.
-//! Only λ is extrapolated where no value on both sides of 1 was measured, and its interval says how far.
+//! N is the factor's value in its own unit, so λ is the throughput of one core, worker or replica. Below one
+//! core the law stays plausible: multiplied out, `D = (1 − σ) + (σ − κ)·N + κ·N²`, a curve through the origin
+//! for any σ from 0 to 1. Only λ is extrapolated if no values on both sides of 1 were measured, and its
+//! interval shows by how much.
 //!
-//! Fit: least squares of logarithms, weighted by the noise of each value's trials, with a level of its own for each
-//! repeat: what all trials of a repeat have in common moves λ and no shape. Given σ and κ the levels follow, so that two
-//! parameters within bounds are left, which Levenberg and Marquardt's method finds from a grid of starts. Intervals are profile
-//! likelihoods with Student's t: at a bound they are one-sided by themselves.
+//! Fit: least squares on logarithms, weighted by the noise of each value's trials, with a separate level per
+//! repeat. What all trials of a repeat have in common then moves λ, but not the shape. Given σ and κ the
+//! levels follow, so two bounded parameters remain. The Levenberg-Marquardt method finds them from a grid of
+//! starts. Intervals are profile likelihoods with Student's t; at a bound they are one-sided.
 
 use super::lack_of_fit;
 use crate::interval::ALLOWANCE;
 use crate::student;
 use experiment::schema::{Estimate, LackOfFit, ScalingParameters};
 
-/// σ and κ.
+/// The pair of σ and κ.
 type Shape = [f64; 2];
 const SIGMA: usize = 0;
 const KAPPA: usize = 1;
 const GREATEST: Shape = [1.0, f64::INFINITY];
 
-/// Starts of the search: σ, and what κ makes of the denominator at the greatest value.
+/// Starts of the search: σ, and the share that κ adds to the denominator at the largest value.
 const SIGMAS: [f64; 6] = [0.0, 0.02, 0.1, 0.3, 0.7, 0.97];
 const CROSSTALKS: [f64; 5] = [0.0, 0.01, 0.1, 0.5, 2.0];
 const STEPS: usize = 200;
-/// An end of an interval is sought this many times by halving.
+/// Bisection steps to find an end of an interval.
 const HALVINGS: usize = 30;
-/// No throughput is known better than this standard deviation of its logarithm.
+/// Minimum standard deviation of the logarithm of a throughput.
 const LEAST_DEVIATION: f64 = 1e-4;
-/// An interval's end beyond this distance of the logarithm is no end.
+/// An interval that extends beyond this distance of the logarithm is open.
 const FARTHEST_LOGARITHM: f64 = 20.0;
 
 /// Throughput in one trial.
@@ -39,7 +40,7 @@ pub(super) struct Observation {
     pub at: f64,
     /// Number of the repeat, without gaps.
     pub repeat: usize,
-    /// Logarithm of the throughput.
+    /// Natural logarithm of the throughput.
     pub logarithm: f64,
     /// Reciprocal of the variance, up to a factor.
     pub weight: f64,
@@ -93,16 +94,15 @@ pub(super) fn fit(observations: &[Observation]) -> Option<FittedLaw> {
     })
 }
 
-/// What is held while the rest is fitted.
+/// Parameters that are fixed while the rest is fitted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Constraint {
-    /// Of σ and κ.
+    /// Fixed values of σ and κ.
     shape: [Option<f64>; 2],
     /// The mean level of the repeats: the logarithm of λ.
     level: Option<f64>,
 }
 
-/// The trials.
 struct Problem<'a> {
     observations: &'a [Observation],
     repeats: usize,
@@ -117,13 +117,13 @@ struct Point {
     shape: Shape,
     /// Weighted sum of squares.
     sum: f64,
-    /// Mean level of the repeats.
+    /// Mean level of the repeats: the logarithm of λ.
     level: f64,
     gradient: Shape,
     curvature: [Shape; 2],
 }
 
-/// A mean of residuals with its derivatives by σ and κ.
+/// A mean of residuals with its derivatives with respect to σ and κ.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     value: f64,
@@ -139,8 +139,8 @@ impl<'a> Problem<'a> {
         Self { observations, repeats, weights, greatest }
     }
 
-    /// Logarithm of the throughput that is left where the shape is taken off, with its derivatives. Absent where the
-    /// denominator is not positive.
+    /// Logarithm of the throughput without the shape, with its derivatives. `None` if the denominator is not
+    /// positive.
     fn level_of(&self, one: &Observation, [sigma, kappa]: Shape) -> Option<Mean> {
         let (contention, crosstalk) = (one.at - 1.0, one.at * (one.at - 1.0));
         let denominator = 1.0 + sigma * contention + kappa * crosstalk;
@@ -179,7 +179,7 @@ impl<'a> Problem<'a> {
             slope: [all.slope[0] + mean.slope[0] / count, all.slope[1] + mean.slope[1] / count],
         });
         if let Some(level) = pinned_level {
-            // Levels of the repeats that fit best among those with this mean.
+            // The best levels of the repeats among those with this mean.
             let variance = self.weights.iter().map(|weight| 1.0 / weight).sum::<f64>() / (count * count);
             add(1.0 / variance, all.value - level, all.slope);
         }
@@ -199,14 +199,14 @@ impl<'a> Problem<'a> {
         found.min_by(|one, other| one.sum.total_cmp(&other.sum))
     }
 
-    /// The same from a point nearby, and from a few others.
+    /// The sum of squares of the best fit from a nearby point and a few others.
     fn search_near(&self, near: Shape, constraint: Constraint) -> f64 {
         let starts = [near, [near[SIGMA], 0.0], [0.0, near[KAPPA]], [0.3, 0.0]];
         let found = starts.into_iter().filter_map(|start| self.descend(start, constraint));
         found.map(|point| point.sum).fold(f64::INFINITY, f64::min)
     }
 
-    /// Levenberg and Marquardt's method within the bounds.
+    /// The Levenberg-Marquardt method within the bounds.
     fn descend(&self, start: Shape, constraint: Constraint) -> Option<Point> {
         let start = [0, 1].map(|index| constraint.shape[index].unwrap_or(start[index]));
         let mut point = self.evaluate(start, constraint.level)?;
@@ -236,7 +236,7 @@ impl<'a> Problem<'a> {
     }
 }
 
-/// A damped Gauss-Newton step of the free parameters.
+/// A damped Gauss-Newton step in the free parameters.
 fn step(point: &Point, free: [bool; 2], damping: f64) -> Shape {
     let diagonal = |index: usize| point.curvature[index][index] * (1.0 + damping) + 1e-300;
     let alone = |index: usize| if free[index] { -point.gradient[index] / diagonal(index) } else { 0.0 };
@@ -254,11 +254,11 @@ fn step(point: &Point, free: [bool; 2], damping: f64) -> Shape {
     ]
 }
 
-/// Intervals: all values whose best fit is worse than the best of all by no more than noise allows.
+/// Intervals: all values whose best fit is worse than the overall best by no more than noise allows.
 struct Within<'a> {
     problem: &'a Problem<'a>,
     best: Point,
-    /// Of the sum of squares.
+    /// Allowed excess of the sum of squares.
     excess: f64,
 }
 
@@ -267,7 +267,7 @@ impl Within<'_> {
         sum - self.best.sum <= self.excess
     }
 
-    /// Of σ or κ.
+    /// Interval of σ or κ.
     fn shape(&self, index: usize) -> (f64, f64) {
         let holds = |value: f64| {
             let mut constraint = Constraint::default();
@@ -288,7 +288,7 @@ impl Within<'_> {
         (low, high)
     }
 
-    /// Of the logarithm of λ: noise of the trials, and what the repeats differ by beyond it.
+    /// Interval of the logarithm of λ: noise of the trials, plus differences between repeats beyond it.
     fn level(&self, variance: f64) -> (f64, f64) {
         let level = self.best.level;
         let holds = |level: f64| {
@@ -306,7 +306,8 @@ impl Within<'_> {
         (level - reach(-1.0).hypot(between), level + reach(1.0).hypot(between))
     }
 
-    /// Half-width of the interval of the mean level by what repeats differ by beyond the noise of their trials.
+    /// Half-width of the mean level's interval that comes from differences between repeats beyond the noise
+    /// of their trials.
     fn between_repeats(&self, variance: f64) -> f64 {
         let problem = self.problem;
         let count = problem.repeats as f64;
@@ -324,7 +325,7 @@ impl Within<'_> {
         ALLOWANCE * student::t_95(count - 1.0) * ((seen - by_trials).max(0.0) / count).sqrt()
     }
 
-    /// Of the value beyond which throughput falls: `N* = √((1 − σ) / κ)`.
+    /// Interval of the value beyond which throughput falls: `N* = √((1 − σ) / κ)`.
     fn peak(&self, peak: f64) -> (f64, f64) {
         let holds = |peak: f64| {
             let sum = |sigma: f64| {
@@ -345,7 +346,7 @@ impl Within<'_> {
     }
 }
 
-/// Where a condition that holds inside and not outside ends.
+/// Bisects for the boundary of a condition that holds at `inside` and not at `outside`.
 fn boundary(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..HALVINGS {
         let middle = f64::midpoint(inside, outside);
@@ -354,7 +355,7 @@ fn boundary(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) -> f
     outside
 }
 
-/// The least value of a function of σ, by a grid and golden sections around its best point.
+/// The minimum of a function of σ, by a grid and golden-section search around its best point.
 fn least(function: impl Fn(f64) -> f64) -> f64 {
     const POINTS: usize = 32;
     const GOLDEN: f64 = 0.618_033_988_749_895;

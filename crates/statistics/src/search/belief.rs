@@ -1,33 +1,36 @@
-//! What is believed of the highest good rate after so many probes.
+//! What the probes so far say about the highest good rate.
 //!
-//! A distribution over the logarithm of that rate, on a grid, and over how blurred the border is. A probe at a rate holds
-//! with a probability that falls from nearly 1 to nearly 0 as the rate passes the border; Bayes' rule does the rest. A probe
-//! may lie, whatever its rate ([`LIE`]): so none is taken for proof, and several that agree outweigh one that does not.
-//! This is probabilistic bisection (Horstein 1963; Waeber, Frazier and Henderson 2013) with the psychometric curve of
-//! adaptive testing (Watson and Pelli 1983).
+//! A distribution over the logarithm of that rate, on a grid, and over the blur of the border. A probe at a
+//! rate holds with a probability that falls from nearly 1 to nearly 0 as the rate passes the border; Bayes'
+//! rule does the rest. A probe may give the wrong result at any rate ([`LIE`]). No probe is therefore taken
+//! as proof, and several that agree outweigh one that does not. This is probabilistic bisection (Horstein
+//! 1963; Waeber, Frazier and Henderson 2013) with the psychometric curve of adaptive testing (Watson and
+//! Pelli 1983).
 
 use statrs::distribution::{ContinuousCDF as _, Normal};
 
-/// How often a probe says the wrong thing far from the border: a stall that has nothing to do with the rate, or luck.
+/// Lapse rate: how often a probe gives the wrong result far from the border, such as a stall unrelated to the
+/// rate, or luck.
 const LIE: f64 = 0.05;
-/// How blurred the border may be, as a standard deviation of the logarithm of the rate. Which it is, the probes say.
+/// Possible blurs of the border, as standard deviations of the logarithm of the rate. The probes decide which
+/// one applies.
 const BLURS: [f64; 4] = [0.003, 0.01, 0.03, 0.10];
-/// Grid points for each step of the precision wanted.
+/// Grid points per step of the required precision.
 const POINTS_A_STEP: f64 = 4.0;
-/// Less than this is no belief any more: what eight probes in a row would have to be wrong about.
+/// Smaller weights are set to zero: eight probes in a row would have to be wrong.
 const BEYOND_DOUBT: f64 = 1e-14;
-/// The grid goes on beyond the range by this much of the logarithm: the border may lie outside.
+/// The grid extends beyond the range by this much of the logarithm: the border may lie outside.
 const MARGIN: f64 = 0.7;
 
 pub(super) struct Belief {
     first: f64,
     step: f64,
-    /// For each grid point the weight of each blur.
+    /// Weight of each blur, per grid point.
     weights: Vec<[f64; BLURS.len()]>,
 }
 
 impl Belief {
-    /// Nothing is known but the range.
+    /// A belief that only knows the range.
     pub(super) fn new(lowest: f64, highest: f64, precision: f64) -> Self {
         let (first, last) = (lowest.ln() - MARGIN, highest.ln() + MARGIN);
         let step = precision.ln_1p() / POINTS_A_STEP;
@@ -41,7 +44,7 @@ impl Belief {
         self.first + point as f64 * self.step
     }
 
-    /// A rate above which the border is not expected.
+    /// Multiplies the weights above `rate` by `doubt`: the border is not expected there.
     pub(super) fn expect_below(&mut self, rate: f64, doubt: f64) {
         let bound = rate.ln();
         for point in 0..self.weights.len() {
@@ -52,7 +55,7 @@ impl Belief {
         self.normalise();
     }
 
-    /// A probe at `rate` held or did not.
+    /// Updates the belief with a probe at `rate`.
     pub(super) fn learn(&mut self, rate: f64, held: bool) {
         let normal = Normal::standard();
         let logarithm = rate.ln();
@@ -89,7 +92,7 @@ impl Belief {
         for (point, weights) in self.weights.iter().enumerate() {
             let here: f64 = weights.iter().sum();
             if below + here >= probability {
-                // Within a grid point the weight is taken as even.
+                // The weight is assumed to be uniform within a grid point.
                 let within = if here > 0.0 { (probability - below) / here - 0.5 } else { 0.0 };
                 return (self.logarithm_at(point) + within * self.step).exp();
             }
@@ -98,7 +101,7 @@ impl Belief {
         self.logarithm_at(self.weights.len() - 1).exp()
     }
 
-    /// How probable it is that the border lies below `rate`.
+    /// Probability that the border lies below `rate`.
     pub(super) fn probability_below(&self, rate: f64) -> f64 {
         let bound = rate.ln();
         let points = self.weights.iter().enumerate();
@@ -111,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_probe_that_disagrees_with_many_changes_little() {
+    fn single_contradicting_probe_changes_little() {
         let mut belief = Belief::new(1.0, 1e5, 0.02);
         for _ in 0..4 {
             belief.learn(900.0, true);
@@ -125,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn contradictions_widen_the_interval() {
+    fn contradicting_probes_widen_interval() {
         let width = |blurred: bool| {
             let mut belief = Belief::new(1.0, 1e5, 0.02);
             for rate in [800.0, 900.0, 950.0, 1050.0, 1100.0, 1200.0] {

@@ -1,9 +1,16 @@
-//! The highest rate that holds an objective: which rate to probe next, and what the probes say in the end.
+//! Finds the highest rate that meets an objective: which rate to probe next, and the conclusion from all
+//! probes.
 //!
-//! Pure: [`Search::next`] says what to do, [`Search::record`] takes what came of it, and whoever runs probes
-//! stands between them. The phases: the capacity in a closed loop (a hint where to start), growth by doubling until a probe
-//! fails, bisection where the belief says, confirmation by runs of their own at the rate found (down a step and again
-//! where they fail), then probes for the curve below and a step beyond. docs/decisions/0005-search.md has the reasons.
+//! Pure logic: [`Search::next`] returns the next step, [`Search::record`] takes its outcome, and the caller
+//! runs the probes. Phases:
+//!
+//! 1. The capacity in a closed loop, as a hint for the first rate.
+//! 2. Growth by doubling until a probe fails.
+//! 3. Bisection, guided by the belief.
+//! 4. Confirmation by separate runs at the rate found; if they fail, a step down and another attempt.
+//! 5. Probes for the curve below the rate found, and one above it.
+//!
+//! docs/decisions/0005-search.md has the reasons.
 
 mod belief;
 mod outcome;
@@ -15,70 +22,71 @@ use belief::Belief;
 pub use outcome::{Found, Limit, SearchEnd, SearchOutcome};
 pub use probe::{ProbeLength, classify, rest_after};
 
-/// The interval of the belief that is told goes from this quantile to as far from the other end.
+/// The reported interval of the belief runs from this quantile to the opposite one.
 const INTERVAL: f64 = 0.02;
-/// The bisection ends when the interval from this quantile on is as narrow as the precision. It is less than what is told,
-/// since the confirmation comes on top.
+/// The bisection ends when the interval from this quantile to the opposite one is as narrow as the precision.
+/// It covers less than the reported interval, since the confirmation follows.
 const NARROW: f64 = 0.1;
-/// The quantile that is proposed as the rate found: below the middle, since the rate found is to hold.
+/// Quantile of the belief that is proposed as the rate found. It is below the median, because the rate found
+/// should hold.
 const CAUTIOUS: f64 = 0.15;
-/// Growth from rate to rate while nothing has failed.
+/// Factor between rates while nothing has failed.
 const GROWTH: f64 = 2.0;
-/// Steps downwards while nothing has held.
+/// Divisor between rates while nothing has held.
 const DESCENT: f64 = 4.0;
 /// The first rate, as a fraction of the capacity in a closed loop.
 const FIRST_OF_CAPACITY: f64 = 0.25;
-/// The first rate, as a fraction of the highest, where the capacity is not measured.
+/// The first rate, as a fraction of the highest, if the capacity is not measured.
 const FIRST_OF_HIGHEST: f64 = 1.0 / 16.0;
-/// The capacity in a closed loop may be exceeded by so much by chance …
+/// The capacity in a closed loop may be exceeded by this factor by chance …
 const CAPACITY_SLACK: f64 = 1.3;
-/// … and that the border lies above is believed so much less.
+/// … and rates beyond that get their prior probability multiplied by this.
 const CAPACITY_DOUBT: f64 = 0.05;
-/// A rate whose confirmation fails as often is given up.
+/// A rate is given up after this many failed confirmations.
 const REFUTATIONS: usize = 2;
-/// Rates that may be given up before the search says that it cannot tell.
+/// Rates that may be given up before the search ends as unconfirmed.
 const MOST_STEPS_DOWN: usize = 6;
 /// Probes for the curve, as fractions of the rate found.
 const CURVE: [f64; 8] = [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.1];
-/// A probe as near as this to a point of the curve stands for it.
+/// A probe this close to a point of the curve replaces it.
 const SAME_RATE: f64 = 0.04;
 
-/// What a search is to do.
+/// Settings of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SearchPlan {
-    /// Least rate that may be the answer, a second; above 0.
+    /// Lowest rate that may be the result, per second; above 0.
     pub lowest: f64,
-    /// Greatest rate that may be probed; above `lowest`.
+    /// Highest rate that may be probed; above `lowest`.
     pub highest: f64,
-    /// How near to the truth the answer is to be, as a fraction.
+    /// Required precision of the result, as a fraction.
     pub precision: f64,
-    /// Most probes of the bisection. Growth and confirmation have bounds of their own.
+    /// Maximum number of bisection probes. Growth and confirmation have their own limits.
     pub most_probes: usize,
     /// Confirming runs that must hold; at least 1.
     pub confirmations: usize,
-    /// Measure the capacity in a closed loop first. That loads the target as much as the connections can carry.
+    /// Measure the capacity in a closed loop first. That loads the target as much as the connections allow.
     pub measure_capacity: bool,
     /// Probe rates for the curve at the end.
     pub curve: bool,
 }
 
-/// What a probe is for.
+/// Purpose of a probe.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Phase {
-    /// Closed loop: how much is completed at most?
+    /// Closed loop: measures the maximum completed rate.
     Capacity,
-    /// Up from a low rate until one fails.
+    /// Upwards from a low rate until one fails.
     Growth,
     /// Between rates that held and rates that failed.
     Bisection,
-    /// A run of its own at the rate found.
+    /// A separate run at the rate found.
     Confirmation,
-    /// For the curve.
+    /// Points for the curve.
     Curve,
 }
 
 impl Phase {
-    /// The name in results.
+    /// Name in result files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -91,41 +99,41 @@ impl Phase {
     }
 }
 
-/// What to do next.
+/// Next step of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// Measure the completed rate of a closed loop, and give it to [`Search::record_capacity`].
+    /// Measure the completed rate of a closed loop, and pass it to [`Search::record_capacity`].
     MeasureCapacity,
-    /// Probe a rate, and give the outcome to [`Search::record`].
+    /// Probe a rate, and pass the outcome to [`Search::record`].
     Probe {
-        /// A second.
+        /// Rate per second.
         rate: f64,
-        /// What for.
+        /// Purpose of the probe.
         phase: Phase,
     },
-    /// The search is over: [`Search::outcome`].
+    /// The search is over: read [`Search::outcome`].
     Done,
 }
 
-/// What came of a probe.
+/// Outcome of a probe.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ProbeOutcome {
-    /// The objective held.
+    /// The objective was met.
     Held,
-    /// It did not, and that was the target's doing.
+    /// The objective was missed because of the target.
     Failed,
-    /// The generator could not offer this rate, or not tell: no word on the target.
+    /// The generator could not offer this rate, or may itself be the cause: says nothing about the target.
     GeneratorLimited,
 }
 
 /// A probe with its outcome.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probe {
-    /// A second.
+    /// Rate per second.
     pub rate: f64,
-    /// What it was for.
+    /// Purpose of the probe.
     pub phase: Phase,
-    /// What came of it.
+    /// Whether the objective held.
     pub outcome: ProbeOutcome,
 }
 
@@ -139,7 +147,7 @@ enum State {
     Done,
 }
 
-/// See the module.
+/// A search in progress; see the module documentation.
 pub struct Search {
     plan: SearchPlan,
     belief: Belief,
@@ -147,14 +155,14 @@ pub struct Search {
     state: State,
     /// The rate found, and whether it was confirmed.
     candidate: Option<(f64, bool)>,
-    /// Least rate whose confirmation failed.
+    /// Lowest rate whose confirmation failed.
     refuted: Option<f64>,
     steps_down: usize,
     end: Option<SearchEnd>,
 }
 
 impl Search {
-    /// A search that has done nothing yet.
+    /// A search without any probes yet.
     #[must_use]
     pub fn new(plan: SearchPlan) -> Self {
         let belief = Belief::new(plan.lowest, plan.highest, plan.precision);
@@ -171,7 +179,7 @@ impl Search {
         }
     }
 
-    /// What to do next. Asking again changes nothing.
+    /// The next step. Calling it again returns the same step.
     #[must_use]
     pub fn next(&self) -> Step {
         match &self.state {
@@ -179,7 +187,7 @@ impl Search {
             State::Growth(rate) => Step::Probe { rate: *rate, phase: Phase::Growth },
             State::Bisection => {
                 let rate = match self.probes.last() {
-                    // Asked again, since once is not enough to say that the generator is the limit.
+                    // Probed once more, since a single failure does not show that the generator is the limit.
                     Some(last) if self.is_to_be_repeated(last) => last.rate,
                     _ => self.within(self.belief.quantile(0.5)),
                 };
@@ -194,7 +202,7 @@ impl Search {
         }
     }
 
-    /// The completed rate of the closed loop; absent where it could not be measured.
+    /// Records the completed rate of the closed loop; `None` if it could not be measured.
     pub fn record_capacity(&mut self, completed: Option<f64>) {
         if self.state != State::Capacity {
             return;
@@ -209,7 +217,7 @@ impl Search {
         self.state = State::Growth(self.within(first));
     }
 
-    /// What came of the probe that [`Self::next`] asked for.
+    /// Records the outcome of the probe that [`Self::next`] returned.
     pub fn record(&mut self, outcome: ProbeOutcome) {
         let Step::Probe { rate, phase } = self.next() else { return };
         let probe = Probe { rate, phase, outcome };
@@ -227,7 +235,7 @@ impl Search {
         }
     }
 
-    /// Ends before its time: what is known until then counts.
+    /// Ends the search early; the probes so far count.
     pub fn interrupt(&mut self) {
         if self.end.is_none() {
             self.end = Some(SearchEnd::Interrupted);
@@ -241,7 +249,7 @@ impl Search {
         &self.probes
     }
 
-    /// The generator's first failure at a rate is asked about once more.
+    /// True for the generator's first failure at a rate, which is probed once more.
     fn is_first_limit(&self, probe: &Probe) -> bool {
         probe.outcome == ProbeOutcome::GeneratorLimited
             && matches!(probe.phase, Phase::Growth | Phase::Bisection)
@@ -285,7 +293,7 @@ impl Search {
                 let end = if by_target { SearchEnd::NotHeld } else { SearchEnd::GeneratorLimited };
                 self.finish(end);
             }
-            // A single bad probe is no proof.
+            // A single bad probe proves nothing.
             _ => self.state = State::Growth(lowest),
         }
     }
@@ -301,7 +309,7 @@ impl Search {
         self.probes.iter().filter(|probe| probe.phase == Phase::Bisection).count()
     }
 
-    /// The border is known well enough, or as well as it can be with these many probes.
+    /// Ends the bisection when the border is known well enough, or as well as this many probes allow.
     fn bisect(&mut self) {
         self.state = State::Bisection;
         let (low, high) = (self.belief.quantile(NARROW), self.belief.quantile(1.0 - NARROW));
@@ -316,7 +324,7 @@ impl Search {
         }
     }
 
-    /// A rate to be confirmed, below all whose confirmation failed.
+    /// Proposes a rate for confirmation, below every rate whose confirmation failed.
     fn propose(&mut self, rate: f64) {
         let ceiling =
             self.refuted.map_or(self.plan.highest, |refuted| refuted / (1.0 + self.plan.precision / 2.0));
@@ -356,7 +364,8 @@ impl Search {
         }
     }
 
-    /// The rate is confirmed. Where all that is known by now says that more would hold, the search goes on above it.
+    /// Accepts a confirmed rate. If everything known by now suggests that more would hold, the search
+    /// continues above it.
     fn accept(&mut self, rate: f64) {
         let could_be = self.belief.quantile(CAUTIOUS).min(self.plan.highest);
         let more = could_be > rate * (1.0 + self.plan.precision)
@@ -375,7 +384,7 @@ impl Search {
         self.end = Some(SearchEnd::Found);
     }
 
-    /// A point of the curve that fails below the rate found is asked about once more.
+    /// A point of the curve that fails below the rate found is probed once more.
     fn draw(&mut self, rate: f64, outcome: ProbeOutcome, mut rates: Vec<f64>) {
         let found = self.candidate.map_or(0.0, |(rate, _)| rate);
         let tried = self.probes.iter().filter(|probe| probe.rate == rate).count();
@@ -391,7 +400,7 @@ impl Search {
     }
 }
 
-/// A rate with four digits: more are no precision, and harder to type again.
+/// Rounds a rate to four digits: more would not add precision, and would be harder to type.
 fn rounded(rate: f64) -> f64 {
     let scale = 10_f64.powf(3.0 - rate.log10().floor());
     (rate * scale).round() / scale

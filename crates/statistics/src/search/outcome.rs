@@ -1,4 +1,4 @@
-//! What a search found, and how sure that is.
+//! Result of a search, and its certainty.
 
 use super::{INTERVAL, Probe, ProbeOutcome, Search};
 
@@ -9,58 +9,58 @@ pub enum SearchEnd {
     Found,
     /// The objective does not hold even at the lowest rate.
     NotHeld,
-    /// No rate could be confirmed: the target does not behave the same twice.
+    /// No rate could be confirmed: the target does not behave the same way twice.
     Unconfirmed,
     /// The generator cannot even offer the lowest rate.
     GeneratorLimited,
-    /// It was stopped; what is found is the best until then.
+    /// The search was stopped; its result is the best rate so far.
     Interrupted,
 }
 
-/// What bounds the rate found.
+/// What limits the rate found.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Limit {
     /// At higher rates the objective does not hold.
     Target,
-    /// At higher rates the generator is at its own limit: the target may carry more.
+    /// At higher rates the generator reaches its own limit: the target may carry more.
     Generator,
-    /// The objective held at the highest rate that might be probed.
+    /// The objective held at the highest rate of the range.
     Range,
 }
 
-/// A rate that holds the objective.
+/// A rate that meets the objective.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Found {
-    /// A second.
+    /// Rate per second.
     pub rate: f64,
     /// Confirming runs at this rate that held …
     pub held: usize,
-    /// … of so many.
+    /// … out of this many.
     pub of: usize,
-    /// Whether these were enough.
+    /// True if these were enough.
     pub confirmed: bool,
-    /// Least rate above it that did not hold; absent where none was probed.
+    /// Lowest rate above it that did not hold; `None` if none was probed.
     pub failed_at: Option<f64>,
-    /// The interval in which the highest good rate lies by all probes together: 96 % by the model, in simulations
-    /// of the noisiest targets four times in five at least.
+    /// Interval of the highest good rate, from all probes together. Its nominal level is 96 % by the model.
+    /// In simulations of the noisiest targets it covers the truth at least four times in five.
     pub likely: (f64, f64),
-    /// What bounds it.
+    /// What limits the rate.
     pub limit: Limit,
 }
 
-/// What a search has to say.
+/// Outcome of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOutcome {
-    /// How it ended.
+    /// How the search ended.
     pub end: SearchEnd,
-    /// The rate found; absent where no probe held.
+    /// The rate found; `None` if no probe held.
     pub found: Option<Found>,
     /// Rates below the one found at which the objective failed more often than it held.
     pub holes: Vec<f64>,
 }
 
 impl Search {
-    /// What the probes until now say.
+    /// Conclusion from the probes so far.
     #[must_use]
     pub fn outcome(&self) -> SearchOutcome {
         let end = self.end.unwrap_or(SearchEnd::Interrupted);
@@ -72,7 +72,8 @@ impl Search {
         SearchOutcome { end, found, holes }
     }
 
-    /// The rate confirmed, or else the highest at which more probes held than failed, below all refuted ones.
+    /// The confirmed rate. Otherwise the highest rate at which more probes held than failed, below all
+    /// refuted ones.
     fn best(&self) -> Option<f64> {
         if let Some((rate, true)) = self.candidate {
             return Some(rate);
@@ -103,7 +104,7 @@ impl Search {
         }
     }
 
-    /// Whose limit it is just above the rate found: the target's where it failed there even once as often.
+    /// Whose limit was reached just above the rate found; on a tie, the target's.
     fn limit(&self, nearest: &Probe) -> Limit {
         let near = nearest.rate * (1.0 + 2.0 * self.plan.precision);
         let count = |outcome| {

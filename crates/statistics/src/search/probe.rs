@@ -1,4 +1,4 @@
-//! One probe: how long it has to last, how long to rest after it, and what its result says.
+//! One probe: how long it runs, how long to rest after it, and what its result shows.
 
 use super::ProbeOutcome;
 use crate::SAMPLES_BEYOND_A_PERCENTILE;
@@ -6,36 +6,37 @@ use experiment::schema::{BoundResult, LoadResult, ObjectiveResult};
 use experiment::{Objective, TimeFigure};
 use std::time::Duration;
 
-/// Requests beyond a percentile that a probe decides by: twice as many as it takes to speak of one at all.
+/// Requests beyond a percentile that a probe's decision needs: twice the minimum for reporting the
+/// percentile.
 const BEYOND: f64 = 2.0 * SAMPLES_BEYOND_A_PERCENTILE;
-/// So many times one error's share: without any error in 3/p requests, their share is under p with 95 % (the rule of three,
-/// Hanley and Lippman-Hand 1983).
+/// Requests needed for an error bound p, as a multiple of 1/p: without any error in 3/p requests, the error
+/// rate is below p with 95 % confidence (rule of three, Hanley and Lippman-Hand 1983).
 const ERRORS: f64 = 3.0;
-/// A queue that a rate above the capacity by the precision fills reaches the bound of a response time after bound/precision;
-/// twice as long shows it at the median too.
+/// At a rate above the capacity by the precision, the queue reaches the bound of a response time after
+/// bound/precision. Twice that time shows it at the median too.
 const QUEUE_TIMES: f64 = 2.0;
-/// How many times as long as a probe a confirming run is.
+/// Length of a confirming run relative to a probe.
 const CONFIRMATION_TIMES: u32 = 2;
-/// Least and longest pause between two probes.
+/// Minimum and maximum rest between two probes.
 const REST: (Duration, Duration) = (Duration::from_millis(300), Duration::from_secs(10));
-/// A thread on the CPU for more than this share of the window could not have sent more.
+/// A thread on the CPU for more than this fraction of the window could not have sent more.
 const BUSY_FRACTION: f64 = 0.95;
-/// Kinds of errors that are the generator's own.
+/// Kinds of errors caused by the generator itself.
 const OWN_ERRORS: [&str; 2] = ["ports-exhausted", "files-exhausted"];
 
-/// How long probes last.
+/// Limits on the length of probes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ProbeLength {
-    /// Least window.
+    /// Minimum window.
     pub least: Duration,
-    /// Longest window, confirming runs included.
+    /// Maximum window, also for confirming runs.
     pub most: Duration,
-    /// The search's precision, a fraction.
+    /// The search's precision, as a fraction.
     pub precision: f64,
 }
 
 impl ProbeLength {
-    /// The window of a probe, and whether it is as long as the objective needs at this rate.
+    /// The window of a probe, and whether it is as long as the objective requires at this rate.
     #[must_use]
     pub fn at(&self, objective: &Objective, rate: f64, confirmation: bool) -> (Duration, bool) {
         let for_errors = objective.errors.filter(|bound| *bound > 0.0);
@@ -50,8 +51,8 @@ impl ProbeLength {
     }
 }
 
-/// How long to rest after a probe, so that its backlog does not enter the next one: where it did not hold, as long as its
-/// slowest response, which waited for the whole backlog.
+/// How long to rest after a probe, so that its backlog does not affect the next one. If the probe did not
+/// hold: as long as its slowest response, which waited for the whole backlog.
 #[must_use]
 pub fn rest_after(outcome: ProbeOutcome, result: &LoadResult) -> Duration {
     let (least, most) = REST;
@@ -59,15 +60,16 @@ pub fn rest_after(outcome: ProbeOutcome, result: &LoadResult) -> Duration {
         return least;
     }
     let times = &result.response_time_us;
-    // A request without a response waited for longer than this.
+    // A request without a response waited longer than this.
     let slowest_us = times.max.or(result.censored_above_us).unwrap_or_default();
     Duration::from_secs_f64(slowest_us.max(0.0) / 1e6).clamp(least, most)
 }
 
-/// What a result says of the target, and why in words.
+/// What a result says about the target, and the reason as text.
 ///
-/// The generator's own lateness is in the response time: an objective that holds in spite of it holds. One that does not
-/// hold with it says something of the target only where service times, which leave that lateness out, miss it too.
+/// The response time includes the generator's own lateness: an objective that holds in spite of it holds. If
+/// it does not hold, and the generator was late, the result says something about the target only if service
+/// times, which exclude that lateness, miss the objective too.
 #[must_use]
 pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutcome, String) {
     let requests = &result.requests;
@@ -96,12 +98,12 @@ pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutco
     }
 }
 
-/// Whether a reason says that the generator itself was late.
+/// True if the reason is that the generator itself was late.
 fn is_of_generator(reason: &str) -> bool {
     ["schedule-lag:", "reading-lag:"].iter().any(|kind| reason.starts_with(kind))
 }
 
-/// Whether the generator's lateness may be why a bound does not hold: without it, it would hold.
+/// True if the bound may be missed because of the generator's lateness: without it, it would hold.
 fn is_excused(bound: &BoundResult, result: &LoadResult) -> bool {
     match TimeFigure::ALL.into_iter().find(|figure| figure.name() == bound.figure) {
         Some(figure) => figure.of(&result.service_time_us).is_some_and(|time| time <= bound.limit),
@@ -109,7 +111,7 @@ fn is_excused(bound: &BoundResult, result: &LoadResult) -> bool {
     }
 }
 
-/// A bound that does not hold, such as `p99 6.20 ms, not 5.00 ms`.
+/// Describes a missed bound, such as `p99 6.20 ms, not 5.00 ms`.
 fn missed(bound: &BoundResult) -> String {
     let Some(measured) = bound.measured else {
         return format!("{} among requests without a response", bound.figure);
@@ -132,17 +134,17 @@ mod tests {
     }
 
     #[test]
-    fn a_probe_lasts_as_long_as_its_percentile_and_its_queue_need() {
+    fn probe_length_covers_percentile_and_queue() {
         let length =
             ProbeLength { least: Duration::from_secs(3), most: Duration::from_secs(60), precision: 0.02 };
         let at = |text: &str, rate: f64| length.at(&objective(text), rate, false);
         assert_eq!(at("p99=5ms", 10_000.0), (Duration::from_secs(3), true));
-        // Twenty of 20 000 lie beyond p99.9.
+        // Twenty of 20 000 requests lie beyond p99.9.
         assert_eq!(at("p99.9=5ms", 1_000.0), (Duration::from_secs(20), true));
         assert_eq!(at("p99.9=5ms", 100.0), (Duration::from_secs(60), false));
         // Three errors at the bound.
         assert_eq!(at("errors=0.01%", 1_000.0), (Duration::from_secs(30), true));
-        // Two per cent above the capacity fill a queue of 100 ms in five seconds.
+        // Two percent above the capacity fills a queue of 100 ms in five seconds.
         assert_eq!(at("p50=100ms", 10_000.0), (Duration::from_secs(10), true));
         let confirmation = length.at(&objective("p99.9=5ms"), 1_000.0, true);
         assert_eq!(confirmation, (Duration::from_secs(40), true));
@@ -171,21 +173,21 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_does_not_hold_is_the_targets_failure() {
+    fn missed_bound_is_failure_of_target() {
         assert_eq!(classify(&result(|_| {}), &judged(true)), (ProbeOutcome::Held, String::new()));
         let (outcome, reason) = classify(&result(|_| {}), &judged(false));
         assert_eq!((outcome, reason.as_str()), (ProbeOutcome::Failed, "p99 6.20 ms, not 5.00 ms"));
     }
 
     #[test]
-    fn the_generators_lag_excuses_a_miss_and_does_not_spoil_what_holds() {
+    fn generator_lag_excuses_misses_and_keeps_met_bounds() {
         let late = result(|result| {
             result.verdict.valid = false;
             result.verdict.reasons = vec!["schedule-lag: late".into()];
         });
         assert_eq!(classify(&late, &judged(true)).0, ProbeOutcome::Held);
         assert_eq!(classify(&late, &judged(false)).0, ProbeOutcome::GeneratorLimited);
-        // Too slow from the send on: that is no lateness of the generator.
+        // Too slow from the actual send on: that is not the generator's lateness.
         let slow = LoadResult {
             service_time_us: experiment::schema::HistogramSummary { p99: Some(6100.0), ..Default::default() },
             ..late
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn saturation_is_the_targets_unless_the_generators_cpu_was_full() {
+    fn saturation_is_attributed_to_target_unless_generator_cpu_was_full() {
         let saturated = |busy: f64| {
             result(|result| {
                 (result.verdict.valid, result.verdict.saturated) = (false, true);
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_after_a_failure_is_as_long_as_its_backlog() {
+    fn rest_after_failure_is_as_long_as_backlog() {
         let slow = result(|result| result.response_time_us.max = Some(2e6));
         assert_eq!(rest_after(ProbeOutcome::Failed, &slow), Duration::from_secs(2));
         assert_eq!(rest_after(ProbeOutcome::Held, &slow), Duration::from_millis(300));

@@ -1,4 +1,4 @@
-//! Searches against simulated targets whose highest good rate is known: how often is it found?
+//! Searches against simulated targets with a known highest good rate: how often is it found?
 
 use super::{Limit, ProbeOutcome, Search, SearchEnd, SearchOutcome, SearchPlan, Step};
 use rand::rngs::ChaCha8Rng;
@@ -14,9 +14,9 @@ const PLAN: SearchPlan = SearchPlan {
     curve: true,
 };
 
-/// Simulated searches for each share of successes.
+/// Simulated searches per success rate.
 const SEARCHES: u64 = 100;
-/// Most probes of a search, all phases together.
+/// Maximum number of probes of a search, all phases together.
 const MOST_PROBES: usize = 70;
 
 /// A standard normal variate (Box and Muller 1958).
@@ -29,7 +29,7 @@ fn chance(random: &mut ChaCha8Rng, probability: f64) -> bool {
     random.random::<f64>() < probability
 }
 
-/// Follows a search to its end against a target that answers for a rate.
+/// Runs a search to its end against a target that responds to a rate.
 fn search(
     plan: SearchPlan,
     seed: u64,
@@ -53,7 +53,8 @@ fn search(
     (search.outcome(), search)
 }
 
-/// How many of [`SEARCHES`] end within the precision of the truth, confirmed; and the mean number of probes.
+/// How many of [`SEARCHES`] are confirmed and within the precision of the truth; and the mean number of
+/// probes.
 fn successes(
     plan: SearchPlan,
     capacity: Option<f64>,
@@ -75,8 +76,8 @@ fn held(holds: bool) -> ProbeOutcome {
     if holds { ProbeOutcome::Held } else { ProbeOutcome::Failed }
 }
 
-/// A queue with one server: the 99th percentile of the response time is ln(100)/(capacity − rate) (M/M/1). `noise`: standard
-/// deviation of its logarithm from probe to probe.
+/// A single-server queue: the 99th percentile of the response time is ln(100)/(capacity − rate) (M/M/1).
+/// `noise`: standard deviation of its logarithm from probe to probe.
 fn queue(random: &mut ChaCha8Rng, rate: f64, capacity: f64, bound_s: f64, noise: f64) -> ProbeOutcome {
     if rate >= capacity {
         return ProbeOutcome::Failed;
@@ -86,7 +87,7 @@ fn queue(random: &mut ChaCha8Rng, rate: f64, capacity: f64, bound_s: f64, noise:
 }
 
 #[test]
-fn a_queue_is_found_within_the_precision_in_95_of_100_searches() {
+fn queue_capacity_is_found_within_precision_in_95_of_100_searches() {
     let (capacity, bound_s) = (10_000.0, 0.005);
     let truth = capacity - 100_f64.ln() / bound_s;
     for hint in [None, Some(9_800.0), Some(500.0)] {
@@ -97,7 +98,7 @@ fn a_queue_is_found_within_the_precision_in_95_of_100_searches() {
 }
 
 #[test]
-fn a_cliff_is_found_in_95_of_100_searches_even_if_one_probe_in_twenty_lies() {
+fn cliff_is_found_in_95_of_100_searches_with_one_wrong_probe_in_twenty() {
     for (truth, lie) in [(823.0, 0.0), (37.0, 0.05), (141_000.0, 0.05)] {
         let (good, probes) = successes(PLAN, Some(truth * 1.1), truth, |random, rate| {
             held((rate <= truth) != chance(random, lie))
@@ -107,7 +108,7 @@ fn a_cliff_is_found_in_95_of_100_searches_even_if_one_probe_in_twenty_lies() {
 }
 
 #[test]
-fn one_bad_probe_anywhere_does_not_move_the_answer() {
+fn single_bad_probe_does_not_move_result() {
     let truth = 5_000.0;
     for liar in 0..25 {
         for capacity in [None, Some(6_000.0)] {
@@ -127,8 +128,8 @@ fn one_bad_probe_anywhere_does_not_move_the_answer() {
 }
 
 #[test]
-fn a_noisy_target_widens_the_interval_instead_of_feigning_precision() {
-    // At half its capacity the figure hardly depends on the rate: a tenth of noise blurs the border by a tenth.
+fn noisy_target_widens_interval() {
+    // At half its capacity the figure hardly depends on the rate: 10 % noise blurs the border by 10 %.
     let (capacity, bound_s) = (10_000.0, 100_f64.ln() / 5_000.0);
     let mut covered = 0;
     for seed in 0..100 {
@@ -142,7 +143,7 @@ fn a_noisy_target_widens_the_interval_instead_of_feigning_precision() {
 }
 
 #[test]
-fn what_never_holds_is_said_after_more_than_one_probe() {
+fn target_that_never_holds_is_reported_after_several_probes() {
     for capacity in [None, Some(700.0)] {
         let (outcome, search) = search(PLAN, 0, capacity, |_, _| ProbeOutcome::Failed);
         assert_eq!((outcome.end, outcome.found), (SearchEnd::NotHeld, None));
@@ -152,7 +153,7 @@ fn what_never_holds_is_said_after_more_than_one_probe() {
 }
 
 #[test]
-fn what_always_holds_is_found_at_the_end_of_the_range() {
+fn target_that_always_holds_is_found_at_end_of_range() {
     let plan = SearchPlan { highest: 3_000.0, measure_capacity: false, ..PLAN };
     let (outcome, search) = search(plan, 0, None, |_, _| ProbeOutcome::Held);
     let found = outcome.found.expect("a rate");
@@ -162,7 +163,7 @@ fn what_always_holds_is_found_at_the_end_of_the_range() {
 }
 
 #[test]
-fn the_generators_limit_is_not_the_targets() {
+fn generator_limit_is_not_attributed_to_target() {
     let generator = |limit: f64, target: f64| {
         search(PLAN, 0, Some(2_000.0), |_, rate| match rate {
             rate if rate > limit => ProbeOutcome::GeneratorLimited,
@@ -182,7 +183,7 @@ fn the_generators_limit_is_not_the_targets() {
 }
 
 #[test]
-fn the_curve_covers_the_range_below_and_a_step_beyond() {
+fn curve_covers_range_below_and_one_step_above() {
     let (outcome, search) = search(PLAN, 0, Some(1_100.0), |_, rate| held(rate <= 1_000.0));
     let found = outcome.found.expect("a rate").rate;
     for fraction in super::CURVE {
@@ -193,7 +194,7 @@ fn the_curve_covers_the_range_below_and_a_step_beyond() {
 }
 
 #[test]
-fn a_hole_below_the_rate_found_is_named() {
+fn hole_below_found_rate_is_reported() {
     let (outcome, _) =
         search(PLAN, 0, Some(1_100.0), |_, rate| held(rate <= 1_000.0 && !(330.0..370.0).contains(&rate)));
     let found = outcome.found.expect("a rate").rate;
@@ -202,7 +203,7 @@ fn a_hole_below_the_rate_found_is_named() {
 }
 
 #[test]
-fn an_interrupt_leaves_the_best_bracket() {
+fn interrupted_search_returns_best_rate_so_far() {
     let mut search = Search::new(SearchPlan { measure_capacity: false, highest: 16_000.0, ..PLAN });
     for outcome in [ProbeOutcome::Held, ProbeOutcome::Held, ProbeOutcome::Failed] {
         search.record(outcome);

@@ -1,14 +1,17 @@
 //! What one replica carries: requests per second with an interval.
 //!
-//! - Closed loop with an objective: the truth lies between the throughput at the most clients that meet it and that at the next
-//!   level that misses it. The estimate is where the interpolated figure crosses its bound.
-//! - Closed loop without: the greatest throughput.
-//! - Open loop with an objective: the truth lies between the highest rate that meets it and the next that misses it, each by
-//!   its own interval. The estimate is where the interpolated figure crosses its bound; between measured rates the interval is
-//!   not interpolated, since response times rise ever steeper.
-//! - Open loop without: responses per second at the lowest rate that is not kept up with, at least the highest that is.
+//! - Closed loop with an objective: the truth lies between the throughput at the highest number of clients
+//!   that meets it, and that at the next level that misses it. The estimate is where the interpolated figure
+//!   crosses its bound.
+//! - Closed loop without an objective: the maximum throughput.
+//! - Open loop with an objective: the truth lies between the highest rate that meets it and the next that
+//!   misses it, each by its own interval. The estimate is where the interpolated figure crosses its bound.
+//!   The interval is not interpolated between measured rates, since response times rise ever more steeply.
+//! - Open loop without an objective: responses per second at the lowest rate that the target did not keep up
+//!   with, but at least the highest rate that it kept up with.
 //!
-//! Where the highest rate is carried, the capacity has no upper end; nor where the most clients are, unless they fill its CPU.
+//! If the highest rate is carried, the capacity has no upper end. The same holds for the highest number of
+//! clients, unless they use all of the replica's CPU.
 
 use super::groups::{MeasuredCell, Sized, level};
 use super::reasons;
@@ -17,14 +20,14 @@ use experiment::schema::{
     BindingResource, Capacity, CapacityBasis, DriverObjective, Estimate, SizeNote, SizeNoteKind,
 };
 
-/// A component at this share of its limit is full.
+/// A component at this fraction of its limit counts as full.
 const FULL: f64 = 0.9;
 
-/// What a replica of a size carries, and which cell says so.
+/// What a replica of a size carries, and the cell that shows it.
 pub(super) struct Found<'a> {
     pub capacity: Capacity,
     pub binds: BindingResource,
-    /// The cell whose load is carried.
+    /// The cell with the highest carried load.
     pub carried: &'a MeasuredCell<'a>,
     pub notes: Vec<SizeNote>,
 }
@@ -82,7 +85,7 @@ fn status(objective: &Objective, measured: &MeasuredCell<'_>) -> Status {
     }
     match cell.objective {
         Some(DriverObjective::Met) => Status::Carried,
-        // The generator's own limit says nothing of the proxy.
+        // The generator's own limit says nothing about the proxy.
         Some(DriverObjective::Missed) if cell.saturated_trials > 0 && measured.limited_by_generator => {
             Status::NotShown
         }
@@ -130,7 +133,7 @@ fn throughput_at_objective<'a>(
     let missed = first_missed(objective, measured, carried);
     let bracket = &measured[carried..=missed.unwrap_or(measured.len() - 1)];
     let highest = bracket.iter().filter_map(|cell| throughput(cell)?.high).fold(f64::NEG_INFINITY, f64::max);
-    // More clients bring nothing where the CPU is full.
+    // More clients gain nothing once the CPU is full.
     let is_bounded = missed.is_some() || bracket.iter().any(|cell| fills_cpu(sized, cell));
     let at_level = |cell: &MeasuredCell<'_>| throughput(cell).map_or(0.0, |rate| rate.estimate);
     let rps = Estimate {
@@ -147,12 +150,12 @@ fn throughput_at_objective<'a>(
     Ok(found)
 }
 
-/// Place of the lowest load above the carried one that misses the objective.
+/// Index of the lowest load above the carried one that misses the objective.
 fn first_missed(objective: &Objective, measured: &[&MeasuredCell<'_>], carried: usize) -> Option<usize> {
     (carried + 1..measured.len()).find(|place| status(objective, measured[*place]) == Status::Missed)
 }
 
-/// Place of the highest load that meets the objective.
+/// Index of the highest load that meets the objective.
 fn highest_carried(objective: &Objective, measured: &[&MeasuredCell<'_>]) -> Result<usize, SizeNote> {
     let is = |wanted: Status| move |cell: &&&MeasuredCell<'_>| status(objective, cell) == wanted;
     let carried = measured.iter().rposition(|cell| status(objective, cell) == Status::Carried);
@@ -198,8 +201,8 @@ fn rate_at_objective<'a>(
     Ok(found)
 }
 
-/// The rate at which the first bounded figure crosses its bound, interpolated between those of measured loads on the logarithm of
-/// the figure; the rate that is carried where a figure above is unknown.
+/// The rate at which the first bounded figure crosses its bound. Interpolated between measured loads on the
+/// logarithm of the figure. If a figure above is unknown, it is the carried rate.
 fn crossing(
     objective: &Objective,
     bracket: &[&MeasuredCell<'_>],
@@ -215,7 +218,7 @@ fn crossing(
                 return rate(pair[0]) + share.clamp(0.0, 1.0) * (rate(pair[1]) - rate(pair[0]));
             }
         }
-        // Missed for another reason, such as errors: nothing to interpolate.
+        // The bound is missed for another reason, such as errors: nothing to interpolate.
         first
     };
     let crossings = objective.times().map(|(figure, bound)| of_figure(figure, bound.as_secs_f64() * 1e6));
@@ -254,13 +257,14 @@ fn saturation<'a>(measured: &[&'a MeasuredCell<'a>]) -> Result<Found<'a>, SizeNo
     }
 }
 
-/// Whether a load takes all of a replica's CPU: its limit, or without one that of its workers.
+/// True if a load uses all of a replica's CPU: its limit, or that of its workers if it has none.
 fn fills_cpu(sized: &Sized<'_>, cell: &MeasuredCell<'_>) -> bool {
     let cores = sized.limits.cpu_cores.unwrap_or(sized.limits.workers as f64);
     cell.usage.is_some_and(|usage| usage.throttled || usage.cpu_cores.estimate >= FULL * cores)
 }
 
-/// What keeps a replica from carrying more, as the cell shows that it does not carry, or carries last.
+/// What keeps a replica from carrying more, judged by the first cell that it does not carry, or else by the
+/// last one that it does.
 fn binding(
     sized: &Sized<'_>,
     cell: &MeasuredCell<'_>,

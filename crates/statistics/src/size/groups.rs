@@ -1,4 +1,5 @@
-//! Cells sorted into answers (mode, proxy, factors that are no size) and options (factors that are the size of a proxy).
+//! Sorts cells into answers (mode, proxy, factors other than the size) and options (factors that are the size
+//! of a proxy).
 
 use super::SizedRun;
 use super::settings::{experiment_of, joined};
@@ -10,25 +11,26 @@ use experiment::schema::{
 };
 use experiment::{Experiment, Mode};
 
-/// Factors that are the size of a proxy.
+/// Factors that determine the size of a proxy.
 const SIZE_KEYS: [&str; 5] =
     ["gateway.cpu", "gateway.memory", "gateway.workers", "proxy.cpu", "proxy.workers"];
 /// With more proxies than this, a mode's proxies are counted together.
 const MAX_SEPARATE_PROXIES: usize = 6;
-/// Of the enforcement periods in which a proxy wanted to run: with fewer throttled, its limit is no limit of what it carries.
+/// Fraction of the enforcement periods in which a proxy wanted to run. With fewer of them throttled, its CPU
+/// limit does not bound its capacity.
 const THROTTLED_SHARE: f64 = 0.1;
 
 /// Cells of one answer.
 pub(super) struct Group<'a> {
     pub mode: Mode,
     pub component: String,
-    /// Number of proxies that one replica stands for.
+    /// Number of proxies that make up one replica.
     pub proxies: usize,
-    /// Values of the factors that are no size.
+    /// Values of the factors other than the size.
     pub factors: Factors,
-    /// The smallest size first.
+    /// Sizes in ascending order.
     pub options: Vec<Sized<'a>>,
-    /// Requests of drivers become calls between several services.
+    /// True if requests of drivers become calls between several services.
     pub has_several_services: bool,
 }
 
@@ -37,11 +39,11 @@ pub(super) struct Sized<'a> {
     pub run: usize,
     /// Further runs that measured the same size at other loads.
     pub further_runs: Vec<usize>,
-    /// The experiment, with the values of its factors.
+    /// The experiment with the values of this size's factors.
     pub experiment: &'a Experiment,
     pub size: Factors,
     pub limits: Limits,
-    /// By rate or clients, ascending.
+    /// Cells by rate or clients, ascending.
     pub cells: Vec<MeasuredCell<'a>>,
 }
 
@@ -53,26 +55,26 @@ pub(super) struct Limits {
     pub workers: usize,
 }
 
-/// A cell with what its trials say beside the summary.
+/// A cell with what its trials show beyond the summary.
 pub(super) struct MeasuredCell<'a> {
     pub cell: &'a Cell,
     pub trials: Vec<&'a TrialRecord>,
-    /// The generator kept the rate down in a trial.
+    /// True if the generator kept the rate down in a trial.
     pub limited_by_generator: bool,
-    /// All CPUs of the machine were busy, on average over the valid trials.
+    /// True if all CPUs of the machine were busy, on average over the valid trials.
     pub fills_machine: bool,
     pub usage: Option<Usage>,
 }
 
-/// What the component of an answer used in a cell.
+/// What an answer's component used in a cell.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
     pub cpu_cores: Estimate,
     pub cpu_cores_per_1000_rps: Estimate,
     pub working_set_bytes: Option<Estimate>,
-    /// Resident memory or the working set, whichever is more.
+    /// Resident memory or the working set, whichever is larger.
     pub memory_bytes: Option<Estimate>,
-    /// Its CPU limit throttled it in a tenth of the periods, in most trials.
+    /// True if its CPU limit throttled it in at least a tenth of the periods, in most trials.
     pub throttled: bool,
 }
 
@@ -83,7 +85,7 @@ impl Group<'_> {
         &heaviest.expect("a group has cells").cell.load
     }
 
-    /// Such as `gateway in mode ingress, ingress.scenario waf`.
+    /// Description such as `gateway in mode ingress, ingress.scenario waf`.
     pub(super) fn place(&self) -> String {
         let factors = self.factors.iter().map(|(key, value)| format!(", {key} {value}"));
         format!("{} in mode {}{}", self.component, self.mode, factors.collect::<String>())
@@ -91,7 +93,7 @@ impl Group<'_> {
 }
 
 impl Sized<'_> {
-    /// Such as `gateway.cpu 2`.
+    /// Name such as `gateway.cpu 2`.
     pub(super) fn name(&self) -> String {
         let values: Vec<String> = self.size.iter().map(|(key, value)| format!("{key} {value}")).collect();
         if values.is_empty() { "the only size".to_owned() } else { values.join(", ") }
@@ -126,7 +128,7 @@ pub(super) fn groups<'a>(question: &SizeQuestion, runs: &'a [SizedRun]) -> (Vec<
     if asked.is_empty() {
         return refused("proxies: the runs have no mode with any".to_owned());
     }
-    // A rate is each driver's, while responses and CPU are those of all together.
+    // The rate is per driver, but responses and CPU are totals over all drivers.
     if let Some(several) = asked.iter().map(|cell| cell.drivers.len()).find(|drivers| *drivers > 1) {
         return refused(format!(
             "what one proxy carries: {several} drivers offered load at once (run it with one)"
@@ -163,7 +165,7 @@ pub(super) fn groups<'a>(question: &SizeQuestion, runs: &'a [SizedRun]) -> (Vec<
     (groups, Vec::new())
 }
 
-/// Sizes in ascending order.
+/// Sort key: sizes in ascending order.
 fn order(option: &Sized<'_>) -> (f64, usize, u64, usize) {
     let Limits { cpu_cores, memory_bytes, workers } = option.limits;
     (cpu_cores.unwrap_or(f64::INFINITY), workers, memory_bytes.unwrap_or(u64::MAX), option.run)
@@ -179,7 +181,7 @@ fn listed(names: impl Iterator<Item = String>) -> String {
     if known.is_empty() { "none".to_owned() } else { known.join(", ") }
 }
 
-/// The way past the gateway.
+/// True if the cell's path bypasses the gateway.
 fn bypasses(cell: &Cell) -> bool {
     cell.factors.get("ingress.scenario") == Some(&FactorValue::Text("direct".to_owned()))
 }
@@ -192,17 +194,18 @@ fn is_gateway(name: &str) -> bool {
     name.ends_with("gateway")
 }
 
-/// A proxy, or all of a cell together.
+/// A proxy, or all proxies of a cell together.
 struct Component {
     name: String,
     proxies: usize,
     is_total: bool,
 }
 
-/// The components of a cell that are counted: the one that is asked for, the gateways of a mode that has one, else every proxy.
+/// The components of a cell that are counted: the one in question, the gateways of a mode that has any, or
+/// else every proxy.
 fn components(question: &SizeQuestion, run: &SizedRun, cell: &Cell) -> Vec<Component> {
     let one = |name: &str| Component { name: name.to_owned(), proxies: 1, is_total: false };
-    // Proxies of a cell without a usable trial are those of the mode's other cells.
+    // For a cell without a usable trial, take the proxies of the mode's other cells.
     let of_mode = run.summary.cells.iter().filter(|other| other.mode == cell.mode);
     let mut names: Vec<&str> = Vec::new();
     for proxy in of_mode.flat_map(proxies) {

@@ -1,11 +1,13 @@
-//! How many replicas of a proxy a target takes, how big, and at what cost.
+//! How many replicas of a proxy a target rate needs, of which size, and at what cost.
 //!
-//! Pure: what runs measured and a question become [`SizeResult`], whose sentences crate `report` makes. [`groups`] sorts cells
-//! into answers and sizes, [`settings`] says which runs make one sweep, [`capacity`] says what one replica carries, [`usage`] what it uses, [`option`] multiplies. Nothing
-//! is taken from outside what was measured: rates are interpolated only between measured ones, and whatever else an answer
-//! rests on is in its notes.
+//! Pure logic: measurements of runs and a question become a [`SizeResult`], which the `report` crate turns
+//! into sentences. [`groups`] sorts cells into answers and sizes, [`settings`] decides which runs make one
+//! sweep. [`capacity`] computes what one replica carries, [`usage`] what it uses, and [`option`] multiplies.
+//! Nothing is extrapolated: rates are interpolated only between measured ones, and everything else that an
+//! answer relies on is in its notes.
 //!
-//! A CPU limit is the size that is asked for: a proxy that is throttled by its own is no fault of the trial.
+//! The CPU limit is the size in question, so a proxy that is throttled by its own limit is not a fault of the
+//! trial.
 
 mod capacity;
 mod groups;
@@ -23,24 +25,25 @@ use experiment::{Experiment, Objective};
 use groups::Group;
 pub(crate) use option::HOURS_PER_MONTH;
 
-/// Level of every interval.
+/// Confidence level of every interval.
 const CONFIDENCE: f64 = 0.95;
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
-/// A run as its directory has it.
+/// A run as read from its directory.
 #[derive(Clone, Debug)]
 pub struct MeasuredRun {
-    /// As given.
+    /// Path as given by the user.
     pub directory: String,
     /// The experiment, without modes that could not run.
     pub experiment: Experiment,
-    /// The machine and the versions.
+    /// The machine and the component versions.
     pub host: Host,
-    /// The trials.
+    /// The recorded trials.
     pub trials: Vec<TrialRecord>,
 }
 
-/// Answers a question from runs of one machine. Without an `objective` that of the first run's experiment holds.
+/// Answers a question from runs of one machine. Without `objective`, the objective of the first run's
+/// experiment applies.
 #[must_use]
 pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[MeasuredRun]) -> SizeResult {
     let of_experiment = runs.first().map(|run| bounds_of_responses(run.experiment.objective));
@@ -84,18 +87,19 @@ pub fn size(question: &SizeQuestion, objective: Option<Objective>, runs: &[Measu
     result
 }
 
-/// Bounds that a rate can be held against: those of times and errors.
+/// The bounds that can be checked at a given rate: those of times and errors.
 fn bounds_of_responses(objective: Objective) -> Objective {
     Objective { rate: None, achieved: None, ..objective }
 }
 
-/// The question, and the objective that holds for it.
+/// The question, and the objective that applies to it.
 struct Asked<'a> {
     question: &'a SizeQuestion,
     objective: Objective,
 }
 
-/// A run as sizes see it: with the objective of the question, and no proxy held against its own CPU limit.
+/// A run prepared for sizing: with the objective of the question, and without reasons for throttling by a
+/// proxy's own CPU limit.
 struct SizedRun {
     experiment: Experiment,
     trials: Vec<TrialRecord>,
@@ -156,7 +160,7 @@ fn machine(host: &Host) -> SizeMachine {
     }
 }
 
-/// A kernel of the same release reserves a little more or less memory from boot to boot.
+/// Kernels of the same release reserve slightly different amounts of memory from boot to boot.
 const MEMORY_TOLERANCE: f64 = 0.05;
 
 fn is_same_machine(one: &SizeMachine, other: &SizeMachine) -> bool {
@@ -165,7 +169,7 @@ fn is_same_machine(one: &SizeMachine, other: &SizeMachine) -> bool {
         && *one == SizeMachine { memory_bytes: one.memory_bytes, ..other.clone() }
 }
 
-/// The machine of all runs, or what they differ in.
+/// The machine of all runs, or a note on how they differ.
 pub(crate) fn one_machine(runs: &[MeasuredRun]) -> Result<Option<SizeMachine>, SizeNote> {
     let mut machines: Vec<(SizeMachine, &str)> = Vec::new();
     for run in runs {
@@ -187,7 +191,7 @@ pub(crate) fn one_machine(runs: &[MeasuredRun]) -> Result<Option<SizeMachine>, S
     Err(SizeNote::naming(SizeNoteKind::MixedMachines, named.collect::<Vec<_>>().join("; ")))
 }
 
-/// Components of which the runs have different versions.
+/// Components whose versions differ between the runs.
 pub(crate) fn mixed_components(runs: &[MeasuredRun]) -> Option<SizeNote> {
     let versions = |name: &str| {
         let of_runs = runs.iter().flat_map(|run| &run.host.versions).filter(|version| version.name == name);
@@ -239,7 +243,7 @@ fn answer(asked: &Asked<'_>, group: &Group<'_>) -> Result<SizeAnswer, SizeNote> 
     })
 }
 
-/// Why a size is not among the options.
+/// Note on why a size is not among the options.
 fn left_out_note(size: &str, refusal: SizeNote) -> SizeNote {
     let why = match refusal.kind {
         SizeNoteKind::ObjectiveNeverMet => "the objective is missed at every load".to_owned(),
@@ -249,7 +253,7 @@ fn left_out_note(size: &str, refusal: SizeNote) -> SizeNote {
     SizeNote::naming(SizeNoteKind::SizeLeftOut, format!("{size}: {why}"))
 }
 
-/// Why no size is an option: the reason of the first, with the place.
+/// Why no size is an option: the reason of the first size, with mode and component.
 fn common_refusal(group: &Group<'_>, left_out: &[(String, SizeNote)]) -> SizeNote {
     let place = group.place();
     match left_out.first() {
@@ -262,7 +266,7 @@ fn common_refusal(group: &Group<'_>, left_out: &[(String, SizeNote)]) -> SizeNot
     }
 }
 
-/// Kinds of the reasons of trials, each once.
+/// Distinct kinds of the trials' reasons.
 fn reasons(trials: &[&TrialRecord]) -> String {
     let mut kinds: Vec<&str> =
         trials.iter().flat_map(|trial| &trial.verdict.reasons).map(|reason| kind_of(reason)).collect();

@@ -1,4 +1,4 @@
-//! One size of replica: how many, what they use, what they cost, and what is left without one.
+//! One size of replica: how many are needed, what they use, what they cost, and what remains without one.
 
 use super::groups::{Group, Sized};
 use super::settings::differing_sections;
@@ -8,10 +8,10 @@ use experiment::schema::{
 };
 use std::collections::BTreeMap;
 
-/// Hours of a month: 365 days of 24 hours over twelve.
+/// Hours per month: 365 days of 24 hours, over twelve.
 pub(crate) const HOURS_PER_MONTH: f64 = 730.0;
 
-/// The option, or why a size is none.
+/// The option, or why this size is not one.
 pub(super) fn option(
     asked: &Asked<'_>,
     group: &Group<'_>,
@@ -61,10 +61,11 @@ pub(super) fn option(
     })
 }
 
-/// Replicas for a target: a whole number at each end of the capacity's interval.
+/// Replicas for a target rate, rounded up at the estimate and at each end of the capacity's interval.
 fn replicas(target: f64, rps: &Estimate, headroom: f64) -> ReplicaCount {
     let needed = |rps: f64| {
-        // A target that is a multiple of the capacity needs no further replica for the rounding of a float.
+        // A target that is a multiple of the capacity must not need another replica because of float
+        // rounding.
         let exact = target / (rps * (1.0 - headroom));
         (exact * (1.0 - 1e-9)).ceil().max(1.0) as u64
     };
@@ -76,7 +77,8 @@ fn replicas(target: f64, rps: &Estimate, headroom: f64) -> ReplicaCount {
     }
 }
 
-/// CPU of a replica and of all: the limit, or without one what the share of the target uses, headroom added.
+/// CPU of a replica and of all replicas: the limit, or without one the usage at a replica's share of the
+/// target, plus headroom.
 fn cpu(
     asked: &Asked<'_>,
     sized: &Sized<'_>,
@@ -96,7 +98,7 @@ fn cpu(
     if cpu.is_below_sweep {
         notes.push(SizeNote::new(SizeNoteKind::BelowSweep));
     }
-    // The share of a replica is as uncertain as their number.
+    // The share per replica is as uncertain as their number.
     let others = [replicas.low, replicas.high].into_iter().flatten();
     let others = others.filter_map(|count| usage::cpu_at(sized, target / count as f64));
     let per_1000_rps = others
@@ -106,7 +108,7 @@ fn cpu(
     (Some(all.map(|cores| cores / count)), Some(all))
 }
 
-/// A figure of each replica for all of them; an end where both have one.
+/// A figure per replica multiplied by their number; an end is set if both have one.
 fn multiplied(replicas: &ReplicaCount, each: &Estimate) -> Estimate {
     let ends = |count: Option<u64>, each: Option<f64>| Some(count? as f64 * each?);
     Estimate {
@@ -140,7 +142,8 @@ fn monthly_cost(
     }
 }
 
-/// The cheapest option; without prices that with the least CPU, without CPU that with the fewest replicas.
+/// The cheapest option. Without prices it is the one with the least CPU, without CPU the one with the fewest
+/// replicas.
 pub(super) fn cheapest(options: &[SizeOption]) -> Option<usize> {
     let figure = |option: &SizeOption| {
         let cost = option.monthly_cost.or(option.cpu_cores).map(|estimate| estimate.estimate);
@@ -153,7 +156,7 @@ pub(super) fn cheapest(options: &[SizeOption]) -> Option<usize> {
     (0..options.len()).min_by(by_figure)
 }
 
-/// Services that the proxy's filters asked, with the CPU that each used under the heaviest load that has it.
+/// Services that the proxy's filters called, with the CPU of each under the heaviest load that has it.
 fn filter_services(group: &Group<'_>) -> Vec<String> {
     let cells = group.options.iter().flat_map(|option| &option.cells).rev();
     let used = cells.flat_map(|cell| &cell.cell.components);
@@ -165,7 +168,7 @@ fn filter_services(group: &Group<'_>) -> Vec<String> {
     named.into_iter().map(words).collect()
 }
 
-/// Notes on all options of an answer.
+/// Notes that apply to all options of an answer.
 pub(super) fn notes_of_all(asked: &Asked<'_>, group: &Group<'_>, options: &[SizeOption]) -> Vec<SizeNote> {
     let mut notes = Vec::new();
     let cells = group.options.iter().flat_map(|option| &option.cells);

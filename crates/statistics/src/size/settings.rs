@@ -1,17 +1,18 @@
-//! What runs have in common beside their machine: cells of several runs make one sweep only under the same settings.
+//! What runs must have in common besides their machine: cells of several runs make one sweep only under the
+//! same settings.
 
 use super::groups::{Sized, level};
 use experiment::schema::Cell;
 use experiment::settings::proxy::ProxySettings;
 use experiment::{Experiment, LoadLevels, LoadSettings};
 
-/// The experiment of a cell: with its values of the factors.
+/// The experiment of a cell, with its values of the factors.
 pub(super) fn experiment_of<'a>(experiment: &'a Experiment, cell: &Cell) -> &'a Experiment {
     let combination = experiment.each_combination().find(|(factors, _)| *factors == cell.factors);
     combination.map_or(experiment, |(_, experiment)| experiment)
 }
 
-/// Sections in which two experiments differ, rates, numbers of clients and sizes of proxies left out.
+/// Sections in which two experiments differ, not counting rates, numbers of clients and sizes of proxies.
 pub(super) fn differing_sections(one: &Experiment, other: &Experiment) -> Vec<&'static str> {
     let sections = [
         ("mesh", one.mesh != other.mesh),
@@ -57,7 +58,8 @@ pub(super) fn joined<'a>(options: Vec<Sized<'a>>) -> Vec<Sized<'a>> {
     joined
 }
 
-/// Loads that both runs measured are two answers: neither replaces the other.
+/// True if the runs have no load in common. Loads that both measured are two answers, and neither replaces
+/// the other.
 fn continues(known: &Sized<'_>, option: &Sized<'_>) -> bool {
     let loads = |sized: &Sized<'_>| sized.cells.iter().map(|cell| level(&cell.cell.load)).collect::<Vec<_>>();
     let (before, after) = (loads(known), loads(option));

@@ -1,21 +1,23 @@
 //! CPU and memory of a replica.
 //!
-//! CPU per request falls with the rate, so CPU is read at the replica's share of the target, between measured rates: what a proxy
-//! uses is a little at rest and as much again for each request, a straight line. Memory is that under the load that a replica
-//! carries at most, between those of the loads that bound it: an overloaded proxy holds requests that no replica is to hold.
+//! CPU per request falls with the rate, so CPU is read at the replica's share of the target, between measured
+//! rates. A proxy uses a little CPU at rest and a constant amount per request: a straight line. Memory is
+//! read at the highest load that a replica carries, bounded by the neighbouring measured loads: an overloaded
+//! proxy holds requests that no replica should hold.
 
 use super::groups::{Sized, Usage, level};
 use experiment::schema::{Capacity, Estimate};
 
-/// CPU per 1000 requests/s at a rate, and whether the rate is under the lowest measured one.
+/// CPU per 1000 requests/s at a rate, and whether the rate is below the lowest measured one.
 pub(super) struct CpuAtRate {
     pub cores_per_1000_rps: Estimate,
     pub is_below_sweep: bool,
-    /// The rate lies within the sweep.
+    /// True if the rate lies within the sweep.
     pub is_measured: bool,
 }
 
-/// From CPU interpolated between measured rates; beyond them CPU per request of the nearest. Absent where no CPU was measured.
+/// CPU interpolated between measured rates; beyond them, the CPU per request of the nearest. `None` if no CPU
+/// was measured.
 pub(super) fn cpu_at(sized: &Sized<'_>, rate: f64) -> Option<CpuAtRate> {
     let mut points: Vec<(f64, Usage)> = sized
         .cells
@@ -38,7 +40,7 @@ pub(super) fn cpu_at(sized: &Sized<'_>, rate: f64) -> Option<CpuAtRate> {
     };
     Some(CpuAtRate {
         cores_per_1000_rps,
-        // What a closed loop reaches is not its lowest rate.
+        // A closed loop has no lowest rate that was chosen.
         is_below_sweep: rate < lowest * 0.99 && !sized.is_closed_loop(),
         is_measured: between.is_some(),
     })
@@ -55,7 +57,7 @@ fn mixed(from: &Estimate, to: &Estimate, share: f64) -> Estimate {
     }
 }
 
-/// An estimate whose interval contains another's too.
+/// An estimate whose interval is widened to contain another's.
 pub(super) fn hull(one: Estimate, other: Estimate) -> Estimate {
     Estimate {
         low: one.low.zip(other.low).map(|(one, other)| one.min(other)),
@@ -64,7 +66,7 @@ pub(super) fn hull(one: Estimate, other: Estimate) -> Estimate {
     }
 }
 
-/// The working set at a capacity; where no control group tells it, memory.
+/// The working set at a capacity, or memory if no cgroup reports a working set.
 pub(super) fn memory(sized: &Sized<'_>, capacity: &Capacity) -> Option<Estimate> {
     memory_at(sized, capacity, |usage| usage.working_set_bytes)
         .or_else(|| memory_at(sized, capacity, |usage| usage.memory_bytes))

@@ -1,4 +1,5 @@
-//! One mode against another with the same factors and load: times by their difference, throughput and CPU by their ratio.
+//! Comparison of modes with the same factors and load: times by their difference, throughput and CPU by their
+//! ratio.
 
 use super::tables::Tables;
 use super::verdicts::{Statement, Tested};
@@ -6,7 +7,8 @@ use crate::figure_table::Difference;
 use experiment::schema::{AddedLatency, AddedVerdicts, Conditions, ModeComparison};
 use experiment::{Mode, TimeFigure};
 
-/// Every mode against every earlier one that leads to the same server, under all conditions; and what each comparison tests.
+/// Compares every mode with every earlier one that leads to the same server, under all conditions. Also
+/// returns what each comparison tests.
 pub(super) fn comparisons(
     conditions: &[Conditions<'_>],
     modes: &[Mode],
@@ -31,7 +33,7 @@ pub(super) fn comparisons(
             continue;
         }
         let in_closed_loop = || tables.throughput_change(at.cell(mode), at.cell(than));
-        // Past the sidecar it idles: a multiple of next to nothing says nothing.
+        // A bypassed sidecar is idle: a ratio to almost nothing is meaningless.
         let carry_requests = than.floor().is_some() && mode.floor().is_some();
         let proxy_cpu = || tables.proxy_cpu_change(at.cell(mode), at.cell(than));
         comparisons.push(ModeComparison {
@@ -54,7 +56,7 @@ pub(super) fn comparisons(
     (comparisons, tested)
 }
 
-/// What a mode adds to its floor, as one of the comparisons says.
+/// What a mode adds to its baseline, looked up in the comparisons.
 pub(super) fn added_to_floor(
     mode: Mode,
     at: Conditions<'_>,

@@ -6,7 +6,7 @@ use crate::trials::usable;
 use experiment::schema::{ComponentSummary, ComponentUsage, Figure, ProxyHoldings, Role, TrialRecord};
 use std::collections::{HashMap, HashSet};
 
-/// What a component used in each trial, with the responses per second in it.
+/// A component's usage in each trial, with the trial's responses per second.
 type Usages<'a> = Vec<(&'a TrialRecord, &'a ComponentUsage, f64)>;
 
 /// Every component, in the order in which the trials of the cell list them.
@@ -33,7 +33,7 @@ pub(super) fn components(trials: &[&TrialRecord]) -> Vec<ComponentSummary> {
     all.into_iter().filter_map(|((name, role), usages)| component(name, role, &usages, &usable)).collect()
 }
 
-/// Trials whose figures are usable, by index.
+/// Indices of the trials in which each figure is usable.
 struct Usable {
     cpu: HashSet<usize>,
     memory: HashSet<usize>,

@@ -1,6 +1,7 @@
-//! The whole distribution of a cell's requests by both clocks.
+//! The whole distribution of a cell's requests on both clocks.
 //!
-//! Percentiles are those of all requests together, from merged histograms: ten requests beyond the 99.999th take a million.
+//! Percentiles are over all requests together, from merged histograms: ten requests beyond the 99.999th
+//! percentile take a million requests.
 
 use crate::histogram::LatencyHistogram;
 use crate::trials::{is_valid, reason_kind, with_sound_tail};
@@ -9,19 +10,19 @@ use experiment::schema::{
     AbsentPercentile, DistributionPoint, HistogramSummary, LoadResult, RequestDistribution, TrialRecord,
 };
 
-/// Those of the usual HdrHistogram charts.
+/// Percentiles of the usual HdrHistogram charts.
 const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0];
 
-/// Whether saturation, and nothing before it, spoils a trial's figures.
+/// True if saturation is the first reason that spoils a trial's figures.
 pub(crate) fn is_saturated(trial: &TrialRecord) -> bool {
     trial.verdict.saturated && reason_kind(trial) == SATURATED
 }
 
-/// Kind of the reason.
+/// Kind of the reason for saturation.
 pub(crate) const SATURATED: &str = "saturated";
 
-/// Of the trials of an open loop with a sound tail, and if `verdict` is saturation of all valid and saturated ones; absent if
-/// there are none, or if a histogram cannot be read.
+/// Distribution over the trials of an open loop with a sound tail; if `verdict` is saturation, over all valid
+/// and saturated trials. `None` if there are none, or if a histogram cannot be decoded.
 pub(super) fn distribution(verdict: &str, trials: &[&TrialRecord]) -> Option<RequestDistribution> {
     let saturated = verdict == SATURATED;
     let entering = if saturated {
@@ -73,7 +74,7 @@ fn point(
     let among_answered = rank <= answered as f64;
     DistributionPoint {
         percentile,
-        // The same rank among the answered requests, which are the fastest.
+        // The same rank among the answered requests, which rank first.
         response_time_us: at(response, rank / answered as f64 * 100.0).filter(|_| among_answered),
         answered_response_time_us: at(response, percentile),
         service_time_us: at(service, percentile),
@@ -105,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_percentile_needs_ten_requests_beyond_it_and_the_greatest_none() {
+    fn percentile_needs_ten_requests_beyond_it_but_maximum_needs_none() {
         let all = points(1000, &times(1, 1000), &times(1, 1000));
         assert!(near(all[0].response_time_us, 500.0) && near(all[3].service_time_us, 990.0), "{all:?}");
         let absent: Vec<_> = all.iter().map(|point| point.absent.is_some()).collect();
@@ -115,8 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_a_response_rank_above_the_answered() {
-        // Every second request was never sent: the median is that of the slowest answered, nothing beyond is a number.
+    fn requests_without_response_rank_above_answered() {
+        // Every second request was never sent: the median is the slowest response, and nothing beyond it is a
+        // number.
         let all = points(2000, &times(1001, 2000), &times(1, 1000));
         assert!(near(all[0].response_time_us, 2000.0), "{:?}", all[0]);
         assert!(near(all[0].answered_response_time_us, 1500.0) && near(all[0].service_time_us, 500.0));

@@ -1,4 +1,4 @@
-//! Drivers and services of trials that have several of them.
+//! Drivers and services of trials with several of each.
 
 use super::*;
 use crate::histogram::LatencyHistogram;
@@ -53,7 +53,7 @@ fn driver(tenant: usize, median_us: f64) -> DriverRecord {
     }
 }
 
-/// `a` gets what the driver sends, `c` twice as much: 2 pods each, of 0.05 cores a pod.
+/// `a` receives what the driver sends, `c` twice as much: 2 pods each, with 0.05 cores per pod.
 fn services(tenant: usize) -> [ServiceRecord; 2] {
     let requests = 1000 + WARMUP_REQUESTS;
     [("a", requests), ("c", 2 * requests)].map(|(name, requests)| ServiceRecord {
@@ -66,7 +66,7 @@ fn services(tenant: usize) -> [ServiceRecord; 2] {
     })
 }
 
-/// The result of a trial and its drivers, as a trial stores them.
+/// The result of a trial and its drivers, in the form in which a trial stores them.
 fn stored(mut drivers: Vec<DriverRecord>) -> (Option<LoadResult>, Vec<DriverRecord>) {
     if let [driver] = drivers.as_mut_slice() {
         return (driver.result.take(), drivers);
@@ -117,7 +117,8 @@ fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRec
     }
 }
 
-/// Five tenants, the fifth three times as slow, in five trials. `change` is given the tenant and the trial of each driver.
+/// Five tenants, the fifth three times as slow, in five trials. `change` is called for each driver with its
+/// tenant and trial.
 pub(super) fn five_tenants(
     change: impl Fn(usize, usize, &mut DriverRecord),
 ) -> (Experiment, Vec<TrialRecord>) {
@@ -153,7 +154,7 @@ fn p99(driver: &DriverSummary) -> Estimate {
 }
 
 #[test]
-fn every_driver_and_service_has_estimates_of_its_own() {
+fn each_driver_and_service_has_own_estimates() {
     let (experiment, trials) = five_tenants(|_, _, _| {});
     let summary = summary(&experiment, &trials);
     let cell = &summary.cells[0];
@@ -179,7 +180,7 @@ fn every_driver_and_service_has_estimates_of_its_own() {
 }
 
 #[test]
-fn what_pods_reserve_stands_beside_what_they_used() {
+fn reservations_are_reported_with_usage() {
     let resources = Resources {
         cpu_request_cores: Some(0.7),
         memory_request_bytes: Some(500 << 20),
@@ -204,7 +205,7 @@ fn what_pods_reserve_stands_beside_what_they_used() {
     trials[3..].iter_mut().for_each(|trial| trial.verdict.valid = false);
     let all: Vec<&TrialRecord> = trials.iter().collect();
     let summary = reservation::reservation(&topology, &all).expect("components were observed");
-    // Of the pods of the fixture only those of the mesh have a name; etcd is a cluster's, not the mesh's.
+    // Only the pods of the mesh have a name in the fixture. etcd belongs to a cluster, not to the mesh.
     assert_eq!((summary.namespaces, summary.services, summary.workloads, summary.pods), (5, 5, 10, 3));
     assert_eq!((summary.containers, summary.proxies), (20 + 3, 2));
     let app = summary.group(ResourceGroup::App).unwrap();
@@ -219,7 +220,7 @@ fn what_pods_reserve_stands_beside_what_they_used() {
 }
 
 #[test]
-fn a_spoiled_driver_takes_no_other_with_it() {
+fn spoiled_driver_does_not_spoil_others() {
     let (experiment, trials) = five_tenants(|tenant, index, driver| {
         if tenant == 2 && index < 3 {
             spoil(driver, "schedule-lag: late");
@@ -239,7 +240,7 @@ fn a_spoiled_driver_takes_no_other_with_it() {
 }
 
 #[test]
-fn a_driver_without_a_result_is_listed_without_figures() {
+fn driver_without_result_is_listed_without_figures() {
     let (experiment, trials) = five_tenants(|tenant, _, driver| {
         if tenant == 3 {
             driver.result = None;
@@ -256,10 +257,10 @@ fn a_driver_without_a_result_is_listed_without_figures() {
 }
 
 #[test]
-fn an_objective_is_met_missed_or_not_shown_by_the_interval() {
+fn objective_is_met_missed_or_not_shown_by_interval() {
     use DriverObjective::{Met, Missed, NotShown};
     let (experiment, trials) = five_tenants(|tenant, index, driver| match tenant {
-        // Its p99 is 1.49 times the median: some 1.5 ms and 3 ms in turn.
+        // Its p99 is 1.49 times the median: alternately about 1.5 ms and 3 ms.
         2 => driver.result = Some(result(100.0, if index % 2 == 0 { 1000.0 } else { 2000.0 })),
         3 => driver.result.as_mut().unwrap().requests.failed = 50,
         4 if index == 0 => spoil(driver, "saturated: 50/s completed of 100/s offered"),
@@ -283,14 +284,14 @@ fn an_objective_is_met_missed_or_not_shown_by_the_interval() {
 }
 
 #[test]
-fn bounds_of_mean_and_max_hold_for_each_driver() {
+fn bounds_of_mean_and_max_apply_per_driver() {
     use DriverObjective::{Met, Missed};
     let (experiment, trials) = five_tenants(|tenant, index, driver| {
         let result = driver.result.as_mut().unwrap();
         match tenant {
             // One slow request in one trial, which no interval would show.
             2 if index == 3 => result.response_time_us.max = Some(9000.0),
-            // Without a response a request is slower than any bound.
+            // A request without a response is slower than any bound.
             3 if index == 1 => result.requests.failed = 1,
             _ => {}
         }
@@ -313,7 +314,7 @@ fn bounds_of_mean_and_max_hold_for_each_driver() {
 }
 
 #[test]
-fn a_single_trial_shows_no_objective() {
+fn single_trial_does_not_show_objective() {
     let (experiment, mut trials) = five_tenants(|_, _, _| {});
     trials.truncate(1);
     let drivers = &summary(&experiment, &trials).cells[0].drivers;
@@ -321,7 +322,7 @@ fn a_single_trial_shows_no_objective() {
 }
 
 #[test]
-fn another_take_gives_no_driver_a_second_value_in_a_repeat() {
+fn driver_has_one_value_per_repeat_with_several_takes() {
     let late = "schedule-lag: late";
     let (experiment, mut trials) = five_tenants(|tenant, index, driver| {
         if tenant == 2 && index == 1 {
@@ -334,7 +335,7 @@ fn another_take_gives_no_driver_a_second_value_in_a_repeat() {
         retake: Some(Retake { take: 2, of: 1, because: vec![late.to_owned()] }),
         ..trials[0].clone()
     };
-    // One that follows on a valid take counts for no driver.
+    // A take after a valid one counts for no driver.
     let superfluous = TrialRecord {
         index: 6,
         repeat: 0,
@@ -349,7 +350,7 @@ fn another_take_gives_no_driver_a_second_value_in_a_repeat() {
 }
 
 #[test]
-fn a_single_driver_is_stored_once_and_seen_as_in_older_trials() {
+fn single_driver_is_stored_once_and_read_like_older_trials() {
     let (experiment, trials) = five_tenants(|_, _, _| {});
     let load = &trials[0].load;
     let trials: Vec<TrialRecord> = (0..5).map(|index| trial(load, index, vec![driver(1, 500.0)])).collect();
@@ -380,7 +381,7 @@ fn a_single_driver_is_stored_once_and_seen_as_in_older_trials() {
     }
 }
 
-/// One of twenty requests has no response after half a second, and that is too many for what times are of use.
+/// One of twenty requests has no response after half a second: too many for times to be usable.
 fn times_out(driver: &mut DriverRecord) {
     let result = driver.result.as_mut().expect("drivers have results here");
     let mut times = LatencyHistogram::new();
@@ -392,7 +393,7 @@ fn times_out(driver: &mut DriverRecord) {
 }
 
 #[test]
-fn errors_do_not_hide_that_a_percentile_lies_beyond_every_answer() {
+fn percentile_beyond_every_response_is_reported_despite_errors() {
     let (experiment, trials) = five_tenants(|tenant, index, driver| {
         if tenant == 1 || tenant == 2 && index == 0 {
             times_out(driver);
@@ -417,14 +418,14 @@ fn errors_do_not_hide_that_a_percentile_lies_beyond_every_answer() {
         assert!(times.censored(TimeFigure::P50).is_none());
     }
     assert_eq!((of_cell.valid, of_cell.objective), (0, Some(DriverObjective::Missed)));
-    // Four sound trials speak for the median, and not for a tail that the fifth lost.
+    // Four sound trials count for the median, but not for a tail that the fifth lost.
     let times = of_driver(2).expect("four are sound");
     assert_eq!((times.p50.map(|median| median.n), times.p99), (Some(4), None));
     assert!(times.censored(TimeFigure::P99).is_some());
 }
 
 #[test]
-fn a_greatest_time_that_the_generator_spoiled_is_neither_missed_nor_met() {
+fn maximum_spoiled_by_generator_leaves_objective_open() {
     use DriverObjective::{Met, Missed, NotShown};
     let (experiment, trials) = five_tenants(|tenant, index, driver| {
         if tenant == 1 || tenant == 2 && index > 0 {
@@ -438,7 +439,7 @@ fn a_greatest_time_that_the_generator_spoiled_is_neither_missed_nor_met() {
 }
 
 #[test]
-fn trials_that_took_another_path_leave_an_objective_open() {
+fn trials_on_wrong_path_leave_objective_open() {
     let (experiment, mut trials) = five_tenants(|_, _, _| {});
     for trial in &mut trials[..3] {
         trial.verdict.spoil("path-not-proven: the sidecar counted nothing", Figures::all());

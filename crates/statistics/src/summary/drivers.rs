@@ -1,7 +1,7 @@
-//! What each driver of a cell measured.
+//! Results of each driver of a cell.
 //!
-//! Each driver stands by its own verdict: one whose figures are spoiled takes no other's with it. A driver has one value per
-//! repeat and figure: that of the first take in which it is usable.
+//! Each driver has its own verdict: if its figures are spoiled, the figures of the others are not. A driver
+//! has one value per repeat and figure, from the first take in which the figure is usable.
 
 use super::estimates::{commonest_kind, error_fraction, estimate, percentiles_alone, with_censored};
 use crate::objective::driver_objective;
@@ -10,8 +10,8 @@ use experiment::Objective;
 use experiment::schema::{DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, TrialRecord};
 use std::collections::BTreeMap;
 
-/// Every driver of the trials of a cell, in the order in which the trials list them. `places` is the number of repeats that
-/// have a trial.
+/// Every driver of the trials of a cell, in the order in which the trials list them. `places` is the number
+/// of repeats with a trial.
 pub(super) fn drivers(objective: &Objective, trials: &[&TrialRecord], places: usize) -> Vec<DriverSummary> {
     let mut takes: Vec<((&str, &str), Vec<Take<'_>>)> = Vec::new();
     let mut positions: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -71,7 +71,7 @@ fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<Dr
     Some(summary)
 }
 
-/// The kind of the first reason why a driver's figures are not valid.
+/// Kind of the first reason why a driver's figures are not valid.
 fn kind<'a>(view: &DriverView<'a>) -> &'a str {
     match view.verdict.reasons.first() {
         Some(reason) => kind_of(reason),

@@ -11,7 +11,7 @@ use experiment::schema::{
 use std::time::Duration;
 
 const EDGES: [(&str, &str); 4] = [("a", "b1"), ("a", "b2"), ("b1", "c"), ("b2", "c")];
-/// What the driver of a tenant sends in a trial, warm-up included.
+/// Requests of a tenant's driver in a trial, including the warm-up.
 const SENT: u64 = 1000 + WARMUP_REQUESTS;
 
 fn edge(tenant: usize, (from, to): (&str, &str), median_us: f64) -> EdgeRecord {
@@ -37,7 +37,7 @@ fn service(tenant: usize, name: &str) -> ServiceRecord {
     }
 }
 
-/// A service of 0.05 cores and its sidecar of 0.1 cores in one pod.
+/// A service using 0.05 cores and its sidecar using 0.1 cores, in one pod.
 fn pod(service: &ServiceRecord) -> [ComponentUsage; 2] {
     let name = &service.components[0];
     let usage = |name: &str, role, cpu_user_s| ComponentUsage {
@@ -73,7 +73,7 @@ fn find<'a>(edges: &'a [EdgeSummary], from: &str, to: &str) -> &'a EdgeSummary {
 }
 
 #[test]
-fn edges_and_services_add_up_as_the_graph_says() {
+fn edge_and_service_counts_match_graph() {
     let (experiment, trials) = tiered(|_, _, _| {});
     let summary = summary(&experiment, &trials);
     let cell = &summary.cells[0];
@@ -105,7 +105,7 @@ fn edges_and_services_add_up_as_the_graph_says() {
 }
 
 #[test]
-fn calls_without_a_response_are_slower_than_all_others() {
+fn calls_without_response_rank_slowest() {
     let (experiment, mut trials) = tiered(|_, _, _| {});
     let lost = |edge: &mut EdgeRecord| {
         let mut times = LatencyHistogram::new();
@@ -121,7 +121,7 @@ fn calls_without_a_response_are_slower_than_all_others() {
 }
 
 #[test]
-fn proxies_in_the_pods_of_a_service_are_its_own_and_shared_ones_are_not() {
+fn pod_proxies_belong_to_service_and_shared_proxies_do_not() {
     let (experiment, mut trials) = tiered(|_, _, _| {});
     for trial in &mut trials {
         trial.components.retain(|usage| usage.name != "tenant-5/c-proxy");
@@ -136,14 +136,14 @@ fn proxies_in_the_pods_of_a_service_are_its_own_and_shared_ones_are_not() {
 }
 
 #[test]
-fn failures_count_in_every_trial_and_proof_in_the_valid_ones() {
+fn failures_count_in_all_trials_and_proof_in_valid_trials() {
     let (experiment, mut trials) = tiered(|tenant, index, driver| {
         if tenant == 2 && index == 0 {
             spoil(driver, "schedule-lag: late");
         }
     });
     trials[0].edges[4].failed = SENT / 2;
-    // Of tenant 3, in a valid trial.
+    // For tenant 3, in a valid trial.
     let unproven = EdgeProof {
         from: "tenant-3/b1".to_owned(),
         to: "tenant-3/c".to_owned(),
@@ -151,7 +151,7 @@ fn failures_count_in_every_trial_and_proof_in_the_valid_ones() {
         reasons: vec!["nothing was counted".to_owned()],
     };
     trials[1].path.edges = vec![unproven.clone()];
-    // And of tenant 4, in the one that is not.
+    // And for tenant 4, in the trial that is not valid.
     trials[0].path.edges =
         vec![EdgeProof { from: "tenant-4/b1".to_owned(), to: "tenant-4/c".to_owned(), ..unproven }];
     let summary = summary(&experiment, &trials);
@@ -166,7 +166,7 @@ fn failures_count_in_every_trial_and_proof_in_the_valid_ones() {
 }
 
 #[test]
-fn edges_whose_callers_measure_no_time_have_counts_alone() {
+fn edges_without_measured_times_have_only_counts() {
     let (experiment, mut trials) = tiered(|_, _, _| {});
     for edge in trials.iter_mut().flat_map(|trial| &mut trial.edges) {
         edge.response_time_us = None;
@@ -177,7 +177,8 @@ fn edges_whose_callers_measure_no_time_have_counts_alone() {
     assert_eq!((edge.response_time_us, edge.requests_per_s.unwrap().estimate, edge.errors), (None, 0.0, 0.0));
 }
 
-/// The same with sidecars: calls to `b2` take 600 µs instead of 200, `c` and its sidecar a core more.
+/// The same trials with sidecars: calls to `b2` take 600 µs instead of 200, and `c` and its sidecar use one
+/// core more.
 fn with_sidecars(trials: &[TrialRecord]) -> Vec<TrialRecord> {
     let slower = |trial: &TrialRecord| {
         let mut trial = TrialRecord { mode: Mode::Sidecar, index: trial.index + 5, ..trial.clone() };
@@ -198,7 +199,7 @@ fn finding(summary: &Summary, kind: FindingKind, mode: Mode) -> Option<&Finding>
 }
 
 #[test]
-fn slowest_driver_is_named_only_where_its_interval_shows_it() {
+fn slowest_driver_is_named_only_if_interval_shows_it() {
     let (experiment, trials) = tiered(|_, _, _| {});
     let slow = summary(&experiment, &trials);
     let named = finding(&slow, FindingKind::SlowestDriver, Mode::None).expect("five drivers");
@@ -213,7 +214,7 @@ fn slowest_driver_is_named_only_where_its_interval_shows_it() {
     let by = named.estimate.expect("a difference");
     assert!(by.low.unwrap() > 1400.0 && named.value > Some(2200.0), "{named:?}");
 
-    // No driver differs but by chance: another one is the slowest each time.
+    // Drivers differ only by chance: another one is the slowest each time.
     let (experiment, trials) = tiered(|tenant, index, driver| {
         driver.result =
             Some(result(100.0, 500.0 + if tenant == index + 1 { 60.0 } else { 3.0 * tenant as f64 }));
@@ -224,7 +225,7 @@ fn slowest_driver_is_named_only_where_its_interval_shows_it() {
 }
 
 #[test]
-fn call_and_service_that_grew_most_are_named_over_all_namespaces() {
+fn call_and_service_with_largest_increase_are_named_across_namespaces() {
     let (experiment, trials) = tiered(|_, _, _| {});
     let repeats_5 = summary(&experiment, &with_sidecars(&trials));
     let time =
@@ -247,7 +248,7 @@ fn call_and_service_that_grew_most_are_named_over_all_namespaces() {
 }
 
 #[test]
-fn runs_of_one_driver_and_no_calls_have_no_such_findings() {
+fn run_with_one_driver_and_no_calls_has_no_graph_findings() {
     let (experiment, mut trials) = tiered(|_, _, _| {});
     for trial in &mut trials {
         trial.drivers.clear();

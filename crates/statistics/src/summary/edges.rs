@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, HashMap};
 
 type Key<'a> = (&'a str, &'a str);
 
-/// Every edge of the trials of a cell, in the order in which the trials list them. Its drivers are those of its caller.
+/// Every edge of the trials of a cell, in the order in which the trials list them. The drivers of an edge are
+/// those of its caller.
 pub(super) fn edges(trials: &[&TrialRecord]) -> Vec<EdgeSummary> {
     let mut readings = Readings::new();
     let mut counts: HashMap<Key<'_>, Counts> = HashMap::new();
@@ -38,7 +39,7 @@ pub(super) fn edges(trials: &[&TrialRecord]) -> Vec<EdgeSummary> {
     readings.into_iter().map(summary).collect()
 }
 
-/// Namespace of a qualified name; empty in a topology of a single one.
+/// Namespace of a qualified name; empty in a topology with a single namespace.
 fn namespace(qualified_name: &str) -> &str {
     qualified_name.split_once('/').map_or("", |(namespace, _)| namespace)
 }
@@ -58,7 +59,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Requests over an edge in all trials, the invalid included.
+/// Requests over an edge in all trials, including invalid ones.
 #[derive(Default)]
 struct Counts {
     requests: u64,
@@ -76,7 +77,8 @@ impl Counts {
     }
 }
 
-/// Whether the valid trials proved each edge; those with a result where none is valid, as for the path of a cell.
+/// Whether the valid trials proved each edge; without a valid trial, whether all trials with a result did, as
+/// for the path of a cell.
 fn proven<'a>(trials: &[&'a TrialRecord]) -> HashMap<Key<'a>, bool> {
     let valid: Vec<&TrialRecord> = trials.iter().copied().filter(|trial| is_valid(trial)).collect();
     let measured = || trials.iter().copied().filter(|trial| trial.result.is_some()).collect();
@@ -87,7 +89,7 @@ fn proven<'a>(trials: &[&'a TrialRecord]) -> HashMap<Key<'a>, bool> {
             trial.path.edges.iter().map(|proof| ((&*proof.from, &*proof.to), proof.proven)).collect();
         for edge in &trial.edges {
             let key = (edge.from.as_str(), edge.to.as_str());
-            // A topology of one edge has no list: that edge is the path.
+            // A topology with one edge has no list: that edge is the path.
             *proven.entry(key).or_insert(true) &= proofs.get(&key).copied().unwrap_or(trial.path.proven);
         }
     }

@@ -8,10 +8,10 @@ use experiment::schema::{
 };
 use std::collections::BTreeMap;
 
-/// The verdict of a cell that may be used.
+/// Verdict of a cell whose figures are usable.
 pub const VALID: &str = "valid";
 
-/// `valid` if more than half of `places` are, else the commonest of these kinds of reasons.
+/// `valid` if more than half of `places` are valid, else the most common of these kinds of reasons.
 pub(super) fn commonest_kind<'a>(
     kinds: impl Iterator<Item = &'a str>,
     valid: usize,
@@ -27,12 +27,13 @@ pub(super) fn commonest_kind<'a>(
     counts.into_iter().max_by_key(|(_, count)| *count).map_or(VALID, |(kind, _)| kind).to_owned()
 }
 
-/// The least difference that a histogram tells apart at a value: 1 µs, and a bucket of 3 significant digits above.
+/// Resolution of a histogram at a value: 1 µs, or a bucket of 3 significant digits above that.
 pub(crate) fn resolution_us(value_us: f64) -> f64 {
     (value_us / 1024.0).max(0.5)
 }
 
-/// Figures of times that were measured once per repeat: `times` gives those of which a figure is usable, `mean` their estimate.
+/// Figures of times that were measured once per repeat. `times` returns the distributions in which a figure
+/// is usable, `mean` its estimate.
 pub(super) fn percentiles<'a>(
     times: impl Fn(Figure) -> Vec<&'a HistogramSummary>,
     mean: impl Fn(TimeFigure) -> Option<Estimate>,
@@ -65,8 +66,8 @@ pub(super) fn percentiles<'a>(
     })
 }
 
-/// Which percentiles of the response time fall among requests without a response in one of the results that `usable` gives. Then
-/// there is no maximum either.
+/// Marks the percentiles of the response time that fall among requests without a response in any result that
+/// `usable` returns. In that case there is no maximum either.
 pub(super) fn with_censored<'a>(
     percentiles: Percentiles,
     usable: impl Fn(Figure) -> Vec<&'a LoadResult>,
@@ -85,7 +86,7 @@ pub(super) fn with_censored<'a>(
     Percentiles { max, censored: first, ..percentiles }
 }
 
-/// The same of times of which it is not known how long those without a response waited.
+/// Like [`with_censored`], for times that do not record how long requests without a response waited.
 pub(super) fn with_unanswered(percentiles: Percentiles, times: &[&HistogramSummary]) -> Percentiles {
     let is_absent =
         |from: &Figure| times.iter().any(|times| times.censored > 0 && times.figure(*from).is_none());
@@ -97,7 +98,8 @@ fn quantiles() -> impl Iterator<Item = Figure> {
     Figure::ALL.into_iter().filter(|figure| figure.quantile().is_some())
 }
 
-/// The same where each figure stands alone. A figure that falls among requests without a response in one of them is absent.
+/// Like [`percentiles`], with each figure estimated from its own cell alone. A figure that falls among
+/// requests without a response in one of the results is absent.
 pub(super) fn percentiles_alone<'a>(
     times: impl Fn(Figure) -> Vec<&'a HistogramSummary>,
 ) -> Option<Percentiles> {
@@ -109,7 +111,7 @@ pub(super) fn percentiles_alone<'a>(
     percentiles(&times, mean)
 }
 
-/// The least difference that histograms tell apart at the greatest of these values.
+/// Resolution of histograms at the greatest of these values.
 pub(super) fn resolution_of(values: &[f64]) -> f64 {
     resolution_us(values.iter().copied().fold(0.0, f64::max))
 }
@@ -118,12 +120,12 @@ pub(super) fn estimate(values: impl Iterator<Item = f64>) -> Option<Estimate> {
     interval::mean(&values.collect::<Vec<_>>(), 0.0).map(not_below_zero)
 }
 
-/// What is counted or timed is never negative: an interval of it ends at zero, and holds the truth as often as before.
+/// Counts and times are never negative: the interval ends at zero, with the same coverage.
 pub(super) fn not_below_zero(estimate: Estimate) -> Estimate {
     Estimate { low: estimate.low.map(|low| low.max(0.0)), ..estimate }
 }
 
-/// Over all trials: an invalid trial's errors are errors too.
+/// Fraction of errors over all trials: errors of invalid trials count too.
 pub(super) fn error_fraction<'a>(counts: impl Iterator<Item = &'a RequestCounts>) -> f64 {
     let counts: Vec<&RequestCounts> = counts.collect();
     let sent: u64 = counts.iter().map(|requests| requests.sent).sum();

@@ -1,8 +1,9 @@
-//! Figures against a factor whose values are numbers, and the order of factors in results.
+//! Figures as functions of a numeric factor, and the order of factors in results.
 //!
-//! A line is fitted within each repeat, by least squares through the factor's values with all other factors held, and the
-//! estimate is the mean of the repeats' slopes: drift between repeats moves all values of one alike, and so no slope. What a
-//! proxy holds before the load is the same under every load; trials of one repeat and value are averaged there.
+//! A line is fitted within each repeat, by least squares through the factor's values with all other factors
+//! fixed. The estimate is the mean of the repeats' slopes: drift between repeats shifts all values of a
+//! repeat equally, and so changes no slope. What a proxy holds before the load does not depend on the load,
+//! so trials of one repeat and value are averaged for it.
 
 use super::estimates::resolution_us;
 use super::totals::Sum;
@@ -20,7 +21,7 @@ use experiment::{Experiment, Mode, TimeFigure};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Compares values factor by factor: numbers by size, others by their place in the experiment.
+/// Compares values factor by factor: numbers by size, other values by their position in the experiment.
 pub(super) fn order(experiment: &Experiment, one: &Factors, other: &Factors) -> Ordering {
     let by_factor = experiment.factors.iter().map(|factor| {
         let rank = |factors: &Factors| {
@@ -36,7 +37,8 @@ pub(super) fn order(experiment: &Experiment, one: &Factors, other: &Factors) -> 
     by_factor.fold(Ordering::Equal, Ordering::then)
 }
 
-/// Figures against each factor: by mode, and by the values of the other factors in the order of `conditions`.
+/// Effects of each numeric factor: by mode, and by the values of the other factors in the order of
+/// `conditions`.
 pub(super) fn effects(
     experiment: &Experiment,
     conditions: &[Conditions<'_>],
@@ -75,13 +77,13 @@ pub(super) fn effects(
     (effects.into_iter().map(|slope| slope.effect).collect(), tested)
 }
 
-/// How a figure rises with a factor, and how likely such a slope is by chance.
+/// The slope of a figure against a factor, with its p-value.
 struct Slope {
     effect: FactorEffect,
     chance: Option<f64>,
 }
 
-/// The effects of the size of the mesh, as results have had them before there were other factors.
+/// The effects of the size of the mesh, in the form that results had before there were other factors.
 pub(super) fn size_effects(effects: &[FactorEffect]) -> Vec<SizeEffect> {
     let of_size = effects.iter().filter(|effect| effect.factor == BACKGROUND_SERVICES);
     of_size
@@ -98,7 +100,7 @@ pub(super) fn size_effects(effects: &[FactorEffect]) -> Vec<SizeEffect> {
         .collect()
 }
 
-/// The values of a factor as numbers, ascending; absent where one is a word.
+/// The values of a factor as numbers, ascending; `None` if one is not a number.
 pub(super) fn quantities(factor: &Factor) -> Option<Vec<f64>> {
     let values = factor.values.iter().map(|value| value.quantity(&factor.key));
     let mut values = values.collect::<Option<Vec<f64>>>()?;
@@ -114,15 +116,15 @@ pub(super) fn without(factors: &Factors, key: &str) -> Factors {
         .collect()
 }
 
-/// A figure of a trial's component.
+/// Reads a figure of a trial's component.
 type OfComponent = fn(&TrialRecord, &ComponentUsage) -> Option<f64>;
 
-/// Trials that differ in one factor, load and repeat.
+/// Trials that differ only in one factor, load and repeat.
 struct Group<'a> {
     factor: &'a str,
-    /// Ascending.
+    /// Values of the factor, ascending.
     values: &'a [f64],
-    /// The other factors.
+    /// Values of the other factors.
     factors: &'a Factors,
     mode: Mode,
 }
@@ -198,7 +200,7 @@ impl Group<'_> {
         let time = |sized, figure: TimeFigure| {
             let usable = usable(&trials, figure.figure());
             let read = |trial: &TrialRecord| figure.of(&trial.result.as_ref()?.response_time_us);
-            // Two readings, each to the nearest of what its histogram tells apart.
+            // A difference has two readings, each rounded to the histogram's resolution.
             self.effect(&self.points(&usable, read), sized, |greatest| resolution_us(greatest) * 2.0)
         };
         let observed = usable(&trials, Figure::Cpu);
@@ -222,7 +224,7 @@ impl Group<'_> {
         of_requests.into_iter().chain(of_fleets).flatten().map(under_load).collect()
     }
 
-    /// Position of a trial's value among the values.
+    /// Index of a trial's value in `values`.
     fn position(&self, trial: &TrialRecord) -> Option<usize> {
         let quantity = trial.factors.get(self.factor)?.quantity(self.factor)?;
         self.values.iter().position(|value| *value == quantity)
@@ -242,7 +244,8 @@ impl Group<'_> {
         all.into_iter().map(|(repeat, values)| (repeat, of_repeat(values))).collect()
     }
 
-    /// A figure against the factor. `resolution` tells from the greatest figure the least difference that can be measured.
+    /// A figure against the factor. `resolution` maps the greatest figure to the smallest measurable
+    /// difference.
     fn effect(
         &self,
         repeats: &Points,
@@ -277,7 +280,7 @@ impl Group<'_> {
         Some(Slope { effect, chance: interval::chance_of_mean(&slopes) })
     }
 
-    /// The least squares line through the values of one repeat; nothing where it has one value alone.
+    /// Least squares slope through the values of one repeat; `None` with a single value.
     fn slope(&self, figures: &BTreeMap<usize, f64>) -> Option<f64> {
         let count = figures.len() as f64;
         let mean_value = figures.keys().map(|position| self.values[*position]).sum::<f64>() / count;
@@ -292,10 +295,10 @@ impl Group<'_> {
     }
 }
 
-/// A figure by repeat, and in each by the position of the factor's value.
+/// A figure by repeat, and within it by the index of the factor's value.
 type Points = BTreeMap<usize, BTreeMap<usize, f64>>;
 
-/// Whether two loads are one level, whatever a factor sets in them.
+/// True if two loads have the same rate and clients, whatever a factor sets in them.
 pub(super) fn is_level(one: &LoadPoint, other: &LoadPoint) -> bool {
     (one.rate, one.clients) == (other.rate, other.clients)
 }
@@ -317,9 +320,9 @@ mod tests {
     }
 
     #[test]
-    fn drift_between_repeats_is_in_no_slope() {
+    fn drift_between_repeats_does_not_change_slope() {
         let values = [0.0, 200.0, 1000.0];
-        // 70 a service, on a base that rises by a thousand from repeat to repeat.
+        // 70 per service, on a base that rises by a thousand per repeat.
         let line = |repeat: usize, position: usize, noise: f64| {
             (repeat, position, 5000.0 + 1000.0 * repeat as f64 + 70.0 * values[position] + noise)
         };
@@ -345,14 +348,14 @@ mod tests {
     }
 
     #[test]
-    fn one_repeat_has_no_interval_and_one_value_no_slope() {
+    fn single_repeat_has_no_interval_and_single_value_no_slope() {
         let (none, figure) = (Factors::new(), SizedFigure::ConfiguredInS);
         let group = group(&none, &[0.0, 10.0]);
         let effect = group.effect(&points(&[(0, 0, 1.0), (0, 1, 2.0)]), figure, |_| 0.0).unwrap().effect;
         assert!((effect.per_unit.estimate - 0.1).abs() < 1e-9);
         assert_eq!((effect.per_unit.low, effect.from_least_to_greatest.high), (None, None));
         assert!(group.effect(&points(&[(0, 1, 1.0), (1, 1, 2.0)]), figure, |_| 0.0).is_none());
-        // Repeats that were cut short have no slope; values that never met in one have none at all.
+        // Repeats that were cut short have no slope. Values that no repeat has in common have none at all.
         assert!(group.effect(&points(&[(0, 0, 1.0), (1, 1, 2.0)]), figure, |_| 0.0).is_none());
     }
 }

@@ -11,7 +11,7 @@ use experiment::schema::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The fleet of a cell; absent where no trial has a result of one.
+/// The fleet of a cell; `None` if no trial has a fleet result.
 pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<'_>) -> Option<FleetSummary> {
     let all: Vec<&FleetResult> = trials.iter().filter_map(|trial| trial.fleet()).collect();
     let proxies = all.iter().map(|fleet| fleet.proxies.wanted).max()?;
@@ -70,7 +70,7 @@ pub(super) fn fleet(cell: CellKey<'_>, trials: &[&TrialRecord], tables: &Tables<
             (fleet.duration_s > 0.0).then(|| fleet.fleet.cpu_s / fleet.duration_s)
         }),
         fleet_memory_bytes: value(Figure::Memory, &|fleet| Some(fleet.fleet.memory_peak_bytes as f64)),
-        // Late or not, it says how late.
+        // Not filtered by usability: even a late fleet shows how late it was.
         fleet_lag_p99_us: estimate(
             all.iter().filter_map(|fleet| fleet::of_times(&fleet.fleet.lag_us, Figure::P99)),
         ),
@@ -92,7 +92,7 @@ impl OfTrials<'_> {
         estimate(self.usable(figure).into_iter().filter_map(read))
     }
 
-    /// A distribution over the trials. Its greatest value is the mean of the trials' greatest ones.
+    /// A distribution over the trials. Its maximum is the mean of the trials' maxima.
     fn times(&self, read: impl Fn(&FleetResult) -> Option<HistogramSummary>) -> FleetTimes {
         let of_figure = |figure: Figure| -> Vec<HistogramSummary> {
             let all = self.usable(figure).into_iter().filter_map(&read);
@@ -196,7 +196,7 @@ impl OfTrials<'_> {
         names.into_iter().map(component).collect()
     }
 
-    /// Mean of each stage over all istiods.
+    /// Mean duration of each stage over all istiods.
     fn chain(&self) -> BTreeMap<String, Estimate> {
         let fleets = self.usable(Figure::P50);
         let stages: BTreeSet<&String> = fleets

@@ -13,7 +13,7 @@ const TEXT: &str = "{name: f, mesh: istio, modes: [control-plane], repeats: 3, \
                     {figure: istiod-cpu, mode: control-plane, value: 2}, \
                     {figure: istiod-memory-per-proxy, mode: control-plane, value: 2MB}]}}";
 
-/// Arrivals at 100 proxies, at this time and a millisecond more each.
+/// Arrivals at 100 proxies, starting at this time, one per millisecond.
 fn arrivals(from_ms: u64) -> LatencyHistogram {
     let mut histogram = LatencyHistogram::new();
     (0..100).for_each(|proxy| histogram.record(Duration::from_millis(from_ms + proxy)));
@@ -102,7 +102,7 @@ fn cells(summary: &Summary) -> Vec<&FleetSummary> {
 }
 
 #[test]
-fn figures_of_a_fleet_have_estimates_over_the_trials() {
+fn fleet_figures_have_estimates_over_trials() {
     let summary = summary(0);
     let [small, large] = cells(&summary)[..] else { panic!("two cells") };
     assert_eq!((small.proxies, large.proxies), (1000, 2000));
@@ -113,7 +113,7 @@ fn figures_of_a_fleet_have_estimates_over_the_trials() {
     let kinds: Vec<(&str, usize)> =
         large.changes.iter().map(|change| (change.kind.as_str(), change.changes)).collect();
     assert_eq!(kinds, [("endpoint-added", 6), ("service-entry", 3)]);
-    // Two changes of a kind together: the last is that of the slower one.
+    // For two changes of one kind, the last arrival is that of the slower change.
     let added = large.changes[0].convergence_us.last.unwrap().estimate;
     assert!((added - 350_000.0).abs() < 2_000.0, "{added}");
     assert_eq!(large.bytes_per_proxy.unwrap().estimate, 5_000.0);
@@ -123,7 +123,7 @@ fn figures_of_a_fleet_have_estimates_over_the_trials() {
 }
 
 #[test]
-fn a_factor_has_effects_on_convergence_and_control_plane() {
+fn factor_has_effects_on_convergence_and_control_plane() {
     let summary = summary(0);
     let effect = |figure| {
         let mut effects = summary.factor_effects.iter();
@@ -146,7 +146,7 @@ fn proxies_never_reached_rank_above_all_others() {
     let summary = summary(5);
     let [small, large] = cells(&summary)[..] else { panic!("two cells") };
     assert!(small.convergence_us.last.is_some() && small.never == 0);
-    // 5 of 205 arrivals: the 99th percentile lies among them, the 90th does not.
+    // 5 of 205 arrivals are missing: the 99th percentile falls among them, the 90th does not.
     let times = &large.convergence_us;
     assert!(times.p90.is_some() && times.p99.is_none() && times.last.is_none(), "{times:?}");
     assert_eq!((large.never, times.never), (5, 15));
@@ -156,7 +156,7 @@ fn proxies_never_reached_rank_above_all_others() {
 }
 
 #[test]
-fn published_figures_stand_beside_the_largest_fleet() {
+fn published_figures_are_compared_with_largest_fleet() {
     let summary = summary(0);
     let [cpu, memory] = &summary.published[..] else { panic!("{:?}", summary.published) };
     assert!((cpu.ratio.unwrap() - 1.0).abs() < 0.01 && cpu.agrees == Some(true), "{cpu:?}");

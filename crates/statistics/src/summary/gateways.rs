@@ -1,4 +1,4 @@
-//! Gateways of a cell by their own counters, and its rates as each observer counted them.
+//! Gateways of a cell by their own counters, and the cell's rates as counted by each observer.
 
 use super::estimates::estimate;
 use super::readings::Readings;
@@ -9,11 +9,11 @@ use experiment::schema::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rates over the trials whose throughput is usable; absent where none has any.
+/// Rates over the trials whose throughput is usable; `None` if none has any.
 pub(super) fn rates(trials: &[&TrialRecord]) -> Option<CellRates> {
     let rates: Vec<TrialRates> =
         usable(trials, Figure::Throughput).into_iter().filter_map(|trial| trial.rates).collect();
-    // Means of other trials would not be comparable.
+    // Means over different trials would not be comparable.
     let of_all = |read: fn(&TrialRates) -> Option<f64>| {
         let values: Vec<f64> = rates.iter().map(read).collect::<Option<_>>()?;
         estimate(values.into_iter())
@@ -84,7 +84,7 @@ fn percentiles(durations: &[GatewayDuration]) -> Option<GatewayPercentiles> {
     })
 }
 
-/// Absent without a CPU limit, of which the kernel counts no periods.
+/// `None` without a CPU limit: the kernel does not count periods then.
 fn throttled_fraction(usage: &ComponentUsage) -> Option<f64> {
     let throttling = usage.throttling?;
     let of_periods = throttling.of_periods.filter(|periods| *periods > 0)?;

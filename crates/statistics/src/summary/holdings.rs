@@ -1,9 +1,9 @@
-//! What a proxy holds, over the valid trials of a cell.
+//! Configuration and memory of a proxy, over the valid trials of a cell.
 
 use super::estimates::estimate;
 use experiment::schema::{ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyHeap, ProxyHoldings};
 
-/// Its configuration; absent where no trial could read it.
+/// The proxy's configuration; `None` if no trial could read it.
 pub(super) fn configuration(held: &[&ProxyHoldings]) -> Option<ConfigurationSummary> {
     let read = || held.iter().filter_map(|holdings| holdings.configuration);
     let first = read().next()?.counts;
@@ -15,7 +15,7 @@ pub(super) fn configuration(held: &[&ProxyHoldings]) -> Option<ConfigurationSumm
     })
 }
 
-/// Its heap at one of the two moments; absent where no trial could read it.
+/// The proxy's heap before or after the load; `None` if no trial could read it.
 pub(super) fn heap(
     held: &[&ProxyHoldings],
     moment: fn(&ProxyHoldings) -> Option<ProxyHeap>,
@@ -29,7 +29,7 @@ pub(super) fn heap(
     })
 }
 
-/// What could not be read, each reason once.
+/// Reasons why something could not be read, without duplicates.
 pub(super) fn unread(held: &[&ProxyHoldings]) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for reason in held.iter().flat_map(|holdings| &holdings.unread) {
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_estimated_and_counts_are_the_greatest() {
+    fn sizes_are_estimated_and_counts_are_maxima() {
         let (one, other) = (holding(1000, 4, 500), holding(1200, 4, 700));
         let summary = configuration(&[&one, &other, &ProxyHoldings::default()]).unwrap();
         assert!((summary.size_bytes.estimate - 1100.0).abs() < 1e-9 && summary.size_bytes.low.is_some());
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_that_differs_between_trials_is_said() {
+    fn count_that_differs_between_trials_is_reported() {
         let (one, other) = (holding(1000, 4, 500), holding(1000, 5, 500));
         let summary = configuration(&[&one, &other]).unwrap();
         assert!(summary.varies);
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_what_nobody_read() {
+    fn unread_holdings_have_reasons_and_no_figures() {
         let silent = ProxyHoldings { unread: vec!["no answer".to_owned()], ..ProxyHoldings::default() };
         assert_eq!(unread(&[&silent, &silent]), ["no answer"]);
         assert_eq!(configuration(&[&ProxyHoldings::default()]), None);

@@ -1,14 +1,15 @@
-//! Readings of services and edges in the trials of a cell: which trials count for them, and rates in the window.
+//! Readings of services and edges in the trials of a cell: which trials count for them, and rates in the
+//! window.
 //!
-//! Services and edges are counted over the whole trial, warm-up included. The rate in the window is the count times what the
-//! drivers sent per second in the window, over what they sent in the whole trial. The drivers of a namespace are those in
-//! it, or all where it has none.
+//! Services and edges are counted over the whole trial, including the warm-up. The rate in the window is that
+//! count, times what the drivers sent per second in the window, divided by what they sent in the whole trial.
+//! Drivers are those of the same namespace, or all if it has none.
 
 use experiment::schema::DriverView;
 use std::collections::BTreeMap;
 use std::hash::Hash;
 
-/// What was read of each service or edge, in the order in which the trials list them.
+/// Readings of each service or edge, in the order in which the trials list them.
 pub(super) struct Readings<Key, Reading> {
     positions: std::collections::HashMap<Key, usize>,
     readings: Vec<(Key, BTreeMap<usize, Reading>)>,
@@ -19,7 +20,7 @@ impl<Key: Clone + Eq + Hash, Reading> Readings<Key, Reading> {
         Self { positions: std::collections::HashMap::new(), readings: Vec::new() }
     }
 
-    /// Adds what a trial of a repeat shows; absent where its figures may not be used. Of several takes the first counts, as
+    /// Adds a trial's reading; `None` if its figures are not usable. Of several takes the first counts, as
     /// for drivers.
     pub(super) fn add(&mut self, key: Key, repeat: usize, reading: Option<Reading>) {
         let position = *self.positions.entry(key.clone()).or_insert_with(|| {
@@ -31,13 +32,13 @@ impl<Key: Clone + Eq + Hash, Reading> Readings<Key, Reading> {
         }
     }
 
-    /// Each with its readings by repeat.
+    /// Each key with its readings by repeat.
     pub(super) fn into_iter(self) -> impl Iterator<Item = (Key, BTreeMap<usize, Reading>)> {
         self.readings.into_iter()
     }
 }
 
-/// Requests per second in the window per request of the whole trial, by namespace.
+/// Rate in the window per request of the whole trial, by namespace.
 pub(super) struct WindowRates<'a> {
     drivers: Vec<DriverView<'a>>,
 }
@@ -47,7 +48,7 @@ impl<'a> WindowRates<'a> {
         Self { drivers }
     }
 
-    /// Absent where a driver of the namespace is not valid.
+    /// `None` if a driver of the namespace is not valid.
     pub(super) fn of(&self, namespace: &str) -> Option<f64> {
         let is_own = |driver: &&DriverView<'_>| driver.namespace == namespace;
         let mut own: Vec<&DriverView<'_>> = self.drivers.iter().filter(is_own).collect();
@@ -58,7 +59,7 @@ impl<'a> WindowRates<'a> {
     }
 }
 
-/// Not finite where nothing was sent.
+/// Not finite if nothing was sent.
 fn rate_per_request(drivers: &[&DriverView<'_>]) -> f64 {
     let (mut in_window_per_s, mut in_trial) = (0.0, 0.0);
     for result in drivers.iter().filter_map(|driver| driver.result) {

@@ -1,7 +1,8 @@
-//! What the pods of a cell reserve, and what they used of it.
+//! What the pods of a cell reserve, and how much of it they used.
 //!
-//! What the application and the generators reserve is in the topology. The mesh reserves what Istio's charts ask for by
-//! default, node proxies what the study of fifty tenants gave them; containers are counted from what the trials observed.
+//! Reservations of the application and the generators come from the topology. The mesh reserves what Istio's
+//! charts request by default, node proxies what the study of fifty tenants gave them. Containers are counted
+//! from the components that the trials observed.
 
 use super::estimates::estimate;
 use crate::trials::usable;
@@ -15,7 +16,7 @@ use std::collections::BTreeSet;
 const GROUPS: [ResourceGroup; 3] = [ResourceGroup::App, ResourceGroup::Generators, ResourceGroup::Mesh];
 
 const MIB: f64 = 1_048_576.0;
-/// A sidecar or a waypoint: cores and bytes.
+/// A sidecar or a waypoint: CPU in cores, memory in bytes.
 const PROXY: Amount = Amount { cpu_cores: 0.1, memory_bytes: 128.0 * MIB };
 const NODE_PROXY: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
 const ISTIOD: Amount = Amount { cpu_cores: 0.5, memory_bytes: 2048.0 * MIB };
@@ -36,10 +37,10 @@ impl Amount {
     }
 }
 
-/// Of the trials of a cell; absent where none observed its components.
+/// Reservation of a cell; `None` if no trial observed its components.
 pub(super) fn reservation(topology: &Topology, all: &[&TrialRecord]) -> Option<ReservationSummary> {
     let observed = all.iter().max_by_key(|trial| trial.components.len())?;
-    // In mode none the control plane stays between trials, and nobody needs it.
+    // In mode none the control plane keeps running between trials, but is not needed.
     let has_mesh = observed.mode != Mode::None;
     let counts = |usage: &&ComponentUsage| {
         group_of(usage).is_some_and(|group| has_mesh || group != ResourceGroup::Mesh)
@@ -61,14 +62,14 @@ pub(super) fn reservation(topology: &Topology, all: &[&TrialRecord]) -> Option<R
     })
 }
 
-/// The group of a component; absent for the machine's own, Meshmeter's and Kubernetes'.
+/// The resource group of a component; `None` for components of the machine, Meshmeter and Kubernetes.
 fn group_of(usage: &ComponentUsage) -> Option<ResourceGroup> {
     match usage.role {
         Role::App => Some(ResourceGroup::App),
         Role::Generator => Some(ResourceGroup::Generators),
         Role::Proxy => Some(ResourceGroup::Mesh),
         Role::ControlPlane => (usage.name == "istiod").then_some(ResourceGroup::Mesh),
-        // Nothing is published of what these are given.
+        // No reservations are published for these.
         Role::FilterService | Role::Kernel | Role::Observer => None,
     }
 }

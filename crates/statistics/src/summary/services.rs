@@ -1,4 +1,4 @@
-//! What each service of a cell served and used, and what the proxies in its pods used.
+//! Requests and CPU of each service of a cell, and CPU of the proxies in its pods.
 
 use super::estimates::estimate;
 use super::readings::{Readings, WindowRates};
@@ -44,7 +44,7 @@ struct Reading {
 impl Reading {
     fn new(service: &ServiceRecord, rate_per_request: f64, cpu: &PodCpu<'_>) -> Self {
         let counted = || service.requests.map(|requests| requests as f64 * rate_per_request);
-        // Of some of its pods it would not be a sum.
+        // A sum over only some of its pods would be wrong.
         let sum = |cores: &dyn Fn(&str) -> Option<f64>| {
             let pods = service.components.iter().map(|component| cores(component));
             pods.sum::<Option<f64>>().filter(|_| !service.components.is_empty())
@@ -57,10 +57,10 @@ impl Reading {
     }
 }
 
-/// CPU in each pod of a trial, cores.
+/// CPU in each pod of a trial, in cores.
 struct PodCpu<'a> {
     applications: HashMap<&'a str, &'a ComponentUsage>,
-    /// By pod.
+    /// CPU of the proxies, by pod.
     proxies: HashMap<&'a str, f64>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> PodCpu<'a> {
         self.applications.get(component).map(|usage| usage.cpu_cores())
     }
 
-    /// Of the proxies in the pod of this application; absent where it has none.
+    /// CPU of the proxies in the pod of this application; `None` if it has none.
     fn proxies(&self, component: &str) -> Option<f64> {
         self.proxies.get(self.applications.get(component)?.pod.as_deref()?).copied()
     }

@@ -1,17 +1,17 @@
-//! Figures that some trials of a cell have spoiled.
+//! Figures that are spoiled in some trials of a cell.
 
 use super::totals::Sum;
 use crate::trials::{is_usable, kind_of};
 use experiment::schema::{Figure, Role, SpoiledTrials, TrialRecord};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Each figure of a cell that is spoiled in a repeat, with the values that are in no estimate.
+/// Each figure of a cell that is spoiled in a repeat, with the values that are left out of the estimates.
 pub(super) fn spoiled(trials: &[&TrialRecord]) -> Vec<SpoiledTrials> {
     Figure::ALL.into_iter().filter_map(|figure| of_figure(figure, trials)).collect()
 }
 
 fn of_figure(figure: Figure, trials: &[&TrialRecord]) -> Option<SpoiledTrials> {
-    // By repeat its last take, unless an earlier one is usable.
+    // The last take per repeat, unless a take of the repeat is usable.
     let mut without: BTreeMap<usize, &TrialRecord> = BTreeMap::new();
     let mut usable: BTreeSet<usize> = BTreeSet::new();
     for trial in trials {
@@ -35,7 +35,7 @@ fn of_figure(figure: Figure, trials: &[&TrialRecord]) -> Option<SpoiledTrials> {
     })
 }
 
-/// Kinds of the reasons that spoil a figure of a trial, each once.
+/// Distinct kinds of the reasons that spoil a figure of a trial.
 fn kinds(trial: &TrialRecord, figure: Figure) -> BTreeSet<&str> {
     let reasons = trial.verdict.reasons_with_figures().filter(|(_, figures)| figures.contains(figure));
     let kinds: BTreeSet<&str> = reasons.map(|(reason, _)| kind_of(reason)).collect();

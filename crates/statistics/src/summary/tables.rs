@@ -1,4 +1,4 @@
-//! Figures of a run in tables over all cells, from which estimates and differences are taken.
+//! Figures of a run in tables over all cells, the source of estimates and differences.
 
 use super::estimates::{not_below_zero, percentiles, resolution_of, with_censored};
 use super::totals::Sum;
@@ -14,33 +14,33 @@ use experiment::schema::{
 };
 use std::collections::{BTreeMap, HashMap};
 
-/// Tables of a run.
+/// The tables of a run, one per figure.
 pub(super) struct Tables<'a> {
     trials: &'a TrialsByCell<'a>,
     keys: Vec<CellKey<'a>>,
     positions: HashMap<CellKey<'a>, usize>,
     places: Vec<Place>,
-    /// By [`TimeFigure::ALL`].
+    /// In the order of [`TimeFigure::ALL`].
     response: Vec<FigureTable>,
-    /// By [`TimeFigure::ALL`].
+    /// In the order of [`TimeFigure::ALL`].
     service: Vec<FigureTable>,
     throughput: FigureTable,
-    /// CPU of all components of a role, and the same per 1000 requests/s.
+    /// CPU of all components per role, and the same per 1000 requests/s.
     cpu: [(Role, FigureTable, FigureTable); SUMMED_ROLES.len()],
-    /// Of all proxies.
+    /// Memory of all proxies.
     memory: FigureTable,
     /// Size of the configuration of all proxies.
     configuration: FigureTable,
-    /// Until the last proxy has changed configuration, microseconds.
+    /// Time until the last proxy uses a changed configuration, in microseconds.
     configured_last: FigureTable,
-    /// Empty where no driver is a fleet.
+    /// Empty if no driver is a fleet.
     fleet: BTreeMap<FleetFigure, FigureTable>,
 }
 
 /// Roles whose components are summed.
 pub(super) const SUMMED_ROLES: [Role; 3] = [Role::Proxy, Role::FilterService, Role::ControlPlane];
 
-/// One of a result's distributions.
+/// Reads one distribution of a result.
 type Times = fn(&LoadResult) -> &HistogramSummary;
 const RESPONSE: Times = |result| &result.response_time_us;
 const SERVICE: Times = |result| &result.service_time_us;
@@ -78,7 +78,7 @@ impl<'a> Tables<'a> {
             (role, cores, tables.table(Figure::Cpu, per_request))
         });
         tables.memory = tables.table(Figure::Memory, |trial| Sum::of(Role::Proxy, trial)?.memory_bytes);
-        // Both are of the deployment, whatever becomes of the requests.
+        // Both depend on the deployment only, not on the fate of the requests.
         tables.configuration = tables.table(Figure::Memory, configuration_bytes);
         tables.configured_last = tables.table(Figure::Memory, configured_last_us);
         if trials.all().iter().any(|trial| trial.fleet().is_some()) {
@@ -95,8 +95,8 @@ impl<'a> Tables<'a> {
         FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
     }
 
-    /// A cell in one of whose trials the figure falls among requests without a response has no values: the other trials do not
-    /// speak for it.
+    /// Table of a time figure. A cell has no values if the figure falls among requests without a response in
+    /// one of its trials: the other trials do not represent it.
     fn times(&self, times: Times, figure: TimeFigure) -> FigureTable {
         let values = |cell: &CellKey<'_>| -> Values {
             let trials = usable_or_unanswered(self.trials.of(*cell), figure.figure(), times);
@@ -106,7 +106,8 @@ impl<'a> Tables<'a> {
         FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
     }
 
-    /// As [`Self::times`]: a cell in one of whose trials the figure lies among proxies never reached has no values.
+    /// Like [`Self::times`]: a cell has no values if the figure falls among proxies never reached in one of
+    /// its trials.
     fn fleet_table(&self, figure: FleetFigure) -> FigureTable {
         let values = |cell: &CellKey<'_>| -> Values {
             let trials = usable(self.trials.of(*cell), figure.figure()).into_iter();
@@ -117,7 +118,7 @@ impl<'a> Tables<'a> {
         FigureTable::new(self.places.iter().copied().zip(self.keys.iter().map(values)).collect())
     }
 
-    /// A figure of the fleet of a cell.
+    /// A figure of a cell's fleet.
     pub(super) fn of_fleet(&self, figure: FleetFigure, cell: CellKey<'_>) -> Option<Estimate> {
         let table = self.fleet.get(&figure)?;
         let position = self.position(cell)?;
@@ -163,7 +164,7 @@ impl<'a> Tables<'a> {
         self.throughput.mean(self.position(cell)?, 0.0).map(not_below_zero)
     }
 
-    /// What a cell's response time has more than another's.
+    /// The difference between the response times of two cells.
     pub(super) fn added(
         &self,
         with: CellKey<'_>,
@@ -174,34 +175,34 @@ impl<'a> Tables<'a> {
         let table = &self.response[TimeFigure::ALL.iter().position(|known| *known == figure)?];
         let values: Vec<f64> =
             table.values(with).values().chain(table.values(without).values()).copied().collect();
-        // Two readings, each to the nearest of what its histogram tells apart.
+        // A difference has two readings, each rounded to the histogram's resolution.
         table.difference(with, without, resolution_of(&values) * 2.0)
     }
 
-    /// Change of the responses per second against another cell.
+    /// Relative change in responses per second from `without` to `with`.
     pub(super) fn throughput_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
         self.throughput.change(self.position(with)?, self.position(without)?)
     }
 
-    /// CPU of all components of a role in a cell, cores.
+    /// CPU of all components of a role in a cell, in cores.
     pub(super) fn cpu(&self, role: Role, cell: CellKey<'_>) -> Option<Estimate> {
         let (_, cores, _) = self.cpu.iter().find(|(of_role, ..)| *of_role == role)?;
         cores.mean(self.position(cell)?, 0.0).map(not_below_zero)
     }
 
-    /// The same per 1000 requests/s.
+    /// CPU of all components of a role in a cell, in cores per 1000 requests/s.
     pub(super) fn cpu_per_request(&self, role: Role, cell: CellKey<'_>) -> Option<Estimate> {
         let (.., per_request) = self.cpu.iter().find(|(of_role, ..)| *of_role == role)?;
         per_request.mean(self.position(cell)?, 0.0).map(not_below_zero)
     }
 
-    /// Change of the proxies' CPU per request against another cell.
+    /// Relative change in the proxies' CPU per request from `without` to `with`.
     pub(super) fn proxy_cpu_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
         let (.., per_request) = self.cpu.iter().find(|(role, ..)| *role == Role::Proxy)?;
         per_request.change(self.position(with)?, self.position(without)?)
     }
 
-    /// A figure of a cell less that of another.
+    /// The difference of a figure between two cells.
     pub(super) fn difference(
         &self,
         figure: ComparedFigure,
@@ -219,7 +220,7 @@ impl<'a> Tables<'a> {
         self.compared(figure)?.difference(with, without, 0.0)
     }
 
-    /// Change of a figure against another cell, as a fraction.
+    /// The relative change of a figure between two cells, as a fraction.
     pub(super) fn change(
         &self,
         figure: ComparedFigure,
@@ -229,7 +230,7 @@ impl<'a> Tables<'a> {
         self.compared(figure)?.change(self.position(with)?, self.position(without)?)
     }
 
-    /// Whether two cells ran the same programs of the mesh, by their digests.
+    /// True if two cells ran the same programs of the mesh, by their digests.
     pub(super) fn ran_same_programs(&self, one: CellKey<'_>, other: CellKey<'_>) -> bool {
         let digests = |cell: CellKey<'_>| -> Option<Vec<(&str, &str)>> {
             let versions = &self.trials.of(cell).first()?.versions;
@@ -243,7 +244,7 @@ impl<'a> Tables<'a> {
         digests(one).filter(|digests| !digests.is_empty()).is_some_and(|found| Some(found) == digests(other))
     }
 
-    /// Absent for a figure of fleets where there are none.
+    /// `None` for a fleet figure if the run has no fleets.
     fn compared(&self, figure: ComparedFigure) -> Option<&FigureTable> {
         if let Some(figure) = time(figure) {
             return self.response.get(TimeFigure::ALL.iter().position(|known| *known == figure)?);
@@ -253,7 +254,7 @@ impl<'a> Tables<'a> {
             ComparedFigure::ProxiesMemoryBytes => Some(&self.memory),
             ComparedFigure::ProxiesConfigurationBytes => Some(&self.configuration),
             ComparedFigure::ConfiguredLastUs => Some(&self.configured_last),
-            // Of `SUMMED_ROLES`, the proxies are first.
+            // The proxies come first in `SUMMED_ROLES`.
             ComparedFigure::ProxiesCpuCoresPer1000Rps => Some(&self.cpu[0].2),
             figure => self.of_fleets(figure).map(|(_, table)| table),
         }
@@ -265,7 +266,7 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Absent where a proxy did not tell.
+/// `None` if a proxy's configuration is unknown.
 fn configuration_bytes(trial: &TrialRecord) -> Option<f64> {
     let proxies = trial.components.iter().filter(|usage| usage.role == Role::Proxy);
     let size =
@@ -279,7 +280,7 @@ fn configured_last_us(trial: &TrialRecord) -> Option<f64> {
     Some(last * 1e6)
 }
 
-/// The least difference that can be measured among these values.
+/// The smallest measurable difference between these values.
 fn resolution<'a>(figure: FleetFigure, values: impl Iterator<Item = &'a f64>) -> f64 {
     if figure.is_time() { resolution_of(&values.copied().collect::<Vec<_>>()) } else { 0.0 }
 }

@@ -1,12 +1,14 @@
 //! What all components of a role used together, over the trials of a cell.
 //!
-//! Sums are made within each trial, so that their intervals know that what one component did not do another may have done.
+//! Sums are made within each trial, so their intervals account for work that moves from one component to
+//! another.
 
 use super::estimates::estimate;
 use super::tables::{SUMMED_ROLES, Tables};
 use experiment::schema::{CellKey, ComponentUsage, Figure, Role, RoleTotal, TrialRecord};
 
-/// Of the proxies, of the services behind their filters and of the control plane of a cell; a role that no trial has a component of is left out.
+/// Totals of the proxies, of the services behind their filters and of the control plane of a cell. Roles
+/// without a component in any trial are left out.
 pub(super) fn totals(cell: CellKey<'_>, tables: &Tables<'_>) -> Vec<RoleTotal> {
     SUMMED_ROLES.into_iter().filter_map(|role| total(role, cell, tables)).collect()
 }
@@ -38,12 +40,12 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    /// Absent where the trial has none, or the generator no result.
+    /// `None` if the trial has no such component, or the generator has no result.
     pub(super) fn of(role: Role, trial: &TrialRecord) -> Option<Self> {
         let rate_completed = trial.result.as_ref()?.rate.completed;
         let components: Vec<&ComponentUsage> =
             trial.components.iter().filter(|usage| usage.role == role).collect();
-        // Of some of them it would be no sum.
+        // A sum over only some of them would be wrong.
         let sum = |bytes: fn(&ComponentUsage) -> Option<u64>| {
             components.iter().map(|usage| bytes(usage).map(|bytes| bytes as f64)).sum::<Option<f64>>()
         };
@@ -56,7 +58,7 @@ impl Sum {
         })
     }
 
-    /// Absent where nothing was completed.
+    /// `None` if no request was completed.
     pub(super) fn cpu_cores_per_1000_rps(&self) -> Option<f64> {
         (self.rate_completed > 0.0).then(|| self.cpu_cores / self.rate_completed * 1000.0)
     }

@@ -1,7 +1,7 @@
-//! Which differences of a run are shown: all that it tests are one family (`crate::family`).
+//! Which differences of a run are shown: everything that it tests is one family (`crate::family`).
 //!
-//! The chance to err is shared among figures first, so that many figures of little weight do not cost the median its power, and
-//! then evenly among the differences of a figure.
+//! The error budget is first divided among figures, so that many figures of little weight do not cost the
+//! median its power. It is then divided evenly among the differences of a figure.
 
 use crate::family::{Test, shown};
 use crate::figure_table::Difference;
@@ -10,7 +10,8 @@ use experiment::schema::{
     ComparedFigure, FactorDifference, FactorEffect, FindingVerdict, FleetFigure, ModeComparison,
 };
 
-/// A difference that a run tests, by its place among the comparisons, the effects of factors, or the greatest of several.
+/// A difference that a run tests, by its index in the comparisons, the effects of factors, or the greatest of
+/// several.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Statement {
     P50(usize),
@@ -20,15 +21,15 @@ pub(super) enum Statement {
     ProxyCpu(usize),
     Effect(usize),
     Greatest(usize),
-    /// Between values of a factor.
+    /// Difference between values of a factor.
     Values(ComparedFigure, usize),
-    /// Between versions or programs of the mesh.
+    /// Difference between versions or programs of the mesh.
     Versions(ComparedFigure, usize),
 }
 
 impl Statement {
-    /// Share of its figure: the median of an open loop, the throughput of a closed one, and the 99th percentile of a fleet's
-    /// convergence are what most runs are for.
+    /// Share of the figure in the error budget. The median of an open loop, the throughput of a closed loop
+    /// and the 99th percentile of a fleet's convergence are what most runs are for.
     fn share(self) -> f64 {
         match self {
             Self::P50(_) => 0.8,
@@ -59,7 +60,7 @@ impl Statement {
         }
     }
 
-    /// Whether both are differences of the same figure.
+    /// True if both are differences of the same figure.
     fn is_alike(self, other: Self) -> bool {
         match (self, other) {
             (Self::Values(one, _), Self::Values(other, _))
@@ -69,7 +70,7 @@ impl Statement {
     }
 }
 
-/// An upgrade may cost anything: its CPU, memory and configuration are asked for as much as its latency.
+/// An upgrade may affect any resource: its CPU, memory and configuration are tested as much as its latency.
 fn share_between_versions(figure: ComparedFigure) -> f64 {
     match figure {
         ComparedFigure::ResponseTimeP50Us
@@ -91,14 +92,14 @@ fn share_between_versions(figure: ComparedFigure) -> f64 {
     }
 }
 
-/// A statement with what speaks for it.
+/// A statement with its tested difference.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tested {
     pub statement: Statement,
     pub difference: Difference,
 }
 
-/// What a run tests: verdicts are written into it.
+/// What a run tests; verdicts are written into it.
 pub(super) struct Subjects<'a> {
     pub comparisons: &'a mut [ModeComparison],
     pub effects: &'a mut [FactorEffect],
@@ -106,7 +107,7 @@ pub(super) struct Subjects<'a> {
     pub greatest: &'a mut [Greatest],
 }
 
-/// Writes into the subjects whether each of their differences is shown.
+/// Writes into the subjects whether each difference is shown.
 pub(super) fn judge(tested: &[Tested], subjects: &mut Subjects<'_>) {
     let same = |one: &Tested, other: &Tested| one.statement.is_alike(other.statement);
     let told: Vec<&Tested> = tested.iter().filter(|tested| tested.difference.chance.is_some()).collect();
@@ -119,7 +120,7 @@ pub(super) fn judge(tested: &[Tested], subjects: &mut Subjects<'_>) {
         .collect();
     let shown = shown(&tests);
     for (tested, shown) in told.iter().zip(shown) {
-        // An interval that includes zero and a verdict that denies zero would be one statement too many.
+        // If the interval includes zero, a verdict that excludes zero would contradict it.
         let verdict = if shown && tested.difference.estimate.excludes_zero() {
             FindingVerdict::Shown
         } else {

@@ -1,4 +1,4 @@
-//! Programs of the mesh that cells ran, where they differ between cells.
+//! Programs of the mesh that differ between cells.
 
 use crate::trials::TrialsByCell;
 use experiment::schema::{Cell, CellKey, ComponentVersion};
@@ -8,7 +8,7 @@ pub(super) fn note_differing(cells: &mut [Cell], trials: &TrialsByCell<'_>) {
     let all: Vec<Vec<&ComponentVersion>> = cells.iter().map(|cell| of_cell(cell.key(), trials)).collect();
     let measured: Vec<&Vec<&ComponentVersion>> = all.iter().filter(|versions| !versions.is_empty()).collect();
     let differs = |version: &&&ComponentVersion| {
-        // A mode without this component says nothing of its versions.
+        // A mode without this component does not affect whether its versions differ.
         let mut others = measured.iter().flat_map(|versions| versions.iter());
         others.any(|other| other.name == version.name && other != *version)
     };
@@ -19,7 +19,7 @@ pub(super) fn note_differing(cells: &mut [Cell], trials: &TrialsByCell<'_>) {
     }
 }
 
-/// Each once.
+/// The distinct versions that a cell ran.
 fn of_cell<'a>(cell: CellKey<'_>, trials: &TrialsByCell<'a>) -> Vec<&'a ComponentVersion> {
     let mut versions: Vec<&ComponentVersion> = Vec::new();
     for version in trials.of(cell).iter().flat_map(|trial| &trial.versions) {

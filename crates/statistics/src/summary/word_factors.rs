@@ -1,4 +1,5 @@
-//! Factors whose values are words: the first value against each other one, with all else held, as modes are compared.
+//! Factors with non-numeric values: the first value is compared with each other one, with everything else
+//! fixed, as modes are compared.
 
 use super::factors::{is_level, quantities, without};
 use super::tables::Tables;
@@ -30,7 +31,7 @@ pub(super) fn differences(
                 continue;
             };
             let change = tables.change(figure, with, base);
-            // Without proxies there is no figure of theirs to compare.
+            // Without proxies there are no proxy figures to compare.
             if change.is_none() && !figure.is_time() {
                 continue;
             }
@@ -57,14 +58,14 @@ pub(super) fn differences(
     (differences, tested)
 }
 
-/// A cell as one of a factor's values.
+/// A cell with one of a factor's values.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     factor: &'a str,
     cell: &'a PlannedCell,
 }
 
-/// Every cell with the first value, with each that has another one and is alike in all else.
+/// Every cell with the first value, paired with each cell that differs only in that value.
 fn pairs<'a>(
     factor: &'a str,
     values: &'a [experiment::schema::FactorValue],

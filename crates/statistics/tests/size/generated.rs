@@ -1,4 +1,4 @@
-//! Runs of known laws with noise within and between trials.
+//! Simulated runs of known laws with noise within and between trials.
 
 use crate::generated_run::finished;
 pub use crate::generated_run::{normal, run_of};
@@ -11,19 +11,20 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 use statistics::size::MeasuredRun;
 
-/// Throughput by the Universal Scalability Law against CPU limits.
+/// Throughput by the Universal Scalability Law as a function of CPU limits.
 #[derive(Clone, Debug)]
 pub struct ClosedLoop {
     pub mode: Mode,
     pub key: &'static str,
     pub limits: &'static [&'static str],
     pub repeats: usize,
-    /// Standard deviation of the logarithm between trials, and of what all trials of a repeat have in common.
+    /// Standard deviation of the logarithm between trials, and of the effect that all trials of a repeat
+    /// share.
     pub between: f64,
     pub repeat: f64,
-    /// Trials say that the limit throttled the proxy, as those of a real run may.
+    /// Trials report that the limit throttled the proxy, as those of a real run may.
     pub throttled: bool,
-    /// A reason in every verdict.
+    /// A reason added to every verdict.
     pub spoiled: Option<&'static str>,
 }
 
@@ -108,7 +109,7 @@ pub struct OpenLoop {
     pub repeats: usize,
     pub between: f64,
     pub repeat: f64,
-    /// Of a percentile within a trial.
+    /// Standard deviation of a percentile within a trial.
     pub within: f64,
     /// The generator, not the proxies, does not keep up.
     pub generator_full: bool,
@@ -127,11 +128,11 @@ impl Default for OpenLoop {
     }
 }
 
-/// What the sidecars carry at most, requests per second.
+/// Maximum rate that the sidecars carry, in requests per second.
 const SATURATES: f64 = 7000.0;
 
 impl OpenLoop {
-    /// Percentiles at a rate, microseconds; a queue in front of a server.
+    /// Percentiles at a rate, in microseconds: a queue in front of a server.
     fn percentiles_us(rate: f64) -> [f64; 3] {
         let waiting = 1.0 / (1.0 - rate / SATURATES);
         [500.0 * waiting, 1200.0 * waiting, 3000.0 * waiting]
@@ -141,7 +142,7 @@ impl OpenLoop {
         0.1 + rate / 1000.0 * 0.2
     }
 
-    /// The truth: where the objective's bound is reached.
+    /// The true capacity: the rate at which the objective's bound is reached.
     pub fn capacity(&self, objective: &str) -> f64 {
         let at = |first_us: f64, bound_us: f64| SATURATES * (1.0 - first_us / bound_us);
         match objective.split(',').next().expect("a part") {

@@ -1,4 +1,4 @@
-//! A closed loop over clients: throughput nears a capacity, and each client more waits longer.
+//! A closed loop over clients: throughput approaches a capacity, and each additional client waits longer.
 
 use crate::generated::{proxy, record, times};
 use crate::generated_run::{normal, run_of};
@@ -30,7 +30,7 @@ impl Default for Clients {
     }
 }
 
-/// Requests/s that the proxy nears, and the clients at which it carries half of them.
+/// Requests/s that the proxy approaches, and the number of clients at which it carries half of them.
 const NEARS: f64 = 6000.0;
 const HALF: f64 = 12.0;
 
@@ -44,12 +44,12 @@ impl Clients {
         2e6 * clients / Self::throughput(clients)
     }
 
-    /// The truth: throughput at the clients at which the p99 reaches the bound.
+    /// The true capacity: throughput at the number of clients at which the p99 reaches the bound.
     pub fn capacity(bound_us: f64) -> f64 {
         Self::throughput(NEARS * bound_us / 2e6 - HALF)
     }
 
-    /// The greatest measured throughput.
+    /// Maximum measured throughput.
     pub fn greatest(&self) -> f64 {
         Self::throughput(*self.clients.iter().max().expect("clients") as f64)
     }

@@ -1,4 +1,4 @@
-//! Runs of fleets whose control plane costs what known laws say, with noise.
+//! Simulated runs of fleets whose control plane follows known cost laws, with noise.
 
 use crate::generated_run::{finished, normal, run_of};
 use experiment::schema::{
@@ -14,17 +14,18 @@ use std::collections::BTreeMap;
 /// A sweep and its noise.
 #[derive(Clone, Debug)]
 pub struct FleetSweep {
-    /// The section `fleet` of the experiment.
+    /// The `fleet` section of the experiment.
     pub fleet: &'static str,
     pub repeats: usize,
-    /// Standard deviation of the logarithm between trials, and of what all trials of a repeat have in common.
+    /// Standard deviation of the logarithm between trials, and of the effect that all trials of a repeat
+    /// share.
     pub between: f64,
     pub repeat: f64,
-    /// Each trial has a service entry, which is pushed in full, after its churn.
+    /// Each trial adds a service entry, which is pushed in full, after its churn.
     pub has_entries: bool,
-    /// Results have phases and bytes by trigger; those of earlier versions have not.
+    /// Results have phases and bytes by trigger, unlike those of earlier versions.
     pub has_phases: bool,
-    /// A reason in every verdict.
+    /// A reason added to every verdict.
     pub spoiled: Option<&'static str>,
 }
 
@@ -42,7 +43,7 @@ impl Default for FleetSweep {
     }
 }
 
-/// Changes and connecting take this long, seconds.
+/// Duration of changes and of connecting, in seconds.
 const CHURN_S: f64 = 50.0;
 const ENTRIES_S: f64 = 10.0;
 const CONNECTING_S: f64 = 10.0;
@@ -59,7 +60,7 @@ pub fn cores(bytes_per_s: f64, pushes_per_s: f64) -> f64 {
     0.06 + 1.5e-8 * bytes_per_s + 2e-4 * pushes_per_s
 }
 
-/// Bytes of an endpoint's change, which is one push.
+/// Bytes of an endpoint change, which is one push.
 pub fn endpoint_bytes(pods_per_service: f64) -> f64 {
     200.0 + 150.0 * pods_per_service
 }
@@ -69,7 +70,7 @@ pub fn entry_bytes(configuration_bytes: f64) -> f64 {
     5000.0 + 0.8 * configuration_bytes
 }
 
-/// Cores for changes of endpoints and service entries per second that all of these proxies are sent.
+/// Cores for changes of endpoints and service entries per second that are sent to all of these proxies.
 pub fn cores_of_mesh(
     services: f64,
     pods: f64,
@@ -83,7 +84,7 @@ pub fn cores_of_mesh(
 }
 
 pub const ENTRY_PUSHES: f64 = 4.0;
-/// Entries per trial.
+/// Service entries per trial.
 const ENTRIES: f64 = 2.0;
 
 pub fn memory_bytes(bytes: f64, services: f64) -> f64 {
@@ -221,7 +222,7 @@ struct Made {
     duration_s: f64,
     made: f64,
     affected: f64,
-    /// Per change and affected proxy.
+    /// Pushes per change and affected proxy.
     pushes: f64,
     bytes: f64,
 }

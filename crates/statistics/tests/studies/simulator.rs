@@ -1,6 +1,7 @@
-//! Draws whole studies whose truth is known, as the trial records that a run folder holds.
+//! Simulates whole studies with known truth, as the trial records that a run directory holds.
 //!
-//! Percentiles are drawn as order statistics of a log-normal distribution, so that a trial costs no thousands of requests.
+//! Percentiles are drawn as order statistics of a log-normal distribution, so that a trial does not need
+//! thousands of requests.
 
 use experiment::schema::{
     ComponentUsage, ComponentVersion, ConfigurationPush, FactorValue, Figure, Figures, HistogramSummary,
@@ -12,45 +13,49 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use std::collections::BTreeMap;
 
-/// What a study is like.
+/// Parameters of a simulated study.
 #[derive(Clone, Debug)]
 pub struct Design {
     pub modes: &'static str,
-    /// Section `load` of the experiment: rates or clients, and factors.
+    /// The `load` section of the experiment: rates or clients, and factors.
     pub load: &'static str,
     pub repeats: usize,
-    /// What each further mode adds to the one before, as a fraction.
+    /// Increase from one mode to the next, as a fraction.
     pub effect: f64,
-    /// What each further connection adds, as a fraction of the time without any; connections are a factor.
+    /// Increase per connection, as a fraction of the time without connections; connections are a factor.
     pub per_connection: f64,
-    /// Standard deviation of the logarithm between trials, and how much more each further mode has.
+    /// Standard deviation of the logarithm between trials, and its increase per further mode.
     pub between: f64,
     pub more_by_mode: f64,
-    /// How many times as much the last mode has, and trials under the greatest load.
+    /// Multiplier of the deviation for the last mode, and for trials under the greatest load.
     pub last_mode: f64,
     pub greatest_load: f64,
-    /// Standard deviation of what all trials of a mode within a repeat have in common: one bring-up differs from the next.
+    /// Standard deviation of the effect that all trials of a mode within a repeat share: one bring-up differs
+    /// from the next.
     pub mode_repeat: f64,
-    /// Of what all trials of a repeat have in common, and what the machine loses evenly over the run.
+    /// Standard deviation of the effect that all trials of a repeat share, and the machine's even drift over
+    /// the run.
     pub repeat: f64,
     pub drift: f64,
-    /// Share of trials with a stall, which lifts the tail.
+    /// Fraction of trials with a stall, which raises the tail.
     pub stalls: f64,
-    /// Share of trials that are lost, whose generator was late at p99, and whose slowest requests had no response.
+    /// Fractions of trials that are lost, whose generator was late at p99, and whose slowest requests had no
+    /// response.
     pub missing: f64,
     pub late: f64,
     pub censored: f64,
-    /// Shares of trials that are saturated, and with errors.
+    /// Fractions of trials that are saturated, and with errors.
     pub saturated: f64,
     pub erroring: f64,
-    /// Values of [`WORDS`]; empty: it is no factor. And what each further value adds to the one before, as a fraction.
+    /// Values of [`WORDS`], not a factor if empty; and the increase from one value to the next, as a
+    /// fraction.
     pub words: &'static str,
     pub effect_of_word: f64,
-    /// What the second version of two costs; absent: versions are no factor.
+    /// Extra cost of the second of two versions; without it, versions are not a factor.
     pub upgrade: Option<Upgrade>,
 }
 
-/// What a version costs more than the one before, each as a fraction.
+/// Extra cost of a version relative to the one before, each as a fraction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Upgrade {
     pub cpu: f64,
@@ -65,7 +70,7 @@ const VERSIONS: &str = "components.istio";
 pub const BEFORE: &str = "1.29.4";
 pub const AFTER: &str = "1.30.1";
 
-/// A factor whose values are words.
+/// A factor with non-numeric values.
 const WORDS: &str = "proxy.access-log";
 
 impl Default for Design {
@@ -129,13 +134,13 @@ impl Design {
         self.upgrade.map_or_else(String::new, |_| versions)
     }
 
-    /// What a value of the factor truly multiplies all times by.
+    /// True factor by which a value multiplies all times.
     pub fn of_word(&self, value: &FactorValue) -> f64 {
         let position = self.words.split(", ").position(|word| word == value.to_string());
         (1.0 + self.effect_of_word).powi(position.expect("a value of the experiment") as i32)
     }
 
-    /// The true median of a mode, microseconds: its mean over trials.
+    /// The true median of a mode in microseconds: its mean over trials.
     fn median(&self, mode: usize, load: &LoadPoint) -> f64 {
         let connections = load.connections as f64 * self.per_connection;
         100.0 * (1.0 + level(load) / 5000.0 + connections) * (1.0 + self.effect).powi(mode as i32)
@@ -148,12 +153,12 @@ impl Design {
         [at(0), at(1), at(2) * lifted]
     }
 
-    /// The true change of the throughput of a closed loop from a mode to another.
+    /// The true relative change of a closed loop's throughput from mode `than` to `mode`.
     pub fn throughput_change(&self, mode: usize, than: usize) -> f64 {
         (1.0 + self.effect).powi(than as i32 - mode as i32) - 1.0
     }
 
-    /// What a connection truly adds to the median, microseconds.
+    /// True increase of the median per connection, in microseconds.
     pub fn slope(&self, mode: usize) -> f64 {
         100.0 * self.per_connection * (1.0 + self.effect).powi(mode as i32)
     }
@@ -202,7 +207,7 @@ impl Design {
         let median = true_median * noise.exp();
         let stall = if random.random::<f64>() < self.stalls { STALL_LIFTS_P99 } else { 1.0 };
         let [p50, p90, p99] = QUANTILES.map(|(quantile, z)| {
-            // Of an order statistic: the density at its place.
+            // Standard error of an order statistic, from the density at its quantile.
             let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
             let place = (quantile * (1.0 - quantile) / REQUESTS).sqrt() / density;
             median * (WITHIN * (z + place * normal(random))).exp()
@@ -241,7 +246,7 @@ impl Design {
 }
 
 impl Upgrade {
-    /// Makes the record one of its version.
+    /// Applies the version's extra cost to the record.
     fn apply(self, planned: &PlannedTrial, random: &mut StdRng, deviation: f64, record: &mut TrialRecord) {
         let is_after = planned.spec.components.istio.as_deref() == Some(AFTER);
         let times = |more: f64| if is_after { 1.0 + more } else { 1.0 };
@@ -249,7 +254,7 @@ impl Upgrade {
         proxy.cpu_user_s *= times(self.cpu);
         let memory = 50e6 * times(self.memory) * (deviation * normal(random) / 4.0).exp();
         proxy.memory_resident_bytes = memory as u64;
-        // A few bytes of names differ from trial to trial.
+        // A few bytes of names differ between trials.
         let names = if random.random::<f64>() < 0.3 { 12.0 } else { 0.0 };
         let configuration = ProxyConfiguration {
             size_bytes: (180_000.0 * times(self.configuration) + names) as u64,

@@ -1,4 +1,4 @@
-//! Layers: cycles broken, each node one layer after the last of its callers, long edges split.
+//! Layers: breaks cycles, puts each node one layer after the last of its callers, and splits long edges.
 
 use super::{Graph, Item, ItemKind, Layered, Size};
 
@@ -11,7 +11,7 @@ pub(super) fn layered(graph: &Graph) -> Layered {
         .map(|(edge, reversed)| if *reversed { (edge.to, edge.from) } else { (edge.from, edge.to) })
         .collect();
     let mut layer_of = longest_paths(graph, &ends);
-    // Labels have layers of their own between those of nodes.
+    // Labels have their own layers between those of nodes.
     if graph.edges.iter().any(|edge| edge.label.width > 0.0) {
         layer_of.iter_mut().for_each(|layer| *layer *= 2);
     }
@@ -51,7 +51,7 @@ impl Layered {
                 layer,
                 band: self.items[to].band,
                 width: label.width,
-                // A label lies on its edge.
+                // A label sits on top of its edge.
                 above: label.height,
                 below: 0.0,
                 before: Vec::new(),
@@ -68,7 +68,7 @@ impl Layered {
     }
 }
 
-/// Edges that close a cycle, found by a walk from the sources.
+/// Edges that close a cycle, found by depth-first search from the sources.
 fn reversed_edges(graph: &Graph) -> Vec<bool> {
     let mut outgoing = vec![Vec::new(); graph.nodes.len()];
     let mut is_called = vec![false; graph.nodes.len()];
@@ -81,8 +81,8 @@ fn reversed_edges(graph: &Graph) -> Vec<bool> {
     let (mut is_open, mut is_seen) = (vec![false; graph.nodes.len()], vec![false; graph.nodes.len()]);
     let mut reversed = vec![false; graph.edges.len()];
     for start in starts {
-        // Nodes on the way from the start, each with the number of its edges that were followed. Not recursive: a chain
-        // may be long.
+        // Nodes on the current path, each with the number of its edges already followed. Iterative, because a
+        // chain may be long.
         let mut path = if is_seen[start] { vec![] } else { vec![(start, 0)] };
         while let Some((node, followed)) = path.last_mut() {
             let node = *node;
@@ -104,8 +104,8 @@ fn reversed_edges(graph: &Graph) -> Vec<bool> {
     reversed
 }
 
-/// Layer of each node: the length of the longest path to it. Nodes that nobody calls, but for sources, stand right
-/// before what they call.
+/// Layer of each node: the length of the longest path to it. Nodes without callers that are not sources are
+/// placed directly before what they call.
 fn longest_paths(graph: &Graph, ends: &[(usize, usize)]) -> Vec<usize> {
     let count = graph.nodes.len();
     let mut outgoing = vec![Vec::new(); count];

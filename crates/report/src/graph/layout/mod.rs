@@ -1,29 +1,30 @@
-//! A layered layout from left to right, after Sugiyama: cycles are broken, nodes get layers, edges over several layers are
-//! split into segments, the order within layers is chosen to avoid crossings, then heights are.
+//! A layered layout from left to right, after Sugiyama. Cycles are broken, nodes are assigned to layers, and
+//! edges across several layers are split into segments. The order within layers is chosen to avoid crossings,
+//! and the heights follow from it.
 //!
-//! Every node belongs to a band, and bands lie below each other without overlap. The label of an edge is an item of a
-//! layer of its own, so that no label lies on another or on a node.
+//! Every node belongs to a band, and bands are stacked without overlap. The label of an edge is an item in
+//! its own layer, so that no label overlaps another one or a node.
 
 mod layers;
 mod order;
 mod place;
 
-/// What is laid out.
+/// Input of the layout.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub nodes: Vec<Node>,
-    /// Ends differ, and no two edges have the same.
+    /// No self-loops, and no two edges between the same nodes.
     pub edges: Vec<Edge>,
-    /// Room above each band's first node, for a caption.
+    /// Space above each band's first node, for a caption.
     pub caption_height: f64,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub size: Size,
-    /// From 0; bands without nodes take no room.
+    /// Numbered from 0; bands without nodes take no space.
     pub band: usize,
-    /// Whether paths begin here even where it lies on a cycle.
+    /// True if paths begin here, even if the node is on a cycle.
     pub is_source: bool,
 }
 
@@ -31,7 +32,7 @@ pub(super) struct Node {
 pub(super) struct Edge {
     pub from: usize,
     pub to: usize,
-    /// No extent where it has no label.
+    /// Zero size if the edge has no label.
     pub label: Size,
 }
 
@@ -41,15 +42,15 @@ pub(super) struct Size {
     pub height: f64,
 }
 
-/// Where everything goes; the corner of all is (0, 0).
+/// Output of the layout; the top left corner is (0, 0).
 #[derive(Debug, Default)]
 pub(super) struct Layout {
     pub size: Size,
-    /// By node. Nodes of a layer have the same width.
+    /// Area of each node. Nodes of a layer have the same width.
     pub nodes: Vec<Area>,
-    /// By edge.
+    /// Route of each edge.
     pub routes: Vec<Route>,
-    /// By band; absent where it has no nodes.
+    /// Area of each band; `None` if it has no nodes.
     pub bands: Vec<Option<Area>>,
 }
 
@@ -61,13 +62,13 @@ pub(super) struct Area {
     pub height: f64,
 }
 
-/// An edge from left to right: it is straight across each of its stops, and bends between them.
+/// An edge from left to right: straight across each of its stops, and curved between them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Route {
     pub stops: Vec<Stop>,
-    /// Whether its arrow points to the left: it closes a cycle.
+    /// True if the arrow points to the left, because the edge closes a cycle.
     pub reversed: bool,
-    /// Where its label goes.
+    /// Area of the label.
     pub label: Option<Area>,
 }
 
@@ -78,34 +79,33 @@ pub(super) struct Stop {
     pub y: f64,
 }
 
-/// Lays out a graph.
 pub(super) fn layout(graph: &Graph) -> Layout {
     let mut layered = layers::layered(graph);
     order::reduce_crossings(&mut layered);
     place::place(graph, &layered)
 }
 
-/// What takes room in a layer: a node, or a segment of an edge.
+/// An item that takes space in a layer: a node, or a segment of an edge.
 #[derive(Clone, Debug)]
 struct Item {
     kind: ItemKind,
     layer: usize,
     band: usize,
     width: f64,
-    /// Room above the point where its edges end.
+    /// Space above the point where its edges end.
     above: f64,
-    /// Room below that point.
+    /// Space below that point.
     below: f64,
-    /// Items of the layer before that are joined to it.
+    /// Connected items of the previous layer.
     before: Vec<usize>,
-    /// Items of the layer after it.
+    /// Connected items of the next layer.
     after: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ItemKind {
     Node,
-    /// A segment; whether it carries the label of its edge.
+    /// A segment of an edge; `labelled` if it carries the edge's label.
     Segment {
         labelled: bool,
     },
@@ -117,9 +117,9 @@ struct Layered {
     items: Vec<Item>,
     /// Items of each layer from top to bottom.
     layers: Vec<Vec<usize>>,
-    /// By edge: its items from left to right, nodes included.
+    /// The items of each edge from left to right, including the nodes.
     chains: Vec<Vec<usize>>,
-    /// By edge.
+    /// True for each edge that is reversed.
     reversed: Vec<bool>,
     /// Bands from top to bottom.
     band_order: Vec<usize>,

@@ -1,8 +1,9 @@
-//! The order within layers: bands stay together, and items move to the mean position of those they are joined to.
+//! Order within layers: bands stay together, and items move to the mean position of the items that they are
+//! connected to.
 
 use super::Layered;
 
-/// Sweeps over all layers; the best order seen is taken.
+/// Sweeps over all layers; the best order found is used.
 const SWEEPS: usize = 12;
 
 pub(super) fn reduce_crossings(layered: &mut Layered) {
@@ -30,7 +31,7 @@ pub(super) fn reduce_crossings(layered: &mut Layered) {
     layered.layers = best.1;
 }
 
-/// Bands next to those that they are joined to.
+/// Orders bands so that connected bands are close together.
 fn band_order(layered: &Layered) -> Vec<usize> {
     let bands = layered.items.iter().map(|item| item.band + 1).max().unwrap_or(0);
     let mut joined: Vec<(usize, usize)> = layered
@@ -67,7 +68,7 @@ fn band_order(layered: &Layered) -> Vec<usize> {
     best.1
 }
 
-/// Items in the order in which a walk from the first layer finds them, so that trees have no crossing.
+/// Orders items by depth-first search from the first layer, so that trees have no crossings.
 fn initial_order(layered: &mut Layered, rank: &[usize]) {
     let mut is_seen = vec![false; layered.items.len()];
     let mut starts: Vec<usize> = (0..layered.items.len()).collect();
@@ -88,7 +89,7 @@ fn initial_order(layered: &mut Layered, rank: &[usize]) {
     }
 }
 
-/// Sorts a layer by the mean position of what its items are joined to in the neighbouring layer.
+/// Sorts a layer by the mean position of each item's neighbours in the adjacent layer.
 fn order_layer(layered: &mut Layered, layer: usize, forward: bool, rank: &[usize]) {
     let neighbours = if forward { layer - 1 } else { layer + 1 };
     let mut position = vec![0.0; layered.items.len()];
@@ -110,14 +111,14 @@ fn order_layer(layered: &mut Layered, layer: usize, forward: bool, rank: &[usize
     layered.layers[layer] = keyed.into_iter().map(|(.., item)| item).collect();
 }
 
-/// Number of crossings between neighbouring layers.
+/// Number of crossings between adjacent layers.
 pub(super) fn crossings(layered: &Layered) -> usize {
     let mut position = vec![0; layered.items.len()];
     for layer in &layered.layers {
         layer.iter().enumerate().for_each(|(index, item)| position[*item] = index);
     }
     let between = |pair: &[Vec<usize>]| {
-        // Edges by their left ends; each crosses those before it that end further down.
+        // Edges sorted by their left ends: each crosses those before it that end further down.
         let mut ends_at = vec![0; pair[1].len() + 1];
         let (mut count, mut total) = (0, 0);
         for item in &pair[0] {
@@ -132,7 +133,7 @@ pub(super) fn crossings(layered: &Layered) -> usize {
     layered.layers.windows(2).map(between).sum()
 }
 
-/// Adds one at a position of a Fenwick tree.
+/// Increments a position of a Fenwick tree.
 fn add(tree: &mut [usize], position: usize) {
     let mut index = position + 1;
     while index < tree.len() {
@@ -141,7 +142,7 @@ fn add(tree: &mut [usize], position: usize) {
     }
 }
 
-/// Sum over positions up to this one, of a Fenwick tree.
+/// Sum of a Fenwick tree over positions up to and including `position`.
 fn sum_to(tree: &[usize], position: usize) -> usize {
     let (mut index, mut sum) = (position + 1, 0);
     while index > 0 {

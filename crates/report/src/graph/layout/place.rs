@@ -1,20 +1,20 @@
-//! Coordinates: layers get columns, and within each column items lie as near to what they are joined to as the distances
-//! between items allow.
+//! Coordinates: layers become columns. Within each column, items are placed as close to their neighbours as
+//! the minimum distances allow.
 
 use super::{Area, Graph, Item, ItemKind, Layered, Layout, Route, Size, Stop};
 
-/// Between two nodes of a column.
+/// Minimum distance between two nodes of a column.
 const NODE_DISTANCE: f64 = 16.0;
-/// Between other items of a column.
+/// Minimum distance between other items of a column.
 const SEGMENT_DISTANCE: f64 = 9.0;
-/// Least distance between two columns.
+/// Minimum distance between two columns.
 const COLUMN_DISTANCE: f64 = 22.0;
-/// Between a band's edge and what is in it.
+/// Distance between a band's edge and its contents.
 const BAND_PADDING: f64 = 12.0;
-/// Between two bands.
+/// Distance between two bands.
 const BAND_DISTANCE: f64 = 18.0;
 const SWEEPS: usize = 10;
-/// Straight edges matter more between segments than between nodes.
+/// Weight of segments: straight edges matter more between segments than between nodes.
 const SEGMENT_WEIGHT: f64 = 4.0;
 
 pub(super) fn place(graph: &Graph, layered: &Layered) -> Layout {
@@ -59,7 +59,7 @@ pub(super) fn place(graph: &Graph, layered: &Layered) -> Layout {
 }
 
 impl Layout {
-    /// Moves everything to the right, so that the frames of the first column fit.
+    /// Moves everything to the right, to make room for the frames of the first column.
     fn shift(&mut self, by: f64) {
         self.size.width += by;
         let labels = self.routes.iter_mut().filter_map(|route| route.label.as_mut());
@@ -80,7 +80,7 @@ fn columns(layered: &Layered) -> Vec<(f64, f64)> {
     for (index, layer) in layered.layers.iter().enumerate() {
         let width = layer.iter().map(|item| layered.items[*item].width).fold(0.0, f64::max);
         if index > 0 {
-            // Many edges side by side need room to bend.
+            // Many parallel edges need space to bend.
             let edges: usize = layer.iter().map(|item| layered.items[*item].before.len()).sum();
             left += COLUMN_DISTANCE + (edges as f64).sqrt() * 5.0;
         }
@@ -90,7 +90,7 @@ fn columns(layered: &Layered) -> Vec<(f64, f64)> {
     columns
 }
 
-/// Left and right edge of a band's nodes; absent where it has none.
+/// Left and right edge of a band's nodes; `None` if it has none.
 fn frame(layered: &Layered, own: &[Vec<usize>], columns: &[(f64, f64)], padding: f64) -> Option<(f64, f64)> {
     let has_node = |layer: &Vec<usize>| layer.iter().any(|item| layered.items[*item].kind == ItemKind::Node);
     let first = own.iter().position(has_node)?;
@@ -98,7 +98,7 @@ fn frame(layered: &Layered, own: &[Vec<usize>], columns: &[(f64, f64)], padding:
     Some((columns[first].0 - padding, columns[last].0 + columns[last].1 + padding))
 }
 
-/// Chooses the centres of a band's items and gives its height.
+/// Chooses the centres of a band's items and returns its height.
 fn place_band(layered: &Layered, own: &[Vec<usize>], centres: &mut [f64], top: f64) -> f64 {
     let gaps: Vec<Vec<f64>> = own
         .iter()
@@ -145,7 +145,7 @@ fn distance(layered: &Layered, upper: usize, lower: usize) -> f64 {
     upper.below + gap + lower.above
 }
 
-/// The centre that an item is drawn to, and how strongly.
+/// The preferred centre of an item, and its weight.
 fn wanted(
     layered: &Layered,
     item: usize,
@@ -165,8 +165,8 @@ fn wanted(
     if weight == 0.0 { (centres[item], 0.1) } else { (sum / weight, weight) }
 }
 
-/// Centres with at least these gaps whose weighted squared distance from those wanted is least: a regression that only
-/// rises, by pooling neighbours that would violate the order.
+/// Centres with at least these gaps, and the least weighted squared distance from the preferred ones. This is
+/// isotonic regression: neighbours that would violate the order are pooled.
 fn nearest(wanted: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
     let mut offset = 0.0;
     let offsets: Vec<f64> = std::iter::once(0.0)
@@ -175,7 +175,7 @@ fn nearest(wanted: &[(f64, f64)], gaps: &[f64]) -> Vec<f64> {
             offset
         }))
         .collect();
-    // Weighted sum, weight and number of each pool.
+    // Weighted sum, weight and size of each pool.
     let mut pools: Vec<(f64, f64, usize)> = Vec::new();
     for ((centre, weight), offset) in wanted.iter().zip(&offsets) {
         let mut pool = ((centre - offset) * weight, *weight, 1);
@@ -206,7 +206,7 @@ fn routes(layered: &Layered, columns: &[(f64, f64)], centres: &[f64], nodes: &[A
     routes
 }
 
-/// Spreads the ends of a node's edges over its side, in the order of where they lead.
+/// Spreads the ends of a node's edges along its side, in the order of their targets.
 fn spread_ends(layered: &Layered, nodes: &[Area], routes: &mut [Route]) {
     for is_start in [true, false] {
         let mut by_node: Vec<Vec<(f64, usize)>> = vec![Vec::new(); nodes.len()];

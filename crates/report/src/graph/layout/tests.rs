@@ -36,8 +36,8 @@ fn diamond_is_symmetric_and_has_no_crossing() {
 }
 
 #[test]
-fn crossings_that_can_be_avoided_are() {
-    // In the order of their names, every edge between the second and the third layer crosses.
+fn avoidable_crossings_are_avoided() {
+    // Sorted by name, all edges between the second and the third layer would cross.
     let edges = [(0, 1), (0, 2), (0, 3), (1, 6), (2, 5), (3, 4)];
     let mut layered = layers::layered(&graph(&[0; 7], &edges, Size::default()));
     order::reduce_crossings(&mut layered);
@@ -53,7 +53,7 @@ fn cycle_has_one_reversed_edge() {
 
 #[test]
 fn bands_labels_and_nodes_do_not_overlap() {
-    // Three bands with calls between all of them, over several layers and backwards.
+    // Three bands with calls between all of them, across several layers and backwards.
     let bands: Vec<usize> = (0..30).map(|node| node % 3).collect();
     let edges: Vec<(usize, usize)> = (1..30)
         .flat_map(|node| [(node / 2, node), (node / 3, node), (node, (node * 7) % 30)])

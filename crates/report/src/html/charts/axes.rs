@@ -1,4 +1,4 @@
-//! The axes of charts of a figure against a number.
+//! Axes for charts of a figure against a number.
 
 use super::WIDTH;
 use crate::format;
@@ -11,32 +11,32 @@ pub(super) const RIGHT: f64 = WIDTH - 14.0;
 pub(super) const TOP: f64 = 26.0;
 pub(super) const BOTTOM: f64 = HEIGHT - 40.0;
 
-/// Places of numbers on the horizontal axis: the first has some room to the vertical one.
+/// Horizontal range of the plot; leaves a gap to the vertical axis.
 pub(super) const ACROSS: (f64, f64) = (LEFT + 6.0, RIGHT);
 
-/// Places of figures on the vertical axis.
+/// Vertical range of the plot.
 pub(super) const UPWARDS: (f64, f64) = (BOTTOM, TOP);
 
-/// Axes, which several charts may share so that they can be compared.
+/// Axes; several charts may share them so that they can be compared.
 #[derive(Debug)]
 pub struct Axes {
     /// The horizontal axis.
     pub(super) across: Scale,
     /// The vertical axis.
     pub(super) upwards: Scale,
-    /// What the horizontal axis is.
+    /// Label of the horizontal axis.
     pub(super) against: String,
     /// Unit of the vertical axis.
     pub(super) unit: String,
 }
 
 impl Axes {
-    /// Where a point lies.
+    /// Position of a point.
     pub(super) fn place(&self, at: f64, figure: f64) -> (f64, f64) {
         (self.across.place(at), self.upwards.place(figure))
     }
 
-    /// Draws them with their ticks and names.
+    /// Draws the axes with their ticks and labels.
     pub(super) fn draw(&self, drawing: &mut Drawing) {
         for tick in self.upwards.ticks(6) {
             let y = self.upwards.place(tick);

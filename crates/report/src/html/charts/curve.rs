@@ -1,4 +1,5 @@
-//! A chart of measured points with a fitted curve: solid where it was measured, dashed where it is extrapolated.
+//! A chart of measured points with a fitted curve: solid within the measured range, dashed where it is
+//! extrapolated.
 
 use super::WIDTH;
 use super::axes::{ACROSS, Axes, HEIGHT, UPWARDS};
@@ -11,37 +12,37 @@ use crate::svg::scale::Scale;
 pub struct CurveChart {
     /// Measured values, ascending.
     pub points: Vec<MeasuredPoint>,
-    /// Within the measured range.
+    /// The curve within the measured range.
     pub curve: Vec<(f64, f64)>,
-    /// Outside of it.
+    /// The curve outside of it.
     pub beyond: Beyond,
-    /// What the horizontal axis is.
+    /// Label of the horizontal axis.
     pub against: String,
     /// Unit of the vertical axis.
     pub unit: &'static str,
-    /// Colour and marker.
+    /// Colour and marker of the mode.
     pub style: ModeStyle,
 }
 
 /// The curve outside the measured range.
 #[derive(Debug)]
 pub struct Beyond {
-    /// Below the least measured value.
+    /// Below the smallest measured value.
     pub before: Vec<(f64, f64)>,
-    /// Above the greatest.
+    /// Above the largest measured value.
     pub after: Vec<(f64, f64)>,
 }
 
 /// One measured value.
 #[derive(Debug)]
 pub struct MeasuredPoint {
-    /// On the horizontal axis.
+    /// Position on the horizontal axis.
     pub at: f64,
-    /// On the vertical axis.
+    /// Position on the vertical axis.
     pub value: f64,
-    /// Its interval.
+    /// Confidence interval of the value.
     pub interval: Option<(f64, f64)>,
-    /// In words.
+    /// Text of the tooltip.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! A fleet second by second: connected proxies and those with a complete configuration, and what happened when.
+//! A fleet second by second: connected proxies, proxies with a complete configuration, and events.
 
 use super::WIDTH;
 use crate::format;
@@ -11,7 +11,7 @@ const LEFT: f64 = 46.0;
 const RIGHT: f64 = WIDTH - 14.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
-/// Points of a chart; longer series are thinned.
+/// Maximum number of points in a chart; longer series are thinned out.
 const MAX_POINTS: usize = 300;
 
 /// The chart of one trial.
@@ -55,7 +55,7 @@ pub fn chart(id: &str, title: &str, class: &str, series: &[FleetSecond], events:
     drawing.finish(id, title, &texts.join("; "))
 }
 
-/// Such as `12.4 s: istiod-killed, istiod`.
+/// Example: `12.4 s: istiod-killed, istiod`.
 pub fn describe(event: &FleetEvent) -> String {
     let detail = if event.detail.is_empty() { String::new() } else { format!(", {}", event.detail) };
     format!("{}: {}{detail}", format::duration(event.at), event.kind)

@@ -1,4 +1,4 @@
-//! Charts of a figure against a factor: a line for each mode, with the interval of each estimate.
+//! Charts of a figure against a factor: one line per mode, with the interval of each estimate.
 
 use super::WIDTH;
 use super::axes::{ACROSS, BOTTOM, HEIGHT, LEFT, RIGHT, TOP, UPWARDS};
@@ -12,7 +12,7 @@ pub use super::axes::Axes;
 /// Estimates of one mode.
 #[derive(Debug)]
 pub struct Series {
-    /// The mode.
+    /// Mode of the line.
     pub mode: Mode,
     /// In the order of the factor's values.
     pub points: Vec<Point>,
@@ -23,16 +23,16 @@ pub struct Series {
 pub struct Point {
     /// The factor's value.
     pub at: f64,
-    /// The estimate; absent where it is beyond every axis, as among requests without a response.
+    /// The estimate; `None` if it is beyond every axis, such as among requests without a response.
     pub estimate: Option<f64>,
-    /// Its interval.
+    /// Confidence interval of the estimate.
     pub interval: Option<(f64, f64)>,
-    /// The estimate in words.
+    /// The estimate as text.
     pub text: String,
 }
 
 impl Axes {
-    /// Axes that hold all these points.
+    /// Axes that cover all these points.
     pub fn new<'a>(series: impl Iterator<Item = &'a Series>, against: &str, unit: &str) -> Self {
         let (mut values, mut figures) = (Vec::new(), Vec::new());
         for point in series.flat_map(|series| &series.points) {
@@ -40,7 +40,7 @@ impl Axes {
             figures.extend(point.estimate);
             figures.extend(point.interval.into_iter().flat_map(|(low, high)| [low, high]));
         }
-        // A value of zero has no place on a logarithmic axis.
+        // A value of zero has no position on a logarithmic axis.
         let across = if values.contains(&0.0) {
             Scale::linear(values, ACROSS)
         } else {
@@ -55,7 +55,7 @@ impl Axes {
     }
 }
 
-/// One chart.
+/// The chart as SVG.
 pub fn chart(id: &str, title: &str, all: &[Series], axes: &Axes) -> String {
     let mut drawing = Drawing::new(WIDTH, HEIGHT);
     axes.draw(&mut drawing);
@@ -89,7 +89,7 @@ pub fn chart(id: &str, title: &str, all: &[Series], axes: &Axes) -> String {
     drawing.finish(id, title, &description(all))
 }
 
-/// Every figure at a value of the factor, shown on pointing anywhere above or below it.
+/// Tooltips with every figure at a value of the factor, shown anywhere above or below it.
 fn draw_tips(drawing: &mut Drawing, all: &[Series], axes: &Axes) {
     let mut values: Vec<f64> = all.iter().flat_map(|series| &series.points).map(|point| point.at).collect();
     values.sort_by(f64::total_cmp);
@@ -105,7 +105,7 @@ fn draw_tips(drawing: &mut Drawing, all: &[Series], axes: &Axes) {
     }
 }
 
-/// The intervals of a series as an area, where every point has one.
+/// The intervals of a series as an area, if every point has one.
 fn draw_band(drawing: &mut Drawing, series: &Series, axes: &Axes) {
     let intervals = series.points.iter().map(|point| Some((point.at, point.interval?)));
     let Some(intervals) = intervals.collect::<Option<Vec<_>>>().filter(|all| all.len() > 1) else { return };

@@ -1,6 +1,6 @@
-//! The charts of the report: each takes figures and gives one SVG element.
+//! The charts of the report: each turns figures into one SVG element.
 //!
-//! Every chart is 360 units wide, a phone's width; the page puts as many side by side as fit.
+//! Every chart is 360 units wide, the width of a phone; the page places as many side by side as fit.
 
 mod axes;
 pub mod curve;
@@ -10,5 +10,5 @@ pub mod percentiles;
 pub mod rows;
 pub mod timeline;
 
-/// Width of every chart, units.
+/// Width of every chart in units.
 pub const WIDTH: f64 = 360.0;

@@ -1,6 +1,7 @@
-//! Percentile curves: how long the fastest, the middle and the slowest requests took, a curve for each mode.
+//! Percentile curves: the latency distribution of each mode as one curve.
 //!
-//! The horizontal axis gives each further nine the same room. A curve stops where fewer than ten requests lie beyond.
+//! Each further nine takes the same space on the horizontal axis. A curve stops where fewer than ten requests
+//! lie beyond.
 
 use super::WIDTH;
 use crate::format::{self, TimeUnit};
@@ -16,7 +17,7 @@ const RIGHT: f64 = WIDTH - 14.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = HEIGHT - 40.0;
 
-/// What is distributed.
+/// Quantity whose distribution is drawn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Subject {
     /// Response times of requests.
@@ -50,7 +51,7 @@ pub struct Axes {
 }
 
 impl Axes {
-    /// Axes that hold these curves.
+    /// Axes that cover these curves.
     pub fn new(curves: &[Curve]) -> Self {
         let points = || curves.iter().flat_map(|curve| curve.response.iter().chain(&curve.service));
         let unit = TimeUnit::for_times(points().map(|point| point.value_us));
@@ -63,7 +64,7 @@ impl Axes {
         }
     }
 
-    /// Whether the times are on a logarithmic axis.
+    /// True if times are on a logarithmic axis.
     pub fn is_logarithmic(&self) -> bool {
         self.times.is_logarithmic()
     }
@@ -97,7 +98,7 @@ pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes, subject: Subj
     drawing.finish(id, &format!("{} {load}", subject.title()), &description(curves, axes.unit))
 }
 
-/// Every curve at a percentile, shown on pointing anywhere above or below it.
+/// Tooltips with every curve at a percentile, shown anywhere above or below it.
 fn draw_tips(drawing: &mut Drawing, curves: &[&Curve], axes: &Axes) {
     let mut percentiles: Vec<f64> =
         curves.iter().flat_map(|curve| &curve.marks).map(|mark| mark.percentile).collect();

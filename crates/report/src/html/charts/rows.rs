@@ -1,7 +1,8 @@
-//! Charts of rows: a label and a figure in words, and under them the same figure drawn on an axis that all rows share.
+//! Charts of rows: a label and a figure as text, and below them the same figure on an axis that all rows
+//! share.
 //!
-//! Used for added latency (dot and whisker), for CPU and memory (bars with whiskers) and for single trials (dots). Since
-//! every row says its figure, nothing hangs on colour.
+//! Used for added latency (dot and whisker), for CPU and memory (bars with whiskers) and for single trials
+//! (dots). Every row has its figure as text, so nothing depends on colour.
 
 use super::WIDTH;
 use crate::format;
@@ -18,81 +19,81 @@ const DOT_STEP: f64 = 7.0;
 /// A chart of rows.
 #[derive(Debug)]
 pub struct RowChart {
-    /// What the figures are, with their unit: the axis says it.
+    /// Label of the axis: what the figures are, with their unit.
     pub axis: String,
     /// From top to bottom.
     pub lines: Vec<Line>,
-    /// Figures beyond these rows that the axis is to hold, so that several charts share it.
+    /// Further figures that the axis must cover, so that several charts can share it.
     pub shared: Vec<f64>,
-    /// Logarithmic where the figures span a wide range; else from zero.
+    /// Allows a logarithmic axis if the figures span a wide range; otherwise the axis starts at zero.
     pub may_be_logarithmic: bool,
 }
 
 /// One line of the chart.
 #[derive(Debug)]
 pub enum Line {
-    /// Opens a group.
+    /// Heading of a group.
     Heading(String),
-    /// A figure.
+    /// Row with a figure.
     Row(Row),
 }
 
 /// One figure.
 #[derive(Debug)]
 pub struct Row {
-    /// Whose it is.
+    /// Name of what the figure belongs to.
     pub label: String,
-    /// Its marker, to be found again in other charts.
+    /// Marker and class, the same as in other charts.
     pub symbol: Option<(Marker, &'static str)>,
-    /// The figure in words.
+    /// The figure as text.
     pub value: String,
-    /// How it is drawn.
+    /// How the figure is drawn.
     pub mark: Mark,
 }
 
-/// A figure as it is drawn; all in the unit of the axis.
+/// How a figure is drawn; all values are in the unit of the axis.
 #[derive(Debug)]
 pub enum Mark {
     /// An estimate with its interval.
     Whisker {
-        /// The estimate.
+        /// Position of the marker.
         estimate: f64,
-        /// The interval.
+        /// Confidence interval.
         interval: Option<(f64, f64)>,
-        /// Of the estimate.
+        /// Marker of the estimate.
         marker: Marker,
-        /// Class of the mode.
+        /// CSS class of the mode.
         class: &'static str,
     },
     /// A bar from zero, with its interval.
     Bar {
-        /// Its length.
+        /// Length of the bar.
         value: f64,
-        /// How much of it, from zero, is drawn full; the rest is then pale.
+        /// Length that is drawn solid, from zero; the rest is pale.
         part: Option<f64>,
-        /// The interval.
+        /// Confidence interval.
         interval: Option<(f64, f64)>,
-        /// Class of the mode, or `other`.
+        /// CSS class of the mode, or `other`.
         class: &'static str,
     },
-    /// Dots, each at its own height within the row.
+    /// Dots, each in its own track within the row.
     Dots(Vec<Dot>),
-    /// There is no figure.
+    /// No figure.
     Nothing,
 }
 
 /// One dot of a row.
 #[derive(Debug)]
 pub struct Dot {
-    /// Where it lies on the axis.
+    /// Position on the axis.
     pub value: f64,
-    /// Its place within the row, from the top, from 0.
+    /// Track within the row, from the top, starting at 0.
     pub track: usize,
-    /// Its shape.
+    /// Shape of the dot.
     pub marker: Marker,
-    /// Its classes.
+    /// CSS classes of the dot.
     pub class: String,
-    /// What browsers show on pointing at it.
+    /// Text of the tooltip.
     pub tip: String,
 }
 
@@ -121,7 +122,7 @@ impl Mark {
 }
 
 impl RowChart {
-    /// The element.
+    /// The chart as SVG.
     pub fn draw(&self, id: &str, title: &str) -> String {
         let mut figures = self.figures();
         figures.extend(&self.shared);
@@ -148,7 +149,7 @@ impl RowChart {
         drawing.finish(id, title, &self.description())
     }
 
-    /// Every figure that is drawn, ends of intervals included, in the unit of the axis.
+    /// Every figure in the chart, including ends of intervals, in the unit of the axis.
     pub fn figures(&self) -> Vec<f64> {
         self.rows().flat_map(|row| row.mark.figures()).collect()
     }
@@ -167,7 +168,7 @@ impl RowChart {
             drawing.line((x, bottom), (x, bottom + 4.0), "axis");
             let text = format::tick(*tick);
             let half = text_width(&text) / 2.0 + 3.0;
-            // Not `clamp`, which panics where the text is wider than the chart: a figure of 300 digits.
+            // Not `clamp`, which panics if the text is wider than the chart: a figure of 300 digits.
             let x = x.min(WIDTH - half).max(half);
             drawing.text((x, bottom + 17.0), Anchor::Middle, "tick", &text);
         }
@@ -207,7 +208,7 @@ impl Row {
         drawing.text((indent, text_y), Anchor::Start, "label", &fitted(&self.label, room));
         drawing.text((WIDTH, text_y), Anchor::End, "value", &fitted(&self.value, WIDTH));
         let top = top + TEXT_HEIGHT;
-        // The grid keeps to the drawn part: words stay clear of it.
+        // The grid is limited to the plot area, so that it does not cross text.
         for tick in ticks {
             let x = scale.place(*tick);
             let class = if *tick == 0.0 { "axis" } else { "grid" };

@@ -1,6 +1,7 @@
 //! A trial second by second: completed and failed requests, median and 99th percentile.
 //!
-//! Long trials are drawn with fewer, longer spans: rates are means over a span, times the longest of its seconds.
+//! Long trials are drawn with fewer, longer spans: rates are means over a span, times are the maximum over
+//! its seconds.
 
 use super::WIDTH;
 use crate::format::{self, TimeUnit};
@@ -14,7 +15,7 @@ const RIGHT: f64 = WIDTH - 40.0;
 const TOP: f64 = 22.0;
 const BOTTOM: f64 = HEIGHT - 24.0;
 
-/// Seconds of a trial that are drawn together.
+/// Consecutive seconds of a trial that are drawn as one.
 #[derive(Debug)]
 pub struct Span {
     start_s: f64,
@@ -25,13 +26,14 @@ pub struct Span {
 }
 
 impl Span {
-    /// Seconds of a window that ends at `end_s`, which may cut the last one.
+    /// `seconds` of a window that ends at `end_s`, possibly within the last one.
     fn new(seconds: &[SeriesPoint], end_s: f64) -> Option<Self> {
         let (first, last) = (seconds.first()?, seconds.last()?);
         let length_s = (last.t_s + 1.0).min(end_s) - first.t_s;
         let length_s = if length_s > 0.0 { length_s } else { seconds.len() as f64 };
         let rate = |count: fn(&SeriesPoint) -> u64| seconds.iter().map(count).sum::<u64>() as f64 / length_s;
-        // Nothing ended in a second whose median is 0; one among failed requests has none.
+        // A median of 0 means that no request ended in that second. If it falls among failed requests, it is
+        // absent.
         let longest = |time: fn(&SeriesPoint) -> Option<f64>| {
             let times = seconds.iter().filter_map(time).filter(|us| *us > 0.0);
             times.reduce(f64::max)
@@ -65,7 +67,7 @@ impl Span {
     }
 }
 
-/// At most so many spans of a trial.
+/// At most `most` spans of a trial.
 pub fn spans(series: &[SeriesPoint], duration_s: f64, most: usize) -> Vec<Span> {
     let seconds_per_span = series.len().div_ceil(most.max(1)).max(1);
     series.chunks(seconds_per_span).filter_map(|seconds| Span::new(seconds, duration_s)).collect()
@@ -80,7 +82,7 @@ pub struct Axes {
 }
 
 impl Axes {
-    /// Axes that hold all these spans.
+    /// Axes that cover all these spans.
     pub fn new(spans: &[&Span]) -> Self {
         let times = || spans.iter().flat_map(|span| [span.p50_us, span.p99_us]).flatten();
         let unit = TimeUnit::for_times(times());

@@ -1,4 +1,4 @@
-//! Figures of cells against a number: what is drawn, and a chart per panel.
+//! Figures of cells against a number: which figures are drawn, and one chart per panel.
 
 use super::context::{Context, Figure};
 use crate::format::{self, Interval, SizeUnit, TimeUnit};
@@ -9,7 +9,7 @@ use experiment::schema::{Cell, Conditions, Estimate, FleetSummary, Role};
 /// Reads a figure of a cell.
 type Read<'a> = Box<dyn Fn(&Cell) -> Option<Value> + 'a>;
 
-/// A figure of cells.
+/// A figure that is drawn for each cell.
 pub(super) struct Drawn<'a> {
     pub(super) id: &'static str,
     pub(super) caption: &'static str,
@@ -19,12 +19,12 @@ pub(super) struct Drawn<'a> {
 
 /// A figure of a cell.
 struct Value {
-    /// In the unit of the axis; absent where it is beyond every axis.
+    /// In the unit of the axis; `None` if it is beyond every axis.
     estimate: Option<Estimate>,
     text: String,
 }
 
-/// What is drawn of a run: throughput of closed loops, response times, and CPU of all proxies.
+/// Figures that are drawn for a run: throughput of closed loops, response times, and CPU of all proxies.
 pub(super) fn drawn(
     context: &Context,
     figures: &[(TimeFigure, &'static str, &'static str)],
@@ -55,7 +55,7 @@ pub(super) fn drawn(
     drawn
 }
 
-/// Convergence and the control plane’s usage.
+/// Convergence, and the control plane's usage.
 fn of_fleets(context: &Context) -> Vec<Drawn<'static>> {
     type Figure = fn(&FleetSummary) -> Option<Estimate>;
     let fleets = || context.run.summary.cells.iter().filter_map(|cell| cell.fleet.as_ref());
@@ -114,23 +114,23 @@ fn time(figure: TimeFigure, unit: TimeUnit) -> impl Fn(&Cell) -> Option<Value> {
 
 /// A chart and its cells.
 pub(super) struct Panel<'a> {
-    /// What follows the figure in the caption, such as ` at 1000/s`.
+    /// Suffix of the caption, such as ` at 1000/s`.
     pub(super) of: String,
     pub(super) conditions: Vec<Conditions<'a>>,
 }
 
-/// What the cells are drawn against.
+/// The number that cells are drawn against.
 pub(super) struct Against<'a> {
     pub(super) id: &'static str,
-    /// In the title.
+    /// Name for the title.
     pub(super) name: &'a str,
-    /// On the axis.
+    /// Label of the axis.
     pub(super) axis: &'a str,
-    /// The number of a cell, and as text.
+    /// The number of a cell, and its text.
     pub(super) read: &'a dyn Fn(&Cell) -> Option<(f64, String)>,
 }
 
-/// A chart per panel in which a mode has two points or more; they share their axes.
+/// One chart per panel in which a mode has at least two points; the charts share their axes.
 pub(super) fn charts(
     context: &Context,
     panels: &[Panel<'_>],

@@ -1,5 +1,5 @@
-//! What the experiment asked of proxies, control plane and service beyond their defaults, in words: it costs, so nobody should
-//! have to find it in the experiment's YAML.
+//! Settings of proxies, control plane and service that differ from their defaults, as text. They have a cost,
+//! so nobody should have to look for them in the experiment's YAML.
 
 use crate::format;
 use experiment::environment::{ProxySettings, ServerSettings};
@@ -7,7 +7,7 @@ use experiment::mesh_settings::{IngressApi, IngressTls, LuaScript, TelemetrySett
 use experiment::units::format_duration;
 use experiment::{Experiment, MeshKind, MeshSettings, Mode};
 
-/// What the control plane was asked for; empty where it was nothing.
+/// Settings of the control plane; empty if all are defaults.
 pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
     if experiment.mesh != MeshKind::Istio {
         return String::new();
@@ -51,7 +51,7 @@ pub fn of_control_plane(experiment: &Experiment, modes: &[Mode]) -> String {
     parts.join(", ")
 }
 
-/// What is done with each request, or connection.
+/// Settings that act on each request or connection.
 fn of_requests(settings: &MeshSettings) -> Vec<String> {
     let mut parts = Vec::new();
     let mut add = |part: Option<String>| parts.extend(part);
@@ -79,7 +79,7 @@ fn of_requests(settings: &MeshSettings) -> Vec<String> {
     parts
 }
 
-/// What held proxies or service back; empty where nothing did.
+/// Settings that slow down proxies or the service; empty if there are none.
 pub fn of_service(server: &ServerSettings, proxy: &ProxySettings) -> String {
     let limit = |cores: Option<f64>, whose: &str| {
         cores.map(|cores| format!("{whose} limited to {}", format::cores(cores)))
@@ -130,7 +130,7 @@ istio:
 ";
 
     #[test]
-    fn whatever_is_asked_for_is_said() {
+    fn every_changed_setting_is_described() {
         let experiment = Experiment::parse(EVERYTHING, "everything").unwrap();
         let with_spaces = |text: String| text.replace('\u{a0}', " ");
         insta::assert_snapshot!(with_spaces(of_control_plane(&experiment, &experiment.modes)), @"12.5 % of the requests traced, 500 authorization rules by path, 1 authorization rule by identity, a token (JWT) verified for each request, a Lua script of the experiment's own, the WebAssembly module count.wasm, 1 retry, routes that give up after 2s, sidecars told of their own namespace alone, DNS captured by the proxies, addresses auto-allocated, 300 other services of 1 address each, an ingress gateway (mutual TLS with clients, described by the Gateway API), 1 further object");
@@ -138,7 +138,7 @@ istio:
     }
 
     #[test]
-    fn defaults_are_nothing_to_say() {
+    fn default_settings_have_no_description() {
         let text = "name: a\nmesh: istio\nmodes: [none, sidecar]\nload: {rate: 100}\n";
         let experiment = Experiment::parse(text, "defaults").unwrap();
         assert_eq!(of_control_plane(&experiment, &experiment.modes), "");

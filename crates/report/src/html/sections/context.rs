@@ -1,4 +1,4 @@
-//! Shared by all sections.
+//! Data shared by all sections.
 
 use crate::conditions::ConditionLabels;
 use crate::run::RunData;
@@ -10,18 +10,18 @@ use statistics::TrialsByCell;
 /// A chart with its caption.
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// Short: such as the load.
+    /// Short caption, such as the load.
     pub(super) caption: String,
-    /// Our own SVG: the templates pass it through.
+    /// Our own SVG, which the templates pass through.
     pub(super) svg: String,
 }
 
-/// Run, labels and modes, for all sections.
+/// Run, labels and modes.
 pub(super) struct Context<'a> {
     pub(super) run: &'a RunData,
     pub(super) trials: TrialsByCell<'a>,
     pub(super) conditions: ConditionLabels,
-    /// Modes of the run, in the order in which reports show them.
+    /// Modes of the run, in display order.
     pub(super) modes: Vec<Mode>,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Context<'a> {
         Self { run, trials: TrialsByCell::new(&run.trials), conditions, modes }
     }
 
-    /// The cells of these conditions, by mode.
+    /// The cells under these conditions, by mode.
     pub(super) fn cells_of(&self, at: Conditions<'_>) -> Vec<&'a Cell> {
         let cells = self.run.summary.cells.iter();
         let mut cells: Vec<&Cell> = cells.filter(|cell| cell.conditions() == at).collect();

@@ -1,4 +1,4 @@
-//! Costs of a control plane: the terms of its laws, and each cell beside them.
+//! Costs of a control plane: the terms of its laws, and each cell compared with them.
 
 use super::context::Context;
 use crate::format::{self, Interval};
@@ -14,7 +14,7 @@ pub struct ControlPlaneModelSection {
 
 #[derive(Debug, Serialize)]
 struct Model {
-    /// Kinds of proxies, and the factors that hold.
+    /// Kinds of proxies, and the fixed factors.
     name: String,
     measured: String,
     laws: Vec<Law>,
@@ -25,7 +25,7 @@ struct Law {
     name: String,
     unit: String,
     refusal: Option<String>,
-    /// Variables that are not told apart from those of the terms.
+    /// Variables that cannot be separated from those of the terms.
     confounded: String,
     /// Variable and coefficient.
     terms: Vec<(String, String)>,
@@ -34,7 +34,7 @@ struct Law {
     cells: Vec<FittedCell>,
 }
 
-/// A cell and the law.
+/// A measured cell and the law's value for it.
 #[derive(Debug, Serialize)]
 struct FittedCell {
     at: Vec<String>,
@@ -43,7 +43,7 @@ struct FittedCell {
     distance: String,
 }
 
-/// Absent where no fleet was swept.
+/// `None` if no fleet was swept.
 pub fn control_plane_model(context: &Context) -> Option<ControlPlaneModelSection> {
     let model = context.run.summary.control_plane_model.as_ref()?;
     Some(ControlPlaneModelSection { models: model.all().map(described).collect() })
@@ -101,7 +101,7 @@ fn term_name(term: &CostTerm) -> String {
     }
 }
 
-/// The number of a variable that a coefficient is shown for: one byte or push costs next to nothing.
+/// Unit in which a coefficient is shown: a single byte or push costs almost nothing.
 fn unit(term: &CostTerm) -> (&'static str, f64) {
     match term.variable.as_str() {
         "1" | "pods per service" => ("", 1.0),

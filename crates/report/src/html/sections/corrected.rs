@@ -1,5 +1,5 @@
-//! The whole distribution corrected for coordinated omission, and uncorrected: a table of every cell, and a chart of those
-//! where the clocks differ.
+//! The whole distribution, corrected for coordinated omission and uncorrected: a table of every cell, and a
+//! chart of each cell whose clocks differ.
 
 use super::context::{Context, Figure};
 use crate::clocks::ClockTable;
@@ -9,19 +9,19 @@ use experiment::schema::{Cell, DistributionPoint, RequestDistribution};
 use serde::Serialize;
 use statistics::CurvePoint;
 
-/// With more charts than this, the others are folded away.
+/// Further charts are collapsed.
 const MAX_OPEN_CHARTS: usize = 6;
 
 #[derive(Debug, Serialize)]
 pub struct CorrectedSection {
     table: ClockTable,
-    /// Cells where the clocks read alike.
+    /// Number of cells whose clocks show the same.
     alike: usize,
     charts: Vec<Figure>,
     folded: Vec<Figure>,
 }
 
-/// Absent where no cell has an open loop with figures.
+/// `None` if no open-loop cell has figures.
 pub fn corrected(context: &Context) -> Option<CorrectedSection> {
     let table = ClockTable::new(&context.run.summary)?;
     let with_clocks =
@@ -44,8 +44,8 @@ pub fn corrected(context: &Context) -> Option<CorrectedSection> {
     Some(CorrectedSection { table, alike, charts, folded })
 }
 
-/// Its points are the percentiles of the table but for the greatest, which has no place on an axis of nines. Of a saturated
-/// cell the corrected line is that of the answered requests: the others lie above it.
+/// The points are the percentiles of the table, except the maximum, which has no position on an axis of
+/// nines. For a saturated cell the corrected line covers the answered requests only; all others lie above it.
 fn curve(cell: &Cell, distribution: &RequestDistribution) -> Curve {
     let points = |read: fn(&DistributionPoint) -> Option<f64>| -> Vec<CurvePoint> {
         let below = distribution.percentiles.iter().filter(|point| point.percentile < 100.0);

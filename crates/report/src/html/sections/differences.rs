@@ -1,4 +1,4 @@
-//! Values of a factor whose values are words against its first one: charts and a table.
+//! Factors with non-numeric values: each value against the first, as charts and a table.
 
 use super::context::{Context, Figure};
 use crate::format::{Interval, SizeUnit, TimeUnit};
@@ -8,14 +8,14 @@ use crate::table::Difference;
 use experiment::schema::{ComparedFigure, Conditions, Estimate, FactorDifference, FleetFigure};
 use serde::Serialize;
 
-/// Each factor by itself.
+/// Comparison of each such factor.
 #[derive(Debug, Serialize)]
 pub struct DifferenceSection {
     charts: Vec<Figure>,
-    /// Unit of times, and of memory.
+    /// Unit of times.
     time_unit: &'static str,
     memory_unit: &'static str,
-    /// Names of the cells of a row.
+    /// Column names of the table.
     columns: Vec<&'static str>,
     of_fleets: bool,
     groups: Vec<Group>,
@@ -24,7 +24,7 @@ pub struct DifferenceSection {
 /// Values of a factor in one mode under one load.
 #[derive(Debug, Serialize)]
 struct Group {
-    /// Such as `ingress.scenario against no-filters: ingress at 50 clients`.
+    /// Example: `ingress.scenario against no-filters: ingress at 50 clients`.
     name: String,
     rows: Vec<ValueRow>,
 }
@@ -32,11 +32,11 @@ struct Group {
 #[derive(Debug, Serialize)]
 struct ValueRow {
     value: String,
-    /// By column; empty where there is no such figure.
+    /// One per column; empty if there is no such figure.
     cells: Vec<String>,
 }
 
-/// A figure with its caption and the axis of its chart; absent axes: no chart.
+/// A figure with the caption and the id of its chart.
 const CHARTS: [(ComparedFigure, &str, &str); 9] = [
     (ComparedFigure::ResponseTimeP50Us, "Added to the median", "p50"),
     (ComparedFigure::ResponseTimeP99Us, "Added to the 99th percentile", "p99"),
@@ -53,7 +53,7 @@ const CHARTS: [(ComparedFigure, &str, &str); 9] = [
     (ComparedFigure::Fleet(FleetFigure::BytesPerProxy), "Bytes per proxy", "bytes"),
 ];
 
-/// Columns of the table.
+/// Columns of the table for requests.
 const OF_REQUESTS: [(ComparedFigure, &str); 8] = [
     (ComparedFigure::ResponseTimeP50Us, "p50"),
     (ComparedFigure::ResponseTimeP90Us, "p90"),
@@ -65,11 +65,11 @@ const OF_REQUESTS: [(ComparedFigure, &str); 8] = [
     (ComparedFigure::ConfiguredLastUs, "Last proxy configured"),
 ];
 
-/// Columns for versions and programs of the mesh alone.
+/// Additional columns for mesh versions and programs.
 const OF_VERSIONS: [ComparedFigure; 2] =
     [ComparedFigure::ProxiesConfigurationBytes, ComparedFigure::ConfiguredLastUs];
 
-/// The same of fleets.
+/// Columns of the table for fleets.
 const OF_FLEETS: [(ComparedFigure, &str); 8] = [
     (ComparedFigure::Fleet(FleetFigure::ConvergenceP50Us), "p50"),
     (ComparedFigure::Fleet(FleetFigure::ConvergenceP90Us), "p90"),
@@ -81,7 +81,7 @@ const OF_FLEETS: [(ComparedFigure, &str); 8] = [
     (ComparedFigure::Fleet(FleetFigure::BytesPerProxy), "Bytes per proxy"),
 ];
 
-/// Absent where no factor has words for values.
+/// `None` if no factor has non-numeric values.
 pub fn differences(context: &Context) -> Option<DifferenceSection> {
     let all = &context.run.summary.factor_differences;
     let of = |is: fn(ComparedFigure) -> bool| {
@@ -190,7 +190,7 @@ fn row(difference: &FactorDifference, unit: TimeUnit) -> Option<Row> {
     })
 }
 
-/// Such as `+0.21 ms (0.18–0.24)`, or `none shown (−0.02 to 0.03 ms)`.
+/// Example: `+0.21 ms (0.18–0.24)`, or `none shown (−0.02 to 0.03 ms)`.
 fn shown(difference: &Difference, unit: &str) -> String {
     match (&difference.interval.range, difference.shown) {
         (_, true) => difference.interval.text_with_unit(unit),

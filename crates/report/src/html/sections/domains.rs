@@ -1,4 +1,5 @@
-//! Domains of a gateway: the time until a further one is in force, and what a thousand domains, routes and certificates cost.
+//! Domains of a gateway: propagation time of a further domain, and the cost of a thousand domains, routes and
+//! certificates.
 
 use super::context::Context;
 use crate::format::{Interval, TimeUnit};
@@ -7,14 +8,14 @@ use crate::html::style::ModeStyle;
 use experiment::schema::{Estimate, FactorEffect, Factors, SizedFigure};
 use serde::Serialize;
 
-/// Factors of the section, and what one of each is called.
+/// Factors of the section, with their nouns.
 const FACTORS: [(&str, &str); 3] = [
     ("ingress.domains", "domains"),
     ("ingress.paths", "paths of each domain"),
     ("ingress.credentials", "certificates"),
 ];
 
-/// What a thousand hold at a gateway, in MB: bytes for each one are kB for each thousand.
+/// Memory per thousand at a gateway, in MB.
 const HELD: [(SizedFigure, &str); 4] = [
     (SizedFigure::HeapAllocatedBeforeLoadBytes, "heap in use, MB"),
     (SizedFigure::MemoryAnonymousBeforeLoadBytes, "anonymous memory, MB"),
@@ -36,14 +37,14 @@ pub struct DomainSection {
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// Class of the mode's colour.
+    /// CSS class of the mode's colour.
     class: &'static str,
     name: String,
-    /// One per column; empty where there is no such figure.
+    /// One per column; empty if there is no such figure.
     values: Vec<String>,
 }
 
-/// Absent where no gateway served domains, or none is told of.
+/// `None` if no gateway served domains, or no figures are known.
 pub fn domains(context: &Context) -> Option<DomainSection> {
     let cells = &context.run.summary.cells;
     let components = || cells.iter().flat_map(|cell| &cell.components);
@@ -64,7 +65,7 @@ pub fn domains(context: &Context) -> Option<DomainSection> {
     })
 }
 
-/// A row per gateway and cell.
+/// One row per gateway and cell.
 fn further(context: &Context, unit: TimeUnit) -> Vec<Row> {
     let cells = context.conditions.all().flat_map(|at| context.cells_of(at));
     cells
@@ -81,14 +82,14 @@ fn further(context: &Context, unit: TimeUnit) -> Vec<Row> {
         .collect()
 }
 
-/// A row per gateway and factor, with the other factors held.
+/// One row per gateway and factor, with the other factors fixed.
 fn costs(context: &Context) -> Vec<Row> {
     let all = &context.run.summary.factor_effects;
     let mut rows = Vec::new();
     for (key, noun) in FACTORS {
         let of_factor = || all.iter().filter(move |effect| effect.factor == key);
         let held = of_factor().filter(|effect| effect.figure == SizedFigure::ConfigurationSizeBytes);
-        // What the service's own proxy holds does not follow the domains.
+        // Memory of the service's own proxy does not depend on the domains.
         let gateways = held.filter(|effect| effect.component.as_deref().is_some_and(is_gateway));
         for gateway in gateways {
             let find = |figure: SizedFigure| of_factor().find(|effect| is_same(effect, gateway, figure));
@@ -102,7 +103,7 @@ fn costs(context: &Context) -> Vec<Row> {
             let held = HELD.iter().map(|(figure, _)| scaled(*figure, THOUSAND / MEGABYTE));
             let later = [SizedFigure::ConfiguredInS, SizedFigure::FurtherDomainInS];
             let later = later.map(|figure| scaled(figure, THOUSAND));
-            // Cores per 1000 requests/s are milliseconds per request.
+            // Cores per 1000 requests/s equal milliseconds per request.
             let cpu = cpu.map_or_else(String::new, |effect| text(effect, THOUSAND * 1e3));
             rows.push(Row {
                 class: ModeStyle::of(gateway.mode).class,
@@ -129,7 +130,7 @@ fn text(effect: &FactorEffect, factor: f64) -> String {
     Interval::scaled(&slope, factor).text()
 }
 
-/// Such as `1000 domains, ingress-gateway, ingress.paths 10`.
+/// Example: `1000 domains, ingress-gateway, ingress.paths 10`.
 fn name(gateway: &FactorEffect, noun: &str) -> String {
     let component = gateway.component.as_deref().unwrap_or_default();
     let factors: &Factors = &gateway.factors;

@@ -1,4 +1,4 @@
-//! Response times of the calls between services, mode beside mode.
+//! Response times of the calls between services, with the modes side by side.
 
 use super::context::{Context, Figure};
 use crate::edges::{EdgeGroup, edge_groups, unit};
@@ -8,10 +8,10 @@ use crate::html::style::ModeStyle;
 use experiment::TimeFigure;
 use experiment::schema::{Cell, Conditions};
 
-/// Edges in a chart: the slowest.
+/// Maximum number of edges in a chart: the slowest ones.
 const MAX_EDGES: usize = 12;
 
-/// A chart per load, edges of all copies together; none where services call no others.
+/// One chart per load, with copies of an edge combined; empty if services call no others.
 pub fn charts(context: &Context) -> Vec<Figure> {
     let cells: Vec<&Cell> = context.run.summary.cells.iter().filter(|cell| !cell.edges.is_empty()).collect();
     let unit = unit(&cells);

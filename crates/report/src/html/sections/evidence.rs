@@ -1,4 +1,4 @@
-//! Proof of the path from the proxies' own counters, and what others published.
+//! Path verification by the proxies' own counters, and published figures.
 
 use super::context::Context;
 use super::filters::{self, FilterRow};
@@ -9,21 +9,21 @@ use serde::Serialize;
 use statistics::copies::{CopyNames, MAX_UNFOLDED, grouped, local_name};
 use std::collections::HashMap;
 
-/// What the proxies counted.
+/// Counters of the proxies.
 #[derive(Debug, Serialize)]
 pub struct PathSection {
     rows: Vec<PathRow>,
-    /// Every proxy, where rows of `rows` are of several.
+    /// Every proxy, if rows of `rows` combine several.
     all: Vec<PathRow>,
-    /// Edges that a valid trial did not prove.
+    /// Edges that some valid trial did not prove.
     unproven: Vec<String>,
-    /// What was spoken on the way; empty in results that do not say.
+    /// Protocols on each hop; empty in results that lack them.
     hops: Vec<HopRow>,
     filters: Vec<FilterRow>,
     filter_notes: Vec<&'static str>,
-    /// Every valid trial proved its path.
+    /// True if every valid trial proved its path.
     proven: bool,
-    /// Something was to be traced.
+    /// True if requests were to be traced.
     traced: bool,
 }
 
@@ -50,23 +50,23 @@ struct HopRow {
     asked: &'static str,
 }
 
-/// What one proxy counted over several trials, or several that are alike.
+/// Counters of one proxy over several trials, or of several identical proxies.
 #[derive(Clone, Default)]
 struct Counted {
     name: String,
     received: u64,
     expected: u64,
-    /// Whether these are connections, of a proxy that does not read requests.
+    /// True if the counts are connections, for a proxy that forwards opaque TCP.
     of_connections: bool,
     handshakes: u64,
     tls_expected: bool,
     takes_plain_text: Option<bool>,
-    /// Requests that it traced, and its spans that arrived; absent where it was not to trace.
+    /// Requests that it traced, and its spans that arrived; `None` if it was not to trace.
     traced: Option<(u64, u64)>,
 }
 
 impl Counted {
-    /// A number of requests, or of connections with their name: the column is headed "requests".
+    /// A number of requests, or a number of connections with the noun, since the column is headed "requests".
     fn show(&self, count: u64) -> String {
         if self.of_connections {
             format::counted(count, "connection", "connections")
@@ -75,7 +75,7 @@ impl Counted {
         }
     }
 
-    /// Both together, under this one's name.
+    /// The sum of both, under the name of `self`.
     fn plus(mut self, other: &Self) -> Self {
         self.received = self.received.saturating_add(other.received);
         self.expected = self.expected.saturating_add(other.expected);
@@ -94,7 +94,7 @@ impl Counted {
     }
 }
 
-/// Absent where no trial had a proxy on its path.
+/// `None` if no trial had a proxy on its path.
 pub fn path(context: &Context) -> Option<PathSection> {
     let (mut rows, mut all) = (Vec::new(), Vec::new());
     for at in context.conditions.all() {
@@ -130,7 +130,7 @@ pub fn path(context: &Context) -> Option<PathSection> {
     })
 }
 
-/// Proxies that are alike together, where there are many.
+/// Combines identical proxies if there are many.
 fn together(context: &Context, cell: CellKey<'_>, each: &[Counted]) -> Vec<Counted> {
     let summary = context.run.summary.cells.iter().find(|summary| summary.key() == cell);
     let Some(summary) = summary.filter(|_| each.len() > MAX_UNFOLDED) else { return each.to_vec() };
@@ -176,7 +176,7 @@ fn valid_trials<'a>(context: &'a Context, cell: CellKey<'_>) -> Vec<&'a TrialRec
     context.trials.of(cell).iter().copied().filter(|trial| trial.verdict.valid).collect()
 }
 
-/// Each proxy over the valid trials of a cell.
+/// Counters of each proxy over the valid trials of a cell.
 fn counted(context: &Context, cell: CellKey<'_>) -> Vec<Counted> {
     let trials = valid_trials(context, cell);
     let mut positions: HashMap<String, usize> = HashMap::new();
@@ -237,7 +237,7 @@ fn path_rows(context: &Context, cell: CellKey<'_>, proxies: Vec<Counted>) -> Vec
         .collect()
 }
 
-/// Each proof with its proxy's name; that of a proxy which is passed more than once says which time it is.
+/// Each proof with its proxy's name. If a proxy is passed more than once, the name says which passage it is.
 fn passages(proofs: &[ProxyProof]) -> Vec<(&ProxyProof, String)> {
     let mut times: HashMap<&str, usize> = HashMap::new();
     for proof in proofs {
@@ -257,7 +257,7 @@ fn passages(proofs: &[ProxyProof]) -> Vec<(&ProxyProof, String)> {
     named
 }
 
-/// What one source published, beside ours.
+/// Figures of one published source, beside ours.
 #[derive(Debug, Serialize)]
 pub struct Published {
     source: String,
@@ -271,7 +271,7 @@ struct PublishedRow {
     value: String,
     measured: String,
     ratio: Option<String>,
-    /// In words; a dash where there is no interval of a single figure.
+    /// Agreement as text; a dash if there is no interval of a single figure.
     agrees: &'static str,
 }
 

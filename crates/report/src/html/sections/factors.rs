@@ -1,5 +1,5 @@
-//! Figures against a factor: the fastest-varying one whose values are numbers is the horizontal axis, and each combination
-//! of the others with a level of load has a chart of its own.
+//! Figures against a factor. The horizontal axis is the fastest-varying numeric factor; each combination of
+//! the other factors and a level of load has its own chart.
 
 use super::against::{Against, Panel, charts, drawn};
 use super::context::{Context, Figure};
@@ -12,19 +12,19 @@ use experiment::schema::{BACKGROUND_SERVICES, Cell, Conditions, Estimate, Factor
 use serde::Serialize;
 use std::cmp::Ordering;
 
-/// With more charts than this, the others are folded away.
+/// Further charts are collapsed.
 const MAX_OPEN_CHARTS: usize = 12;
 
-/// Charts, and what rises with the factor.
+/// Charts, and the effects of the factor.
 #[derive(Debug, Serialize)]
 pub struct FactorSection {
     /// The factor on the axis.
     against: String,
-    /// The other factors; empty where there are none.
+    /// The other factors; empty if there are none.
     panels: String,
     charts: Vec<Figure>,
     folded: Vec<Figure>,
-    /// Its least and greatest value, as typed.
+    /// Smallest value, as written in the experiment.
     least: String,
     greatest: String,
     columns: Vec<String>,
@@ -33,14 +33,14 @@ pub struct FactorSection {
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// Class of the mode's colour.
+    /// CSS class of the mode's colour.
     class: &'static str,
     name: String,
-    /// One per column; empty where there is no such figure.
+    /// One per column; empty if there is no such figure.
     values: Vec<String>,
 }
 
-/// Absent where no factor has numbers for values.
+/// `None` if no factor has numeric values.
 pub fn factors(context: &Context) -> Option<FactorSection> {
     let all = &context.run.experiment.factors;
     let against = all.iter().rfind(|factor| is_numeric(factor))?;
@@ -71,7 +71,7 @@ pub fn factors(context: &Context) -> Option<FactorSection> {
         least: least.to_string(),
         greatest: greatest.to_string(),
         columns: CHANGES.iter().map(|(_, name)| format!("{name}, {}", unit.symbol())).collect(),
-        // The size of the mesh has a section of its own.
+        // The size of the mesh has its own section.
         changes: if against.key == BACKGROUND_SERVICES {
             Vec::new()
         } else {
@@ -84,7 +84,7 @@ fn is_numeric(factor: &Factor) -> bool {
     factor.values.iter().all(|value| value.quantity(&factor.key).is_some())
 }
 
-/// A panel per combination of the other factors and level of load.
+/// One panel per combination of the other factors and level of load.
 fn panels<'a>(context: &'a Context<'_>, against: &Factor) -> Vec<Panel<'a>> {
     let mut panels: Vec<Panel<'_>> = Vec::new();
     for at in context.conditions.all() {
@@ -110,7 +110,7 @@ const CHANGES: [(SizedFigure, &str); 3] = [
     (SizedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies per request"),
 ];
 
-/// A row per mode under each load, with the other factors held.
+/// One row per mode and load, with the other factors fixed.
 fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<Row> {
     let effects: Vec<&FactorEffect> =
         context.run.summary.factor_effects.iter().filter(|effect| effect.factor == against.key).collect();
@@ -138,7 +138,7 @@ fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<Row> {
         .collect()
 }
 
-/// A difference in microseconds: cores per 1000 requests/s are milliseconds per request.
+/// A difference in microseconds; cores per 1000 requests/s equal milliseconds per request.
 fn in_us(effect: &FactorEffect) -> Estimate {
     let factor = if effect.figure == SizedFigure::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
     effect.from_least_to_greatest.map(|difference| difference * factor)

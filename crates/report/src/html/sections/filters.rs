@@ -1,4 +1,4 @@
-//! Filters of the gateway: what each checked, and what it refused before the load.
+//! Filters of the gateway: what each checked, and which probes it rejected before the load.
 
 use super::context::Context;
 use crate::format;
@@ -42,13 +42,13 @@ pub fn rows(context: &Context) -> Vec<FilterRow> {
     rows
 }
 
-/// Such as `an attack by script: 403`.
+/// Example: `an attack by script: 403`.
 fn probe(probe: &FilterProbe) -> String {
     let statuses: Vec<String> = probe.statuses.iter().map(u16::to_string).collect();
     format!("{}: {}", probe.what, statuses.join(", "))
 }
 
-/// Differences between parts of these filters and what others measured.
+/// How parts of these filters differ from those that others measured.
 pub fn notes(context: &Context, rows: &[FilterRow]) -> Vec<&'static str> {
     let has = |scenario: Scenario| rows.iter().any(|row| row.filter == scenario.name());
     let has_redis = context.run.host.versions.iter().any(|version| version.name == "redis-server");

@@ -1,4 +1,4 @@
-//! Findings of each section.
+//! Findings by section.
 
 use super::context::Context;
 use super::opening::unbroken;

@@ -1,4 +1,5 @@
-//! Fleets of simulated proxies: tables by cell, distributions of convergence, where the time went, and each trial's timeline.
+//! Fleets of simulated proxies: tables by cell, convergence distributions, a breakdown of the time, and each
+//! trial's timeline.
 
 use super::context::{Context, Figure};
 use crate::fleets::FleetTable;
@@ -11,9 +12,9 @@ use crate::witnesses::{WitnessRow, rows};
 use experiment::schema::{Conditions, FleetEvent, FleetResult, TrialRecord};
 use serde::Serialize;
 
-/// Trials beyond these are folded away: the page stays small.
+/// Maximum number of timelines, to limit the size of the page.
 const MAX_TIMELINES: usize = 24;
-/// Events listed under a timeline.
+/// Maximum number of events listed under a timeline.
 const MAX_EVENTS: usize = 40;
 
 /// Tables and charts.
@@ -25,11 +26,11 @@ pub struct FleetSection {
     /// Real sidecars beside the fleets.
     witnesses: Vec<Witnessed>,
     timelines: Vec<Timeline>,
-    /// Trials without a chart.
+    /// Number of trials without a chart.
     further: usize,
 }
 
-/// Real sidecars beside the fleets of a condition.
+/// Real sidecars beside the fleets under one condition.
 #[derive(Debug, Serialize)]
 struct Witnessed {
     label: String,
@@ -40,11 +41,11 @@ struct Witnessed {
 #[derive(Debug, Serialize)]
 struct Timeline {
     figure: Figure,
-    /// What happened, but for changes that were made and arrived.
+    /// Events other than changes that were made and arrived.
     events: Vec<String>,
 }
 
-/// Absent in a run without fleets.
+/// `None` for a run without fleets.
 pub fn fleets(context: &Context) -> Option<FleetSection> {
     let table = FleetTable::new(&context.run.summary)?;
     let curves: Vec<Curve> = context
@@ -93,7 +94,7 @@ fn timeline(context: &Context, trial: &TrialRecord, fleet: &FleetResult) -> Time
     Timeline { figure: Figure { caption, svg }, events: events(&fleet.events) }
 }
 
-/// Changes are in the tables; what else happened is told here.
+/// Events other than changes, which are in the tables.
 fn events(all: &[FleetEvent]) -> Vec<String> {
     let told: Vec<&FleetEvent> = all.iter().filter(|event| event.kind != "change").collect();
     let mut texts: Vec<String> =

@@ -13,18 +13,18 @@ use serde::Serialize;
 pub struct GatewaySection {
     table: GatewayTable,
     charts: Vec<Figure>,
-    /// Rates of some cell differ.
+    /// True if the observers' rates differ in some cell.
     differ: bool,
 }
 
-/// Absent in a run without gateways.
+/// `None` for a run without gateways.
 pub fn gateways(context: &Context) -> Option<GatewaySection> {
     let table = GatewayTable::new(&context.run.summary)?;
     let differ = table.cells.iter().any(|cell| cell.agreement != "agree");
     Some(GatewaySection { differ, charts: chart(context).into_iter().collect(), table })
 }
 
-/// Requests per second by phase, each as its observers counted them.
+/// Requests per second by phase, as counted by each observer.
 fn chart(context: &Context) -> Option<Figure> {
     let mut lines = Vec::new();
     for at in context.conditions.all() {

@@ -1,5 +1,5 @@
-//! The graph of the topology with figures on it, a drawing per cell. Namespaces that are alike are drawn once, with medians
-//! over them.
+//! The graph of the topology with figures, one drawing per cell. Identical namespaces are drawn once, with
+//! medians over them.
 
 use super::context::Context;
 use crate::drivers::{over_copies_estimate, qualified};
@@ -13,14 +13,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// Edges on all drawings of a page: those of further cells are in the tables alone.
+/// Maximum number of edges over all drawings of a page. Cells beyond that are only in the tables.
 const MAX_DRAWN_EDGES: usize = 1500;
 
 /// The drawings.
 #[derive(Debug, Serialize)]
 pub struct GraphSection {
     drawings: Vec<CellDrawing>,
-    /// Cells without a drawing, since the page would grow too large.
+    /// Number of cells without a drawing, which would make the page too large.
     left_out: usize,
 }
 
@@ -32,14 +32,14 @@ struct CellDrawing {
     svg: String,
 }
 
-/// Absent where nothing but drivers sends requests.
+/// `None` if only drivers send requests.
 pub fn graph(context: &Context) -> Option<GraphSection> {
     let plan = Plan::new(&context.run.experiment, context.run.summary.seed);
     let planned = plan.trials.iter().map(|trial| (trial.cell(), &trial.spec.topology));
     let topologies: HashMap<CellKey<'_>, &Arc<Topology>> = planned.collect();
     let mut section = GraphSection { drawings: Vec::new(), left_out: 0 };
     let mut drawn_edges = 0;
-    // The last load first: it is the one to read.
+    // The last load comes first: it is the most relevant one.
     let loads: Vec<_> = context.conditions.all().collect();
     for (place, at) in loads.iter().rev().enumerate() {
         for cell in context.cells_of(*at) {
@@ -150,7 +150,7 @@ impl CellFigures<'_> {
         Some(Call { from: placement.at, to: placement.target })
     }
 
-    /// By what is drawn for it.
+    /// Groups items by the workload or edge drawn in their place.
     fn by_copy<Id: Copy + Eq + Hash + Ord, T>(
         &self,
         items: impl Iterator<Item = (Id, T)>,
@@ -164,7 +164,7 @@ impl CellFigures<'_> {
     }
 }
 
-/// What an edge carried, be its caller a service or a driver.
+/// Traffic of an edge whose caller is a service or a driver.
 struct Carried {
     rate: Option<Estimate>,
     p50: Option<Estimate>,
@@ -172,7 +172,7 @@ struct Carried {
     is_wrong: bool,
 }
 
-/// A range has a line of its own: long lines make the drawing wide.
+/// A range has its own line: long lines make the drawing wide.
 fn lines(carried: &[Carried], unit: TimeUnit) -> Vec<String> {
     let each = |read: fn(&Carried) -> Option<Estimate>| over_copies_estimate(carried.iter().map(read));
     let time = |name: &str, estimate: Option<Estimate>| {
@@ -187,7 +187,7 @@ fn lines(carried: &[Carried], unit: TimeUnit) -> Vec<String> {
     rate.into_iter().chain(times.into_iter().flatten()).collect()
 }
 
-/// Without its range where that shows no other digits: there is little room on a drawing.
+/// Omits a range that has no width in the displayed digits: there is little space on a drawing.
 fn differing(figure: Interval) -> Interval {
     let same = format!("{0}–{0}", figure.estimate);
     Interval { range: figure.range.filter(|range| *range != same), ..figure }

@@ -1,4 +1,4 @@
-//! Configuration of each proxy, counted, and its memory before, under and after the load.
+//! Configuration counts of each proxy, and its memory before, under and after the load.
 
 use super::context::{Context, Figure};
 use super::resources::{bar, with_anonymous};
@@ -10,24 +10,25 @@ use experiment::Mode;
 use experiment::schema::{Estimate, Role};
 use serde::Serialize;
 
-/// A table of the configurations, and a chart of memory for each mode.
+/// Tables of the configurations, and a memory chart per mode.
 #[derive(Debug, Serialize)]
 pub struct HoldingsSection {
     size_unit: &'static str,
     memory_unit: &'static str,
     time_unit: &'static str,
     times: bool,
-    /// One for each sort of proxy: what the one counts, the other does not know.
+    /// One per sort of proxy: each sort counts different kinds.
     tables: Vec<Table>,
     warnings: Vec<String>,
     charts: Vec<Figure>,
-    /// Those of what configures the proxies: its memory would make theirs small.
+    /// Charts of the components that configure the proxies. They are separate because their memory would
+    /// dwarf that of the proxies.
     folded: Vec<Figure>,
     /// Every component under every load, for the table of all figures.
     full: Vec<FullRow>,
 }
 
-/// Proxies that count the same kinds of things.
+/// Proxies that count the same kinds.
 #[derive(Debug, Serialize)]
 struct Table {
     caption: &'static str,
@@ -56,21 +57,22 @@ struct FullRow {
     load: String,
     mode: &'static str,
     name: String,
-    /// Memory before, under and after the load, and what of it is anonymous; heap in use before and after, heap held before and after.
+    /// Memory before, under and after the load with its anonymous part. Then heap in use before and after the
+    /// load, and heap held before and after.
     memory: Vec<String>,
     size: String,
     dump: String,
     configured_in: String,
 }
 
-/// A figure, its interval under it; without an estimate there is none.
+/// A figure with its interval below it; both empty without an estimate.
 #[derive(Debug, Default, Serialize)]
 struct Value {
     estimate: Option<String>,
     range: Option<String>,
 }
 
-/// Absent where no proxy says what it holds.
+/// `None` if no proxy reports its configuration or memory.
 pub fn holdings(context: &Context) -> Option<HoldingsSection> {
     let table = HoldingsTable::new(&context.run.summary)?;
     Some(HoldingsSection {
@@ -107,7 +109,7 @@ fn tables(table: &HoldingsTable) -> Vec<Table> {
         .collect()
 }
 
-/// By mode, each with its counts at these places.
+/// Rows by mode, each with its counts of the kinds at these indices.
 fn groups<'a>(rows: impl Iterator<Item = &'a HoldingsRow>, kinds: &[usize]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for row in rows {
@@ -181,7 +183,7 @@ fn table_row(row: &HoldingsRow, kinds: &[usize]) -> TableRow {
     }
 }
 
-/// Memory of components of a role in each mode that has any, in a mesh of each size; the charts share an axis.
+/// Memory of a role's components, per mode that has any and per size of the mesh; the charts share an axis.
 fn charts(table: &HoldingsTable, role: Role) -> Vec<Figure> {
     let rows = || table.rows.iter().filter(move |row| row.role == role);
     let mut places: Vec<(Mode, &str)> = rows().map(|row| (row.mode, row.load.as_str())).collect();
@@ -209,7 +211,7 @@ fn charts(table: &HoldingsTable, role: Role) -> Vec<Figure> {
     drawn.collect()
 }
 
-/// A heading with the component's name, and a bar for each moment.
+/// A heading with the component's name, and one bar per moment.
 fn lines(row: &HoldingsRow, unit: SizeUnit) -> Vec<Line> {
     let class = if row.role == Role::Proxy { ModeStyle::of(row.mode).class } else { "other" };
     let moments = [("before the load", row.before), ("under load", row.under), ("after the load", row.after)];

@@ -10,14 +10,14 @@ use crate::table::{Difference, floor};
 use experiment::TimeFigure;
 use serde::Serialize;
 
-/// Percentile curves, a chart for each load.
+/// Percentile curves, one chart per load.
 #[derive(Debug, Serialize)]
 pub struct PercentileSection {
     charts: Vec<Figure>,
     logarithmic: bool,
-    /// Somewhere the service time is another curve.
+    /// True if the service time is a different curve somewhere.
     service_differs: bool,
-    /// Cells without a curve, and why.
+    /// Cells without a curve, with the reason.
     unreadable: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub fn percentiles(context: &Context) -> Option<PercentileSection> {
     })
 }
 
-/// What each mode adds to its floor, a chart for each percentile; absent where nothing can be compared.
+/// What each mode adds to its baseline, one chart per percentile; `None` if nothing can be compared.
 pub fn added(context: &Context) -> Option<Vec<Figure>> {
     let percentiles = [
         ("Median", TimeFigure::P50),

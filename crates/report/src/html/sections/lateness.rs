@@ -1,4 +1,4 @@
-//! Lateness of the generator, a chart per load.
+//! Lateness of the generator, one chart per load.
 
 use super::context::{Context, Figure};
 use crate::format::TimeUnit;
@@ -26,7 +26,7 @@ pub fn lateness(context: &Context) -> Vec<Figure> {
     charts.collect()
 }
 
-/// Absent where a closed loop has no schedule to be late for.
+/// `None` for a closed loop, which has no schedule to be late for.
 fn p99_us(trial: &TrialRecord) -> Option<f64> {
     let result = trial.result.as_ref()?;
     let lag = &result.generator_lag_us;

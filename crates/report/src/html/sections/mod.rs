@@ -1,4 +1,4 @@
-//! What the page says, section by section, as values for the templates.
+//! Content of the page, section by section, as values for the templates.
 
 mod against;
 mod asked;
@@ -46,7 +46,7 @@ pub struct Page {
     opening: opening::Opening,
     findings: findings::Findings,
     glance: opening::Glance,
-    /// The modes with their looks, for the legend.
+    /// The modes with their markers, for the legend.
     legend: Vec<LegendEntry>,
     percentiles: Option<latency::PercentileSection>,
     corrected: Option<corrected::CorrectedSection>,

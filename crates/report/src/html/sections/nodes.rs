@@ -1,13 +1,13 @@
-//! Nodes of a cluster while the valid trials ran.
+//! Nodes of a cluster during the valid trials.
 
 use crate::format::{self, cores};
 use experiment::schema::{NodeUsage, TrialRecord};
 use std::collections::BTreeMap;
 
-/// The busiest of more nodes than these are shown.
+/// Maximum number of nodes shown: the busiest ones.
 const MAX_SHOWN: usize = 8;
 
-/// What each node did, as a name and a text, the busiest first. Empty for a lab.
+/// Usage of each node, as a name and a text, the busiest first. Empty for a lab.
 pub fn nodes(trials: &[TrialRecord]) -> Vec<(String, String)> {
     let mut by_name: BTreeMap<&str, Vec<&NodeUsage>> = BTreeMap::new();
     for node in trials.iter().filter(|trial| trial.verdict.valid).flat_map(|trial| &trial.nodes) {
@@ -39,7 +39,7 @@ fn text(busy: f64, seen: &[&NodeUsage]) -> String {
     text
 }
 
-/// Over the trials that know it; absent where none does.
+/// Mean over the trials that have the figure; `None` if none does.
 fn mean(seen: &[&NodeUsage], figure: impl Fn(&NodeUsage) -> Option<f64>) -> Option<f64> {
     let known: Vec<f64> = seen.iter().filter_map(|node| figure(node)).collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)

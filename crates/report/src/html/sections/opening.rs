@@ -1,4 +1,4 @@
-//! The opening: the answer in words, what it rests on, and the result at a glance.
+//! The opening: the answer as text, its basis, and the result at a glance.
 
 use super::context::Context;
 use crate::format::{self, Interval};
@@ -8,7 +8,7 @@ use crate::table::{CellRow, Difference, ResultTable, valid_trials};
 use experiment::schema::TrialOutcome;
 use serde::Serialize;
 
-/// The answer.
+/// The answer and its basis.
 #[derive(Debug, Serialize)]
 pub struct Opening {
     name: String,
@@ -16,9 +16,9 @@ pub struct Opening {
     headline: String,
     /// The most important of the other findings.
     findings: Vec<String>,
-    /// What a reader must know before anything else: a run cut short, nothing valid.
+    /// Warnings that come before everything else: a run cut short, no valid trial.
     warnings: Vec<String>,
-    /// What it rests on, in one line.
+    /// The basis of the answer, in one line.
     basis: String,
 }
 
@@ -38,7 +38,7 @@ impl Opening {
     }
 }
 
-/// A finding that breaks neither between a number and its unit nor within a range.
+/// A finding without line breaks between a number and its unit, or within a range.
 pub(super) fn unbroken(finding: &str) -> String {
     format::unbroken(finding).replace('–', "\u{2060}–\u{2060}")
 }
@@ -104,22 +104,22 @@ fn basis(context: &Context) -> String {
     parts.join(" · ")
 }
 
-/// The result as a table that turns into cards on a phone.
+/// The result as a table that becomes cards on a phone.
 #[derive(Debug, Serialize)]
 pub struct Glance {
     time_unit: &'static str,
     memory_unit: &'static str,
     compares: bool,
-    /// Whether what gets through is a result.
+    /// True if throughput is a result.
     closed_loop: bool,
-    /// What the modes are compared with.
+    /// The baseline of the modes.
     floor: &'static str,
-    /// Dotted keys of the factors: a column each.
+    /// Dotted keys of the factors, one column each.
     factors: Vec<String>,
-    /// Columns of the table.
+    /// Number of columns in the table.
     columns: usize,
     groups: Vec<GlanceGroup>,
-    /// What the marks mean.
+    /// Explanations of the marks.
     notes: Vec<String>,
     not_measured: Vec<String>,
 }
@@ -149,16 +149,16 @@ struct GlanceRow {
     memory: Option<Value>,
 }
 
-/// A figure, its interval under it.
+/// A figure with its interval below it.
 #[derive(Debug, Default, Serialize)]
 struct Value {
     estimate: String,
     range: Option<String>,
-    /// `of 3 trials`, `4 events`: how it is marked.
+    /// Text of the mark, such as `of 3 trials` or `4 events`.
     mark: Option<String>,
-    /// Why it is marked.
+    /// Reason for the mark.
     reason: Option<String>,
-    /// It is in no estimate.
+    /// True if the figure is left out of all estimates.
     spoiled: bool,
 }
 

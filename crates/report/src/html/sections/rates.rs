@@ -1,4 +1,4 @@
-//! Latency and CPU against the rate, or against the clients of a closed loop, with the other factors held.
+//! Latency and CPU against the rate, or against the clients of a closed loop, with the other factors fixed.
 
 use super::against::{Against, Panel, charts, drawn};
 use super::context::{Context, Figure};
@@ -6,19 +6,19 @@ use experiment::TimeFigure;
 use experiment::schema::{Cell, Conditions, LoadPoint};
 use serde::Serialize;
 
-/// With more charts than this, the others are folded away.
+/// Further charts are collapsed.
 const MAX_OPEN_CHARTS: usize = 4;
 
 /// Charts of each figure.
 #[derive(Debug, Serialize)]
 pub struct RateSection {
-    /// `rate` or `clients`.
+    /// Horizontal axis: `rate` or `clients`.
     against: &'static str,
     charts: Vec<Figure>,
     folded: Vec<Figure>,
 }
 
-/// Absent where no mode was measured under two levels of load that differ in nothing else.
+/// `None` if no mode was measured under two levels of load that differ in nothing else.
 pub fn rates(context: &Context) -> Option<RateSection> {
     let is_closed = context.run.summary.cells.iter().all(|cell| cell.load.rate.is_none());
     let panels = panels(context, is_closed);
@@ -40,7 +40,7 @@ fn level(load: &LoadPoint, is_closed: bool) -> Option<f64> {
     if is_closed { load.clients.map(|clients| clients as f64) } else { load.rate }
 }
 
-/// A panel per combination of everything else.
+/// One panel per combination of everything else.
 fn panels<'a>(context: &'a Context<'_>, is_closed: bool) -> Vec<Panel<'a>> {
     let mut panels: Vec<Panel<'_>> = Vec::new();
     let held = |at: &Conditions<'_>| {

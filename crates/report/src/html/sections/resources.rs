@@ -1,4 +1,4 @@
-//! CPU and memory of every component: proxies, application, generator, the kernel's share and our own sampling.
+//! CPU and memory of every component: proxies, application, generator, kernel and our own sampling.
 
 use super::context::{Context, Figure};
 use crate::format::{self, Interval, SizeUnit};
@@ -10,20 +10,20 @@ use experiment::schema::{Cell, ComponentSummary, Conditions, Estimate, Role};
 use serde::Serialize;
 use statistics::copies::{ComponentGroup, Spread, component_groups};
 
-/// With more loads than this, the CPU of all but the last is folded away.
+/// With more loads, the CPU charts of all but the last are collapsed.
 const MOST_OPEN_LOADS: usize = 2;
 
-/// Charts of CPU for each load, and of memory at the last.
+/// CPU charts per load, and memory charts for the last load.
 #[derive(Debug, Serialize)]
 pub struct ResourceSection {
     charts: Vec<Figure>,
-    /// Charts that readers open if they want them.
+    /// Collapsed charts.
     folded: Vec<Figure>,
-    /// Components that are alike share a row.
+    /// True if identical components share a row.
     grouped: bool,
 }
 
-/// Absent where no component was measured.
+/// `None` if no component was measured.
 pub fn resources(context: &Context) -> Option<ResourceSection> {
     let mut cpu = figures(context, "cpu", "CPU", &cpu_charts(context));
     let mut memory = figures(context, "memory", "Memory", &memory_charts(context));
@@ -31,7 +31,7 @@ pub fn resources(context: &Context) -> Option<ResourceSection> {
     if cpu.len() > MOST_OPEN_LOADS {
         folded.extend(cpu.drain(..cpu.len() - 1));
     }
-    // Memory hardly follows the load: one chart is enough to read.
+    // Memory hardly depends on the load: one open chart is enough.
     folded.extend(memory.drain(..memory.len().saturating_sub(1)));
     cpu.append(&mut memory);
     let mut groups = context.run.summary.cells.iter().flat_map(component_groups);
@@ -86,7 +86,7 @@ fn memory_charts(context: &Context) -> Vec<RowChart> {
     charts(context, &format!("{} at the end of the window", unit.symbol()), row)
 }
 
-/// `5.1 in all; each 0.10 (0.08–0.13)`: median and range.
+/// `5.1 in all; each 0.10 (0.08–0.13)`: sum, median and range.
 fn in_all(spread: &Spread, number: fn(f64) -> String) -> String {
     let [least, median, greatest] = [spread.least, spread.median, spread.greatest].map(number);
     format!("{} in all; each {median} ({least}–{greatest})", number(spread.sum))
@@ -96,7 +96,7 @@ fn sum_bar(value: f64, part: Option<f64>, class: &'static str) -> Mark {
     Mark::Bar { value, part, interval: None, class }
 }
 
-/// A chart for each load, without captions; they share an axis.
+/// One chart per load, without captions; the charts share an axis.
 fn charts(
     context: &Context,
     axis: &str,
@@ -141,7 +141,7 @@ fn figures(context: &Context, id: &str, what: &str, charts: &[RowChart]) -> Vec<
         .collect()
 }
 
-/// Proxies first: they are the question.
+/// Proxies come first: they are what the question is about.
 fn in_order(cell: &Cell) -> Vec<ComponentGroup<'_>> {
     let mut groups = component_groups(cell);
     groups.sort_by_key(|group| match group.role {
@@ -160,13 +160,13 @@ fn class(mode: Mode, role: Role) -> &'static str {
     if role == Role::Proxy { ModeStyle::of(mode).class } else { "other" }
 }
 
-/// Memory in words, such as `108 (107–109), 28.4 anonymous`.
+/// Memory as text, such as `108 (107–109), 28.4 anonymous`.
 pub(super) fn with_anonymous(memory: &Estimate, anonymous: Option<&Estimate>, factor: f64) -> String {
     let anonymous = anonymous.map(|part| format!(", {} anonymous", format::digits(part.estimate * factor)));
     Interval::scaled(memory, factor).text() + &anonymous.unwrap_or_default()
 }
 
-/// A bar; of memory with what of it is anonymous.
+/// A bar; for memory, with its anonymous part drawn solid.
 pub(super) fn bar(estimate: &Estimate, part: Option<&Estimate>, factor: f64, class: &'static str) -> Mark {
     Mark::Bar {
         value: estimate.estimate * factor,

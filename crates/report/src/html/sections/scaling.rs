@@ -1,4 +1,4 @@
-//! Scaling laws: throughput against a CPU limit, workers or replicas, measured and by the law.
+//! Scaling laws: throughput against a CPU limit, workers or replicas, as measured and by the law.
 
 use super::context::{Context, Figure};
 use crate::format::{self, Interval};
@@ -8,9 +8,9 @@ use crate::sentences::scaling::{parameter, peak};
 use experiment::schema::{Cell, Conditions, Estimate, ScalingLaw, ScalingResidual};
 use serde::Serialize;
 
-/// With more charts than this, the others are folded away.
+/// Further charts are collapsed.
 const MAX_OPEN_CHARTS: usize = 4;
-/// The curve is drawn to this multiple of the greatest measured value.
+/// The curve extends to this multiple of the largest measured value.
 const EXTRAPOLATED: f64 = 2.0;
 const CURVE_POINTS: usize = 64;
 
@@ -25,14 +25,14 @@ pub struct ScalingSection {
 /// One law.
 #[derive(Debug, Serialize)]
 struct Row {
-    /// Class of the mode's colour.
+    /// CSS class of the mode's colour.
     class: &'static str,
     name: String,
     /// λ, σ, κ, peak, measured range, deviation, fit.
     values: Vec<String>,
 }
 
-/// Absent where no law was fitted.
+/// `None` if no law was fitted.
 pub fn scaling(context: &Context) -> Option<ScalingSection> {
     let laws: Vec<&ScalingLaw> = context.run.summary.scaling.as_ref()?.laws().collect();
     let mut charts: Vec<Figure> =
@@ -107,7 +107,7 @@ fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Figure {
     Figure { svg: chart.draw(&format!("scaling-{index}"), &caption), caption }
 }
 
-/// The interval of the cell, where the law is of a closed loop.
+/// The interval of the matching cell, if the law is for a closed loop.
 fn interval(context: &Context, law: &ScalingLaw, at: f64) -> Option<Estimate> {
     let is_it = |cell: &&Cell| {
         let mut factors = cell.factors.clone();

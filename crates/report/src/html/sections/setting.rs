@@ -1,4 +1,4 @@
-//! Where and how it was measured, and how to repeat it.
+//! Where and how the run was measured, and how to repeat it.
 
 use super::asked;
 use super::context::Context;
@@ -72,8 +72,8 @@ impl Machine {
     }
 }
 
-/// The version, the start of the program's digest, the image it came from, and who named the program where it is not the
-/// installed one.
+/// The version, the first digits of the program's digest, the image that it came from, and the source of a
+/// program other than the installed one.
 fn version_text(version: &ComponentVersion) -> String {
     let mut parts = vec![version.version.clone()];
     parts.extend(
@@ -99,7 +99,7 @@ fn version_text(version: &ComponentVersion) -> String {
     parts.join("; ")
 }
 
-/// What the rest of the machine did while the valid trials ran.
+/// What the rest of the machine did during the valid trials.
 fn machine_in_trials(context: &Context) -> Vec<Fact> {
     let seen: Vec<_> = context
         .run
@@ -167,27 +167,27 @@ fn floor(floor: &Floor) -> Vec<Fact> {
     facts.into_iter().chain(floor.pauses.as_ref().and_then(pauses)).collect()
 }
 
-/// What one needs to know to read the figures.
+/// What a reader needs to know to interpret the figures.
 #[derive(Debug, Serialize)]
 pub struct Method {
-    /// What all loads share.
+    /// What all loads have in common.
     shared_load: String,
-    /// How the proxies were set up, in words.
+    /// Setup of the proxies, as text.
     proxies: String,
-    /// What the control plane was asked for; empty where it was nothing.
+    /// Settings of the control plane; empty if all are defaults.
     asked: String,
-    /// What held service and proxies back; empty where nothing did.
+    /// Settings that slow down service and proxies; empty if there are none.
     held_back: String,
-    /// Any cell has an open loop.
+    /// True if any cell has an open loop.
     open_loop: bool,
-    /// Any cell has a closed loop.
+    /// True if any cell has a closed loop.
     closed_loop: bool,
-    /// Any cell has a fleet in place of a load.
+    /// True if any cell has a fleet in place of a load.
     fleet: bool,
     /// Length of the measured window.
     window: Option<String>,
     repeats: usize,
-    /// What was to become of trials that the machine disturbed.
+    /// Rules and number of reruns.
     retakes: Option<RetakeSummary>,
     compares: bool,
 }
@@ -212,7 +212,7 @@ impl Method {
     }
 }
 
-/// How the proxies were set up; empty where no mode has one.
+/// Setup of the proxies; empty if no mode has one.
 fn proxies(context: &Context) -> String {
     let experiment = &context.run.experiment;
     if context.modes.iter().all(|mode| matches!(mode, Mode::None | Mode::ControlPlane)) {
@@ -227,7 +227,7 @@ fn proxies(context: &Context) -> String {
             AccessLog::Json => "access log as JSON".to_owned(),
         },
     ]);
-    // Of the ways out each names in its mode whether it has mutual TLS.
+    // The name of each egress mode says whether it uses mutual TLS.
     if context.modes.iter().any(|mode| !mode.is_egress() && *mode != Mode::None) {
         parts.push(format!("mutual TLS between them: {}", experiment.proxy.mtls.name()));
     }
@@ -243,7 +243,8 @@ fn proxies(context: &Context) -> String {
     parts.join(", ")
 }
 
-/// Whose build of Envoy the control plane configured, and whether with Istio's telemetry; absent where it configured none.
+/// Envoy builds that the control plane configured, and whether Istio's telemetry was on; `None` if it
+/// configured none.
 fn builds(cells: &[Cell]) -> Option<String> {
     let setups: BTreeSet<ProxySetup> = cells.iter().filter_map(|cell| cell.proxies).collect();
     let describe = |setup: ProxySetup| match (setup.build, setup.telemetry) {
@@ -257,7 +258,7 @@ fn builds(cells: &[Cell]) -> Option<String> {
     (!described.is_empty()).then(|| described.join(", in other cells "))
 }
 
-/// How to do it again.
+/// How to repeat the run.
 #[derive(Debug, Serialize)]
 pub struct Repeat {
     seed: u64,
@@ -277,7 +278,7 @@ mod tests {
     use experiment::schema::Summary;
 
     #[test]
-    fn every_build_of_the_proxies_is_said() {
+    fn every_proxy_build_is_described() {
         let text = include_str!("../../../tests/fixture/summary.json");
         let summary: Summary = serde_json::from_str(text).expect("the kept summary is good");
         let of = |setups: &[(ProxyBuild, bool)]| {
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_say_where_a_program_came_from() {
+    fn versions_name_source_of_program() {
         let digest = |letter: &str| format!("sha256:{}", letter.repeat(64));
         let pulled = ComponentVersion {
             name: "istiod".to_owned(),

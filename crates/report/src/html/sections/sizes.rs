@@ -1,5 +1,5 @@
-//! What the size of the mesh costs, where sizes are compared: a proxy for each other service, and requests in the largest mesh
-//! against those in the smallest.
+//! Cost of the size of the mesh, if several sizes are compared: of a proxy per background service, and of
+//! requests in the largest mesh against the smallest.
 
 use super::context::Context;
 use crate::format::{self, Interval, TimeUnit};
@@ -9,7 +9,7 @@ use experiment::Mode;
 use experiment::schema::{Conditions, Estimate, FindingVerdict, SizeEffect, SizedFigure};
 use serde::Serialize;
 
-/// What each other service costs each proxy, in kB.
+/// Cost of each background service per proxy, in kB.
 const HELD: [(SizedFigure, &str); 4] = [
     (SizedFigure::HeapAllocatedBeforeLoadBytes, "heap in use, kB"),
     (SizedFigure::MemoryAnonymousBeforeLoadBytes, "anonymous memory, kB"),
@@ -17,17 +17,17 @@ const HELD: [(SizedFigure, &str); 4] = [
     (SizedFigure::ConfigurationSizeBytes, "configuration, kB"),
 ];
 
-/// What requests see.
+/// Effects on requests.
 const SEEN: [(SizedFigure, &str); 3] = [
     (SizedFigure::ResponseTimeP50Us, "p50"),
     (SizedFigure::ResponseTimeP99Us, "p99"),
     (SizedFigure::ProxiesCpuCoresPer1000Rps, "CPU of all proxies for each request"),
 ];
 
-/// Both tables.
+/// Both tables of the section.
 #[derive(Debug, Serialize)]
 pub struct SizeSection {
-    /// Such as `0, 200 and 1000`.
+    /// Sizes as text, such as `0, 200 and 1000`.
     sizes: String,
     smallest: String,
     largest: String,
@@ -39,14 +39,14 @@ pub struct SizeSection {
 
 #[derive(Debug, Serialize)]
 struct Row {
-    /// Class of the mode's colour.
+    /// CSS class of the mode's colour.
     class: &'static str,
     name: String,
-    /// One for each column; empty where there is no such figure.
+    /// One per column; empty if there is no such figure.
     values: Vec<String>,
 }
 
-/// Absent where the run compares no sizes.
+/// `None` if the run compares no sizes.
 pub fn sizes(context: &Context) -> Option<SizeSection> {
     let effects = &context.run.summary.size_effects;
     let sizes = &effects.iter().max_by_key(|effect| effect.sizes.len())?.sizes;
@@ -71,7 +71,7 @@ pub fn sizes(context: &Context) -> Option<SizeSection> {
     })
 }
 
-/// A row for each proxy of each mode.
+/// One row per proxy of each mode.
 fn held(effects: &[SizeEffect], times: TimeUnit) -> Vec<Row> {
     let mut proxies: Vec<(Mode, &str)> = Vec::new();
     for effect in effects {
@@ -102,7 +102,7 @@ fn held(effects: &[SizeEffect], times: TimeUnit) -> Vec<Row> {
     proxies.into_iter().map(row).collect()
 }
 
-/// A row for each mode under each load.
+/// One row per mode and load.
 fn seen(context: &Context, effects: &[SizeEffect], unit: TimeUnit) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let medians = effects.iter().filter(|effect| effect.figure == SizedFigure::ResponseTimeP50Us);
@@ -131,13 +131,13 @@ fn seen(context: &Context, effects: &[SizeEffect], unit: TimeUnit) -> Vec<Row> {
     rows
 }
 
-/// A difference under load in microseconds: cores for every 1000 requests a second are as many milliseconds for each.
+/// A difference under load in microseconds; cores per 1000 requests/s equal milliseconds per request.
 fn in_us(effect: &SizeEffect) -> Estimate {
     let factor = if effect.figure == SizedFigure::ProxiesCpuCoresPer1000Rps { 1e3 } else { 1.0 };
     effect.from_smallest_to_largest.map(|difference| difference * factor)
 }
 
-/// What a thousand services more take until a change is in force, microseconds.
+/// Additional propagation time per thousand services, in microseconds.
 fn a_thousand(effect: &SizeEffect) -> f64 {
     effect.for_each_service.estimate * 1e9
 }

@@ -1,4 +1,5 @@
-//! Every figure as a table, folded away: for those who check, copy or cannot see the charts.
+//! Every figure as a table, collapsed by default: for readers who check or copy figures, or cannot see the
+//! charts.
 
 use super::context::Context;
 use crate::drivers::over_copies_estimate;
@@ -20,15 +21,15 @@ pub struct Tables {
     memory_unit: &'static str,
     network_unit: &'static str,
     compares: bool,
-    /// What the modes are compared with.
+    /// The baseline of the modes.
     floor: &'static str,
     closed_loop: bool,
     comparisons: Vec<ComparisonRow>,
     cells: Vec<CellRow>,
     components: Vec<ComponentRow>,
-    /// Every component, where rows of `components` are of several.
+    /// Every component, if rows of `components` combine several.
     all_components: Vec<ComponentRow>,
-    /// Whether any trial was taken again.
+    /// True if any trial was rerun.
     retaken: bool,
     trials: Vec<TrialRow>,
 }
@@ -43,13 +44,13 @@ struct CellRow {
     errors: String,
     /// mean, p50, p90, p95, p99, p99.9.
     percentiles: Vec<String>,
-    /// Figures that are not of every trial, and why.
+    /// Figures that do not cover every trial, with the reason.
     spoiled: String,
     /// p50, p90, p99.
     added: Vec<String>,
 }
 
-/// One mode against another.
+/// Comparison of two modes.
 #[derive(Debug, Serialize)]
 struct ComparisonRow {
     load: String,
@@ -68,7 +69,7 @@ struct ComponentRow {
     name: String,
     cpu: String,
     cpu_per_1000: String,
-    /// All that it holds, of which anonymous; what a cluster would show.
+    /// Total memory, its anonymous part, and the working set that a cluster would show.
     memory: [String; 3],
     received: String,
     sent: String,
@@ -78,16 +79,16 @@ struct ComponentRow {
 struct TrialRow {
     number: usize,
     repeat: usize,
-    /// Which take of its place in the plan.
+    /// Number of the take of this planned trial.
     take: usize,
     load: String,
     mode: &'static str,
-    /// Response time: p50, p90, p99, p99.9, greatest.
+    /// Response time: p50, p90, p99, p99.9, max.
     response: Vec<TrialValue>,
     service_p99: String,
     lag_p99: String,
     completed: TrialValue,
-    /// Figures that may not be used.
+    /// Figures that are not usable.
     spoiled: String,
 }
 
@@ -95,7 +96,7 @@ struct TrialRow {
 #[derive(Debug, Serialize)]
 struct TrialValue {
     text: String,
-    /// Why it may not be used.
+    /// Reason why it is not usable.
     spoiled: Option<String>,
 }
 
@@ -188,11 +189,11 @@ fn cell_row(context: &Context, cell: &Cell, table: &ResultTable) -> CellRow {
     }
 }
 
-/// Response times that are listed.
+/// Response times in the table.
 const FULL: [TimeFigure; 6] =
     [TimeFigure::Mean, TimeFigure::P50, TimeFigure::P90, TimeFigure::P95, TimeFigure::P99, TimeFigure::P99_9];
 
-/// Percentiles whose differences are listed.
+/// Percentiles whose differences are in the table.
 const DIFFERENCES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
 
 fn difference(judged: Option<(Estimate, FindingVerdict)>, table: &ResultTable) -> String {
@@ -299,13 +300,13 @@ fn trial_row(context: &Context, trial: &TrialRecord, table: &ResultTable) -> Tri
     }
 }
 
-/// `p99 and beyond`; empty where every figure may be used.
+/// `p99 and beyond`; empty if every figure is usable.
 pub(super) fn spoiled_figures(trial: &TrialRecord) -> String {
     let figures: Vec<Figure> = trial.verdict.spoiled_figures().iter().collect();
     if figures.is_empty() { String::new() } else { marks::named(&figures) }
 }
 
-/// Why a figure of a trial may not be used; absent where it may.
+/// Why a figure of a trial is not usable; `None` if it is.
 pub(super) fn spoiling_reasons(trial: &TrialRecord, figure: Figure) -> Option<String> {
     let reasons = trial.verdict.reasons_with_figures().filter(|(_, figures)| figures.contains(figure));
     let reasons: Vec<&str> = reasons.map(|(reason, _)| reason).collect();

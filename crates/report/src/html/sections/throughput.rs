@@ -1,4 +1,4 @@
-//! Closed loops: what gets through by clients and mode, against the floor, and what each request costs in CPU.
+//! Closed loops: throughput by clients and mode, compared with the baseline, and the CPU per request.
 
 use super::context::{Context, Figure};
 use crate::format::{Interval, TimeUnit};
@@ -7,7 +7,7 @@ use crate::html::style::ModeStyle;
 use crate::table::{Difference, floor, throughput_change};
 use experiment::schema::{Cell, Estimate, Role};
 
-/// The charts; absent where no loop is closed.
+/// The charts; `None` without a closed loop.
 pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
     let summary = &context.run.summary;
     let rate = |cell: &Cell| {
@@ -50,7 +50,8 @@ pub fn throughput(context: &Context) -> Option<Vec<Figure>> {
     (!figures.is_empty()).then_some(figures)
 }
 
-/// CPU of a role's components for each request, microseconds: cores for every 1000 requests a second are milliseconds.
+/// CPU of a role's components per request, in microseconds; cores per 1000 requests/s equal milliseconds per
+/// request.
 fn cpu_us(cell: &Cell, role: Role) -> Option<Estimate> {
     let total = cell.totals.iter().find(|total| total.role == role)?;
     Some(total.cpu_cores_per_1000_rps.map(|milliseconds| milliseconds * 1000.0))

@@ -7,24 +7,24 @@ use crate::html::style::ModeStyle;
 use experiment::schema::TrialRecord;
 use serde::Serialize;
 
-/// Spans that the charts of all trials together have at most: the page stays small.
+/// Maximum number of spans over the charts of all trials, to limit the size of the page.
 const MAX_SPANS: usize = 4000;
-/// Spans of one chart.
+/// Maximum number of spans in one chart.
 const MAX_SPANS_PER_TRIAL: usize = 60;
-/// Fewer spans say nothing of the course of a trial.
+/// Fewer spans would not show the course of a trial.
 const MIN_SPANS_PER_TRIAL: usize = 8;
 
 /// Trials of one load.
 #[derive(Debug, Serialize)]
 pub struct Timelines {
-    /// The load.
+    /// Label of the load.
     caption: String,
-    /// `15 trials`.
+    /// Number of trials, such as `15 trials`.
     trials: String,
     charts: Vec<Figure>,
 }
 
-/// Trials that have seconds, by load.
+/// Trials with series data, by load.
 pub fn timelines(context: &Context) -> Vec<Timelines> {
     let spans = MAX_SPANS / context.run.trials.len().max(1);
     let spans = spans.clamp(MIN_SPANS_PER_TRIAL, MAX_SPANS_PER_TRIAL);

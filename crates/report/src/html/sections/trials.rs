@@ -1,4 +1,4 @@
-//! Every trial as a dot, and what was left out and why.
+//! Every trial as a dot, and the excluded trials with their reasons.
 
 use super::context::{Context, Figure};
 use super::lateness::lateness;
@@ -13,7 +13,7 @@ use experiment::schema::{CellKey, Figure as TrialFigure, Retake, TrialRecord, Un
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// A chart for each load.
+/// One chart per load.
 #[derive(Debug, Serialize)]
 pub struct TrialSection {
     charts: Vec<Figure>,
@@ -36,7 +36,7 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
     let unit = TimeUnit::for_times(times());
     let shared: Vec<f64> = times().map(|time_us| time_us / unit.us()).collect();
     let mut charts = Vec::new();
-    // Trials of fleets are drawn second by second in their own section.
+    // Fleet trials are drawn second by second in their own section.
     let of_requests = context.conditions.all().filter(|at| !at.load.is_fleet());
     for (index, at) in of_requests.enumerate() {
         let lines: Vec<Line> = context
@@ -69,7 +69,7 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
     })
 }
 
-/// Median and 99th percentile of the response time, where any request was completed.
+/// Median and 99th percentile of the response time, if any request was completed.
 fn percentiles(trial: &TrialRecord) -> Option<(Option<f64>, Option<f64>)> {
     let times = &trial.result.as_ref()?.response_time_us;
     (times.count > 0).then_some((times.p50, times.p99))
@@ -121,7 +121,8 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
     })
 }
 
-/// `, p99 > 10 s in 2`: trials whose percentiles fall among requests without a response, which have no place on the axis.
+/// `, p99 > 10 s in 2`: trials whose percentiles fall among requests without a response, and so have no
+/// position on the axis.
 fn unanswered(trials: &[&TrialRecord]) -> String {
     let results = || trials.iter().filter_map(|trial| trial.result.as_ref());
     let of_figure = |figure: TrialFigure| {
@@ -138,31 +139,31 @@ fn unanswered(trials: &[&TrialRecord]) -> String {
     of_figure(TrialFigure::P50).or_else(|| of_figure(TrialFigure::P99)).unwrap_or_default()
 }
 
-/// Trials that are in no estimate, and what to know of those that are.
+/// Trials left out of all estimates, and notes on those that are not.
 #[derive(Debug, Serialize)]
 pub struct LeftOut {
     recorded: usize,
     planned: usize,
     trials: Vec<LeftOutTrial>,
-    /// Trials with a usable median and other figures spoiled.
+    /// Trials with a usable median, but other figures spoiled.
     partly: Vec<LeftOutTrial>,
-    /// What the reasons mean that occur.
+    /// Explanations of the kinds of reasons that occur.
     kinds: Vec<&'static Kind>,
     /// Modes that could not run.
     refused: Vec<UnavailableMode>,
-    /// What to do about those that failed.
+    /// Hints on failed trials.
     hints: Vec<Note>,
     notes: Vec<Note>,
 }
 
-/// A kind of reason: what stands before the colon.
+/// A kind of reason: the part before the colon.
 #[derive(Debug, Serialize)]
 struct Kind {
     name: &'static str,
     meaning: &'static str,
 }
 
-/// What a reader is to make of each kind of reason, and what helps (docs/method.md, 4).
+/// Meaning of each kind of reason, and what helps (docs/method.md, 4).
 const KINDS: [Kind; 11] = [
     Kind {
         name: "schedule-lag",
@@ -208,7 +209,7 @@ const KINDS: [Kind; 11] = [
     },
 ];
 
-/// Those that any of the reasons of these trials is of.
+/// The kinds of reasons that occur in these trials.
 fn kinds(trials: &[&TrialRecord]) -> Vec<&'static Kind> {
     let is_of = |kind: &&Kind| {
         let mut reasons = trials.iter().flat_map(|trial| &trial.verdict.reasons);
@@ -222,10 +223,10 @@ struct LeftOutTrial {
     number: usize,
     mode: &'static str,
     load: String,
-    /// `p99 and beyond`.
+    /// Example: `p99 and beyond`.
     figures: String,
     reasons: Vec<String>,
-    /// What became of it, where it was taken again, and of what it is another take.
+    /// How it was rerun, and which trial it is a rerun of.
     takes: Option<String>,
     logs: Vec<LogTail>,
 }
@@ -282,7 +283,7 @@ fn left_out(context: &Context, trial: &TrialRecord) -> LeftOutTrial {
     }
 }
 
-/// `Taken again as trial 7, which is valid.`; absent where there is one take.
+/// `Taken again as trial 7, which is valid.`; `None` if there is a single take.
 fn takes(context: &Context, trial: &TrialRecord) -> Option<String> {
     let of = |retake: &Retake| format!("Trial {} again.", retake.of.saturating_add(1));
     let earlier = trial.retake.as_ref().map(of);
@@ -301,7 +302,7 @@ fn notes(trials: &[TrialRecord]) -> Vec<Note> {
     by_text(trials.iter().filter(|trial| trial.verdict.valid), |trial| &trial.verdict.notes)
 }
 
-/// What trials carry, each once, with the trials that carry it.
+/// Distinct texts of the trials, each with the numbers of its trials.
 fn by_text<'a>(
     trials: impl IntoIterator<Item = &'a TrialRecord>,
     texts: impl Fn(&'a TrialRecord) -> &'a Vec<String>,

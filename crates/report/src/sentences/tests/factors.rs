@@ -1,8 +1,9 @@
 use super::*;
 
-/// A proxy's memory rises by 90 kB with each other service, and a change comes into force later; requests feel nothing.
+/// A proxy's memory grows by 90 kB per background service, and a change propagates later; requests are not
+/// affected.
 #[test]
-fn what_the_size_of_the_mesh_costs_is_told() {
+fn mesh_size_finding_states_costs() {
     let sizes = "{name: t, mesh: istio, modes: [sidecar], load: {rate: [100, 1000], duration: 2500ms}, repeats: 3, \
                  istio: {surroundings: {services: [200, 0, 1000]}}}";
     let grown = |trial: &mut TrialRecord| {
@@ -35,9 +36,9 @@ fn what_the_size_of_the_mesh_costs_is_told() {
     assert!(single.size_effects.is_empty() && single.cells[0].load.surrounding_services.is_none());
 }
 
-/// Connections cost nothing, workers make proxies faster; the cells of a run with two factors are told apart.
+/// Connections cost nothing, workers make proxies faster; the cells of a run with two factors are kept apart.
 #[test]
-fn what_a_hop_costs_is_said_of_each_mode() {
+fn factor_finding_states_cost_per_mode() {
     let text = "{name: t, modes: [none, sidecar], load: {rate: 1000, duration: 2500ms}, repeats: 3, \
                 topology: {shape: chain, hops: [1, 2, 4]}}";
     let (_, summary) = run(text, |trial| {
@@ -58,7 +59,7 @@ fn what_a_hop_costs_is_said_of_each_mode() {
 }
 
 #[test]
-fn findings_name_the_values_of_factors() {
+fn findings_name_values_of_factors() {
     let text = "{name: t, modes: [none, sidecar], load: {rate: 1000, connections: [2, 16], duration: 2500ms}, repeats: 3, \
                 proxy: {workers: [1, 2, 4]}}";
     let faster = |trial: &mut TrialRecord| {

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn the_time_until_configuration_is_in_force_is_estimated_for_the_proxy_that_it_is_of() {
+fn propagation_time_is_estimated_per_proxy() {
     let (_, summary) = run(THREE_MODES, |trial| {
         if trial.mode == Mode::Sidecar {
             let in_force_s = BTreeMap::from([("client-proxy".to_owned(), 0.17)]);
@@ -18,7 +18,7 @@ fn the_time_until_configuration_is_in_force_is_estimated_for_the_proxy_that_it_i
 }
 
 #[test]
-fn what_the_proxies_hold_before_the_load_is_told_and_what_they_refused() {
+fn footprint_states_memory_before_load_and_rejected_updates() {
     let (_, summary) = run(THREE_MODES, |trial| {
         for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
             usage.memory_before_load_bytes = Some(38_000_000 + trial.repeat as u64 * 50_000);
@@ -42,7 +42,7 @@ fn what_the_proxies_hold_before_the_load_is_told_and_what_they_refused() {
 }
 
 #[test]
-fn memory_that_comes_with_the_load_is_not_called_the_configurations() {
+fn memory_caused_by_load_is_not_attributed_to_configuration() {
     let (_, summary) = run(THREE_MODES, |trial| {
         for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
             usage.memory_before_load_bytes = Some(19_000_000);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn drivers_calls_and_services_are_named_as_far_as_their_interval_shows_it() {
+fn drivers_calls_and_services_are_named_only_if_shown() {
     let (_, summary) = run(THREE_MODES, |_| {});
     let said = |kind: FindingKind, verdict: FindingVerdict| {
         let finding = Finding {
@@ -28,7 +28,7 @@ fn drivers_calls_and_services_are_named_as_far_as_their_interval_shows_it() {
 }
 
 #[test]
-fn a_graph_is_no_pair() {
+fn graph_is_not_described_as_pair() {
     let (experiment, mut summary) = run(THREE_MODES, |_| {});
     summary.cells[5].edges = vec![EdgeSummary::default()];
     fill(&experiment, &mut summary);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_good_run_tells_its_answer_first() {
+fn usual_run_states_answer_first() {
     let (experiment, summary) = run(THREE_MODES, |_| {});
     insta::assert_snapshot!(told(&summary));
     assert!(objective_met(&experiment, &summary).is_good());
@@ -18,7 +18,7 @@ fn a_good_run_tells_its_answer_first() {
 }
 
 #[test]
-fn estimates_are_those_of_the_trials() {
+fn estimates_match_trials() {
     let (_, summary) = run(THREE_MODES, |_| {});
     let cell = &summary.cells[5];
     let p50 = cell.response_time_us.unwrap().p50.unwrap();
@@ -36,7 +36,7 @@ fn estimates_are_those_of_the_trials() {
 }
 
 #[test]
-fn no_difference_is_called_so() {
+fn missing_difference_is_stated() {
     let (_, summary) = run(THREE_MODES, |trial| {
         let us = 60.0 + ((trial.index * 7) % 11) as f64;
         trial.result.as_mut().unwrap().response_time_us = histogram(2500, us, None).summary();
@@ -46,8 +46,8 @@ fn no_difference_is_called_so() {
 }
 
 #[test]
-fn differences_pair_by_repeat_and_fall_back_where_no_repeat_is_whole() {
-    // A machine that slows down by half from repeat to repeat: pairs still agree.
+fn differences_are_paired_by_repeat_or_unpaired_without_common_repeats() {
+    // A machine that slows down by half from repeat to repeat: differences within a repeat still agree.
     let slowing = |trial: &mut TrialRecord| {
         let slow = 1.5_f64.powi(i32::try_from(trial.repeat).unwrap());
         let us = if trial.mode == Mode::None { 100.0 * slow } else { 100.0 * slow + 50.0 };
@@ -57,7 +57,7 @@ fn differences_pair_by_repeat_and_fall_back_where_no_repeat_is_whole() {
     let added = paired.cells[5].added_us.unwrap().p50.unwrap();
     assert!(added.excludes_zero() && (added.estimate - 50.0).abs() < 2.0, "{added:?}");
 
-    // Mode none is valid in the first repeats alone, the sidecar in the others.
+    // Mode none is valid in the first repeats only, the sidecar in the others.
     let (_, unpaired) = run(THREE_MODES, |trial| {
         if (trial.mode == Mode::None) == (trial.repeat >= 2) {
             invalidate(trial, "steal: 0.3 cores", false);
@@ -69,14 +69,14 @@ fn differences_pair_by_repeat_and_fall_back_where_no_repeat_is_whole() {
 }
 
 #[test]
-fn an_order_is_claimed_only_as_far_as_intervals_show_it() {
+fn order_is_stated_only_if_intervals_show_it() {
     let text = "{name: t, mesh: istio, modes: [none, sidecar, ambient, ambient-waypoint], \
                 load: {rate: [500, 1000], duration: 2500ms}, repeats: 3}";
     let (_, summary) = run(text, |trial| {
         let noise = [0.0, 10.0, -8.0][trial.repeat];
         let median_us = match (trial.mode, trial.load.rate) {
             (Mode::None, _) => 60.0,
-            // At the lower rate it cannot be told from no mesh.
+            // At the lower rate it cannot be distinguished from no mesh.
             (Mode::Ambient, Some(500.0)) => 62.0 + noise,
             (Mode::Ambient, _) => 110.0 + noise,
             (Mode::Sidecar, _) => 480.0 + noise,
@@ -89,7 +89,7 @@ fn an_order_is_claimed_only_as_far_as_intervals_show_it() {
 }
 
 #[test]
-fn cells_of_the_plan_are_those_of_the_summary() {
+fn planned_cells_match_summary_cells() {
     let (experiment, summary) = run(THREE_MODES, |_| {});
     let planned = experiment::plan::cells(&experiment);
     assert_eq!(planned.len(), summary.cells.len());

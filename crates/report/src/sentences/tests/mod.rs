@@ -1,4 +1,4 @@
-//! What runs of known figures are said to have found.
+//! Sentences for runs with known figures.
 
 mod factors;
 mod footprint;
@@ -55,7 +55,7 @@ fn median_us(mode: Mode, repeat: usize) -> f64 {
     base + [0.0, 4.0, -3.0, 1.0, -2.0][repeat % 5] * base / 100.0
 }
 
-/// A histogram of so many requests around a median: 1 in 50 takes five times as long.
+/// A histogram of `count` requests around a median: 1 in 50 takes five times as long.
 fn histogram(count: usize, median_us: f64, stalled_us: Option<f64>) -> LatencyHistogram {
     let mut histogram = LatencyHistogram::new();
     for request in 0..count {
@@ -70,7 +70,7 @@ fn histogram(count: usize, median_us: f64, stalled_us: Option<f64>) -> LatencyHi
     histogram
 }
 
-/// A valid trial of a planned one.
+/// A valid trial for a planned one.
 fn trial(planned: &PlannedTrial) -> TrialRecord {
     let rate = planned.load.rate.unwrap_or(800.0);
     let count = (rate * planned.duration.as_secs_f64()) as usize;
@@ -84,7 +84,8 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         cpu_user_s: cores * 2.0 * (1.0 + planned.repeat as f64 / 100.0),
         cpu_system_s: cores * 0.5,
         cpu_source: "cgroup-v1".into(),
-        // A working set counts a program's pages only for the group that touched them first: the greater of both is held.
+        // A working set counts the pages of a program only in the cgroup that touched them first, so memory
+        // is the greater of both.
         memory_resident_bytes: 41_000_000 + planned.repeat as u64 * 100_000,
         memory_working_set_bytes: Some(15_000_000),
         memory_anonymous_bytes: Some(14_000_000 + planned.repeat as u64 * 100_000),
@@ -166,7 +167,7 @@ fn invalidate(trial: &mut TrialRecord, reason: &str, saturated: bool) {
     trial.verdict = Verdict { valid: false, saturated, reasons: vec![reason.into()], ..Verdict::default() };
 }
 
-/// A run of an experiment, each trial changed as the test wants it.
+/// A run of an experiment; `change` adjusts each trial.
 fn run(text: &str, change: impl Fn(&mut TrialRecord)) -> (Experiment, Summary) {
     let experiment =
         Experiment::parse(text, "test").unwrap_or_else(|error| panic!("{}", error.render(false)));
@@ -177,7 +178,7 @@ fn run(text: &str, change: impl Fn(&mut TrialRecord)) -> (Experiment, Summary) {
     (experiment, summary)
 }
 
-/// The sentences, each once.
+/// The distinct sentences.
 fn told(summary: &Summary) -> String {
     sentences(summary).join("\n")
 }
@@ -201,7 +202,7 @@ const WAYS_OUT: &str = "{name: t, mesh: istio, modes: [egress-bypass, egress-sid
                         {figure: cpu, mode: egress-sni, to: egress-gateway, clients: 20, value: higher}, \
                         {figure: cpu, mode: egress-sidecar, to: egress-gateway, clients: 30, value: lower}]}}";
 
-/// A closed loop in which each mode lets through a share of what its floor does.
+/// A closed loop in which the throughput of each mode is a fraction of its baseline's.
 fn closed_loop(trial: &mut TrialRecord) {
     let share = match trial.mode {
         Mode::EgressBypass => 1.0,

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn opening_has_the_headline_and_four_findings_and_the_rest_stands_elsewhere() {
+fn opening_has_headline_and_four_findings() {
     let (_, summary) = run(THREE_MODES, |trial| {
         if trial.mode == Mode::Sidecar && trial.load.rate == Some(500.0) && trial.repeat < 2 {
             invalidate(trial, "saturated: 212 of 500 requests/s were answered", true);

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn closed_loops_and_runs_without_a_floor_have_headlines_too() {
+fn closed_loop_and_run_without_baseline_have_headlines() {
     let (_, closed) = run("{name: c, modes: [none, sidecar], load: {clients: [2, 8]}, repeats: 3}", |_| {});
     assert!(
         closed.findings[0].text.starts_with("With 8 clients in this run a sidecar pair adds"),
@@ -15,7 +15,7 @@ fn closed_loops_and_runs_without_a_floor_have_headlines_too() {
 }
 
 #[test]
-fn a_closed_loop_is_told_by_what_it_lets_through() {
+fn closed_loop_findings_are_about_throughput() {
     let (_, summary) = run(WAYS_OUT, closed_loop);
     insta::assert_snapshot!(told(&summary));
     let comparison = summary
@@ -29,7 +29,7 @@ fn a_closed_loop_is_told_by_what_it_lets_through() {
     let change = comparison.throughput.unwrap();
     assert!((change.estimate + 0.375).abs() < 1e-9, "{change:?}");
     assert!(change.low.unwrap() < -0.374 && change.high.unwrap() > -0.376, "{change:?}");
-    // Half of the CPU for 1.6 times as many requests a second, and two proxies in each.
+    // Half of the CPU for 1.6 times as many requests per second, with two proxies in each.
     let cpu = comparison.proxy_cpu_per_request.unwrap();
     assert!((cpu.estimate - 0.6).abs() < 1e-9, "{cpu:?}");
     let total = summary.cells.last().unwrap().totals[0];

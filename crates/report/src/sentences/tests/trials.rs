@@ -1,14 +1,14 @@
 use super::*;
 
 #[test]
-fn what_was_left_out_in_many_places_is_told_by_mode() {
+fn exclusions_in_many_cells_are_listed_by_mode() {
     let (_, summary) = run(WAYS_OUT, |trial| invalidate(trial, "other-processes: others took 1 core", false));
     let told = told(&summary);
     assert!(told.contains("other-processes (6 of egress-bypass, 6 of egress-gateway, "), "{told}");
 }
 
 #[test]
-fn a_trial_that_was_taken_again_counts_once_where_it_stood() {
+fn rerun_trial_counts_once() {
     let text = THREE_MODES.replace("repeats: 5", "repeats: 5, retakes: 1");
     let experiment = Experiment::parse(&text, "test").unwrap();
     let plan = Plan::new(&experiment, 1);
@@ -30,7 +30,7 @@ fn a_trial_that_was_taken_again_counts_once_where_it_stood() {
     let cell = &summary.cells[5];
     assert_eq!((cell.trials, cell.places(), cell.valid, cell.retakes), (6, 5, 5, 1));
     assert_eq!((summary.trials_recorded, summary.places_recorded()), (31, 30));
-    // Repeat by repeat, so whichever came last.
+    // Compared within each repeat, regardless of which mode came last.
     assert_eq!(summary.comparisons, undisturbed.comparisons);
     assert_eq!(cell.added_us, undisturbed.cells[5].added_us);
     let told = told(&summary);
@@ -50,10 +50,10 @@ fn a_trial_that_was_taken_again_counts_once_where_it_stood() {
 }
 
 #[test]
-fn a_machine_that_is_too_noisy_is_told_of() {
+fn noisy_machine_is_reported() {
     let text = "{name: t, modes: [none, sidecar], load: {rate: 1000, duration: 1s}, repeats: 2, retakes: 1}";
     let (_, summary) = run(text, |trial| invalidate(trial, "other-processes: others took 1 core", false));
-    // None was taken again yet: the run was killed, or there was no time.
+    // No rerun yet: the run was killed, or there was no time.
     assert!(!summary.retakes.unwrap().too_noisy);
     let experiment = Experiment::parse(text, "test").unwrap();
     let mut trials: Vec<TrialRecord> = Plan::new(&experiment, 1).trials.iter().map(trial).collect();
@@ -67,7 +67,7 @@ fn a_machine_that_is_too_noisy_is_told_of() {
 }
 
 #[test]
-fn a_mode_with_which_the_generator_is_late_more_often_than_by_chance_is_named() {
+fn mode_with_significantly_late_generator_is_named() {
     let late_with = |modes: &[Mode], repeats: usize| {
         let late = |trial: &mut TrialRecord| {
             if modes.contains(&trial.mode) && trial.repeat < repeats {
@@ -76,7 +76,7 @@ fn a_mode_with_which_the_generator_is_late_more_often_than_by_chance_is_named() 
         };
         told(&run(THREE_MODES, late).1)
     };
-    // Six of six late trials with one mode of three: by chance one time in 243.
+    // Six of six late trials with one mode of three: a chance of one in 243.
     let told = late_with(&[Mode::Sidecar], 3);
     assert!(
         told.contains("The generator was late in 6 of 10 trials of a sidecar pair and in 0 of all others, more than by chance"),

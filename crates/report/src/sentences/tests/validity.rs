@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn a_rough_run_says_what_is_wrong_with_it() {
+fn disturbed_run_states_its_problems() {
     let objective = THREE_MODES.replace("repeats: 5", "repeats: 5, objective: {p99: 1ms, errors: 0.1%}");
     let (experiment, summary) = run(&objective, |trial| {
         if trial.mode == Mode::Sidecar && trial.load.rate == Some(1000.0) {
@@ -25,7 +25,7 @@ fn a_rough_run_says_what_is_wrong_with_it() {
 }
 
 #[test]
-fn saturation_is_not_claimed_where_another_process_took_the_cpu() {
+fn saturation_is_not_stated_if_other_process_took_cpu() {
     let (_, summary) = run(THREE_MODES, |trial| {
         if trial.mode == Mode::Sidecar {
             invalidate(trial, "other-processes: others took 1.70 cores (rustc 1.70)", true);
@@ -36,7 +36,7 @@ fn saturation_is_not_claimed_where_another_process_took_the_cpu() {
 }
 
 #[test]
-fn a_single_repeat_and_a_run_cut_short_claim_nothing() {
+fn single_repeat_and_cut_short_run_state_no_differences() {
     let (_, single) = run(&THREE_MODES.replace("repeats: 5", "repeats: 1"), |_| {});
     insta::assert_snapshot!(told(&single));
     assert!(single.cells.iter().all(|cell| cell.response_time_us.unwrap().p50.unwrap().low.is_none()));
@@ -50,7 +50,7 @@ fn a_single_repeat_and_a_run_cut_short_claim_nothing() {
 }
 
 #[test]
-fn a_node_proxy_of_both_sides_is_one_proxy() {
+fn node_proxy_of_both_sides_counts_once() {
     let text = "{name: t, mesh: istio, modes: [none, ambient], load: {rate: 1000, duration: 1s}, repeats: 2}";
     let (_, summary) = run(text, |trial| {
         for proof in &mut trial.path.proxies {
@@ -62,7 +62,7 @@ fn a_node_proxy_of_both_sides_is_one_proxy() {
 }
 
 #[test]
-fn a_path_says_what_its_hops_spoke() {
+fn path_finding_names_protocols_of_hops() {
     let text = "{name: t, mesh: istio, modes: [none, sidecar], load: {rate: 1000, duration: 1s}, repeats: 2}";
     let path = |second: HopProtocol| {
         let hop = |from: &str, to: &str, spoken| HopProof {
@@ -83,7 +83,7 @@ fn a_path_says_what_its_hops_spoke() {
 }
 
 #[test]
-fn modes_that_could_not_run_are_told_of_and_their_published_figures_stay() {
+fn unavailable_modes_are_reported_and_keep_published_figures() {
     let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
     let refused = |mode| UnavailableMode {
         mode,
@@ -104,7 +104,7 @@ fn modes_that_could_not_run_are_told_of_and_their_published_figures_stay() {
 }
 
 #[test]
-fn relative_figures_of_others_agree_or_not_by_the_interval() {
+fn published_relative_figures_agree_by_interval() {
     let (_, summary) = run(WAYS_OUT, closed_loop);
     let agreement: Vec<(&str, Option<&str>, Option<bool>)> = summary
         .published
@@ -115,7 +115,7 @@ fn relative_figures_of_others_agree_or_not_by_the_interval() {
     assert!(summary.published.iter().all(|figure| figure.ratio.is_none()), "a ratio of changes says nothing");
 }
 
-/// A host whose CPUs pause: per length, microseconds, how often per second and which share of the time.
+/// A host whose CPUs pause: per length in microseconds, the number per second and the fraction of the time.
 fn pausing(by_length: &[(f64, f64, f64)]) -> Host {
     let long = |(at_least_us, per_s, fraction): &(f64, f64, f64)| LongPauses {
         at_least_us: *at_least_us,
@@ -140,8 +140,8 @@ fn made_by_pauses(summary: &Summary) -> Vec<&Finding> {
 }
 
 #[test]
-fn percentiles_that_the_machine_can_make_are_named() {
-    // Nine pauses per second of 1 to 4 ms on each CPU.
+fn percentiles_caused_by_machine_pauses_are_named() {
+    // On each CPU nine pauses of 1 to 4 ms per second.
     let often = on_host(&pausing(&[(100.0, 12.0, 0.0185), (1_000.0, 9.0, 0.018), (2_000.0, 5.0, 0.014)]));
     let found = made_by_pauses(&often);
     assert_eq!(found.len(), 6, "{found:#?}");
@@ -154,7 +154,8 @@ fn percentiles_that_the_machine_can_make_are_named() {
     let told = told(&often);
     assert!(told.contains("Pauses of the machine can make this 99th percentile."), "{told}");
 
-    // As long, but rare; often, but shorter than what p99 has above the median of all but the baseline.
+    // Pauses that are as long, but rare. And frequent ones that are shorter than the distance of p99 from the
+    // median, except for the baseline.
     let rare = on_host(&pausing(&[(100.0, 0.4, 0.0009), (1_000.0, 0.4, 0.0009), (2_000.0, 0.3, 0.0008)]));
     assert_eq!(made_by_pauses(&rare), Vec::<&Finding>::new());
     let short = on_host(&pausing(&[(100.0, 60.0, 0.012), (500.0, 0.0, 0.0), (1_000.0, 0.0, 0.0)]));
@@ -163,7 +164,7 @@ fn percentiles_that_the_machine_can_make_are_named() {
 }
 
 #[test]
-fn a_percentile_of_few_separate_events_is_not_spoken_of() {
+fn percentile_with_few_events_only_has_few_samples_finding() {
     let (_, summary) = run(THREE_MODES, |trial| {
         let episodes = if trial.mode == Mode::Sidecar && trial.repeat == 3 { 4 } else { 25 };
         let result = trial.result.as_mut().unwrap();
@@ -187,7 +188,7 @@ fn a_percentile_of_few_separate_events_is_not_spoken_of() {
 }
 
 #[test]
-fn an_objective_names_the_figure_that_decides_it() {
+fn objective_finding_names_deciding_figure() {
     let text = THREE_MODES.replace("repeats: 5", "repeats: 5, objective: {p50: 190us, p99: 1s}");
     let (_, summary) = run(&text, |_| {});
     let of = |mode: Mode| {

@@ -51,7 +51,7 @@ fn name(kind: &Kind<'_>, result: &FleetResult) -> String {
     }
 }
 
-/// In the order in which each was made first. Changes that failed are told elsewhere.
+/// In the order in which each kind first appears. Failed changes are reported elsewhere.
 fn kinds(changes: &[FleetChange]) -> Vec<Kind<'_>> {
     let mut kinds: Vec<(Kind<'_>, LatencyHistogram, u64)> = Vec::new();
     for change in changes.iter().filter(|change| change.failure.is_none()) {

@@ -1,4 +1,4 @@
-//! Several istiods side by side: what grew, by type and by trigger.
+//! Several istiods side by side: what increased, by type and by trigger.
 
 use super::super::drivers::drawn_table;
 use super::super::style::Options;
@@ -11,11 +11,11 @@ use std::collections::BTreeSet;
 struct Row {
     name: String,
     values: Vec<Option<f64>>,
-    /// Text of a value.
+    /// Formats a value.
     shown: fn(f64) -> String,
 }
 
-/// Absent unless each istiod had a whole fleet.
+/// Empty unless each istiod had a whole fleet.
 pub(super) fn lines(result: &FleetResult, options: Options) -> Vec<String> {
     if result.by_istiod.len() < 2 {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What istiod, the API server and etcd report of themselves, and where a change's time went.
+//! Figures that istiod, the API server and etcd report, and a breakdown of a change's time.
 
 use super::super::drivers::drawn_table;
 use super::super::style::Options;
@@ -22,7 +22,7 @@ pub(super) fn lines(result: &FleetResult, options: Options) -> Vec<String> {
     lines
 }
 
-/// istiods with figures or without, in the order of the result's addresses.
+/// istiods with or without figures, in the order of the result's addresses.
 pub(super) fn istiods(result: &FleetResult) -> impl Iterator<Item = &ControlPlaneFigures> {
     result.control_plane.iter().filter(|figures| figures.name == ISTIOD)
 }
@@ -66,7 +66,7 @@ pub(super) fn name(figures: &ControlPlaneFigures) -> String {
     }
 }
 
-/// Mean times of a change's stages as istiod reports them, beside the measured mean; seconds.
+/// Mean times of a change's stages as istiod reports them, in seconds.
 struct Stages {
     debounce: f64,
     push_context: f64,
@@ -81,11 +81,11 @@ impl Stages {
         let push_context = mean("push_context").unwrap_or(0.0);
         let queue = histogram("queue")?;
         Some(Self {
-            // istiod counts the push context in.
+            // istiod's debounce time includes the push context.
             debounce: (mean("debounce")? - push_context).max(0.0),
             push_context,
             queue: queue.mean()?,
-            // A proxy's push has several types, each of which is counted.
+            // A push to a proxy consists of several types, each counted separately.
             push: histogram("push")?.sum / queue.count as f64,
         })
     }
@@ -95,7 +95,7 @@ impl Stages {
     }
 }
 
-/// The mean of one istiod's convergence, seconds; absent where there is none or a proxy was never reached.
+/// The mean of one istiod's convergence in seconds; `None` if there is none, or if a proxy was never reached.
 fn measured_mean_s(result: &FleetResult, place: usize) -> Option<f64> {
     let times = result.by_istiod.get(place).map_or(&result.convergence_us, |own| &own.convergence_us);
     times.mean.filter(|_| times.count > 0).map(|mean_us| mean_us / 1e6)

@@ -98,12 +98,12 @@ fn result() -> FleetResult {
 }
 
 #[test]
-fn converged_fleet_has_its_changes_and_where_the_time_went() {
+fn converged_fleet_shows_changes_and_time_breakdown() {
     insta::assert_snapshot!(fleet_text(&result(), WIDTH).replace('\u{a0}', " "));
 }
 
 #[test]
-fn shortfalls_are_sentences_that_name_the_proxies() {
+fn shortfalls_name_missing_proxies() {
     let mut result = result();
     result.proxies.converged = 2;
     result.proxies.never = 2;
@@ -141,7 +141,7 @@ fn shortfalls_are_sentences_that_name_the_proxies() {
 }
 
 #[test]
-fn istiods_are_side_by_side_with_ratios() {
+fn istiods_are_compared_with_ratios() {
     let mut result = result();
     result.istiod.push("10.77.0.3:15012".to_owned());
     let own = |istiod: &str, bytes| FleetOfIstiod {

@@ -1,4 +1,4 @@
-//! The asked changes, by what changes of their kind were measured to make istiod send.
+//! The changes in question, costed by measured changes of their kind.
 
 use super::super::linear::{FittedLaw, Unresolved};
 use super::super::measured::{CHURN, affected_share, is_of_endpoints};
@@ -8,13 +8,13 @@ use experiment::schema::{AskedChange, ControlPlaneQuestion};
 use experiment::settings::fleet::ChangeKind;
 use std::collections::BTreeSet;
 
-/// Kinds of change that stand for pods that come, go or are replaced, the best first.
+/// Kinds of change that can stand in for pods that come, go or are replaced, best first.
 const FOR_CHURN: [&str; 4] = [CHURN, "pod-restarted", "endpoint-added", "endpoint-removed"];
 
 /// Changes of one kind.
 pub(super) struct Asked<'a> {
     kind: String,
-    /// The measured kind that stands for it.
+    /// The measured kind used for it.
     pub measured_as: &'a str,
     pub per_s: f64,
     affected_proxies: f64,
@@ -24,12 +24,12 @@ pub(super) struct Asked<'a> {
     pub bytes: &'a FittedLaw,
 }
 
-/// All asked changes.
 #[derive(Default)]
 pub(super) struct Changes<'a>(Vec<Asked<'a>>);
 
 impl<'a> Changes<'a> {
-    /// The error says which kind was not measured, or not for this mesh. `bytes` is the configuration of a proxy.
+    /// The error names the kind that was not measured, or not for such a mesh. `bytes` is the configuration
+    /// of a proxy.
     pub fn new(
         question: &ControlPlaneQuestion,
         mesh: &Mesh,
@@ -59,7 +59,7 @@ impl<'a> Changes<'a> {
         self.0.iter().flat_map(|asked| [asked.pushes, asked.bytes])
     }
 
-    /// Bytes and pushes per second, as the law of CPU under changes has them.
+    /// Bytes and pushes per second: the variables of the law of CPU under changes.
     pub fn rates(&self, repeat: Option<usize>, configuration_bytes: f64) -> [f64; 2] {
         let sum = |read: &dyn Fn(&Asked<'_>) -> f64| {
             self.0.iter().map(|asked| asked.per_s * asked.affected_proxies * read(asked)).sum::<f64>()
@@ -70,7 +70,7 @@ impl<'a> Changes<'a> {
         ]
     }
 
-    /// As answers have them, with intervals over the repeats.
+    /// The changes in the form of the answer schema, with intervals over the repeats.
     pub fn described(
         &self,
         repeats: &BTreeSet<usize>,
@@ -114,7 +114,7 @@ impl<'a> Asked<'a> {
         Ok(asked)
     }
 
-    /// What the bytes of a change depend on.
+    /// The variable that the bytes of a change depend on.
     fn variable(&self, configuration_bytes: f64) -> f64 {
         if is_of_endpoints(self.measured_as) { self.pods_per_service } else { configuration_bytes }
     }
