@@ -1,4 +1,4 @@
-//! What is missing before a run: rights, the mesh, quotas, room for the namespaces, a node that the image is for.
+//! Checks before a run: rights, the mesh, quotas, free namespaces, and a node that the image supports.
 
 use crate::Result;
 use crate::connection::Connected;
@@ -18,17 +18,17 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// How something stands.
+/// Outcome of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Standing {
     Right,
-    /// A run works and shows less.
+    /// Runs work, but report less.
     Less,
     Missing,
 }
 
-/// One thing that was looked at.
+/// The result of one check.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Finding {
     pub standing: Standing,
@@ -42,12 +42,12 @@ impl Finding {
         Self { standing, text: text.into(), hint: hint.map(str::to_owned) }
     }
 
-    /// What an error says.
+    /// A finding with an error's text and hint.
     pub fn of_error(standing: Standing, error: &EnvironmentError) -> Self {
         Self::new(standing, in_one_line(error), error.nearest_hint())
     }
 
-    /// As an error of an operation that cannot go on.
+    /// An error of an operation that this finding prevents.
     pub fn into_error(self, operation: impl Into<String>) -> EnvironmentError {
         let error = EnvironmentError::new(operation, self.text).lasting();
         match self.hint {
@@ -61,19 +61,19 @@ impl Finding {
     }
 }
 
-/// Needs of deployments beyond the meshes of their modes.
+/// Requirements of deployments beyond the meshes of their modes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
-    /// Resources of the largest deployment, which quotas must leave.
+    /// Resources of the largest deployment, which quotas must leave available.
     demand: Demand,
     gateway_tls: bool,
     installed: Vec<Need>,
-    /// Objects that the run writes into the namespaces.
+    /// Objects that the run writes to the namespaces.
     objects: BTreeSet<ObjectRef>,
 }
 
 impl Needs {
-    /// Adds those of a deployment with these objects.
+    /// Adds the requirements of a deployment with these objects.
     pub fn add(&mut self, spec: &DeploymentSpec, objects: &[Value]) {
         let in_namespaces = objects.iter().filter(|object| object["kind"] != "Namespace");
         self.objects.extend(in_namespaces.filter_map(|object| ObjectRef::from_object(object).ok()));
@@ -83,7 +83,7 @@ impl Needs {
     }
 }
 
-/// Looks at everything that a run in these namespaces needs. `plugs`: those of its modes.
+/// Checks everything that a run in these namespaces needs. `plugs` are the plugs of its modes.
 pub fn check(
     cluster: &Connected,
     settings: &ClusterSettings,
@@ -103,7 +103,7 @@ pub fn check(
     }
     if settings.existing_namespaces {
         let objects: Vec<ObjectRef> = needs.objects.iter().cloned().collect();
-        // Who may not read them is told so by the rights.
+        // A user who may not read them learns so from the check of rights.
         findings.extend(others_objects(cluster, settings, &objects).unwrap_or_default());
     }
     for need in plugs.iter().flat_map(|plug| plug.needs()).chain(needs.installed.iter().cloned()) {
@@ -119,7 +119,7 @@ pub fn check(
     }
     findings.extend(check_nodes(cluster, settings));
     findings.extend(settings.prometheus.as_ref().map(|address| check_prometheus(cluster, address)));
-    // Modes of one mesh need the same.
+    // Modes of the same mesh need the same things.
     let mut seen = BTreeSet::new();
     findings.retain(|finding| seen.insert(finding.text.clone()));
     findings
@@ -184,7 +184,7 @@ fn check_rules(cluster: &Connected, rules: &[Rule], namespace: Option<&str>) -> 
     findings
 }
 
-/// Asks a Prometheus for the number of its series of containers' CPU.
+/// Queries a Prometheus for its number of series of container CPU.
 fn check_prometheus(cluster: &Connected, address: &PrometheusAddress) -> Finding {
     match Prometheus::new(address, &cluster.api).and_then(|prometheus| prometheus.count(CPU_METRIC)) {
         Ok(0) => Finding::new(
@@ -197,11 +197,12 @@ fn check_prometheus(cluster: &Connected, address: &PrometheusAddress) -> Finding
     }
 }
 
-/// A namespace of somebody else is never written to, unless the user says that it is meant.
+/// Checks a namespace. A namespace of someone else is never written to, unless the user says that this is
+/// intended.
 pub fn check_namespace(cluster: &Connected, settings: &ClusterSettings, name: &str) -> Finding {
     let existing = match cluster.api.get(&ObjectRef::new("v1", "Namespace", None, name)) {
         Ok(existing) => existing,
-        // Who may not read namespaces is told so by the rights.
+        // A user who may not read namespaces learns so from the check of rights.
         Err(_) if settings.existing_namespaces => {
             return Finding::right(format!("namespace {name} is taken as it is"));
         }
@@ -242,7 +243,8 @@ fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Findin
     Finding::new(Standing::Missing, text, Some(&hint))
 }
 
-/// Objects that are there already and not this run's: it neither changes nor deletes them.
+/// Findings on objects that exist already and do not belong to this run. The run neither changes nor deletes
+/// them.
 pub fn others_objects(
     cluster: &Connected,
     settings: &ClusterSettings,
@@ -256,7 +258,7 @@ pub fn others_objects(
     Ok(existing.map(|(reference, run)| taken(reference, run)).collect())
 }
 
-/// `run`: whose object it is, if one of Meshmeter's.
+/// `run` is the run that owns the object, if Meshmeter created it.
 fn taken(object: &ObjectRef, run: Option<&str>) -> Finding {
     let (text, hint) = match run {
         Some(run) => (
@@ -275,7 +277,8 @@ fn taken(object: &ObjectRef, run: Option<&str>) -> Finding {
     Finding::new(Standing::Missing, text, Some(&hint))
 }
 
-/// Quotas that leave too little. Who may not list them learns of them when pods cannot be created.
+/// Findings on quotas that leave too little. A user who may not list quotas learns about them when pods
+/// cannot be created.
 fn check_quotas(cluster: &Connected, namespace: &str, demand: &Demand) -> Vec<Finding> {
     let quotas = cluster.api.list("v1", "ResourceQuota", Some(namespace), "").unwrap_or_default();
     let hint = "ask for less (resources, replicas), or have the quota raised";

@@ -1,4 +1,4 @@
-//! Removal of what runs have left behind: what carries the label of a run, and nothing else.
+//! Removes what runs have left behind: objects with the label of a run, and nothing else.
 
 use crate::Result;
 use crate::connection::Connected;
@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Kinds that a run writes, those that make others first.
+/// Kinds that a run writes. Kinds whose objects create others come first.
 const KINDS: [(&str, &str); 17] = [
-    // istiod makes the Deployments of these anew.
+    // istiod would recreate the Deployments of these.
     ("gateway.networking.k8s.io/v1", "Gateway"),
     ("apps/v1", "Deployment"),
     ("batch/v1", "Job"),
@@ -34,14 +34,15 @@ const KINDS: [(&str, &str); 17] = [
     ("extensions.istio.io/v1alpha1", "TrafficExtension"),
 ];
 const NAMESPACE: (&str, &str) = ("v1", "Namespace");
-/// Deletion of a namespace takes some ten seconds; of one with many pods more.
+/// Deleting a namespace takes some ten seconds, longer with many pods.
 const GONE_TIMEOUT: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What is left of runs: objects by run, namespaces last.
+/// Remaining objects by run, namespaces last.
 pub type Leftovers = BTreeMap<String, Vec<ObjectRef>>;
 
-/// Finds what carries the label of a run: in these namespaces, or in all. `run`: of this one alone.
+/// Finds objects with the label of a run: in these namespaces, or in all if there are none. With `run`, only
+/// objects of that run.
 pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Result<Leftovers> {
     let selector = run.map_or_else(|| RUN_LABEL.to_owned(), |run| format!("{RUN_LABEL}={run}"));
     let mut found = Leftovers::new();
@@ -72,7 +73,7 @@ pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Re
             };
             add(&mut found, &objects.iter().filter(is_asked).cloned().collect::<Vec<_>>())?;
         }
-        // Who may not list namespaces has created none.
+        // A user who may not list namespaces has not created any.
         Err(_) if !namespaces.is_empty() => {}
         Err(error) => return Err(error),
     }
@@ -91,8 +92,8 @@ fn add(found: &mut Leftovers, objects: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Ends the Jobs of a detached run, which would write again what is removed under them. Returns whether there was one in the
-/// namespaces of these objects.
+/// Ends the Jobs of a detached run, which would otherwise recreate objects while they are removed. Returns
+/// true if there was one in the namespaces of these objects.
 pub fn end_runner(cluster: &Connected, run: &str, objects: &[ObjectRef]) -> Result<bool> {
     let jobs = objects.iter().filter(|object| object.kind == "Job");
     let namespaces: BTreeSet<&String> = jobs.filter_map(|job| job.namespace.as_ref()).collect();
@@ -109,7 +110,7 @@ pub fn end_runner(cluster: &Connected, run: &str, objects: &[ObjectRef]) -> Resu
     Ok(!runners.is_empty())
 }
 
-/// Waits until no pod of a runner is left.
+/// Waits until no pod of the runner is left.
 fn wait_until_ended(cluster: &Connected, run: &str, namespace: &str) -> Result<()> {
     let selector = runner_selector(Some(run));
     let deadline = Instant::now() + GONE_TIMEOUT;
@@ -125,7 +126,8 @@ fn wait_until_ended(cluster: &Connected, run: &str, namespace: &str) -> Result<(
     }
 }
 
-/// Deletes objects and waits until they are gone; pods go with their owners. `is_stopped` ends the wait.
+/// Deletes objects and waits until they are gone. Pods are removed with their owners. `is_stopped` ends the
+/// wait.
 pub fn remove(cluster: &Connected, objects: &[ObjectRef], is_stopped: &dyn Fn() -> bool) -> Result<()> {
     patiently(API_TIMEOUT, || cluster.api.delete(objects, &|_| ()))?;
     let namespaces: BTreeSet<&ObjectRef> =
@@ -144,7 +146,7 @@ pub fn remove(cluster: &Connected, objects: &[ObjectRef], is_stopped: &dyn Fn() 
     }
 }
 
-/// What a namespace says of the objects that hold it up.
+/// Messages of a namespace about objects that delay its deletion.
 fn why(namespace: &Value) -> String {
     let conditions = namespace["status"]["conditions"].as_array().into_iter().flatten();
     let messages: Vec<&str> = conditions

@@ -1,4 +1,4 @@
-//! The API of the cluster that a kubeconfig leads to.
+//! The API of the cluster that a kubeconfig names.
 
 use crate::{Result, in_pod};
 use experiment::environment::ErrorContext as _;
@@ -8,12 +8,13 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Which cluster, as the user names it.
+/// The user's choice of a cluster.
 #[derive(Clone, Debug, Default)]
 pub struct Connection {
-    /// Absent: `KUBECONFIG`, else `~/.kube/config`, else the account of the pod in which this process runs.
+    /// If absent: `KUBECONFIG`, else `~/.kube/config`, else the account of the pod in which this process
+    /// runs.
     pub kubeconfig: Option<PathBuf>,
-    /// Absent: the kubeconfig's current one.
+    /// If absent: the kubeconfig's current context.
     pub context: Option<String>,
 }
 
@@ -23,7 +24,7 @@ pub struct Connected {
     pub api: Arc<ApiClient>,
     /// Version of Kubernetes.
     pub version: String,
-    /// The context's name.
+    /// Name of the context.
     pub context: String,
 }
 
@@ -38,7 +39,7 @@ impl Connection {
         if let Some(context) = &self.context {
             kubeconfig::use_context(&mut config, context)?;
         }
-        // What a run has written is removed after it was stopped too: requests never fail by themselves.
+        // A run's objects are removed even after it was stopped, so requests are never cancelled.
         let api = Arc::new(ApiClient::new(&config, || Ok(()))?);
         let context = config["current-context"].as_str().unwrap_or_default().to_owned();
         let version =

@@ -1,5 +1,6 @@
-//! A run that goes on without its user: a Job that executes the very same `meshmeter run` in the cluster ([`crate::runner`]),
-//! with the rights of an account that an administrator has given them. Here are its objects, and the way of whoever attaches.
+//! A run that continues without its user: a Job that executes the same `meshmeter run` in the cluster
+//! ([`crate::runner`]), with the rights of a service account that an administrator has set up. This module
+//! has its objects, and the client for attaching to it.
 
 use crate::Result;
 use crate::connection::Connected;
@@ -25,43 +26,43 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The experiment in the runner's pod.
+/// Path of the experiment in the runner's pod.
 pub const EXPERIMENT: &str = "/etc/meshmeter/experiment.yaml";
-/// The run's folder there.
+/// Path of the run folder in the runner's pod.
 pub const FOLDER: &str = "/results/run";
 const EXPERIMENT_FILE: &str = "experiment.yaml";
 const JOB: (&str, &str) = ("batch/v1", "Job");
-/// Of a Job that has ended: its results were copied, or nobody came for them in time.
+/// Time after which an ended Job is removed: its results were copied, or not fetched in time.
 const REMOVED_AFTER_S: u64 = 3600;
-/// The user of the image.
+/// User of the image.
 const USER: u32 = 65532;
 /// Time until a pod has started; a node may have to pull the image.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
-/// Time that a runner may be out of reach while its pod is there.
+/// Maximum time for which a runner may be unreachable while its pod exists.
 const LOST_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A run that is to be detached.
+/// A run to be detached.
 #[derive(Clone, Copy, Debug)]
 pub struct DetachedSpec<'a> {
     pub settings: &'a ClusterSettings,
-    /// Namespace and name of the account that it has the rights of.
+    /// Namespace and name of the service account whose rights it has.
     pub account: (&'a str, &'a str),
-    /// As it was resolved.
+    /// The resolved experiment.
     pub experiment: &'a str,
-    /// Of `meshmeter run` there.
+    /// Arguments of `meshmeter run` in the pod.
     pub arguments: &'a [String],
-    /// How long its results wait, as it was typed.
+    /// How long its results are kept, as the user typed it.
     pub keep_for: &'a str,
 }
 
-/// Where the Job of a detached run is.
+/// Location of the Job of a detached run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct DetachedRun {
     pub run: String,
     pub namespace: String,
     pub job: String,
-    /// Its results were copied, or not fetched in time.
+    /// True if its results were copied, or not fetched in time.
     pub is_over: bool,
 }
 
@@ -71,13 +72,13 @@ fn job_name(run: &str) -> String {
 }
 
 impl DetachedSpec<'_> {
-    /// Where it is going to be.
+    /// The location that it will have.
     pub fn place(&self) -> DetachedRun {
         let run = self.settings.run.clone();
         DetachedRun { job: job_name(&run), namespace: self.account.0.to_owned(), run, is_over: false }
     }
 
-    /// The experiment, and the Job.
+    /// The ConfigMap with the experiment, and the Job.
     pub fn objects(&self) -> Result<[Value; 2]> {
         let bytes = self.experiment.len();
         if bytes > MAX_CONFIG_MAP_BYTES {
@@ -101,7 +102,8 @@ impl DetachedSpec<'_> {
         json!({"name": job, "namespace": namespace, "labels": labels})
     }
 
-    /// It is never started anew: half of its results would be gone. Its pod is ready once the run has ended.
+    /// The Job. It is never restarted, since half of its results would be gone. Its pod becomes ready once
+    /// the run has ended.
     fn job(&self, metadata: &Value) -> Value {
         let mut arguments: Vec<String> = vec![
             "cluster-runner".to_owned(),
@@ -157,7 +159,8 @@ impl DetachedSpec<'_> {
         })
     }
 
-    /// Fails if this user may not start and follow detached runs in the account's namespace, or there is no such account.
+    /// Returns an error if this user may not start and follow detached runs in the account's namespace, or if
+    /// the account does not exist.
     pub fn check(&self, cluster: &Connected) -> Result<()> {
         let (namespace, name) = self.account;
         let actions: Vec<Action> = DETACHED.iter().flat_map(crate::rights::Rule::actions).collect();
@@ -183,13 +186,13 @@ impl DetachedSpec<'_> {
         }
     }
 
-    /// Writes the objects and waits until the runner responds. What was written goes again if it does not.
+    /// Writes the objects and waits until the runner responds. If it does not, the objects are removed again.
     pub fn start<'a>(&self, cluster: &'a Connected, is_stopped: &dyn Fn() -> bool) -> Result<Attached<'a>> {
         let [config, job] = self.objects()?;
         let written = [ObjectRef::from_object(&job)?, ObjectRef::from_object(&config)?];
         let begun = cluster.api.apply(std::slice::from_ref(&config)).and_then(|_| {
             let job = cluster.api.apply(&[job])?;
-            // The experiment goes with its Job.
+            // The ConfigMap is deleted with its Job.
             let mut owned = config;
             owned["metadata"]["ownerReferences"] = json!([{
                 "apiVersion": JOB.0, "kind": JOB.1,
@@ -199,14 +202,14 @@ impl DetachedSpec<'_> {
             Attached::open(cluster, &self.place(), is_stopped)
         });
         if begun.is_err() {
-            // `cluster clean` finds what cannot be removed.
+            // `cluster clean` finds objects that cannot be removed.
             let _ = patiently(API_TIMEOUT, || cluster.api.delete(&written, &|_| ()));
         }
         begun
     }
 }
 
-/// Detached runs in these namespaces, or in all; of one run alone, if named.
+/// Detached runs in these namespaces, or in all if there are none. With `run`, only that run.
 pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Result<Vec<DetachedRun>> {
     let selector = runner_selector(run);
     let scopes: Vec<Option<&str>> = match namespaces {
@@ -234,7 +237,7 @@ pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Re
     Ok(found)
 }
 
-/// The way to a runner.
+/// A connection to a runner.
 #[derive(Debug)]
 pub struct Attached<'a> {
     cluster: &'a Connected,
@@ -245,7 +248,7 @@ pub struct Attached<'a> {
 }
 
 impl<'a> Attached<'a> {
-    /// Waits until the runner responds; the error says why its pod does not run, or no longer.
+    /// Waits until the runner responds. The error says why its pod does not run, or no longer runs.
     pub fn open(cluster: &'a Connected, place: &DetachedRun, is_stopped: &dyn Fn() -> bool) -> Result<Self> {
         let operation = || format!("attach to run {}", place.run);
         let selector = runner_selector(Some(&place.run));
@@ -295,7 +298,8 @@ impl<'a> Attached<'a> {
         })
     }
 
-    /// Lines from this one on, and the end. Waits while the runner is out of reach; fails if its pod is lost.
+    /// Lines from this one on, and the exit status. Waits while the runner is unreachable; returns an error
+    /// if its pod is lost.
     pub fn progress(&self, from: usize, is_stopped: &dyn Fn() -> bool) -> Result<RunProgress> {
         let began = Instant::now();
         loop {
@@ -322,14 +326,14 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Ends the run with the results so far.
+    /// Ends the run. It keeps the results so far.
     pub fn interrupt(&self) -> Result<()> {
         patiently(API_TIMEOUT, || {
             self.runner.post_json::<()>(INTERRUPT_PATH, &()).context(format!("stop run {}", self.place.run))
         })
     }
 
-    /// Copies the run folder. Returns whether the run had one.
+    /// Copies the run folder. Returns true if the run had one.
     pub fn copy_folder(&self, to: &Path) -> Result<bool> {
         let operation = || format!("copy the folder of run {}", self.place.run);
         let archive = patiently(API_TIMEOUT, || self.runner.ask_long(FOLDER_PATH).context(operation()))?;
@@ -337,7 +341,7 @@ impl<'a> Attached<'a> {
         Ok(fs::read_dir(to).context(operation())?.next().is_some())
     }
 
-    /// Says that the folder was copied: the Job completes with the run's exit status.
+    /// Reports that the folder was copied: the Job completes with the run's exit status.
     pub fn fetched(&self) -> Result<()> {
         let operation = || format!("end the Job of run {}", self.place.run);
         self.runner.post_json::<()>(FETCHED_PATH, &()).context(operation())
@@ -348,15 +352,15 @@ fn clean_hint(run: &str) -> String {
     format!("remove what it has left: meshmeter cluster clean --run {run}")
 }
 
-/// Why there is nothing to copy off a pod any more.
+/// Why nothing can be copied from a pod any more.
 fn ended(pod: &Value) -> Option<String> {
     let status = &pod["status"];
     let terminated = &status["containerStatuses"][0]["state"]["terminated"];
     let code = terminated["exitCode"].as_i64();
     let reason = terminated["reason"].as_str().or(status["reason"].as_str()).unwrap_or("no reason");
     match (status["phase"].as_str()?, code) {
-        // What is fetched, or was kept for its time, ends with the run's exit status.
-        // Kubelets may call a pod running for a moment after its container has ended.
+        // A run whose results were fetched, or kept for the given time, ends with its own exit status.
+        // Kubelets may still report a pod as running for a moment after its container has ended.
         ("Succeeded", _) | (_, Some(0..=3)) => Some(format!(
             "it has ended with status {}, and its results were copied or not fetched in time",
             code.unwrap_or(0)
@@ -374,7 +378,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_are_a_file_and_a_job_that_are_no_part_of_the_deployments() {
+    fn detached_objects_are_config_map_and_job_outside_deployments() {
         let settings = ClusterSettings::new("meshmeter:1", "shop-20261122-201500");
         let arguments = ["run".to_owned(), EXPERIMENT.to_owned()];
         let account = ("perf", "meshmeter");
@@ -401,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_that_have_ended_say_what_became_of_the_results() {
+    fn ended_pods_report_fate_of_results() {
         let pod = |phase: &str, state: Value| json!({"status": {"phase": phase, "containerStatuses": [{"state": state}]}});
         let terminated =
             |code: i64, reason: &str| json!({"terminated": {"exitCode": code, "reason": reason}});

@@ -1,4 +1,4 @@
-//! A small HTTP server in a pod, which the run reaches by a port forward: of workers and of runners.
+//! A small HTTP server in a pod, of workers and of runners, which the run reaches through a port forward.
 
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
@@ -11,9 +11,9 @@ use std::convert::Infallible;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Of a request: input files of an experiment.
+/// Maximum size of a request, which may hold input files of an experiment.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
-/// Time until file descriptors are there again.
+/// Pause until file descriptors are available again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) type Reply = Response<Full<Bytes>>;
@@ -22,11 +22,11 @@ pub(crate) trait Respond {
     async fn respond(&self, request: Request<Incoming>) -> Reply;
 }
 
-/// Serves every connection on a task of its own. For a `LocalSet`.
+/// Serves each connection in a task of its own. It must run in a `LocalSet`.
 pub(crate) async fn accept<R: Respond + 'static>(listener: tokio::net::TcpListener, responder: Rc<R>) {
     loop {
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, which come back.
+            // Out of file descriptors; some become available again.
             tokio::time::sleep(RETRY_INTERVAL).await;
             continue;
         };
@@ -36,13 +36,13 @@ pub(crate) async fn accept<R: Respond + 'static>(listener: tokio::net::TcpListen
                 let responder = Rc::clone(&responder);
                 async move { Ok::<_, Infallible>(responder.respond(request).await) }
             });
-            // Who asks may go away at any time.
+            // Clients may disconnect at any time.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
         });
     }
 }
 
-/// The whole body; the error is the response.
+/// Reads the whole body. The error is the response to send.
 pub(crate) async fn whole(body: Incoming) -> Result<Bytes, Reply> {
     match Limited::new(body, MAX_REQUEST_BYTES).collect().await {
         Ok(body) => Ok(body.to_bytes()),

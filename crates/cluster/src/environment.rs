@@ -1,5 +1,6 @@
-//! A cluster as a place where trials run: `experiment`'s `Environment`. Namespaces are made by the first deployment that
-//! needs them and go with the environment; everything else goes with its deployment.
+//! A cluster as a place to run trials: `experiment`'s `Environment`. Namespaces are created by the first
+//! deployment that needs them and are removed with the environment; everything else is removed with its
+//! deployment.
 
 use crate::Result;
 use crate::check::{Finding, Needs, Standing, check, check_namespace};
@@ -20,17 +21,17 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Whether the user has stopped the run.
+/// Returns true once the user has stopped the run.
 pub type StopCheck = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// A cluster.
+/// A cluster as the environment of one run.
 pub struct Cluster {
     pub(crate) connected: Connected,
     pub(crate) settings: ClusterSettings,
     pub(crate) is_stopped: StopCheck,
     pub(crate) progress: ProgressSink,
     logs: PathBuf,
-    /// Those that this run has made.
+    /// Namespaces that this run has created.
     namespaces: BTreeSet<String>,
 }
 
@@ -42,13 +43,13 @@ impl fmt::Debug for Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Who wants to know why it fails has closed it before.
+        // Callers that want the error call `close` first.
         let _ = self.close();
     }
 }
 
 impl Cluster {
-    /// Asks the API what injects sidecars.
+    /// Looks up in the API what injects sidecars.
     pub fn new(connected: Connected, mut settings: ClusterSettings, is_stopped: StopCheck) -> Self {
         plug::look_up(&mut settings, &connected.api);
         Self {
@@ -69,13 +70,14 @@ impl Cluster {
         if namespaces.is_empty() {
             return Ok(());
         }
-        // Also of a run that was stopped: who waits no longer stops a second time, which ends the process.
+        // Also after a run was stopped. A user who does not want to wait stops a second time, which ends the
+        // process.
         clean::remove(&self.connected, &namespaces, &|| false).map_err(|error| {
             error.with_hint(format!("remove it later: meshmeter cluster clean --run {}", self.settings.run))
         })
     }
 
-    /// What these deployments lack: rights, room in quotas, namespaces of their own. Nothing is written.
+    /// What these deployments lack: rights, quota, namespaces of their own. Writes nothing.
     pub fn check_before(&self, specs: &[&DeploymentSpec]) -> Result<Vec<Finding>> {
         let mut plugs: Vec<Box<dyn MeshPlug>> = Vec::new();
         let mut needs = Needs::default();
@@ -96,12 +98,12 @@ impl Cluster {
         Ok(check(&self.connected, &self.settings, &namespaces, &plugs, &needs))
     }
 
-    /// A deployment as plugs see it, with the settings of this run.
+    /// The deployment as plugs see it, with the settings of this run.
     pub(crate) fn context<'a>(&'a self, spec: &'a DeploymentSpec) -> PlugContext<'a> {
         PlugContext { spec, settings: &self.settings }
     }
 
-    /// Keeps logs of components that fail below this directory.
+    /// Keeps logs of components that fail in this directory.
     pub fn keep_logs_in(&mut self, directory: &Path) {
         directory.clone_into(&mut self.logs);
     }
@@ -121,7 +123,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Fails if a namespace is somebody else's.
+    /// Returns an error if a namespace belongs to someone else.
     fn claim_namespaces(&mut self, spec: &DeploymentSpec) -> Result<()> {
         for namespace in spec.topology.namespaces() {
             let name = self.settings.namespace(namespace);
@@ -139,7 +141,8 @@ impl Cluster {
         Ok(())
     }
 
-    /// Writes the objects of a deployment and waits until every pod is ready. No generator is reached.
+    /// Writes the objects of a deployment and waits until every pod is ready, without connecting to
+    /// generators.
     pub fn roll_out(&mut self, spec: &DeploymentSpec) -> Result<RolledOut> {
         let plug = plug::of(spec.mesh, spec.mode, &self.settings)?;
         self.claim_namespaces(spec)?;
@@ -154,7 +157,8 @@ impl Cluster {
 }
 
 impl Environment for Cluster {
-    /// The nodes as far as they can be read: the first stands for all, and each kernel and kubelet that differs is a version.
+    /// The nodes, if they may be read. The first one represents all; every distinct kernel and kubelet is
+    /// listed as a version.
     fn host(&self) -> Host {
         let nodes = self.connected.api.list("v1", "Node", None, "").unwrap_or_default();
         let mut versions = vec![
@@ -221,7 +225,7 @@ impl Environment for Cluster {
     }
 }
 
-/// Fails if this cluster cannot run a mode; the error says what it lacks.
+/// Returns an error if this cluster cannot run a mode, which says what is missing.
 pub fn check_mode(
     cluster: &Connected,
     settings: &ClusterSettings,
@@ -245,7 +249,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Memory of a node, which kubelets give in KiB.
+/// Memory of a node in bytes; kubelets report it in KiB.
 fn memory_bytes(quantity: &str) -> Option<u64> {
     Some(quantity.strip_suffix("Ki")?.parse::<u64>().ok()? << 10)
 }

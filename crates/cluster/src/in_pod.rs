@@ -1,4 +1,5 @@
-//! A run that is started in a pod of the cluster itself: the pod's account leads to the API, and the pod's image is that of the run.
+//! A run that is started in a pod of the cluster itself. The pod's service account gives access to the API,
+//! and the pod's image is the image of the run.
 
 use crate::Result;
 use crate::connection::Connected;
@@ -8,13 +9,13 @@ use serde_json::{Value, json};
 use std::env;
 use std::path::Path;
 
-/// Where kubelets put the account of a pod.
+/// Path at which kubelets mount a pod's service account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 const NAME: &str = "in-cluster";
-/// Container of a run's own pod.
+/// Name of the container in a run's own pod.
 const CONTAINER: &str = "meshmeter";
 
-/// Whether this process runs in a pod that has an account.
+/// True if this process runs in a pod that has a service account.
 pub fn is_in_pod() -> bool {
     kubeconfig().is_some()
 }
@@ -32,7 +33,7 @@ pub(crate) fn kubeconfig() -> Option<Value> {
                 "server": format!("https://{host}:{port}"),
                 "certificate-authority": Path::new(ACCOUNT).join("ca.crt"),
             }}],
-            // Read again when it expires.
+            // The file is read again when the token expires.
             "users": [{"name": NAME, "user": {"tokenFile": token}}],
             "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": NAME}}],
             "current-context": NAME,

@@ -1,12 +1,13 @@
-//! A Kubernetes cluster as the place where trials run: `experiment`'s `Environment` on what a cluster already has. Jobs run
-//! the load and the scheduler spreads it: there is no operator and no definition of our own.
+//! A Kubernetes cluster as a place to run trials: `experiment`'s `Environment` with what every cluster has.
+//! Jobs run the load and the scheduler spreads it: there is no operator and no custom resource of our own.
 //!
-//! Read [`objects`] first (what a deployment writes, pure), then [`plug`] (what a mesh adds to it), [`environment`] (how it is
-//! brought up) and [`worker`] (what runs inside a Job). [`detached`] leaves a run to a Job of its own, which [`runner`] is. [`rights`] is the one list of what a user must be allowed to do, which
-//! `meshmeter cluster rbac` prints and [`check`] asks the API for. Everything that is written carries the run's label, and
-//! [`clean`] removes nothing else.
+//! Read [`objects`] first (what a deployment writes, pure), then [`plug`] (what a mesh adds to it),
+//! [`environment`] (how it is brought up) and [`worker`] (what runs inside a Job). [`detached`] hands a run
+//! over to a Job of its own, which executes [`runner`]. [`rights`] is the single list of permissions that a
+//! user needs: `meshmeter cluster rbac` prints it and [`check`] queries the API for it. All objects that are
+//! written carry the run's label, and [`clean`] removes nothing else.
 
-// Docs are for what a name does not say: no fields here are a contract.
+// Docs only for what a name does not say: no fields here are part of a contract.
 #![allow(missing_docs)]
 
 pub mod check;
@@ -31,5 +32,5 @@ pub mod settings;
 mod startup;
 pub mod worker;
 
-/// What most functions return: their error names the operation.
+/// The result type of most functions here. The error names the operation.
 pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

@@ -1,7 +1,9 @@
-//! Objects of a deployment on a cluster. Pure: a specification in, objects out, in the order of their writing.
+//! Objects of a deployment on a cluster. Pure: it turns a specification into objects, in the order in which
+//! they are written.
 //!
-//! Services are Deployments with a Service and an account; drivers are Indexed Jobs of workers ([`crate::worker`]), a pod per
-//! generator. All run the entry point of Meshmeter's image without privileges, on a read-only root.
+//! Services are Deployments with a Service and a service account. Drivers are Indexed Jobs of workers
+//! ([`crate::worker`]), with a pod per generator. All run the entry point of Meshmeter's image without
+//! privileges, on a read-only root file system.
 
 use crate::Result;
 use crate::gateway;
@@ -22,20 +24,20 @@ use serde_json::{Value, json};
 const CONFIG_MAP: &str = "meshmeter-topology";
 const FILE_NAME: &str = "topology.yaml";
 const FOLDER: &str = "/etc/meshmeter";
-/// Where a worker keeps input files and results: the root is read-only.
+/// Directory for a worker's input files and results, since the root file system is read-only.
 const SCRATCH: &str = "/scratch";
-/// The user of the image.
+/// User of the image.
 const USER: u32 = 65532;
-/// A worker that nobody asks anything any more ends itself.
+/// A worker that receives no requests for this long ends itself.
 pub const ABANDONED_AFTER: &str = "5m";
-/// Time of a pod to end: nothing of it is needed by then.
+/// Termination grace period of a pod: by then it is no longer needed.
 const TERMINATION_S: i64 = 2;
-/// Name of an object of Istio that holds for its whole namespace.
+/// Name of an Istio object that applies to its whole namespace.
 const NAME_FOR_NAMESPACE: &str = "default";
-/// Name of one that holds for the run's pods alone.
+/// Name of one that applies only to the run's pods.
 const NAME_FOR_RUN: &str = "meshmeter";
 
-/// All objects of a deployment: namespaces first.
+/// All objects of a deployment, namespaces first.
 pub fn objects(spec: &DeploymentSpec, settings: &ClusterSettings, plug: &dyn MeshPlug) -> Result<Vec<Value>> {
     check(spec, settings)?;
     let context = PlugContext { spec, settings };
@@ -45,7 +47,7 @@ pub fn objects(spec: &DeploymentSpec, settings: &ClusterSettings, plug: &dyn Mes
     builder.objects()
 }
 
-/// The topology with the cluster's names of its namespaces, by which its services call each other.
+/// The topology with its namespaces' names in the cluster, which its services use to call each other.
 pub fn in_cluster(topology: &Topology, settings: &ClusterSettings) -> Topology {
     let mut topology = topology.clone();
     for workload in &mut topology.workloads {
@@ -208,7 +210,8 @@ impl Builder<'_> {
         container
     }
 
-    /// Probed until it has started, and no longer: a probe while load runs would be a request.
+    /// The container of a service. It is probed only until it has started: a probe while load runs would
+    /// count as a request.
     fn service_container(&self, id: WorkloadId) -> Value {
         let workload = &self.topology.workloads[id];
         let mut container = self.container(id, &service_arguments(workload));
@@ -225,8 +228,8 @@ impl Builder<'_> {
         container
     }
 
-    /// Workers for the generators of a driver. Their results are copied off before anything is deleted, so that none may
-    /// start anew or vanish by itself.
+    /// Workers for the generators of a driver. Their results are copied before anything is deleted, so none
+    /// of them may be restarted or removed automatically.
     fn job(&self, id: WorkloadId) -> Value {
         let workload = &self.topology.workloads[id];
         let mut arguments = vec![
@@ -263,8 +266,8 @@ impl Builder<'_> {
     }
 }
 
-/// Confines an object that selects pods to those of the run: a namespace may have others, of any name. What holds for a whole
-/// namespace becomes an object of its own beside the namespace's.
+/// Restricts an object that selects pods to those of the run: a namespace may have others, with any name. An
+/// object that would apply to a whole namespace gets its own name, so that it exists next to the namespace's.
 fn confine(object: &mut Value, run: &str) {
     let has_targets = !object["spec"]["targetRefs"].is_null();
     let labels = match object["kind"].as_str() {
@@ -282,7 +285,7 @@ fn confine(object: &mut Value, run: &str) {
     }
 }
 
-/// Arguments of the process of a service's pod.
+/// Arguments of the process in a service's pod.
 fn service_arguments(workload: &Workload) -> Vec<String> {
     let mut arguments = vec!["serve".to_owned()];
     match &workload.runs {
@@ -308,13 +311,13 @@ fn service_arguments(workload: &Workload) -> Vec<String> {
     arguments
 }
 
-/// Port of the loopback of a service's pod at which it returns its counters.
+/// Loopback port in a service's pod that returns its counters.
 pub fn counters_port(workload: &Workload) -> u16 {
     let is_synthetic = matches!(workload.runs, Runs::Service(_)) && workload.protocol.is_http();
     if is_synthetic { SERVICE_PORT } else { COUNTERS_PORT }
 }
 
-/// What a driver requests.
+/// URL that a driver requests.
 pub fn url(topology: &Topology, target: WorkloadId, endpoint: &str, settings: &ClusterSettings) -> String {
     let workload = &topology.workloads[target];
     let host = format!("{}.{}", workload.name, settings.namespace(&workload.namespace));

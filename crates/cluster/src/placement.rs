@@ -1,4 +1,5 @@
-//! On which nodes pods of a run may be: generators on those with the label that the user names, what is measured on others.
+//! Nodes that pods of a run may use: generators those with the label that the user names, measured pods the
+//! others.
 
 use crate::check::{Finding, Standing};
 use crate::connection::Connected;
@@ -6,14 +7,14 @@ use crate::settings::ClusterSettings;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Puts a pod that sends load onto the nodes of generators. Their taint is usually the label itself.
+/// Puts a pod that sends load on the generator nodes. Their taint is usually the same as the label.
 pub(crate) fn place_generator(settings: &ClusterSettings, pod_spec: &mut Value) {
     let Some((label, wanted)) = &settings.generator_nodes else { return };
     pod_spec["nodeSelector"] = json!({label.as_str(): wanted});
     pod_spec["tolerations"] = json!([{"key": label, "operator": "Equal", "value": wanted}]);
 }
 
-/// Keeps a pod that is measured off the nodes of generators.
+/// Keeps a measured pod off the generator nodes.
 pub(crate) fn place_measured(settings: &ClusterSettings, pod_spec: &mut Value) {
     let Some((label, unwanted)) = &settings.generator_nodes else { return };
     let elsewhere = json!([{"key": label, "operator": "NotIn", "values": [unwanted]}]);
@@ -22,8 +23,8 @@ pub(crate) fn place_measured(settings: &ClusterSettings, pod_spec: &mut Value) {
     });
 }
 
-/// Checks that nodes with the generators' label and nodes without it take pods. Absent without a label, and where the user may
-/// not list nodes: the scheduler tells then.
+/// Checks that nodes with the generators' label and nodes without it accept pods. Absent without a label, or
+/// if the user may not list nodes: then the scheduler reports it.
 pub(crate) fn check_nodes(cluster: &Connected, settings: &ClusterSettings) -> Option<Finding> {
     let label = settings.generator_nodes.as_ref()?;
     Some(finding(label, &cluster.api.list("v1", "Node", None, "").ok()?))
@@ -56,7 +57,7 @@ fn finding((label, wanted): &(String, String), nodes: &[Value]) -> Finding {
     Finding { standing: Standing::Right, text, hint: None }
 }
 
-/// Note that names the nodes that have generators and measured pods; absent without one.
+/// A note with the nodes that run both generators and measured pods; absent if there are none.
 pub(crate) fn note_shared_nodes(generators: &BTreeSet<&str>, measured: &BTreeSet<&str>) -> Option<String> {
     let shared: Vec<&str> = generators.intersection(measured).copied().collect();
     (!shared.is_empty()).then(|| {
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_both_sorts_must_take_pods() {
+    fn nodes_of_both_kinds_must_be_schedulable() {
         let label = ("load".to_owned(), "true".to_owned());
         let (of_generators, other) = (node("true", false), node("no", false));
         let standing =

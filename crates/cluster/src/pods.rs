@@ -1,9 +1,9 @@
-//! Pods as the API shows them: which there are, whether they are ready, and what is wrong with them. Pure.
+//! Pods as the API shows them: which pods exist, whether they are ready, and their problems. Pure.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Reasons of a container that will not go away by waiting.
+/// Reasons of a container that do not go away by waiting.
 const HOPELESS: [&str; 9] = [
     "ErrImagePull",
     "ImagePullBackOff",
@@ -34,13 +34,13 @@ pub(crate) struct PodState {
 /// Why a pod does not run.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Problem {
-    /// Words that continue after the pod's name.
+    /// Words to follow the pod's name.
     pub how: String,
     pub container: Option<String>,
     pub hint: Option<&'static str>,
-    /// Waiting may help: a node may come.
+    /// True if waiting may help: a node may be added.
     pub may_pass: bool,
-    /// Another pod would fail the same way.
+    /// True if another pod would fail the same way.
     pub is_lasting: bool,
 }
 
@@ -65,7 +65,7 @@ impl PodState {
         }
     }
 
-    /// Failure of the pod since, as words that continue after its name. `now`: absent where it is gone.
+    /// Failure of the pod since then, as words to follow its name. `now` is absent if it is gone.
     pub fn failure(&self, now: Option<&Value>) -> Option<String> {
         let Some(now) = now else { return Some("is gone: its pod was deleted".to_owned()) };
         if now["metadata"]["uid"].as_str().unwrap_or_default() != self.uid {
@@ -109,7 +109,7 @@ fn condition<'a>(status: &'a Value, kind: &str) -> Option<&'a Value> {
     status["conditions"].as_array()?.iter().find(|condition| condition["type"] == kind)
 }
 
-/// How a container ended, as words that continue after its name.
+/// How a container ended, as words to follow its name.
 fn ended(terminated: &Value) -> String {
     match (terminated["reason"].as_str(), terminated["exitCode"].as_i64()) {
         (Some("OOMKilled"), _) => "was killed at its memory limit (OOMKilled)".to_owned(),
@@ -161,7 +161,7 @@ fn hint(reason: &str) -> Option<&'static str> {
     }
 }
 
-/// Why an object that makes pods makes none, such as a quota.
+/// Why an object that creates pods creates none, such as a quota.
 pub(crate) fn creation_failure(owner: &Value) -> Option<String> {
     let conditions = owner["status"]["conditions"].as_array().into_iter().flatten();
     let failed = conditions.filter(|condition| condition["status"] == "True");
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_since_the_start_of_a_deployment_are_seen() {
+    fn failures_since_start_of_deployment_are_detected() {
         let ready = json!({"conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [{"name": "a", "restartCount": 1}]});
         let before = PodState::read(&pod(&ready));
         let failure = |status: &Value| {

@@ -1,5 +1,5 @@
-//! What a deployment takes of its namespaces' quotas, before it is written. Pure. Sidecars that a mesh adds are not known yet:
-//! admission says what they lack.
+//! Checks what a deployment needs of its namespaces' quotas before it is written. Pure. Sidecars that a mesh
+//! injects are not known yet: admission reports if they exceed a quota.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Demand(BTreeMap<String, BTreeMap<String, f64>>);
 
 impl Demand {
-    /// Of these objects.
+    /// Total demand of these objects.
     pub fn of(objects: &[Value]) -> Self {
         let mut demand = Self::default();
         for object in objects {
@@ -36,7 +36,7 @@ impl Demand {
                 {
                     let resources = &container["resources"];
                     let amount = quantity(&resources[bound][resource]);
-                    // Kubernetes requests what is the limit where nothing is requested.
+                    // Kubernetes uses the limit as the request if there is no request.
                     let amount = amount.or_else(|| quantity(&resources["limits"][resource]));
                     let amount = pods * amount.unwrap_or(0.0);
                     add(format!("{bound}.{resource}"), amount);
@@ -49,7 +49,7 @@ impl Demand {
         demand
     }
 
-    /// Of both, the greater.
+    /// Raises each amount to the greater one of both.
     pub fn raise_to(&mut self, other: &Self) {
         for (namespace, amounts) in &other.0 {
             let own = self.0.entry(namespace.clone()).or_default();
@@ -60,7 +60,8 @@ impl Demand {
         }
     }
 
-    /// What a quota of a namespace does not leave, as a line each. Quotas for some pods alone are left to admission.
+    /// Resources that a namespace's quota does not leave, one per line. Quotas with a scope are left to
+    /// admission.
     pub(crate) fn lacks_in(&self, namespace: &str, quota: &Value) -> Vec<String> {
         let is_scoped = !quota["spec"]["scopes"].is_null() || !quota["spec"]["scopeSelector"].is_null();
         let Some(amounts) = self.0.get(namespace).filter(|_| !is_scoped) else { return Vec::new() };
@@ -69,7 +70,7 @@ impl Demand {
         let lack = |(resource, wanted): (&String, &f64)| {
             let limit = quantity(&hard[resource])?;
             let taken = quantity(&used[resource]).unwrap_or(0.0);
-            // Sums of decimal fractions.
+            // Tolerance for sums of decimal fractions.
             let is_too_much = taken + wanted > limit * (1.0 + 1e-9);
             (*wanted > 0.0 && is_too_much).then(|| {
                 let text = |value: &Value| value.as_str().unwrap_or("0").to_owned();
@@ -84,7 +85,7 @@ impl Demand {
     }
 }
 
-/// A quantity of Kubernetes as a number: `250m`, `1Gi`, `3`.
+/// A Kubernetes quantity as a number: `250m`, `1Gi`, `3`.
 fn quantity(value: &Value) -> Option<f64> {
     let text = value.as_str()?;
     let end = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn quotas_that_leave_too_little_are_named() {
+    fn insufficient_quotas_are_named() {
         let mut demand = Demand::of(&[deployment(2)]);
         demand.raise_to(&Demand::of(&[deployment(4)]));
         let none = json!({});

@@ -1,4 +1,5 @@
-//! What a user must be allowed to do for a run: one list, which `rbac` prints as Roles and `check` asks the API for.
+//! Permissions that a user needs for a run: one list, which `rbac` prints as Roles and `check` queries the
+//! API for.
 
 use crate::prometheus::PrometheusAddress;
 use crate::settings::ClusterSettings;
@@ -11,16 +12,16 @@ use std::collections::BTreeMap;
 /// Name of every Role and RoleBinding.
 const NAME: &str = "meshmeter";
 const NAME_TO_DETACH: &str = "meshmeter-detach";
-/// Of its own: a namespace of the run may have the Prometheus.
+/// A separate name, since the Prometheus may be in a namespace of the run.
 const NAME_TO_QUERY: &str = "meshmeter-prometheus";
 
-/// Verbs on some resources of one group.
+/// Verbs on some resources of one API group.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rule {
     pub group: &'static str,
     pub resources: &'static [&'static str],
     pub verbs: &'static [&'static str],
-    /// What is lost without it; absent: the run itself.
+    /// What is lost without it; if absent, the run itself.
     pub lost_without: Option<&'static str>,
 }
 
@@ -43,7 +44,7 @@ const IN_NAMESPACES: [Rule; 5] = [
     needed("", &["pods/portforward"], &["get", "create"]),
 ];
 
-/// Objects of Istio in each namespace of a run; without a mesh none is written.
+/// Istio objects in each namespace of a run. Runs without a mesh write none.
 const OF_ISTIO: [Rule; 4] = [
     needed("security.istio.io", &["peerauthentications", "authorizationpolicies"], WRITTEN),
     needed("networking.istio.io", &["destinationrules", "gateways", "sidecars", "virtualservices"], WRITTEN),
@@ -51,8 +52,8 @@ const OF_ISTIO: [Rule; 4] = [
     needed("gateway.networking.k8s.io", &["gateways", "httproutes"], WRITTEN),
 ];
 
-/// Certificates of gateways in each namespace of a run, and the Role by which a gateway's account reads them: nobody may give
-/// a right that they do not have.
+/// Gateway certificates in each namespace of a run, and the Role with which a gateway's account reads them.
+/// RBAC lets nobody grant a permission that they do not have.
 const OF_GATEWAY_TLS: [Rule; 2] = [
     needed("", &["secrets"], &["get", "list", "watch", "create", "patch", "delete"]),
     needed("rbac.authorization.k8s.io", &["roles", "rolebindings"], WRITTEN),
@@ -66,14 +67,14 @@ const IN_MESH_NAMESPACE: [Rule; 1] = [Rule {
     lost_without: Some("usage of the control plane and of node proxies, and their versions"),
 }];
 
-/// Besides, for the ambient mode: ztunnels are found, and asked for what they know and count.
+/// Further permissions for ambient mode: to find ztunnels and read their configuration and counters.
 const OF_ZTUNNELS: [Rule; 3] = [
     needed("", &["pods"], &["get", "list"]),
     needed("", &["pods/portforward"], &["get", "create"]),
     needed("apps", &["daemonsets"], &["get"]),
 ];
 
-/// Of Cilium's own pods.
+/// Namespace of Cilium's own pods.
 pub(crate) const CILIUM_NAMESPACE: &str = "kube-system";
 
 const NAMESPACES: Rule = needed("", &["namespaces"], WRITTEN);
@@ -97,8 +98,8 @@ const KUBELETS: Rule = Rule {
 /// In the namespace of a Prometheus that is reached through the API server.
 const PROMETHEUS: Rule = needed("", &["services/proxy"], &["get"]);
 
-/// In the namespace of the account of detached runs: what starts, follows and ends them. Whoever may create Jobs there may use
-/// the rights of that account.
+/// In the namespace of the detached runs' account: to start, follow and end them. A user who may create Jobs
+/// there may use the rights of that account.
 pub const DETACHED: [Rule; 5] = [
     needed("batch", &["jobs"], WRITTEN),
     needed("", &["configmaps"], &["get", "create", "patch", "delete"]),
@@ -107,7 +108,7 @@ pub const DETACHED: [Rule; 5] = [
     needed("", &["pods/portforward"], &["get", "create"]),
 ];
 
-/// What runs on a cluster have besides services and drivers.
+/// Parts of a run that need permissions of their own, apart from services and drivers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Parts {
     /// Istio's objects.
@@ -118,11 +119,11 @@ pub struct Parts {
     pub gateway_tls: bool,
     /// Linkerd's proxies.
     pub linkerd: bool,
-    /// A network of Cilium.
+    /// Cilium as the network.
     pub cilium: bool,
 }
 
-/// What a run takes, by where it must be allowed.
+/// Permissions that a run needs, by where they apply.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Rights {
     /// In each namespace of the run.
@@ -133,7 +134,8 @@ pub struct Rights {
     pub in_prometheus: Option<(String, Rule)>,
     /// In the whole cluster.
     pub in_cluster: Vec<Rule>,
-    /// A Role would go with a namespace that the run deletes: rights in its namespaces are then rights in all.
+    /// A Role would be deleted with a namespace that the run deletes, so rights in its namespaces become
+    /// rights in all.
     pub creates_namespaces: bool,
 }
 
@@ -184,7 +186,7 @@ impl Rule {
     }
 }
 
-/// Who is allowed something.
+/// Subject of a RoleBinding.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Subject {
     User(String),
@@ -205,8 +207,8 @@ impl Subject {
     }
 }
 
-/// Roles and their bindings: in these namespaces, in those of meshes and of a Prometheus, and in the cluster as far as rights
-/// ask for it.
+/// Roles and their bindings: in these namespaces, in those of meshes and of a Prometheus, and in the cluster
+/// if cluster-wide rights are needed.
 pub fn roles(rights: &Rights, namespaces: &[String], subject: &Subject) -> Vec<Value> {
     let mut objects = Vec::new();
     let mut in_cluster = rights.in_cluster.clone();
@@ -227,7 +229,8 @@ pub fn roles(rights: &Rights, namespaces: &[String], subject: &Subject) -> Vec<V
     objects
 }
 
-/// Roles to start, follow and end detached runs in these namespaces, beside those of the account that they run with.
+/// Roles to start, follow and end detached runs in these namespaces, in addition to those of the account that
+/// they run with.
 pub fn roles_to_detach(namespaces: &[String], subject: &Subject) -> Vec<Value> {
     let role = |namespace: &String| role(Some(namespace), NAME_TO_DETACH, &DETACHED, subject);
     namespaces.iter().flat_map(role).collect()
@@ -263,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_stay_in_namespaces_unless_the_cluster_is_asked_for() {
+    fn roles_are_namespaced_unless_cluster_rights_are_needed() {
         let settings = ClusterSettings {
             existing_namespaces: true,
             reads_nodes: false,
@@ -286,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prometheus_takes_the_place_of_kubelets() {
+    fn prometheus_replaces_kubelet_rights() {
         let of = |prometheus: &str| {
             let prometheus = Some(prometheus.parse().unwrap());
             let settings = ClusterSettings { prometheus, ..ClusterSettings::new("meshmeter:1", "run-1") };
@@ -304,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn ztunnels_take_more_in_the_namespace_of_the_mesh_alone() {
+    fn ztunnels_need_more_rights_only_in_mesh_namespace() {
         let settings = ClusterSettings::new("meshmeter:1", "run-1");
         let of = |parts| Rights::new(&settings, parts);
         let istio = of(Parts { istio: true, ..Parts::default() });
@@ -334,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_are_every_verb_on_every_resource() {
+    fn actions_cover_every_verb_on_every_resource() {
         let actions: Vec<String> = IN_NAMESPACES[4].actions().iter().map(ToString::to_string).collect();
         assert_eq!(actions, ["get pods/portforward", "create pods/portforward"]);
     }

@@ -5,11 +5,11 @@ use crate::prometheus::PrometheusAddress;
 use experiment::environment::EnvironmentError;
 use serde_json::{Value, json};
 
-/// Label of everything that a run writes; its value is the run's identifier.
+/// Label of all objects that a run writes; its value is the run's identifier.
 pub const RUN_LABEL: &str = "meshmeter.dev/run";
 /// Label of the namespaces that a run creates.
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "meshmeter");
-/// Label of the Job that a detached run is, of its pod and its file.
+/// Label of a detached run's Job, pod and ConfigMap.
 pub const RUNNER: (&str, &str) = ("app.kubernetes.io/component", "runner");
 pub const DEFAULT_PREFIX: &str = "meshmeter";
 
@@ -21,34 +21,35 @@ pub const COUNTERS_PORT: u16 = 8079;
 pub const WORKER_PORT: u16 = 8078;
 /// Port of a runner, on the loopback of its pod.
 pub const RUNNER_PORT: u16 = 8077;
-/// Port at which a kubelet asks whether a detached run has ended.
+/// Port on which the kubelet checks whether a detached run has ended.
 pub const ENDED_PORT: u16 = 8076;
-/// Longest name of an object that is a part of host names.
+/// Maximum length of an object name that is part of host names.
 const MAX_NAME_LENGTH: usize = 63;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ClusterSettings {
     /// Image of Meshmeter.
     pub image: String,
-    /// A topology with a single namespace has this name, one with several has it before each, with a hyphen.
+    /// Name of the namespace of a topology with one namespace. With several, it is a prefix, followed by a
+    /// hyphen.
     pub namespace_prefix: String,
-    /// The namespaces exist already, and stay.
+    /// True if the namespaces exist already and are kept.
     pub existing_namespaces: bool,
     /// Value of [`RUN_LABEL`].
     pub run: String,
-    /// Label of the nodes that generators run on.
+    /// Label of the nodes on which generators run.
     pub generator_nodes: Option<(String, String)>,
-    /// The mesh that modes stand for.
+    /// The mesh that modes refer to.
     pub mesh: MeshName,
-    /// Secret in each namespace of the run with which kubelets pull the image.
+    /// Name of a Secret in each namespace of the run with which kubelets pull the image.
     pub image_pull_secret: Option<String>,
-    /// Revision of istiod (`istio.io/rev`), or a tag; absent: the default one.
+    /// Revision of istiod (`istio.io/rev`) or a tag; if absent, the default one.
     pub revision: Option<String>,
-    /// Webhook that injects Istio's sidecars; absent until it was looked up.
+    /// Webhook that injects Istio's sidecars; absent until it has been looked up.
     pub injector: Option<Injector>,
-    /// Whether nodes and their kubelets are read, which takes a right to all nodes.
+    /// True if nodes and their kubelets are read, which requires permissions on all nodes.
     pub reads_nodes: bool,
-    /// Read for usage in place of kubelets.
+    /// Source of usage instead of kubelets.
     pub prometheus: Option<PrometheusAddress>,
 }
 
@@ -56,7 +57,7 @@ pub struct ClusterSettings {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Injector {
     pub webhook: String,
-    /// Revision of the istiod behind it, which differs from a tag's name.
+    /// Revision of the istiod behind it, which differs from the name of a tag.
     pub revision: String,
 }
 
@@ -85,7 +86,7 @@ impl ClusterSettings {
         }
     }
 
-    /// The cluster's name of a namespace of a topology.
+    /// Name in the cluster of a namespace of a topology.
     pub fn namespace(&self, in_topology: &str) -> String {
         if in_topology.is_empty() {
             self.namespace_prefix.clone()
@@ -94,33 +95,33 @@ impl ClusterSettings {
         }
     }
 
-    /// Whether usage of services and proxies comes from kubelets.
+    /// True if usage of services and proxies comes from kubelets.
     pub fn reads_kubelets(&self) -> bool {
         self.reads_nodes && self.prometheus.is_none()
     }
 
-    /// Has kubelets pull the image with the Secret that the user named.
+    /// Makes kubelets pull the image with the Secret that the user named.
     pub(crate) fn add_pull_secret(&self, pod_spec: &mut Value) {
         if let Some(name) = &self.image_pull_secret {
             pod_spec["imagePullSecrets"] = json!([{"name": name}]);
         }
     }
 
-    /// Selector of everything that this run writes for its trials: not of the Job that a detached run is.
+    /// Selector of all objects that this run writes for its trials, which excludes the Job of a detached run.
     pub fn selector(&self) -> String {
         let (component, runner) = RUNNER;
         format!("{RUN_LABEL}={},{component}!={runner}", self.run)
     }
 }
 
-/// Selector of the Jobs and pods that detached runs are: of one run, or of all.
+/// Selector of the Jobs and pods of detached runs: of one run, or of all.
 pub(crate) fn runner_selector(run: Option<&str>) -> String {
     let (component, runner) = RUNNER;
     let of_run = run.map_or_else(|| RUN_LABEL.to_owned(), |run| format!("{RUN_LABEL}={run}"));
     format!("{of_run},{component}={runner}")
 }
 
-/// Fails if Kubernetes takes no object of this name.
+/// Returns an error if Kubernetes does not accept this name for an object.
 pub(crate) fn check_name(what: &str, name: &str) -> Result<()> {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     let is_right = !name.is_empty()
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_name_takes_what_kubernetes_takes() {
+    fn check_name_accepts_kubernetes_names() {
         for name in ["a", "meshmeter-shop", "0a"] {
             assert!(check_name("namespace", name).is_ok(), "{name}");
         }

@@ -1,4 +1,5 @@
-//! Why pods do not start, as one line each: what the pods say, the objects that make them, and their events.
+//! Reasons why pods do not start, one line each, from the pods, the objects that create them, and their
+//! events.
 
 use crate::Result;
 use crate::patience::{API_TIMEOUT, patiently};
@@ -8,15 +9,15 @@ use mesh::kubernetes::client::ApiClient;
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Time that a pod may wait for a node.
+/// Time that a pod may wait to be scheduled.
 const SCHEDULING_TIMEOUT: Duration = Duration::from_secs(60);
-/// Time until warnings of a pod that has not started end the wait: kubelets repeat what failed once.
+/// Time after which warnings of a pod that has not started end the wait: kubelets retry what failed once.
 const WARNING_TIMEOUT: Duration = Duration::from_secs(30);
 const LOG_LINES: usize = 20;
 /// Warnings of a pod whose containers cannot be created.
 const POD_WARNINGS: [&str; 3] = ["FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume"];
 
-/// Pods that are to start, by the label of their run.
+/// Pods that are to start, selected by the label of their run.
 pub(crate) struct Startup<'a> {
     api: &'a ApiClient,
     namespaces: &'a [String],
@@ -29,7 +30,7 @@ impl<'a> Startup<'a> {
         Self { api, namespaces, selector, began: Instant::now() }
     }
 
-    /// Fails if one of these pods, or one that is not there yet, will not start.
+    /// Returns an error if one of these pods, or one that does not exist yet, will not start.
     pub fn check(&self, pods: &[PodState]) -> Result<()> {
         pods.iter().try_for_each(|pod| self.check_pod(pod))?;
         self.namespaces.iter().try_for_each(|namespace| self.check_namespace(namespace, pods))
@@ -59,7 +60,8 @@ impl<'a> Startup<'a> {
         Err(error.about_component(name.clone(), lines))
     }
 
-    /// Deployments say in a condition that they cannot make their pods, for a quota or a policy; Jobs in an event alone.
+    /// Checks the owners of pods. If a quota or a policy prevents their pods, Deployments have a condition,
+    /// but Jobs only an event.
     fn check_namespace(&self, namespace: &str, pods: &[PodState]) -> Result<()> {
         let list = |api_version, kind| {
             patiently(API_TIMEOUT, || self.api.list(api_version, kind, Some(namespace), self.selector))
@@ -70,7 +72,7 @@ impl<'a> Startup<'a> {
                 return Err(refused(namespace, owner, &reason));
             }
         }
-        // Who may not read events waits until the time is over.
+        // If the user may not read events, the wait ends with its timeout.
         for event in self.api.list("v1", "Event", Some(namespace), "").unwrap_or_default() {
             let (subject, reason) = (&event["involvedObject"], event["reason"].as_str().unwrap_or_default());
             let message = event["message"].as_str().unwrap_or("no message");
@@ -101,7 +103,7 @@ fn refused(namespace: &str, owner: &Value, reason: &str) -> EnvironmentError {
     }
 }
 
-/// What to do about a pod that the API did not take, by the API's words.
+/// What to do about a pod that the API rejected, according to the API's message.
 fn admission_hint(reason: &str) -> Option<&'static str> {
     let hints = [
         (
@@ -122,7 +124,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn refused_pods_name_their_owner_the_reason_and_what_to_do() {
+    fn rejected_pods_report_owner_reason_and_hint() {
         let owner = json!({"metadata": {"name": "server"}});
         let reason = "pods \"server-x\" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1";
         let error = refused("perf", &owner, reason);

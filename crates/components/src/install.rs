@@ -1,7 +1,9 @@
-//! Installing packages into the components folder.
-//! Each is made in a folder of its own beside the final ones, which gets its final name in one step, with a record of what
-//! it was made from. So there is never half a package, whatever interrupts the installation; what is finished stays, and
-//! what an interruption left is removed by the next one. What is there is compared with its record and left alone.
+//! Installs packages into the components directory.
+//!
+//! Each package is created in a temporary directory next to the final ones and renamed in one step, together
+//! with a record of its origin. So an interrupted installation never leaves half a package. Finished packages
+//! stay, and the next installation removes what an interrupted one left. An existing package is compared with
+//! its record and left alone.
 
 use super::catalog::Component;
 use super::hub::Hub;
@@ -18,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub trait InstallObserver {
-    /// Called ten times a second while something is made.
+    /// Called ten times a second while a package is being made.
     fn news(&mut self, news: InstallNews<'_>);
 
     fn stop_requested(&self) -> bool;
@@ -26,7 +28,7 @@ pub trait InstallObserver {
 
 #[derive(Clone, Copy, Debug)]
 pub enum InstallNews<'a> {
-    /// Another installation holds the folder.
+    /// Another installation holds the directory.
     Waiting,
     Present(Package<'a>),
     Flawed {
@@ -35,7 +37,7 @@ pub enum InstallNews<'a> {
     },
     Started {
         package: Package<'a>,
-        /// Such as `building 3.6.8 (…)`.
+        /// For example `building 3.6.8 (…)`.
         announcement: &'a str,
     },
     Working {
@@ -44,7 +46,7 @@ pub enum InstallNews<'a> {
         /// Last line of the running command's output, or the state of a download; may be empty.
         last_line: &'a str,
     },
-    /// A part of a release could not be had.
+    /// A part of a release is unavailable.
     Lacks {
         package: Package<'a>,
         lack: &'a Lack,
@@ -58,31 +60,32 @@ pub enum InstallNews<'a> {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installation {
-    /// Of the component; `istio` for a release.
+    /// Name of the component; `istio` for a release.
     pub name: &'static str,
     pub version: String,
-    /// Absolute: the program, or the first file.
+    /// Absolute path of the program, or of the first file.
     pub path: PathBuf,
     pub already_there: bool,
     /// Parts that a release could not provide.
     pub lacks: Vec<Lack>,
 }
 
-/// What is to be installed. Releases come first.
+/// Packages to install. Releases come first.
 #[derive(Clone, Debug, Default)]
 pub struct InstallRequest {
     pub releases: Vec<ReleaseRequest>,
     pub components: Vec<Component>,
-    /// Registry with the images of etcd and kube-apiserver, which are built where there is none.
+    /// Registry for the images of etcd and kube-apiserver; they are built if there is none.
     pub kubernetes: Option<Hub>,
 }
 
-/// Components that can be installed by themselves.
+/// Components that can be installed individually.
 pub fn installable() -> impl Iterator<Item = Component> {
     Component::ALL.into_iter().filter(|component| component.pinned_version().is_some())
 }
 
-/// Installs packages; needs no network for those that are there and unchanged. On an error those before it stay.
+/// Installs packages. Packages that exist and are unchanged need no network. On an error, those before it
+/// stay installed.
 pub fn install(request: &InstallRequest, observer: &mut dyn InstallObserver) -> Result<Vec<Installation>> {
     let tools = Tools { kubernetes: request.kubernetes.clone(), ..Tools::default() };
     install_into(&folder()?, request, &tools, observer)
@@ -102,7 +105,7 @@ pub(super) fn install_into(
         let mut found = package.state(folder, Verify::Thorough);
         if found.is_err() && place.is_none() {
             place = Some(take(folder, observer)?);
-            // Whoever held the folder may have installed it meanwhile.
+            // The other installation may have installed it meanwhile.
             found = package.state(folder, Verify::Thorough);
         }
         let already_there = found.is_ok();
@@ -174,7 +177,7 @@ fn install_one(
     Ok(record)
 }
 
-/// Chooses what runs where no version of Istio is asked for: a release, or the pinned source.
+/// Sets what runs if no version of Istio is requested: a release, or the pinned source.
 pub fn set_default_istio(release: Option<&ReleaseName>) -> Result<()> {
     release::set_default(&folder()?, release)
 }
@@ -202,7 +205,7 @@ fn remove_from(folder: &Path, name: &ReleaseName, observer: &mut dyn InstallObse
     if !package.exists() {
         return Err(absent());
     }
-    // It goes in one step: nobody finds half a release. Programs that run keep their files.
+    // It is removed in one step, so nobody finds half a release. Running programs keep their files.
     let unfinished = place.unfinished()?;
     fs::rename(&package, unfinished.path().join("removed"))
         .context(format!("remove {}", package.display()))?;

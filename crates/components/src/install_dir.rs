@@ -1,4 +1,5 @@
-//! The folder of components while something is installed: one installation at a time, each put into place in one step.
+//! The components directory during an installation: one installation at a time, and each package is put in
+//! place in one step.
 
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Names the components directory instead of the one in the user's cache.
+/// Environment variable that names the components directory, in place of the one in the user's cache.
 pub const FOLDER_VARIABLE: &str = "MESHMETER_COMPONENTS";
 
 pub fn folder() -> Result<PathBuf> {
@@ -29,7 +30,7 @@ fn folder_from(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
 
 /// Meshmeter's directory in the cache of the user with these variables.
 pub fn user_cache(variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    // The XDG specification says of relative paths that they are to be ignored.
+    // The XDG specification says that relative paths must be ignored.
     let cache = non_empty(variable("XDG_CACHE_HOME")).filter(|cache| cache.is_absolute());
     let cache = cache.or_else(|| Some(non_empty(variable("HOME"))?.join(".cache")))?;
     Some(cache.join("meshmeter"))
@@ -41,18 +42,18 @@ fn non_empty(value: Option<OsString>) -> Option<PathBuf> {
 
 const UNFINISHED_PREFIX: &str = ".installing-";
 
-/// For another installation into the same directory: a whole one, on a slow machine.
+/// Maximum wait for another installation into the same directory: a complete one, on a slow machine.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(3600);
 
 pub(super) struct InstallDir {
     folder: PathBuf,
-    /// The lock ends with the file's descriptor, however this process ends.
+    /// The lock is released with the file descriptor, however this process ends.
     _lock: File,
 }
 
 impl InstallDir {
-    /// Creates the directory if absent, waits for another installation to end, and removes remains of killed ones.
-    /// `waiting` is called meanwhile; false ends the wait.
+    /// Creates the directory if it does not exist, waits for another installation to end, and removes remains
+    /// of killed ones. `waiting` is called meanwhile; false ends the wait.
     pub(super) fn take(folder: &Path, waiting: &mut dyn FnMut() -> bool) -> Result<Self> {
         let shown = folder.display();
         fs::create_dir_all(folder).context(format!("create the components folder {shown}"))?;
@@ -68,8 +69,9 @@ impl InstallDir {
             .context(format!("create a folder in {}", self.folder.display()))
     }
 
-    /// Gives a filled directory its final name. An existing package is exchanged in the same step, where the file
-    /// system can do that, so that there is always one; the old one goes with the temporary directory.
+    /// Renames a filled directory to its final name. An existing package is exchanged in the same step if the
+    /// file system supports that, so that there is always one. The old package is removed with the temporary
+    /// directory.
     pub(super) fn put(&self, filled: &Path, package: &Path) -> Result<()> {
         let put = || {
             settle_modes(filled)?;
@@ -77,7 +79,7 @@ impl InstallDir {
                 return fs::rename(filled, package);
             }
             match exchange(filled, package) {
-                // NFS, among others, cannot.
+                // NFS and others do not support it.
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput => in_two_steps(filled, package),
                 result => result,
             }
@@ -95,7 +97,8 @@ fn in_two_steps(filled: &Path, package: &Path) -> io::Result<()> {
     fs::rename(filled, package)
 }
 
-/// Modes independent of the umask: proxies have their own user, who runs these programs, and only we may change them.
+/// Sets modes independent of the umask: proxies run these programs as a user of their own, and only we may
+/// change them.
 fn settle_modes(path: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(path)?;
     if metadata.is_symlink() {
@@ -133,7 +136,7 @@ fn lock(folder: &Path, waiting: &mut dyn FnMut() -> bool) -> io::Result<File> {
     }
 }
 
-/// Under the lock nobody else installs: these are remains of killed installations.
+/// With the lock held nobody else installs, so these are remains of killed installations.
 fn remove_unfinished(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
@@ -153,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_takes_the_place_of_an_old_one() {
+    fn package_replaces_old_one() {
         let folder = tempfile::tempdir().unwrap();
         let place = take(folder.path());
         let package = folder.path().join("etcd-3.6.8");
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_has_the_name_of_a_package_makes_way() {
+    fn any_file_with_package_name_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let place = take(folder.path());
         let package = folder.path().join("etcd-3.6.8");
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_installed_has_the_same_modes_behind_every_umask() {
+    fn installed_modes_are_independent_of_umask() {
         let folder = tempfile::tempdir().unwrap();
         let place = take(folder.path());
         for (made, settled) in [(0o700, 0o755), (0o777, 0o755), (0o600, 0o644), (0o666, 0o644)] {
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_installation_waits_until_it_is_told_to_stop() {
+    fn second_installation_waits_until_stopped() {
         let folder = tempfile::tempdir().unwrap();
         let _first = take(folder.path());
         let mut waited = 0;
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_the_nearest_that_is_named() {
+    fn components_directory_follows_precedence_of_variables() {
         let all = [("MESHMETER_COMPONENTS", "/c"), ("XDG_CACHE_HOME", "/x"), ("HOME", "/h")];
         assert_eq!(folder_with(&all).unwrap(), Path::new("/c"));
         assert_eq!(folder_with(&all[1..]).unwrap(), Path::new("/x/meshmeter/components"));
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn no_folder_is_an_error_with_a_hint() {
+    fn missing_directory_is_error_with_hint() {
         let error = folder_with(&[]).unwrap_err();
         assert!(error.hint.unwrap().contains("MESHMETER_COMPONENTS"));
     }

@@ -1,4 +1,4 @@
-//! A usable component, and where it comes from.
+//! A usable component and its origin.
 
 use super::catalog::Component;
 use super::manifest::{record_of, sha256_of_file};
@@ -8,16 +8,16 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
     pub component: Component,
-    /// Absolute.
+    /// Absolute path.
     pub path: PathBuf,
-    /// Such as `1.40.0`; a program that the user named is asked for it.
+    /// For example `1.40.0`. A program that the user named is queried for it.
     pub version: String,
     pub origin: Origin,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Installed as pinned.
+    /// Installed at the pinned version.
     Installed,
     /// Installed as part of a release.
     Image(ComponentImage),
@@ -28,7 +28,7 @@ pub enum Origin {
 }
 
 impl Origin {
-    /// As results name it; none for an installed program.
+    /// Name in results; none for an installed program.
     fn named_by(&self) -> Option<&'static str> {
         match self {
             Self::Installed | Self::Image(_) => None,
@@ -40,13 +40,14 @@ impl Origin {
 }
 
 impl Installed {
-    /// As results record it. A user's own program is hashed here; its digest is absent if it cannot be read.
+    /// The version as results record it. A user's own program is hashed here; its digest is absent if it
+    /// cannot be read.
     pub fn recorded(&self) -> ComponentVersion {
         let named_by = self.origin.named_by();
         let record = named_by.is_none().then(|| record_of(&self.path)).flatten();
         let image = match &self.origin {
             Origin::Image(image) => Some(image.clone()),
-            // etcd and kube-apiserver may be out of images too.
+            // etcd and kube-apiserver may be from images too.
             _ => record.as_ref().and_then(|(record, file)| record.image_of(file).cloned()),
         };
         ComponentVersion {
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_of_the_users_own_is_recorded_with_its_digest_and_by_whom_it_was_named() {
+    fn user_program_is_recorded_with_digest_and_origin() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("envoy");
         std::fs::write(&path, "abc").unwrap();

@@ -1,4 +1,4 @@
-//! What the lab takes out of Go modules as files: definitions of objects, and pilot-agent's template of the bootstrap.
+//! Files that the lab takes from Go modules: definitions of objects, and pilot-agent's bootstrap template.
 
 use super::go_program::ISTIO;
 use super::go_toolchain;
@@ -19,11 +19,11 @@ use std::time::Duration;
 pub struct IstioFiles {
     /// CustomResourceDefinitions of Istio's own objects.
     pub istio_crds: PathBuf,
-    /// Those of the Gateway API's experimental channel, with which Istio is tested. Always the pinned ones; absent where a
-    /// release serves and they are not installed.
+    /// CustomResourceDefinitions of the Gateway API's experimental channel, with which Istio is tested.
+    /// Always the pinned ones; absent if a release is in use and they are not installed.
     pub gateway_api_crds: Option<PathBuf>,
     pub bootstrap_template: PathBuf,
-    /// Origin of Istio's definitions, where a release serves.
+    /// Origin of Istio's definitions if a release is in use.
     pub recorded: Option<ComponentVersion>,
 }
 
@@ -41,7 +41,7 @@ const BOOTSTRAP_TEMPLATE_SOURCE: &str = "tools/packaging/common/envoy_bootstrap.
 /// The channel with which Istio is tested; istiod needs it for UDP routes.
 const GATEWAY_API_CRDS_SOURCE: &str = "config/crd/experimental";
 
-/// Prefix of the files that define objects; the others are a policy about upgrades and a list.
+/// Prefix of files with definitions. The others are a policy about upgrades and a list.
 const CRD_PREFIX: &str = "gateway.networking.";
 const POLICY: &str = "gateway.networking.k8s.io_vap_safeupgrades.yaml";
 pub(super) const FILES: [&str; 3] = [ISTIO_CRDS, GATEWAY_API_CRDS, BOOTSTRAP_TEMPLATE];
@@ -63,7 +63,7 @@ pub(super) fn recipe() -> String {
     ])
 }
 
-/// Has Go download the modules (checked against go.sum) and copies the files into `package`.
+/// Has Go download the modules (verified against go.sum) and copies the files into `package`.
 pub(super) fn copy(go: &str, scratch: &Path, package: &Path, look: &mut Look<'_>) -> Result<String> {
     let module = ISTIO.write(scratch)?;
     let made_by = go_toolchain::version(go, &module, ISTIO.go_mod, look)?;
@@ -93,7 +93,7 @@ fn copy_files(istio: &Path, gateway_api: &Path, package: &Path) -> io::Result<()
         fs::read_to_string(&path)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
     };
-    // Written anew, not copied: files in the module cache are read-only.
+    // Written as new files, since files in the module cache are read-only and a copy would be too.
     fs::write(package.join(ISTIO_CRDS), read(istio.join(ISTIO_CRDS_SOURCE))?)?;
     fs::write(package.join(BOOTSTRAP_TEMPLATE), read(istio.join(BOOTSTRAP_TEMPLATE_SOURCE))?)?;
     let folder = gateway_api.join(GATEWAY_API_CRDS_SOURCE);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_from_where_go_has_put_the_modules() {
+    fn files_are_copied_from_go_module_cache() {
         let (tools, package) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         module_cache(tools.path());
         let go = program(
@@ -154,7 +154,7 @@ printf '{{\n"Path": "istio.io/istio",\n"Dir": "{0}/i"\n}}\n{{\n"Path": "sigs.k8s
     }
 
     #[test]
-    fn a_module_that_is_not_to_be_had_is_quoted() {
+    fn unavailable_module_is_quoted() {
         let tools = tempfile::tempdir().unwrap();
         let go = program(
             tools.path(),

@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// Name of the version that is built from the pinned source.
 const PINNED: &str = "pinned";
 
-/// As registries limit tags.
+/// Maximum length of a tag in registries.
 const MAX_LENGTH: usize = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_tags_that_begin_with_a_digit() {
+    fn versions_are_tags_starting_with_digit() {
         assert_eq!("pinned".parse(), Ok(IstioVersion::Pinned));
         for text in ["1.30.4", "1.30.4-distroless", "1.31.0-rc.0", "1.30-alpha.0f2c_x"] {
             let version: IstioVersion = text.parse().unwrap();

@@ -1,4 +1,5 @@
-//! Releases of Istio that this version of Meshmeter knows: digests of their images, and whether they were tested with it.
+//! Releases of Istio that this version of Meshmeter knows: digests of their images, and whether they were
+//! tested with it.
 
 use super::hub::Hub;
 use super::istio_version::ReleaseName;
@@ -21,17 +22,17 @@ pub(super) struct KnownReleases {
 pub(super) struct KnownRelease {
     version: String,
     pub evidence: Evidence,
-    /// By repository. Several, since an index and the images in it have one each.
+    /// Digests by repository. There are several, since an index and each image in it have one.
     digests: BTreeMap<String, Vec<String>>,
 }
 
-/// What is known of a release.
+/// Evidence for a release.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Evidence {
     /// Its images were pulled, and the tests ran with them.
     Tested,
-    /// Its digests were found in independent publications. Nobody pulled it.
+    /// Its digests were found in independent publications. It was never pulled.
     Published,
 }
 
@@ -43,13 +44,13 @@ pub(super) fn known_releases() -> &'static KnownReleases {
     &KNOWN
 }
 
-/// What `meshmeter lab install` installs of Istio where it is told nothing.
+/// The Istio that `meshmeter lab install` installs by default.
 #[derive(Debug)]
 pub enum DefaultIstio {
     Release(Box<ReleaseRequest>),
-    /// No release was tested: the pinned source.
+    /// No release was tested; the pinned source is used.
     NoneTested,
-    /// The tested release cannot be had: the pinned source.
+    /// The tested release is unavailable; the pinned source is used.
     OutOfReach {
         release: ReleaseName,
         reason: String,
@@ -94,7 +95,7 @@ impl KnownReleases {
 }
 
 impl KnownRelease {
-    /// Digests of an image, any of which will do; none where nothing is known.
+    /// Accepted digests of an image; empty if none are known.
     pub(super) fn digests(&self, repository: &str) -> &[String] {
         self.digests.get(repository).map_or(&[], Vec::as_slice)
     }
@@ -106,7 +107,7 @@ mod tests {
     use test_registry::{ImageBuilder, MediaTypes, Registry, RegistryOptions};
 
     #[test]
-    fn listed_digests_are_digests_and_tested_releases_have_them_for_all_images() {
+    fn known_digests_are_valid_and_complete_for_tested_releases() {
         for release in &known_releases().releases {
             assert!(release.version.parse::<ReleaseName>().is_ok(), "{}", release.version);
             for digest in release.digests.values().flatten() {
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_tested_release_is_the_default() {
+    fn newest_tested_release_is_default() {
         let text = |evidence: [&str; 3]| {
             let release = |(minor, evidence)| {
                 format!(r#"{{"version": "1.{minor}.0", "evidence": "{evidence}", "digests": {{}}}}"#)
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_default_needs_no_registry_and_an_absent_one_is_looked_for() {
+    fn default_release_is_looked_up_in_registry_unless_installed() {
         let hub = Hub::new("localhost:1/istio", None).unwrap();
         let tested: Option<ReleaseName> = "1.30.4".parse().ok();
         assert!(matches!(

@@ -1,4 +1,4 @@
-//! etcd and kube-apiserver out of Kubernetes' images, at the pinned versions.
+//! etcd and kube-apiserver from Kubernetes' images, at the pinned versions.
 
 use super::catalog::Component;
 use super::hub::{Hub, ImageFile, ImageFiles, failed};
@@ -37,7 +37,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Absent for components without an image.
+    /// `None` for components without an image.
     pub(super) fn of(component: Component) -> Option<Self> {
         let version = component.pinned_version().unwrap_or_default();
         match component {

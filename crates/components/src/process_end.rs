@@ -1,15 +1,15 @@
-//! Waiting for the end of a process by its file (pidfd).
+//! Waits for the end of a process by its pidfd.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Waits until the process has ended, at most `timeout`; signals do not interrupt the wait.
+/// Waits until the process has ended, at most `timeout`. Signals do not interrupt the wait.
 pub fn ends_within(process: &OwnedFd, timeout: Duration) -> bool {
     let give_up_at = Instant::now() + timeout;
     loop {
-        // What the kernel cannot represent is no timeout.
+        // A timeout that the kernel cannot represent means no timeout.
         let left = Timespec::try_from(give_up_at.saturating_duration_since(Instant::now())).ok();
         match poll(&mut [PollFd::new(process, PollFlags::IN)], left.as_ref()) {
             Err(Errno::INTR) => {}

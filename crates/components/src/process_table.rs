@@ -1,5 +1,5 @@
-//! Processes in `/proc`: enough to recognise one later, even if its number was reused.
-//! Memory and context switches are the lab's (`observe`).
+//! Processes in `/proc`: enough to recognise one later, even if its PID was reused. Memory and context
+//! switches are read by the lab (`observe`).
 
 use procfs_core::FromRead as _;
 pub use procfs_core::process::Stat;
@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A process's number and start time, which no other process shares.
+/// PID and start time of a process, which together are unique.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     pub pid: i32,
@@ -17,14 +17,15 @@ pub struct ProcessIdentity {
     pub start_time_ticks: u64,
 }
 
-/// From the kernel's `include/linux/sched.h`.
+/// `PF_KTHREAD` of the kernel's `include/linux/sched.h`.
 const KERNEL_THREAD: u32 = 0x0020_0000;
 
 pub fn is_dead(process: &Stat) -> bool {
     matches!(process.state, 'Z' | 'X' | 'x')
 }
 
-/// Whether a signal has stopped the process. One held by a debugger does not count: it may continue at any moment.
+/// True if a signal has stopped the process. One that a debugger holds does not count: it may continue at any
+/// moment.
 pub fn is_stopped(process: &Stat) -> bool {
     process.state == 'T'
 }
@@ -60,12 +61,13 @@ impl ProcessIdentity {
         Self::of(Path::new("/proc"), rustix::process::getpid().as_raw_nonzero().get())
     }
 
-    /// Whether this very process still runs; one that waits to be reaped does not.
+    /// True if this very process still runs. A zombie does not count.
     pub fn is_alive(&self, proc: &Path) -> bool {
         stat(proc, self.pid).is_ok_and(|stat| stat.starttime == self.start_time_ticks && !is_dead(&stat))
     }
 
-    /// Whether this very process still exists, even dead: its first thread may have ended before the others.
+    /// True if this very process still exists, even as a zombie: its first thread may have ended before the
+    /// others.
     pub fn is_there(&self, proc: &Path) -> bool {
         stat(proc, self.pid).is_ok_and(|stat| stat.starttime == self.start_time_ticks)
     }
@@ -75,7 +77,7 @@ impl ProcessIdentity {
     }
 }
 
-/// A process and its descendants, as far as their parents still live.
+/// A process and its descendants, as far as their parents are still alive.
 pub fn descendants(proc: &Path, pid: i32) -> Vec<i32> {
     let mut found = vec![pid];
     let mut next = 0;
@@ -86,7 +88,7 @@ pub fn descendants(proc: &Path, pid: i32) -> Vec<i32> {
     found
 }
 
-/// Whether any thread of a process or its descendants runs or waits for a CPU or a disk at this moment.
+/// True if any thread of a process or its descendants is running or waiting for a CPU or a disk.
 pub fn is_active(proc: &Path, pid: i32) -> bool {
     let mut threads = descendants(proc, pid).into_iter().flat_map(|pid| threads(proc, pid));
     threads.any(|thread| read_stat(&thread).is_ok_and(|stat| matches!(stat.state, 'R' | 'D')))
@@ -97,7 +99,7 @@ fn threads(proc: &Path, pid: i32) -> Vec<PathBuf> {
     tasks.map(|tasks| tasks.flatten().map(|task| task.path()).collect()).unwrap_or_default()
 }
 
-/// The children that any thread of a process has started (proc_pid_children(5)).
+/// Children that any thread of a process has started (proc_pid_children(5)).
 fn children(proc: &Path, pid: i32) -> Vec<i32> {
     let of_thread = |thread: PathBuf| fs::read_to_string(thread.join("children")).unwrap_or_default();
     let lists: Vec<String> = threads(proc, pid).into_iter().map(of_thread).collect();
@@ -109,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_in_other_hands_is_another_process() {
+    fn reused_pid_is_other_process() {
         let proc = Path::new("/proc");
         let mut identity = ProcessIdentity::current().expect("proc is mounted");
         assert!(identity.is_alive(proc));

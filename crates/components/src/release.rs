@@ -1,4 +1,5 @@
-//! An installed release of Istio: one directory with what its images and its chart have. `release_source.rs` fetches it.
+//! An installed release of Istio: one directory with files from its images and its chart. `release_source.rs`
+//! fetches it.
 
 use super::catalog::Component;
 use super::install_dir::folder;
@@ -19,10 +20,10 @@ pub(super) const PILOT_AGENT: &str = "pilot-agent";
 pub(super) const ENVOY: &str = "envoy";
 pub(super) const ZTUNNEL: &str = "ztunnel";
 
-/// Names the release that serves where none is asked for; without the file the pinned source does.
+/// File with the name of the default release. Without it the pinned source is the default.
 const DEFAULT_FILE: &str = "default-istio";
 
-/// Meaning of a release's files.
+/// Version of the layout of a release's files.
 const LAYOUT: &str = "meshmeter.release/1";
 
 pub(super) fn package_in(folder: &Path, release: &ReleaseName) -> PathBuf {
@@ -48,7 +49,7 @@ pub(super) fn state(folder: &Path, release: &ReleaseName, verify: Verify) -> Res
     manifest::check(&package_in(folder, release), &expected(release), verify)
 }
 
-/// Releases with a directory in the components directory, in order of their names.
+/// Releases with a directory in the components directory, sorted by name.
 pub(super) fn all_in(folder: &Path) -> Vec<ReleaseName> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut releases: Vec<ReleaseName> = entries
@@ -67,7 +68,7 @@ pub fn is_installed(release: &ReleaseName) -> Result<bool> {
     Ok(state(&folder()?, release, Verify::Quick).is_ok())
 }
 
-/// Name of a component's file in a release; absent where releases have none.
+/// Name of a component's file in a release; absent if releases have none.
 fn file_of(component: Component) -> Option<&'static str> {
     match component {
         Component::Istiod => Some(PILOT_DISCOVERY),
@@ -79,7 +80,7 @@ fn file_of(component: Component) -> Option<&'static str> {
     }
 }
 
-/// A release that serves a command.
+/// A release that a command uses.
 #[derive(Debug)]
 pub(super) struct Release {
     package: PathBuf,
@@ -87,7 +88,7 @@ pub(super) struct Release {
 }
 
 impl Release {
-    /// The release that was asked for, or else the default one; absent where the pinned source serves.
+    /// The requested release, or else the default one; absent if the pinned source is used.
     pub(super) fn of(overrides: &Overrides) -> Result<Option<Self>> {
         let folder = folder()?;
         match overrides.release(|| default_in(&folder)) {
@@ -117,7 +118,7 @@ impl Release {
         self.package.join(BOOTSTRAP_TEMPLATE)
     }
 
-    /// Absent where releases do not have this component, or this one lacks it.
+    /// Absent if releases do not have this component, or if this one lacks it.
     pub(super) fn find(&self, component: Component) -> Option<Installed> {
         let name = file_of(component)?;
         let file = self.record.file(Path::new(name))?;
@@ -129,7 +130,7 @@ impl Release {
         })
     }
 
-    /// Why it lacks a component; absent where it has it, or no release has.
+    /// Why it lacks a component; absent if it has it, or if no release has it.
     pub(super) fn reason_for_lack(&self, component: Component) -> Option<&str> {
         self.record.lacks.iter().find(|lack| lack.part == component.name()).map(|lack| lack.reason.as_str())
     }
@@ -139,7 +140,7 @@ pub(super) fn how_to_install(release: &ReleaseName) -> String {
     format!("`meshmeter lab install --istio {release}` takes it out of Istio's images")
 }
 
-/// The release that serves where none is asked for; absent where the pinned source does.
+/// The default release; absent if the pinned source is the default.
 pub(super) fn default_in(folder: &Path) -> Option<ReleaseName> {
     fs::read_to_string(folder.join(DEFAULT_FILE)).ok()?.trim().parse().ok()
 }
@@ -167,7 +168,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A release of scripts, without the files in `without`.
+    /// A release made of scripts, except for the files in `without`.
     fn install(folder: &Path, release: &ReleaseName, without: &[&str]) {
         use std::os::unix::fs::PermissionsExt as _;
         let package = package_in(folder, release);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn components_come_with_their_image_and_the_version_that_they_state() {
+    fn release_components_have_image_and_reported_version() {
         let folder = tempfile::tempdir().unwrap();
         install(folder.path(), &name("1.30.4"), &[]);
         let release = Release::open(folder.path(), &name("1.30.4")).unwrap();
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lacking_part_is_not_found_and_a_required_one_makes_the_release_unusable() {
+    fn missing_optional_part_is_not_found_and_missing_required_one_is_error() {
         let folder = tempfile::tempdir().unwrap();
         install(folder.path(), &name("1.30.4"), &[ZTUNNEL]);
         let release = Release::open(folder.path(), &name("1.30.4")).unwrap();
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn only_releases_are_listed_and_only_whole_names_are_default() {
+    fn only_releases_are_listed_and_only_complete_names_are_default() {
         let folder = tempfile::tempdir().unwrap();
         for directory in ["istio-1.30.4", "istio-1.29.4", "istio-files-1.31-dev", "istiod-1.31-dev", "etcd-3"]
         {
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn another_file_in_the_record_is_a_flaw() {
+    fn unexpected_file_in_record_is_flaw() {
         let folder = tempfile::tempdir().unwrap();
         install(folder.path(), &name("1.30.4"), &[]);
         let hub = crate::Hub::new("hub", None).unwrap();

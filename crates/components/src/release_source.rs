@@ -1,4 +1,4 @@
-//! A release of Istio in its registry: which files are taken out of which image.
+//! A release of Istio in its registry: which files come from which image.
 
 use super::hub::{Hub, ImageFile, ImageFiles, TakeError, failed, is_absent, is_out_of_reach};
 use super::istio_files::{BOOTSTRAP_TEMPLATE, ISTIO_CRDS};
@@ -13,7 +13,7 @@ use experiment::environment::{EnvironmentError, ErrorContext as _};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A release that is to be installed.
+/// A release to install.
 #[derive(Clone, Debug)]
 pub struct ReleaseRequest {
     pub name: ReleaseName,
@@ -43,7 +43,7 @@ const PROXY: ImageFiles = ImageFiles {
 const ZTUNNEL_IMAGE: ImageFiles =
     ImageFiles { repository: "ztunnel", files: &[program("/usr/local/bin/ztunnel", ZTUNNEL)] };
 
-/// Name of the definitions as releases before 1.24 have them.
+/// Name of the definitions from releases before 1.24.
 const EARLIER_CRDS: &str = "earlier-crds.yaml";
 
 /// A chart is an image of one layer.
@@ -72,7 +72,7 @@ const PROGRAMS: [(&str, Component); 4] = [
 ];
 
 impl ReleaseRequest {
-    /// Takes the release out of its images into `package`.
+    /// Extracts the release from its images into `package`.
     pub(super) fn fetch(&self, package: &Path, look: &mut Look<'_>) -> Result<Made> {
         let mut fetch =
             Fetch { request: self, known: known_releases().find(&self.name), package, made: Made::default() };
@@ -92,7 +92,7 @@ impl ReleaseRequest {
         Ok(Made { by: self.hub.to_string(), recipe: release::recipe(&self.name), ..fetch.made })
     }
 
-    /// The version that a program states; absent for other files.
+    /// The version that a program reports; absent for other files.
     fn stated_version(&self, package: &Path, path: &Path, image: Option<&str>) -> Result<Option<String>> {
         let program = PROGRAMS.iter().find(|(name, _)| path == Path::new(name));
         let Some((name, component)) = program else { return Ok(None) };
@@ -117,7 +117,7 @@ impl Fetch<'_> {
         self.take(hub, image, look).map_err(|error| self.failed(error))
     }
 
-    /// Notes that a part is lacking where `may_lack` says so of the error.
+    /// Takes an image if possible. Records its part as missing if `may_lack` accepts the error.
     fn optional(
         &mut self,
         hub: &Hub,

@@ -1,4 +1,4 @@
-//! State of every component and release, for `meshmeter lab status`.
+//! Status of every component and release, for `meshmeter lab status`.
 
 use super::istio_version::ReleaseName;
 use super::manifest::{Flaw, InstallManifest, Lack, Verify};
@@ -15,23 +15,23 @@ use std::path::{Path, PathBuf};
 pub struct ComponentStatus {
     pub name: &'static str,
     pub purpose: &'static str,
-    /// The pinned version, or what a user's own program states; absent if there is none.
+    /// The pinned version, or the one that a user's own program reports; absent if there is none.
     pub version: Option<String>,
     pub source: String,
-    /// Where it is, or would be after an installation; absent where nothing is known.
+    /// Where it is, or would be after an installation; absent if unknown.
     pub path: Option<PathBuf>,
-    /// Of its files; 0 where there is none.
+    /// Size of its files in bytes; 0 if there are none.
     pub size_bytes: u64,
     pub state: ComponentState,
-    /// Of its first file, if unchanged since its installation.
+    /// Digest of its first file, if unchanged since its installation.
     pub sha256: Option<String>,
-    /// Images that its files were taken from.
+    /// Images that its files were extracted from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ComponentImage>,
     /// Parts that a release could not provide.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub lacks: Vec<Lack>,
-    /// A release that serves where none is asked for.
+    /// True for the default release.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_default: bool,
     pub trouble: Option<String>,
@@ -41,7 +41,7 @@ pub struct ComponentStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ComponentState {
-    /// With the recorded digests.
+    /// Installed, and its files have the recorded digests.
     Installed,
     Named,
     #[default]
@@ -49,7 +49,7 @@ pub enum ComponentState {
     Flawed,
 }
 
-/// Every component, then every installed release of Istio; computes the digests of all files.
+/// Every component, then every installed release of Istio. Hashes all files.
 pub fn status(overrides: &Overrides) -> Result<Vec<ComponentStatus>> {
     let folder = folder()?;
     let components = Component::ALL.into_iter().map(|component| status_of(component, &folder, overrides));

@@ -1,4 +1,4 @@
-//! Short commands with a bound on their time: nothing that the lab asks may hang it.
+//! Short commands with a timeout: no program that the lab queries may hang it.
 
 use super::supervised_command::Running;
 use crate::process_end::ends_within;
@@ -9,23 +9,23 @@ use std::process::{Command, Output};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// Per stream; the rest is read and dropped.
+/// Bytes kept per stream; the rest is read and dropped.
 const KEPT_BYTES: u64 = 256 * 1024;
 
-/// Time for the streams to end after the command: a process that it left behind may hold them for good, one that another
-/// thread is just starting holds them until it is.
+/// Time for the streams to close after the command has ended. A process that it left behind may hold them for
+/// good; a process that another thread is just starting holds them until it has started.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Allowed idleness of a command that only prints: neither running nor waiting for a CPU or a disk.
+/// Maximum idle time of a command that only prints, that is neither running nor waiting for a CPU or a disk.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Runs a command and collects its output; kills it after `limit`.
+/// Runs a command and collects its output. Kills it after `limit`.
 pub fn output_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     output(command, limit, limit)
 }
 
-/// Like [`output_within`], for a command that waits for nobody: it is killed after 3 s of idleness.
+/// Like [`output_within`], for a command that never waits: it is also killed after 3 s of idleness.
 pub fn answer_within(command: &mut Command, limit: Duration) -> io::Result<Output> {
     output(command, limit, IDLE_TIMEOUT)
 }
@@ -65,10 +65,10 @@ fn collect(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     std::thread::spawn(move || {
         let mut kept = Vec::new();
-        // A stream that breaks off is as good as one that ends: the exit status decides.
+        // A stream that breaks is as good as one that ends: the exit status decides.
         let _ = stream.by_ref().take(KEPT_BYTES).read_to_end(&mut kept);
         let _ = io::copy(&mut stream, &mut io::sink());
-        // Nobody listens any more where the limit has passed.
+        // After the timeout there is no receiver any more.
         let _ = sender.send(kept);
     });
     receiver
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn collects_both_streams_and_the_status() {
+    fn output_has_both_streams_and_status() {
         let output = output_within(
             Command::new("sh").args(["-c", "echo out; echo err >&2; exit 3"]),
             Duration::from_secs(20),
@@ -95,18 +95,18 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_hangs_is_killed_at_the_limit() {
+    fn hanging_command_is_killed_at_limit() {
         let error = output_within(Command::new("sleep").arg("600"), Duration::from_millis(50)).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[test]
-    fn a_command_that_does_nothing_is_killed_long_before_its_limit_and_one_that_works_is_not() {
+    fn idle_command_is_killed_before_limit_and_busy_one_is_not() {
         let limit = Duration::from_secs(600);
         let idle = |script: &str| output(Command::new("sh").args(["-c", script]), limit, POLL_INTERVAL * 4);
         let error = idle("sleep 600; exit 1").unwrap_err();
         assert!(error.to_string().starts_with("it hangs: "), "{error}");
-        // Its child works, for longer than it may do nothing.
+        // Its child works for longer than the idle timeout.
         let working = "(n=0; while [ $n -lt 300000 ]; do n=$((n+1)); done); echo said";
         assert_eq!(idle(working).unwrap().stdout, b"said\n");
     }

@@ -1,7 +1,9 @@
-//! Commands that take minutes: shown as they run, bounded in time, ended with all of their children when the user asks.
-//! Such a command has a process group of its own, so that a signal reaches what it has started; and should this program
-//! be killed, the kernel kills the command (what that one has started then ends by itself, in seconds). None of them gets to clear
-//! up, so their callers give them folders for temporary files that go with the installation.
+//! Commands that take minutes. Their progress is shown, they have a timeout, and they are ended with all of
+//! their children when the user requests it.
+//!
+//! Such a command has a process group of its own, so that a signal reaches its children too. If this program
+//! is killed, the kernel kills the command; its children then end by themselves within seconds. None of them
+//! can clean up, so their callers give them temporary directories that are removed with the installation.
 
 use crate::Result;
 use crate::process_end::ends_within;
@@ -17,30 +19,32 @@ use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Per stream.
+/// Maximum number of lines kept per stream.
 const MAX_LINES: usize = 40;
 const MAX_LINE_BYTES: u64 = 4096;
 
-/// Per quoted line.
+/// Maximum length of a quoted line.
 const MAX_QUOTE_CHARACTERS: usize = 300;
 const INTERRUPTED_HINT: &str = "what was finished stays; `meshmeter lab install` goes on from there";
 
-/// Called ten times a second with the elapsed time and the last line printed, which is empty at first; false ends a command.
+/// Called ten times a second with the elapsed time and the last line of output, which is empty at first.
+/// False ends the command.
 pub(super) type Look<'a> = dyn FnMut(Duration, &str) -> bool + 'a;
 
 #[derive(Debug)]
 pub(super) struct Ended {
     pub status: ExitStatus,
-    /// Last lines only, as in `errors`.
+    /// Only the last lines; the same for `errors`.
     pub output: Vec<String>,
     pub errors: Vec<String>,
 }
 
 impl Ended {
-    /// The last `lines` wanted lines of standard error in one of bounded length, or the exit status.
+    /// The last `lines` matching lines of standard error as one text of bounded length. Without any, the exit
+    /// status.
     pub(super) fn quote(&self, lines: usize, wanted: impl Fn(&str) -> bool) -> String {
         let said: Vec<&str> =
             self.errors.iter().map(|line| line.trim()).filter(|line| wanted(line)).collect();
@@ -66,7 +70,7 @@ pub(super) enum Unended {
     TimedOut(Duration),
 }
 
-/// Runs a command that must succeed; the error quotes the end of its output, without Go's downloads.
+/// Runs a command that must succeed. The error quotes the end of its output, without Go's download messages.
 pub(super) fn run_well(
     command: &mut Command,
     operation: &str,
@@ -85,7 +89,8 @@ pub(super) fn run_well(
     Err(EnvironmentError::new(operation, quote).with_hint(hint))
 }
 
-/// Runs a command. It is ended if `look` returns false, and after `limit`. All its processes are gone on an error.
+/// Runs a command. It is ended if `look` returns false, and after `limit`. On an error all its processes are
+/// gone.
 pub(super) fn run(command: &mut Command, limit: Duration, look: &mut Look<'_>) -> Result<Ended, Unended> {
     let started = Instant::now();
     let mut running = Running::start(command)?;
@@ -104,15 +109,15 @@ pub(super) fn run(command: &mut Command, limit: Duration, look: &mut Look<'_>) -
     Ok(Ended { status, output: output.take(), errors: errors.take() })
 }
 
-/// A command that runs. Dropping it ends the command with all of its children.
+/// A running command. Dropping it ends the command with all of its children.
 pub(super) struct Running {
     pub child: Child,
     group: Pid,
-    /// Becomes readable when the command ends.
+    /// A pidfd: it becomes readable when the command ends.
     pub end: OwnedFd,
 }
 
-/// The kernel kills the command when the thread that starts it ends.
+/// Makes the kernel kill the command when the thread that starts it ends.
 #[allow(unsafe_code)]
 pub fn end_with_parent(command: &mut Command) {
     // SAFETY: the closure makes one system call and neither allocates nor locks, which is what is allowed between fork and
@@ -140,7 +145,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// Ends the whole group if the command has not ended.
+    /// Ends the whole process group if the command has not ended.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return;
@@ -150,7 +155,7 @@ impl Drop for Running {
             let _ = kill_process_group(self.group, Signal::KILL);
         }
         let _ = self.child.wait();
-        // Its children, where it did not end them: the group outlives its leader.
+        // Children that it did not end: the process group outlives its leader.
         let _ = kill_process_group(self.group, Signal::KILL);
     }
 }
@@ -165,7 +170,7 @@ impl Lines {
         std::thread::spawn(move || {
             let mut stream = BufReader::new(stream);
             let mut line = Vec::new();
-            // A stream that breaks off is as good as one that ends: the exit status decides.
+            // A stream that breaks is as good as one that ends: the exit status decides.
             while matches!(stream.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line), Ok(1..)) {
                 kept.push(String::from_utf8_lossy(&line).trim_end());
                 line.clear();
@@ -188,7 +193,8 @@ impl Lines {
         self.locked().back().cloned()
     }
 
-    /// All lines, once the command has ended. The reader may lag; a process left behind may hold the stream for ever.
+    /// All lines, once the command has ended. The reader may lag behind; a process left behind may hold the
+    /// stream forever.
     fn take(self) -> Vec<String> {
         let deadline = Instant::now() + GRACE;
         while Arc::strong_count(&self.0) > 1 && Instant::now() < deadline {
@@ -213,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_comes_with_the_last_lines() {
+    fn ended_command_has_last_lines() {
         let mut command = shell("for i in $(seq 100); do echo line $i >&2; done; exit 3");
         let ended = run(&mut command, Duration::from_secs(20), &mut |_, _| true).unwrap();
         assert_eq!(ended.status.code(), Some(3));
@@ -222,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_quoted_is_bounded() {
+    fn quote_length_is_limited() {
         let quote = |script: &str| {
             let ended = run(&mut shell(script), Duration::from_secs(20), &mut |_, _| true).unwrap();
             ended.quote(2, |line| line != "no")
@@ -233,8 +239,8 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_command_ends_with_its_children() {
-        // The grandchild holds the pipe open and says its id; it ignores the request to end.
+    fn interrupted_command_ends_with_its_children() {
+        // The grandchild holds the pipe open and prints its PID; it ignores SIGTERM.
         let mut command = shell("sh -c 'trap \"\" TERM; echo $$; while :; do sleep 1; done' & wait");
         let mut grandchild = String::new();
         let interrupted = run(&mut command, Duration::from_secs(20), &mut |_, last| {
@@ -243,20 +249,20 @@ mod tests {
         });
         assert!(matches!(interrupted, Err(Unended::Interrupted)));
         let pid = Pid::from_raw(grandchild.parse().unwrap()).unwrap();
-        // Killed before `run` returned; its end may be a moment later, which its descriptor tells.
+        // It was killed before `run` returned, but may end a moment later, which its pidfd shows.
         if let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) {
             assert!(ends_within(&end, Duration::from_secs(20)));
         }
     }
 
     #[test]
-    fn a_command_that_hangs_is_ended_at_the_limit() {
+    fn hanging_command_is_ended_at_limit() {
         let error = run(&mut shell("sleep 600"), Duration::from_millis(50), &mut |_, _| true).unwrap_err();
         assert!(matches!(error, Unended::TimedOut(_)));
     }
 
     #[test]
-    fn an_absent_program_is_an_error() {
+    fn missing_command_is_error() {
         let error = run(&mut Command::new("/no/go"), Duration::from_secs(1), &mut |_, _| true).unwrap_err();
         assert!(matches!(error, Unended::Io(error) if error.kind() == io::ErrorKind::NotFound));
     }

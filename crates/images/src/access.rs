@@ -1,39 +1,40 @@
-//! What a caller decides about access to a registry.
+//! Settings with which a caller accesses a registry.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// How registries are reached. The default suits public registries.
+/// How registries are accessed. The default suits public registries.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Docker's configuration file, which has the credentials. Without one: `config.json` in `$DOCKER_CONFIG` or
-    /// `~/.docker`, if it exists.
+    /// Docker's configuration file, which has the credentials. If absent: `config.json` in `$DOCKER_CONFIG`
+    /// or `~/.docker`, if it exists.
     pub docker_config: Option<PathBuf>,
-    /// HTTP without TLS. Registries on loopback need no leave: those that speak no TLS are asked without.
+    /// HTTP without TLS. Registries on loopback do not need this: if they do not speak TLS, plain HTTP is
+    /// used.
     pub plain_http: bool,
-    /// PEM file of further certificate authorities, beside those of the system.
+    /// PEM file with further CA certificates, in addition to the system's.
     pub roots: Option<PathBuf>,
-    /// URL of a proxy that takes the place of `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` in the environment. Registries on
-    /// loopback are never reached through a proxy.
+    /// URL of a proxy, which replaces `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` from the environment.
+    /// Registries on loopback are never reached through a proxy.
     pub proxy: Option<String>,
-    /// Bounds on what a registry may send.
+    /// Limits on the data that a registry sends.
     pub limits: Limits,
 }
 
-/// Bounds on what a registry may send, and on the time it may take.
+/// Limits on the data that a registry sends, and on the time it takes.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Size of a manifest, an index or a configuration, bytes.
+    /// Size of a manifest, an index or a configuration in bytes.
     pub manifest_bytes: u64,
-    /// Size of one wanted file, bytes.
+    /// Size of one wanted file in bytes.
     pub file_bytes: u64,
-    /// Size of one layer as it is sent, bytes.
+    /// Compressed size of one layer in bytes.
     pub layer_bytes: u64,
-    /// Size of one layer once uncompressed, bytes.
+    /// Uncompressed size of one layer in bytes.
     pub uncompressed_layer_bytes: u64,
-    /// Entries of all layers that are read.
+    /// Number of entries of all layers that are read.
     pub entries: usize,
     /// Time without a single byte.
     pub idle_timeout: Duration,
@@ -41,9 +42,9 @@ pub struct Limits {
     pub connect_timeout: Duration,
     /// Time for a whole manifest, token or configuration.
     pub document_timeout: Duration,
-    /// Pause before a request is repeated, doubled each time.
+    /// Pause before a request is retried; it doubles each time.
     pub retry_pause: Duration,
-    /// Longest pause that a registry may ask for (`Retry-After`).
+    /// Maximum pause that a registry may request (`Retry-After`).
     pub max_retry_after: Duration,
 }
 
@@ -64,7 +65,7 @@ impl Default for Limits {
     }
 }
 
-/// Operating system and architecture, in the words of OCI (those of Go): `linux`, `amd64`.
+/// Operating system and architecture in the terms of OCI, which are Go's: `linux`, `amd64`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Platform {
     /// Operating system.
@@ -74,7 +75,7 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// This machine's.
+    /// The platform of this machine.
     pub fn host() -> Self {
         let architecture = match std::env::consts::ARCH {
             "x86_64" => "amd64",
@@ -91,15 +92,15 @@ impl std::fmt::Display for Platform {
     }
 }
 
-/// Follows an extraction, and ends it.
+/// Observes an extraction and may end it.
 pub trait Watch {
-    /// Bytes of layers that have come, of those that the layers known to be needed have. Both grow.
+    /// Bytes of layers received, and the total size of the layers known to be needed. Both grow.
     fn progress(&mut self, bytes: u64, of: u64);
-    /// Whether to give up. Called at least five times per second.
+    /// Returns true to abort. Called at least five times per second.
     fn interrupted(&mut self) -> bool;
 }
 
-/// Shows nothing, never gives up.
+/// Shows nothing and never aborts.
 impl Watch for () {
     fn progress(&mut self, _bytes: u64, _of: u64) {}
     fn interrupted(&mut self) -> bool {

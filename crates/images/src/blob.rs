@@ -1,4 +1,4 @@
-//! A blob as a stream: continued where a connection breaks, and checked against its digest at the end.
+//! A blob as a stream. It resumes after a broken connection and is verified against its digest at the end.
 
 use std::io::{self, Read};
 
@@ -11,19 +11,19 @@ use crate::digest::Hasher;
 use crate::manifest::Descriptor;
 use crate::session::Session;
 
-/// Connections in a row that brought nothing.
+/// Maximum number of consecutive connections without data.
 const MAX_FRUITLESS: u32 = 3;
 const MAX_CONNECTIONS: u32 = 20;
 
 pub(crate) struct BlobReader<'s, 'a> {
     session: &'s Session<'a>,
     descriptor: &'s Descriptor,
-    /// Layers alone count as progress.
+    /// Only layers count as progress.
     is_layer: bool,
     response: Option<Response>,
     chunk: Bytes,
     received_bytes: u64,
-    /// Bytes to come that have come already, from a server that knows no ranges.
+    /// Remaining bytes that were received before, from a server without range requests.
     repeated_bytes: u64,
     hasher: Hasher,
     fruitless: u32,
@@ -70,12 +70,12 @@ impl<'s, 'a> BlobReader<'s, 'a> {
         Ok(reader)
     }
 
-    /// For the readers of errors.
+    /// Name in error messages.
     fn name(&self) -> String {
         format!("{} {}", if self.is_layer { "layer" } else { "configuration" }, self.descriptor.digest)
     }
 
-    /// Reads what is left, and compares the digest.
+    /// Reads the rest and compares the digest.
     pub(crate) fn finish(mut self) -> Result<(), ImageError> {
         while self.fetch()? {}
         let name = self.name();
@@ -107,7 +107,7 @@ impl<'s, 'a> BlobReader<'s, 'a> {
         Ok(false)
     }
 
-    /// Takes a chunk in; `false` if all of it was known.
+    /// Consumes a chunk; `false` if all of it was received before.
     fn take(&mut self, mut chunk: Bytes) -> Result<bool, ImageError> {
         let known = self.repeated_bytes.min(chunk.len() as u64);
         self.repeated_bytes -= known;
@@ -132,7 +132,7 @@ impl<'s, 'a> BlobReader<'s, 'a> {
         Ok(true)
     }
 
-    /// Asks for what is missing.
+    /// Requests the missing bytes.
     fn connect(&mut self) -> Result<Response, ImageError> {
         self.connections += 1;
         let path = format!("{}/blobs/{}", self.session.image.repository(), self.descriptor.digest);
@@ -162,7 +162,7 @@ impl<'s, 'a> BlobReader<'s, 'a> {
         Ok(response)
     }
 
-    /// A connection ended before the blob did: `None` in good order.
+    /// Records that a connection ended before the blob did. Without a `reason` it was closed properly.
     fn note_break(&mut self, reason: Option<String>) -> Result<(), ImageError> {
         self.fruitless += 1;
         if self.fruitless >= MAX_FRUITLESS || self.connections >= MAX_CONNECTIONS {
@@ -181,7 +181,7 @@ impl<'s, 'a> BlobReader<'s, 'a> {
     }
 }
 
-/// Errors are kept with the session.
+/// Errors are stored in the session.
 impl Read for BlobReader<'_, '_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.chunk.is_empty() && !self.fetch().map_err(|error| self.session.fail(error))? {

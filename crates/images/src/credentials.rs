@@ -1,4 +1,4 @@
-//! Credentials for a registry, from Docker's configuration and from the programs that it names.
+//! Credentials for a registry, from Docker's configuration and its credential helpers.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -12,10 +12,10 @@ use crate::docker_config::{DockerConfig, Source};
 const HELPER_TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_HELPER_OUTPUT_BYTES: u64 = 64 << 10;
-/// The user's name in whose place an identity token stands.
+/// User name that marks the secret as an identity token.
 const TOKEN_USER: &str = "<token>";
 
-/// How to introduce oneself to a registry.
+/// How to authenticate with a registry.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Credentials {
     Anonymous,
@@ -23,13 +23,13 @@ pub(crate) enum Credentials {
         user: String,
         password: String,
     },
-    /// Buys access tokens.
+    /// Token that is exchanged for access tokens.
     IdentityToken(String),
-    /// Is an access token.
+    /// Token that is used directly.
     AccessToken(String),
 }
 
-/// Without secrets.
+/// Omits secrets.
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
@@ -41,14 +41,14 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// Why there are none.
+/// Why there are no credentials.
 #[derive(Debug)]
 pub(crate) enum Unavailable {
     Interrupted,
     Failed(String),
 }
 
-/// Credentials for `registry`. Programs that have none for it are as good as no entry.
+/// Credentials for `registry`. A helper without credentials for it is treated like a missing entry.
 pub(crate) fn find(
     config: &DockerConfig,
     registry: &str,
@@ -68,7 +68,7 @@ struct HelperResponse {
     secret: String,
 }
 
-/// Runs a credential helper: `docker-credential-NAME get`, the server's address on standard input.
+/// Runs a credential helper: `docker-credential-NAME get`, with the server's address on standard input.
 fn ask(
     program: &str,
     server: &str,
@@ -82,14 +82,14 @@ fn ask(
         .stderr(Stdio::null())
         .spawn()
         .map_err(|error| failed(format!("does not start: {}", crate::error::root_cause(&error))))?;
-    // A helper that reads nothing may still have an answer.
+    // A helper that does not read its input may still print an answer.
     let _ = child.stdin.take().map(|mut stdin| stdin.write_all(server.as_bytes()));
     let (sender, receiver) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
         std::thread::spawn(move || {
             let mut output = Vec::new();
             let _ = stdout.take(MAX_HELPER_OUTPUT_BYTES).read_to_end(&mut output);
-            // Nobody waits any more after a timeout.
+            // After a timeout there is no receiver any more.
             let _ = sender.send(output);
         });
     }
@@ -137,7 +137,7 @@ mod tests {
 
     use super::*;
 
-    /// A program cannot start while a child of another thread still holds it open for writing.
+    /// Executing a file fails while a child process of another thread still has it open for writing.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
     fn helper(script: &str) -> (tempfile::TempDir, String) {
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_is_asked_for_the_server() {
+    fn helper_is_queried_for_server() {
         let script = r#"[ "$1" = get ] && printf '{"ServerURL":"x","Username":"%s","Secret":"s"}' "$(cat)""#;
         let expected =
             Credentials::Password { user: "registry.example".to_owned(), password: "s".to_owned() };
@@ -172,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_without_credentials_is_no_failure() {
+    fn helper_without_credentials_is_not_error() {
         let script = "echo credentials not found in native keychain; exit 1";
         assert!(run(script).is_ok_and(|credentials| credentials == Credentials::Anonymous));
     }
 
     #[test]
-    fn a_helper_that_fails_is_named() {
+    fn failing_helper_is_named() {
         assert!(run("echo locked; exit 1").unwrap_err().contains("failed: locked"));
         assert!(run("echo hello").unwrap_err().contains("no credentials"));
         let _guard = ONE_AT_A_TIME.lock();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_helper_that_hangs_is_ended_by_an_interruption() {
+    fn interruption_ends_hanging_helper() {
         let _guard = ONE_AT_A_TIME.lock();
         let (_folder, program) = helper("exec sleep 600");
         let started = Instant::now();

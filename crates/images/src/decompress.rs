@@ -1,4 +1,4 @@
-//! Uncompressed bytes of a layer: gzip, Zstandard or plain, which its first bytes tell.
+//! Uncompressed bytes of a layer: gzip, Zstandard or plain, which is detected from its first bytes.
 
 use std::io::{self, BufRead, Read};
 
@@ -6,12 +6,13 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::FrameDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 
-/// Memory that a Zstandard frame may claim for its window.
+/// Maximum memory for the window of a Zstandard frame.
 const MAX_WINDOW_BYTES: u64 = 128 << 20;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The first three bytes of a skippable frame, whose fourth varies in four bits: `0x184d2a50` to `0x184d2a5f`.
+/// Second to fourth byte of a skippable frame. The first is `0x50` to `0x5f`: magic numbers are `0x184d2a50`
+/// to `0x184d2a5f`, little-endian.
 const SKIPPABLE_MAGIC: [u8; 3] = [0x2a, 0x4d, 0x18];
 
 pub(crate) fn uncompressed<'a>(mut source: impl BufRead + 'a) -> io::Result<Box<dyn Read + 'a>> {
@@ -120,14 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn plain_and_short_content_comes_as_it_is() {
+    fn plain_and_short_content_is_unchanged() {
         for content in [&b""[..], b"a", b"abc", b"a longer text"] {
             assert_eq!(read_all(content).unwrap(), content);
         }
     }
 
     #[test]
-    fn all_parts_of_a_stream_are_read() {
+    fn all_members_of_stream_are_read() {
         let content = content();
         let twice = [content.clone(), content.clone()].concat();
         assert_eq!(read_all(&gzip(&content).repeat(2)).unwrap(), twice);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_that_breaks_off_is_an_error() {
+    fn truncated_stream_is_error() {
         let content = content();
         for compressed in [gzip(&content), zstd(&content)] {
             assert!(read_all(&compressed[..compressed.len() / 2]).is_err());
@@ -147,7 +148,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn damaged_streams_are_content_or_an_error(
+        fn damaged_streams_are_content_or_error(
             words in prop::collection::vec("[a-z]{1,9}", 0..400),
             damages in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
             is_gzip in any::<bool>(),
@@ -165,7 +166,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_after_a_magic_number_are_content_or_an_error(rest in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_after_magic_number_are_content_or_error(rest in prop::collection::vec(any::<u8>(), 0..300)) {
             for magic in [&GZIP_MAGIC[..], &ZSTD_MAGIC, &[0x50, 0x2a, 0x4d, 0x18]] {
                 let mut read = Vec::new();
                 let bytes = [magic, &rest].concat();

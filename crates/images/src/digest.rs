@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use ring::digest::{Algorithm, Context, SHA256, SHA512};
 
-/// Digest of some content, checked for form.
+/// Digest of some content. Its format has been checked.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Digest {
     algorithm: &'static Algorithm,
@@ -23,7 +23,7 @@ impl Digest {
         Hasher::new(self.algorithm)
     }
 
-    /// Whether this is the content's digest.
+    /// True if this is the content's digest.
     pub(crate) fn matches(&self, content: &[u8]) -> bool {
         let mut hasher = self.hasher();
         hasher.update(content);
@@ -62,7 +62,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// A digest in the making.
+/// Computes a digest.
 pub(crate) struct Hasher {
     algorithm: &'static Algorithm,
     context: Context,
@@ -85,7 +85,7 @@ impl Hasher {
         Digest { algorithm: self.algorithm, hex: hex(self.context.finish().as_ref()) }
     }
 
-    /// Without the algorithm's name.
+    /// Hexadecimal digest without the algorithm's name.
     pub(crate) fn finish_hex(self) -> String {
         hex(self.context.finish().as_ref())
     }

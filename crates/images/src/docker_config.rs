@@ -1,4 +1,4 @@
-//! Docker's configuration file, as far as it has credentials.
+//! Docker's configuration file, limited to credentials.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use crate::credentials::Credentials;
 
-/// Under which Docker keeps the credentials of Docker Hub.
+/// Key for the credentials of Docker Hub.
 const DOCKER_HUB_SERVER: &str = "https://index.docker.io/v1/";
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
@@ -31,11 +31,11 @@ struct Auth {
     registrytoken: Option<String>,
 }
 
-/// Where a registry's credentials are.
+/// Location of a registry's credentials.
 pub(crate) enum Source {
     Nothing,
     Stored(Credentials),
-    /// With a program that is asked for `server`.
+    /// A credential helper that is queried for `server`.
     Helper {
         program: String,
         server: String,
@@ -43,7 +43,8 @@ pub(crate) enum Source {
 }
 
 impl DockerConfig {
-    /// Reads the file that was named, or the one that Docker would use; none is as good as an empty one unless it was named.
+    /// Reads the named file, or the one that Docker would use. A missing file counts as empty unless it was
+    /// named.
     pub(crate) fn read(named: Option<&Path>) -> Result<Self, String> {
         let Some(path) = named.map(Path::to_path_buf).or_else(default_path) else {
             return Ok(Self::default());
@@ -61,12 +62,12 @@ impl DockerConfig {
         };
         let content = content
             .map_err(|error| unreadable(format!("cannot be read: {}", crate::error::root_cause(&error))))?;
-        // The parser's message may show a part of a secret.
+        // The parser's message could contain a part of a secret.
         serde_json::from_slice(&content)
             .map_err(|error| unreadable(format!("is not valid at line {}", error.line())))
     }
 
-    /// Where the credentials of `registry` are, in Docker's order.
+    /// Location of the credentials of `registry`, in Docker's order of precedence.
     pub(crate) fn source(&self, registry: &str) -> Source {
         let server = if registry == "docker.io" { DOCKER_HUB_SERVER } else { registry };
         let helper = |name: &str| Source::Helper {
@@ -115,13 +116,13 @@ fn default_path() -> Option<PathBuf> {
     Some(folder.join("config.json"))
 }
 
-/// Names are part of a program's name, and never lead to another folder.
+/// The name becomes part of a program name, so it must not lead to another directory.
 fn is_helper(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }
 
-/// Keys are hosts, or URLs as older versions wrote them.
+/// Host of a key. Keys are hosts, or URLs as written by older versions.
 fn host_of(key: &str) -> &str {
     let key = key.split_once("://").map_or(key, |(_, rest)| rest);
     key.split('/').next().unwrap_or(key)
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_credentials_are_found_by_the_registry_s_host() {
+    fn stored_credentials_are_found_by_registry_host() {
         let config = r#"{"auths": {
             "https://index.docker.io/v1/": {"auth": "dXNlcjpwYTpzcw=="},
             "quay.io": {"identitytoken": "t"},
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn helpers_come_before_what_is_stored() {
+    fn helpers_take_precedence_over_stored_credentials() {
         let config: DockerConfig = serde_json::from_str(
             r#"{"auths": {"a.example": {"auth": "dTpw"}}, "credsStore": "store",
                 "credHelpers": {"b.example": "own", "c.example": "../../bin/sh"}}"#,

@@ -1,4 +1,4 @@
-//! From a reference to files.
+//! Extracts files from the image that a reference names.
 
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
@@ -21,48 +21,48 @@ use crate::{Access, ImageError, ImageReference, Platform, Watch};
 const DIGEST_HEADER: &str = "docker-content-digest";
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// A file that is wanted of an image.
+/// A file to extract from an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Path from the image's root, with or without a slash before it.
+    /// Path from the image's root, with or without a leading slash.
     pub path: String,
     /// Name in the destination.
     pub name: String,
-    /// Whether it gets mode 755 rather than 644.
+    /// True for mode 755, false for 644.
     pub executable: bool,
-    /// Whether the image may lack it. Only an image whose layers were all read is known to.
+    /// True if the image may lack it. This is certain only once all its layers were read.
     pub optional: bool,
 }
 
-/// What came of an extraction.
+/// Result of an extraction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extracted {
-    /// The image.
+    /// Reference of the image.
     pub reference: String,
     /// Digest of the index, if there is one.
     pub index_digest: Option<String>,
     /// Digest of the platform's manifest.
     pub manifest_digest: String,
-    /// Of the image; a chart has none.
+    /// Platform of the image; a chart has none.
     pub platform: Option<Platform>,
-    /// In the order in which they were wanted, without optional files that the image lacks.
+    /// In the order of the request, without optional files that the image lacks.
     pub files: Vec<ExtractedFile>,
 }
 
-/// A file that is now in the destination.
+/// A file in the destination.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtractedFile {
-    /// As it was wanted.
+    /// Path as requested.
     pub path: String,
-    /// In the destination.
+    /// Name in the destination.
     pub name: String,
-    /// SHA-256 of its content, hexadecimal.
+    /// SHA-256 of its content in hexadecimal.
     pub sha256: String,
-    /// Size, bytes.
+    /// Size in bytes.
     pub size_bytes: u64,
 }
 
-/// Manifest of the platform, and where it came from.
+/// Manifest of the platform, and its origin.
 struct Image {
     index_digest: Option<Digest>,
     digest: Digest,
@@ -70,8 +70,9 @@ struct Image {
     manifest: Manifest,
 }
 
-/// Pulls the wanted files of an image or chart into the folder `destination`. They appear there all together, or not at all;
-/// files of the same names are replaced. Blocks, and must not be called from an asynchronous task.
+/// Pulls the wanted files of an image or chart into the directory `destination`. Either all of them appear
+/// there, or none; existing files of the same names are replaced. Blocks, and must not be called from an
+/// async task.
 pub fn extract(
     reference: &ImageReference,
     wanted: &[Wanted],
@@ -110,7 +111,8 @@ pub fn extract(
     })
 }
 
-/// Digest of what stands behind a reference, by a request for its head alone: whether the registry is reached, and has it.
+/// Digest of what a reference names. A HEAD request suffices, so it also checks that the registry is
+/// reachable and has it.
 pub fn digest(
     reference: &ImageReference,
     access: &Access,
@@ -153,7 +155,7 @@ fn manifest_path(reference: &ImageReference, version: &str) -> String {
     format!("{}/manifests/{version}", reference.repository())
 }
 
-/// Fetches a manifest or index, whose digest is `expected` or what the registry says.
+/// Fetches a manifest or index. Its digest is `expected`, or else the one from the registry.
 fn fetch_manifest(
     session: &Session<'_>,
     version: &str,
@@ -207,7 +209,7 @@ fn find_image(session: &Session<'_>, platform: &Platform) -> Result<Image, Image
     Ok(Image { index_digest, digest, platform: found, manifest })
 }
 
-/// The platform that an image's configuration names; other artifacts have none.
+/// The platform in an image's configuration; other artifacts have none.
 fn read_platform(session: &Session<'_>, config: &Descriptor) -> Result<Option<Platform>, ImageError> {
     if !config.is_image_config() {
         return Ok(None);
@@ -222,21 +224,22 @@ fn read_platform(session: &Session<'_>, config: &Descriptor) -> Result<Option<Pl
     platform.map(Some).map_err(|_| session.invalid("its image's configuration names no platform".to_owned()))
 }
 
-/// Layers on their way to files.
+/// The extraction of files from layers.
 struct Extraction<'e, 'a> {
     session: &'e Session<'a>,
-    /// The lowest first.
+    /// Lowest layer first.
     layers: &'e [Descriptor],
     wanted: &'e [Wanted],
     view: View,
     spool: Spool,
-    /// Entries of all layers so far.
+    /// Number of entries of all layers so far.
     entries: usize,
     unwritable: &'e dyn Fn(&io::Error) -> ImageError,
 }
 
 impl Extraction<'_, '_> {
-    /// Where each wanted file's content is, now that it is spooled; `None` for optional files that the image lacks.
+    /// Spools the content of the wanted files and returns its source for each; `None` for optional files that
+    /// the image lacks.
     fn run(&mut self) -> Result<Vec<Option<Source>>, ImageError> {
         for layer in (0..self.layers.len()).rev() {
             let pending = self.pending()?;
@@ -247,7 +250,7 @@ impl Extraction<'_, '_> {
             self.view.merge(layer, &entries);
         }
         let sources = self.wanted.iter().map(|file| self.source(file)).collect::<Result<Vec<_>, _>>()?;
-        // Links lead to entries of layers that were read before it was known.
+        // A link may lead to an entry of a layer that was read before the link was known.
         let mut passed: HashMap<usize, HashSet<String>> = HashMap::new();
         for (layer, path) in sources.iter().flatten() {
             if self.spool.get(&(*layer, path.clone())).is_none() {
@@ -291,7 +294,7 @@ impl Extraction<'_, '_> {
         ImageError::FileAbsent { image: self.session.image.to_string(), path: file.path.clone(), reason }
     }
 
-    /// Reads a layer to its end, with the content of `paths` spooled, and verifies it.
+    /// Reads a layer to its end, spools the content of `paths`, and verifies the layer.
     fn read(&mut self, layer: usize, paths: &HashSet<String>) -> Result<LayerEntries, ImageError> {
         let session = self.session;
         let descriptor = &self.layers[layer];
@@ -324,7 +327,7 @@ impl Extraction<'_, '_> {
             Err(LayerError::Hostile(reason)) => return Err(session.hostile(reason)),
             Err(LayerError::Write(error)) => return Err((self.unwritable)(&error)),
             Err(LayerError::Read(error)) => {
-                // Content that was changed on the way is rarely an archive.
+                // Content that was changed in transit is rarely a valid archive, so verify the digest first.
                 blob.finish()?;
                 let reason = crate::error::root_cause(&error);
                 return Err(
@@ -336,7 +339,7 @@ impl Extraction<'_, '_> {
     }
 }
 
-/// Uncompressed bytes, of which there may be too many.
+/// Uncompressed bytes, limited in number.
 struct Guarded<'s, 'a, R> {
     session: &'s Session<'a>,
     source: R,

@@ -1,10 +1,10 @@
-//! Reading a layer: a tar archive from a stranger.
+//! Reads a layer, which is a tar archive from an untrusted source.
 
 use std::io::{self, Read};
 
 use tar::{Archive, EntryType, PaxExtensions};
 
-/// Size of the extended headers of one entry.
+/// Maximum size of the extended headers of one entry.
 const MAX_EXTENSION_BYTES: u64 = 1 << 20;
 const MAX_PATH_BYTES: usize = 4096;
 
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
         size: u64,
     },
     Directory,
-    /// Its target as it is written.
+    /// Target as written.
     Symlink(String),
     /// Path of another entry of the layer.
     HardLink(String),
@@ -32,9 +32,9 @@ pub(crate) enum Kind {
 
 #[derive(Debug)]
 pub(crate) enum LayerError {
-    /// Reading failed: the archive ends early or is none.
+    /// Reading failed: the archive is truncated or is not an archive.
     Read(io::Error),
-    /// The archive is readable and ill-intended.
+    /// The archive is readable but malicious.
     Hostile(String),
     /// A file could not be written.
     Write(io::Error),
@@ -46,7 +46,7 @@ impl From<io::Error> for LayerError {
     }
 }
 
-/// Names that extended headers give to the entry after them.
+/// Names from extended headers for the entry after them.
 #[derive(Default)]
 struct Extensions {
     path: Option<Vec<u8>>,
@@ -55,7 +55,7 @@ struct Extensions {
     is_sparse: bool,
 }
 
-/// Calls `each` for every entry of the archive, with its content where it is a file.
+/// Calls `each` for every entry of the archive, with its content if it is a file.
 pub(crate) fn read_layer(
     archive: impl Read,
     max_entries: usize,
@@ -63,7 +63,7 @@ pub(crate) fn read_layer(
 ) -> Result<(), LayerError> {
     let mut archive = Archive::new(archive);
     let mut extensions = Extensions::default();
-    // Raw: the library would keep extended headers of any size in memory.
+    // Raw, since the library would otherwise keep extended headers of any size in memory.
     for (number, entry) in archive.entries()?.raw(true).enumerate() {
         let mut entry = entry?;
         if number >= max_entries {
@@ -119,7 +119,7 @@ fn read_pax(content: &[u8], extensions: &mut Extensions) -> Result<(), LayerErro
     Ok(())
 }
 
-/// `None` for the root itself.
+/// Returns `None` for the root itself.
 fn describe(
     header: &tar::Header,
     entry_type: EntryType,
@@ -127,7 +127,7 @@ fn describe(
 ) -> Result<Option<Entry>, LayerError> {
     let size = header.entry_size()?;
     if extensions.size.is_some_and(|other| other != size) {
-        // Readers disagree about such archives.
+        // Implementations disagree about such archives.
         return Err(LayerError::Hostile("an entry of the layer has two sizes".to_owned()));
     }
     let name = extensions.path.unwrap_or_else(|| header.path_bytes().into_owned());
@@ -159,7 +159,7 @@ fn text_of(name: Vec<u8>) -> Result<String, LayerError> {
     Ok(String::from_utf8(name).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
 }
 
-/// The path from the image's root: `./usr//bin/` is `usr/bin`. `None` is the root.
+/// Path from the image's root: `./usr//bin/` becomes `usr/bin`. `None` is the root.
 fn normalize(name: &[u8]) -> Result<Option<String>, LayerError> {
     let name = text_of(name.to_vec())?;
     let mut path = String::with_capacity(name.len());
@@ -183,11 +183,11 @@ fn normalize(name: &[u8]) -> Result<Option<String>, LayerError> {
     Ok(Some(path).filter(|path| !path.is_empty()))
 }
 
-/// Reads `archive` as layers are read, and checks what holds for any: no entry leads out of the image, and no more is read
-/// of an entry than its header says. For fuzzing.
+/// Reads `archive` like a layer, and checks invariants of all archives: no entry leads out of the image, and
+/// no more is read of an entry than its header says. For fuzzing.
 ///
 /// # Panics
-/// Where that does not hold.
+/// Panics if an invariant is violated.
 pub fn check_archive(archive: &[u8]) {
     let mut view = crate::view::View::default();
     let mut entries = crate::view::LayerEntries::default();

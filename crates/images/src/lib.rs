@@ -1,9 +1,9 @@
-//! Single files out of container images and Helm charts, straight from a registry: the pull side of the OCI distribution
-//! protocol. Nothing is unpacked but the wanted files, and no image is kept.
+//! Extracts single files from container images and Helm charts, directly from a registry: the pull side of
+//! the OCI distribution protocol. Only the wanted files are unpacked, and no image is kept.
 //!
-//! [`extract`] is the way in. Layers are streamed from the top down, so that whiteouts and replaced files count and base
-//! layers are rarely read; a file gets its name in the destination only once everything that was read has the digest that the
-//! manifest gives.
+//! [`extract`] is the entry point. Layers are streamed from the top down, so that whiteouts and replaced
+//! files are honoured and base layers are rarely read. A file gets its name in the destination only once
+//! everything that was read has the digest given in the manifest.
 
 mod access;
 mod blob;

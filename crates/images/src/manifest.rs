@@ -1,4 +1,4 @@
-//! Manifests, indexes and configurations, as Docker and OCI write them.
+//! Manifests, indexes and configurations in the formats of Docker and OCI.
 
 use serde::Deserialize;
 
@@ -10,7 +10,7 @@ const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2
 const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 
-/// What a request for a manifest accepts.
+/// Media types that a request for a manifest accepts.
 pub(crate) const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
@@ -18,7 +18,8 @@ pub(crate) const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
 const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 
-/// Layers that are archives. How they are compressed is seen by their first bytes, as container engines do.
+/// Media types of layers that are archives. Their compression is detected from their first bytes, as
+/// container engines do.
 const LAYERS: [&str; 6] = [
     "application/vnd.oci.image.layer.v1.tar",
     "application/vnd.oci.image.layer.v1.tar+gzip",
@@ -28,13 +29,13 @@ const LAYERS: [&str; 6] = [
     "application/vnd.docker.image.rootfs.diff.tar.zstd",
 ];
 const CHART: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-/// A chart's signature: beside the chart, and no archive.
+/// A chart's signature, which is next to the chart and not an archive.
 const CHART_PROVENANCE: &str = "application/vnd.cncf.helm.chart.provenance.v1.prov";
 const MAX_LAYERS: usize = 500;
-/// Platforms that an error lists.
+/// Maximum number of platforms that an error lists.
 const MAX_SHOWN_PLATFORMS: usize = 10;
 
-/// Either form of what stands behind a reference.
+/// A document that a reference names, in either form.
 #[derive(Debug)]
 pub(crate) enum Document {
     Index(Vec<IndexEntry>),
@@ -44,7 +45,7 @@ pub(crate) enum Document {
 #[derive(Debug)]
 pub(crate) struct Manifest {
     pub(crate) config: Descriptor,
-    /// Archives only, the lowest first.
+    /// Archives only, lowest layer first.
     pub(crate) layers: Vec<Descriptor>,
 }
 
@@ -56,7 +57,7 @@ pub(crate) struct Descriptor {
 }
 
 impl Descriptor {
-    /// Whether this is the configuration of an image, which has a platform.
+    /// True for the configuration of an image, which has a platform.
     pub(crate) fn is_image_config(&self) -> bool {
         self.media_type == OCI_CONFIG || self.media_type == DOCKER_CONFIG
     }
@@ -69,7 +70,7 @@ pub(crate) struct IndexEntry {
     is_attestation: bool,
 }
 
-/// Why a document cannot be read.
+/// Why a document cannot be used.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
     Invalid(String),
@@ -108,7 +109,7 @@ impl RawDescriptor {
     }
 }
 
-/// Reads an index or manifest. `content_type` is the response's.
+/// Reads an index or manifest. `content_type` is that of the response.
 pub(crate) fn read(body: &[u8], content_type: &str) -> Result<Document, Unreadable> {
     let raw: Raw = serde_json::from_slice(body).map_err(|error| {
         Unreadable::Invalid(format!(
@@ -178,7 +179,7 @@ fn archives(layers: Vec<Descriptor>) -> Result<Vec<Descriptor>, Unreadable> {
     Ok(archives)
 }
 
-/// The entry for `platform`, or the platforms that there are.
+/// The entry for `platform`, or else a list of the available platforms.
 pub(crate) fn choose<'a>(entries: &'a [IndexEntry], platform: &Platform) -> Result<&'a Descriptor, String> {
     let images = || entries.iter().filter(|entry| !entry.is_attestation);
     if let Some(entry) = images().find(|entry| entry.platform.as_ref() == Some(platform)) {
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_that_means_two_things_is_refused() {
+    fn ambiguous_manifest_is_rejected() {
         let both = format!(r#"{{"schemaVersion":2,"mediaType":"{OCI_INDEX}","layers":[],"manifests":[]}}"#);
         assert!(matches!(read(both.as_bytes(), ""), Err(Unreadable::Invalid(_))));
         let index = r#"{"schemaVersion":2,"manifests":[]}"#;
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn attestations_are_no_images() {
+    fn attestations_are_not_images() {
         let amd64 = Platform { os: "linux".to_owned(), architecture: "amd64".to_owned() };
         let entry = |platform: &str, annotations: &str| {
             format!(

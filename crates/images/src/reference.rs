@@ -6,13 +6,14 @@ use std::str::FromStr;
 use crate::digest::Digest;
 
 const DOCKER_HUB: &str = "docker.io";
-/// Where Docker Hub answers the protocol.
+/// Host of Docker Hub's registry API.
 const DOCKER_HUB_HOST: &str = "registry-1.docker.io";
 const MAX_REPOSITORY_BYTES: usize = 255;
 const MAX_TAG_BYTES: usize = 128;
 
-/// Name of an image or chart in a registry: `docker.io/istio/pilot:1.30.1`, `localhost:5000/istio/pilot@sha256:…`. As in
-/// Docker, the registry of a name without one is Docker Hub, and the tag of a name without one is `latest`.
+/// Name of an image or chart in a registry: `docker.io/istio/pilot:1.30.1`,
+/// `localhost:5000/istio/pilot@sha256:…`. As in Docker, the registry defaults to Docker Hub and the tag to
+/// `latest`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ImageReference {
     registry: String,
@@ -21,7 +22,7 @@ pub struct ImageReference {
     digest: Option<Digest>,
 }
 
-/// Not the name of an image.
+/// The text is not the name of an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is no image's name: {reason}")]
 pub struct InvalidReference {
@@ -30,7 +31,7 @@ pub struct InvalidReference {
 }
 
 impl ImageReference {
-    /// Registry as it is written: `docker.io`, `localhost:5000`.
+    /// Registry as written: `docker.io`, `localhost:5000`.
     pub fn registry(&self) -> &str {
         &self.registry
     }
@@ -54,7 +55,7 @@ impl ImageReference {
         if self.registry == DOCKER_HUB { DOCKER_HUB_HOST } else { &self.registry }
     }
 
-    /// The part of a manifest's URL that says which.
+    /// The tag or digest in a manifest's URL.
     pub(crate) fn version(&self) -> String {
         match (&self.digest, &self.tag) {
             (Some(digest), _) => digest.to_string(),
@@ -63,7 +64,7 @@ impl ImageReference {
         }
     }
 
-    /// Whether the registry is on this machine.
+    /// True if the registry is on this machine.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.registry.rsplit_once(':').filter(|(_, port)| port.parse::<u16>().is_ok());
         let host = host.map_or(self.registry.as_str(), |(host, _)| host);
@@ -86,7 +87,7 @@ impl FromStr for ImageReference {
             }
             None => (name, None),
         };
-        // A colon before a slash is that of the registry's port.
+        // A colon before a slash belongs to the registry's port.
         let (name, tag) = match name.rsplit_once(':') {
             Some((name, tag)) if !tag.contains('/') => (name, Some(tag)),
             _ => (name, None),
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_read_as_docker_reads_them() {
+    fn names_are_parsed_as_by_docker() {
         assert_eq!(
             parts("docker.io/istio/pilot:1.30.1"),
             owned("registry-1.docker.io", "istio/pilot", "1.30.1")
@@ -195,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_shown_with_its_registry() {
+    fn name_is_shown_with_registry() {
         let shown = |text: &str| text.parse::<ImageReference>().unwrap().to_string();
         assert_eq!(shown("istio/pilot:1"), "docker.io/istio/pilot:1");
         assert_eq!(shown("index.docker.io/istio/pilot"), "docker.io/istio/pilot");
     }
 
     #[test]
-    fn what_is_no_name_is_refused() {
+    fn invalid_names_are_rejected() {
         for text in [
             "",
             "/",
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn loopback_is_known_by_its_names() {
+    fn loopback_is_recognised_by_name_or_address() {
         let is_loopback = |text: &str| text.parse::<ImageReference>().unwrap().is_loopback();
         assert!(is_loopback("localhost:5000/a") && is_loopback("127.0.0.1:1/a") && is_loopback("[::1]:1/a"));
         assert!(!is_loopback("localhost.example.org/a") && !is_loopback("10.0.0.1:1/a") && !is_loopback("a"));

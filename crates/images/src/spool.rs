@@ -1,4 +1,4 @@
-//! Wanted files until all that was read is verified.
+//! Holds wanted files until everything that was read is verified.
 
 use std::collections::HashMap;
 use std::fs::{OpenOptions, Permissions};
@@ -13,10 +13,11 @@ use crate::layer::LayerError;
 
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Entry of a layer: the layer's index, and the path.
+/// Entry of a layer: index of the layer, and path.
 pub(crate) type Source = (usize, String);
 
-/// Files in a private folder within the destination, which goes with everything in it unless files are moved out.
+/// Files in a private directory within the destination. It is removed with its contents, except for files
+/// that were moved out.
 pub(crate) struct Spool {
     folder: TempDir,
     files: HashMap<Source, SpooledFile>,
@@ -43,7 +44,7 @@ impl Spool {
         self.files.get(source)
     }
 
-    /// Writes the content of an entry. Of several with one path the last counts.
+    /// Writes the content of an entry. If several have the same path, the last one counts.
     pub(crate) fn write(
         &mut self,
         source: Source,
@@ -77,15 +78,16 @@ impl Spool {
         Ok(())
     }
 
-    /// Forgets an entry, which another with its path replaces.
+    /// Drops an entry that another with the same path replaces.
     pub(crate) fn forget(&mut self, source: &Source) {
         if let Some(file) = self.files.remove(source) {
-            // What stays goes with the folder.
+            // If this fails, the file is removed with the directory.
             let _ = std::fs::remove_file(file.path);
         }
     }
 
-    /// Gives a file its name, and the mode that lets others read it. `is_last` if nobody wants it under another name.
+    /// Moves a file to its final name and makes it readable for others. `is_last` if it is not needed under
+    /// another name.
     pub(crate) fn publish(&self, file: &SpooledFile, to: &Path, mode: u32, is_last: bool) -> io::Result<()> {
         let from = if is_last {
             file.path.clone()

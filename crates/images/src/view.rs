@@ -1,16 +1,16 @@
-//! An image's tree as far as its layers are known, from the top down.
+//! An image's file tree as far as its layers are known, from the top down.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::layer::{Entry, Kind};
 
 const WHITEOUT: &str = ".wh.";
-/// Marks of union file systems about themselves; of these only the opaque directory concerns readers.
+/// Prefix of union file systems' own marks. Of these, only the opaque directory matters to readers.
 const WHITEOUT_OF_WHITEOUTS: &str = ".wh..wh.";
 const OPAQUE: &str = ".wh..wh..opq";
 const MAX_LINKS: usize = 40;
 
-/// Entries of one layer: of several with one path the last counts.
+/// Entries of one layer. If several have the same path, the last one counts.
 #[derive(Default)]
 pub(crate) struct LayerEntries {
     kinds: HashMap<String, Kind>,
@@ -29,7 +29,7 @@ impl LayerEntries {
         self.kinds.len()
     }
 
-    /// Path of the entry whose content `path` has, over hard links.
+    /// Path of the entry that has the content of `path`, after following hard links.
     fn source(&self, path: &str) -> Option<String> {
         let mut path = path;
         for _ in 0..MAX_LINKS {
@@ -51,20 +51,20 @@ enum Node {
     Special(&'static str),
 }
 
-/// Where a wanted path leads.
+/// The result of resolving a wanted path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Resolution {
-    /// To the content of entry `source` of layer `layer`.
+    /// The content of entry `source` of layer `layer`.
     File { layer: usize, source: String },
-    /// To `path`, which no layer has that is known yet.
+    /// Not in any layer known so far; lower layers may have it at `path`.
     Pending { path: String },
-    /// To nothing, whatever the lower layers have.
+    /// Nothing, whatever the lower layers contain.
     Absent(String),
-    /// To something that must not be followed or read.
+    /// Something that must not be followed or read.
     Hostile(String),
 }
 
-/// The tree of the upper layers, and what they hide of lower ones.
+/// The tree of the upper layers, and what they hide in lower ones.
 #[derive(Default)]
 pub(crate) struct View {
     nodes: HashMap<String, Node>,
@@ -92,7 +92,7 @@ impl View {
             };
             nodes.push((path.clone(), node));
         }
-        // Whiteouts hide nothing of their own layer.
+        // Whiteouts do not hide entries of their own layer.
         self.nodes.extend(nodes);
         for path in entries.paths() {
             let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
@@ -105,7 +105,7 @@ impl View {
         }
     }
 
-    /// Where `path` leads, `is_complete` if there are no further layers.
+    /// Resolves `path`. `is_complete` if there are no further layers.
     pub(crate) fn resolve(&self, path: &str, is_complete: bool) -> Resolution {
         let mut parts: Vec<String> = parts_of(path).map(str::to_owned).collect();
         for _ in 0..=MAX_LINKS {
@@ -157,7 +157,7 @@ impl View {
         Walk::End(resolution)
     }
 
-    /// Whether what a lower layer has at `path` is not in the image.
+    /// True if entries of lower layers at `path` are not part of the image.
     fn is_hidden(&self, path: &str) -> bool {
         if self.opaque.contains("") || self.whiteouts.contains(path) {
             return true;
@@ -180,7 +180,7 @@ enum Walk {
     },
 }
 
-/// The path with the link at index `at` replaced by its target; `None` where that leads out of the image.
+/// The path with the link at index `at` replaced by its target; `None` if it leads out of the image.
 fn follow(parts: &[String], at: usize, target: &str) -> Option<Vec<String>> {
     let mut followed = if target.starts_with('/') { Vec::new() } else { parts[..at].to_vec() };
     for part in target.split('/') {

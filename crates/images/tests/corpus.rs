@@ -1,4 +1,4 @@
-//! Whatever the fuzzers found worth keeping, once more (`fuzz/`).
+//! Runs the fuzzers' corpus (`fuzz/`) again.
 
 #[path = "../../../fuzz/src/layer.rs"]
 mod layer;
@@ -6,6 +6,6 @@ mod layer;
 mod replay;
 
 #[test]
-fn the_corpus_of_layers_holds() {
+fn corpus_of_layers_passes() {
     replay::replay("layer_archive", layer::check);
 }

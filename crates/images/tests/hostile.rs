@@ -1,4 +1,4 @@
-//! Registries that are down, slow, broken or ill-intended.
+//! Registries that are down, slow, broken or malicious.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn name(registry: &HostileRegistry) -> String {
     format!("{}/istio/proxyv2:1", registry.address())
 }
 
-/// The error where a registry of `artifact` behaves so towards requests whose path ends in `end`.
+/// The error if a registry of `artifact` shows this behaviour for requests whose path ends in `end`.
 fn error_of(artifact: Artifact, end: &str, behaviour: Behaviour) -> ImageError {
     error_for(&Place::new(), artifact, end, behaviour)
 }
@@ -70,8 +70,8 @@ macro_rules! assert_error {
 }
 
 #[test]
-fn a_registry_that_is_down_is_unreachable() {
-    // Bound, so that nobody else gets the port, and never listening.
+fn registry_that_is_down_is_unreachable() {
+    // Bound but never listening, so that nothing else gets the port.
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
     let name = format!("{}/istio/proxyv2:1", socket.local_addr().unwrap().as_socket().unwrap());
@@ -79,19 +79,19 @@ fn a_registry_that_is_down_is_unreachable() {
 }
 
 #[test]
-fn a_registry_that_says_nothing_is_unreachable() {
+fn silent_registry_is_unreachable() {
     let mut place = Place::new();
     place.access.limits.idle_timeout = Duration::from_millis(300);
     let silence = Behaviour::Respond(Response { body: Body::Silence, ..Response::new(200, "") });
     assert_error!(error_for(&place, image(), TAG, silence), Unreachable, "no response within 0.3 s");
     let artifact = image();
     let digest = layer_of(&artifact).digest.clone();
-    // On a busy machine the manifest may take as long.
+    // On a busy machine the manifest may take this long.
     assert_error!(error_for(&place, artifact, &digest, Behaviour::StallAfter(5000)), Unreachable, "0.3 s");
 }
 
 #[test]
-fn a_refusal_is_told_in_the_registry_s_words() {
+fn rejection_quotes_registry_message() {
     let denied = r#"{"errors":[{"code":"DENIED","message":"not\nfor \u001b[31myou"}]}"#;
     assert_error!(error_of(image(), TAG, respond(403, denied)), Refused, "403 Forbidden: not for [31myou");
     assert_error!(
@@ -111,7 +111,7 @@ fn a_refusal_is_told_in_the_registry_s_words() {
 }
 
 #[test]
-fn failures_of_the_moment_are_outlasted() {
+fn temporary_failures_are_retried() {
     let busy = Behaviour::Respond(Response::new(429, "").with("Retry-After", "0"));
     let failing = respond(503, "");
     let registry = HostileRegistry::start(image())
@@ -121,7 +121,7 @@ fn failures_of_the_moment_are_outlasted() {
 }
 
 #[test]
-fn pauses_that_a_registry_may_ask_for_are_bounded() {
+fn retry_after_of_registry_is_limited() {
     let started = Instant::now();
     let busy = Response::new(429, r#"{"errors":[{"code":"TOOMANYREQUESTS"}]}"#).with("Retry-After", "3600");
     assert_error!(error_of(image(), TAG, Behaviour::Respond(busy)), RateLimited, "again in 3600 s");
@@ -131,7 +131,7 @@ fn pauses_that_a_registry_may_ask_for_are_bounded() {
 }
 
 #[test]
-fn a_broken_connection_is_continued_where_it_broke() {
+fn broken_connection_is_resumed_where_it_broke() {
     let artifact = image();
     let digest = layer_of(&artifact).digest.clone();
     let registry = HostileRegistry::start(artifact).with(
@@ -151,7 +151,7 @@ fn a_broken_connection_is_continued_where_it_broke() {
 }
 
 #[test]
-fn a_server_without_ranges_sends_from_the_beginning() {
+fn server_without_ranges_sends_from_beginning() {
     let artifact = image();
     let digest = layer_of(&artifact).digest.clone();
     let registry = HostileRegistry::start(artifact)
@@ -162,7 +162,7 @@ fn a_server_without_ranges_sends_from_the_beginning() {
 }
 
 #[test]
-fn connections_that_break_again_and_again_end_the_extraction() {
+fn repeatedly_broken_connections_end_extraction() {
     let artifact = image();
     let digest = layer_of(&artifact).digest.clone();
     assert_error!(
@@ -186,12 +186,12 @@ fn connections_that_break_again_and_again_end_the_extraction() {
 }
 
 #[test]
-fn layers_of_another_length_are_refused() {
+fn layers_of_wrong_length_are_rejected() {
     let artifact = image();
     let layer = layer_of(&artifact).clone();
     let truncated = Behaviour::Respond(Response::new(200, &layer.bytes[..1000]));
     assert_error!(error_of(artifact.clone(), &layer.digest, truncated), WrongDigest, "comes with 1000 bytes");
-    // Without a length the end is seen when it comes; spaces come for ever.
+    // Without a length, the end is only seen when it comes; this sends spaces forever.
     let endless = Response { body: Body::Endless, ..Response::new(200, "") };
     assert_error!(
         error_of(artifact, &layer.digest, Behaviour::Respond(endless)),
@@ -201,7 +201,7 @@ fn layers_of_another_length_are_refused() {
 }
 
 #[test]
-fn content_of_another_digest_is_refused() {
+fn content_with_wrong_digest_is_rejected() {
     let artifact = image();
     let layer = layer_of(&artifact).clone();
     let mut changed = layer.bytes.clone();
@@ -217,7 +217,7 @@ fn content_of_another_digest_is_refused() {
         "configuration"
     );
 
-    // The manifest that an index names, and one that is asked for by its digest.
+    // The manifest that an index names, and one that is requested by its digest.
     let index = Index::new(MediaTypes::Oci).image(&images::Platform::host().architecture, artifact).build();
     let manifest = index.manifests[0].digest.clone();
     let other = image_of(plain().file("usr/local/bin/envoy", b"another")).root;
@@ -230,7 +230,7 @@ fn content_of_another_digest_is_refused() {
 }
 
 #[test]
-fn documents_have_bounds() {
+fn document_size_is_limited() {
     let endless = Behaviour::Respond(Response { body: Body::Endless, ..Response::new(200, "") });
     assert_error!(error_of(image(), TAG, endless), InvalidResponse, "manifest is larger than 4096 KiB");
     let huge = Response::new(200, vec![b' '; 5 << 20]).with("Content-Type", "application/json");
@@ -244,7 +244,7 @@ fn documents_have_bounds() {
 }
 
 #[test]
-fn what_is_no_image_is_named() {
+fn non_image_content_is_named_in_error() {
     let text = |body: &str, media_type: &str| {
         error_of(image(), TAG, Behaviour::Respond(Response::new(200, body).with("Content-Type", media_type)))
     };
@@ -283,7 +283,7 @@ fn hostile_layers_leave_nothing_behind() {
     assert_error!(hostile(plain().device(envoy)), HostileLayer, "is a device");
     assert_error!(hostile(plain().symlink(envoy, "/etc/passwd")), FileAbsent, "/etc/passwd");
     assert_error!(hostile(plain().directory(envoy)), FileAbsent, "is a directory");
-    // Every directory of the path leads elsewhere, where nothing of the machine's own is looked at.
+    // A directory of the path links to the image's root. The machine's own files are never looked at.
     assert_error!(
         hostile(plain().symlink("usr", "/").file("local/x", b"")),
         FileAbsent,
@@ -292,7 +292,7 @@ fn hostile_layers_leave_nothing_behind() {
 }
 
 #[test]
-fn bombs_are_cut_short() {
+fn decompression_bombs_are_stopped() {
     let zeros = vec![0; 64 << 20];
     for compression in [Compression::Gzip, Compression::Zstd] {
         let layer =
@@ -311,7 +311,7 @@ fn bombs_are_cut_short() {
 }
 
 #[test]
-fn credentials_stay_with_the_registry_when_a_blob_lies_elsewhere() {
+fn credentials_are_not_sent_to_other_host_with_blob() {
     let artifact = image();
     let layer = layer_of(&artifact).clone();
     let bytes = layer.bytes.clone();
@@ -340,7 +340,7 @@ fn credentials_stay_with_the_registry_when_a_blob_lies_elsewhere() {
 }
 
 #[test]
-fn redirects_are_bounded() {
+fn redirects_are_limited() {
     let redirect = |location: &str| Behaviour::Respond(Response::new(302, "").with("Location", location));
     assert_error!(
         error_of(image(), TAG, redirect("/v2/istio/proxyv2/manifests/1")),
@@ -352,7 +352,7 @@ fn redirects_are_bounded() {
 }
 
 #[test]
-fn nothing_leads_from_tls_to_clear_text() {
+fn redirects_from_tls_to_plaintext_are_rejected() {
     let observer = Server::start(None, |_| Response::new(200, r#"{"token":"t"}"#));
     let elsewhere = format!("http://{}/token", observer.address());
     let redirect = Response::new(307, "").with("Location", &elsewhere);
@@ -367,7 +367,7 @@ fn nothing_leads_from_tls_to_clear_text() {
 }
 
 #[test]
-fn an_interruption_ends_any_wait() {
+fn interruption_ends_any_wait() {
     struct AfterSome(u32);
     impl Watch for AfterSome {
         fn progress(&mut self, _bytes: u64, _of: u64) {}
@@ -390,7 +390,7 @@ fn an_interruption_ends_any_wait() {
 }
 
 #[test]
-fn a_proxy_is_asked_for_registries_elsewhere() {
+fn proxy_is_used_for_remote_registries() {
     let artifact = image();
     let blobs = artifact.blobs.clone();
     let root = artifact.root;
@@ -412,7 +412,7 @@ fn a_proxy_is_asked_for_registries_elsewhere() {
 }
 
 #[test]
-fn names_that_lead_out_of_the_destination_are_refused() {
+fn names_that_leave_destination_are_rejected() {
     let registry = HostileRegistry::start(image());
     let place = Place::new();
     for bad in ["../envoy", "/tmp/envoy", "a/b", "..", "", "."] {

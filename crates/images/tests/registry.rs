@@ -1,4 +1,4 @@
-//! Files out of images in a real registry.
+//! Files from images in a real registry.
 
 mod common;
 
@@ -14,7 +14,7 @@ use test_registry::{
 const ENVOY: &str = "/usr/local/bin/envoy";
 const TEMPLATE: &str = "/var/lib/istio/envoy/envoy_bootstrap_tmpl.json";
 
-/// Content that compression does not make small.
+/// Content that does not compress well.
 fn program(seed: u32, length: usize) -> Vec<u8> {
     let mut state = seed;
     let next = || {
@@ -24,7 +24,7 @@ fn program(seed: u32, length: usize) -> Vec<u8> {
     std::iter::repeat_with(next).take(length).collect()
 }
 
-/// As Istio lays out its proxy's image: a distribution below, then a layer per file.
+/// Laid out like Istio's proxy image: a distribution at the bottom, then a layer per file.
 fn proxy(envoy: &[u8]) -> ImageBuilder {
     let base = LayerBuilder::new(Compression::Gzip)
         .directory("usr")
@@ -39,7 +39,7 @@ fn proxy(envoy: &[u8]) -> ImageBuilder {
         .layer(LayerBuilder::new(Compression::None).file("./usr/local/bin/pilot-agent", b"agent"))
 }
 
-/// The image for this machine and one for another.
+/// An index with the image for this machine and one for another.
 fn index(image: Artifact) -> Artifact {
     let host = Platform::host().architecture;
     let other = ImageBuilder::new(MediaTypes::Docker).architecture("s390x");
@@ -76,11 +76,11 @@ fn check_proxy(options: RegistryOptions) {
     let of_envoy = &extracted.files[0];
     assert_eq!((of_envoy.path.as_str(), of_envoy.size_bytes), (ENVOY, 3_000_000));
     assert_eq!(format!("sha256:{}", of_envoy.sha256), Content::new("", envoy).digest);
-    // All but the distribution's layer.
+    // All layers except the distribution's.
     let layers = &artifact.blobs[artifact.blobs.len() - 3..];
     let expected: usize = layers.iter().map(|layer| layer.bytes.len()).sum();
     assert_eq!((progress.bytes, progress.of), (expected as u64, expected as u64));
-    // By its digest, which is the registry's answer to a question for the head.
+    // By its digest, as the registry returns it for a HEAD request.
     let reference: ImageReference = name.parse().unwrap();
     assert_eq!(digest(&reference, &place.access, &mut ()).unwrap(), artifact.root.digest);
     let by_digest = format!("{}/istio/proxyv2@{}", registry.address(), artifact.root.digest);
@@ -105,32 +105,32 @@ impl Watch for Progress {
 }
 
 #[test]
-fn files_come_from_an_open_registry() {
+fn files_are_extracted_from_open_registry() {
     check_proxy(RegistryOptions::default());
 }
 
 #[test]
-fn files_come_over_tls() {
+fn files_are_extracted_over_tls() {
     check_proxy(RegistryOptions { tls: true, ..RegistryOptions::default() });
 }
 
 #[test]
-fn files_come_for_a_token() {
+fn files_are_extracted_with_token() {
     check_proxy(RegistryOptions { token: true, ..RegistryOptions::default() });
 }
 
 #[test]
-fn files_come_for_a_token_over_tls() {
+fn files_are_extracted_with_token_over_tls() {
     check_proxy(RegistryOptions { token: true, tls: true, ..RegistryOptions::default() });
 }
 
 #[test]
-fn files_come_for_a_password_over_tls() {
+fn files_are_extracted_with_password_over_tls() {
     check_proxy(RegistryOptions { basic: true, tls: true, ..RegistryOptions::default() });
 }
 
 #[test]
-fn files_come_out_of_charts() {
+fn files_are_extracted_from_charts() {
     let registry = Registry::start(RegistryOptions::default());
     let chart = Chart::new("base", "1.30.1")
         .file("files/crd-all.gen.yaml", b"kind: CustomResourceDefinition\n")
@@ -145,7 +145,7 @@ fn files_come_out_of_charts() {
 }
 
 #[test]
-fn links_lead_to_files_of_any_layer() {
+fn links_resolve_to_files_of_any_layer() {
     let registry = Registry::start(RegistryOptions::default());
     let image = ImageBuilder::new(MediaTypes::Oci)
         .layer(LayerBuilder::new(Compression::Zstd).symlink("bin", "usr/bin").file("usr/lib/below", b"below"))
@@ -168,7 +168,7 @@ fn links_lead_to_files_of_any_layer() {
 }
 
 #[test]
-fn what_the_registry_lacks_is_named() {
+fn missing_content_is_named_in_error() {
     let registry = Registry::start(RegistryOptions::default());
     registry.push("istio/proxyv2", "1", &index(proxy(b"envoy").build()));
     let image = ImageBuilder::new(MediaTypes::Oci).architecture("s390x");
@@ -207,7 +207,7 @@ fn what_the_registry_lacks_is_named() {
 }
 
 #[test]
-fn an_index_without_the_platform_names_those_that_it_has() {
+fn index_without_platform_lists_available_ones() {
     let registry = Registry::start(RegistryOptions::default());
     let image = |architecture: &str| {
         let image = ImageBuilder::new(MediaTypes::Oci).architecture(architecture);
@@ -221,7 +221,7 @@ fn an_index_without_the_platform_names_those_that_it_has() {
 }
 
 #[test]
-fn a_registry_refuses_who_has_no_credentials() {
+fn registry_rejects_missing_credentials() {
     for options in [
         RegistryOptions { token: true, ..RegistryOptions::default() },
         RegistryOptions { basic: true, ..RegistryOptions::default() },
@@ -243,7 +243,7 @@ fn a_registry_refuses_who_has_no_credentials() {
         assert!(matches!(error, ImageError::Refused { .. }), "{error}");
         assert!(!error.to_string().contains("wrong:") && !error.to_string().contains("dXNl"), "{error}");
 
-        // A configuration that cannot be read is told, since it could have had them.
+        // An unreadable configuration is reported, since it could have had credentials.
         place.access.docker_config = Some(registry.docker_config().with_file_name("absent.json"));
         let error = place.fails(&name, &proxy_files());
         assert!(error.to_string().contains("absent.json cannot be read"), "{error}");
@@ -251,7 +251,7 @@ fn a_registry_refuses_who_has_no_credentials() {
 }
 
 #[test]
-fn an_identity_token_buys_tokens() {
+fn identity_token_is_exchanged_for_access_tokens() {
     let registry = Registry::start(RegistryOptions { token: true, ..RegistryOptions::default() });
     registry.push("istio/proxyv2", "1", &proxy(b"envoy").build());
     let mut place = Place::new();
@@ -261,7 +261,7 @@ fn an_identity_token_buys_tokens() {
 }
 
 #[test]
-fn an_unknown_authority_is_not_believed() {
+fn certificate_of_unknown_authority_is_rejected() {
     let registry = Registry::start(RegistryOptions { tls: true, ..RegistryOptions::default() });
     registry.push("istio/proxyv2", "1", &proxy(b"envoy").build());
     let name = format!("{}/istio/proxyv2:1", registry.address());
@@ -272,7 +272,7 @@ fn an_unknown_authority_is_not_believed() {
 }
 
 #[test]
-fn stored_content_that_changed_is_noticed() {
+fn corrupted_stored_content_is_detected() {
     let registry = Registry::start(RegistryOptions::default());
     let image = proxy(&program(3, 50_000)).build();
     registry.push("istio/proxyv2", "1", &image);

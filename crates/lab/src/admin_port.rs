@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Pod {
-    /// Connections to a port of the pod, from the pod itself.
+    /// Opens connections to a port of the pod from inside the pod.
     pub(crate) fn port(&self, port: u16) -> PodPort {
         PodPort { namespace: Arc::clone(self.namespace()), port }
     }

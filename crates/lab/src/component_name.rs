@@ -1,4 +1,4 @@
-//! Names of components as names of files, pods and processes in a lab.
+//! Component names as names of files, pods and processes in a lab.
 
 const MAX_NAME_BYTES: usize = 40;
 
@@ -6,7 +6,8 @@ pub(crate) fn file_name(component: &str) -> String {
     component.replace('/', "--")
 }
 
-/// A component's name as the lab takes it for pods, processes and directories. Long names are cut and end with a hash.
+/// A component's name in the form that labs use for pods, processes and directories. Long names are cut and
+/// end with a hash.
 pub(crate) fn lab_name(component: &str) -> String {
     let name = file_name(component);
     if name.len() <= MAX_NAME_BYTES {
@@ -24,7 +25,7 @@ mod tests {
     use crate::sandbox::name::check_name;
 
     #[test]
-    fn names_of_components_are_names_in_a_lab() {
+    fn component_names_become_valid_lab_names() {
         assert_eq!(lab_name("client-proxy"), "client-proxy");
         assert_eq!(lab_name("pair-1/server"), "pair-1--server");
         let long =

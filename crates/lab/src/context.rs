@@ -1,4 +1,4 @@
-//! What a deployment hands to everything that it starts, apart from the pods.
+//! What a deployment passes to everything that it starts, apart from the pods.
 
 use crate::certificates::RunAuthority;
 use crate::component_name::{file_name, lab_name};
@@ -19,37 +19,37 @@ pub(crate) struct DeploymentContext<'a> {
     pub overrides: &'a Overrides,
     pub spec: &'a DeploymentSpec,
     pub log_dir: &'a Path,
-    /// Number of the deployment in its run, from 1.
+    /// Number of the deployment within its run, from 1.
     pub number: usize,
 }
 
 impl DeploymentContext<'_> {
-    /// A container of this component. Its log is among those of the deployment.
+    /// A container for this component. Its log is among the logs of the deployment.
     pub fn container(&self, component: &str, program: &Path) -> ContainerSpec {
         let log = self.log_dir.join(format!("{}.log", file_name(component)));
         ContainerSpec::new(lab_name(component), program, log)
     }
 
-    /// A container of a proxy, with the CPU limit of proxies.
+    /// A container for a proxy, with the CPU limit of proxies.
     pub fn proxy_container(&self, component: &str, program: &Path) -> ContainerSpec {
         let limits = self.proxy_resources().limits;
         ContainerSpec { limits, user: ContainerUser::Proxy, ..self.container(component, program) }
     }
 
-    /// Of every proxy but [`Self::gateway_resources`].
+    /// Limits of every proxy except the gateway that drivers reach ([`Self::gateway_resources`]).
     pub fn proxy_resources(&self) -> ProxyResources {
         let proxy = &self.spec.proxy;
         ProxyResources { limits: Resources::cpu_limit(proxy.cpu_limit_cores), workers: proxy.workers }
     }
 
-    /// Of the gateway that drivers reach.
+    /// Limits of the gateway that drivers reach.
     pub fn gateway_resources(&self) -> ProxyResources {
         let DeploymentSpec { gateway, proxy, .. } = self.spec;
         ProxyResources { limits: gateway.limits(proxy), workers: gateway.workers(proxy) }
     }
 }
 
-/// Limits and worker threads of a proxy.
+/// CPU limit and worker threads of a proxy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProxyResources {
     pub limits: Resources,
@@ -60,8 +60,8 @@ pub(crate) struct ProxyResources {
 pub(crate) struct MeshContext<'a> {
     pub programs: &'a IstioPrograms,
     pub control_plane: Rc<ControlPlane>,
-    /// One namespace per namespace of the topology, in its order.
+    /// One mesh namespace per namespace of the topology, in the same order.
     pub namespaces: MeshNamespaces,
-    /// Where proxies find the WebAssembly module that they are to run.
+    /// Path at which proxies find the WebAssembly module that they run.
     pub wasm_module: Option<PathBuf>,
 }

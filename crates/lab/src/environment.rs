@@ -1,6 +1,8 @@
-//! The lab as a place where trials run: `experiment`'s `Environment` on one machine.
-//! Read [`LocalLab`] first, then [`crate::deployment`]: what it deploys. Under `mesh: envoy` every proxy has a static file;
-//! under `mesh: istio` a control plane configures them, which lives from its first deployment on ([`crate::istio`]).
+//! The lab as a place to run trials: `experiment`'s `Environment` on one machine.
+//!
+//! Read [`LocalLab`] first, then [`crate::deployment`], which is what it deploys. Under `mesh: envoy` every
+//! proxy has a static file. Under `mesh: istio` a control plane configures the proxies; it starts with its
+//! first deployment ([`crate::istio`]).
 
 pub use crate::local_lab::{LocalLab, Programs};
 
@@ -19,7 +21,8 @@ use mesh::filters::Filter;
 use std::path::Path;
 
 impl LocalLab {
-    /// [`Environment::deploy`] with a concrete type and log directory. On an error everything started is taken down again.
+    /// [`Environment::deploy`] with a concrete type and log directory. On an error it takes down everything
+    /// it started.
     pub fn bring_up(&self, spec: &DeploymentSpec, log_dir: &Path) -> Result<LabDeployment<'_>> {
         Environment::check_mode(self, spec.mesh, spec.mode, &spec.components)?;
         deploy(self, spec, log_dir).map_err(|error| match spec.mesh {
@@ -28,7 +31,8 @@ impl LocalLab {
         })
     }
 
-    /// A dead or hanging control plane explains more than a webhook that does not respond or a proxy that is not ready.
+    /// Prefers a dead or hanging control plane as the cause: it explains more than a webhook that does not
+    /// respond or a proxy that is not ready.
     fn cause_of(&self, error: EnvironmentError) -> EnvironmentError {
         match self.running_control_plane() {
             Some(control_plane) if !self.lab.stop_requested() => control_plane.cause_of(error),
@@ -44,7 +48,8 @@ impl Environment for LocalLab {
             self.lab.cgroup_version().map_or_else(|| "none".to_owned(), |version| version.to_string());
         host.privileges = self.lab.privileges().name().to_owned();
         host.redirect_by = self.lab.proxy_identity().name().to_owned();
-        // Known once a mode was asked for. Without Envoy mode `none` still runs; the other modes say that it is missing.
+        // Known once a mode has been requested. Without Envoy, mode `none` still runs; the other modes report
+        // that it is missing.
         let mut chosen = self.chosen_programs();
         if chosen.is_empty() {
             chosen.extend(self.programs_for(&ComponentsSettings::default()));
@@ -66,7 +71,7 @@ impl Environment for LocalLab {
     fn versions_for(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
         let has_database =
             spec.topology.workloads.iter().any(|workload| matches!(workload.runs, Runs::Database));
-        // A database that is missing fails its deployments, which say so.
+        // If the database is missing, the deployments that need it fail and say so.
         let database = has_database.then(|| find_database(self.overrides()).ok()).flatten();
         database.iter().map(Installed::recorded).collect()
     }
@@ -90,7 +95,7 @@ impl Environment for LocalLab {
                 "`mesh: envoy` runs it; Istio's own is `ingress`",
             ),
             MeshKind::Istio if data_plane == DataPlane::None => {
-                // Addresses of Services lead to their pods by rules.
+                // Redirect rules lead Service addresses to their pods.
                 programs.istio()?;
                 redirect::programs().map(drop)
             }

@@ -1,11 +1,17 @@
 //! One machine as a lab: namespaces, cgroups, processes and proxies.
 //!
-//! Read [`sandbox`] first. Then [`Lab`] (what there is inside), [`Pod`] (a network namespace with an address), [`Container`]
-//! (a supervised process with a cgroup), [`redirect`] (traffic sent through proxies), [`registry`] (what is up on this
-//! machine, and how it is taken down) and [`observe`] (counters of components and machine).
-//! Leaves out images, volumes, IPv6 between pods, and more than one machine.
+//! Read [`sandbox`] first, then:
+//!
+//! * [`Lab`]: what there is inside.
+//! * [`Pod`]: a network namespace with an address.
+//! * [`Container`]: a supervised process with a cgroup.
+//! * [`redirect`]: rules that send traffic through proxies.
+//! * [`registry`]: what is up on this machine, and how it is taken down.
+//! * [`observe`]: counters of components and machine.
+//!
+//! Not supported: images, volumes, IPv6 between pods, and more than one machine.
 
-// No field here is a contract; documentation that repeats a name would only hide what matters.
+// No field here is part of a contract; a doc comment that repeats the name would only add noise.
 #![allow(missing_docs)]
 
 mod admin_port;
@@ -41,5 +47,5 @@ pub use sandbox::redirect::{self, ProxyIdentity, Redirect};
 pub use sandbox::subordinate::NoProxyUser;
 pub use sandbox::{cgroup, exec, process_table, registry};
 
-/// Most functions return this: the error names the operation.
+/// The result type of most functions here. The error names the operation.
 pub(crate) type Result<T, E = experiment::environment::EnvironmentError> = std::result::Result<T, E>;

@@ -1,16 +1,19 @@
-//! Whether components that run still answer: one that hangs has not ended, nobody has stopped it, and it says nothing.
+//! Liveness of running components. A component that hangs has neither ended nor been stopped, and reports
+//! nothing.
 //!
-//! Each is asked something that costs it next to nothing, all at once; any answer is a sign of life, a refusal too. One
-//! that gives none counts as failed from then on ([`Container::failed`]), so that nobody waits for it again. Nobody asks
-//! in a measured window in which requests are answered.
-//! Leaves out components that answer no questions (the SNI proxy), a service whose own count proves the path (it would
-//! count the question), and those that go on answering ours alone.
+//! All components are probed at once, each with a request that costs it next to nothing. Any response is a
+//! sign of life, a rejection too. A component that does not respond counts as failed from then on
+//! ([`Container::failed`]), so that nothing waits for it again. Components are not probed during a measured
+//! window while its requests are being answered. Not covered: components that answer no requests (the SNI
+//! proxy), services whose own counters prove the path (they would count the probe), and components that
+//! respond to the probe and to nothing else.
 
 use crate::container::Container;
 use mesh::admin::RESPONSE_TIMEOUT;
 use mesh::admin::liveness::LivenessProbe;
 
-/// Probes all components at once and marks unresponsive ones. `meanwhile` probes others in another way.
+/// Probes all components at once and marks unresponsive ones. `meanwhile` probes other components by other
+/// means.
 pub(crate) fn ask_all(asked: &[(&Container, LivenessProbe)], meanwhile: impl FnOnce()) {
     std::thread::scope(|scope| {
         for (container, question) in asked {
@@ -24,7 +27,7 @@ pub(crate) fn ask_all(asked: &[(&Container, LivenessProbe)], meanwhile: impl FnO
     });
 }
 
-/// Marks a component as failed since it, or this process of it, is unresponsive.
+/// Marks a component as failed because it, or the given process of it, is unresponsive.
 pub(crate) fn mark_silent(container: &Container, process: Option<&str>) {
     let of = process.map_or_else(String::new, |process| format!("its {process} gave "));
     let seconds = RESPONSE_TIMEOUT.as_secs();

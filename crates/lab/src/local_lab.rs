@@ -1,4 +1,5 @@
-//! A lab as what runs share: programs already found, certificate authority, control plane, directories of logs.
+//! The part of a lab that trials of a run share: programs found so far, certificate authority, control plane,
+//! log directories.
 
 use crate::Result;
 use crate::certificates::RunAuthority;
@@ -17,9 +18,9 @@ use std::rc::Rc;
 
 #[derive(Clone, Debug)]
 pub struct Programs {
-    /// The `meshmeter` binary, which is the service (`serve`) and the generator (`load`).
+    /// The `meshmeter` binary. It is both the service (`serve`) and the generator (`load`).
     pub meshmeter: PathBuf,
-    /// Components that the user named instead of installed ones.
+    /// Programs that the user named in place of installed ones.
     pub overrides: Overrides,
 }
 
@@ -29,18 +30,18 @@ pub struct LocalLab {
     programs: Programs,
     authority: RunAuthority,
     pub(crate) host_proc: HostProc,
-    /// Of each choice of components that was asked for.
+    /// One entry per requested choice of components.
     chosen_programs: RefCell<Vec<Rc<ChosenPrograms>>>,
-    /// What scenarios with filters run.
+    /// Programs behind the filters of a scenario.
     pub(crate) filters: OnceCell<FilterPrograms>,
-    /// Other istiods that stand beside the installed or named one, to be compared with it.
+    /// Further istiods to compare with the installed or named one; they run beside it.
     pub(crate) istiods_beside: Vec<Installed>,
-    /// Deployments so far; keeps their private directories and namespaces apart.
+    /// Number of deployments so far. It keeps their private directories and namespaces apart.
     deployments: Cell<usize>,
-    /// The control plane of `mesh: istio`, from its first trial on.
+    /// The control plane of `mesh: istio`; `None` before its first trial.
     control_plane: RefCell<Option<Rc<ControlPlane>>>,
     control_planes: Cell<usize>,
-    /// Where their logs go: they outlive the trial that started them.
+    /// Directory of the control planes' logs, which outlive the trial that started them.
     control_plane_logs: PathBuf,
     logs: PathBuf,
     pub(crate) progress: ProgressSink,
@@ -69,17 +70,20 @@ impl LocalLab {
         })
     }
 
-    /// By default logs go with the lab. For use before the first trial; the directory need not exist yet.
+    /// Sets where control plane logs go; by default they are removed with the lab. Call it before the first
+    /// trial; the directory need not exist yet.
     pub fn keep_control_plane_logs_in(&mut self, folder: PathBuf) {
         self.control_plane_logs = folder;
     }
 
-    /// Each deployment and trial has its label's directory in there. For use before the first deployment.
+    /// Sets the directory for logs. Each deployment and trial gets a subdirectory named by its label. Call it
+    /// before the first deployment.
     pub fn keep_logs_in(&mut self, directory: PathBuf) {
         self.logs = directory;
     }
 
-    /// Lets another istiod stand beside that of each control plane that is studied. For use before the first deployment.
+    /// Runs another istiod beside the one of each control plane that is measured. Call it before the first
+    /// deployment.
     pub fn compare_with_istiod(&mut self, program: PathBuf) -> Result<()> {
         let named = Overrides::from_iter([(Component::Istiod, program)]);
         self.istiods_beside.push(find(Component::Istiod, &named)?);
@@ -112,7 +116,7 @@ impl LocalLab {
         }
     }
 
-    /// The control plane of `mesh: istio`, where one is up.
+    /// The control plane of `mesh: istio`, if one is up.
     pub fn running_control_plane(&self) -> Option<Rc<ControlPlane>> {
         self.control_plane.borrow().clone()
     }
@@ -128,7 +132,7 @@ impl LocalLab {
         Ok(chosen)
     }
 
-    /// All choices so far.
+    /// All choices of components so far.
     pub(crate) fn chosen_programs(&self) -> Vec<Rc<ChosenPrograms>> {
         self.chosen_programs.borrow().clone()
     }
@@ -145,8 +149,8 @@ impl LocalLab {
         once(&self.filters, || FilterPrograms::find(&self.programs.overrides))
     }
 
-    /// The control plane of a deployment, started if there is none yet, the last one was for another plan or other programs
-    /// or has failed, or it is studied itself.
+    /// The control plane for a deployment. It is started if there is none yet, if the last one was for
+    /// another plan or other programs or has failed, or if the control plane itself is measured.
     pub(crate) fn control_plane(
         &self,
         spec: &DeploymentSpec,
@@ -162,7 +166,7 @@ impl LocalLab {
                 return Ok(Rc::clone(running));
             }
         }
-        // The last one goes first: its pod's name is needed again.
+        // Stop the last one first: the new one needs its pod's name.
         control_plane.take();
         let number = self.control_planes.replace(self.control_planes.get() + 1);
         let (beside, logs) = (&self.istiods_beside, &self.control_plane_logs);

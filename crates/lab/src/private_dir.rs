@@ -1,11 +1,11 @@
-//! Directories that go with their owner: configuration, keys, sockets; and the directories of logs.
+//! Directories that are removed with their owner (configuration, keys, sockets), and log directories.
 
 use crate::Result;
 use experiment::environment::ErrorContext as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A directory of the lab that is removed with its owner.
+/// A directory of the lab that is removed when its owner is dropped.
 #[derive(Debug)]
 pub(crate) struct PrivateDir(pub PathBuf);
 
@@ -17,7 +17,7 @@ impl PrivateDir {
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        // What cannot be removed here goes with the lab's private directory.
+        // Anything that cannot be removed here goes with the lab's private directory.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

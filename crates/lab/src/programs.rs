@@ -1,4 +1,4 @@
-//! Programs of deployments: found once for each choice of components.
+//! Programs of deployments, found once per choice of components.
 
 use crate::Result;
 use crate::istio::{AmbientPrograms, IstioPrograms};
@@ -9,8 +9,8 @@ use experiment::schema::ComponentVersion;
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
 
-/// Programs of the deployments with the same components. Each is looked for when it is first needed: asking Envoy for its
-/// version takes longer than a pod.
+/// Programs of the deployments that share a choice of components. Each is looked up when it is first needed:
+/// querying Envoy's version takes longer than creating a pod.
 #[derive(Debug)]
 pub(crate) struct ChosenPrograms {
     components: ComponentsSettings,
@@ -50,30 +50,30 @@ impl ChosenPrograms {
         once(&self.ambient, || AmbientPrograms::find(&self.overrides))
     }
 
-    /// The Envoy that was looked for: Istio's, where a mode of `mesh: istio` was.
+    /// The Envoy found so far: Istio's if a mode of `mesh: istio` looked one up, else that of `mesh: envoy`.
     fn found_envoy(&self) -> Option<&Installed> {
         self.istio.get().map(|istio| &istio.envoy).or_else(|| self.envoy.get())
     }
 
-    /// All that were looked for, and Envoy in any case, if there is one.
+    /// Versions of all programs found so far, and always Envoy's if there is one.
     pub fn versions(&self) -> Vec<ComponentVersion> {
         let envoy = self.found_envoy().or_else(|| self.envoy().ok());
         let found = envoy.into_iter().chain(self.found_besides());
         found.map(|installed| self.recorded(installed)).chain(self.istio_files()).collect()
     }
 
-    /// Origin of the definitions of Istio's objects, where a release serves.
+    /// Origin of the definitions of Istio's objects, if a release provides them.
     fn istio_files(&self) -> Option<ComponentVersion> {
         self.istio.get().and_then(|istio| istio.files.recorded.clone())
     }
 
-    /// Those that were looked for, besides Envoy.
+    /// Programs found so far, apart from Envoy.
     fn found_besides(&self) -> impl Iterator<Item = &Installed> {
         let istio = self.istio.get().into_iter().flat_map(IstioPrograms::control_plane_and_agent);
         istio.chain(self.ambient.get().map(|ambient| &ambient.ztunnel))
     }
 
-    /// Those of a deployment.
+    /// Versions of the programs that this deployment uses.
     pub fn versions_of(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
         let envoy = self.found_envoy().filter(|_| spec.parts().has_envoy());
         let (istio, files) = match spec.mesh {
@@ -86,7 +86,7 @@ impl ChosenPrograms {
         found.map(|installed| self.recorded(installed)).chain(files).collect()
     }
 
-    /// As results record it. Hashing a user's own program takes a while and is done once.
+    /// The version as results record it. Hashing a user's own program takes a while, so it is done once.
     fn recorded(&self, installed: &Installed) -> ComponentVersion {
         let mut all = self.recorded.borrow_mut();
         all.entry(installed.component).or_insert_with(|| installed.recorded()).clone()

@@ -1,4 +1,4 @@
-//! Every configuration that the lab can generate: what it looks like, and that the real Envoy accepts it.
+//! Snapshots of every configuration that the lab can generate, and a check that the real Envoy accepts each.
 
 use components::{Component, Overrides, find};
 use experiment::Protocol;
@@ -103,7 +103,7 @@ fn envoy_accepts_every_configuration() {
 }
 
 #[test]
-fn configurations_are_as_a_mesh_would_have_them() {
+fn configurations_match_snapshots() {
     let of_a_pair = positions(Protocol::Http1).into_iter().filter(|(name, _)| *name != "middle-proxy");
     for (name, position) in of_a_pair {
         let folder = tempfile::tempdir().unwrap();
@@ -115,7 +115,7 @@ fn configurations_are_as_a_mesh_would_have_them() {
 }
 
 #[test]
-fn switches_change_what_they_name_and_nothing_else() {
+fn switches_change_only_their_part_of_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let full = proxy(folder.path(), "client-proxy", positions(Protocol::Http1)[0].1.clone());
     let of = |proxy: &ProxyConfiguration| configuration(proxy).to_string();

@@ -1,4 +1,4 @@
-//! Objects of the mesh are what the schemas of Istio and of the Gateway API allow.
+//! Objects of the mesh conform to the schemas of Istio and of the Gateway API.
 
 use components::{Overrides, istio_files};
 use experiment::dataplane::Exit;
@@ -46,7 +46,7 @@ const EVERYTHING: &str = "
 /// Settings that only sidecars have.
 const OF_SIDECARS: &str = "  sidecar-scope: on\n  http2-upgrade: on\n";
 
-/// The deployment of an experiment with this section `istio`.
+/// The deployment of an experiment with this `istio` section.
 fn spec(mode: Mode, istio: &str) -> DeploymentSpec {
     spec_of(Protocol::Http1, mode, istio)
 }
@@ -82,7 +82,7 @@ fn all_of(mode: Mode, istio: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
+fn every_object_conforms_to_istio_and_gateway_api_schemas() {
     let schemas = Schemas::read();
     let mut objects = Vec::new();
     for mode in [Mode::Sidecar, Mode::AmbientWaypoint, Mode::Ingress] {
@@ -150,7 +150,7 @@ fn the_schemas_of_istio_and_of_the_gateway_api_allow_every_object() {
 }
 
 #[test]
-fn what_a_schema_does_not_allow_is_found() {
+fn schema_violations_are_found() {
     let schemas = Schemas::read();
     let good = egress::objects(Exit::Sidecar, "mesh-1", &[SERVER], egress::EXTERNAL_PORT).remove(0);
     let wrong = |change: &dyn Fn(&mut Value)| {
@@ -168,7 +168,7 @@ fn what_a_schema_does_not_allow_is_found() {
     );
 }
 
-/// The schemas of kinds, from the files that the lab creates these kinds with.
+/// Schemas by kind, from the files with which the lab creates these kinds.
 struct Schemas(BTreeMap<(String, String), Value>);
 
 impl Schemas {
@@ -190,7 +190,7 @@ impl Schemas {
         Self(schemas)
     }
 
-    /// The schema of an object; none where Kubernetes itself defines its kind.
+    /// The schema of an object; `None` if Kubernetes itself defines its kind.
     fn of(&self, object: &Value) -> Option<&Value> {
         let api = text(&object["apiVersion"]);
         let found = self.0.get(&(api.to_owned(), text(&object["kind"]).to_owned()));
@@ -209,7 +209,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
 }
 
-/// Every field is one of the schema's, of its type, one of its words; no field that must be there is left out.
+/// Checks that every field is in the schema, has its type and one of its enum values, and that no required
+/// field is missing.
 fn check(schema: &Value, value: &Value, at: &str) {
     if schema["x-kubernetes-preserve-unknown-fields"] == true || schema["x-kubernetes-int-or-string"] == true
     {
@@ -238,7 +239,7 @@ fn check(schema: &Value, value: &Value, at: &str) {
         let at = format!("{at}.{key}");
         match (&schema["properties"][key], &schema["additionalProperties"]) {
             (Value::Null, Value::Null) => {
-                // What every object has is in no schema of a kind.
+                // Fields that every object has are not in the schema of a kind.
                 let is_known = schema["properties"].is_null()
                     || matches!(key.as_str(), "apiVersion" | "kind" | "metadata");
                 assert!(is_known, "{at} is not in the schema");

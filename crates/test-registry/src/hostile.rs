@@ -1,4 +1,4 @@
-//! A registry that holds one image, and misbehaves where it is told to.
+//! A registry that serves one image, and misbehaves on demand.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -10,38 +10,39 @@ use crate::image::{Artifact, Content};
 use crate::server::{Body, Request, Response, Server};
 use crate::tls::{CERTIFICATE, certify};
 
-/// What a request gets in place of what it asks for.
+/// What a request gets instead of the requested content.
 #[derive(Debug, Clone)]
 pub enum Behaviour {
-    /// A response of the test's own.
+    /// A response that the test provides.
     Respond(Response),
-    /// The true headers, so many bytes, and the end of the connection.
+    /// The true headers, this many bytes, and then the end of the connection.
     BreakAfter(usize),
-    /// The true headers, so many bytes, and then nothing more.
+    /// The true headers, this many bytes, and then nothing more.
     StallAfter(usize),
-    /// The true content from its beginning, whatever range is asked for.
+    /// The true content from its beginning, ignoring the requested range.
     WithoutRanges,
-    /// Each in turn for one request, then the truth.
+    /// Each behaviour for one request in turn, then the truth.
     Sequence(Vec<Behaviour>),
-    /// What is asked for.
+    /// The requested content.
     Truth,
 }
 
-/// A registry without credentials. Requests whose path ends in a text that has a [`Behaviour`] get that.
+/// A registry without credentials. Requests whose path ends in a text with a [`Behaviour`] get that
+/// behaviour.
 pub struct HostileRegistry {
     server: Server,
     behaviours: Arc<Mutex<HashMap<String, Behaviour>>>,
-    /// With the certificate.
+    /// Directory of the certificate.
     folder: Option<TempDir>,
 }
 
 impl HostileRegistry {
-    /// Serves `artifact` under every name and tag, in plain HTTP.
+    /// Serves `artifact` under every name and tag, over plain HTTP.
     pub fn start(artifact: Artifact) -> Self {
         Self::start_with(artifact, None)
     }
 
-    /// The same in TLS.
+    /// Serves `artifact` under every name and tag, over TLS.
     pub fn start_with_tls(artifact: Artifact) -> Self {
         Self::start_with(artifact, Some(tempfile::tempdir().expect("a temporary folder")))
     }
@@ -62,19 +63,19 @@ impl HostileRegistry {
         Self { server, behaviours, folder }
     }
 
-    /// From now on requests whose path ends in `end` get this.
+    /// Sets the behaviour for requests whose path ends in `end`.
     #[must_use]
     pub fn with(self, end: &str, behaviour: Behaviour) -> Self {
         self.behaviours.lock().expect("no thread panics").insert(end.to_owned(), behaviour);
         self
     }
 
-    /// Host and port, as they begin an image's name.
+    /// Host and port, the first part of an image's name.
     pub fn address(&self) -> String {
         self.server.address().to_string()
     }
 
-    /// The certificate authority, if the registry has TLS.
+    /// File with the CA certificate, if the registry uses TLS.
     pub fn ca(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.path().join(CERTIFICATE))
     }
@@ -113,7 +114,7 @@ fn behave(behaviour: &mut Behaviour, artifact: &Artifact, request: &Request, tru
     }
 }
 
-/// As a registry should.
+/// The response of a correct registry.
 fn answer(artifact: &Artifact, request: &Request) -> Response {
     let path = request.path();
     let name = path.rsplit('/').next().unwrap_or_default();

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use crate::layer::{Compression, LayerBuilder};
 
-/// A piece of content under its digest.
+/// Content with its digest.
 #[derive(Debug, Clone)]
 pub struct Content {
     /// `sha256:…`.
     pub digest: String,
-    /// What it is.
+    /// Media type.
     pub media_type: String,
     /// The content.
     pub bytes: Vec<u8>,
@@ -28,7 +28,7 @@ impl Content {
     }
 }
 
-/// What a tag leads to, with everything that it consists of.
+/// What a tag names, with all its parts.
 #[derive(Debug, Clone)]
 pub struct Artifact {
     /// The manifest or index that the tag names.
@@ -40,7 +40,7 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// All manifests, that of the tag first.
+    /// All manifests, starting with the tag's.
     pub fn all_manifests(&self) -> impl Iterator<Item = &Content> {
         std::iter::once(&self.root).chain(&self.manifests)
     }
@@ -57,10 +57,10 @@ impl Artifact {
     }
 }
 
-/// Whose media types an image has.
+/// Media types of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MediaTypes {
-    /// As Docker pushes them: Istio's images.
+    /// As Docker pushes them, and as in Istio's images.
     Docker,
     /// As OCI specifies them.
     Oci,
@@ -101,7 +101,7 @@ impl MediaTypes {
     }
 }
 
-/// An image for one platform in the making.
+/// Builds an image for one platform.
 pub struct ImageBuilder {
     media_types: MediaTypes,
     architecture: String,
@@ -119,7 +119,7 @@ impl ImageBuilder {
         Self { media_types, architecture: architecture.to_owned(), layers: Vec::new() }
     }
 
-    /// For another architecture: `amd64`, `arm64`.
+    /// Sets another architecture: `amd64`, `arm64`.
     #[must_use]
     pub fn architecture(mut self, architecture: &str) -> Self {
         architecture.clone_into(&mut self.architecture);
@@ -141,7 +141,7 @@ impl ImageBuilder {
         self
     }
 
-    /// The image.
+    /// Returns the image.
     pub fn build(self) -> Artifact {
         let config = json!({
             "architecture": self.architecture,
@@ -180,7 +180,7 @@ impl Index {
         self
     }
 
-    /// The index.
+    /// Returns the index.
     pub fn build(self) -> Artifact {
         let media_type = self.media_types.index();
         let index = json!({"schemaVersion": 2, "mediaType": media_type, "manifests": self.entries});
@@ -197,7 +197,7 @@ pub struct Chart {
 }
 
 impl Chart {
-    /// A chart with nothing but its `Chart.yaml`.
+    /// A chart with only its `Chart.yaml`.
     pub fn new(name: &str, version: &str) -> Self {
         let yaml = format!("apiVersion: v2\nname: {name}\nversion: {version}\nappVersion: {version}\n");
         let archive =
@@ -205,14 +205,14 @@ impl Chart {
         Self { name: name.to_owned(), version: version.to_owned(), archive }
     }
 
-    /// Adds a file, by its path within the chart.
+    /// Adds a file by its path within the chart.
     #[must_use]
     pub fn file(mut self, path: &str, content: &[u8]) -> Self {
         self.archive = self.archive.file(&format!("{}/{path}", self.name), content);
         self
     }
 
-    /// The chart, as `helm push` makes it.
+    /// Returns the chart in the form that `helm push` uploads.
     pub fn build(self) -> Artifact {
         let config = json!({"name": self.name, "version": self.version, "apiVersion": "v2"});
         let config =

@@ -1,4 +1,4 @@
-//! Layers: archives of files, links and marks of what is gone.
+//! Layers: archives of files, links and whiteouts.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ const NAME_BYTES: usize = 100;
 /// How a layer is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// Not compressed.
     None,
     /// gzip.
     Gzip,
@@ -20,7 +20,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// A layer in the making. Names are written as they are given, which need not be proper ones.
+/// Builds a layer. Names are written as given and may be invalid.
 pub struct LayerBuilder {
     archive: Builder<Vec<u8>>,
     compression: Compression,
@@ -32,44 +32,44 @@ impl LayerBuilder {
         Self { archive: Builder::new(Vec::new()), compression }
     }
 
-    /// A file with mode 755.
+    /// Adds a file with mode 755.
     #[must_use]
     pub fn file(self, name: &str, content: &[u8]) -> Self {
         self.entry(name, EntryType::Regular, None, content)
     }
 
-    /// A file with the content of one of this machine.
+    /// Adds a file with the content of a file on this machine.
     #[must_use]
     pub fn file_from(self, name: &str, path: &Path) -> Self {
         let content = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         self.file(name, &content)
     }
 
-    /// A directory.
+    /// Adds a directory.
     #[must_use]
     pub fn directory(self, name: &str) -> Self {
         self.entry(&format!("{name}/"), EntryType::Directory, None, b"")
     }
 
-    /// A symbolic link.
+    /// Adds a symbolic link.
     #[must_use]
     pub fn symlink(self, name: &str, target: &str) -> Self {
         self.entry(name, EntryType::Symlink, Some(target), b"")
     }
 
-    /// A hard link to another entry of the layer.
+    /// Adds a hard link to another entry of the layer.
     #[must_use]
     pub fn hard_link(self, name: &str, target: &str) -> Self {
         self.entry(name, EntryType::Link, Some(target), b"")
     }
 
-    /// A character device.
+    /// Adds a character device.
     #[must_use]
     pub fn device(self, name: &str) -> Self {
         self.entry(name, EntryType::Char, None, b"")
     }
 
-    /// Removes a file or directory of lower layers.
+    /// Adds a whiteout, which removes a file or directory of lower layers.
     #[must_use]
     pub fn whiteout(self, path: &str) -> Self {
         let name = match path.rsplit_once('/') {
@@ -79,7 +79,7 @@ impl LayerBuilder {
         self.file(&name, b"")
     }
 
-    /// Removes what lower layers have in a directory.
+    /// Adds an opaque whiteout, which hides the contents of a directory in lower layers.
     #[must_use]
     pub fn opaque(self, directory: &str) -> Self {
         self.file(&format!("{directory}/.wh..wh..opq"), b"")
@@ -105,7 +105,7 @@ impl LayerBuilder {
         self
     }
 
-    /// How it is compressed, and its bytes.
+    /// The compression and the compressed bytes.
     pub(crate) fn finish(self) -> (Compression, Vec<u8>) {
         let archive = self.archive.into_inner().expect("written to memory");
         let bytes = match self.compression {

@@ -1,7 +1,8 @@
-//! Registries for tests: [`Registry`] is a real server (Debian's `docker-registry`) with or without TLS and credentials,
-//! [`HostileRegistry`] does what no real one would. [`ImageBuilder`], [`Index`] and [`Chart`] make what they hold.
+//! Registries for tests. [`Registry`] is a real server (Debian's `docker-registry`) with or without TLS and
+//! credentials; [`HostileRegistry`] misbehaves in ways that no real one would. [`ImageBuilder`], [`Index`]
+//! and [`Chart`] build their content.
 //!
-//! Failures panic: this crate serves tests alone.
+//! Failures panic: this crate is only for tests.
 
 mod hostile;
 mod image;

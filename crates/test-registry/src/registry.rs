@@ -1,4 +1,4 @@
-//! Debian's `docker-registry` on a port of loopback, with its content in a temporary folder.
+//! Debian's `docker-registry` on a loopback port, with its content in a temporary directory.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -18,29 +18,29 @@ use crate::image::{Artifact, Content};
 use crate::tls::{CERTIFICATE, KEY, certify};
 use crate::token::{IDENTITY_TOKEN, ISSUER, SERVICE, TokenService};
 
-/// The only user that registries with credentials know.
+/// The only user of registries with credentials.
 pub const USER: &str = "user";
 /// The user's password.
 pub const PASSWORD: &str = "pass:word";
-/// The password by bcrypt, the only way that the server takes.
+/// The password hashed with bcrypt, the only format that the server accepts.
 const HTPASSWD: &str = "user:$2a$04$Z49frC5yvRe6MZwaMVYyR.BOAV4DnATPm0C8k.JwFOPECLZlMyxZy\n";
 
 const START_TIMEOUT: Duration = Duration::from_secs(60);
-/// Where an ordinary user's path does not lead.
+/// PATH of the server, including directories that an ordinary user's PATH lacks.
 const PROGRAM_PATH: &str = "/usr/bin:/bin:/usr/sbin:/sbin:/usr/local/bin";
 
-/// What a registry demands.
+/// Authentication and encryption that a registry requires.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RegistryOptions {
-    /// Tokens of a token service, which checks the password.
+    /// Requires tokens from a token service, which checks the password.
     pub token: bool,
-    /// The password itself.
+    /// Requires the password itself.
     pub basic: bool,
-    /// TLS, with a certificate of [`Registry::ca`].
+    /// TLS with a certificate issued by [`Registry::ca`].
     pub tls: bool,
 }
 
-/// A registry that serves until it is dropped, and ends when its owner is killed.
+/// A registry that runs until it is dropped, and ends when its owner is killed.
 pub struct Registry {
     address: SocketAddr,
     folder: TempDir,
@@ -77,22 +77,23 @@ impl Registry {
         registry
     }
 
-    /// Host and port, as they begin an image's name.
+    /// Host and port, the first part of an image's name.
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// The certificate authority, if the registry has TLS.
+    /// File with the CA certificate, if the registry uses TLS.
     pub fn ca(&self) -> Option<PathBuf> {
         self.has_tls.then(|| self.folder.path().join(CERTIFICATE))
     }
 
-    /// Docker's configuration with the credentials that the registry takes.
+    /// Docker configuration with credentials that the registry accepts.
     pub fn docker_config(&self) -> PathBuf {
         self.folder.path().join("docker-config.json")
     }
 
-    /// Docker's configuration with a token in place of the password, for a registry with a token service.
+    /// Docker configuration with an identity token in place of the password, for a registry with a token
+    /// service.
     pub fn docker_config_with_identity_token(&self) -> PathBuf {
         let path = self.folder.path().join("docker-config-token.json");
         let auths = json!({"auths": {self.address(): {"identitytoken": IDENTITY_TOKEN}}});
@@ -100,12 +101,12 @@ impl Registry {
         path
     }
 
-    /// How many tokens were asked for.
+    /// Number of tokens requested so far.
     pub fn token_requests(&self) -> usize {
         self.token_service.as_ref().map_or(0, |service| service.server.requests().len())
     }
 
-    /// Puts an image or chart under `repository:tag`.
+    /// Stores an image or chart under `repository:tag`.
     pub fn push(&self, repository: &str, tag: &str, artifact: &Artifact) {
         let root = self.folder.path().join("data/docker/registry/v2");
         let links = root.join("repositories").join(repository);
@@ -122,7 +123,7 @@ impl Registry {
         link(&tag.join("current"), &artifact.root);
     }
 
-    /// Changes the content that is stored under a digest, as a broken disk would.
+    /// Overwrites the content that is stored under a digest, as a broken disk would.
     pub fn corrupt(&self, content: &Content, bytes: &[u8]) {
         let root = self.folder.path().join("data/docker/registry/v2");
         fs::write(data_path(&root, content), bytes).expect("a file");
@@ -182,12 +183,12 @@ fn configure(folder: &Path, options: RegistryOptions, token_service: Option<&Tok
             "rootcertbundle": path("tokens.pem"),
         }});
     }
-    // JSON is YAML.
+    // JSON is valid YAML.
     configuration.to_string()
 }
 
-/// Runs the program from a thread of its own: the kernel ends it with the thread that started it, whatever becomes of the
-/// process.
+/// Runs the program from a thread of its own. The kernel kills it when the thread that started it ends, even
+/// if this process is killed.
 fn keep(configuration: &Path) -> (mpsc::Sender<()>, SocketAddr, JoinHandle<()>) {
     let (end, ended) = mpsc::channel::<()>();
     let (started, address) = mpsc::channel();
@@ -196,7 +197,7 @@ fn keep(configuration: &Path) -> (mpsc::Sender<()>, SocketAddr, JoinHandle<()>) 
         let mut child = run(&configuration);
         let log = child.stderr.take().expect("piped");
         let reader = std::thread::spawn(move || read_log(log, &started));
-        // Until the sender is dropped.
+        // Waits until the sender is dropped.
         let _ = ended.recv();
         let _ = child.kill();
         let _ = child.wait();
@@ -221,7 +222,7 @@ fn run(configuration: &Path) -> Child {
         .unwrap_or_else(|error| panic!("setpriv does not start: {error}"))
 }
 
-/// Finds the address in the server's log, and reads on so that the server never waits.
+/// Finds the address in the server's log. It keeps reading so that the server never blocks.
 fn read_log(log: ChildStderr, started: &mpsc::Sender<Result<SocketAddr, String>>) {
     let mut lines = String::new();
     let mut is_listening = false;

@@ -1,4 +1,4 @@
-//! A small HTTP/1.1 server that can also misbehave: one request per connection, a thread for each.
+//! A small HTTP/1.1 server that can misbehave. It handles one request per connection, with a thread for each.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -10,25 +10,25 @@ use std::time::Duration;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// For a client that says nothing.
+/// Timeout for a client that sends nothing.
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
 const ENDLESS_CHUNK_BYTES: usize = 64 << 10;
 
-/// A request, as far as tests look at it.
+/// A request, limited to what tests check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// `GET`.
+    /// Method, such as `GET`.
     pub method: String,
-    /// Path and query; to a proxy the whole URL.
+    /// Path and query; the whole URL if sent to a proxy.
     pub target: String,
-    /// Names in lower case.
+    /// Headers with lower-case names.
     pub headers: Vec<(String, String)>,
-    /// What came with the request.
+    /// Body of the request.
     pub body: Vec<u8>,
 }
 
 impl Request {
-    /// A header, by its name in lower case.
+    /// A header by its lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -39,41 +39,41 @@ impl Request {
     }
 }
 
-/// What a request gets.
+/// The response to a request.
 #[derive(Debug, Clone)]
 pub struct Response {
-    /// Status.
+    /// HTTP status.
     pub status: u16,
-    /// Without the length, which the body gives.
+    /// Headers without the length, which follows from the body.
     pub headers: Vec<(String, String)>,
-    /// Body.
+    /// Body, and how it ends.
     pub body: Body,
 }
 
 /// Body of a response, and how it ends.
 #[derive(Debug, Clone)]
 pub enum Body {
-    /// Whole, with its length.
+    /// The whole body, with its length.
     Whole(Vec<u8>),
-    /// No more than the length (for `HEAD`).
+    /// Only the length (for `HEAD`).
     LengthOnly(usize),
-    /// The first bytes of a body of `length`, then the connection ends.
+    /// The first bytes of a body of `length`, then the connection is closed.
     Broken {
-        /// Announced length, bytes.
+        /// Announced length in bytes.
         length: usize,
-        /// What is sent.
+        /// Bytes that are sent.
         sent: Vec<u8>,
     },
-    /// The first bytes of a body of `length`, then silence until the server goes.
+    /// The first bytes of a body of `length`, then nothing until the server is dropped.
     Stalled {
-        /// Announced length, bytes.
+        /// Announced length in bytes.
         length: usize,
-        /// What is sent.
+        /// Bytes that are sent.
         sent: Vec<u8>,
     },
-    /// Spaces without an end.
+    /// An endless stream of spaces.
     Endless,
-    /// Nothing at all, not even a status, until the server goes.
+    /// Nothing at all, not even a status, until the server is dropped.
     Silence,
 }
 
@@ -93,7 +93,7 @@ impl Response {
 
 type Handler = dyn Fn(&Request) -> Response + Send + Sync;
 
-/// A server on a port of loopback, until it is dropped.
+/// A server on a loopback port. It runs until it is dropped.
 pub struct Server {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -105,12 +105,12 @@ struct Shared {
     requests: Mutex<Vec<Request>>,
     tls: Option<Arc<ServerConfig>>,
     is_ending: AtomicBool,
-    /// Wakes the silent connections.
+    /// Wakes the stalled connections.
     end: (Mutex<bool>, Condvar),
 }
 
 impl Server {
-    /// Serves what `handler` says, in TLS if there is a configuration.
+    /// Serves the responses of `handler`, over TLS if there is a configuration.
     pub fn start(
         tls: Option<Arc<ServerConfig>>,
         handler: impl Fn(&Request) -> Response + Send + Sync + 'static,
@@ -132,7 +132,7 @@ impl Server {
                 }
                 let shared = Arc::clone(&of_thread);
                 if let Ok(stream) = stream {
-                    // A client that goes away is none of the server's business.
+                    // Errors of clients that disconnect do not matter.
                     std::thread::spawn(move || shared.serve(stream));
                 }
             }
@@ -140,7 +140,7 @@ impl Server {
         Self { address, shared, acceptor: Some(acceptor) }
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -156,7 +156,7 @@ impl Drop for Server {
         self.shared.is_ending.store(true, Ordering::Release);
         *self.shared.end.0.lock().expect("no thread panics") = true;
         self.shared.end.1.notify_all();
-        // Wakes the acceptor.
+        // Wakes the thread that accepts connections.
         let _ = TcpStream::connect(self.address);
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
@@ -227,7 +227,7 @@ impl Shared {
     }
 }
 
-/// `None` if it is no HTTP.
+/// `None` if it is not HTTP.
 fn read_request(stream: &mut impl Read) -> io::Result<Option<Request>> {
     let mut received = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! Certificates of the tests' own servers.
+//! Certificates for the test servers.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use rustls::pki_types::PrivateKeyDer;
 pub(crate) const CERTIFICATE: &str = "certificate.pem";
 pub(crate) const KEY: &str = "key.pem";
 
-/// A certificate for loopback, as files and for a server of our own.
+/// Issues a certificate for loopback, as files and as the configuration of a server.
 pub(crate) fn certify(folder: &Path) -> Arc<ServerConfig> {
     let key = KeyPair::generate().expect("a P-256 key");
     let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];

@@ -1,4 +1,4 @@
-//! A token service as registries know them: it checks a password, and signs what the registry believes.
+//! A token service as registries use it: it checks a password and signs tokens that the registry accepts.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use crate::{PASSWORD, USER};
 
 pub(crate) const ISSUER: &str = "test-registry";
 pub(crate) const SERVICE: &str = "registry.test";
-/// Stands for the password where a client has it from an earlier login.
+/// Identity token that replaces the password for clients that have it from an earlier login.
 pub(crate) const IDENTITY_TOKEN: &str = "identity-of-the-user";
 const VALIDITY_S: i64 = 300;
 
 pub(crate) struct TokenService {
     pub(crate) server: Server,
-    /// The certificate by which the registry knows the signatures, PEM.
+    /// Certificate with which the registry verifies the signatures, PEM.
     pub(crate) certificate: String,
 }
 
@@ -49,7 +49,7 @@ impl TokenService {
     }
 }
 
-/// By password, or by the identity token in a form.
+/// True if the request has the password, or the identity token in a form.
 fn is_known(request: &Request) -> bool {
     let expected = format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")));
     let form = String::from_utf8_lossy(&request.body);
@@ -58,7 +58,7 @@ fn is_known(request: &Request) -> bool {
             && form.contains(&format!("refresh_token={IDENTITY_TOKEN}")))
 }
 
-/// Repository of the scope that is asked for, in query or form.
+/// Repository of the requested scope, from the query or form.
 fn scope(request: &Request) -> String {
     let parameters =
         format!("{}&{}", request.target.replace('?', "&"), String::from_utf8_lossy(&request.body));

@@ -1,5 +1,5 @@
-//! cAdvisor's counters of control groups, as a kubelet's page has them, or a Prometheus that scrapes it. Those of one group
-//! are of one moment, which the page has to the millisecond.
+//! cAdvisor's cgroup counters, from a kubelet's metrics page or from a Prometheus that scrapes it. All
+//! counters of one cgroup are from the same moment, which the page has to the millisecond.
 
 use super::sample::{Key, Modes};
 use crate::prometheus::CPU_METRIC;
@@ -7,7 +7,7 @@ use mesh::exposition::samples;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Path of the group that has all others of a node in it.
+/// Path of the root cgroup of a node.
 const TOPMOST: &str = "/";
 
 /// Metrics that are read.
@@ -24,15 +24,15 @@ pub(super) const METRICS: [&str; 10] = [
     "container_network_transmit_bytes_total",
 ];
 
-/// Counters of one control group.
+/// Counters of one cgroup.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Counters {
-    /// When its CPU was read, since 1970; absent where the page does not say.
+    /// Time of its CPU reading since 1970; absent if the page has no timestamp.
     pub at: Option<Duration>,
     pub total: Option<Duration>,
     user: Option<Duration>,
     system: Option<Duration>,
-    /// Periods of a CPU limit, those throttled, and seconds throttled.
+    /// Enforcement periods of a CPU limit. The next fields are the throttled ones and the seconds throttled.
     periods: Option<u64>,
     throttled_periods: Option<u64>,
     throttled_s: Option<f64>,
@@ -41,27 +41,27 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// User mode and kernel, where both are known.
+    /// CPU time in user mode and in the kernel, if both are known.
     pub fn modes(&self) -> Option<(Duration, Duration)> {
         self.user.zip(self.system)
     }
 
-    /// Periods, throttled periods, and time throttled in seconds; 0 where nothing tells the time.
+    /// Periods, throttled periods, and seconds throttled; 0 s if the time is unknown.
     pub fn throttling(&self) -> Option<(u64, u64, f64)> {
         Some((self.periods?, self.throttled_periods?, self.throttled_s.unwrap_or(0.0)))
     }
 
-    /// Throttled periods are known, and the time throttled is not.
+    /// True if periods are known but the throttled time is not.
     pub fn lacks_throttled_time(&self) -> bool {
         self.periods.is_some() && self.throttled_s.is_none()
     }
 
     fn set(&mut self, name: &str, at: Option<Duration>, value: f64) {
-        // Zero for what is no time.
+        // Zero if the value is not a valid duration.
         let time = || Some(Duration::try_from_secs_f64(value).unwrap_or_default());
         let count = Some(value as u64);
         match name {
-            // Of several that scrape one kubelet, the last one's.
+            // If several Prometheus servers scrape one kubelet, the latest sample counts.
             CPU_METRIC if at >= self.at => (self.at, self.total) = (at, time()),
             "container_cpu_user_seconds_total" => self.user = time(),
             "container_cpu_system_seconds_total" => self.system = time(),
@@ -75,20 +75,20 @@ impl Counters {
     }
 }
 
-/// Control groups of containers, of pods and of a node.
+/// Cgroups of containers, of pods and of a node.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct ControlGroups {
-    /// By what it is of (a pod's has no container, a node's nothing), and its path: a container that was restarted has had
-    /// several.
+    /// By subject and cgroup path. A pod's own cgroup has no container name, a node's has none at all. A
+    /// container that was restarted has had several cgroups.
     groups: BTreeMap<(Key, String), Counters>,
-    /// By namespace, pod and interface: bytes received and sent.
+    /// Bytes received and sent by namespace, pod and interface.
     networks: BTreeMap<Key, (u64, u64)>,
-    /// CPUs of the node.
+    /// Number of CPUs of the node.
     pub cpus: Option<usize>,
 }
 
 impl ControlGroups {
-    /// Reads a kubelet's page.
+    /// Parses a kubelet's metrics page.
     pub fn read(page: &str) -> Self {
         let mut read = Self::default();
         for sample in samples(page) {
@@ -105,13 +105,13 @@ impl ControlGroups {
             "machine_cpu_cores" => self.cpus = Some(value as usize),
             "container_network_receive_bytes_total" => self.network_of(label).0 = value as u64,
             "container_network_transmit_bytes_total" => self.network_of(label).1 = value as u64,
-            // Kubelets have all CPUs in one series.
+            // Kubelets have a single series for all CPUs.
             CPU_METRIC if !["", "total"].contains(&label("cpu").as_str()) => {}
             _ if METRICS.contains(&name) => {
                 let (key, path) = ((label("namespace"), label("pod"), label("container")), label("id"));
                 let is_wanted = match [&key.1, &key.2].map(String::is_empty) {
                     [true, true] => path == TOPMOST,
-                    // A pod's own group has no image, unlike the container that holds its network namespace.
+                    // A pod's own cgroup has no image, unlike the container that holds its network namespace.
                     [false, true] => label("image").is_empty(),
                     [_, false] => true,
                 };
@@ -127,19 +127,19 @@ impl ControlGroups {
         self.networks.entry((label("namespace"), label("pod"), label("interface"))).or_default()
     }
 
-    /// Namespace, pod and container of each group; a container that was restarted is there several times.
+    /// Namespace, pod and container of each cgroup. A container that was restarted is listed several times.
     pub fn keys(&self) -> impl Iterator<Item = &Key> {
         self.groups.keys().map(|(key, _)| key)
     }
 
-    /// Counters of a container; of several that it has had the newest.
+    /// Counters of a container; those of its latest cgroup if it has had several.
     pub fn container(&self, key: &Key) -> Option<&Counters> {
         let groups = self.groups.range((key.clone(), String::new())..);
         let groups = groups.take_while(|((of, _), _)| of == key);
         groups.map(|(_, counters)| counters).max_by_key(|counters| counters.at)
     }
 
-    /// User mode and kernel of a container, by its own counters or those of its pod.
+    /// CPU time of a container in user mode and in the kernel, from its own counters or those of its pod.
     pub fn modes(&self, key: &Key) -> (Modes, (Duration, Duration)) {
         let own = self.container(key).copied().unwrap_or_default();
         let (namespace, pod, _) = key;

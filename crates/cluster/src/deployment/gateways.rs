@@ -1,4 +1,4 @@
-//! Gateways of a running deployment: where drivers aim, and what gateways count of it.
+//! Gateways of a running deployment: where drivers send requests, and the gateways' counts of them.
 
 use super::proof::ProxyCounters;
 use super::{ClusterDeployment, RunningPod};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 impl ClusterDeployment<'_> {
-    /// Target address of a driver: a gateway's, or the service's own.
+    /// Target of a driver: a gateway, or the service itself.
     pub(super) fn destination_of(&self, driver: &DriverPlacement) -> Destination {
         let context = self.context();
         gateway::destination(&context, driver, self.certificates.as_ref()).unwrap_or_else(|| {
@@ -34,8 +34,9 @@ impl ClusterDeployment<'_> {
         read.collect()
     }
 
-    /// Counters of requests at each gateway now. One that does not answer is left out: what was measured stays usable without
-    /// it. How long requests took is not read: gateways of a cluster flush their histograms every few seconds.
+    /// Request counters of each gateway now. Gateways that do not respond are left out: the measurement is
+    /// usable without them. Request durations are not read, since gateways in a cluster flush their
+    /// histograms only every few seconds.
     pub(super) fn read_gateways(&self) -> Vec<GatewaySnapshot> {
         let topology = &self.spec.topology;
         let read = side_by_side(self.traffic(), |(gateway, pod, traffic)| {
@@ -56,7 +57,8 @@ impl ClusterDeployment<'_> {
         read.into_iter().flatten().collect()
     }
 
-    /// Requests at each gateway over the whole trial, by its name. One that could not be read is left out.
+    /// Requests at each gateway over the whole trial, by gateway name. Gateways that could not be read are
+    /// left out.
     pub(super) fn gateway_counts(&self, after: &ProxyCounters) -> BTreeMap<String, GatewayCounts> {
         let counts = self.traffic().into_iter().filter_map(|(gateway, _, traffic)| {
             let read = |counters: &ProxyCounters| {

@@ -9,12 +9,12 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Whom a reading is about.
+/// Pods that a reading is about.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject<'a> {
     /// Namespaces and names of the pods that belong to the experiment.
     pub own: &'a BTreeSet<(&'a str, &'a str)>,
-    /// The container in each pod of the mesh that is its proxy.
+    /// Name of the proxy container in each pod of the mesh.
     pub proxy: Option<&'a str>,
 }
 
@@ -64,8 +64,8 @@ impl Reading {
     }
 }
 
-/// Containers of a kubelet's summary (`/stats/summary`), with times in whole seconds and without user mode, kernel and
-/// throttling. A container without a sample is left out.
+/// Containers from a kubelet's summary (`/stats/summary`). Times are in whole seconds; user mode, kernel and
+/// throttling are missing. Containers without a sample are left out.
 fn read_summary(summary: &Value) -> BTreeMap<Key, Sample> {
     let mut samples = BTreeMap::new();
     for pod in summary["pods"].as_array().into_iter().flatten() {
@@ -92,7 +92,7 @@ fn read_summary(summary: &Value) -> BTreeMap<Key, Sample> {
     samples
 }
 
-/// Adds what only cAdvisor's counters say. Their total goes before the summary's: its time is exact.
+/// Adds what only cAdvisor's counters have. Their total replaces the summary's, since its time is exact.
 fn add_counters(groups: &ControlGroups, samples: &mut BTreeMap<Key, Sample>) {
     for (key, sample) in samples {
         let own = groups.container(key).copied().unwrap_or_default();
@@ -104,7 +104,7 @@ fn add_counters(groups: &ControlGroups, samples: &mut BTreeMap<Key, Sample>) {
     }
 }
 
-/// A node as a whole, without the containers of the experiment; absent where its kubelet has no sample of it.
+/// A node as a whole, minus the containers of the experiment; absent if its kubelet has no sample for it.
 fn read_node(name: &str, summary: &Value, groups: &ControlGroups) -> Option<NodeSnapshot> {
     let counters = groups.node().copied().unwrap_or_default();
     let cpu = &summary["node"]["cpu"];
@@ -146,7 +146,7 @@ mod tests {
         ("m".to_owned(), "p".to_owned(), container.to_owned())
     }
 
-    /// Lines of a kubelet 1.36 on cgroups of version 1, shortened.
+    /// Lines from a kubelet 1.36 with cgroups version 1, shortened.
     const PAGE: &str = r#"# HELP container_cpu_cfs_periods_total Number of elapsed enforcement period intervals.
 container_cpu_cfs_periods_total{container="a",id="/k/2",image="i",name="2",namespace="m",pod="p"} 10 1795377601234
 container_cpu_cfs_throttled_periods_total{container="a",id="/k/2",image="i",name="2",namespace="m",pod="p"} 3 1795377601234
@@ -168,7 +168,7 @@ machine_cpu_cores{boot_id="1",machine_id="",system_uuid=""} 4
 "#;
 
     #[test]
-    fn summary_has_the_time_of_each_sample() {
+    fn summary_has_time_of_each_sample() {
         let samples = read_summary(&summary());
         assert_eq!(samples.len(), 3);
         let sample = samples[&key("a")];
@@ -177,7 +177,7 @@ machine_cpu_cores{boot_id="1",machine_id="",system_uuid=""} 4
     }
 
     #[test]
-    fn counters_replace_totals_and_tell_user_mode_from_the_kernel() {
+    fn counters_replace_totals_and_split_user_mode_from_kernel() {
         let mut samples = read_summary(&summary());
         add_counters(&ControlGroups::read(PAGE), &mut samples);
         let read = |container: &str| {
@@ -193,7 +193,7 @@ machine_cpu_cores{boot_id="1",machine_id="",system_uuid=""} 4
     }
 
     #[test]
-    fn proxies_of_other_pods_are_others() {
+    fn proxies_of_other_pods_are_counted_as_others() {
         let own = BTreeSet::from([("m", "p")]);
         let subject = Subject { own: &own, proxy: Some("proxy") };
         let of = |pod: &str, container: &str| ("m".to_owned(), pod.to_owned(), container.to_owned());
@@ -204,7 +204,7 @@ machine_cpu_cores{boot_id="1",machine_id="",system_uuid=""} 4
     }
 
     #[test]
-    fn node_is_read_from_counters_or_the_summary() {
+    fn node_is_read_from_counters_or_summary() {
         let of = |page: &str| read_node("node-1", &summary(), &ControlGroups::read(page)).unwrap();
         let [total, user, system] = [99, 70, 29].map(Duration::from_secs);
         let (exact, summed) = (of(PAGE), of(""));
@@ -220,7 +220,7 @@ machine_cpu_cores{boot_id="1",machine_id="",system_uuid=""} 4
     }
 
     #[test]
-    fn counters_of_nothing_leave_the_summary_as_it_is() {
+    fn empty_counters_leave_summary_unchanged() {
         let (before, mut samples) = (read_summary(&summary()), read_summary(&summary()));
         add_counters(&ControlGroups::read("404 page not found"), &mut samples);
         assert_eq!(samples, before);

@@ -1,7 +1,10 @@
-//! Running workloads on a cluster: `experiment`'s `Deployment`. `rollout.rs` brings one up, `worker.rs` follows generators,
-//! `gateways.rs` is about their way through ingress gateways, `usage.rs` reads usage as samples (`sample.rs`) from workers,
-//! kubelets (`kubelet.rs`, `cadvisor.rs`) or a Prometheus (`scraped.rs`), `proof.rs` what services and proxies counted,
-//! `silence.rs` how long nobody answered, `shared.rs` the pods of the mesh that are not the run's alone.
+//! Running workloads on a cluster: `experiment`'s `Deployment`.
+//!
+//! `rollout.rs` brings one up, `worker.rs` follows generators, `gateways.rs` handles requests through ingress
+//! gateways. `usage.rs` reads usage as samples (`sample.rs`) from workers, and from kubelets (`kubelet.rs`,
+//! `cadvisor.rs`) or a Prometheus (`scraped.rs`). `proof.rs` reads the counters of services and proxies,
+//! `silence.rs` notes for how long components were unresponsive, and `shared.rs` finds the pods of the mesh
+//! that the run shares with others.
 
 mod cadvisor;
 mod gateways;
@@ -54,74 +57,75 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long the API may be away while load runs: workers go on without it.
+/// Maximum time without a response from the API while load runs: workers carry on without it.
 const AWAY_TIMEOUT: Duration = Duration::from_secs(15);
-/// Time without a pod of a removed deployment that goes.
+/// Maximum time without another pod of a removed deployment being gone.
 const GONE_TIMEOUT: Duration = Duration::from_secs(60);
-/// Words to a generator pass the API server and a kubelet: on a busy node of two CPUs they took up to 0.9 s.
+/// Messages to a generator pass the API server and a kubelet. On a busy node of two CPUs this took up to 0.9
+/// s.
 const RELEASE_DELAY: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 
-/// Running workloads. Dropping it removes what was written for them.
+/// Running workloads. Dropping it removes their objects.
 #[derive(Debug)]
 pub(crate) struct ClusterDeployment<'a> {
     cluster: &'a Cluster,
     spec: DeploymentSpec,
     plug: Box<dyn MeshPlug>,
-    /// Of each workload.
+    /// Pods of each workload.
     pods: Vec<Vec<RunningPod>>,
     workers: Vec<Vec<Worker>>,
     /// In the order of [`crate::gateway::gateways`].
     gateways: Vec<RunningPod>,
     /// Certificates of gateways and drivers; absent without TLS between them.
     certificates: Option<GatewayCertificates>,
-    /// Of the mesh.
+    /// Shared pods of the mesh.
     shared: SharedPods,
     watched: Vec<Watched>,
-    /// Of every trial.
+    /// Notes that every trial gets.
     lasting_notes: Vec<String>,
     trial: Trial,
-    /// Number of the generators of the trial.
+    /// Number of the current trial's generators.
     number: u64,
-    /// The worker of each generator of the trial.
+    /// The worker of each generator in the current trial.
     generators: BTreeMap<String, (WorkloadId, usize)>,
     sender: Sender<DriverEvent>,
     events: Receiver<DriverEvent>,
     is_over: Arc<AtomicBool>,
     api_away_since: Option<Instant>,
-    /// Of the trial.
+    /// Unresponsive periods in the current trial.
     silences: Silences,
     log_dir: PathBuf,
     written: Written,
 }
 
-/// Pods that can be asked, and what drivers need to reach their targets.
+/// Pods with open ports, and what drivers need to reach their targets.
 #[derive(Debug)]
 struct Opened {
     pods: Vec<Vec<RunningPod>>,
     gateways: Vec<RunningPod>,
     workers: Vec<Vec<Worker>>,
     certificates: Option<GatewayCertificates>,
-    /// Of the mesh.
+    /// Shared pods of the mesh.
     shared: SharedPods,
 }
 
 /// A pod of a workload, or of a gateway.
 #[derive(Debug)]
 struct RunningPod {
-    /// Its name in the topology; of a gateway that in results.
+    /// Name in the topology, or a gateway's name in results.
     name: String,
-    /// Its proxy's name in results.
+    /// Name of its proxy in results.
     proxy_name: String,
     state: PodState,
-    /// Where its service returns counters.
+    /// Port for the counters of its service.
     service: Option<PortForward>,
     proxy: Option<OpenProxy>,
-    /// Questions so far.
+    /// Number of queries so far.
     asked: AtomicU64,
 }
 
-/// A proxy that can be asked for its counters.
+/// A proxy whose counters can be read.
 #[derive(Debug)]
 struct OpenProxy {
     forward: PortForward,
@@ -132,7 +136,7 @@ struct OpenProxy {
 struct Trial {
     services_before: Readings,
     proxies_before: ProxyCounters,
-    /// When the window opened, and the samples then.
+    /// Time at which the window opened, with the samples from then.
     opened: Option<(Duration, Samples)>,
     notes: Vec<String>,
 }
@@ -156,7 +160,8 @@ impl Written {
         Ok(pods)
     }
 
-    /// Removes the objects and waits until their pods are gone: the next deployment has the same names.
+    /// Removes the objects and waits until their pods are gone, since the next deployment uses the same
+    /// names.
     fn remove(&mut self) -> Result<()> {
         if self.objects.is_empty() {
             return Ok(());
@@ -181,7 +186,7 @@ impl Written {
     }
 }
 
-/// Note of every trial of a deployment whose generators share nodes with measured pods.
+/// A note for every trial of a deployment whose generators share nodes with measured pods.
 fn note_shared_nodes(
     spec: &DeploymentSpec,
     pods: &[Vec<RunningPod>],
@@ -198,7 +203,7 @@ fn note_shared_nodes(
 
 impl Drop for Written {
     fn drop(&mut self) {
-        // `cluster clean` finds what cannot be removed.
+        // `cluster clean` finds objects that cannot be removed.
         let _ = self.remove();
     }
 }
@@ -267,7 +272,7 @@ impl<'a> ClusterDeployment<'a> {
         self.workers[workload].get(pod)
     }
 
-    /// How far the workers' clocks are from this machine's, which each start allows for.
+    /// Notes the offset of the workers' clocks from this machine's. Start times are corrected by it.
     fn note_clocks(&mut self) {
         let workers = self.workers.iter().flatten();
         let farthest = workers.max_by_key(|worker| worker.clock.offset_ns.abs());
@@ -339,7 +344,7 @@ impl<'a> ClusterDeployment<'a> {
         })
     }
 
-    /// A proxy of the mesh that is not as it was when the deployment began.
+    /// A proxy of the mesh that has failed since the deployment began.
     fn failure_of_mesh(&self) -> Option<ComponentFailure> {
         let proxies = self.shared.pods.iter().filter(|pod| pod.is_proxy());
         let api = &self.cluster.connected.api;
@@ -347,20 +352,20 @@ impl<'a> ClusterDeployment<'a> {
         failures.into_iter().flatten().next()
     }
 
-    /// Ends the generators of a pod that has failed: nobody there can say so.
+    /// Ends the generators of a failed pod, which can no longer report it themselves.
     fn end_generators_of(&self, failure: &ComponentFailure) {
         for (generator, (workload, pod)) in &self.generators {
             if self.pods[*workload].get(*pod).is_some_and(|pod| pod.name == failure.component) {
                 let result = Err(format!("its pod {}", failure.how));
                 let end = DriverEnd { exit_code: None, result, last_lines: Vec::new() };
                 let kind = DriverEventKind::Ended(Box::new(end));
-                // This deployment has the other end.
+                // This deployment holds the receiver.
                 let _ = self.sender.send(DriverEvent { generator: generator.clone(), kind });
             }
         }
     }
 
-    /// Keeps the last lines of a pod that has failed, for the report and with the logs of the run.
+    /// Keeps the last log lines of a failed pod, for the report and with the run's logs.
     fn keep_log(&self, component: &str, evidence: &mut TrialEvidence) {
         let find = |pods: &'_ [RunningPod]| pods.iter().position(|pod| pod.name == component);
         let mut workloads = self.spec.topology.workloads.iter().zip(&self.pods);
@@ -423,7 +428,7 @@ impl Deployment for ClusterDeployment<'_> {
         RELEASE_DELAY
     }
 
-    /// Fleets are refused when they start.
+    /// Does nothing: starting a fleet is already an error.
     fn act(&mut self, _fleet: &str, _ask: &FleetAsk) {}
 
     fn next_event(&mut self, timeout: Duration) -> Option<DriverEvent> {

@@ -16,11 +16,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long proxies may take, after the drivers' end, to count what had been sent to them.
+/// Time that proxies may take, after the drivers have ended, to count what was sent to them.
 const SETTLED_TIMEOUT: Duration = Duration::from_secs(3);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// By pod of the topology.
+/// Readings by pod of the topology.
 pub(super) type Readings = BTreeMap<String, Result<ServiceReading, String>>;
 pub(super) type Counters = BTreeMap<String, u64>;
 pub(super) type ProxyCounters = BTreeMap<String, Result<Counters, String>>;
@@ -35,7 +35,7 @@ struct Station {
 /// A proxy of a call.
 struct StationProxy {
     name: String,
-    /// The end of the call that it is at, where a call passes it at both.
+    /// The end of the call that the proxy is at, if a call passes it at both.
     side: Option<&'static str>,
     evidence: Evidence,
     /// Names of its replicas.
@@ -70,7 +70,7 @@ impl ClusterDeployment<'_> {
         let services = pods.filter(|(_, pod)| pod.service.is_some());
         let read = side_by_side(services, |(workload, pod)| {
             let forward = pod.service.as_ref().expect("services alone are read");
-            // A node counts no questions.
+            // Nodes do not count queries of their counters.
             let asked = workload.script().is_none().then_some(&pod.asked);
             let reading = ServiceReading::read(&forward.admin(&pod.name), asked);
             (pod.name.clone(), reading.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error))))
@@ -169,7 +169,8 @@ impl ClusterDeployment<'_> {
         }
     }
 
-    /// Counters of each proxy before and after; of a ztunnel those in `own` alone, since it carries pods of others too.
+    /// Counters of each proxy before and after. For a ztunnel only the counters in `own`, since it also
+    /// carries other pods' traffic.
     fn replicas(&self, after: &ProxyCounters, own: &BTreeSet<&str>) -> BTreeMap<String, Replica> {
         let ztunnels = self.shared.pods.iter().filter(|pod| pod.is_ztunnel());
         let ztunnels: BTreeSet<&str> = ztunnels.map(|pod| pod.name.as_str()).collect();
@@ -190,7 +191,7 @@ impl ClusterDeployment<'_> {
         after.iter().map(replica).collect()
     }
 
-    /// How much of what the ztunnels carried was the run's.
+    /// Notes on the run's share of the traffic of each ztunnel.
     fn shares(&self, after: &ProxyCounters, own: &BTreeSet<&str>) -> Vec<String> {
         let ztunnels = self.shared.pods.iter().filter(|pod| pod.is_ztunnel());
         let note = |pod: &SharedPod| {
@@ -205,7 +206,7 @@ impl ClusterDeployment<'_> {
         ztunnels.filter_map(note).collect()
     }
 
-    /// What was sent over a call, and what the pods of its callee counted.
+    /// Requests sent over a call, and the counts of its callee's pods.
     fn counted(&self, call: Call, sent: &[DriverLoad], after: &Readings) -> (Sent, Vec<CountedService>) {
         let topology = &self.spec.topology;
         let of_drivers: Vec<&SentLoad> = topology
@@ -222,10 +223,10 @@ impl ClusterDeployment<'_> {
         (sent, self.counted_services(call.to, after))
     }
 
-    /// Requests over a call that the drivers' load should have caused.
+    /// Number of requests over a call that follow from the drivers' load.
     fn expected(&self, call: Call, sent: &[DriverLoad]) -> f64 {
         let expected = sent.iter().filter_map(|load| {
-            // Endless scripts are refused before anything starts.
+            // Endless scripts are rejected before anything starts.
             let expected = self.spec.topology.expected(&load.driver).ok()?;
             Some(load.sent.requests as f64 * expected.edges.get(&call).copied().unwrap_or(0.0))
         });
@@ -244,7 +245,7 @@ impl ClusterDeployment<'_> {
         counted.collect()
     }
 
-    /// Calls that the pods of a service counted themselves.
+    /// Calls as counted by the pods of the calling service.
     fn calls(&self, call: Call, after: &Readings) -> Result<CallCounters, String> {
         let callee =
             &crate::objects::in_cluster(&self.spec.topology, &self.cluster.settings).workloads[call.to];
@@ -292,13 +293,14 @@ fn sum(loads: &[&SentLoad]) -> SentLoad {
     SentLoad { requests, request_bytes: bytes.filter(|_| requests > 0).map(|bytes| bytes / requests as f64) }
 }
 
-/// The counters of a ztunnel that the evidence names.
+/// The counters of a ztunnel that are part of the evidence.
 fn of_run(counters: &Counters, own: &BTreeSet<&str>) -> Counters {
     let own = counters.iter().filter(|(name, _)| own.contains(name.as_str()));
     own.map(|(name, count)| (name.clone(), *count)).collect()
 }
 
-/// Share of the bytes between two readings of a ztunnel that the evidence names; absent if it carried none.
+/// Percentage of a ztunnel's bytes between two readings that is part of the evidence; absent if it carried
+/// none.
 fn percent_of_run(before: &Counters, after: &Counters, own: &BTreeSet<&str>) -> Option<f64> {
     let rise = |is_counted: &dyn Fn(&str) -> bool| -> f64 {
         let bytes = after.iter().filter(|(name, _)| {

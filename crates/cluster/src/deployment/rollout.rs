@@ -1,5 +1,5 @@
-//! How a deployment comes up: objects written, pods awaited with one clear line for each reason why they do not run, ports
-//! opened, and a first request answered.
+//! Brings up a deployment: writes its objects, waits for its pods (with a line per reason why they do not
+//! run), opens ports, and waits for a first response.
 
 use super::shared::find_shared;
 use super::worker::Worker;
@@ -26,18 +26,19 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Time without a pod that has become ready.
+/// Maximum time without another pod becoming ready.
 const ROLLOUT_TIMEOUT: Duration = Duration::from_secs(180);
 /// Time until a first request is answered: names and routes of Services take a moment.
 const SERVING_TIMEOUT: Duration = Duration::from_secs(60);
 const WORKER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time until objects that the API does not take are given up: a namespace may still lack its accounts.
+/// Maximum time of retries for objects that the API rejects: a new namespace may still lack its service
+/// accounts.
 const APPLY_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Number of the first generator of a worker: it probes whether the target serves.
+/// Number of a worker's first generator, which probes whether the target serves.
 pub(super) const PROBE: u64 = 0;
 
-/// Kinds that make pods: their accounts and files come first.
+/// Kinds that create pods. Their accounts and files come first.
 const MAKES_PODS: [&str; 2] = ["Deployment", "Job"];
 
 /// Objects of a deployment whose pods are all ready. Dropping it removes the objects.
@@ -48,17 +49,17 @@ pub struct RolledOut {
     certificates: Option<GatewayCertificates>,
 }
 
-/// Pods, all of which are ready.
+/// Pods that are all ready.
 #[derive(Debug)]
 struct ReadyPods {
-    /// Of each workload.
+    /// Pods of each workload.
     workloads: Vec<Vec<PodState>>,
     /// In the order of [`gateway::gateways`].
     gateways: Vec<PodState>,
 }
 
 impl RolledOut {
-    /// Objects that were written, without namespaces.
+    /// Number of objects written, without namespaces.
     pub fn objects(&self) -> usize {
         self.written.objects.len()
     }
@@ -160,7 +161,7 @@ fn wait_until_running(cluster: &Cluster, spec: &DeploymentSpec, written: &Writte
             }
             return Err(EnvironmentError::new("wait for pods", reason));
         }
-        // Lists of a thousand pods are work for the API server, which has others to do.
+        // Listing a thousand pods costs the API server work that others may need.
         thread::sleep(POLL_INTERVAL.max(4 * looked_at.elapsed()));
     }
 }
@@ -177,7 +178,7 @@ fn by_workload(cluster: &Cluster, spec: &DeploymentSpec, pods: &[PodState]) -> V
     own.collect()
 }
 
-/// A pod of each gateway, as far as there is one.
+/// The pod of each gateway, for gateways that have one.
 fn of_gateways(gateways: &[Gateway], pods: &[PodState]) -> Vec<PodState> {
     let own = gateways.iter().filter_map(|gateway| {
         pods.iter().find(|pod| pod.namespace == gateway.namespace && pod.app == ingress::NAME)
@@ -185,7 +186,7 @@ fn of_gateways(gateways: &[Gateway], pods: &[PodState]) -> Vec<PodState> {
     own.cloned().collect()
 }
 
-/// Opens the ports by which pods are asked for their counters.
+/// Opens the ports for reading the pods' counters.
 fn open(
     cluster: &Cluster,
     spec: &DeploymentSpec,
@@ -210,7 +211,8 @@ fn open(
     Ok(all)
 }
 
-/// Fails if the mesh has put no proxy into a pod: its trials would be those of mode `none`.
+/// Returns an error if the mesh has injected no proxy into a pod: its trials would be like those of mode
+/// `none`.
 fn check_injected(pod: &PodState, kind: ProxyKind) -> Result<()> {
     if pod.restarts.contains_key(kind.container) {
         return Ok(());
@@ -242,7 +244,7 @@ fn open_gateways(cluster: &Cluster, spec: &DeploymentSpec, pods: Vec<PodState>) 
     gateways.into_iter().zip(pods).map(open).collect()
 }
 
-/// A worker in each pod of a driver's workload, each with its clock read.
+/// Connects to a worker in each pod of a driver's workload and reads its clock.
 fn connect_workers(
     cluster: &Cluster,
     spec: &DeploymentSpec,
@@ -277,7 +279,8 @@ impl ClusterDeployment<'_> {
         for driver in &topology.drivers {
             let protocol = topology.workloads[driver.target].protocol;
             let destination = self.destination_of(driver);
-            // What requests of the others are, the drivers alone know. A gateway is asked whether it has a route.
+            // Only drivers know how to send requests of other protocols. For a gateway, an HTTP probe shows
+            // whether it has a route.
             if matches!(protocol, Protocol::Http1 | Protocol::Http2) || destination.is_gateway {
                 self.wait_for_target(driver, &destination, protocol)?;
             }
@@ -309,7 +312,7 @@ impl ClusterDeployment<'_> {
     }
 }
 
-/// Sends one request. Returns why its response does not count; absent if it does.
+/// Sends one request. Returns why its response does not count, or `None` if it does.
 fn probe(worker: &Worker, destination: &Destination, protocol: Protocol) -> Result<Option<String>> {
     let text = |text: &str| StartArgument::Text(text.to_owned());
     let url = destination.probe_url.as_str();
@@ -353,7 +356,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_pod_without_the_sidecar_of_its_mesh_is_named() {
+    fn pod_without_sidecar_is_named() {
         let pod = |list: &str, container: &str| {
             let status = json!({list: [{"name": "server"}, {"name": container, "restartCount": 0}]});
             PodState::read(&json!({"metadata": {"name": "server-1", "namespace": "m"}, "status": status}))

@@ -1,5 +1,5 @@
-//! Samples of containers: each counter is of its sample's time, which is kept, so that usage is over the time between two
-//! samples and not over the window.
+//! Samples of containers. Each sample has its own time, which is kept: usage covers the time between two
+//! samples, not the window.
 
 use experiment::environment::{CpuTimes, NodeSnapshot};
 use std::collections::BTreeMap;
@@ -11,35 +11,35 @@ pub(super) type Key = (String, String, String);
 /// One container at the time of its sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Sample {
-    /// Since 1970.
+    /// Time since 1970.
     pub at: Duration,
-    /// In user mode and in the kernel as `modes` says.
+    /// Its split into user mode and kernel is as `modes` says.
     pub cpu: CpuTimes,
     pub modes: Modes,
     pub working_set_bytes: Option<u64>,
     pub anonymous_bytes: Option<u64>,
-    /// Of the pod: received and sent bytes.
+    /// Bytes received and sent by the pod.
     pub network: Option<(u64, u64)>,
-    /// Periods, throttled periods, and time throttled.
+    /// Periods, throttled periods, and seconds throttled.
     pub throttling: Option<(u64, u64, f64)>,
 }
 
-/// Source of the division into user mode and kernel.
+/// Source of the split into user mode and kernel.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Modes {
-    /// Nothing does.
+    /// There is no source.
     #[default]
     Unknown,
     /// Counters of the whole pod.
     OfPod,
-    /// Counters of the container, of another time than its total.
+    /// Counters of the container, but not from the same time as its total.
     OfOtherSample,
-    /// Counters of the container and of the same sample.
+    /// Counters of the container from the same sample.
     OfSample,
 }
 
 impl Modes {
-    /// Note of a trial on CPU that is divided so: words that continue after `CPU of NAMES`.
+    /// Note of a trial on CPU time with this split, as words that follow `CPU of NAMES`.
     pub fn note(self) -> Option<&'static str> {
         match self {
             Self::Unknown => Some("is all shown as user mode: no counter tells it from the kernel"),
@@ -57,9 +57,9 @@ impl Modes {
 pub(super) struct Reading {
     pub samples: BTreeMap<Key, Sample>,
     pub nodes: Vec<NodeSnapshot>,
-    /// Pods on the nodes that do not belong to the experiment and have a proxy of the same mesh.
+    /// Number of pods on the nodes that do not belong to the experiment and have a proxy of the same mesh.
     pub other_proxies: usize,
-    /// On what is not known.
+    /// Notes on unknown usage.
     pub notes: Vec<String>,
 }
 
@@ -68,8 +68,9 @@ pub(super) struct Reading {
 pub(super) struct Samples(pub BTreeMap<String, Sample>);
 
 impl Samples {
-    /// Keeps the samples that end a span of the window. Returns notes: on components of which nothing is known, on how far
-    /// spans are from the ends of the window, and on what tells user mode from the kernel.
+    /// Keeps the samples that are newer than those at the opening of the window. Returns notes on components
+    /// without usage, on how far samples are from the ends of the window, and on the source of the split into
+    /// user mode and kernel.
     pub fn keep_new(&mut self, window: [Duration; 2], opened: &Self) -> Vec<String> {
         let mut notes = self.leave_out_old(opened);
         let spans = self.0.iter().filter_map(|(name, close)| Some([opened.0.get(name)?.at, close.at]));
@@ -84,7 +85,7 @@ impl Samples {
         notes
     }
 
-    /// Leaves samples out that are not newer than at the opening, or have none there to be held against.
+    /// Removes samples that are not newer than at the opening, or have no sample there to be compared with.
     fn leave_out_old(&mut self, opened: &Self) -> Vec<String> {
         let (mut late, mut stale) = (Vec::new(), Vec::new());
         self.0.retain(|name, sample| {
@@ -107,7 +108,7 @@ impl Samples {
         lacks.into_iter().filter_map(note).collect()
     }
 
-    /// Takes the division into user mode and kernel away from samples whose counters are others than at the opening.
+    /// Removes the split into user mode and kernel from samples whose source is not the one at the opening.
     fn divide(&mut self, opened: &Self) -> Vec<String> {
         let mut by_modes: BTreeMap<Modes, Vec<&str>> = BTreeMap::new();
         for (name, sample) in &mut self.0 {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_new_without_two_samples_leaves_the_component_out() {
+    fn keep_new_without_two_samples_omits_component() {
         let at = |at_s| sample(at_s, [1, 1, 0], Modes::OfSample);
         let opened = samples([("app", at(96)), ("proxy", at(99))]);
         let mut closed = samples([("app", at(128)), ("proxy", at(99)), ("new", at(128))]);
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_new_takes_no_division_of_other_counters_than_at_the_opening() {
+    fn keep_new_drops_modes_of_other_source_than_at_opening() {
         let of_pod = sample(90, [1, 20, 30], Modes::OfPod);
         let opened = samples([
             ("app", of_pod),

@@ -1,4 +1,4 @@
-//! Usage of containers as a Prometheus has scraped it from kubelets, for those who may not read nodes.
+//! Usage of containers as a Prometheus has scraped it from kubelets, for users who may not read nodes.
 
 use super::cadvisor::{ControlGroups, Counters, METRICS};
 use super::sample::{Key, Reading, Sample};
@@ -6,11 +6,11 @@ use crate::prometheus::{LastSample, Prometheus};
 use experiment::environment::{CpuTimes, in_one_line};
 use std::collections::BTreeSet;
 
-/// Prometheus' own notion of what is too old.
+/// Prometheus's own staleness limit.
 const WITHIN: &str = "5m";
 
 impl Reading {
-    /// Reads the last samples. `own`: namespaces and names of the pods that belong to the experiment.
+    /// Reads the last samples. `own` are the namespaces and names of the pods that belong to the experiment.
     pub fn of_prometheus(prometheus: &Prometheus, own: &BTreeSet<(&str, &str)>) -> Self {
         let namespaces: BTreeSet<&str> = own.iter().map(|(namespace, _)| *namespace).collect();
         let namespaces: Vec<&str> = namespaces.into_iter().collect();
@@ -44,7 +44,7 @@ impl Reading {
     }
 }
 
-/// Absent without a total.
+/// A sample of a container; absent if there is no total.
 fn sample(key: &Key, groups: &ControlGroups) -> Option<Sample> {
     let counters = groups.container(key)?;
     let (modes, (user, system)) = groups.modes(key);

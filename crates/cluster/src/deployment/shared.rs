@@ -1,5 +1,6 @@
-//! Pods of the mesh beyond those of the workloads: its control plane, ztunnels of the nodes, waypoints of the namespaces.
-//! Trials begin only once the proxies among them are ready and show what they need for the deployment.
+//! Pods of the mesh other than those of the workloads: its control plane, ztunnels of the nodes, waypoints of
+//! the namespaces. Trials begin only once the proxies among them are ready and have their configuration for
+//! the deployment.
 
 use super::proof::{Counters, read_counters};
 use super::rollout::open_proxy;
@@ -40,7 +41,7 @@ pub(super) struct SharedPod {
     pub name: String,
     pub component: SharedComponent,
     pub state: PodState,
-    /// Its own first, then native sidecars.
+    /// Its own containers first, then native sidecars.
     pub containers: Vec<String>,
     /// Absent if no call passes it.
     ports: Option<Ports>,
@@ -95,7 +96,8 @@ fn wait_until_ready(
     }
 }
 
-/// The pods that there are. Who may not list those of a control plane goes without its usage, and the report says so.
+/// Finds the existing pods. If the user may not list those of a control plane, its usage is missing, and a
+/// note says so.
 fn find(components: &[SharedComponent], written: &Written, nodes: &BTreeSet<&str>) -> Result<SharedPods> {
     let mut found = SharedPods::default();
     for component in components {
@@ -136,7 +138,7 @@ fn list(component: &SharedComponent, written: &Written) -> Result<Vec<Value>> {
     }
 }
 
-/// The first component that is not ready, in words; absent if all are.
+/// A description of the first component that is not ready; absent if all are.
 fn lacking(
     components: &[SharedComponent],
     shared: &SharedPods,
@@ -224,7 +226,7 @@ fn wait_until_configured(
     wait_until_propagated(&awaited, Instant::now(), check).map(drop)
 }
 
-/// Nothing but its admin interface says that a pod of the mesh runs.
+/// A pod of the mesh without a liveness check: only its admin interface shows that it runs.
 #[derive(Debug)]
 struct Unwatched;
 
@@ -243,7 +245,7 @@ fn running_containers(spec: &Value) -> Vec<String> {
 }
 
 impl SharedPod {
-    /// Absent for a pod that is going, and for one that serves a node without members.
+    /// Absent for a pod that is being deleted, and for one that serves a node without members.
     fn read(component: &SharedComponent, pod: &Value, nodes: &BTreeSet<&str>) -> Option<Self> {
         let state = PodState::read(pod);
         let is_elsewhere = component.is_per_node && !nodes.contains(state.node.as_str());
@@ -274,12 +276,12 @@ impl SharedPod {
         self.component.proxy.is_some()
     }
 
-    /// Its counters, those of others' pods included; absent if no call passes it.
+    /// Its counters, including those of other pods' traffic; absent if no call passes it.
     pub fn counters(&self) -> Option<Result<Counters, String>> {
         Some(read_counters(&self.ports.as_ref()?.counters, &self.name))
     }
 
-    /// Failure of its pod since the deployment began. An API that cannot be asked says nothing.
+    /// Failure of its pod since the deployment began; absent if the API does not respond.
     pub fn failure(&self, api: &ApiClient) -> Option<ComponentFailure> {
         let PodState { namespace, name, .. } = &self.state;
         let now = api.get(&ObjectRef::new("v1", "Pod", Some(namespace), name)).ok()?;
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn ztunnels_count_on_nodes_with_members_alone() {
+    fn ztunnels_count_only_on_nodes_with_members() {
         let containers = json!([{"name": "istio-proxy"}]);
         let pod =
             json!({"metadata": {"name": "ztunnel-x"}, "spec": {"nodeName": "b", "containers": containers}});
@@ -332,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gateway_says_why_it_is_not_programmed() {
+    fn unprogrammed_gateway_reports_reason() {
         let status = |status: &str| {
             json!({"status": {"conditions": [{"type": "Accepted", "status": "True"},
                 {"type": "Programmed", "status": status, "message": "no address yet"}]}})

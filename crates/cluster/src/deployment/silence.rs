@@ -1,17 +1,18 @@
-//! How long the API and workers did not answer in a trial. Workers go on meanwhile, but counters are read late and pods are not
-//! watched: beyond a bound the trial proves nothing.
+//! How long the API and workers were unresponsive in a trial. Workers carry on meanwhile, but counters are
+//! read late and pods are not watched: beyond a limit the trial proves nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Of a worker: on busy machines it answers within a second.
+/// Limit for a worker, which responds within a second even on busy machines.
 const MAX_SILENCE: Duration = Duration::from_secs(3);
-/// Of the API, from a request that failed until one that succeeded: what happened to pods meanwhile may have passed.
+/// Limit for the API, from a failed request to the next successful one: events of pods may be missed
+/// meanwhile.
 const MAX_API_SILENCE: Duration = Duration::from_secs(1);
 pub(super) const API: &str = "the Kubernetes API";
 
-/// The longest silence of each component in a trial. Clones share it.
+/// The longest unresponsive period of each component in a trial. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Silences(Arc<Mutex<BTreeMap<String, Duration>>>);
 
@@ -22,7 +23,7 @@ impl Silences {
         *longest = silence.max(*longest);
     }
 
-    /// Why the trial proves nothing; empty where every silence was short.
+    /// Why the trial proves nothing; empty if every period was short.
     pub fn reasons(&self) -> Vec<String> {
         let longest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bound = |component: &str| if component == API { MAX_API_SILENCE } else { MAX_SILENCE };
@@ -42,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_longest_silence_counts_and_only_a_long_one() {
+    fn only_longest_silence_above_limit_is_reason() {
         let silences = Silences::default();
         silences.note("worker a", Duration::from_secs(2));
         silences.note(API, Duration::from_millis(900));

@@ -1,5 +1,6 @@
-//! Usage of every component at one moment: generators by their workers, which read their own control group at that moment;
-//! services and proxies by kubelets, whose samples have times of their own, or by a Prometheus that has scraped them.
+//! Usage of every component at one moment. Workers read their generators' cgroups at that moment. For
+//! services and proxies it comes from kubelets, whose samples have times of their own, or from a Prometheus
+//! that has scraped them.
 
 use super::ClusterDeployment;
 use super::kubelet::Subject;
@@ -26,7 +27,8 @@ pub(super) struct Watched {
 }
 
 impl ClusterDeployment<'_> {
-    /// Containers that kubelets are asked for: services, proxies beside them and beside drivers, and pods of the mesh.
+    /// Sets the containers to look up at kubelets: services, proxies next to them and to drivers, and pods of
+    /// the mesh.
     pub(super) fn watch(&mut self) {
         let proxy = self.plug.pod_proxy();
         let mut watched = Vec::new();
@@ -76,7 +78,7 @@ impl ClusterDeployment<'_> {
         self.watched = watched;
     }
 
-    /// Counters now; of services and proxies as kubelets sampled them last.
+    /// Counters now. For services and proxies it is the kubelets' last sample.
     pub(super) fn read_usage(&mut self) -> Snapshot {
         let now = Duration::from_nanos(unix_ns(Timestamp::now()));
         let mut components = self.read_generators();
@@ -137,7 +139,7 @@ impl ClusterDeployment<'_> {
         }
     }
 
-    /// Reads the kubelets of all nodes that have pods of the run, or of what its mesh shares.
+    /// Reads the kubelets of all nodes that have pods of the run or shared pods of its mesh.
     fn read_kubelets(&self, subject: Subject<'_>) -> Reading {
         let nodes = self.pods.iter().flatten().map(|pod| &*pod.state.node);
         let nodes: BTreeSet<&str> = nodes.chain(self.watched.iter().map(|watched| &*watched.node)).collect();
@@ -152,7 +154,7 @@ impl ClusterDeployment<'_> {
         all
     }
 
-    /// Where nothing was read at all, the notes say why.
+    /// A note on containers without a sample. If nothing at all was read, other notes say why.
     fn note_on_absent(&self, known: &Samples) -> Option<String> {
         let absent = self.watched.iter().filter(|watched| !known.0.contains_key(&watched.name));
         let names: Vec<&str> = absent.map(|watched| watched.name.as_str()).collect();
@@ -160,7 +162,7 @@ impl ClusterDeployment<'_> {
             .then(|| format!("usage of {} is not known: there is no sample", names.join(", ")))
     }
 
-    /// What a mesh shares works for other pods too, and no counter says for whom.
+    /// A note on shared components: they also work for other pods, and no counter says for which.
     fn note_on_others(&self, other_proxies: usize) -> Option<String> {
         let shared: Vec<&str> = self.plug.shared().iter().map(|shared| shared.name).collect();
         let own = self.pods.iter().flatten().filter(|pod| pod.proxy.is_some()).count();
@@ -172,7 +174,7 @@ impl ClusterDeployment<'_> {
         })
     }
 
-    /// Where the figures of services and proxies come from, in results.
+    /// Source of the figures of services and proxies, as in results.
     fn source(&self) -> &'static str {
         if self.cluster.settings.prometheus.is_some() { "prometheus" } else { "kubelet" }
     }

@@ -1,4 +1,4 @@
-//! A worker from the run's side: its port, its clock, and the generator in it.
+//! A worker as seen from the run: its port, its clock, and its generator.
 
 use super::silence::Silences;
 use crate::Result;
@@ -26,13 +26,13 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Readings of a worker's clock; the quickest is the best.
+/// Number of readings of a worker's clock; the one with the shortest round trip counts.
 const CLOCK_READINGS: usize = 5;
-/// A worker that does not answer for this long is lost.
+/// A worker that does not respond for this long is lost.
 const LOST_AFTER: Duration = Duration::from_secs(20);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 const LAST_LINES: usize = 20;
-/// Exit status of a container that was killed: 128 and the number of SIGKILL.
+/// Exit status of a container that was killed: 128 plus the number of SIGKILL.
 const KILLED: i32 = 137;
 
 #[derive(Debug)]
@@ -43,18 +43,18 @@ pub(super) struct Worker {
     pub clock: Clock,
 }
 
-/// A worker's clock against this machine's.
+/// A worker's clock relative to this machine's.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Clock {
-    /// Positive: the worker's is ahead.
+    /// Positive if the worker's clock is ahead.
     pub offset_ns: i128,
-    /// Half of the time that the reading took: the offset is no farther off.
+    /// Half the duration of the reading, which bounds the error of the offset.
     pub bound_ns: i128,
 }
 
 impl Clock {
-    /// What a start allows for: nothing where the offset is within the error of its reading, which would be a correction by
-    /// noise and set workers of one machine apart.
+    /// Correction of start times. It is 0 if the offset is within the error of its reading: correcting by
+    /// noise would only desynchronise workers on one machine.
     pub fn correction_ns(self) -> i64 {
         if self.offset_ns.abs() <= self.bound_ns {
             return 0;
@@ -70,7 +70,7 @@ impl Worker {
         Ok(Self { pod: pod.to_owned(), admin, forward, clock: Clock::default() })
     }
 
-    /// Its status; the error says why the API does not lead there, if that is why.
+    /// Queries its status. If the API is the reason for a failure, the error says why.
     pub fn status(&self) -> Result<Status> {
         let operation = || format!("ask worker {}", self.pod);
         self.admin.ask_json(STATUS_PATH).map_err(|error| match self.forward.last_error() {
@@ -95,7 +95,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Starts a generator that sends its requests there.
+    /// Starts a generator that sends its requests to this destination.
     pub fn start(&self, number: u64, start: &DriverStart, destination: &Destination) -> Result<()> {
         if start.verb == DriverVerb::Fleet {
             let reason = "fleets do not run on clusters yet";
@@ -129,15 +129,15 @@ impl Worker {
     }
 
     pub fn finish(&self) {
-        // One that is gone needs no word.
+        // A worker that is gone need not be told.
         let _ = self.admin.post_json::<()>(FINISH_PATH, &());
     }
 }
 
-/// A line for a generator, sent from a thread of its own: several are to hear of their start at once.
+/// Sends a line to a generator, from a separate thread: several generators must receive their start at once.
 pub(super) fn send_line(admin: &Admin, line: String) {
     let admin = admin.clone();
-    // One that has ended does not hear it: its end is an event.
+    // A generator that has ended ignores it: its end is an event.
     thread::spawn(move || drop(admin.post_json::<()>(INPUT_PATH, &Input { line })));
 }
 
@@ -146,7 +146,7 @@ pub(super) fn send_signal(admin: &Admin, signal: Signal) {
     thread::spawn(move || drop(admin.post_json::<()>(SIGNAL_PATH, &signal)));
 }
 
-/// A generator whose progress is read, on a thread that ends with it.
+/// A generator whose progress is read by a thread that ends with it.
 pub(super) struct Followed {
     pub generator: String,
     pub number: u64,
@@ -154,7 +154,7 @@ pub(super) struct Followed {
     pub pod: String,
     pub silences: Silences,
     pub events: Sender<DriverEvent>,
-    /// The deployment is over.
+    /// True once the deployment is over.
     pub is_over: Arc<AtomicBool>,
 }
 
@@ -219,7 +219,7 @@ impl Followed {
         self.silences.note(&format!("the worker in pod {}", self.pod), silence);
     }
 
-    /// Copies the result off, trying again while the API is away for a while.
+    /// Copies the result, and retries if the API is away for a while.
     fn read_result(&self, end: &End) -> Result<DriverResult, String> {
         if end.result_bytes.is_none() {
             return Err("no result was written".to_owned());
@@ -237,7 +237,7 @@ impl Followed {
     }
 
     fn send(&self, kind: DriverEventKind) {
-        // Nobody listens any longer once the trial has ended.
+        // There is no receiver any more once the trial has ended.
         let _ = self.events.send(DriverEvent { generator: self.generator.clone(), kind });
     }
 }
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offset_within_the_error_of_its_reading_is_not_corrected() {
+    fn offset_within_reading_error_is_not_corrected() {
         let correction = |offset_ns, bound_ns| Clock { offset_ns, bound_ns }.correction_ns();
         assert_eq!(correction(5_600_000, 7_300_000), 0);
         assert_eq!(correction(-90_000_000, 7_300_000), -90_000_000);

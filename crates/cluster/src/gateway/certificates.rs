@@ -1,5 +1,6 @@
-//! Certificates of a deployment's gateways and of their clients, by an authority of its own. The keys go to Secrets of the run
-//! and to its workers, and nowhere else: objects that are printed have a placeholder.
+//! Certificates of a deployment's gateways and of their clients, issued by a CA of the deployment. The keys
+//! go to Secrets of the run and to its workers, and nowhere else: objects that are printed have a
+//! placeholder.
 
 use super::gateways;
 use crate::Result;
@@ -14,21 +15,21 @@ use mesh::istio::objects::ingress::{CREDENTIAL, Credential};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// In place of certificates and keys, which are made as a deployment is written.
+/// Placeholder for certificates and keys, which are issued only when a deployment is written.
 pub(super) const PLACEHOLDER: Credential<'_> =
     Credential { name: CREDENTIAL, certificate: MADE_LATER, key: MADE_LATER, client_authority: MADE_LATER };
 const MADE_LATER: &str = "made as the run writes it";
 
 #[derive(Debug)]
 pub(crate) struct GatewayCertificates {
-    /// By namespace in the cluster.
+    /// Server certificates by namespace in the cluster.
     servers: BTreeMap<String, Credentials>,
     client: Credentials,
     tls: IngressTls,
 }
 
 impl GatewayCertificates {
-    /// Makes those of a deployment; none where its clients speak no TLS.
+    /// Issues the certificates of a deployment; `None` if its clients do not speak TLS.
     pub fn issue(context: &PlugContext<'_>) -> Result<Option<Self>> {
         if !super::has_secrets(context.spec) {
             return Ok(None);
@@ -44,7 +45,7 @@ impl GatewayCertificates {
         Ok(Some(Self { servers, client, tls: context.spec.ingress_tls() }))
     }
 
-    /// Writes certificates and keys into the gateways' Secrets.
+    /// Fills certificates and keys into the gateways' Secrets.
     pub fn fill_in(&self, objects: &mut [Value]) {
         for object in objects.iter_mut().filter(|object| object["kind"] == "Secret") {
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
@@ -62,7 +63,7 @@ impl GatewayCertificates {
         }
     }
 
-    /// What `meshmeter load` trusts, and shows where clients are asked to.
+    /// Arguments of `meshmeter load`: the CA to trust and, if requested, the client certificate.
     pub fn client_arguments(&self) -> Vec<StartArgument> {
         let mut files = vec![("--cacert", "authority.pem", &self.client.authority_pem)];
         if self.tls == IngressTls::Mutual {

@@ -1,6 +1,9 @@
-//! Ingress gateways of a deployment: an Envoy of Istio's in a pod of its own before each workload that drivers offer load to.
-//! With Istio's API that pod is of a Deployment of the run, which istiod's webhook makes a gateway; with the Gateway API istiod
-//! deploys it. `objects.rs` has what is written for both, `certificates.rs` what gateways and their clients show.
+//! Ingress gateways of a deployment: an Istio Envoy in a pod of its own in front of each workload that
+//! drivers load.
+//!
+//! With Istio's API the run creates a Deployment for that pod, and istiod's webhook turns it into a gateway.
+//! With the Gateway API istiod deploys it. `objects.rs` has the objects for both, `certificates.rs` the
+//! certificates of gateways and their clients.
 
 mod certificates;
 mod objects;
@@ -26,35 +29,35 @@ use mesh::proof::Evidence;
 use mesh::proof::client_tls::with_client_tls;
 use std::collections::BTreeSet;
 
-/// Name of a gateway in results, after its namespace in a topology of several.
+/// Name of a gateway in results. If the topology has several namespaces, the namespace precedes it.
 const PROXY: &str = "ingress-gateway";
-/// Statuses of a gateway that has no route to the service yet, or no address of it.
+/// Statuses of a gateway that has no route to the service yet, or no endpoint for it.
 pub(crate) const NOT_SERVED: [&str; 2] = ["404", "503"];
 
-/// A gateway before a workload, in its namespace.
+/// A gateway in front of a workload, in the workload's namespace.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Gateway {
     pub target: WorkloadId,
-    /// Its name in results.
+    /// Name in results.
     pub name: String,
-    /// In the cluster.
+    /// Namespace in the cluster.
     pub namespace: String,
     /// Public name of the target.
     pub host: String,
 }
 
-/// Where a driver sends its requests.
+/// Destination of a driver's requests.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Destination {
     pub url: String,
-    /// URL of a request by which a first response is awaited; its protocol is HTTP, as of gRPC beneath its calls.
+    /// URL for the first probe request. Its protocol is HTTP, also for gRPC, which runs on top of it.
     pub probe_url: String,
     /// Further arguments of `meshmeter load`.
     pub arguments: Vec<StartArgument>,
     pub is_gateway: bool,
 }
 
-/// Those of a deployment; none in modes without an entry.
+/// The gateways of a deployment; none in modes without an entry.
 pub(crate) fn gateways(context: &PlugContext<'_>) -> Vec<Gateway> {
     let PlugContext { spec, .. } = context;
     if spec.parts().entry != Entry::Ingress {
@@ -69,7 +72,7 @@ pub(crate) fn gateways(context: &PlugContext<'_>) -> Vec<Gateway> {
     targets.into_iter().map(gateway).collect()
 }
 
-/// Whether gateways of this deployment read certificates from Secrets.
+/// True if gateways of this deployment read certificates from Secrets.
 pub(crate) fn has_secrets(spec: &DeploymentSpec) -> bool {
     spec.parts().entry == Entry::Ingress && spec.ingress_tls() != IngressTls::Off
 }
@@ -85,10 +88,10 @@ pub(crate) fn need(spec: &DeploymentSpec) -> Option<Need> {
     })
 }
 
-/// Fails where a cluster cannot have the gateways of a deployment.
+/// Returns an error if a cluster does not support the gateways of a deployment.
 pub(crate) fn check(context: &PlugContext<'_>) -> Result<()> {
     let PlugContext { spec, .. } = context;
-    // The direct path of a scenario has no gateway, and is one of the scenarios.
+    // The direct path of a scenario has no gateway, but it is one of the scenarios.
     if spec.mode.parts(spec.mesh).entry == Entry::Direct {
         return Ok(());
     }
@@ -123,7 +126,7 @@ pub(crate) fn check(context: &PlugContext<'_>) -> Result<()> {
 }
 
 impl Gateway {
-    /// What it does with the load.
+    /// How the gateway forwards the load.
     fn hop(&self, context: &PlugContext<'_>) -> Hop {
         hop_to(context, self.target, PORT)
     }
@@ -143,13 +146,14 @@ impl Gateway {
     }
 }
 
-/// The gateway that a call goes through: drivers' calls alone have one.
+/// The gateway that a call passes; only drivers' calls have one.
 pub(crate) fn of_call(context: &PlugContext<'_>, call: Call) -> Option<Gateway> {
     let mut gateways = gateways(context).into_iter().filter(|_| context.has_gateway(call));
     gateways.find(|gateway| gateway.target == call.to)
 }
 
-/// Where a driver sends its requests, if that is a gateway: the public name, whose address a client's DNS would have.
+/// Destination of a driver if it is a gateway: the public name, with the address that a client's DNS would
+/// return.
 pub(crate) fn destination(
     context: &PlugContext<'_>,
     driver: &DriverPlacement,

@@ -1,4 +1,4 @@
-//! What is written for the gateways of a deployment, in the order of its writing.
+//! Objects for the gateways of a deployment, in the order in which they are written.
 
 use super::certificates::PLACEHOLDER;
 use super::{Gateway, gateways};
@@ -10,16 +10,17 @@ use mesh::istio::objects::ingress::{self, NAME, PORT};
 use mesh::kubernetes::manifests::{self, app_labels, resources};
 use serde_json::{Value, json};
 
-/// Label of a gateway's pod, whose value is its namespace. istiod finds the pods of a `Gateway` by labels, in all namespaces.
+/// Label of a gateway's pod; its value is the namespace. istiod matches the pods of a `Gateway` by labels, in
+/// all namespaces.
 const LABEL: &str = "meshmeter.dev/gateway";
-/// ConfigMap with what istiod changes in the Deployment that it makes.
+/// ConfigMap with changes that istiod applies to the Deployment that it creates.
 const PARAMETERS: &str = "ingress-gateway";
-/// The user of Istio's proxies.
+/// User of Istio's proxies.
 const USER: u32 = 1337;
-/// Time of a pod to end: nothing of it is needed by then.
+/// Termination grace period of a pod: by then it is no longer needed.
 const TERMINATION_S: u32 = 2;
 
-/// Objects of all gateways. `mesh_labels`: of pods that the mesh injects.
+/// Objects of all gateways. `mesh_labels` are the labels of pods into which the mesh injects.
 pub(crate) fn objects(context: &PlugContext<'_>, mesh_labels: &Labels) -> Vec<Value> {
     gateways(context).iter().flat_map(|gateway| gateway.objects(context, mesh_labels)).collect()
 }
@@ -33,7 +34,8 @@ impl Gateway {
                 all.extend([self.account(), self.service(context), self.deployment(context, mesh_labels)]);
             }
             IngressApi::Kubernetes => {
-                // istiod gives a gateway the certificates that its own `Gateway` names: its account reads no Secret.
+                // istiod sends a gateway the certificates that its own `Gateway` names: its account reads no
+                // Secret.
                 all.retain(|object| object["kind"] == "Secret");
                 all.push(self.parameters(context));
             }
@@ -49,7 +51,8 @@ impl Gateway {
         all
     }
 
-    /// Ties a `Gateway` to this gateway alone: by the label of its pod, or by what istiod is to deploy.
+    /// Ties a `Gateway` to this gateway only: by the label of its pod, or by the infrastructure that istiod
+    /// is to deploy.
     fn attach(&self, context: &PlugContext<'_>, object: &mut Value) {
         if context.spec.istio.ingress.api == IngressApi::Istio {
             object["spec"]["selector"] = json!({"app": NAME, LABEL: self.namespace});
@@ -57,14 +60,14 @@ impl Gateway {
         }
         object["metadata"]["annotations"] = json!({
             "networking.istio.io/service-type": "ClusterIP",
-            // Of Deployment and Service, and of the account.
+            // Names of the Deployment and Service, and of the service account.
             "gateway.istio.io/name-override": NAME,
             "gateway.istio.io/service-account": NAME,
         });
         if let Some(revision) = &context.settings.revision {
             object["metadata"]["labels"]["istio.io/rev"] = json!(revision);
         }
-        // Those of a gateway that runs already.
+        // Addresses of a gateway that already runs.
         object["spec"].as_object_mut().map(|spec| spec.remove("addresses"));
         object["spec"]["infrastructure"] = json!({
             "labels": self.labels(context),
@@ -79,7 +82,7 @@ impl Gateway {
         labels
     }
 
-    /// Istio's proxies count little by default: these are the counters that prove the path.
+    /// Proxy configuration with the counters that prove the path: Istio's proxies have few by default.
     fn proxy_config(&self, context: &PlugContext<'_>) -> String {
         let config = json!({
             "concurrency": context.spec.gateway.workers(&context.spec.proxy),
@@ -111,14 +114,14 @@ impl Gateway {
         })
     }
 
-    /// As Istio's chart of gateways has it: the webhook makes the container and gives it its image.
+    /// As in Istio's gateway chart: the webhook fills in the container and its image.
     fn deployment(&self, context: &PlugContext<'_>, mesh_labels: &Labels) -> Value {
         let mut labels = self.labels(context);
         labels.extend(mesh_labels.clone());
         let mut container = json!({
             "name": ENVOY.container,
             "image": "auto",
-            // Of an image without a tag kubelets would ask its registry at each start.
+            // Without a tag, kubelets would query the registry for the image at every start.
             "imagePullPolicy": "IfNotPresent",
             "securityContext": {
                 "allowPrivilegeEscalation": false,
@@ -156,7 +159,7 @@ impl Gateway {
         })
     }
 
-    /// What differs in the Deployment that istiod makes.
+    /// Changes to the Deployment that istiod creates.
     fn parameters(&self, context: &PlugContext<'_>) -> Value {
         let mut container = json!({"name": ENVOY.container});
         set_limits(context, &mut container);

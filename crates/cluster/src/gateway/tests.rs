@@ -49,7 +49,7 @@ fn each_api_has_its_objects() {
 }
 
 #[test]
-fn objects_are_the_runs_own_and_none_is_of_the_whole_cluster() {
+fn objects_belong_to_run_and_none_is_cluster_scoped() {
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         let mut objects = written(&spec(api, IngressTls::Mutual)).unwrap();
         objects.retain(|object| object["kind"] != "Namespace");
@@ -61,7 +61,7 @@ fn objects_are_the_runs_own_and_none_is_of_the_whole_cluster() {
 }
 
 #[test]
-fn drivers_stand_outside_the_mesh_and_request_the_public_name_at_the_gateway() {
+fn drivers_are_outside_mesh_and_request_public_name_at_gateway() {
     let spec = spec(IngressApi::Istio, IngressTls::Mutual);
     let objects = written(&spec).unwrap();
     let job = objects.iter().find(|object| object["kind"] == "Job").unwrap();
@@ -88,7 +88,7 @@ fn grpc_is_probed_by_http() {
 }
 
 #[test]
-fn certificates_are_in_what_is_written_and_not_in_what_is_printed() {
+fn certificates_are_in_written_objects_but_not_in_printed_ones() {
     let spec = spec(IngressApi::Kubernetes, IngressTls::Simple);
     let mut objects = written(&spec).unwrap();
     let secret = |objects: &[Value]| {
@@ -105,9 +105,9 @@ fn certificates_are_in_what_is_written_and_not_in_what_is_printed() {
     assert_eq!(certificates.client_arguments().len(), 2);
 }
 
-/// What a proxy does not keep reads as zero, and would prove that nothing passed.
+/// A counter that a proxy does not keep reads as zero, and would prove that nothing passed.
 #[test]
-fn gateways_keep_the_counters_that_prove_their_path() {
+fn gateways_keep_counters_that_prove_their_path() {
     let spec = spec(IngressApi::Istio, IngressTls::Mutual);
     let settings = settings();
     let context = PlugContext { spec: &spec, settings: &settings };
@@ -124,7 +124,7 @@ fn gateways_keep_the_counters_that_prove_their_path() {
 }
 
 #[test]
-fn path_is_encrypted_from_the_gateway_on() {
+fn path_is_encrypted_behind_gateway() {
     let expected = |spec: &DeploymentSpec| {
         let settings = settings();
         let context = PlugContext { spec, settings: &settings };
@@ -143,7 +143,7 @@ fn path_is_encrypted_from_the_gateway_on() {
 }
 
 #[test]
-fn gateway_is_the_caller_that_policies_know() {
+fn gateway_is_caller_in_policies() {
     let mut spec = spec(IngressApi::Istio, IngressTls::Off);
     Arc::make_mut(&mut spec.istio).authorization.identities = 1;
     let objects = written(&spec).unwrap();
@@ -153,7 +153,7 @@ fn gateway_is_the_caller_that_policies_know() {
 }
 
 #[test]
-fn what_clusters_lack_is_refused_before_anything_is_written() {
+fn unsupported_gateways_are_rejected_before_anything_is_written() {
     let refused = |change: &dyn Fn(&mut DeploymentSpec)| {
         let mut spec = spec(IngressApi::Istio, IngressTls::Off);
         change(&mut spec);
@@ -173,7 +173,7 @@ fn what_clusters_lack_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn needs_follow_from_the_api_and_from_tls() {
+fn needs_follow_from_api_and_tls() {
     let of = |api, tls| {
         let spec = spec(api, tls);
         (need(&spec).is_some(), has_secrets(&spec))

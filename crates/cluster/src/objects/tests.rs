@@ -20,7 +20,7 @@ fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
 }
 
 #[test]
-fn objects_carry_the_label_of_their_run_and_end_up_in_its_namespace() {
+fn objects_have_run_label_and_run_namespace() {
     for mode in [Mode::None, Mode::Sidecar, Mode::Ingress, Mode::Ambient, Mode::AmbientWaypoint] {
         for object in written(mode) {
             assert_eq!(object["metadata"]["labels"][RUN_LABEL], "run-1", "{object}");
@@ -32,7 +32,7 @@ fn objects_carry_the_label_of_their_run_and_end_up_in_its_namespace() {
 }
 
 #[test]
-fn generators_and_what_is_measured_are_on_nodes_of_their_own() {
+fn generators_and_measured_pods_are_on_separate_nodes() {
     let settings = ClusterSettings { image_pull_secret: Some("registry".to_owned()), ..settings() };
     let plug = plug::of(MeshKind::Istio, Mode::Ingress, &settings).unwrap();
     let all = objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Ingress), &settings, &*plug).unwrap();
@@ -51,7 +51,7 @@ fn generators_and_what_is_measured_are_on_nodes_of_their_own() {
 }
 
 #[test]
-fn nothing_selects_pods_of_others_in_the_namespace() {
+fn objects_select_only_pods_of_run() {
     let settings = settings();
     let mut all = written(Mode::Ingress);
     let mut spec = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
@@ -79,7 +79,7 @@ fn nothing_selects_pods_of_others_in_the_namespace() {
 }
 
 #[test]
-fn modes_are_the_labels_that_users_know() {
+fn modes_use_documented_mesh_labels() {
     let labels = |mode: Mode| {
         let objects = written(mode);
         let namespace = of_kind(&objects, "Namespace")[0]["metadata"]["labels"].clone();
@@ -109,7 +109,7 @@ fn modes_are_the_labels_that_users_know() {
 }
 
 #[test]
-fn load_is_an_indexed_job_whose_pods_never_start_anew() {
+fn load_is_indexed_job_whose_pods_are_never_restarted() {
     let objects = written(Mode::Sidecar);
     let job = of_kind(&objects, "Job")[0];
     let spec = &job["spec"];
@@ -126,7 +126,7 @@ fn load_is_an_indexed_job_whose_pods_never_start_anew() {
 }
 
 #[test]
-fn sidecars_count_what_proves_the_path() {
+fn sidecars_keep_counters_that_prove_path() {
     let objects = written(Mode::Sidecar);
     let annotations = &of_kind(&objects, "Job")[0]["spec"]["template"]["metadata"]["annotations"];
     let config = annotations["proxy.istio.io/config"].as_str().unwrap();
@@ -135,7 +135,7 @@ fn sidecars_count_what_proves_the_path() {
 }
 
 #[test]
-fn waypoints_count_what_proves_the_path_and_carry_the_label_of_their_run() {
+fn waypoints_keep_counters_that_prove_path_and_have_run_label() {
     let objects = written(Mode::AmbientWaypoint);
     let infrastructure = &of_kind(&objects, "Gateway")[0]["spec"]["infrastructure"];
     assert_eq!(infrastructure["labels"][RUN_LABEL], "run-1");
@@ -151,7 +151,7 @@ fn waypoints_count_what_proves_the_path_and_carry_the_label_of_their_run() {
 }
 
 #[test]
-fn settings_of_the_meshs_own_proxies_are_refused() {
+fn settings_of_mesh_proxies_are_rejected() {
     let settings = settings();
     let plug = plug::of(MeshKind::Istio, Mode::Ambient, &settings).unwrap();
     let refused = |change: &dyn Fn(&mut DeploymentSpec)| {
@@ -180,7 +180,7 @@ fn linkerd_is_annotated() {
 }
 
 #[test]
-fn cilium_carries_pods_of_no_mesh_and_its_own_are_its_cost() {
+fn cilium_pods_have_no_mesh_and_its_own_pods_are_cost() {
     let settings = ClusterSettings { mesh: crate::settings::MeshName::Cilium, ..settings() };
     let plug = plug::of(MeshKind::Istio, Mode::None, &settings).unwrap();
     let spec = DeploymentSpec::new(MeshKind::Istio, Mode::None);
@@ -194,7 +194,7 @@ fn cilium_carries_pods_of_no_mesh_and_its_own_are_its_cost() {
 }
 
 #[test]
-fn settings_that_linkerd_has_not_are_refused() {
+fn settings_unknown_to_linkerd_are_rejected() {
     let settings = ClusterSettings { mesh: crate::settings::MeshName::Linkerd, ..settings() };
     let plug = plug::of(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
     let refused = |change: &dyn Fn(&mut DeploymentSpec)| {
@@ -209,7 +209,7 @@ fn settings_that_linkerd_has_not_are_refused() {
 }
 
 #[test]
-fn drivers_request_the_target_by_the_name_of_its_service() {
+fn drivers_request_target_by_service_name() {
     let topology = DeploymentSpec::new(MeshKind::Istio, Mode::None).topology;
     let driver = &topology.drivers[0];
     let url = url(&topology, driver.target, &driver.endpoint, &settings());
@@ -217,7 +217,7 @@ fn drivers_request_the_target_by_the_name_of_its_service() {
 }
 
 #[test]
-fn modes_that_a_cluster_lacks_are_refused_by_name() {
+fn modes_unavailable_on_clusters_are_rejected_by_name() {
     for (mesh, mode) in [
         (MeshKind::Envoy, Mode::Sidecar),
         (MeshKind::Envoy, Mode::Gateway),

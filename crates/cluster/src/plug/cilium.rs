@@ -1,5 +1,5 @@
-//! A cluster whose network is Cilium: pods without a mesh of their own, whose traffic the kernels of their nodes carry. No counter
-//! there tells the run's connections from others.
+//! A cluster whose network is Cilium: pods have no mesh of their own, and the kernels of their nodes carry
+//! their traffic. No counter there distinguishes the run's connections from others.
 
 use super::none::NoMesh;
 use super::{Labels, MeshPlug, Need, PlugContext, SharedComponent};
@@ -20,7 +20,7 @@ impl MeshPlug for Cilium {
         NoMesh.pod_annotations(context, workload)
     }
 
-    /// Envoy is there where policies read requests.
+    /// Envoy is present if policies inspect requests.
     fn shared(&self) -> Vec<SharedComponent> {
         let component = |name, role, label: &str, is_per_node| SharedComponent {
             name,

@@ -1,4 +1,4 @@
-//! What both data planes of Istio have: istiod, and the objects that settings become.
+//! Common to both data planes of Istio: istiod, and the objects for settings.
 
 use super::{Need, PlugContext, ProxyKind, SharedComponent};
 use crate::Result;
@@ -22,20 +22,20 @@ use std::collections::BTreeMap;
 pub(crate) const ENVOY: ProxyKind =
     ProxyKind { container: "istio-proxy", port: ADMIN_PORT, counters: envoy_counters };
 
-/// By their plain names.
+/// Counters by their plain names.
 fn envoy_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     let counters = admin.counters()?.into_iter();
     Ok(counters.map(|(name, count)| (plain_name(&name), count)).collect())
 }
 
 const INJECTOR: &str = "istio-sidecar-injector";
-/// Of a tag, which stands for a revision.
+/// Prefix of the webhook of a tag, which stands for a revision.
 const TAG_INJECTOR: &str = "istio-revision-tag";
 const DEFAULT_TAG: &str = "default";
 const REVISION_LABEL: &str = "istio.io/rev";
 
-/// Names that the webhook of a tag or a revision has. Where there is a default tag, it injects: Istio then leaves the webhook
-/// of the default revision without effect.
+/// Possible names of the webhook of a tag or a revision. If there is a default tag, its webhook injects:
+/// Istio then disables the webhook of the default revision.
 fn webhooks(revision: Option<&str>) -> [String; 2] {
     let tag = revision.unwrap_or(DEFAULT_TAG);
     let of_revision =
@@ -47,7 +47,8 @@ fn webhook(name: &str) -> ObjectRef {
     ObjectRef::new("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", None, name)
 }
 
-/// Webhook that injects sidecars of this revision or tag. Absent where there is none, or this user may not read it.
+/// Webhook that injects sidecars of this revision or tag; absent if there is none or this user may not read
+/// it.
 pub(super) fn find_injector(api: &ApiClient, revision: Option<&str>) -> Option<Injector> {
     webhooks(revision).into_iter().find_map(|name| {
         let object = api.get(&webhook(&name)).ok()??;
@@ -102,7 +103,8 @@ fn objects_for_service(context: &PlugContext<'_>, id: WorkloadId) -> Vec<Value> 
     with_subject(context, id, |subject| objects::for_service(context.spec, subject, None))
 }
 
-/// Calls back with a Service and those who call it: with a gateway before it, that in the drivers' place.
+/// Calls back with a Service and its callers. If there is a gateway in front of it, the gateway replaces the
+/// drivers.
 pub(crate) fn with_subject<T>(
     context: &PlugContext<'_>,
     id: WorkloadId,
@@ -135,7 +137,7 @@ pub(crate) fn with_subject<T>(
     })
 }
 
-/// What is set in the configuration of the mesh itself, which a run never changes.
+/// Rejects settings that belong to the configuration of the mesh itself, which a run never changes.
 pub(super) fn check_settings(spec: &DeploymentSpec) -> Result<()> {
     let refused = |key: &str, what: &str| {
         Err(EnvironmentError::new(
@@ -173,7 +175,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn an_injector_names_the_istiod_behind_a_tag() {
+    fn injector_identifies_istiod_behind_tag() {
         let mut settings = ClusterSettings::new("meshmeter", "run-1");
         assert_eq!(control_plane(&settings).selector, "app=istiod");
         settings.revision = Some("prod".to_owned());
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_would_be_without_effect_are_refused() {
+    fn settings_without_effect_are_rejected() {
         let spec = |istio: MeshSettings| DeploymentSpec {
             istio: Arc::new(istio),
             ..DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar)

@@ -1,4 +1,4 @@
-//! Istio's ambient mode: ztunnel on every node, with a waypoint per namespace or without.
+//! Istio's ambient mode: ztunnel on every node, with or without a waypoint per namespace.
 
 use super::istio::{self, control_plane};
 use super::{Labels, Member, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, SharedProxy, Stands};
@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) const ZTUNNEL: ProxyKind =
     ProxyKind { container: "istio-proxy", port: STATUS_PORT, counters: ztunnel_counters };
 
-/// Those of the pods of others too.
+/// Counters of a ztunnel, including those of other pods' traffic.
 fn ztunnel_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     Ok(metrics::counters(&String::from_utf8_lossy(&admin.ask_long("/metrics")?)))
 }
@@ -45,7 +45,8 @@ impl Ambient {
         self.data_plane.proxies().namespace.is_some()
     }
 
-    /// istiod deploys a waypoint for it. Pods of waypoints carry the run's label, and keep the counters that prove the path.
+    /// A Gateway for which istiod deploys a waypoint. Its pods carry the run's label and keep the counters
+    /// that prove the path.
     fn gateway(&self, context: &PlugContext<'_>, namespace: &str) -> Value {
         let mut gateway = waypoint::gateway(namespace);
         if let Some(revision) = &self.settings.revision {
@@ -82,7 +83,7 @@ impl Ambient {
         expected
     }
 
-    /// Rules for the callers of a service, which a waypoint checks where there is one.
+    /// Rules for the callers of a service. If there is a waypoint, it enforces them.
     fn policies(&self, context: &PlugContext<'_>, id: WorkloadId) -> impl Iterator<Item = Expected> {
         let rules = if self.has_waypoint() { 0 } else { context.spec.istio.authorization.identities };
         let names =
@@ -189,7 +190,7 @@ impl MeshPlug for Ambient {
     }
 }
 
-/// Settings of the mesh's own proxies, and calls whose path ztunnels do not count on both sides.
+/// Rejects settings of the mesh's own proxies, and calls whose path ztunnels do not count on both sides.
 fn check_ambient(context: &PlugContext<'_>) -> Result<()> {
     let in_lab = "the lab runs it: leave out `--on cluster`";
     if context.spec.proxy.cpu_limit_cores.is_some() {
@@ -220,8 +221,8 @@ fn services<'a>(context: &PlugContext<'a>, namespace: &'a str) -> impl Iterator<
     members.map(|(id, _)| id).filter(move |id| context.namespace_of(*id) == namespace)
 }
 
-/// Prefixes of the statistics that prove paths through a namespace's waypoint. Those of its Services are one, however many there
-/// are: annotations of a Gateway hold 4096 bytes.
+/// Prefixes of the statistics that prove paths through a namespace's waypoint. All its Services share one
+/// prefix, since annotations of a Gateway may have at most 4096 bytes.
 fn statistics(context: &PlugContext<'_>, namespace: &str) -> BTreeSet<String> {
     let of_services = format!("inbound-vip|{SERVICE_PORT}|");
     let hops = services(context, namespace).map(|id| hop(context, id));
@@ -238,7 +239,7 @@ fn host(context: &PlugContext<'_>, id: WorkloadId) -> String {
     service_host(&context.spec.topology.workloads[id].name, &context.namespace_of(id))
 }
 
-/// A Service at the waypoint of its namespace.
+/// The hop to a Service at the waypoint of its namespace.
 fn hop(context: &PlugContext<'_>, id: WorkloadId) -> Hop {
     let layer = Layer::for_protocol(context.spec.topology.workloads[id].protocol);
     Hop::at_waypoint(layer, SERVICE_PORT, &host(context, id))

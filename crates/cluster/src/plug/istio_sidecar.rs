@@ -33,7 +33,7 @@ impl MeshPlug for Sidecars {
         all
     }
 
-    /// Istio's proxies count little by default: these are the counters that prove the path.
+    /// Keeps the counters that prove the path: Istio's proxies have few by default.
     fn pod_annotations(&self, context: &PlugContext<'_>, workload: WorkloadId) -> Labels {
         let config = json!({
             "holdApplicationUntilProxyStarts": true,
@@ -82,7 +82,7 @@ impl MeshPlug for Sidecars {
     }
 }
 
-/// CPU of each sidecar, where the experiment limits it.
+/// CPU limit of each sidecar, if the experiment sets it.
 fn resources(context: &PlugContext<'_>) -> Labels {
     let Some(cores) = context.spec.proxy.cpu_limit_cores else { return Labels::new() };
     let cores = format_cores(cores);
@@ -109,7 +109,7 @@ fn outbound(context: &PlugContext<'_>, call: Call) -> Hop {
     hop_to(context, call.to, SERVICE_PORT)
 }
 
-/// What a proxy that takes requests at this port does with those for a service: a caller's sidecar, or a gateway.
+/// How a caller's sidecar or a gateway handles requests on this port that are for a service.
 pub(crate) fn hop_to(context: &PlugContext<'_>, callee: WorkloadId, port: u16) -> Hop {
     let peer = if context.is_member(callee) { Peer::Next } else { Peer::Nobody };
     let namespace = context.namespace_of(callee);
@@ -124,7 +124,7 @@ fn inbound(context: &PlugContext<'_>, id: WorkloadId) -> Hop {
     Hop::inbound(layer.between(between_proxies(context), None), SERVICE_PORT)
 }
 
-/// What proxies speak with each other, where that is not what the client speaks.
+/// Protocol that proxies speak with each other, if it is not the client's.
 fn between_proxies(context: &PlugContext<'_>) -> Option<HopProtocol> {
     context.spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
 }

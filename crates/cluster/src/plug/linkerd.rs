@@ -13,7 +13,7 @@ use mesh::linkerd::{self, ADMIN_PORT, Inbound, NAMESPACE, Outbound};
 use mesh::proof::Evidence;
 
 const INJECT: (&str, &str) = ("linkerd.io/inject", "enabled");
-/// Each is a pod of its own.
+/// Each component has a pod of its own.
 const CONTROL_PLANE: [(&str, &str); 3] = [
     ("linkerd-destination", "destination"),
     ("linkerd-identity", "identity"),
@@ -96,7 +96,7 @@ impl MeshPlug for Linkerd {
         caller.into_iter().chain(callee).collect()
     }
 
-    /// The number of Envoy's workers means nothing to Linkerd.
+    /// The number of Envoy's workers has no meaning for Linkerd.
     fn notes(&self) -> Vec<String> {
         vec![
             "Linkerd's proxies have as many worker threads as Linkerd gives them, by its own default one, \
@@ -106,7 +106,7 @@ impl MeshPlug for Linkerd {
     }
 }
 
-/// Settings that Linkerd has not, or that nothing here turns into its objects.
+/// Rejects settings that Linkerd lacks, or that have no mapping to its objects here.
 fn check(context: &PlugContext<'_>) -> Result<()> {
     let refused = |operation: &str, reason: &str| {
         Err(EnvironmentError::new(operation, reason)

@@ -1,5 +1,5 @@
-//! Meshes as plugs: the labels that put pods into the mesh, what must be there before, which containers are its cost, and
-//! what proves the path. A mesh is a file here and a line in [`of`].
+//! Meshes as plugs: the labels that put pods into the mesh, its prerequisites, which containers are its cost,
+//! and what proves the path. A mesh is a file here and a line in [`of`].
 
 mod cilium;
 mod istio;
@@ -36,7 +36,7 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         Labels::new()
     }
 
-    /// Labels of the pods in the mesh. They hold in namespaces that the run may not label, too.
+    /// Labels of the pods in the mesh. They also work in namespaces that the run may not label.
     fn pod_labels(&self) -> Labels {
         Labels::new()
     }
@@ -46,12 +46,13 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         Labels::new()
     }
 
-    /// Objects that the settings become.
+    /// Objects for the settings.
     fn objects(&self, _context: &PlugContext<'_>) -> Vec<Value> {
         Vec::new()
     }
 
-    /// Settings that take more than labels and objects, which a cluster's mesh does not have; the error names one.
+    /// Rejects settings that need more than labels and objects and are missing in a cluster's mesh. The error
+    /// names one.
     fn check_settings(&self, _context: &PlugContext<'_>) -> Result<()> {
         Ok(())
     }
@@ -61,12 +62,12 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Pods elsewhere that are its cost too.
+    /// Pods elsewhere that are part of its cost.
     fn shared(&self) -> Vec<SharedComponent> {
         Vec::new()
     }
 
-    /// What makes the proxy beside a worker end, as a POST on the pod's loopback, where it is no native sidecar.
+    /// URL on the pod's loopback whose POST ends the proxy next to a worker, if it is not a native sidecar.
     fn end_of_proxy(&self) -> Option<&'static str> {
         None
     }
@@ -100,12 +101,12 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct ProxyKind {
     pub container: &'static str,
-    /// Port of its counters.
+    /// Port for its counters.
     pub port: u16,
     pub counters: fn(&Admin) -> Result<BTreeMap<String, u64>, AdminError>,
 }
 
-/// Where a proxy of a call is.
+/// Location of a proxy of a call.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Stands {
     /// In each pod of a workload.
@@ -123,32 +124,32 @@ pub struct Member<'a> {
     pub pod: &'a str,
 }
 
-/// What a plug may know of a deployment.
+/// A deployment as plugs see it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlugContext<'a> {
     pub spec: &'a DeploymentSpec,
     pub settings: &'a ClusterSettings,
 }
 
-/// Pods of a mesh that serve others than the experiment too.
+/// Pods of a mesh that may also serve others than the experiment.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SharedComponent {
-    /// The component's name; a number follows where there are several pods.
+    /// The component's name, followed by a number if there are several pods.
     pub name: &'static str,
     pub role: Role,
-    /// Absent: the namespaces of the run.
+    /// If absent: the namespaces of the run.
     pub namespace: Option<&'static str>,
     pub selector: String,
-    /// Serves the pods of its node: pods of nodes without members of the mesh do not count.
+    /// True if each pod serves the pods of its node: pods on nodes without members of the mesh do not count.
     pub is_per_node: bool,
     /// Absent if no call passes it.
     pub proxy: Option<SharedProxy>,
 }
 
-/// A proxy of a mesh beyond the pods that it serves.
+/// A proxy of a mesh that is outside the pods that it serves.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SharedProxy {
-    /// Serves all pods of its node; those of nodes with members of the mesh count.
+    /// Serves all pods of its node. Only those on nodes with members of the mesh count.
     Ztunnel,
     /// Serves a namespace of the run.
     Waypoint,
@@ -167,18 +168,18 @@ impl SharedProxy {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Need {
     pub object: ObjectRef,
-    /// What it means that the object is absent.
+    /// What it means if the object is absent.
     pub otherwise: &'static str,
     pub hint: &'static str,
 }
 
 impl PlugContext<'_> {
-    /// Whether the mesh is attached to a workload.
+    /// True if the workload is in the mesh.
     pub fn is_member(&self, workload: WorkloadId) -> bool {
         self.spec.is_member(workload)
     }
 
-    /// Whether a call goes through an ingress gateway: those of drivers do, in modes that have one.
+    /// True if a call passes an ingress gateway: drivers' calls do, in modes that have one.
     pub fn has_gateway(&self, call: Call) -> bool {
         let is_of_driver = !self.spec.topology.workloads[call.from].serves();
         is_of_driver && self.spec.parts().entry == Entry::Ingress
@@ -191,7 +192,8 @@ impl PlugContext<'_> {
 }
 
 impl Need {
-    /// Whether it is known to be there: who may not read it learns of it when pods start. The error says what is missing.
+    /// True if the object is known to exist. False if the user may not read it: then only the pods' start
+    /// shows it. The error says what is missing.
     pub fn check(&self, api: &ApiClient) -> Result<bool> {
         match api.exists(&self.object)? {
             Some(true) => Ok(true),
@@ -205,7 +207,7 @@ impl Need {
     }
 }
 
-/// Looks up the webhook of the mesh that the settings name, as far as this user may read it.
+/// Looks up the webhook of the mesh that the settings name, if this user may read it.
 pub fn look_up(settings: &mut ClusterSettings, api: &ApiClient) {
     if settings.mesh == MeshName::Istio {
         settings.injector = istio::find_injector(api, settings.revision.as_deref());

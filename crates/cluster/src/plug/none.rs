@@ -1,4 +1,4 @@
-//! No mesh: pods say that they want none, since a namespace that exists already may have one.
+//! No mesh: pods opt out explicitly, since an existing namespace may be in one.
 
 use super::{Labels, MeshPlug, Need, PlugContext, annotated_outside_of_meshes, outside_of_meshes};
 use experiment::topology::WorkloadId;

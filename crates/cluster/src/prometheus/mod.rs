@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes kubelets: its address, and the samples that it has of selected series.
+//! A Prometheus that scrapes kubelets: its address, and its samples of selected series.
 
 #[cfg(test)]
 mod process;
@@ -21,15 +21,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Without this metric there is no usage.
+/// Metric that is required for usage.
 pub(crate) const CPU_METRIC: &str = "container_cpu_usage_seconds_total";
 
-/// Where a Prometheus is.
+/// Address of a Prometheus.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum PrometheusAddress {
-    /// Reached from where the run is started; without a slash at its end.
+    /// Reached from the machine that starts the run; without a trailing slash.
     Url(String),
-    /// Reached through the API server, by its proxy for Services.
+    /// Reached through the API server's proxy for Services.
     Service { namespace: String, name: String, port: String },
 }
 
@@ -63,7 +63,7 @@ impl FromStr for PrometheusAddress {
     }
 }
 
-/// Of a namespace, a Service or a port.
+/// True for a valid name of a namespace, a Service or a port.
 fn is_name(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
     !text.is_empty() && text.bytes().all(is_plain)
@@ -82,7 +82,7 @@ impl fmt::Display for PrometheusAddress {
 pub(crate) struct Prometheus {
     address: PrometheusAddress,
     api: Arc<ApiClient>,
-    /// Of its own paths.
+    /// Path prefix of its API.
     prefix: String,
 }
 
@@ -90,13 +90,13 @@ pub(crate) struct Prometheus {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LastSample {
     pub labels: BTreeMap<String, String>,
-    /// When it was taken, since 1970.
+    /// Time of the sample since 1970.
     pub at: Duration,
     pub value: f64,
 }
 
 impl Prometheus {
-    /// Sends nothing yet. `cluster`: leads to Services.
+    /// Sends nothing yet. `cluster` is used to reach Services.
     pub fn new(address: &PrometheusAddress, cluster: &Arc<ApiClient>) -> Result<Self> {
         let (api, prefix) = match address {
             PrometheusAddress::Url(url) => (client_of(url)?, String::new()),
@@ -108,8 +108,8 @@ impl Prometheus {
         Ok(Self { address: address.clone(), api, prefix })
     }
 
-    /// The last sample of each series that a selector names, of those not older than `within`, which Prometheus reads as a
-    /// duration.
+    /// The last sample of each series that matches the selector and is not older than `within`, a duration in
+    /// Prometheus syntax.
     pub fn last_samples(&self, selector: &str, within: &str) -> Result<Vec<LastSample>> {
         let series: Vec<Series> = self.query(&format!("{selector}[{within}]"))?;
         let last = series.into_iter().filter_map(|Series { metric, values }| {
@@ -120,10 +120,10 @@ impl Prometheus {
         Ok(last.collect())
     }
 
-    /// Number of series that a selector names, now.
+    /// Number of series that match the selector now.
     pub fn count(&self, selector: &str) -> Result<u64> {
         let counted: Vec<Counted> = self.query(&format!("count({selector})"))?;
-        // Nothing is no series of its own.
+        // An empty result means zero series.
         Ok(counted.first().and_then(|counted| counted.value.1.parse().ok()).unwrap_or(0))
     }
 
@@ -164,7 +164,7 @@ fn client_of(url: &str) -> Result<Arc<ApiClient>> {
     Ok(Arc::new(ApiClient::new(&config, || Ok(()))?))
 }
 
-/// Of a query.
+/// Response to a query.
 #[derive(Deserialize)]
 struct Response<T> {
     data: Data<T>,
@@ -175,14 +175,14 @@ struct Data<T> {
     result: Vec<T>,
 }
 
-/// Of a range of time: seconds and numbers as text.
+/// Result over a range of time: seconds, and numbers as text.
 #[derive(Deserialize)]
 struct Series {
     metric: BTreeMap<String, String>,
     values: Vec<(f64, String)>,
 }
 
-/// Of one moment.
+/// Result at one moment.
 #[derive(Deserialize)]
 struct Counted {
     value: (f64, String),
@@ -194,7 +194,7 @@ mod tests {
     use experiment::environment::in_one_line;
 
     #[test]
-    fn address_is_a_url_or_a_service() {
+    fn address_is_url_or_service() {
         let read = |text: &str| text.parse::<PrometheusAddress>().map(|address| address.to_string());
         for text in ["http://127.0.0.1:9090", "https://p.example.com/prom", "monitoring/prometheus-k8s:web"] {
             assert_eq!(read(text).as_deref(), Ok(text));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn query_of_what_is_no_prometheus_is_one_line_with_a_hint() {
+    fn query_of_non_prometheus_is_one_line_error_with_hint() {
         let page = PageServer::start(|| "up 1\n".to_owned());
         for (url, says) in [
             ("http://127.0.0.1:1".to_owned(), "Connection refused"),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn last_samples_have_their_own_time() {
+    fn last_samples_have_their_timestamps() {
         let page = PageServer::start(|| {
             let ms = jiff::Timestamp::now().as_millisecond() - 2500;
             format!("sampled{{a=\"b \\\" c\"}} 1.5 {ms}\nother 1\n")

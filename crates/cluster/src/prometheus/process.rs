@@ -35,13 +35,13 @@ impl PrometheusProcess {
             authority = authority.or(listening.map(|address| address.trim().to_owned()));
             is_ready |= line.contains("Server is ready to receive web requests");
             said.push(line);
-            // They come in either order.
+            // They come in any order.
             if is_ready && authority.is_some() {
                 break;
             }
         }
         let authority = authority.unwrap_or_else(|| panic!("prometheus says where it listens: {said:#?}"));
-        // It goes on telling.
+        // Keep draining the log, so that it never blocks.
         thread::spawn(move || lines.for_each(drop));
         Self { child, authority, _folder: folder }
     }

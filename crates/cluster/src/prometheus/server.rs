@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Only waiting in vain takes as long.
+/// Only a failing wait takes this long.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Returns a page to whoever connects. Ends when dropped.
+/// Returns a page on every connection. Dropping it ends it.
 pub(crate) struct PageServer {
     authority: String,
     is_over: Arc<AtomicBool>,
@@ -31,7 +31,7 @@ impl PageServer {
                 if ends.load(Ordering::Relaxed) {
                     return;
                 }
-                // Whoever connects may leave.
+                // Clients may disconnect.
                 let _ = respond(connection, &page());
             }
         });
@@ -46,7 +46,7 @@ impl PageServer {
 impl Drop for PageServer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // It looks when somebody connects.
+        // The server checks when a client connects.
         drop(TcpStream::connect(&self.authority));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -93,7 +93,7 @@ impl PrometheusServer {
         self.0.url()
     }
 
-    /// Asks until there is something.
+    /// Repeats the query until it returns something.
     pub fn wait_for<T>(&self, ask: impl Fn() -> Vec<T>) -> Vec<T> {
         let began = Instant::now();
         loop {

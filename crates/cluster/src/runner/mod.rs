@@ -1,8 +1,9 @@
-//! A runner: what the Job of a detached run executes (`meshmeter cluster-runner`). It runs the very same `meshmeter run`, keeps
-//! its lines and its folder until somebody has copied them off, or for a stated time, and ends with its exit status.
+//! A runner, which the Job of a detached run executes (`meshmeter cluster-runner`). It runs the same
+//! `meshmeter run`, keeps its output lines and its folder until a client has copied them or a given time has
+//! passed, and exits with its exit status.
 //!
-//! It listens on the loopback of its pod, which is reached by a port forward ([`protocol`]). A second port says to the kubelet
-//! whether the run has ended: the pod is ready from then on.
+//! It listens on the loopback of its pod, which clients reach through a port forward ([`protocol`]). A second
+//! port tells the kubelet whether the run has ended: the pod is ready from then on.
 
 pub mod protocol;
 
@@ -25,7 +26,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-/// Lines that are kept: one per trial, and what a run says besides.
+/// Maximum number of lines kept: one per trial, plus other messages of a run.
 const MAX_LINES: usize = 100_000;
 /// Exit status of a run that a signal ended.
 const BROKEN: u8 = 3;
@@ -35,11 +36,11 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub struct RunnerOptions {
     pub program: PathBuf,
-    /// Of `meshmeter run`, in order.
+    /// Arguments of `meshmeter run`, in order.
     pub arguments: Vec<OsString>,
     /// The run's folder.
     pub folder: PathBuf,
-    /// How long a run that has ended waits for somebody to copy its folder.
+    /// How long an ended run waits for a client to copy its folder.
     pub keep_for: Duration,
 }
 
@@ -57,10 +58,10 @@ struct Runner {
     fetched: Notify,
 }
 
-/// Says whether the run has ended, and nothing else.
+/// Reports whether the run has ended, and nothing else.
 struct Ended(Arc<Mutex<Written>>);
 
-/// Runs it, keeps its results, and returns its exit status.
+/// Executes the run, keeps its results, and returns its exit status.
 pub fn run(port: u16, ended_port: u16, options: &RunnerOptions) -> Result<u8> {
     let listen = |address: IpAddr, port: u16| {
         let listener = TcpListener::bind(SocketAddr::from((address, port)));
@@ -94,7 +95,7 @@ fn serve(own: TcpListener, of_kubelet: TcpListener, options: &RunnerOptions) -> 
         tokio::task::spawn_local(accept(own, Rc::clone(&runner)));
         tokio::task::spawn_local(accept(of_kubelet, Rc::new(Ended(Arc::clone(&runner.written)))));
         let status = runner.end().await;
-        // Nobody need come: the stated time is over then.
+        // If no client comes, the wait ends after the given time.
         if tokio::time::timeout(options.keep_for, runner.fetched.notified()).await.is_ok() {
             tokio::time::sleep(LAST_RESPONSE).await;
         }
@@ -108,7 +109,7 @@ fn follow(mut child: Child, written: Arc<Mutex<Written>>, changed: Arc<Notify>) 
     thread::spawn(move || {
         for line in errors.into_iter().flat_map(|errors| BufReader::new(errors).lines()).map_while(Result::ok)
         {
-            // Nobody may be listening.
+            // Nothing may be reading the log.
             let _ = writeln!(std::io::stderr(), "{line}");
             let mut written = lock(&written);
             if written.lines.len() < MAX_LINES {
@@ -129,12 +130,12 @@ impl Runner {
             if let Some(status) = lock(&self.written).ended {
                 return status;
             }
-            // An end between the look and the wait is seen by the next look.
+            // If the run ends between the check and the wait, the next check finds it.
             let _ = tokio::time::timeout(POLL_INTERVAL, self.changed.notified()).await;
         }
     }
 
-    /// Waits a little where there is nothing new. The query is the number of lines that are known.
+    /// Waits a little if there is nothing new. The query is the number of lines that the client has.
     async fn progress(&self, query: &str) -> Reply {
         let from = query.parse().unwrap_or(0);
         let deadline = tokio::time::Instant::now() + PROGRESS_WAIT;
@@ -153,7 +154,7 @@ impl Runner {
     }
 
     fn interrupt(&self) -> Reply {
-        // A run that has ended was reaped: its number may be another's.
+        // An ended run was reaped: its PID may belong to another process.
         let is_running = lock(&self.written).ended.is_none();
         if let Some(pid) = self.pid.filter(|_| is_running) {
             let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
@@ -161,7 +162,7 @@ impl Runner {
         json(&())
     }
 
-    /// Empty where the run has ended before it had a folder.
+    /// Empty if the run ended before it had a folder.
     fn archive(&self) -> Reply {
         if lock(&self.written).ended.is_none() {
             return refused(StatusCode::CONFLICT, "the run has not ended");

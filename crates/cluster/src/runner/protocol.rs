@@ -1,4 +1,4 @@
-//! What a runner and who is attached say to each other, as JSON over HTTP on a port of the pod's loopback.
+//! Messages between a runner and an attached client: JSON over HTTP on a port of the pod's loopback.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -8,16 +8,16 @@ pub const PROGRESS_PATH: &str = "/progress";
 pub const INTERRUPT_PATH: &str = "/interrupt";
 /// The run folder as a tar archive, once the run has ended.
 pub const FOLDER_PATH: &str = "/folder";
-/// POST: the folder was copied, so that nothing here is needed any longer.
+/// POST: the folder was copied, so nothing here is needed any longer.
 pub const FETCHED_PATH: &str = "/fetched";
 
-/// Longest time that [`PROGRESS_PATH`] waits for something new.
+/// Maximum time that [`PROGRESS_PATH`] waits for something new.
 pub const PROGRESS_WAIT: Duration = Duration::from_secs(1);
 
-/// What a run has written to standard error since a line.
+/// Lines that a run has written to standard error from a given line on.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct RunProgress {
     pub lines: Vec<String>,
-    /// Its exit status, once all its lines are read; absent while it runs.
+    /// Its exit status, once all its lines have been read; absent while it runs.
     pub ended: Option<u8>,
 }

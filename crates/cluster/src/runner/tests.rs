@@ -10,12 +10,13 @@ struct Served {
     folder: tempfile::TempDir,
 }
 
-/// A runner of a script, whose argument is the run folder.
+/// A runner that runs a script. The script's argument is the run folder.
 fn served(script: &str, keep_for: Duration) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let options = RunnerOptions {
         program: "/usr/bin/env".into(),
-        // A shell that begins with the signal ignored, as in the background of another, can set no trap for it.
+        // A shell that starts with the signal ignored, as in the background of another shell, cannot set a
+        // trap for it.
         arguments: ["--default-signal=INT", "sh", "-c", script, "run"]
             .map(OsString::from)
             .into_iter()
@@ -52,7 +53,7 @@ impl Served {
 }
 
 #[test]
-fn runner_keeps_lines_and_folder_until_they_are_fetched_and_ends_with_the_status_of_the_run() {
+fn runner_keeps_results_until_fetched_and_exits_with_run_status() {
     let script = "trap 'echo stops >&2; echo 1 > \"$1/trials.jsonl\"; exit 1' INT; echo begins >&2; while :; do sleep 0.05; done";
     let served = served(script, Duration::from_secs(600));
     let begins = RunProgress { lines: vec!["begins".to_owned()], ended: None };
@@ -73,7 +74,7 @@ fn runner_keeps_lines_and_folder_until_they_are_fetched_and_ends_with_the_status
 }
 
 #[test]
-fn runner_ends_by_itself_when_nobody_fetches_its_folder_in_time() {
+fn runner_exits_when_folder_is_not_fetched_in_time() {
     let served = served("exit 2", Duration::ZERO);
     assert_eq!(served.thread.join().unwrap().unwrap(), 2);
 }

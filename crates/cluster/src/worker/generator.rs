@@ -1,4 +1,4 @@
-//! A generator as a child of the worker: its lines, its input, its end.
+//! A generator as a child process of the worker: its output lines, its input, its end.
 
 use super::protocol::{End, Progress, Signal, Start, StartArgument};
 use super::{CGROUP_ROOT, usage};
@@ -13,10 +13,11 @@ use std::thread;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Lines that are kept. A generator writes one or two per second, and the run has read those of long ago.
+/// Maximum number of lines kept. A generator writes one or two per second, and the run has long read the
+/// earlier ones.
 const MAX_LINES: usize = 100_000;
 
-/// Time between two looks whether a generator that has closed its standard error has ended.
+/// Time between two checks whether a generator has ended that has closed its standard error.
 const END_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A generator that has been started.
@@ -37,7 +38,7 @@ struct Written {
 
 impl Drop for Generator {
     fn drop(&mut self) {
-        // It may have ended.
+        // It may have ended already.
         let _ = lock(&self.child).kill();
     }
 }
@@ -92,7 +93,8 @@ impl Generator {
                 drop(written);
                 changed.notify_waiters();
             }
-            // It has closed its standard error, and ends. Whoever kills it must not wait for that.
+            // It has closed its standard error and is about to end. A concurrent kill must not have to wait
+            // for the lock.
             let exit_code = loop {
                 match lock(&child).try_wait() {
                     Ok(Some(status)) => break status.code(),
@@ -108,14 +110,14 @@ impl Generator {
         });
     }
 
-    /// Lines from this one on; its end once there are no more.
+    /// Lines from this one on, and its end once there are no more.
     pub fn progress(&self, from: usize) -> Progress {
         let written = lock(&self.written);
         let lines = written.lines.get(from..).unwrap_or_default().to_vec();
         Progress { number: self.number, lines, ended: written.ended.clone() }
     }
 
-    /// Writes a line to its standard input, which ends with it: nobody has more than one to say.
+    /// Writes a line to its standard input and closes it: no sender has more than one line.
     pub fn input(&mut self, line: &str) -> io::Result<()> {
         match self.input.take() {
             Some(mut input) => writeln!(input, "{line}"),
@@ -125,7 +127,7 @@ impl Generator {
 
     pub fn signal(&self, signal: Signal) {
         let mut child = lock(&self.child);
-        // One that has ended was reaped: its number may be another's.
+        // An ended generator was reaped: its PID may belong to another process.
         if !matches!(child.try_wait(), Ok(None)) {
             return;
         }

@@ -1,8 +1,8 @@
-//! A worker: what the pod of a Job runs (`meshmeter cluster-worker`). It starts generators for the run, keeps what they say
-//! and their results until the run has copied them off, and ends when the run says so, or when nobody has asked it anything
-//! for long: a run that was killed leaves no load behind.
+//! A worker, which the pod of a Job runs (`meshmeter cluster-worker`). It starts generators for the run and
+//! keeps their output and results until the run has copied them. It ends when the run tells it to, or after a
+//! long time without requests, so that a run that was killed leaves no load behind.
 //!
-//! It listens on the loopback of its pod, which the run reaches by a port forward ([`protocol`]).
+//! It listens on the loopback of its pod, which the run reaches through a port forward ([`protocol`]).
 
 mod generator;
 pub mod protocol;
@@ -29,17 +29,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tokio::task::LocalSet;
 
-/// Time between two looks whether anybody still asks.
+/// Time between two checks whether requests still arrive.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Time for the last response to leave.
+/// Time for the last response to be sent.
 const LAST_RESPONSE: Duration = Duration::from_millis(200);
 const CGROUP_ROOT: &str = "/sys/fs/cgroup";
 
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// The program that generators are.
+    /// The program that runs as a generator.
     pub program: PathBuf,
-    /// Where it may write.
+    /// Directory that it may write to.
     pub directory: PathBuf,
     pub abandoned_after: Duration,
 }
@@ -47,14 +47,14 @@ pub struct WorkerOptions {
 /// How a worker ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum WorkerEnd {
-    /// The run needs it no longer.
+    /// The run no longer needs it.
     Finished,
-    /// Nobody asked it anything for long.
+    /// It received no requests for a long time.
     Abandoned,
 }
 
-/// Makes the proxy beside a worker end, which would keep the pod of a Job alive: a POST to this URL on the loopback. A proxy
-/// that is not there, or is a native sidecar, needs none.
+/// Ends the proxy next to a worker, which would keep the pod of a Job alive, with a POST to this URL on the
+/// loopback. Not needed if there is no proxy or it is a native sidecar.
 pub fn end_proxy(url: &str) -> std::io::Result<()> {
     use std::io::{Read as _, Write as _};
     let (authority, path) = url.trim_start_matches("http://").split_once('/').unwrap_or((url, ""));
@@ -74,7 +74,7 @@ struct Worker {
     finished: Notify,
 }
 
-/// Serves on this port of the loopback until its end.
+/// Serves on this loopback port until the worker ends.
 pub fn run(port: u16, options: WorkerOptions) -> Result<WorkerEnd> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     serve(listener.context(format!("listen on port {port} of the loopback"))?, options)
@@ -146,7 +146,7 @@ impl Respond for Worker {
 
 impl Worker {
     fn start(&self, start: &Start) -> Reply {
-        // The earlier one ends here.
+        // This ends the earlier generator.
         self.generator.borrow_mut().take();
         match Generator::start(&self.options.program, &self.options.directory, start) {
             Ok(generator) => {
@@ -165,7 +165,7 @@ impl Worker {
         }
     }
 
-    /// Waits a little where there is nothing new. The query is the number of lines that the run has.
+    /// Waits a little if there is nothing new. The query is the number of lines that the run has.
     async fn progress(&self, query: &str) -> Reply {
         let from = query.parse().unwrap_or(0);
         let deadline = tokio::time::Instant::now() + PROGRESS_WAIT;
@@ -182,7 +182,7 @@ impl Worker {
             if is_new || tokio::time::Instant::now() >= deadline {
                 return json(&progress);
             }
-            // A line between the look and the wait is seen by the next request at the latest.
+            // A line written between the check and the wait is found by the next request at the latest.
             let _ = tokio::time::timeout(POLL_INTERVAL / 10, changed.notified()).await;
         }
     }

@@ -1,4 +1,4 @@
-//! What a run and its workers say to each other, as JSON over HTTP on a port of the pod's loopback.
+//! Messages between a run and its workers: JSON over HTTP on a port of the pod's loopback.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,13 +12,13 @@ pub const RESULT_PATH: &str = "/result";
 pub const STATUS_PATH: &str = "/status";
 pub const FINISH_PATH: &str = "/finish";
 
-/// Longest time that [`PROGRESS_PATH`] waits for something new.
+/// Maximum time that [`PROGRESS_PATH`] waits for something new.
 pub const PROGRESS_WAIT: Duration = Duration::from_secs(1);
 
-/// Starts a generator. One that is under way is killed.
+/// Starts a generator. A running one is killed.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 pub struct Start {
-    /// Tells what comes of this generator from what comes of an earlier one.
+    /// Distinguishes this generator's messages from those of an earlier one.
     pub number: u64,
     /// Arguments of Meshmeter, in order.
     pub arguments: Vec<StartArgument>,
@@ -48,23 +48,23 @@ pub enum Signal {
     Kill,
 }
 
-/// What a generator has written to standard error since line `from`.
+/// Lines that a generator has written to standard error, starting with line `from`.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct Progress {
     /// The generator's number.
     pub number: u64,
     pub lines: Vec<String>,
-    /// How it ended, once all its lines are read; absent while it runs.
+    /// How it ended, once all its lines have been read; absent while it runs.
     pub ended: Option<End>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub struct End {
-    /// Absent where a signal ended it.
+    /// Absent if a signal ended it.
     pub exit_code: Option<i32>,
-    /// Size of its result, bytes; absent where it wrote none.
+    /// Size of its result in bytes; absent if it wrote none.
     pub result_bytes: Option<u64>,
-    /// The kernel killed a process of the container at its memory limit meanwhile.
+    /// True if the kernel has meanwhile killed a process of the container at its memory limit.
     #[serde(default)]
     pub is_oom_killed: bool,
 }
@@ -74,7 +74,7 @@ pub struct End {
 pub struct Status {
     /// Nanoseconds since 1970 by the worker's clock.
     pub now_ns: u64,
-    /// Absent where the container does not see its control group.
+    /// Absent if the container does not see its cgroup.
     pub usage: Option<Usage>,
 }
 
@@ -85,13 +85,13 @@ pub struct Usage {
     pub cpu_ns: u64,
     pub user_ns: u64,
     pub system_ns: u64,
-    /// Working set, as a kubelet counts it.
+    /// Working set, as the kubelet computes it.
     pub memory_bytes: Option<u64>,
     pub anonymous_bytes: Option<u64>,
     pub periods: Option<u64>,
     pub throttled_periods: Option<u64>,
     pub throttled_ns: Option<u64>,
-    /// Of the pod.
+    /// Bytes received by the pod.
     pub received_bytes: Option<u64>,
     pub sent_bytes: Option<u64>,
 }

@@ -4,7 +4,7 @@ use mesh::admin::Admin;
 use mesh::admin::dial::TcpPort;
 use std::thread::JoinHandle;
 
-/// Stands for a generator: says a line, reads one, says it, and writes a result.
+/// A fake generator: writes a line, reads one, writes it back, and writes a result.
 const SCRIPT: &str = "echo ready >&2; read line; echo \"$line\" >&2; printf '{\"a\":1}' > \"${1#--json=}\"";
 
 struct Served {
@@ -32,7 +32,7 @@ impl Served {
         self.admin.post_json::<()>(START_PATH, &Start { number, arguments }).unwrap();
     }
 
-    /// Lines from this one on, once there is one or the end.
+    /// Lines from this one on, once there is one or the generator has ended.
     fn progress(&self, from: usize) -> Progress {
         loop {
             let progress: Progress = self.admin.ask_json(&format!("{PROGRESS_PATH}?{from}")).unwrap();
@@ -56,7 +56,7 @@ impl Served {
 }
 
 #[test]
-fn generator_is_started_released_and_its_result_kept_until_the_run_is_over() {
+fn generator_is_started_and_released_and_its_result_kept_until_finish() {
     let worker = served(Duration::from_secs(600));
     worker.start(1, SCRIPT);
     assert_eq!(worker.progress(0).lines, ["ready"]);
@@ -71,7 +71,7 @@ fn generator_is_started_released_and_its_result_kept_until_the_run_is_over() {
 }
 
 #[test]
-fn generator_that_is_killed_has_no_exit_code_and_a_new_one_takes_its_place() {
+fn killed_generator_has_no_exit_code_and_can_be_replaced() {
     let worker = served(Duration::from_secs(600));
     worker.start(1, "echo ready >&2; exec sleep 600");
     assert_eq!(worker.progress(0).lines, ["ready"]);
@@ -84,7 +84,7 @@ fn generator_that_is_killed_has_no_exit_code_and_a_new_one_takes_its_place() {
 }
 
 #[test]
-fn worker_that_nobody_asks_ends() {
+fn idle_worker_ends() {
     let worker = served(Duration::from_millis(1));
     assert_eq!(worker.thread.join().unwrap().unwrap(), WorkerEnd::Abandoned);
 }

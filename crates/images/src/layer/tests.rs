@@ -12,7 +12,7 @@ fn header(name: &[u8], entry_type: EntryType, size: u64) -> tar::Header {
     header
 }
 
-/// One entry as it stands in an archive.
+/// One entry in the format of an archive.
 fn entry(name: &[u8], entry_type: EntryType, content: &[u8]) -> Vec<u8> {
     let mut bytes = header(name, entry_type, content.len() as u64).as_bytes().to_vec();
     bytes.extend_from_slice(content);
@@ -60,7 +60,7 @@ fn file(path: &str, content: &str) -> (String, Kind, String) {
 }
 
 #[test]
-fn paths_are_those_from_the_image_s_root() {
+fn paths_are_relative_to_image_root() {
     let parts =
         ["a", "./b", "/c", "d//e/./f", "./"].map(|name| entry(name.as_bytes(), EntryType::Regular, b"x"));
     let expected: Vec<_> = ["a", "b", "c", "d/e/f"].iter().map(|path| file(path, "x")).collect();
@@ -68,7 +68,7 @@ fn paths_are_those_from_the_image_s_root() {
 }
 
 #[test]
-fn long_names_belong_to_the_entry_after_them() {
+fn long_names_apply_to_next_entry() {
     let long = "directory/".repeat(30) + "file";
     let gnu = [
         entry(b"x", EntryType::GNULongName, format!("{long}\0").as_bytes()),
@@ -83,7 +83,7 @@ fn long_names_belong_to_the_entry_after_them() {
 }
 
 #[test]
-fn links_and_rarer_entries_are_told_apart() {
+fn links_and_special_entries_are_distinguished() {
     let parts = [
         link(b"s", EntryType::Symlink, "../x"),
         link(b"h", EntryType::Link, "/usr/bin/a"),
@@ -117,7 +117,7 @@ fn entries_that_lead_out_of_the_image_are_hostile() {
 }
 
 #[test]
-fn archives_that_readers_read_differently_are_hostile() {
+fn ambiguous_archives_are_hostile() {
     let sizes = [pax(&[("size", "9")]), entry(b"a", EntryType::Regular, b"x")];
     assert!(read(&sizes).unwrap_err().contains("two sizes"));
     let nul = [pax(&[("path", "a\0b")]), entry(b"a", EntryType::Regular, b"x")];
@@ -125,7 +125,7 @@ fn archives_that_readers_read_differently_are_hostile() {
 }
 
 #[test]
-fn what_is_kept_of_an_archive_is_bounded() {
+fn extended_headers_and_entries_are_limited() {
     let mut huge = header(b"x", EntryType::GNULongName, 1 << 40).as_bytes().to_vec();
     huge.resize((2 << 20) + 512, b'a');
     assert!(read(&[huge]).unwrap_err().contains("extended headers"));
@@ -134,7 +134,7 @@ fn what_is_kept_of_an_archive_is_bounded() {
 }
 
 #[test]
-fn an_archive_that_ends_early_is_unreadable() {
+fn truncated_archive_is_unreadable() {
     let whole = [entry(b"a", EntryType::Regular, &[1; 2000]), entry(b"b", EntryType::Regular, b"x")].concat();
     for length in [100, 512, 1000, 2600] {
         assert!(read(&[whole[..length].to_vec()]).unwrap_err().contains("unreadable"), "{length}");
@@ -156,12 +156,12 @@ fn any_entry() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
+    fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..3000)) {
         check_archive(&bytes);
     }
 
     #[test]
-    fn any_entries_are_read_or_refused(
+    fn any_entries_are_read_or_rejected(
         entries in prop::collection::vec(any_entry(), 0..12), cut in any::<prop::sample::Index>(), is_cut in any::<bool>(),
     ) {
         let mut bytes = entries.concat();

@@ -1,4 +1,5 @@
-//! Answers to a registry's challenge: a password, or a token that its token service sells for one or for nothing.
+//! Responds to a registry's challenge with a password, or with a token that its token service issues, with or
+//! without credentials.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +29,7 @@ struct Token {
 }
 
 impl Session<'_> {
-    /// Finds out what to send with requests, from the challenge of a response with status 401.
+    /// Sets the authorization of further requests, according to the challenge of a response with status 401.
     pub(super) fn authenticate(&self, headers: &HeaderMap) -> Result<(), ImageError> {
         let Some(challenge) = challenge(headers) else {
             return Err(self.refused("it wants credentials of a kind that is not supported".to_owned()));
@@ -58,7 +59,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Of Docker's configuration. A failure to get them is told only where the registry insists.
+    /// Credentials from Docker's configuration. A failure to get them is reported only if the registry
+    /// requires them.
     fn credentials(&self) -> Result<Credentials, ImageError> {
         let found =
             DockerConfig::read(self.access.docker_config.as_deref()).map_err(Unavailable::Failed).and_then(
@@ -165,7 +167,7 @@ fn basic(user: &str, password: &str) -> String {
     format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
 }
 
-/// The challenge to answer: tokens before passwords.
+/// The challenge to respond to: tokens are preferred to passwords.
 fn challenge(headers: &HeaderMap) -> Option<Challenge> {
     let mut has_basic = false;
     for value in headers.get_all(header::WWW_AUTHENTICATE) {

@@ -1,4 +1,5 @@
-//! The HTTP client of a session: TLS with the roots of the machine and the caller, and the caller's proxy.
+//! The HTTP client of a session: TLS with the CA certificates of the machine and the caller, and the caller's
+//! proxy.
 
 use crate::error::root_cause;
 use crate::{Access, ImageReference};

@@ -1,4 +1,4 @@
-//! Requests to one registry about one image: redirects, repeats, credentials, and an eye on the clock and the caller.
+//! Requests to one registry about one image: redirects, retries, credentials, timeouts and interruptions.
 
 mod authentication;
 mod client;
@@ -18,10 +18,10 @@ use self::client::http_client;
 use crate::error::{one_line, root_cause};
 use crate::{Access, ImageError, ImageReference, Limits, Watch};
 
-/// How often the caller is asked whether to go on.
+/// Interval at which the caller is checked for an interruption.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 const MAX_REDIRECTS: usize = 5;
-/// Repeats of a request that the registry could not answer.
+/// Maximum number of retries of a request that the registry could not answer.
 const MAX_RETRIES: u32 = 3;
 
 pub(crate) struct Session<'a> {
@@ -32,17 +32,17 @@ pub(crate) struct Session<'a> {
     http: reqwest::Client,
     base: RefCell<Url>,
     authorization: RefCell<Option<HeaderValue>>,
-    /// Why there are no credentials, if that was a failure.
+    /// Why there are no credentials, if getting them failed.
     without_credentials: RefCell<Option<String>>,
     watch: RefCell<&'a mut dyn Watch>,
     looked_at: Cell<Option<Instant>>,
     received_bytes: Cell<u64>,
     expected_bytes: Cell<u64>,
-    /// What ended a layer's reading, which passes through readers that know errors of I/O only.
+    /// The error that ended the reading of a layer. It passes through readers that only know I/O errors.
     failure: RefCell<Option<ImageError>>,
 }
 
-/// Outcome of a request that came to nothing on the way.
+/// Outcome of a request: a response, or a broken connection.
 enum Sent {
     Response(Response),
     Broken { reason: String, is_worth_repeating: bool },
@@ -89,8 +89,8 @@ impl<'a> Session<'a> {
         &self.access.limits
     }
 
-    /// Sends a request about this image's repository, and again where that can help. The response has succeeded, or is 416
-    /// where a range was asked for.
+    /// Sends a request about this image's repository, and retries it if that can help. The response is a
+    /// success, or 416 if a range was requested.
     pub(crate) fn request(
         &self,
         method: &Method,
@@ -129,7 +129,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Reads a document of the repository whole.
+    /// Reads a whole document of the repository.
     pub(crate) fn document(&self, path: &str, accept: &str, what: &str) -> Result<Document, ImageError> {
         let mut retries = 0;
         loop {
@@ -144,7 +144,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The next piece of a body; `Err` in the inner result if the connection broke.
+    /// The next piece of a body. The inner result is an error if the connection broke.
     pub(crate) fn next_chunk(
         &self,
         response: &mut Response,
@@ -165,7 +165,7 @@ impl<'a> Session<'a> {
         self.limits().retry_pause * 2_u32.pow(retries.min(6))
     }
 
-    /// Fails once the caller has had enough. Cheap enough for every read.
+    /// Returns an error once the caller has interrupted. Cheap enough for every read.
     pub(crate) fn look(&self) -> Result<(), ImageError> {
         if self.looked_at.get().is_some_and(|at| at.elapsed() < POLL_INTERVAL) {
             return Ok(());
@@ -177,7 +177,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// A layer of this size is needed.
+    /// Adds the size of a layer that is needed.
     pub(crate) fn expect(&self, bytes: u64) {
         self.expected_bytes.set(self.expected_bytes.get().saturating_add(bytes));
         self.received(0);
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
         self.watch.borrow_mut().progress(self.received_bytes.get(), self.expected_bytes.get());
     }
 
-    /// Keeps the error until whoever reads through other readers takes it.
+    /// Stores the error until the code that reads through other readers takes it.
     pub(crate) fn fail(&self, error: ImageError) -> std::io::Error {
         *self.failure.borrow_mut() = Some(error);
         std::io::Error::other("see the session's failure")
@@ -226,7 +226,7 @@ impl<'a> Session<'a> {
         self.image.registry().to_owned()
     }
 
-    /// Runs `future`, with the caller asked all the while; `None` after `timeout`.
+    /// Runs `future` while checking for interruptions; `None` after `timeout`.
     fn wait<T>(&self, timeout: Duration, future: impl Future<Output = T>) -> Result<Option<T>, ImageError> {
         let runtime = self.runtime.as_ref().expect("the session is not dropped");
         runtime.block_on(async {
@@ -246,7 +246,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Sends a request, and after redirects again. Only the registry itself is shown credentials.
+    /// Sends a request and follows redirects. Only the registry itself receives credentials.
     fn follow(&self, method: &Method, path: &str, accept: &str, from: u64) -> Result<Sent, ImageError> {
         let base = self.base.borrow().clone();
         let mut url = base.join(path).map_err(|_| self.invalid("it has a path that is none".to_owned()))?;
@@ -254,7 +254,7 @@ impl<'a> Session<'a> {
             let response = match self.send(method, &url, accept, from)? {
                 Sent::Response(response) => response,
                 Sent::Broken { .. } if url.scheme() != self.base.borrow().scheme() => {
-                    // The registry turned out to speak no TLS.
+                    // The registry does not speak TLS.
                     return self.follow(method, path, accept, from);
                 }
                 broken @ Sent::Broken { .. } => return Ok(broken),
@@ -295,7 +295,7 @@ impl<'a> Session<'a> {
             Some(Ok(response)) => Sent::Response(response),
             Some(Err(error)) => {
                 if self.is_own(url) && self.speaks_no_tls(url, &error) {
-                    // Only a scheme is changed.
+                    // Only the scheme changes.
                     let _ = self.base.borrow_mut().set_scheme("http");
                 }
                 let reason = match url.host_str() {
@@ -311,17 +311,17 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Whether a registry on this machine was addressed in TLS, and did not understand.
+    /// True if a registry on this machine was addressed with TLS and does not speak it.
     fn speaks_no_tls(&self, url: &Url, error: &reqwest::Error) -> bool {
         url.scheme() == "https" && self.image.is_loopback() && error.is_connect() && is_no_tls(error)
     }
 
-    /// Whether the registry's own server is addressed, in its own scheme.
+    /// True if the URL addresses the registry's own server with its own scheme.
     fn is_own(&self, url: &Url) -> bool {
         url.origin() == self.base.borrow().origin()
     }
 
-    /// Whether a URL that the registry gave may be asked: with TLS, unless the registry itself does without.
+    /// True if a URL from the registry may be requested: with TLS, unless the registry itself uses none.
     fn may_ask(&self, url: &Url) -> bool {
         match url.scheme() {
             "https" => true,
@@ -333,14 +333,14 @@ impl<'a> Session<'a> {
 
 impl Drop for Session<'_> {
     fn drop(&mut self) {
-        // A name that is being looked up would be waited for.
+        // Dropping it would wait for a DNS lookup in progress.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// Whether a handshake failed since the other side speaks something else, rather than for a certificate.
+/// True if a handshake failed because the server does not speak TLS, rather than because of a certificate.
 fn is_no_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {
         return matches!(tls, rustls::Error::InvalidMessage(_));
@@ -349,7 +349,7 @@ fn is_no_tls(error: &(dyn std::error::Error + 'static)) -> bool {
     if io.is_some_and(|io| matches!(io.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset)) {
         return true;
     }
-    // The error in an error of I/O is not its source.
+    // The inner error of an I/O error is not its source.
     let inner = io.and_then(std::io::Error::get_ref).map(|inner| inner as &(dyn std::error::Error + 'static));
     inner.or_else(|| error.source()).is_some_and(is_no_tls)
 }

@@ -1,4 +1,4 @@
-//! Responses that are not what was asked for: whether a repeat helps, and the error that they stand for.
+//! Responses other than the requested one: whether to retry, and the error that they represent.
 
 use super::{MAX_RETRIES, Session, shown};
 use crate::ImageError;
@@ -7,12 +7,12 @@ use http::{HeaderMap, StatusCode, header};
 use reqwest::Response;
 use std::time::{Duration, Instant};
 
-/// What is read of an error's text.
+/// Maximum size of an error's text that is read.
 const MAX_ERROR_BYTES: u64 = 64 << 10;
 const MAX_SHOWN_CHARS: usize = 200;
 
 impl Session<'_> {
-    /// Waits where a repeat can help, as long as the server asks; `false` where it cannot.
+    /// If a retry can help, waits for the time that the server requests; returns `false` if it cannot.
     pub(super) fn waited_to_repeat(&self, response: &Response, retries: u32) -> Result<bool, ImageError> {
         let status = response.status();
         let is_temporary = status == StatusCode::TOO_MANY_REQUESTS
@@ -29,7 +29,7 @@ impl Session<'_> {
         Ok(true)
     }
 
-    /// The error that a response stands for.
+    /// The error that a response represents.
     pub(super) fn describe_failure(&self, response: Response) -> ImageError {
         let status = response.status();
         let retry_after = retry_after(response.headers());
@@ -57,7 +57,7 @@ impl Session<'_> {
         }
     }
 
-    /// Reads a body that is small or none; the inner error is that of a connection that broke.
+    /// Reads a small body. The inner error is that of a broken connection.
     pub(super) fn read_body(
         &self,
         mut response: Response,
@@ -83,7 +83,7 @@ impl Session<'_> {
     }
 }
 
-/// What the server says of its own error, if it says it in OCI's form or in short.
+/// The server's error message, if it is in OCI's format or a short text.
 pub(super) fn message_of(body: &[u8]) -> String {
     #[derive(serde::Deserialize)]
     struct Envelope {
@@ -105,7 +105,7 @@ pub(super) fn message_of(body: &[u8]) -> String {
     if text.contains('<') { String::new() } else { one_line(&text, MAX_SHOWN_CHARS) }
 }
 
-/// In seconds, which is the form that registries use.
+/// The pause in seconds, which is the format that registries use.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let seconds = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))

@@ -14,7 +14,7 @@ fn symlink(target: &str) -> Kind {
     Kind::Symlink(target.to_owned())
 }
 
-/// A view of layers, the top one first, whose indexes fall to 0.
+/// A view of these layers, top layer first; the last one has index 0.
 fn view(layers: &[&[(&str, Kind)]]) -> View {
     let mut view = View::default();
     for (number, entries) in layers.iter().enumerate() {
@@ -32,14 +32,14 @@ fn absent(resolution: &Resolution) -> bool {
 }
 
 #[test]
-fn the_upper_of_two_files_counts() {
+fn file_of_upper_layer_wins() {
     let view = view(&[&[("a/b", FILE)], &[("a/b", FILE), ("a/c", FILE)]]);
     assert_eq!(view.resolve("/a/b", true), file(1, "a/b"));
     assert_eq!(view.resolve("a//c", true), file(0, "a/c"));
 }
 
 #[test]
-fn a_path_is_pending_until_a_layer_has_or_hides_it() {
+fn path_is_pending_until_layer_has_or_hides_it() {
     let upper = view(&[&[("a/x", FILE), ("b/.wh.c", FILE), ("d/.wh..wh..opq", FILE), ("e", FILE)]]);
     assert_eq!(upper.resolve("/a/b", false), Resolution::Pending { path: "a/b".to_owned() });
     assert!(absent(&upper.resolve("/a/b", true)));
@@ -50,7 +50,7 @@ fn a_path_is_pending_until_a_layer_has_or_hides_it() {
 }
 
 #[test]
-fn whiteouts_hide_lower_layers_only() {
+fn whiteouts_hide_only_lower_layers() {
     let view = view(&[
         &[("a/.wh.b", FILE), ("a/b", FILE), ("o/.wh..wh..opq", FILE), ("o/new", FILE)],
         &[("a/b", FILE), ("o/old", FILE), ("o", Kind::Directory)],
@@ -63,7 +63,7 @@ fn whiteouts_hide_lower_layers_only() {
 }
 
 #[test]
-fn marks_of_union_file_systems_are_no_files() {
+fn union_file_system_marks_are_not_files() {
     let view = view(&[
         &[(".wh..wh.plnk", Kind::Directory), (".wh..wh.aufs", FILE)],
         &[(".wh.plnk", FILE), ("a", FILE)],
@@ -83,7 +83,7 @@ fn symbolic_links_are_followed_within_the_image() {
 }
 
 #[test]
-fn links_out_of_the_image_and_in_circles_are_hostile() {
+fn links_out_of_image_and_link_loops_are_hostile() {
     let view = view(&[&[
         ("a", symlink("../etc/passwd")),
         ("b/c", symlink("../../../x")),
@@ -99,7 +99,7 @@ fn links_out_of_the_image_and_in_circles_are_hostile() {
 }
 
 #[test]
-fn hard_links_lead_to_content_of_their_own_layer() {
+fn hard_links_resolve_within_their_layer() {
     let view = view(&[
         &[(".wh.x", FILE)],
         &[
@@ -113,7 +113,7 @@ fn hard_links_lead_to_content_of_their_own_layer() {
 }
 
 #[test]
-fn a_file_in_place_of_a_directory_hides_what_was_below() {
+fn file_in_place_of_directory_hides_its_contents() {
     let view = view(&[&[("a", FILE), ("b", symlink("c"))], &[("a/x", FILE), ("b/x", FILE), ("c/x", FILE)]]);
     assert!(absent(&view.resolve("/a/x", true)));
     assert_eq!(view.resolve("/b/x", true), file(0, "c/x"));

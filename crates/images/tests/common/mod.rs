@@ -1,4 +1,4 @@
-//! What the tests of extraction share.
+//! Helpers for the tests of extraction.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ pub fn wanted(path: &str, name: &str) -> Wanted {
     Wanted { path: path.to_owned(), name: name.to_owned(), executable: true, optional: false }
 }
 
-/// Access without the credentials of whoever runs the tests, and without patience.
+/// Access without the user's own credentials, and with short timeouts.
 pub fn access(folder: &Path) -> Access {
     let docker_config = folder.join("no-credentials.json");
     fs::write(&docker_config, "{}").unwrap();
@@ -24,7 +24,7 @@ pub fn access(folder: &Path) -> Access {
     Access { docker_config: Some(docker_config), limits, ..Access::default() }
 }
 
-/// A folder for files, beside one for configuration.
+/// A directory for files, next to one for configuration.
 pub struct Place {
     pub destination: TempDir,
     pub access: Access,
@@ -52,7 +52,7 @@ impl Place {
         extract(&reference, wanted, self.destination.path(), &Platform::host(), &self.access, watch)
     }
 
-    /// The error of an extraction that leaves nothing behind, and names the image in one line.
+    /// The error of an extraction that leaves nothing behind and names the image in one line.
     pub fn fails(&self, reference: &str, wanted: &[Wanted]) -> ImageError {
         let error = self.extract(reference, wanted).expect_err("no extraction");
         self.check_nothing_left(&error);

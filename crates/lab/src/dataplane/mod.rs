@@ -1,5 +1,6 @@
-//! Data planes: what carries the traffic of the workloads in the mesh. One file each, and a line in [`kind`].
-//! It starts proxies for workloads, redirects traffic through them, and names the counters that prove a call's path.
+//! Data planes: what carries the traffic of workloads in the mesh. One file each, and a line in [`kind`]. A
+//! data plane starts proxies for workloads, redirects traffic through them, and names the counters that prove
+//! a call's path.
 
 pub(crate) mod none;
 pub(crate) mod sidecar;
@@ -16,7 +17,7 @@ use experiment::dataplane::DataPlane;
 
 /// A data plane in the lab.
 pub(crate) struct Kind {
-    /// Succeeds if it can run here; the error says what is missing.
+    /// Succeeds if the data plane can run here; the error says what is missing.
     pub check: fn(&LocalLab, &ChosenPrograms, Mode) -> Result<()>,
     pub part: for<'a> fn(&'a ChosenPrograms) -> Result<Box<dyn Part + 'a>>,
 }

@@ -1,4 +1,5 @@
-//! No proxies: workloads talk directly. Under a control plane they use the addresses of Services.
+//! No proxies: workloads talk to each other directly. Under a control plane they use the addresses of
+//! Services.
 
 use super::Kind;
 use crate::Result;
@@ -10,7 +11,7 @@ use experiment::dataplane::{DataPlane, Entry};
 
 pub(super) const KIND: Kind = Kind { check: |_, _, _| Ok(()), part: |_| Ok(Box::new(Nothing)) };
 
-/// Leads callers without a proxy from the addresses of Services to pods, as kube-proxy does in a cluster.
+/// Routes callers without a proxy from Service addresses to pods, as kube-proxy does in a cluster.
 pub(crate) fn lead_to_services(rollout: &mut Rollout<'_>) -> Result<()> {
     for id in 0..rollout.topology().workloads.len() {
         let is_outside = rollout.mode.entry == Entry::Direct && !rollout.is_member(id);
@@ -23,7 +24,7 @@ pub(crate) fn lead_to_services(rollout: &mut Rollout<'_>) -> Result<()> {
             port: SERVICE_PORT,
             endpoints: rollout.endpoints_of(call.to),
         });
-        // A pod's own address leads to it already.
+        // A pod's own address needs no rule.
         let services: Vec<ServiceAddress> = services
             .filter(|address| !address.endpoints.iter().any(|endpoint| *endpoint.ip() == address.service))
             .collect();

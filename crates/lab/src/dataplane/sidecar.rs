@@ -1,4 +1,4 @@
-//! A sidecar in each pod, configured by istiod, traffic redirected by Istio's own rules.
+//! A sidecar in each pod, configured by istiod, with traffic redirected by Istio's own rules.
 
 use super::Kind;
 use crate::NoProxyUser;
@@ -28,13 +28,13 @@ use std::net::Ipv4Addr;
 
 pub(crate) struct Sidecars<'a> {
     programs: &'a IstioPrograms,
-    /// Of each member, one per pod.
+    /// Proxies of each member, one per pod.
     proxies: BTreeMap<WorkloadId, Vec<ProxyId>>,
 }
 
 pub(super) const KIND: Kind = Kind { check, part: |programs| Ok(Box::new(Sidecars::new(programs.istio()?))) };
 
-/// Checks that agents can run here: sidecars, gateways and waypoints.
+/// Checks that agents can run here. Sidecars, gateways and waypoints need them.
 pub(super) fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Result<()> {
     programs.istio()?;
     redirect::programs()?;
@@ -65,8 +65,8 @@ impl Part for Sidecars<'_> {
         let members = rollout.members();
         let places = rollout.places_of(&members);
         let bypassed = bypassed(rollout);
-        // Before the proxies, as Istio's init container: a connection from before the rules came is taken for a new one by them,
-        // and what istiod answers on it is led astray.
+        // Rules come before the proxies, as with Istio's init container. The rules take a connection that is
+        // older than they are for a new one, and istiod's responses on it would be misrouted.
         let (programs, log_dir) = (self.programs, rollout.context.log_dir);
         rollout.change_pods(&places, |pod| redirect_through_sidecar(pod, programs, log_dir, &bypassed))?;
         let mut agents = Vec::new();
@@ -127,7 +127,7 @@ impl Part for Sidecars<'_> {
     }
 }
 
-/// Addresses that calls reach past the sidecar.
+/// Addresses that calls reach without passing the sidecar.
 fn bypassed(rollout: &Rollout<'_>) -> Vec<Ipv4Addr> {
     if rollout.mode.exit != Exit::Bypass {
         return Vec::new();
@@ -136,7 +136,7 @@ fn bypassed(rollout: &Rollout<'_>) -> Vec<Ipv4Addr> {
     external.flat_map(|id| rollout.endpoints_of(id)).map(|endpoint| *endpoint.ip()).collect()
 }
 
-/// Prefixes of the statistics that prove the paths of a workload's calls and of calls to it.
+/// Prefixes of the statistics that prove the paths of calls from and to a workload.
 fn statistics(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<String> {
     let mut prefixes: Vec<String> =
         rollout.calls_from(id).flat_map(|call| outbound(rollout, call).statistics()).collect();
@@ -165,12 +165,12 @@ fn outbound(rollout: &Rollout<'_>, call: Call) -> Hop {
     Hop { peer, ..Hop::outbound(layer, SERVICE_PORT, cluster(rollout, call.to)) }
 }
 
-/// How a proxy handles requests that it sends to the sidecar of a workload.
+/// How a proxy handles requests that it sends to a workload's sidecar.
 pub(crate) fn before_sidecar(rollout: &Rollout<'_>, id: WorkloadId) -> Layer {
     rollout.layer(id).between(None, between_proxies(rollout.context.spec))
 }
 
-/// What proxies speak with each other, where that is not what the client speaks.
+/// Protocol that proxies speak with each other, if it is not the client's.
 fn between_proxies(spec: &DeploymentSpec) -> Option<HopProtocol> {
     spec.istio.http2_upgrade.then_some(HopProtocol::Http2)
 }
@@ -187,7 +187,7 @@ fn expected_of_caller(rollout: &Rollout<'_>, call: Call) -> Vec<Expected> {
     }
     let listens_at = match hop.layer {
         Layer::L7 { .. } => Ipv4Addr::UNSPECIFIED,
-        // Nothing in a connection says whom it is for, but where it goes to.
+        // A connection itself names no host; only its destination address identifies the service.
         Layer::L4 => rollout.pods.workloads[call.to].service_address.unwrap_or(Ipv4Addr::UNSPECIFIED),
     };
     let endpoints = rollout.endpoints_of(call.to).into_iter();
@@ -204,7 +204,7 @@ fn expected_of_callee(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
     ]
 }
 
-/// Mutual TLS alone, or plain text too or alone.
+/// Accepts mutual TLS only (strict), or plaintext as well.
 fn taken(spec: &DeploymentSpec) -> Accepts {
     Accepts { port: SERVICE_PORT, plaintext: spec.proxy.mtls != MutualTls::Strict }
 }

@@ -1,4 +1,4 @@
-//! An Envoy with a static file in each pod, traffic redirected by rules as Istio's: no control plane.
+//! An Envoy with a static file in each pod, with traffic redirected by rules like Istio's; no control plane.
 
 use super::Kind;
 use crate::Result;
@@ -20,15 +20,15 @@ use std::collections::BTreeMap;
 use std::net::SocketAddrV4;
 use std::time::Duration;
 
-/// A proxy listens as soon as it is ready.
+/// Time until a started proxy listens, which it does as soon as it is ready.
 const LISTENING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The namespace of workloads that have none, in names and identities.
+/// Namespace, in names and identities, of workloads that have none.
 const NAMESPACE: &str = "default";
 
 pub(super) struct StaticEnvoys<'a> {
     envoy: &'a Installed,
-    /// Of each member, where its proxies stand on the path and which they are, one per pod.
+    /// Per member: the position of its proxies on the path, and the proxies, one per pod.
     proxies: BTreeMap<WorkloadId, (Position, Vec<ProxyId>)>,
 }
 
@@ -71,7 +71,7 @@ impl Part for StaticEnvoys<'_> {
         Ok(())
     }
 
-    /// What leaves a caller's pod and what enters a callee's goes through their proxies.
+    /// Redirects what leaves a caller's pod and what enters a callee's through their proxies.
     fn proxies_are_ready(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         for (&id, (position, proxies)) in &self.proxies {
             let Position::Sidecar { inbound, callees } = position else { continue };
@@ -102,7 +102,7 @@ impl Part for StaticEnvoys<'_> {
             let evidence = hop.evidence(mtls);
             Some(Station { name: rollout.proxy_name(id), proxies: proxies.clone(), side: None, evidence })
         };
-        // Calls of external services are not redirected.
+        // Calls to external services are not redirected.
         let Ok(callee) = callee(rollout, call.to) else { return Stations::default() };
         let inbound = Hop::inbound(rollout.layer(call.to), SERVICE_PORT);
         Stations {
@@ -125,7 +125,7 @@ fn position(rollout: &Rollout<'_>, id: WorkloadId) -> Result<Position> {
     Ok(Position::Sidecar { inbound: takes_requests.then_some(inbound), callees })
 }
 
-/// A service as the proxies before it know it.
+/// A service as the proxies in front of it know it.
 pub(crate) fn callee(rollout: &Rollout<'_>, id: WorkloadId) -> Result<Callee> {
     let workload = rollout.workload(id);
     let endpoints = rollout.endpoints_of(id);

@@ -1,4 +1,5 @@
-//! ztunnel with a waypoint per namespace: an Envoy in its own pod, to which ztunnels send the namespace's requests.
+//! ztunnel with a waypoint per namespace: an Envoy in its own pod, to which ztunnels send the namespace's
+//! requests.
 
 use super::ztunnel::Ztunnels;
 use super::{Kind, sidecar, ztunnel};
@@ -20,7 +21,7 @@ use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::{Membership, ServicePort};
 use mesh::names::{HBONE_PORT, READINESS_PORT};
 
-/// The ports of its Service, as Istio's gateway controller makes it: its readiness and HBONE.
+/// Ports of its Service as Istio's gateway controller creates it: readiness and HBONE.
 const PORTS: [ServicePort; 2] = [
     ServicePort { name: "status-port", port: READINESS_PORT },
     ServicePort { name: "mesh", port: HBONE_PORT },
@@ -38,7 +39,7 @@ fn check(lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> Result<()> {
 
 pub(super) struct Waypoints<'a> {
     ztunnels: Ztunnels<'a>,
-    /// In the order of the topology's namespaces.
+    /// One per namespace, in the topology's order.
     waypoints: Vec<ProxyId>,
 }
 
@@ -99,7 +100,7 @@ fn services_of(rollout: &Rollout<'_>, namespace: usize) -> Vec<WorkloadId> {
     services.filter(|id| rollout.is_member(*id) && rollout.namespace_index(*id) == namespace).collect()
 }
 
-/// Configuration of a service at the waypoint. Its routes are in its listeners.
+/// Expected configuration of a service at the waypoint. Its routes are part of its listeners.
 fn expected(rollout: &Rollout<'_>, id: WorkloadId) -> [Expected; 2] {
     let cluster = hop(rollout, id).cluster;
     [Expected::Cluster(cluster.clone()), Expected::FilterChain(cluster)]

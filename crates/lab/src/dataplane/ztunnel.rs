@@ -1,5 +1,6 @@
-//! ztunnel, the node proxy of ambient mode, on both sides of each call. One ztunnel serves all pods, as on a node of a
-//! cluster, or each pod has its own (`istio.ztunnel`). The redirect rules are Istio's own in both cases.
+//! ztunnel, the node proxy of ambient mode, on both sides of each call. Either one ztunnel serves all pods,
+//! as on a node of a cluster, or each pod has its own (`istio.ztunnel`). The redirect rules are Istio's own
+//! in both cases.
 
 use super::Kind;
 use crate::Result;
@@ -45,7 +46,7 @@ pub(super) fn check(_lab: &LocalLab, programs: &ChosenPrograms, mode: Mode) -> R
 pub(super) struct Ztunnels<'a> {
     programs: &'a AmbientPrograms,
     through_waypoint: bool,
-    /// Of each member, one per pod. Where one is shared they are all the same.
+    /// Proxies of each member, one per pod. A shared ztunnel is repeated for every pod.
     proxies: BTreeMap<WorkloadId, Vec<ProxyId>>,
 }
 
@@ -57,7 +58,7 @@ impl<'a> Ztunnels<'a> {
     fn start_shared(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         let names = rollout.mesh().namespaces.name_files(0);
         let mut pod = rollout.context.lab.create_pod(&PodSpec::new(NAME).with_names(names))?;
-        // It is not part of the mesh that it makes.
+        // ztunnel is not itself part of the mesh.
         let workload = Workload::single(NAME, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
         rollout.describe(&[&workload])?;
         self.redirect(rollout, None)?;
@@ -173,7 +174,7 @@ impl Part for Ztunnels<'_> {
     }
 }
 
-/// What every ztunnel must have been told.
+/// Configuration that every ztunnel must have received.
 fn expected(rollout: &Rollout<'_>, behind_waypoint: bool) -> Vec<Expected> {
     let spec = rollout.context.spec;
     let described = rollout.members().into_iter().flat_map(|id| &rollout.pods.workloads[id].pods);
@@ -188,7 +189,7 @@ fn expected(rollout: &Rollout<'_>, behind_waypoint: bool) -> Vec<Expected> {
     expected
         .extend(services.map(|id| Expected::AmbientService { host: rollout.host_of(id), behind_waypoint }));
     if !behind_waypoint {
-        // Rules that a waypoint checks are no business of ztunnel's.
+        // Rules that a waypoint checks do not go to ztunnel.
         for id in rollout.services().into_iter().filter(|id| rollout.is_member(*id)) {
             let (rules, service) = (spec.istio.authorization.identities, &rollout.workload(id).name);
             let names = policy::policy_names(policy::IDENTITY_RULES, service, rules);

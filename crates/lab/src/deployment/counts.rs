@@ -1,4 +1,5 @@
-//! What services counted in a trial: requests to them, and of nodes of a graph the calls that they made.
+//! Counts that services keep in a trial: requests to them and, for nodes of a graph, the calls that they
+//! made.
 
 use super::{Edge, LabDeployment};
 use crate::Result;
@@ -18,14 +19,14 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long calls may still be under way after the drivers' end.
+/// Maximum time that calls may still be under way after the drivers have ended.
 const AT_REST_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Of each pod with a service, by its name.
+/// A reading per pod with a service, by the pod's name.
 pub(super) type Readings = BTreeMap<String, Result<ServiceReading, String>>;
 
-/// Calls of a service over an edge, all of its pods together; absent if drivers use the edge.
+/// Calls of a service over an edge, summed over its pods; absent if drivers use the edge.
 pub(super) type CallsOnEdge = Option<Result<Calls, String>>;
 
 impl LabDeployment<'_> {
@@ -40,14 +41,15 @@ impl LabDeployment<'_> {
                     let operation = format!("read the counters of service {name} before the trial");
                     return Err(EnvironmentError::new(operation, error));
                 }
-                // They show what services did, and prove nothing.
+                // These counts show what services did; no proof depends on them.
                 Err(_) => {}
             }
         }
         Ok(())
     }
 
-    /// The counters of services, of nodes once their calls have ended: those wait at most [`AT_REST_TIMEOUT`].
+    /// Counters of all services. For nodes it waits until their calls have ended, at most
+    /// [`AT_REST_TIMEOUT`].
     pub(super) fn services_at_rest(&self) -> Readings {
         let deadline = Instant::now() + AT_REST_TIMEOUT;
         let mut readings = self.read_services();
@@ -55,7 +57,7 @@ impl LabDeployment<'_> {
             thread::sleep(POLL_INTERVAL);
             let before = progress(&readings);
             readings = self.read_services();
-            // Requests between nodes are in nobody's count.
+            // A request on its way between two nodes is in neither node's count.
             if progress(&readings) == before && before.1 == 0 {
                 break;
             }
@@ -87,7 +89,7 @@ impl LabDeployment<'_> {
         self.spec.topology.workloads.iter().any(|workload| workload.script().is_some())
     }
 
-    /// What was sent over each edge, and what its callee counted if that is needed.
+    /// Requests sent over each edge, with the callee's own count if that is needed.
     pub(super) fn counted_edges(
         &self,
         sent: &[DriverLoad],
@@ -95,7 +97,7 @@ impl LabDeployment<'_> {
         after: &Readings,
     ) -> Vec<(Sent, Vec<CountedService>)> {
         let topology = &self.spec.topology;
-        // Endless scripts are refused before anything starts.
+        // Endless scripts are rejected before anything starts.
         let expected = sent.iter().filter_map(|load| {
             let expected = topology.expected(&load.driver).ok()?;
             Some((expected.edges, load.sent.requests as f64))
@@ -134,7 +136,7 @@ impl LabDeployment<'_> {
         .collect()
     }
 
-    /// By edge of the deployment.
+    /// One entry per edge of the deployment.
     pub(super) fn calls(&self, after: &Readings) -> Vec<CallsOnEdge> {
         self.parts.edges.iter().map(|edge| self.calls_on(edge, after)).collect()
     }
@@ -150,7 +152,7 @@ impl LabDeployment<'_> {
             let before = before.ok_or_else(|| named("its counters before the trial are not known"))?;
             let after = after.get(name).ok_or_else(|| named("it is gone"))?;
             let after = after.as_ref().map_err(|reason| named(reason))?;
-            // One that was never called is in neither.
+            // An edge that was never called is in neither reading.
             let none = CallReading::default();
             let [before, after] = [before, after].map(|reading| reading.calls.get(&edge.to).unwrap_or(&none));
             Calls::between(before, after)
@@ -187,7 +189,7 @@ impl LabDeployment<'_> {
     }
 }
 
-/// Requests and calls so far, and calls under way.
+/// Requests and calls so far, and the number of calls under way.
 fn progress(readings: &Readings) -> (u64, u64) {
     let readings = || readings.values().flatten();
     let calls = || readings().flat_map(|reading| reading.calls.values()).map(|calls| &calls.counters);
@@ -238,7 +240,7 @@ impl Calls {
             retries,
             connections,
             response_time_us: self.response_time.map(|times| {
-                // What timed out or broke off has no time, and ranks above what has one.
+                // Calls that timed out or broke off have no time; they rank above those that have one.
                 times.summary_with((answered + failed).saturating_sub(times.count()))
             }),
         }

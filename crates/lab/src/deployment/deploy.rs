@@ -1,5 +1,5 @@
-//! Bringing up a deployment: pods, services, proxies and objects, phase by phase, whatever the mode.
-//! What a mode adds is in its [`Part`]s. Each phase starts everything before it waits for anything.
+//! Brings up a deployment phase by phase, in every mode: pods, services, proxies and objects. Everything that
+//! a mode adds is in its [`Part`]s. Each phase starts everything before it waits for anything.
 
 use super::part::Part;
 use super::rollout::Rollout;
@@ -26,11 +26,12 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A proxy takes about a second; more on a machine that is busy with other things.
+/// A proxy takes about a second to become ready, longer on a busy machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Brings up a deployment and waits until everything serves. What an error leaves is dropped, and so taken down.
+/// Brings up a deployment and waits until everything serves. On an error, whatever has started is dropped and
+/// thereby taken down.
 pub(crate) fn deploy<'lab>(
     lab: &'lab LocalLab,
     spec: &DeploymentSpec,
@@ -53,7 +54,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     let member =
         parts.iter().map(|part| part.membership()).find(|membership| *membership != Membership::Outside);
     let mut rollout = Rollout::begin(lab, &programs, spec, log_dir, member.unwrap_or(Membership::Outside))?;
-    // Without a proxy nothing waits for them, and they are written with the Services.
+    // Without proxies nothing waits for the settings, and they are written with the Services.
     let settings_come_first = rollout.mesh.is_some() && data_plane != DataPlane::None;
     if settings_come_first {
         rollout.write_settings()?;
@@ -156,7 +157,7 @@ fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
 struct Written {
     objects: usize,
     begun_at: Instant,
-    /// When the API had answered for the last.
+    /// Time of the API's response to the last object.
     written_at: Instant,
 }
 
@@ -171,7 +172,7 @@ impl Written {
     }
 }
 
-/// Writes objects while the proxies are connected, and lets the Services among them resolve.
+/// Writes objects while the proxies are connected, and makes the names of Services among them resolve.
 fn write(rollout: &mut Rollout<'_>, objects: &[Value]) -> Result<Written> {
     let begun_at = Instant::now();
     let made = rollout.mesh_mut().namespaces.objects.apply(objects)?;
@@ -180,8 +181,9 @@ fn write(rollout: &mut Rollout<'_>, objects: &[Value]) -> Result<Written> {
     Ok(written)
 }
 
-/// Waits until every proxy shows what is expected of it and has acknowledged everything that istiod sent, which includes
-/// the experiment's own objects. Returns the seconds until each proxy showed what is expected.
+/// Waits until every proxy shows its expected configuration and has acknowledged everything that istiod sent.
+/// This includes the experiment's own objects. Returns the seconds until each proxy showed its expected
+/// configuration.
 fn wait_until_configured(
     rollout: &Rollout<'_>,
     expected: Vec<(ProxyId, Vec<Expected>)>,
@@ -205,7 +207,7 @@ fn wait_until_configured(
     Ok(propagated)
 }
 
-/// What a driver requests, with what the mesh asks of its requests.
+/// URL that a driver requests, with the headers that the mesh requires.
 fn destination(
     rollout: &Rollout<'_>,
     parts: &[Box<dyn Part + '_>],

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 const LAST_LINES: usize = 20;
 
-/// Time between two looks whether a driver that has closed its standard error has ended.
+/// Time between two checks whether a driver has ended that has closed its standard error.
 const END_INTERVAL: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ struct RunningDriver {
     name: String,
     pod: String,
     container: Container,
-    /// Of a generator that is held until its release, and of a fleet.
+    /// Present for a fleet, and for a generator that is held until its release.
     input: Option<ChildStdin>,
     _files: PrivateDir,
 }
@@ -54,7 +54,7 @@ impl Drivers {
         self.events.recv_timeout(timeout).ok()
     }
 
-    /// Follows a driver that has started: its events, and once it has ended the result in this file.
+    /// Follows a started driver: its events and, once it has ended, the result in this file.
     pub fn follow(
         &mut self,
         (name, pod): (&str, &str),
@@ -99,7 +99,8 @@ impl Drivers {
             .context(operation)
     }
 
-    /// Tells a generator that is held when to open its window. One that has ended hears nothing: its end is an event.
+    /// Sends a held generator the time at which its window opens. A generator that has ended ignores it: its
+    /// end is an event.
     pub fn release(&mut self, generator: &str, window_opens_at: Timestamp) -> Result<()> {
         let running = self.running.iter_mut().find(|driver| driver.name == generator);
         let Some(mut input) = running.and_then(|driver| driver.input.take()) else {
@@ -113,7 +114,7 @@ impl Drivers {
         }
     }
 
-    /// Answers a fleet. One that has ended is not there to read it: its end is an event.
+    /// Sends an answer to a fleet. A fleet that has ended ignores it: its end is an event.
     pub fn answer(&mut self, fleet: &str, answer: &FleetAnswer) {
         let running = self.running.iter_mut().find(|driver| driver.name == fleet);
         if let (Some(input), Ok(line)) =
@@ -123,7 +124,7 @@ impl Drivers {
         }
     }
 
-    /// Lets a driver end early and save its results. A stopped driver handles no signal and is killed.
+    /// Ends a driver early so that it saves its results. A stopped driver handles no signal and is killed.
     pub fn interrupt(&self, driver: &str) {
         if let Some(driver) = self.container(driver) {
             if driver.stopped().is_some() { driver.kill() } else { driver.interrupt() }
@@ -148,7 +149,7 @@ impl Drivers {
 type ReadEvent = fn(&str) -> serde_json::Result<DriverEventKind>;
 type ReadResult = fn(&[u8]) -> serde_json::Result<DriverResult>;
 
-/// A driver whose standard error is read, on a thread that ends with it.
+/// A driver whose standard error is read by a thread that ends with it.
 struct Followed {
     driver: String,
     container: Container,
@@ -181,7 +182,7 @@ impl Followed {
     }
 
     fn send(&self, kind: DriverEventKind) {
-        // Nobody listens any longer once the trial has ended.
+        // There is no receiver any more once the trial has ended.
         let _ = self.events.send(DriverEvent { generator: self.driver.clone(), kind });
     }
 

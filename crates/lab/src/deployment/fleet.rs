@@ -1,4 +1,4 @@
-//! Fleets: where they find the control plane, and what they ask for.
+//! Fleets: how they reach the control plane, and the changes that they request.
 
 use super::LabDeployment;
 use crate::Result;
@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::rc::Rc;
 
-/// Addresses that a fleet's pod has besides its own: links that can go down by themselves.
+/// Extra addresses of a fleet's pod: each is a link that can go down separately.
 const SOURCE_ADDRESSES: usize = 4;
 
 impl LabDeployment<'_> {
-    /// Arguments of `meshmeter fleet` that say where the control plane is.
+    /// Arguments of `meshmeter fleet` that locate the control plane.
     pub(super) fn fleet_arguments(&self, fleet: &str, pod: &Pod) -> Result<Vec<String>> {
         let control_plane = self.control_plane().ok_or_else(|| {
             EnvironmentError::new(format!("start {fleet}"), "this deployment has no control plane")
@@ -42,7 +42,7 @@ impl LabDeployment<'_> {
         Ok(arguments.chain(sources).collect())
     }
 
-    /// Does what a fleet has asked for, and answers.
+    /// Carries out a fleet's request and answers it.
     pub(super) fn carry_out(&mut self, fleet: &str, ask: &FleetAsk) {
         let done = match ask {
             FleetAsk::IstiodRestart => self.change_istiods(IstiodChange::Restart),
@@ -67,12 +67,12 @@ impl LabDeployment<'_> {
         let control_plane = control_plane
             .ok_or_else(|| EnvironmentError::new("change the istiods", "there is no control plane"))?;
         let changed = control_plane.change_istiods(change);
-        // Also after a failure: processes have changed.
+        // Also after a failure: processes may have changed.
         self.parts.supporting = control_plane.supporting();
         changed
     }
 
-    /// Drops packets to and from these addresses of the fleet's pod, or no longer does.
+    /// Starts or stops dropping packets to and from these addresses of the fleet's pod.
     fn change_links(&mut self, fleet: &str, addresses: &[Ipv4Addr], is_down: bool) -> Result<Vec<Happening>> {
         for address in addresses {
             if is_down {
@@ -97,7 +97,7 @@ impl LabDeployment<'_> {
     }
 }
 
-/// Loading them replaces those that were loaded before.
+/// Rules that drop packets of these addresses. Loading them replaces those loaded before.
 fn link_rules(down: &BTreeSet<Ipv4Addr>) -> String {
     let rules = down
         .iter()

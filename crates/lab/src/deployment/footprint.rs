@@ -1,6 +1,7 @@
 //! Memory, heaps and configuration of a deployment's components before and after the load.
-//! Nothing is read during the load. Configuration is read last, since a proxy's dump takes memory, and kept with the logs.
-//! Readings that fail are recorded in the trial and do not invalidate it.
+//!
+//! Nothing is read during the load. Configuration is read last, since a proxy's config dump takes memory; it
+//! is kept with the logs. Readings that fail are recorded in the trial and do not invalidate it.
 
 use super::kept_configuration::KeptConfiguration;
 use crate::observe::Watched;
@@ -20,12 +21,12 @@ pub(super) struct BeforeLoad {
 }
 
 impl BeforeLoad {
-    /// Reads everything now; each proxy is listed once.
+    /// Reads everything now. Each proxy is listed once.
     pub fn read(proxies: &[&Proxy], watched: &[Watched]) -> Self {
         Self { memory: memory(watched), heaps: heaps(proxies) }
     }
 
-    /// Reads everything again, after the load, without proxies that were `unresponsive` (with the reason).
+    /// Reads everything again, after the load, except for `unresponsive` proxies (name and reason).
     pub fn complete(
         mut self,
         proxies: &[&Proxy],
@@ -83,7 +84,7 @@ fn configuration(
     counted
 }
 
-/// Of every component but the drivers, which are there only for the load.
+/// Memory of every component except the drivers, which exist only for the load.
 fn memory(watched: &[Watched]) -> BTreeMap<String, ComponentMemory> {
     let others = watched.iter().filter(|watched| watched.role != Role::Generator);
     others.map(|watched| (watched.name.clone(), watched.memory())).collect()
@@ -98,7 +99,7 @@ fn heaps(proxies: &[&Proxy]) -> BTreeMap<String, Result<Option<ProxyHeap>, Strin
     .collect()
 }
 
-/// Proxies that have died, were stopped or did not respond before are not queried: their status says more.
+/// Queries a proxy unless it has died, was stopped or did not respond before: its status says more.
 fn ask<T>(
     proxy: &Proxy,
     unresponsive: &BTreeMap<&str, &str>,

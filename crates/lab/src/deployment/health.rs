@@ -1,4 +1,4 @@
-//! Components that have failed: they have died, were stopped, or do not respond.
+//! Failed components: those that have died, were stopped, or do not respond.
 
 use super::LabDeployment;
 use crate::Result;
@@ -21,7 +21,7 @@ impl LabDeployment<'_> {
         })
     }
 
-    /// The first component that has died or was stopped, with the words that say how. A driver may end, but not be stopped.
+    /// The first component that has died or was stopped, and how. A driver may end, but not be stopped.
     pub(super) fn failed(&self) -> Option<(String, String)> {
         let failed = |(name, how): (&str, Option<String>)| Some((name.to_owned(), how?));
         let mut components = self.components().map(|(name, container)| (name, container.failed()));
@@ -33,14 +33,16 @@ impl LabDeployment<'_> {
         })
     }
 
-    /// Asks every component that responds to questions for a sign of life; the control plane only where it is part of this.
+    /// Probes every component that responds to requests. The control plane is probed only if it is part of
+    /// the deployment.
     fn probe_responses(&self) {
         let proxies = self.proxies().flat_map(|proxy| {
             proxy.counters.liveness_probes().into_iter().map(|question| (&proxy.container, question))
         });
         let supporting = self.parts.supporting.iter();
         let supporting = supporting.filter_map(|other| Some((&other.container, other.liveness.clone()?)));
-        // A service whose own count is needed would count the question too: it is asked for that count later.
+        // If its own count is needed, a service would count the probe as well. It is queried for that count
+        // later.
         let is_disturbed =
             |service: &RunningService| service.counters.counts_questions() && self.needs_service_counts();
         let services = self.parts.pods.services().filter(|(_, service)| !is_disturbed(service));

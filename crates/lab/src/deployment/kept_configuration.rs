@@ -1,4 +1,5 @@
-//! The configuration that a proxy had in a trial, kept with the trial's logs: what the experiment's switches came to.
+//! The configuration that a proxy had in a trial, kept with the trial's logs. It shows the effect of the
+//! experiment's switches.
 
 use crate::component_name::file_name;
 use flate2::Compression;
@@ -8,8 +9,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-/// A proxy's configuration, compressed into `NAME.configuration.json.gz` as it is read. Incomplete files are removed; if
-/// there is no configuration, a file says why, and the trial stays valid.
+/// A proxy's configuration, compressed into `NAME.configuration.json.gz` while it is read. Incomplete files
+/// are removed. If there is no configuration, another file says why, and the trial stays valid.
 pub(super) struct KeptConfiguration {
     path: PathBuf,
     why_not: PathBuf,
@@ -32,7 +33,8 @@ impl KeptConfiguration {
         }
     }
 
-    /// Ends the file. With a reason, or where it could not be written, it is removed and another says why.
+    /// Closes the file. If there is a reason against it, or it could not be written, it is removed and
+    /// another file says why.
     pub fn end(self, reason_against: Option<&str>) {
         let written = match self.written {
             Written::Nothing => Ok(()),
@@ -41,7 +43,7 @@ impl KeptConfiguration {
         };
         let failure = written.err().map(|error| format!("write {}: {error}", self.path.display()));
         if let Some(reason) = reason_against.or(failure.as_deref()) {
-            // Where the disk takes not even this, the trial's record fails too, and says so.
+            // If the disk does not even take this file, writing the trial's record fails too, and reports it.
             let _ = fs::remove_file(&self.path);
             let _ = fs::write(self.why_not, format!("{reason}\n"));
         }
@@ -79,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configuration_is_kept_whole() {
+    fn kept_configuration_is_complete() {
         let folder = tempfile::tempdir().unwrap();
         let mut kept = KeptConfiguration::new("client-proxy", folder.path());
         kept.push(b"{");
@@ -93,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_configuration_is_not_kept_but_why() {
+    fn incomplete_configuration_is_replaced_by_reason() {
         let folder = tempfile::tempdir().unwrap();
         let mut kept = KeptConfiguration::new("server-proxy", folder.path());
         kept.push(b"{");
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_written_is_told_and_one_of_nothing_is_not_made() {
+    fn unwritable_configuration_is_reported_and_empty_one_makes_no_file() {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("waypoint.configuration.json.gz")).unwrap();
         let mut kept = KeptConfiguration::new("waypoint", folder.path());

@@ -1,8 +1,9 @@
 //! Running workloads and proxies on one machine: `experiment`'s `Deployment`.
-//! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads. `trial.rs` starts a
-//! trial's drivers and reads what it leaves as evidence, `counts.rs` what services counted, `traffic.rs` requests at gateways and
-//! services at both ends of the window, `driver.rs` follows drivers, `fleet.rs` does what a
-//! fleet asks for, `health.rs` finds components that have failed.
+//!
+//! [`deploy`](deploy()) brings one up, phase by phase; [`part`] is what a mode adds to the workloads.
+//! `trial.rs` starts a trial's drivers and reads its evidence, `counts.rs` reads the counts of services,
+//! `traffic.rs` requests at gateways and services at both ends of the window. `driver.rs` follows drivers,
+//! `fleet.rs` carries out what fleets request, `health.rs` finds components that have failed.
 
 mod counts;
 mod deploy;
@@ -60,30 +61,30 @@ pub struct LabDeployment<'lab> {
     parts: Parts,
     lab: &'lab LocalLab,
     spec: DeploymentSpec,
-    /// Each proxy once, with whether it faces the network: those on paths from caller to callee, then the others.
+    /// Every proxy once, and whether it faces the network. Those on paths come first, from caller to callee.
     order: Vec<(ProxyId, bool)>,
-    /// As they were when it had come up.
+    /// Rules right after the deployment came up.
     rules: Rules,
     gateways: Vec<Gateway>,
     drivers: Drivers,
     trial: Trial,
 }
 
-/// Fields are dropped in this order: pods with all processes first, the objects of the mesh last.
+/// Fields are dropped in this order: pods with all their processes first, the objects of the mesh last.
 #[derive(Debug)]
 struct Parts {
     pods: Pods,
     proxies: Vec<Proxy>,
     edges: Vec<Edge>,
-    /// Of the topology's drivers, in its order.
+    /// Destinations of the topology's drivers, in the same order.
     destinations: Vec<Destination>,
     supporting: Vec<Supporting>,
-    /// What is traced; absent where nothing is.
+    /// Absent if requests are not traced.
     tracing: Option<Tracing>,
-    /// Time until the configuration had propagated; absent where proxies are not configured while they run.
+    /// Time until the configuration had propagated; absent if proxies are not configured while they run.
     push: Option<ConfigurationPush>,
     further_domain: Option<FurtherDomain>,
-    /// The proxies that the control plane configured; absent where it configured none.
+    /// The proxies that the control plane configured; absent if it configured none.
     setup: Option<ProxySetup>,
     filters: Option<Filters>,
     filtered_gateways: Vec<FilteredGateway>,
@@ -118,20 +119,20 @@ struct Edge {
     from: String,
     to: String,
     drivers: Vec<String>,
-    /// From caller to callee.
+    /// In order from caller to callee.
     stations: Vec<Station>,
 }
 
 #[derive(Debug)]
 struct Trial {
-    /// Its number in the deployment, from 1.
+    /// Number of the trial within the deployment, from 1.
     number: usize,
     log_dir: PathBuf,
-    /// Of each proxy of the deployment, in its order.
+    /// Counters of each proxy of the deployment, in the same order.
     proxies_before: Vec<BTreeMap<String, u64>>,
-    /// The same before the first trial, of connections that may be older than this one.
+    /// Counters before the first trial, for connections that may be older than this trial.
     pooled_before: Vec<BTreeMap<String, u64>>,
-    /// Of each pod with a service, by its name. A pod whose counters could not be read is not in here.
+    /// Counters of each pod with a service, by its name. Pods whose counters could not be read are missing.
     services_before: BTreeMap<String, ServiceReading>,
     before_load: BeforeLoad,
     filters_before_load: FiltersBeforeLoad,
@@ -180,7 +181,7 @@ impl<'lab> LabDeployment<'lab> {
         &self.parts.pods.workloads[workload].pods[0].pod
     }
 
-    /// Every pod: those of workloads, then those of proxies that have one to themselves.
+    /// All pods: those of workloads, then those of proxies with a pod of their own.
     pub fn pods(&self) -> Vec<&Pod> {
         self.parts.pods.all().collect()
     }
@@ -189,7 +190,7 @@ impl<'lab> LabDeployment<'lab> {
         self.parts.namespaces.as_ref()?.names().first().map(String::as_str)
     }
 
-    /// The proxies that have an admin interface, from caller to callee: name, pod, and where it responds.
+    /// Proxies that have an admin interface, from caller to callee: name, pod, and admin interface.
     pub fn admin_interfaces(&self) -> impl Iterator<Item = (&str, &str, &Admin)> {
         self.proxies()
             .filter_map(|proxy| Some((proxy.name.as_str(), proxy.pod.as_str(), proxy.counters.admin()?)))
@@ -216,7 +217,8 @@ impl<'lab> LabDeployment<'lab> {
         proxies.chain(services).chain(supporting)
     }
 
-    /// Drivers first, then along the paths. The component nearest to a pod's interface shows the pod's traffic.
+    /// Drivers first, then components along the paths. The component nearest to a pod's interface shows the
+    /// pod's traffic.
     fn watched(&self) -> Vec<Watched> {
         let mut pods_shown = HashSet::new();
         let mut proxies = Vec::new();
@@ -235,7 +237,7 @@ impl<'lab> LabDeployment<'lab> {
         let services = self.parts.pods.services().map(|(running, service)| {
             application(&running.name, Role::App, running.pod.name(), &service.container)
         });
-        // One that has ended still shows what its control group counted.
+        // The cgroup of a component that has ended still has its counters.
         let supporting = self.parts.supporting.iter();
         let supporting = supporting.filter(|other| other.is_running || other.container.cgroup().is_some());
         let supporting = supporting
@@ -289,7 +291,8 @@ impl Deployment for LabDeployment<'_> {
     fn snapshot(&mut self) -> Result<Snapshot> {
         self.check_alive("read the components")?;
         let (watched, sources) = (self.watched(), self.sources());
-        // Side by side: a gateway that is out of CPU responds late, and the usage of CPU belongs to the window's end.
+        // Read in parallel: a gateway that is out of CPU responds late, and CPU usage belongs to the window's
+        // end.
         let (usage, traffic) = thread::scope(|scope| {
             let traffic = scope.spawn(|| traffic::read(sources));
             let usage = observe::read(&watched, &self.lab.host_proc);

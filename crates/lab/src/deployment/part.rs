@@ -1,4 +1,4 @@
-//! A part of a deployment beside its workloads: a data plane, an entry or an exit.
+//! A part of a deployment next to its workloads: a data plane, an entry or an exit.
 
 use super::rollout::Rollout;
 use super::station::{Destination, ProxyId, Stations};
@@ -11,7 +11,8 @@ use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::Membership;
 use serde_json::Value;
 
-/// What a mode adds to the workloads of a topology. A deployment calls the methods in their order here.
+/// What a mode adds to the workloads of a topology. A deployment calls the methods in the order in which they
+/// are listed here.
 pub(crate) trait Part {
     fn membership(&self) -> Membership {
         Membership::Outside
@@ -26,7 +27,7 @@ pub(crate) trait Part {
         Ok(())
     }
 
-    /// Objects that lead traffic through its proxies. They are written together with the Services.
+    /// Objects that route traffic through its proxies. They are written together with the Services.
     fn objects(&self, _rollout: &Rollout<'_>) -> Vec<Value> {
         Vec::new()
     }
@@ -48,12 +49,12 @@ pub(crate) trait Part {
         Ok(Vec::new())
     }
 
-    /// A domain that trials put in force while a gateway serves the others.
+    /// A domain that trials add while a gateway serves the others.
     fn further_domain(&self, _rollout: &Rollout<'_>) -> Option<FurtherDomain> {
         None
     }
 
-    /// Gateways whose filters trials prove.
+    /// Gateways whose filters trials verify.
     fn filtered_gateways(&self, _rollout: &Rollout<'_>) -> Vec<FilteredGateway> {
         Vec::new()
     }
@@ -62,13 +63,13 @@ pub(crate) trait Part {
         Vec::new()
     }
 
-    /// What a driver requests, where that is not the target's Service or address.
+    /// Destination of a driver, unless it is the target's Service or address.
     fn destination(&self, _rollout: &Rollout<'_>, _driver: &DriverPlacement) -> Option<Destination> {
         None
     }
 }
 
-/// Direct entry, no exit, no proxies: a mode that adds nothing in this place.
+/// Direct entry, no exit, or no proxies: the part of a mode that adds nothing.
 pub(crate) struct Nothing;
 
 impl Part for Nothing {}

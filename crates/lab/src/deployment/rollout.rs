@@ -43,26 +43,26 @@ const CLOCK_SKEW: SignedDuration = SignedDuration::from_secs(60);
 /// Tokens outlive any trial.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(30 * 24 * 3600);
 
-/// Of services with several pods, without a control plane that would give them one.
+/// First address for services with several pods if no control plane assigns Service addresses.
 const FIRST_SERVICE_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 1);
 
-/// A deployment that is coming up. Pods are the first to be dropped, and all processes with them; objects the last.
+/// A deployment that is coming up. Pods are dropped first, with all their processes; objects last.
 pub(crate) struct Rollout<'a> {
     pub pods: Pods,
     pub proxies: Vec<Proxy>,
-    /// The control plane and the objects there; absent under `mesh: envoy`.
+    /// The control plane and the objects in it; absent under `mesh: envoy`.
     pub mesh: Option<MeshContext<'a>>,
     pub context: DeploymentContext<'a>,
     pub mode: ModeParts,
     topology_file: PathBuf,
-    /// They go with the deployment.
+    /// Directories that are removed with the deployment.
     pub directories: Vec<PrivateDir>,
     namespaces: Vec<&'a str>,
-    /// Of each workload: position of its namespace, and its calls.
+    /// Per workload: index of its namespace, and its calls.
     links: Vec<Links>,
-    /// Signs the tokens that requests show; absent where they show none.
+    /// Signs the tokens that requests carry; absent if they carry none.
     pub tokens: Option<TokenIssuer>,
-    /// Filters of the gateways that drivers reach; absent where the scenario has none.
+    /// Filters of the gateways that drivers reach; absent if the scenario has none.
     pub filters: Option<Filters>,
 }
 
@@ -88,8 +88,8 @@ fn links(topology: &Topology, namespaces: &[&str]) -> Vec<Links> {
 }
 
 impl<'a> Rollout<'a> {
-    /// Creates every pod of the topology, starts the services, and describes the pods to the API: workloads in the mesh as
-    /// `member`.
+    /// Creates every pod of the topology, starts the services, and describes the pods to the API. Workloads
+    /// in the mesh are described as `member`.
     pub fn begin(
         lab: &'a LocalLab,
         programs: &'a ChosenPrograms,
@@ -128,7 +128,7 @@ impl<'a> Rollout<'a> {
         Ok(rollout)
     }
 
-    /// Headers that requests of drivers show, such as `authorization: Bearer …`.
+    /// Headers of drivers' requests, such as `authorization: Bearer …`.
     pub fn request_headers(&self) -> Result<Vec<String>> {
         let token = self.tokens.as_ref().map(|tokens| {
             let token = tokens.token(Timestamp::now() - CLOCK_SKEW, TOKEN_LIFETIME)?;
@@ -175,7 +175,8 @@ impl<'a> Rollout<'a> {
         self.calls_from(id).any(|call| matches!(self.workload(call.to).runs, Runs::Database))
     }
 
-    /// Services that query a database open connections to it at once: they are held until their proxies are configured.
+    /// Starts services that query a database. They connect to it at once, so they are held until their
+    /// proxies are configured.
     pub fn start_held_services(&mut self) -> Result<()> {
         self.start_services(Self::queries_database)
     }
@@ -209,7 +210,7 @@ impl<'a> Rollout<'a> {
         .map(drop)
     }
 
-    /// Where a service with a script finds its callees. Their names need not resolve yet.
+    /// Options that locate the callees of a service with a script. Their names need not resolve yet.
     fn connect_options(&self, id: WorkloadId) -> Vec<String> {
         let option = |call: Call| {
             format!("--connect={}={}", self.workload(call.to).qualified_name(), self.authority_of(call.to))
@@ -249,12 +250,12 @@ impl<'a> Rollout<'a> {
         self.mesh_mut().namespaces.objects.create_pods(workloads, &|_| ())
     }
 
-    /// Creates a pod for a proxy of its own, described to the API where it has a name there.
+    /// Creates a pod for a proxy of its own and, if it has a name in the API, describes it there.
     pub fn create_proxy_pod(&mut self, name: &str, namespace: usize) -> Result<usize> {
         Ok(self.create_proxy_pods(&[(name.to_owned(), namespace)])?[0])
     }
 
-    /// Creates several side by side: their names, and positions of their namespaces.
+    /// Creates several of these pods in parallel, each given as its name and the index of its namespace.
     pub fn create_proxy_pods(&mut self, names: &[(String, usize)]) -> Result<Vec<usize>> {
         let spec = |(name, namespace): &(String, usize)| {
             let files = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(*namespace));
@@ -306,7 +307,8 @@ impl<'a> Rollout<'a> {
         try_side_by_side(self.pods.select(places), change).map(drop)
     }
 
-    /// For loops that wait: an error once the user has stopped the run, or a part of the control plane has failed.
+    /// Ends wait loops: returns an error once the user has stopped the run or a part of the control plane has
+    /// failed.
     pub fn check_goes_on(&self) -> Result<()> {
         self.context.lab.check_not_stopped()?;
         self.mesh.as_ref().map_or(Ok(()), |mesh| mesh.control_plane.check("configure the proxies"))
@@ -323,13 +325,13 @@ pub(crate) struct AgentStart {
     pub resources: ProxyResources,
 }
 
-/// Components are told apart by their names.
+/// Checks that component names are distinct.
 fn check_names(topology: &Topology) -> Result<()> {
     let mut names = HashSet::new();
     let pods = topology.workloads.iter().flat_map(Workload::pod_names);
     let mut all: Vec<String> =
         pods.flat_map(|pod| [format!("{pod}-proxy"), format!("{pod}-ztunnel"), pod]).collect();
-    // A pod that runs nothing but a driver may have its name.
+    // A pod that runs only a driver may have the driver's name.
     let is_its_pods = |driver: &&DriverPlacement| {
         let at = &topology.workloads[driver.at];
         matches!(at.runs, Runs::Drivers) && at.pod_names().any(|pod| pod == driver.name)

@@ -1,25 +1,26 @@
-//! Whether a trial's pods still have the rules that they were brought up with.
-//! Counters do not show that a rule was removed while connections were open: only new connections would leave the path.
-//! A trial whose rules changed is invalid all the same.
+//! Checks that a trial's pods still have the rules that they were brought up with.
+//!
+//! Counters do not show that a rule was removed while connections were open: only new connections would leave
+//! the path. A trial whose rules changed is invalid all the same.
 
 use crate::pod::Pod;
 use mesh::concurrent::side_by_side;
 use std::collections::BTreeMap;
 
-/// The rules of some pods at one moment, by pod; or why they cannot be read.
+/// Redirect rules of some pods at one moment, by pod; or why they could not be read.
 #[derive(Debug)]
 pub(super) struct Rules(BTreeMap<String, Result<Vec<String>, String>>);
 
 impl Rules {
     pub fn of<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
         let rules = side_by_side(pods, |pod| {
-            // A program that could not run in time may the next time.
+            // A program that could not run in time may succeed at the second attempt.
             (pod.name().to_owned(), pod.saved_rules().or_else(|_| pod.saved_rules()))
         });
         Self(rules.into_iter().collect())
     }
 
-    /// How the rules of these pods differ. A difference that a second listing does not show is none.
+    /// How the rules of these pods differ. A difference must show in a second listing to count.
     pub fn changes<'a>(&self, pods: impl IntoIterator<Item = &'a Pod> + Clone) -> Vec<String> {
         let changes = self.changes_to(&Self::of(pods.clone()));
         if changes.is_empty() { changes } else { self.changes_to(&Self::of(pods)) }
@@ -40,7 +41,7 @@ impl Rules {
                     now.len()
                 )
             }),
-            // Where they could not be read before, there may be nothing that reads them.
+            // If they could not be read before, the program that reads them may be missing.
             (Err(_), Some(_)) => None,
             (Ok(_), Some(Err(reason))) => Some(format!("rules of pod {pod} cannot be read: {reason}")),
         };
@@ -58,14 +59,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_and_what_has_come_is_counted() {
+    fn removed_and_added_rules_are_counted() {
         let before = rules(Ok(&["*nat", "-A OUTPUT -j A", "-A A -j REDIRECT"]));
         assert!(before.changes_to(&rules(Ok(&["*nat", "-A OUTPUT -j A", "-A A -j REDIRECT"]))).is_empty());
         assert_eq!(
             before.changes_to(&rules(Ok(&["*nat", "-A OUTPUT -j RETURN"]))),
             ["rules of pod client were changed in the trial: 2 gone, 1 new, 2 in all"]
         );
-        // The order decides what a rule does.
+        // The effect of rules depends on their order.
         let swapped = rules(Ok(&["*nat", "-A A -j REDIRECT", "-A OUTPUT -j A"]));
         assert_eq!(before.changes_to(&swapped).len(), 1);
         assert_eq!(

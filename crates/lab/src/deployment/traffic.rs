@@ -1,5 +1,5 @@
-//! Requests at gateways and at the drivers' targets, at both ends of the window. A gateway is a proxy in a pod of its own that
-//! reads requests of drivers alone.
+//! Requests at gateways and at the drivers' targets, at both ends of the window. A gateway is a proxy in a
+//! pod of its own whose L7 traffic is drivers' requests only.
 
 use super::station::ProxyId;
 use super::{Edge, LabDeployment, Parts};
@@ -62,7 +62,7 @@ fn passes(edge: &Edge, proxy: ProxyId) -> bool {
     edge.stations.iter().any(|station| station.proxies.contains(&proxy))
 }
 
-/// What counts requests in the window.
+/// A component that counts requests in the window.
 pub(super) enum Source<'a> {
     Gateway(&'a Gateway, &'a Proxy),
     Service(&'a Workload, &'a RunningPod, &'a RunningService),
@@ -73,8 +73,8 @@ enum Read {
     Service(ServiceSnapshot),
 }
 
-/// Reads all of them side by side, each with a time of its own. Those that do not respond are left out: what was measured stays
-/// usable without them.
+/// Reads all sources in parallel, each with its own timestamp. Sources that do not respond are left out: the
+/// measurement is usable without them.
 pub(super) fn read(sources: Vec<Source<'_>>) -> (Vec<GatewaySnapshot>, Vec<ServiceSnapshot>) {
     let (mut gateways, mut services) = (Vec::new(), Vec::new());
     let read = side_by_side(sources, |source| match source {
@@ -97,7 +97,7 @@ impl Gateway {
         }
         let admin = proxy.counters.admin()?;
         let counters = self.traffic.read_counters(admin).ok()?;
-        // A proxy that is out of CPU responds as soon as it runs again, and counts nothing before.
+        // A proxy that is out of CPU responds only when it runs again, and does not count anything before.
         let at = observe::now();
         let durations = self.traffic.read_durations(admin, &counters).ok().flatten();
         let (downstream, upstream) = durations.map(|read| (read.downstream, read.upstream)).unzip();
@@ -128,7 +128,8 @@ fn read_service(workload: &Workload, pod: &RunningPod, service: &RunningService)
 }
 
 impl LabDeployment<'_> {
-    /// Gateways and the drivers' targets. A target whose bytes prove a path is left out: it counts those of questions too.
+    /// Gateways and the drivers' targets. A target whose bytes prove a path is left out: it would count this
+    /// query too.
     pub(super) fn sources(&self) -> Vec<Source<'_>> {
         let gateways = self.gateways.iter().map(|gateway| {
             let proxy = &self.parts.proxies[gateway.proxy];
@@ -146,7 +147,8 @@ impl LabDeployment<'_> {
         gateways.chain(services).collect()
     }
 
-    /// Requests at each gateway over the whole trial, by its name. One that could not be read is left out.
+    /// Requests at each gateway over the whole trial, by gateway name. Gateways that could not be read are
+    /// left out.
     pub(super) fn gateway_counts(&self, replicas: &[Replica]) -> BTreeMap<String, GatewayCounts> {
         let counts = self.gateways.iter().filter_map(|gateway| {
             let Replica { name, before, after } = &replicas[gateway.proxy];

@@ -1,4 +1,4 @@
-//! A trial of a deployment: counters before it and after it and what they prove, and the start of its drivers.
+//! A trial of a deployment: the start of its drivers, counters before and after it, and what they prove.
 
 use super::driver::Drivers;
 use super::footprint::BeforeLoad;
@@ -22,7 +22,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long proxies may take, after the drivers' end, to read what had been sent to them.
+/// Time that proxies may take, after the drivers have ended, to read what was sent to them.
 const SETTLED_TIMEOUT: Duration = Duration::from_millis(500);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -34,7 +34,7 @@ impl LabDeployment<'_> {
         self.drivers = Drivers::default();
         let (number, pooled_before) = (self.trial.number + 1, std::mem::take(&mut self.trial.pooled_before));
         self.trial = Trial { number, pooled_before, ..Trial::in_directory(log_dir) };
-        // Before any counter is read: probes are requests.
+        // Before any counter is read: probes count as requests.
         if let Some(filters) = &self.parts.filters {
             self.trial.filters_before_load = filters.before_load(&self.parts.filtered_gateways);
         }
@@ -50,7 +50,7 @@ impl LabDeployment<'_> {
         Ok(())
     }
 
-    /// Lets connections that proxies keep open between trials count from before the first one.
+    /// Uses the counters from before the first trial for connections that proxies keep open between trials.
     fn restore_pooled(&mut self) {
         let Trial { proxies_before, pooled_before, .. } = &mut self.trial;
         if pooled_before.is_empty() {
@@ -74,7 +74,7 @@ impl LabDeployment<'_> {
         drivers.iter().try_for_each(|driver| self.start_driver(driver, None))
     }
 
-    /// Starts a driver that requests this URL with these arguments, instead of what its place in the topology says.
+    /// Starts a driver with this URL and these arguments, instead of those that follow from the topology.
     pub fn start_at(&mut self, driver: &DriverStart, url: String, arguments: Vec<String>) -> Result<()> {
         self.start_driver(driver, Some(&Destination { url, arguments }))
     }
@@ -156,7 +156,7 @@ impl LabDeployment<'_> {
         let footprints = before_load.complete(&proxies, &self.watched(), &unresponsive, &self.trial.log_dir);
         self.check_accepted(&mut path);
         path.proven = path.reasons.is_empty();
-        // Last: it changes what the gateway holds, and its probes are requests.
+        // Last: it changes the gateway's configuration, and its probes count as requests.
         let further_domain = self.put_further_domain_in_force();
         TrialEvidence {
             path,
@@ -174,13 +174,14 @@ impl LabDeployment<'_> {
         }
     }
 
-    /// Programs that this deployment runs.
+    /// Versions of the programs that this deployment runs.
     fn versions(&self) -> Vec<ComponentVersion> {
         let programs = self.lab.programs_for(&self.spec.components);
         programs.map(|programs| programs.versions_of(&self.spec)).unwrap_or_default()
     }
 
-    /// Waits up to [`SETTLED_TIMEOUT`] for counters of all requests: the last may still be in sockets when drivers end.
+    /// Reads the proxies' counters once they show all requests. It waits up to [`SETTLED_TIMEOUT`]: the last
+    /// requests may still be in socket buffers when drivers end.
     fn counters_after(&self, counted: &[(Sent, Vec<CountedService>)]) -> Vec<Replica> {
         let deadline = Instant::now() + SETTLED_TIMEOUT;
         loop {
@@ -226,7 +227,7 @@ impl LabDeployment<'_> {
             .collect()
     }
 
-    /// Writes one further domain, where the gateway serves domains and still works.
+    /// Adds one further domain if the gateway serves domains and still works.
     fn put_further_domain_in_force(&mut self) -> Option<FurtherDomain> {
         let is_over = self.lab.lab.stop_requested() || self.failed().is_some();
         let Parts { further_domain, namespaces, .. } = &mut self.parts;
@@ -260,9 +261,9 @@ impl LabDeployment<'_> {
     }
 }
 
-/// Whether a proxy says that it accepts plain text; absent where it cannot be asked.
+/// True if a proxy reports that it accepts plaintext; absent if it cannot be queried.
 fn takes_plain_text(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) -> Option<bool> {
-    // One that has failed or does not respond was found out by its counters.
+    // A proxy that has failed or does not respond was reported when its counters were read.
     if proxy.container.failed().is_some() {
         return None;
     }
@@ -274,7 +275,7 @@ fn takes_plain_text(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) 
     takes
 }
 
-/// What comes before a generator's arguments, and what comes after them.
+/// Arguments that come before the generator's own, and arguments that come after them.
 fn load_arguments(destination: &Destination, verb: &DriverVerb) -> (Vec<String>, Vec<String>) {
     let Destination { url, arguments } = destination;
     let first = std::iter::once("load".to_owned()).chain(verb.urls(url));
@@ -282,7 +283,7 @@ fn load_arguments(destination: &Destination, verb: &DriverVerb) -> (Vec<String>,
     (first.collect(), arguments.iter().cloned().chain(start).collect())
 }
 
-/// An argument as it is on the command line. Its file is written to `directory`.
+/// An argument in its command line form. A file argument is written to `directory`.
 fn materialise(argument: &Argument, directory: &Path) -> Result<String> {
     match argument {
         Argument::Text(text) => Ok(text.clone()),

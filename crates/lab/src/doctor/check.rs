@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
-    /// Such as `cgroups`.
+    /// Short name, such as `cgroups`.
     pub name: String,
     pub state: State,
     pub fact: String,
-    /// Absent where nothing needs to be done.
+    /// Absent if nothing needs to be done.
     pub remedy: Option<String>,
 }
 
@@ -16,9 +16,9 @@ pub struct Check {
 #[serde(rename_all = "lowercase")]
 pub enum State {
     Ok,
-    /// Measurements are possible, with less certainty or fewer features.
+    /// Measurements are possible, but with less certainty or fewer features.
     Warn,
-    /// A run needs it and it does not work.
+    /// Runs need it and it does not work.
     Missing,
 }
 

@@ -1,4 +1,5 @@
-//! Namespaces, control groups and redirection, each by using it once in a scratch pod of this lab, and the room for its files.
+//! Namespaces, cgroups and redirection, each tried once in a scratch pod of this lab, and disk space for its
+//! files.
 
 use super::check::Check;
 use super::machine::gibibytes;
@@ -18,14 +19,14 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Starting a program that prints its version takes milliseconds, more where the disk is cold.
+/// Starting a program that prints its version takes milliseconds, longer from a cold disk.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(20);
 /// A connection within a pod takes microseconds.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(2);
-/// TEST-NET-1 (RFC 5737), where nobody is: only a redirected connection gets anywhere.
+/// TEST-NET-1 (RFC 5737), which has no hosts: only a redirected connection succeeds.
 const NOWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, 1), 80);
 const CPU_LIMIT_CORES: f64 = 0.5;
-/// A control plane's etcd takes 130 MB before its first object, and logs of proxies grow.
+/// A control plane's etcd takes 130 MB before its first object, and proxy logs grow.
 const COMFORTABLE_DISK_BYTES: u64 = 1 << 30;
 
 pub(super) fn checks(lab: &Lab, overrides: &Overrides) -> Vec<Check> {
@@ -45,7 +46,7 @@ pub(super) fn checks(lab: &Lab, overrides: &Overrides) -> Vec<Check> {
     ]
 }
 
-/// Static Envoys work without their own user, so its absence is only a warning.
+/// Static Envoys work without a user of their own, so its absence is only a warning.
 fn proxy_user(lab: &Lab) -> Check {
     match lab.no_proxy_user() {
         None => {
@@ -70,7 +71,7 @@ fn namespaces(lab: &Lab) -> Check {
     )
 }
 
-/// Runs a program in the pod as a proxy would run: Envoy, or any other if there is none.
+/// Runs a program in the pod the way a proxy runs: Envoy, or any other program if there is none.
 fn process(lab: &Lab, pod: &mut Pod, overrides: &Overrides) -> Check {
     let program =
         find(Component::Envoy, overrides).map_or_else(|_| PathBuf::from("true"), |envoy| envoy.path);
@@ -126,7 +127,7 @@ fn cgroups(lab: &Lab) -> Check {
     }
 }
 
-/// A run whose disk fills loses its control plane in the middle.
+/// A run whose disk fills up loses its control plane midway.
 fn disk(lab: &Lab) -> Check {
     let folder = lab.private_dir();
     match statvfs(folder) {
@@ -178,7 +179,7 @@ fn redirection(lab: &Lab, pod: &Pod) -> Check {
     }
 }
 
-/// Connects to nowhere and returns the original destination seen at the proxy's port.
+/// Connects to an address without a host and returns the original destination seen at the proxy's port.
 fn redirected_to_proxy() -> io::Result<SocketAddrV4> {
     let proxy = TcpListener::bind((Ipv4Addr::UNSPECIFIED, OUTBOUND_PORT))?;
     let _application = TcpStream::connect_timeout(&NOWHERE.into(), CONNECTION_TIMEOUT)?;
@@ -190,7 +191,7 @@ fn redirected_to_proxy() -> io::Result<SocketAddrV4> {
     Ok(ip_original_dst(&arrived)?)
 }
 
-/// A part that does not work; its own hint goes before the general remedy.
+/// A check that failed. The error's own hint comes before the general remedy.
 pub(super) fn failure(name: &str, error: &EnvironmentError, remedy: &str) -> Check {
     Check::missing(name, in_one_line(error), error.hint.as_deref().unwrap_or(remedy))
 }
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_disk_that_is_almost_full_is_warned_of() {
+    fn almost_full_disk_is_warning() {
         let full = disk_check(300 << 20);
         assert_eq!((full.state, full.fact.as_str()), (State::Warn, "0.3 GiB free for the files of labs"));
         assert_eq!(disk_check(40 << 30).state, State::Ok);

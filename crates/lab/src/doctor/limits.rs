@@ -1,12 +1,13 @@
-//! Limits that the kernel sets this process: open files and local ports.
+//! Kernel limits of this process: open files and local ports.
 
 use super::check::Check;
 use rustix::process::{Resource, getrlimit};
 use std::fs;
 
-/// Each connection takes one file of the generator and one of the server; a preset's run takes some hundred.
+/// Each connection takes one file of the generator and one of the server. A run of a preset takes some
+/// hundred.
 const COMFORTABLE_OPEN_FILES: u64 = 4096;
-/// Connections to one address and port that are open or were closed within the last minute.
+/// Connections to one address and port that are open, or were closed within the last minute.
 const COMFORTABLE_PORTS: u32 = 10_000;
 const PORT_RANGE_FILE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
@@ -14,7 +15,7 @@ pub fn checks() -> Vec<Check> {
     vec![open_files(getrlimit(Resource::Nofile).maximum), local_ports()]
 }
 
-/// The hard limit counts: the generator raises its own soft limit to it.
+/// Checks the hard limit: the generator raises its soft limit to it.
 fn open_files(hard_limit: Option<u64>) -> Check {
     match hard_limit {
         Some(limit) if limit < COMFORTABLE_OPEN_FILES => Check::warn(
@@ -55,14 +56,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_open_files_are_warned_of() {
+    fn low_open_files_limit_is_warning() {
         assert_eq!(open_files(Some(1024)).state, State::Warn);
         assert_eq!(open_files(Some(20_000)).state, State::Ok);
         assert_eq!(open_files(None).state, State::Ok);
     }
 
     #[test]
-    fn ports_are_counted_with_both_ends() {
+    fn port_range_is_counted_inclusively() {
         assert_eq!(port_range("32768\t60999\n"), Some((32_768, 60_999)));
         assert!(ports_check(32_768, 60_999).fact.contains("28232"));
         assert_eq!(ports_check(60_000, 60_999).state, State::Warn);

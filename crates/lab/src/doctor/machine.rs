@@ -6,11 +6,11 @@ use std::fs;
 use std::path::Path;
 use std::thread::available_parallelism;
 
-/// The kernel that brought `epoll_pwait2`: timeouts in nanoseconds instead of milliseconds.
+/// First kernel with `epoll_pwait2`, whose timeouts are in nanoseconds instead of milliseconds.
 const OLDEST_KERNEL: (u32, u32) = (5, 11);
-/// Room for two Envoys of some 70 MB, the service, the generator and the page cache under them.
+/// Memory for two Envoys of some 70 MB each, the service, the generator and the page cache.
 const COMFORTABLE_MEMORY_BYTES: u64 = 1 << 30;
-/// Load average of a quiet machine, at most, as a share of its CPUs.
+/// Maximum load average of a quiet machine, as a fraction of its CPUs.
 const BUSY_FRACTION: f64 = 0.25;
 
 pub fn checks(host: &Host) -> Vec<Check> {
@@ -58,7 +58,7 @@ fn memory() -> Check {
     }
 }
 
-/// By the load average of the last minute, in runnable threads.
+/// Checks the load average of the last minute, in runnable threads.
 fn quiet(cpus: usize, loadavg: Option<&str>) -> Check {
     let average = loadavg.and_then(|text| text.split_ascii_whitespace().next()?.parse::<f64>().ok());
     match average {
@@ -115,7 +115,7 @@ fn clock_source() -> Check {
     }
 }
 
-/// Clock sources that the vDSO reads: x86's counter, the hypervisors' pages, ARM's counter.
+/// True for clock sources that the vDSO reads: x86's TSC, the hypervisors' pages, ARM's counter.
 fn reads_without_system_call(source: &str) -> bool {
     ["tsc", "kvm-clock", "arch_sys_counter"].contains(&source) || source.starts_with("hyperv_clocksource")
 }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_usable_core_is_too_few_however_many_there_are() {
+    fn single_usable_core_is_too_few_on_any_machine() {
         let host = Host { cpu_model: "EPYC".into(), cpus: 8, threads_per_core: 2, ..Host::default() };
         assert_eq!(cores(&host, 8), Check::ok("cores", "8 × EPYC, 2 threads a core"));
         let pinned = cores(&host, 1);
@@ -173,14 +173,14 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_is_warned_of() {
+    fn busy_machine_is_warning() {
         assert_eq!(quiet(2, Some("0.08 0.03 0.01 1/88 4211")).state, State::Ok);
         assert_eq!(quiet(2, Some("1.90 1.03 0.41 3/88 4211")).state, State::Warn);
         assert_eq!(quiet(2, Some("?")).state, State::Warn);
     }
 
     #[test]
-    fn an_old_kernel_is_missing_something() {
+    fn kernel_older_than_5_11_is_missing() {
         assert_eq!(kernel("5.10.0-30-amd64").state, State::Missing);
         assert_eq!(kernel("6.18.0").state, State::Ok);
         assert_eq!(kernel("").state, State::Warn);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_governor_that_saves_power_is_warned_of() {
+    fn power_saving_governor_is_warning() {
         assert_eq!(frequency_check(Some("performance"), Some(true)).state, State::Ok);
         assert_eq!(frequency_check(None, None).state, State::Ok);
         let check = frequency_check(Some("powersave"), Some(false));

@@ -1,10 +1,10 @@
 //! Checks of this machine, with remedies.
 //!
-//! Read [`examine`]: it tries each thing that a run needs rather than looking for signs of it, and takes everything down
-//! again. What needs a lab is tried by a child of its own ([`examine_lab`]), since a process that failed to enter a lab
-//! is of no use for anything else. [`Diagnosis::modes`] is what the lab itself says of each mode, so that the doctor
-//! never promises more than a run keeps.
-//! Leaves out: the network beyond this machine, and how fast things are beyond the floor.
+//! Read [`examine`]: it tries everything that a run needs, rather than looking for signs of it, and takes
+//! everything down again. Parts that need a lab are tried by a child process ([`examine_lab`]), since a
+//! process that failed to enter a lab cannot be used for anything else. [`Diagnosis::modes`] is the lab's own
+//! check of each mode, so the doctor never promises more than a run can do. Not included: the network beyond
+//! this machine, and how fast things are above the noise floor.
 
 mod check;
 mod isolation;
@@ -31,10 +31,10 @@ use std::time::Duration;
 
 pub const DOCTOR_SCHEMA: &str = "meshmeter.doctor/1";
 
-/// The modes of the preset `sidecar-cost`: the main job.
+/// Modes of the preset `sidecar-cost`, the main use case.
 const MAIN_JOB: [Mode; 3] = [Mode::None, Mode::Gateway, Mode::Sidecar];
 
-/// Trying every part of a lab takes half a second, more where the disk is cold.
+/// Trying every part of a lab takes half a second, longer from a cold disk.
 const LAB_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,9 +42,9 @@ pub struct Diagnosis {
     pub schema: String,
     pub checks: Vec<Check>,
     pub modes: Vec<ModeCheck>,
-    /// Whether `meshmeter run sidecar-cost` can run here.
+    /// True if `meshmeter run sidecar-cost` can run here.
     pub main_job_runs: bool,
-    /// Absent where it could not be measured.
+    /// Absent if it could not be measured.
     pub floor: Option<Floor>,
 }
 
@@ -52,7 +52,7 @@ pub struct Diagnosis {
 pub struct ModeCheck {
     pub mode: Mode,
     pub runs: bool,
-    /// Absent where it can run.
+    /// Absent if the mode can run.
     pub lacks: Option<String>,
     pub remedy: Option<String>,
 }
@@ -63,7 +63,8 @@ pub struct LabDiagnosis {
     pub modes: Vec<ModeCheck>,
 }
 
-/// `programs` is what a run would start; measuring the noise floor takes `floor_time`.
+/// Checks this machine. `programs` are the programs that a run would start; measuring the noise floor takes
+/// `floor_time`.
 pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     let mut checks = machine::checks(&host::describe(&host::Sources::read()));
     checks.extend(limits::checks());
@@ -80,7 +81,7 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     Diagnosis { schema: DOCTOR_SCHEMA.to_owned(), checks, modes: lab.modes, main_job_runs, floor: floor.ok() }
 }
 
-/// Checks a lab from within. `lab` is the result of entering it.
+/// Checks a lab from the inside. `lab` is the result of entering it.
 pub fn examine_lab(lab: Result<Lab>, programs: Programs) -> LabDiagnosis {
     match lab {
         Ok(lab) => LabDiagnosis {
@@ -122,7 +123,7 @@ fn mode_checks(lab: &Result<LocalLab>) -> Vec<ModeCheck> {
         match can_run {
             Ok(()) => ModeCheck { mode, runs: true, lacks: None, remedy: None },
             Err(error) => {
-                // The operation is known: to run this mode.
+                // The operation is clear from the context: running this mode.
                 let lacks = error.source().map_or_else(|| error.to_string(), in_one_line);
                 ModeCheck { mode, runs: false, lacks: Some(lacks), remedy: error.hint }
             }
@@ -137,7 +138,7 @@ mod tests {
     use components::Overrides;
 
     #[test]
-    fn a_lab_that_cannot_be_made_is_said_with_its_own_hint_and_no_mode_runs() {
+    fn lab_failure_is_reported_with_hint_and_no_mode_runs() {
         let refused = EnvironmentError::new("make namespaces for a lab", "Operation not permitted")
             .with_hint("run as root");
         let programs = Programs { meshmeter: "/nowhere".into(), overrides: Overrides::default() };
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_that_says_nothing_of_use_is_a_lab_that_does_not_work() {
+    fn child_with_unusable_output_fails_lab_check() {
         let programs = Programs { meshmeter: "true".into(), overrides: Overrides::default() };
         let error = examine_lab_in_child(&programs).unwrap_err();
         assert!(

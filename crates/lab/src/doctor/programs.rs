@@ -27,7 +27,7 @@ fn envoy(overrides: &Overrides) -> Check {
     }
 }
 
-/// The main job does not need Istio, so its absence is only a warning.
+/// The main use case does not need Istio, so its absence is only a warning.
 fn istio(overrides: &Overrides) -> Check {
     let found: Result<Vec<Installed>> =
         OF_ISTIO.into_iter().map(|component| find(component, overrides)).collect();
@@ -57,7 +57,7 @@ fn database(overrides: &Overrides) -> Check {
     }
 }
 
-/// Services behind the filters of a gateway, and where its rate limits are counted.
+/// Services behind the filters of a gateway, and the store for its rate limits.
 fn filter_services(overrides: &Overrides) -> Check {
     let services =
         [Component::FilterServices, Component::RateLimit].map(|component| find(component, overrides));
@@ -87,7 +87,7 @@ mod tests {
     use crate::doctor::State;
 
     #[test]
-    fn what_was_named_and_is_not_there_is_named_with_what_cannot_run() {
+    fn missing_named_program_is_reported_with_affected_modes() {
         let nowhere = |component: Component| (component, format!("/nowhere/{component}").into());
         let named = [
             Component::Envoy,

@@ -1,4 +1,5 @@
-//! The domains of a gateway, whichever proxy it is: what drivers request, and whether it serves them and nothing else.
+//! Domains of a gateway, for any kind of proxy: what drivers request, and checks that the gateway serves
+//! these domains and no others.
 
 use super::further_domain::FurtherDomain;
 use crate::Result;
@@ -25,11 +26,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Without one more domain that is served.
+/// Maximum time without another domain being served.
 const SERVED_TIMEOUT: Duration = Duration::from_secs(60);
 const OPERATION: &str = "make the certificates of the ingress gateway";
 
-/// The domains that a gateway is to serve for one workload.
+/// The domains that a gateway serves for one workload.
 #[derive(Debug)]
 pub(crate) struct Domains {
     estate: Arc<Estate>,
@@ -43,7 +44,7 @@ pub(crate) struct Domains {
     pub client_files: Option<PrivateDir>,
 }
 
-/// Public name below which a workload's domains are.
+/// Public name that is the parent of a workload's domains.
 pub(crate) fn public_name(rollout: &Rollout<'_>, target: WorkloadId) -> String {
     ingress::host(&rollout.workload(target).namespace)
 }
@@ -67,7 +68,8 @@ fn rewrite(rollout: &Rollout<'_>, target: WorkloadId) -> Result<String> {
     }
 }
 
-/// A certificate for all domains below a public name, as a workspace's wildcard is. One per credential of the estate.
+/// Wildcard certificates for all domains below a public name, as a workspace has. One per credential of the
+/// estate.
 pub(crate) fn certificates(rollout: &Rollout<'_>, public_name: &str) -> Result<Vec<Credentials>> {
     let (estate, authority) = (&rollout.context.spec.ingress, rollout.context.authority);
     let wildcard = format!("*.{public_name}");
@@ -79,7 +81,7 @@ pub(crate) fn certificates(rollout: &Rollout<'_>, public_name: &str) -> Result<V
     issued.collect::<Result<_>>().context(OPERATION)
 }
 
-/// Certificate and key of clients, and what they trust.
+/// Client certificate and key, and the CA certificate that clients trust.
 pub(crate) fn client_files(rollout: &Rollout<'_>, namespace: &str) -> Result<(Credentials, PrivateDir)> {
     let client = rollout.context.authority.issue_client("client", "meshmeter").context(OPERATION)?;
     let directory = lab_name(&format!("{namespace}-client"));
@@ -88,7 +90,7 @@ pub(crate) fn client_files(rollout: &Rollout<'_>, namespace: &str) -> Result<(Cr
     Ok((client, directory))
 }
 
-/// Arguments of `meshmeter load` for these files.
+/// Arguments that pass these files to `meshmeter load`.
 pub(crate) fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
     let files = CredentialFiles::in_folder(folder);
     let mut arguments = vec![("--cacert", files.authority)];
@@ -99,7 +101,8 @@ pub(crate) fn client_arguments(folder: &Path, tls: IngressTls) -> Vec<String> {
 }
 
 impl Domains {
-    /// The domains of a gateway in this pod; `client` are the clients' certificate and its files, absent without TLS.
+    /// The domains of the gateway in this pod. `client` is the clients' certificate with its files; absent
+    /// without TLS.
     pub fn new(
         rollout: &Rollout<'_>,
         target: WorkloadId,
@@ -127,13 +130,14 @@ impl Domains {
         })
     }
 
-    /// Its objects under a control plane.
+    /// The objects of these domains under a control plane.
     pub fn estate<'a>(&'a self, rollout: &Rollout<'a>, subject: &'a Subject<'a>) -> estate::Domains<'a> {
         let Self { public_name, rewrite, .. } = self;
         estate::Domains { spec: rollout.context.spec, subject, public_name, rewrite }
     }
 
-    /// A random path of the first ones of each domain that is requested. Names are not looked up: all lead to the gateway.
+    /// URL and arguments that request a random path among the first ones of each domain. No DNS lookups: all
+    /// names resolve to the gateway.
     pub fn destination(&self, rollout: &Rollout<'_>, driver: &DriverPlacement) -> Destination {
         let domains = range(self.estate.requested_domains());
         let authority = format!("d{domains}.{}:{PORT}", self.public_name);
@@ -151,15 +155,16 @@ impl Domains {
         Destination { url, arguments }
     }
 
-    /// Waits until a request for the last path of each domain is answered by the service. A gateway is not told of this: a
-    /// domain that lacks a route, a certificate or a filter chain would be an error in the trial.
+    /// Waits until the service responds to a request for the last path of each domain. Gateways do not report
+    /// this, and a domain without a route, a certificate or a filter chain would cause errors in the trial.
     pub fn wait_until_served(&self, check: impl Fn() -> Result<()>) -> Result<()> {
         let what = format!("{} serves every domain of `ingress`", self.gateway);
         let mut pending: Vec<usize> = (1..=self.estate.domains).collect();
         let mut last = String::new();
         let waited = wait_with_progress(&what, SERVED_TIMEOUT, || {
             check()?;
-            // The first is asked alone: where it is not served, the others most likely are not.
+            // The first domain is probed alone: if it is not served yet, the others most likely are not
+            // either.
             let (first, others) = pending.split_first().expect("an estate has a domain");
             let mut answers = vec![(*first, self.answer(*first))];
             if answers[0].1.is_ok() {
@@ -175,7 +180,7 @@ impl Domains {
         waited.map_err(|error| with_last_look(error, &last))
     }
 
-    /// Fails if the gateway answers for a domain or a path outside the estate.
+    /// Returns an error if the gateway serves a domain or a path outside the estate.
     pub fn check_others_are_refused(&self) -> Result<()> {
         let [known, unknown] = [self.host(1), format!("elsewhere.{}", self.public_name)];
         let path = self.last_path();
@@ -197,7 +202,7 @@ impl Domains {
         Ok(())
     }
 
-    /// A domain that is written with these objects while the gateway serves the others.
+    /// A further domain. These objects are written while the gateway serves the others.
     pub fn further(&self, domain: usize, objects: Vec<Value>) -> FurtherDomain {
         FurtherDomain {
             gateway: self.gateway.clone(),
@@ -208,7 +213,7 @@ impl Domains {
         }
     }
 
-    /// The gateway with its filters, which are probed at its first domain.
+    /// The gateway with its filters, which are probed through its first domain.
     pub fn filtered(&self, proxy: ProxyId, connection_manager: &str) -> FilteredGateway {
         FilteredGateway {
             proxy,
@@ -233,7 +238,7 @@ impl Domains {
     }
 }
 
-/// What a scenario asks of clients.
+/// Client arguments that a scenario needs.
 fn scenario_arguments(scenario: Scenario) -> &'static [&'static str] {
     match scenario {
         Scenario::Tls12 => &["--tls-version=1.2"],
@@ -243,7 +248,7 @@ fn scenario_arguments(scenario: Scenario) -> &'static [&'static str] {
     }
 }
 
-/// Such as `{1..50}`, as `meshmeter load` draws numbers.
+/// A number range such as `{1..50}`, from which `meshmeter load` draws.
 fn range(last: usize) -> String {
     if last == 1 { "1".to_owned() } else { format!("{{1..{last}}}") }
 }

@@ -1,4 +1,4 @@
-//! One further domain, written while the gateway serves the others: the time until it is in force.
+//! A further domain, written while the gateway serves the others, and the time until the gateway serves it.
 
 use crate::Result;
 use experiment::environment::{ErrorContext as _, in_one_line};
@@ -21,7 +21,8 @@ pub(crate) struct FurtherDomain {
 }
 
 impl FurtherDomain {
-    /// Writes the domain, waits until the gateway answers for it, and removes it again. `check` may end the wait.
+    /// Writes the domain, waits until the gateway serves it, and removes it again. An error from `check` ends
+    /// the wait.
     pub fn measure(&self, objects: &mut ObjectSet, check: impl Fn() -> Result<()>) -> Measured {
         let (gateway, name) = (self.gateway.clone(), self.name.clone());
         let mut measured = Measured { gateway, name, written_s: None, in_force_s: None, failure: None };

@@ -1,4 +1,4 @@
-//! One Envoy with a static file before each target, in a pod of its own.
+//! An Envoy with a static file in front of each target, in a pod of its own.
 
 use super::domains::{self, Domains};
 use crate::Result;
@@ -29,7 +29,7 @@ use std::net::SocketAddrV4;
 use std::time::Duration;
 
 const NAME: &str = "gateway";
-/// A file of a hundred thousand routes takes Envoy a while to read.
+/// Envoy takes a while to read a file of a hundred thousand routes.
 const LISTENING_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) struct StaticGateway<'a> {
@@ -43,7 +43,7 @@ struct Gateway {
     pod: usize,
     proxy: ProxyId,
     port: u16,
-    /// Absent: any host, in clear text.
+    /// Absent: any host, without TLS.
     domains: Option<Domains>,
 }
 
@@ -83,7 +83,8 @@ impl<'a> StaticGateway<'a> {
         Ok((Gateway { hop, evidence, pod, proxy: 0, port, domains }, position))
     }
 
-    /// Writes the certificates of the domains, which go with the deployment.
+    /// The proxy's position, for which the domains' certificates are written. They are removed with the
+    /// deployment.
     fn position(
         &self,
         rollout: &mut Rollout<'_>,
@@ -118,7 +119,7 @@ impl<'a> StaticGateway<'a> {
     }
 }
 
-/// The workloads that drivers request, each with its gateway's name and the position of its namespace.
+/// Workloads that drivers request, each with its gateway's name and the index of its namespace.
 fn names(rollout: &Rollout<'_>) -> Vec<(WorkloadId, (String, usize))> {
     let mut names: Vec<(WorkloadId, (String, usize))> = Vec::new();
     for target in rollout.topology().drivers.iter().map(|driver| driver.target) {

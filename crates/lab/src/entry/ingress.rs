@@ -1,7 +1,9 @@
-//! `ingress`: a client outside the mesh, a gateway in the service's namespace, and the service with its sidecar.
-//! The client is a pod without a proxy. It speaks TLS with the gateway (SIMPLE or MUTUAL,
-//! certificates by the run's authority) or plain HTTP, and connects to the gateway's pod by the service's public name, as
-//! a load balancer before it would. The gateway's certificate is a Secret that istiod gives it.
+//! `ingress`: a client outside the mesh, a gateway in the service's namespace, and the service with its
+//! sidecar.
+//!
+//! The client is a pod without a proxy. It speaks TLS with the gateway (SIMPLE or MUTUAL, certificates by the
+//! run's authority) or plain HTTP. It connects to the gateway's pod by the service's public name, as a load
+//! balancer in front of it would. The gateway's certificate is a Secret that istiod sends it.
 
 use super::domains::{self, Domains, client_arguments};
 use super::further_domain::FurtherDomain;
@@ -46,9 +48,9 @@ struct Gateway {
     target: WorkloadId,
     /// Public name of the target.
     host: String,
-    /// Certificates and keys of clients; absent without TLS, and where the gateway serves several domains.
+    /// Certificates and keys of clients; absent without TLS, and if the gateway serves several domains.
     client_files: Option<PrivateDir>,
-    /// Absent: the gateway has one public name.
+    /// Absent if the gateway has one public name.
     domains: Option<Domains>,
 }
 
@@ -61,13 +63,14 @@ impl Ingress {
 impl Part for Ingress {
     fn start(&mut self, rollout: &mut Rollout<'_>) -> Result<()> {
         let (targets, tls) = (targets(rollout)?, rollout.context.spec.ingress_tls());
-        // Before a gateway asks: that its account may not read secrets istiod remembers for a minute.
+        // Before a gateway requests them: istiod caches for a minute that its account may not read secrets.
         let clients = give_certificates(rollout, &targets)?;
         let namespaces = targets.iter().map(|target| {
             let port = ingress::port_name(rollout.workload(*target).protocol, tls);
             (rollout.namespace_index(*target), vec![ServicePort { name: port, port: PORT }])
         });
-        // They stand at the edge of the mesh: what they speak with those who call them, their Gateways say.
+        // Gateways are outside the mesh's mTLS rules: their Gateway objects define what they speak with
+        // clients.
         let namespaces = namespaces.collect();
         let pods = GatewayPod::create_in(rollout, ingress::NAME, Membership::Outside, namespaces)?;
         let mut agents = Vec::new();
@@ -108,7 +111,7 @@ impl Part for Ingress {
     }
 
     fn services_have_addresses(&self, rollout: &mut Rollout<'_>) -> Result<()> {
-        // Drivers of several domains connect to the gateway by its address.
+        // Drivers of several domains connect to the gateway by address.
         for Gateway { pod, target, host, .. } in
             self.gateways.iter().filter(|gateway| gateway.domains.is_none())
         {
@@ -151,7 +154,8 @@ impl Part for Ingress {
     }
 
     fn wait_until_serving(&self, rollout: &Rollout<'_>) -> Result<Vec<ProxyId>> {
-        // All have been told at once: while one is waited for, the others go on.
+        // All gateways have their configuration already: they proceed in parallel while this waits for one of
+        // them.
         let mut waited = Vec::new();
         for gateway in &self.gateways {
             let Some(domains) = &gateway.domains else { continue };
@@ -187,7 +191,7 @@ impl Part for Ingress {
     }
 }
 
-/// The workloads that drivers offer load to, each in a namespace of its own.
+/// The workloads that drivers load, each in a namespace of its own.
 fn targets(rollout: &Rollout<'_>) -> Result<BTreeSet<WorkloadId>> {
     let targets: BTreeSet<WorkloadId> =
         rollout.topology().drivers.iter().map(|driver| driver.target).collect();
@@ -207,7 +211,8 @@ fn host(rollout: &Rollout<'_>, target: WorkloadId) -> String {
     ingress::host(&rollout.workload(target).namespace)
 }
 
-/// Makes the gateways' certificates known to the API, and writes what clients show and trust; nothing without TLS.
+/// Writes the gateways' certificates to the API, and the clients' certificates and CA to files. Does nothing
+/// without TLS.
 fn give_certificates(
     rollout: &mut Rollout<'_>,
     targets: &BTreeSet<WorkloadId>,
@@ -251,13 +256,13 @@ fn credentials(tls: IngressTls, namespace: &str, issued: &[(Credentials, String)
     ingress::credentials(tls, namespace, &credentials)
 }
 
-/// What the gateway does with the load. It speaks mutual TLS with the sidecar behind it.
+/// How the gateway forwards the load. It speaks mutual TLS with the sidecar behind it.
 fn hop(rollout: &Rollout<'_>, target: WorkloadId) -> Hop {
     Hop::outbound(before_sidecar(rollout, target), PORT, cluster(rollout, target))
 }
 
-/// Prefixes of the statistics that prove its path, the client's TLS included. Each domain's routes have seven of their own
-/// (`http.outbound_0.0.0.0_8443.rds.…`), which are left out.
+/// Prefixes of the statistics that prove its path, the client's TLS included. Each domain's routes add seven
+/// statistics (`http.outbound_0.0.0.0_8443.rds.…`), which are left out.
 fn statistics(rollout: &Rollout<'_>, hop: &Hop) -> Vec<String> {
     let mut prefixes = hop.statistics();
     let filters =
@@ -275,8 +280,9 @@ fn statistics(rollout: &Rollout<'_>, hop: &Hop) -> Vec<String> {
     prefixes
 }
 
-/// Routes of several domains are not read from the dump, which has a hundred megabytes for 100 000 of them: each is requested
-/// once the gateway has acknowledged its configuration ([`Domains::wait_until_served`]).
+/// Expected configuration of a gateway. Routes of several domains are not read from the config dump, which is
+/// about a hundred megabytes for 100 000 of them. Instead, each is requested once the gateway has
+/// acknowledged its configuration ([`Domains::wait_until_served`]).
 fn expected(rollout: &Rollout<'_>, Gateway { target, host, domains, .. }: &Gateway) -> Vec<Expected> {
     let target = *target;
     let hop = hop(rollout, target);

@@ -1,4 +1,4 @@
-//! Entries: how drivers reach the workloads that they offer load to. One file each.
+//! Entries: how drivers reach the workloads that they load. One file each.
 
 mod domains;
 pub(crate) mod further_domain;
@@ -20,7 +20,7 @@ pub(crate) fn part(entry: Entry, programs: &ChosenPrograms) -> Result<Box<dyn Pa
 
 pub(crate) fn check(entry: Entry, programs: &ChosenPrograms) -> Result<()> {
     match entry {
-        // Ingress gateways are run from what sidecars are.
+        // Ingress gateways use the same programs as sidecars.
         Entry::Direct | Entry::Ingress => Ok(()),
         Entry::Gateway => programs.envoy().map(drop),
     }

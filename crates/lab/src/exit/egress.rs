@@ -1,4 +1,4 @@
-//! External services, and the egress gateway before them.
+//! External services, and the egress gateway in front of them.
 
 use super::hops::{has_gateway, hop_of_gateway, leading, speaks_mutual_tls};
 use super::sni_proxy;
@@ -112,14 +112,14 @@ impl Part for Egress {
         let service = rollout.pods.workloads[driver.target].pods.first()?.service.as_ref()?;
         let files = CredentialFiles::in_folder(service.credentials.as_ref()?.path());
         Some(Destination {
-            // A driver opens TLS itself, whatever the protocol.
+            // Drivers start TLS themselves, whatever the protocol.
             url: rollout.url(driver, &format!("{EXTERNAL_HOST}:{EXTERNAL_PORT}"), true),
             arguments: vec![format!("--cacert={}", files.authority.display())],
         })
     }
 }
 
-/// The external service. Its public name leads to one pod.
+/// The external service. Its public name resolves to one pod.
 fn external(rollout: &Rollout<'_>) -> Result<WorkloadId> {
     let external = rollout.services().into_iter().filter(|id| rollout.workload(*id).is_external());
     let external: Vec<WorkloadId> = external.collect();

@@ -1,4 +1,4 @@
-//! Hops of an exit: what a caller's sidecar and an egress gateway forward, and what they must show for it.
+//! Hops of an exit: what a caller's sidecar and an egress gateway forward, and the evidence that they did.
 
 use crate::deployment::rollout::Rollout;
 use crate::redirect::OUTBOUND_PORT;
@@ -16,7 +16,7 @@ pub(super) fn has_gateway(exit: Exit) -> bool {
     matches!(exit, Exit::Gateway | Exit::GatewayMtls | Exit::Sni)
 }
 
-/// Whether the sidecar speaks mutual TLS with the gateway, around the client's own TLS.
+/// True if the sidecar speaks mutual TLS with the gateway, around the client's own TLS.
 pub(crate) fn speaks_mutual_tls(exit: Exit) -> bool {
     matches!(exit, Exit::GatewayMtls | Exit::Sni)
 }
@@ -32,7 +32,7 @@ pub(crate) fn hop_of_caller(rollout: &Rollout<'_>, call: Call) -> Hop {
     Hop { peer, ..Hop::outbound(Layer::L4, port, cluster) }
 }
 
-/// `port`: of the external service.
+/// `port` is the port of the external service.
 pub(super) fn hop_of_gateway(exit: Exit, port: u16) -> Hop {
     let cluster = if exit == Exit::Sni {
         format!("outbound|{SNI_PROXY_PORT}||{SNI_PROXY_HOST}")
@@ -47,8 +47,9 @@ fn external_cluster(port: u16) -> String {
     format!("outbound|{port}||{EXTERNAL_HOST}")
 }
 
-/// What counts in a sidecar that traffic should have gone past: everything that is redirected arrives here, known or not;
-/// of a workload that calls others inside the mesh, what is not known.
+/// Statistics of a sidecar that increase if traffic did not bypass it. Usually every redirected connection
+/// counts, known destination or not. For a workload that also calls others inside the mesh, only unknown
+/// destinations count.
 pub(crate) fn past_the_sidecar(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<String> {
     let redirected = format!("listener.0.0.0.0_{OUTBOUND_PORT}.downstream_cx_total");
     let calls_inside = rollout.calls_from(id).any(|call| !rollout.workload(call.to).is_external());
@@ -69,7 +70,7 @@ pub(crate) fn expected_of_caller(rollout: &Rollout<'_>, call: Call, hop: &Hop) -
     leading(hop, rollout.endpoints_of(call.to)[0].port(), next)
 }
 
-/// That a proxy takes connections at this port and leads them to these addresses.
+/// Expects that a proxy listens on this port and routes its connections to these addresses.
 pub(super) fn leading(hop: &Hop, port: u16, next: Vec<SocketAddrV4>) -> Vec<Expected> {
     let endpoints = next.into_iter().map(|next| Expected::Endpoint(hop.cluster.clone(), next));
     endpoints

@@ -1,8 +1,9 @@
-//! Exits: how calls leave the mesh for external services: past the caller's sidecar, through it, or by an egress gateway.
+//! Exits: how calls leave the mesh for external services: past the caller's sidecar, through it, or through
+//! an egress gateway.
 //!
-//! An external service is a pod that the mesh knows only by a ServiceEntry. Callers speak TLS with it, so proxies carry
-//! opaque TCP and are checked against the service's own count. With [`Exit::Bypass`] redirect rules exclude the service's
-//! address, and the callers' sidecars must have carried nothing.
+//! An external service is a pod that the mesh knows only by a ServiceEntry. Callers speak TLS with it, so
+//! proxies carry opaque TCP and are checked against the service's own count. With [`Exit::Bypass`], redirect
+//! rules exclude the service's address, and the callers' sidecars must not have carried anything.
 
 mod egress;
 pub(crate) mod hops;
@@ -30,7 +31,8 @@ pub(crate) fn check(exit: Exit, mode: Mode) -> Result<()> {
     found.map(drop).map_err(|error| EnvironmentError { operation: format!("run mode {mode}"), ..error })
 }
 
-/// Where a mode has proxies but no way out, queries would leave by none that could be proven.
+/// Rejects databases in modes with proxies but no exit: their queries would leave on a path that cannot be
+/// proven.
 pub(crate) fn check_databases(spec: &DeploymentSpec) -> Result<()> {
     let ModeParts { data_plane, exit, .. } = spec.parts();
     let mut workloads = spec.topology.workloads.iter();

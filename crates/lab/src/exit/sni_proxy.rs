@@ -1,8 +1,10 @@
-//! The SNI proxy behind an egress gateway: nginx, which looks at the name of the server in a connection's first message
-//! and leads it there, unread. As Istio's documentation has it for wildcard domains: beside the gateway's own proxy in
-//! its pod. What differs: names lead to addresses by a table in its configuration, not by DNS, since a lab has none. Ended
-//! connections and their bytes are counted by the lines of its log, open ones as the kernel counts them (`ss`): services keep
-//! connections to a database open.
+//! The SNI proxy behind an egress gateway: nginx, which reads the server name in a connection's ClientHello
+//! and forwards the connection without decrypting it.
+//!
+//! The setup follows Istio's documentation for wildcard domains: it runs beside the gateway's own proxy in
+//! the same pod. One difference: a table in its configuration resolves names, not DNS, since a lab has none.
+//! Closed connections and their bytes are counted from its log, open ones from the kernel's counters (`ss`),
+//! since services keep connections to a database open.
 
 use crate::Result;
 use crate::certificates::write_private;
@@ -31,11 +33,11 @@ use std::time::Duration;
 
 pub const NAME: &str = "sni-proxy";
 
-/// It takes some 20 ms.
+/// nginx takes some 20 ms to start.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const VERSION_LIMIT: Duration = Duration::from_secs(20);
 
-/// Connections that a worker takes: two for each of the client's, and as many clients as experiments have.
+/// `worker_connections`: two per client connection, enough for the number of clients that experiments have.
 const WORKER_CONNECTIONS: usize = 8192;
 const HINT: &str = "install nginx with its stream module, and iproute2; on Debian and Ubuntu: apt-get install nginx-light \
     libnginx-mod-stream iproute2";
@@ -43,9 +45,9 @@ const HINT: &str = "install nginx with its stream module, and iproute2; on Debia
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Nginx {
     program: PathBuf,
-    /// The module for connections that are not HTTP, where it is a file of its own.
+    /// nginx's stream module, if it is a separate file.
     stream_module: Option<PathBuf>,
-    /// It shows what the kernel counted of open connections.
+    /// `ss`, which prints the kernel's counters of open connections.
     ss: PathBuf,
 }
 
@@ -58,14 +60,15 @@ pub fn find() -> Result<Nginx> {
     let output = answer_within(Command::new(&program).arg("-V"), VERSION_LIMIT).map_err(|reason| {
         missing(format!("{} does not say how it was built: {reason}", program.display()))
     })?;
-    // It says so on standard error.
+    // nginx prints it on standard error.
     let built = String::from_utf8_lossy(&output.stderr).into_owned();
     let stream_module = stream_module(&built, |file| file.is_file())
         .map_err(|reason| missing(format!("{} {reason}", program.display())))?;
     Ok(Nginx { program, stream_module, ss })
 }
 
-/// The stream module's file, or nothing where it is built in, from what `nginx -V` says; or in words what is missing.
+/// The stream module's file according to `nginx -V`, or `None` if it is built in. The error says what is
+/// missing.
 fn stream_module(built: &str, is_file: impl Fn(&Path) -> bool) -> Result<Option<PathBuf>, String> {
     let option = |name: &str| built.split_whitespace().find_map(|word| word.strip_prefix(name));
     if option("--with-stream_ssl_preread_module").is_none() {
@@ -102,7 +105,7 @@ pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: Socket
     Ok(Proxy::new(NAME, pod, container, Box::new(counters), files))
 }
 
-/// Only names of the table are led anywhere; a connection for another ends, and counts as refused.
+/// Forwards only names of the table. A connection for any other name is closed and counts as rejected.
 fn configuration_file(nginx: &Nginx, workers: usize, log: &Path, destination: SocketAddrV4) -> String {
     let module = nginx.stream_module.as_ref();
     let module = module.map_or_else(String::new, |file| format!("load_module {};\n", file.display()));
@@ -188,8 +191,8 @@ impl Connections {
     }
 }
 
-/// Adds what `ss` shows: a line per connection, and an indented one with what it carried. The log has those that ended
-/// meanwhile.
+/// Adds the output of `ss`: a line per connection, and an indented line with its byte counts. The log has
+/// those that closed meanwhile.
 fn count_open(shown: &str, ended_meanwhile: &str, counters: &mut BTreeMap<String, u64>) {
     let mut add = |name: &str, amount: u64| *counters.entry(name.to_owned()).or_default() += amount;
     let port = |line: &'_ str| line.rsplit([' ', ':']).next().map(str::to_owned);
@@ -211,7 +214,7 @@ fn count_open(shown: &str, ended_meanwhile: &str, counters: &mut BTreeMap<String
     }
 }
 
-/// The counters that a log comes to. A line that is still being written counts the next time.
+/// Counters from the lines of a log. A line that is still being written counts the next time.
 fn count(log: &str) -> BTreeMap<String, u64> {
     let mut counters: BTreeMap<String, u64> =
         [CONNECTIONS, REFUSED, RECEIVED_BYTES, SENT_BYTES].map(|name| (name.to_owned(), 0)).into();
@@ -235,7 +238,7 @@ mod tests {
         --modules-path=/usr/lib/nginx/modules --with-stream=dynamic --with-stream_ssl_preread_module";
 
     #[test]
-    fn the_stream_module_is_a_file_or_built_in_or_missed() {
+    fn stream_module_is_file_or_built_in_or_missing() {
         let module = stream_module(DEBIAN, |_| true).unwrap().unwrap();
         assert_eq!(module, Path::new("/usr/lib/nginx/modules/ngx_stream_module.so"));
         assert!(stream_module(DEBIAN, |_| false).unwrap_err().starts_with("lacks its stream module"));
@@ -255,7 +258,7 @@ mod tests {
         };
         count_open(shown, "", &mut counters);
         assert_eq!(all(&counters), [3, 130, 1007]);
-        // One that ends while `ss` runs is in the log too.
+        // A connection that closes while `ss` runs is in the log too.
         let ended = "200 30 7 41234\n";
         let mut counters = count(ended);
         count_open(shown, ended, &mut counters);
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_is_counted_by_whole_lines() {
+    fn log_is_counted_by_complete_lines() {
         let counters = count("200 48095 351386 1\n500 517 0 2\n200 48677 355635 3\n200 1");
         let expected = [
             ("connections", 2),

@@ -1,5 +1,5 @@
-//! Filters of a gateway in a deployment: the services behind them ([`services`]), and what shows in each trial that they act
-//! ([`proof`]). Which filters there are, and how they are configured, says [`mesh::filters`].
+//! Filters of a gateway in a deployment: the services behind them ([`services`]), and the evidence in each
+//! trial that they act ([`proof`]). Their list and their configuration are in [`mesh::filters`].
 
 mod programs;
 pub(crate) mod proof;

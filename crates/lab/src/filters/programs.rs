@@ -5,10 +5,10 @@ use components::{Component, Installed, Overrides, find, find_rate_limit_store};
 
 #[derive(Clone, Debug)]
 pub(crate) struct FilterPrograms {
-    /// Authorization and firewall.
+    /// Program of the authorization and the firewall service.
     pub services: Installed,
     pub rate_limit: Installed,
-    /// What the rate limit service counts in: its own store, or the user's Redis.
+    /// The store of the rate limit service: its own, or the user's Redis.
     pub store: Installed,
 }
 

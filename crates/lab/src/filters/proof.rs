@@ -1,4 +1,5 @@
-//! What shows in a trial that the filters of its gateways act: probes before the load, and counters at both of its ends.
+//! Evidence that the filters of a trial's gateways act: probes before the load, and counters before and after
+//! it.
 
 use super::Filters;
 use super::services::COUNTERS_PATH;
@@ -13,21 +14,21 @@ use mesh::proof::filters::{CountedFilter, Received};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A gateway whose filters are to be proven.
+/// A gateway whose filters are to be verified.
 #[derive(Debug)]
 pub(crate) struct FilteredGateway {
     pub proxy: ProxyId,
     pub connection_manager: String,
-    /// Requests of the load to one domain.
+    /// Sends requests to one domain, as the load does.
     pub probe: GatewayProbe,
     pub host: String,
     pub path: String,
 }
 
-/// Statuses of the responses to a probe; or why there are none.
+/// Statuses of the responses to a probe, or why there are none.
 type Statuses = Result<Vec<u16>, String>;
 
-/// What was read of the filters before the load.
+/// Readings of the filters from before the load.
 #[derive(Debug, Default)]
 pub(crate) struct BeforeLoad {
     probes: BTreeMap<Filter, Vec<(Probe, Statuses)>>,
@@ -56,7 +57,7 @@ impl Filters {
         BeforeLoad { probes: probes.collect(), checks: self.checks() }
     }
 
-    /// What each filter counted since `before`.
+    /// Counts of each filter since `before`.
     pub fn counted(
         &self,
         before: BeforeLoad,
@@ -76,7 +77,7 @@ impl Filters {
         filters.collect()
     }
 
-    /// Requests that each service has checked so far.
+    /// Number of requests that each service has checked so far.
     fn checks(&self) -> BTreeMap<Filter, Result<u64, String>> {
         let read = side_by_side(&self.counters, |(filter, admin)| {
             let counted: Result<Counted, AdminError> = admin.ask_json(COUNTERS_PATH);
@@ -116,8 +117,8 @@ impl FilteredGateway {
     }
 }
 
-/// Requests and connections that reached the gateways in the trial. One that could not be asked counts none: its path is not
-/// proven anyway.
+/// Requests and connections that reached the gateways in the trial. A gateway that could not be queried adds
+/// none; its path is not proven anyway.
 pub(crate) fn received(gateways: &[FilteredGateway], replicas: &[Replica]) -> Received {
     let sum = |counter: &str| {
         let rise = |gateway: &FilteredGateway| {

@@ -29,32 +29,32 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a service says what it counted, on the loopback of its pod.
+/// Port on the loopback of its pod where a service serves its counters.
 const COUNTERS_PORT: u16 = 8079;
 pub(super) const COUNTERS_PATH: &str = "/counters";
 const CREDENTIAL_VARIABLE: &str = "FILTER_SERVICES_API_KEY";
 const CREDENTIAL_BYTES: usize = 24;
 const STORE: &str = "rate-limit-store";
 const STORE_PORT: u16 = 6379;
-/// Of the rate limit service, on the loopback of its pod: whether it has its limits.
+/// Health port of the rate limit service, on the loopback of its pod: it is healthy once it has its limits.
 const HEALTH_PORT: u16 = 8082;
 const DEBUG_PORT: u16 = 6070;
-/// The core rule set takes half a second to load on a free core.
+/// The core rule set takes half a second to load on an idle core.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The filters of a deployment's gateways.
 #[derive(Debug)]
 pub(crate) struct Filters {
     pub configuration: GatewayFilters,
-    /// Headers of requests that pass, besides tokens, such as `x-api-key: …`.
+    /// Headers that let requests pass, apart from tokens, such as `x-api-key: …`.
     pub headers: Vec<String>,
-    /// Counters of the services, by the filter that each stands behind.
+    /// Counters of the services, by filter.
     pub(super) counters: BTreeMap<Filter, Admin>,
     pub supporting: Vec<Supporting>,
 }
 
 impl Filters {
-    /// Filters of a deployment's scenario; none where no gateway has them.
+    /// Filters of a deployment's scenario; empty without a gateway.
     pub fn of(spec: &DeploymentSpec) -> &'static [Filter] {
         match spec.parts().entry {
             Entry::Direct => &[],
@@ -127,7 +127,7 @@ impl Filters {
         Ok(())
     }
 
-    /// Starts the store of the rate limit service; how that service is started then.
+    /// Starts the store of the rate limit service and returns the container for that service.
     fn rate_limit(
         &mut self,
         rollout: &mut Rollout<'_>,
@@ -147,7 +147,7 @@ impl Filters {
             ("PORT", HEALTH_PORT.to_string()),
             ("DEBUG_HOST", Ipv4Addr::LOCALHOST.to_string()),
             ("DEBUG_PORT", DEBUG_PORT.to_string()),
-            // Counted all the same, and sent nowhere.
+            // Statistics are still counted, but not sent to statsd.
             ("DISABLE_STATS", "true".to_owned()),
             ("RUNTIME_ROOT", limits.display().to_string()),
             ("RUNTIME_WATCH_ROOT", "false".to_owned()),
@@ -167,7 +167,8 @@ impl Filters {
         })
     }
 
-    /// Runs a container in a pod of its own, with the same name; its address, and its counters if it has a port for them.
+    /// Runs a container in a pod of its own with the same name. Returns its address, and its counters if it
+    /// has a port for them.
     fn run(
         &mut self,
         rollout: &mut Rollout<'_>,
@@ -219,7 +220,7 @@ impl Filters {
     }
 }
 
-/// Filters read requests, and are probed by them.
+/// Rejects targets without HTTP: filters read requests, and HTTP requests probe them.
 fn check_protocols(rollout: &Rollout<'_>) -> Result<()> {
     let targets = rollout.topology().drivers.iter().map(|driver| rollout.workload(driver.target));
     match targets.into_iter().find(|target| !target.protocol.is_http()) {
@@ -250,7 +251,7 @@ fn environment<const N: usize>(variables: [(&str, String); N]) -> BTreeMap<Strin
 
 fn store_arguments(program: Component) -> Vec<OsString> {
     let arguments = if program == Component::RedisServer {
-        // Nothing of it outlives the deployment, and only its pods reach it.
+        // The store's data does not outlive the deployment, and only its pods can reach it.
         format!(
             "--port {STORE_PORT} --bind 0.0.0.0 --protected-mode no --save --appendonly no --daemonize no"
         )
@@ -260,7 +261,7 @@ fn store_arguments(program: Component) -> Vec<OsString> {
     arguments.split(' ').map(OsString::from).collect()
 }
 
-/// The credential of requests of this deployment.
+/// A random credential for the requests of this deployment.
 fn credential() -> Result<String> {
     let mut bytes = [0; CREDENTIAL_BYTES];
     let filled = SystemRandom::new().fill(&mut bytes).map_err(|error| error.to_string());
@@ -268,7 +269,7 @@ fn credential() -> Result<String> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// Directory with the limits, as the service reads them. JSON is YAML.
+/// Directory with the limits in the service's format. JSON is valid YAML.
 fn limits_directory(rollout: &mut Rollout<'_>) -> Result<PathBuf> {
     let name = lab_name(&format!("t{}-rate-limits", rollout.context.number));
     let directory = PrivateDir(rollout.context.lab.create_private_dir(&name, ContainerUser::Lab)?);
@@ -281,7 +282,7 @@ fn limits_directory(rollout: &mut Rollout<'_>) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The module, readable for proxies.
+/// The WebAssembly module, readable for proxies.
 fn wasm_module(rollout: &mut Rollout<'_>) -> Result<PathBuf> {
     let name = lab_name(&format!("t{}-wasm", rollout.context.number));
     let directory = PrivateDir(rollout.context.lab.create_private_dir(&name, ContainerUser::Lab)?);

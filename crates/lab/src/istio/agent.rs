@@ -1,7 +1,10 @@
-//! pilot-agent in a pod, which runs Envoy: files and environment as an injected container's or a gateway's.
-//! The agent asks the control plane for a certificate with the token of the pod's service account, hands configuration on
-//! to Envoy, and ends when Envoy does. Both run as user 1337 in one control group: what a cluster would show as the
-//! container `istio-proxy` is one component here. Its folder is private to that user and goes with the proxy.
+//! pilot-agent in a pod, which runs Envoy, with the files and environment of an injected container or a
+//! gateway.
+//!
+//! The agent requests a certificate from the control plane with the token of the pod's service account,
+//! passes configuration on to Envoy, and ends when Envoy does. Both run as user 1337 in one cgroup: the
+//! container `istio-proxy` of a cluster is one component here. Its directory is private to that user and is
+//! removed with the proxy.
 
 use super::programs::IstioPrograms;
 use crate::Result;
@@ -31,7 +34,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-/// inotify instances that an agent opens, for its certificates.
+/// Number of inotify instances that an agent opens, for its certificates.
 pub(crate) const INOTIFY_INSTANCES: usize = 2;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -50,7 +53,7 @@ impl ProxyKind {
         }
     }
 
-    /// istiod has gateways tell of what they send on besides what arrives.
+    /// istiod configures gateways to report spans for what they forward, in addition to what they receive.
     fn spans_per_request(self) -> u64 {
         match self {
             Self::Router => 2,
@@ -64,7 +67,7 @@ pub(crate) struct AgentSpec {
     pub name: String,
     pub kind: ProxyKind,
     pub identity: PodIdentity,
-    /// Prefixes of the statistics that prove its path, besides those that Istio keeps of its own accord.
+    /// Prefixes of the statistics that prove its path, in addition to those that Istio enables itself.
     pub statistics: Vec<String>,
     pub token: String,
     pub resources: ProxyResources,
@@ -74,7 +77,7 @@ pub(crate) struct AgentSpec {
 pub(crate) struct AgentFactory<'a> {
     pub context: &'a DeploymentContext<'a>,
     pub programs: &'a IstioPrograms,
-    /// The certificate of the mesh's authority, PEM.
+    /// CA certificate of the mesh, PEM.
     pub root_certificate: &'a str,
 }
 
@@ -103,7 +106,7 @@ impl AgentFactory<'_> {
             known_as: Some(format!("{pod_name}.{namespace}")),
             is_agent: true,
             spans: Some(SentSpans {
-                // As the agent names the node: by the pod's label `app` and its namespace.
+                // The agent's name for the node: the pod's label `app` and its namespace.
                 sender: format!("{account}.{namespace}"),
                 spans_per_request: spec.kind.spans_per_request(),
             }),
@@ -141,7 +144,7 @@ impl AgentFactory<'_> {
 
     /// A mesh's `defaultConfig`, with the statistics that prove the path: Istio enables few by default.
     fn proxy_config(&self, spec: &AgentSpec, envoy: &Path) -> Value {
-        // A witness of a fleet shows when it updated what.
+        // A fleet's witness has to show when it received each update.
         let is_witness = self.context.spec.mode == Mode::ControlPlane;
         let suffixes: &[&str] = if is_witness { &[UPDATE_TIME] } else { &[] };
         json!({
@@ -166,7 +169,7 @@ impl AgentFactory<'_> {
         let template = fs::read_to_string(template).context(format!("read {}", template.display()))?;
         let template = match self.programs.proxy_build {
             ProxyBuild::Istio => template,
-            // pilot-agent asks it of every waypoint, and only Istio's own build of Envoy has it.
+            // pilot-agent requires this filter of every waypoint, and only Istio's own build of Envoy has it.
             ProxyBuild::Upstream => template.replace("if .metadata_discovery", "if false"),
         };
         let template =
@@ -186,7 +189,8 @@ impl AgentFactory<'_> {
     }
 }
 
-/// The bootstrap of a gateway, whose histograms are read at both ends of the window.
+/// The bootstrap of a gateway: histograms are flushed when queried, since they are read at both ends of the
+/// window.
 fn flushing_on_queries(template: &str) -> String {
     let (key, value) = BOOTSTRAP_FLUSH;
     template.replacen("\"stats_config\": {", &format!("\"{key}\": {value},\n  \"stats_config\": {{"), 1)
@@ -194,7 +198,7 @@ fn flushing_on_queries(template: &str) -> String {
 
 const TEMPLATE_FILE: &str = "envoy_bootstrap_template.json";
 
-/// The folders that the agent expects below its own, parents first.
+/// Directories that the agent expects under its own, parents first.
 const FOLDERS: [&str; 10] = [
     "etc",
     "etc/istio",
@@ -228,7 +232,7 @@ struct AgentCounters {
 }
 
 impl CounterSource for AgentCounters {
-    /// The agent says that its Envoy serves with a first configuration.
+    /// True if the agent reports that its Envoy serves a first configuration.
     fn is_ready(&self) -> Result<bool, AdminError> {
         Ok(self.agent.ask("/healthz/ready").is_ok())
     }
@@ -254,7 +258,7 @@ impl CounterSource for AgentCounters {
     fn liveness_probes(&self) -> Vec<LivenessProbe> {
         let question =
             |of, admin: &Admin, path| LivenessProbe { process: Some(of), admin: admin.clone(), path };
-        // The agent knows no such page, and says so without asking Envoy.
+        // The agent has no such page, and responds so without querying Envoy.
         vec![question("Envoy", &self.envoy, "/ready"), question("pilot-agent", &self.agent, "/")]
     }
 
@@ -268,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_have_one_name_whatever_the_version_of_istio() {
+    fn statistic_names_are_independent_of_istio_version() {
         for name in ["cluster.inbound|8080||;.ssl.handshake", "cluster.inbound|8080||.ssl.handshake"] {
             assert_eq!(plain_name(name), "cluster.inbound|8080||.ssl.handshake");
         }

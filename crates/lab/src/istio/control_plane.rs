@@ -1,12 +1,19 @@
-//! The control plane of a lab's mesh: etcd, kube-apiserver and istiod in a pod of their own, started once for all trials.
+//! The control plane of a lab's mesh: etcd, kube-apiserver and istiod in a pod of their own, started once for
+//! all trials.
 //!
-//! Each is a supervised process with a control group, so that what it uses is seen like everything else. Everything they
-//! write (etcd's data, keys, working files) is in one private folder of the lab, which goes with the control plane. Each
-//! is started as soon as what it needs answers. The kinds of Istio's objects are in etcd before kube-apiserver starts
-//! ([`prepared`]), or are created while istiod starts.
-//! What differs from a cluster: one etcd that does not wait for the disk; no controller manager, scheduler, kubelet or
-//! kube-proxy, so whoever makes a Service also writes its addresses, and pods are what we say they are; istiod is an
-//! administrator of the API. What differs from an Istio as it is installed stands in `mesh::istio::istiod`.
+//! Each is a supervised process with a cgroup, so that its usage is measured like that of any other
+//! component. All files that they write (etcd's data, keys, working files) are in one private directory of
+//! the lab, which is removed with the control plane. Each process is started as soon as its dependencies
+//! respond. The definitions of Istio's kinds are in etcd before kube-apiserver starts ([`prepared`]), or are
+//! created while istiod starts.
+//!
+//! Differences from a cluster:
+//! * etcd has one member, which does not wait for the disk.
+//! * There is no controller manager, scheduler, kubelet or kube-proxy: code that creates a Service also
+//!   writes its endpoints, and pods are what the lab describes.
+//! * istiod is an administrator of the API.
+//!
+//! Differences from an Istio installation are listed in `mesh::istio::istiod`.
 
 mod istiods;
 mod prepared;
@@ -52,15 +59,15 @@ const POD: &str = "control-plane";
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
 
-/// etcd's port, on the loopback of the pod.
+/// Port of etcd on the pod's loopback.
 const ETCD_PORT: u16 = 2379;
-/// Metrics of etcd, for everyone in the lab.
+/// Port of etcd's metrics, open to everything in the lab.
 const ETCD_METRICS_PORT: u16 = 2381;
 
-/// How long one that runs may take to answer, on a busy machine; it takes milliseconds.
+/// Time within which a running component must respond on a busy machine. Responses usually take milliseconds.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// A running control plane. Dropping it ends its processes and removes what they wrote.
+/// A running control plane. Dropping it ends its processes and removes their files.
 #[derive(Debug)]
 pub struct ControlPlane {
     pod: Pod,
@@ -77,13 +84,14 @@ pub struct ControlPlane {
     _folder: PrivateDir,
 }
 
-/// What distinguishes control planes.
+/// Properties that distinguish one control plane from another.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ControlPlanePlan {
     pub istiod: IstiodSettings,
     program: PathBuf,
     files: IstioFiles,
-    /// Each istiod has a pod of its own, and the control plane serves a single deployment, which begins with an empty mesh.
+    /// True if the control plane itself is measured. Each istiod then has a pod of its own, and the control
+    /// plane serves a single deployment, which starts with an empty mesh.
     pub is_studied: bool,
     /// The proxies that istiod configures.
     pub proxies: ProxySetup,
@@ -101,7 +109,8 @@ impl ControlPlanePlan {
     }
 }
 
-/// What the trials of a run share besides the control plane: background services, and where spans are sent.
+/// Shared by the trials of a run, apart from the control plane: background services, and the collector of
+/// spans.
 #[derive(Debug, Default)]
 struct Shared {
     background: BackgroundServices,
@@ -115,8 +124,8 @@ impl Shared {
 }
 
 impl ControlPlane {
-    /// Starts everything and waits until istiod is ready. `number` distinguishes the directories of a lab's control planes.
-    /// `beside` are programs whose istiods stand beside that of `programs`, to be compared.
+    /// Starts everything and waits until istiod is ready. `number` distinguishes the directories of a lab's
+    /// control planes. `beside` are programs whose istiods run next to that of `programs`, for comparison.
     pub(crate) fn start(
         lab: &Lab,
         programs: &IstioPrograms,
@@ -152,7 +161,7 @@ impl ControlPlane {
         starting.api_server(&credentials)?;
         let api = ApiClient::new(&credentials.kubeconfig_content, starting.api_stop_check())?;
         starting.wait_until("kube-apiserver takes requests", || api.is_alive())?;
-        // istiod keeps its authority there, and waits longer and longer where it cannot.
+        // istiod keeps its CA in this namespace, and retries with growing delays if it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;
         let places = (folder.path(), log_dir);
         let starter = Starter::new(lab, &credentials.kubeconfig, places, &plan)?;
@@ -173,11 +182,11 @@ impl ControlPlane {
         api.apply(&[validation::webhook(first.webhook_host(), &root_certificate)])?;
         starting.wait_until("istiod validates objects", || validation::is_active(&api))?;
         if let (Some(created), Some(prepared)) = (created, prepared) {
-            // Where they cannot be kept, the next start takes as long as this one.
+            // If they cannot be kept, the next start takes as long as this one.
             let kept = || prepared.save_from(&etcd, created).unwrap_or(true);
             starting.wait_until("the definitions of Istio's kinds are established", kept)?;
         }
-        // After the first: it has made the authority that all share.
+        // After the first one: it has created the CA that all istiods share.
         let mut istiods = Istiods::new(starter, first);
         if plan.is_studied && several {
             let others = match beside {
@@ -215,23 +224,23 @@ impl ControlPlane {
         &self.plan
     }
 
-    /// Where proxies reach the first istiod.
+    /// Address at which proxies reach the first istiod.
     pub(crate) fn discovery(&self) -> SocketAddrV4 {
         self.istiods.borrow().first().discovery()
     }
 
-    /// Where proxies reach each istiod that runs.
+    /// Addresses at which proxies reach the running istiods.
     pub(crate) fn discoveries(&self) -> Vec<SocketAddrV4> {
         self.istiods.borrow().running().map(Istiod::discovery).collect()
     }
 
-    /// Forwards a port of the machine to where proxies reach istiod.
+    /// Forwards a port of the machine to istiod's discovery port.
     pub(super) fn forward_discovery(&self, lab: &Lab) -> Result<PortForward> {
         let istiods = self.istiods.borrow();
         lab.forward_port(istiods.first().own_pod().unwrap_or(&self.pod), DISCOVERY_PORT)
     }
 
-    /// Starts one more istiod, ends the last, or kills all and starts them again.
+    /// Starts one more istiod, ends the last one, or kills and restarts all.
     pub(crate) fn change_istiods(&self, change: IstiodChange) -> Result<Vec<Happening>> {
         let check = |operation: &str| {
             self.api.check_not_stopped()?;
@@ -245,12 +254,12 @@ impl ControlPlane {
         }
     }
 
-    /// The certificate of the mesh's authority, PEM: what proxies trust.
+    /// CA certificate of the mesh, PEM. Proxies trust it.
     pub fn root_certificate(&self) -> &str {
         &self.root_certificate
     }
 
-    /// Metrics of etcd.
+    /// Address of etcd's metrics.
     pub(crate) fn etcd_metrics(&self) -> SocketAddrV4 {
         SocketAddrV4::new(self.pod.address(), ETCD_METRICS_PORT)
     }
@@ -268,7 +277,7 @@ impl ControlPlane {
         self.started_in
     }
 
-    /// An error where a part of it has died or stands still, with its last words.
+    /// Returns an error if a component has died or was stopped, with the end of its log.
     pub fn check(&self, operation: &str) -> Result<()> {
         let shared = self.shared.borrow();
         let istiods = self.istiods.borrow();
@@ -282,7 +291,7 @@ impl ControlPlane {
         self.istiods.borrow().first().http.clone()
     }
 
-    /// Marks kube-apiserver as failed where it gives no sign of life. Its port speaks TLS only.
+    /// Marks kube-apiserver as failed if it is unresponsive. Its port speaks TLS only.
     pub(crate) fn probe_api(&self) {
         if !self.api.responds_within(RESPONSE_TIMEOUT)
             && let Some(container) = self.containers.iter().find(|container| container.name() == API_SERVER)
@@ -291,7 +300,7 @@ impl ControlPlane {
         }
     }
 
-    /// An error where a part of it does not answer, though it neither died nor stands still: it hangs.
+    /// Returns an error if a component hangs: it does not respond, but has neither died nor been stopped.
     pub fn check_answers(&self) -> Result<()> {
         let operation = "ask the control plane for a sign of life";
         self.check(operation)?;
@@ -300,7 +309,7 @@ impl ControlPlane {
             supporting.iter().filter_map(|part| Some((&part.container, part.liveness.clone()?))).collect();
         life::ask_all(&asked, || self.probe_api());
         self.check(operation)?;
-        // All are alive. Whether they can do their work is another question.
+        // All processes respond. They may still be unable to do their work.
         let istiod = self.istiod();
         let answers = |what: &str, answers: &dyn Fn() -> bool| {
             wait_for(what, ANSWERS_WITHIN, || {
@@ -313,7 +322,8 @@ impl ControlPlane {
         answers("kube-apiserver answers", &|| self.api.is_ready())
     }
 
-    /// The error of somebody who has waited in vain for what it provides: that a part of it hangs says more.
+    /// Replaces the error of an operation that waited in vain for the control plane: a component that hangs
+    /// explains more.
     pub(crate) fn cause_of(&self, error: EnvironmentError) -> EnvironmentError {
         match self.check_answers() {
             Ok(()) => error,
@@ -321,7 +331,8 @@ impl ControlPlane {
         }
     }
 
-    /// Its parts as components of a deployment. Traffic of a pod that istiod shares is nearly all istiod's.
+    /// Its processes as components of a deployment. Traffic of a pod that istiod shares is nearly all
+    /// istiod's.
     pub(crate) fn supporting(&self) -> Vec<Supporting> {
         let part = |container: &Container| Supporting {
             name: container.name().to_owned(),
@@ -337,7 +348,7 @@ impl ControlPlane {
             ETCD => {
                 Supporting { liveness: probe(self.pod.admin(ETCD, ETCD_PORT), "/version"), ..part(container) }
             }
-            // Nobody else shows the traffic of a pod without an istiod.
+            // No other component shows the traffic of a pod without an istiod.
             API_SERVER => Supporting { shows_network: self.plan.is_studied, ..part(container) },
             _ => part(container),
         });
@@ -353,7 +364,7 @@ impl ControlPlane {
     }
 }
 
-/// A change of the istiods themselves.
+/// A change to the set of istiods or their processes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum IstiodChange {
     Restart,

@@ -1,7 +1,9 @@
 //! Credentials of the lab's API and of its clients.
-//! An authority of the control plane's own: one certificate for the API server, one for its administrator (us, istiod and
-//! whoever is given the kubeconfig), and a key with which the API signs the tokens of service accounts. All of it lives in
-//! a folder that only the lab's user may enter, and goes with the control plane.
+//!
+//! The control plane has a CA of its own. It issues one certificate for the API server and one for its
+//! administrator (Meshmeter, istiod, and users of the kubeconfig). The API signs the tokens of service
+//! accounts with a separate key. All files are in a directory that only the lab's user may enter, and are
+//! removed with the control plane.
 
 use crate::Result;
 use crate::certificates::{RunAuthority, SigningKey, write_private};
@@ -15,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub const API_PORT: u16 = 6443;
 
-/// The API's members may do everything, whatever the rules say (`system:masters`).
+/// Members of this group may do anything, whatever the RBAC rules (`system:masters`).
 const ADMINISTRATORS: &str = "system:masters";
 
 #[derive(Debug)]
@@ -60,8 +62,9 @@ impl ApiCredentials {
         })
     }
 
-    /// The same administrator's kubeconfig for an API at another address, which the API's certificate must have among its
-    /// names. Everything in it has this name, so that it can stand beside other labs' and clusters' (`KUBECONFIG=a:b`).
+    /// The same administrator's kubeconfig for an API at another address, which must be among the names of
+    /// the API's certificate. All its entries have this name, so that it can be merged with those of other
+    /// labs and clusters (`KUBECONFIG=a:b`).
     pub fn kubeconfig_at(&self, address: SocketAddr, name: &str, namespace: &str) -> Value {
         let own = &self.kubeconfig_content;
         let authority_data = own["clusters"][0]["cluster"]["certificate-authority-data"].as_str();
@@ -81,7 +84,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn every_file_is_closed_to_others_and_the_kubeconfig_holds_no_paths() {
+    fn credential_files_are_private_and_kubeconfig_has_no_paths() {
         let folder = tempfile::tempdir().unwrap();
         let credentials = ApiCredentials::create(folder.path(), Ipv4Addr::new(10, 77, 0, 2)).unwrap();
         for entry in std::fs::read_dir(folder.path()).unwrap() {
@@ -106,7 +109,7 @@ mod tests {
             assert_eq!(kubeconfig[list][0]["name"], "meshmeter-abc234", "{list}");
         }
         assert_eq!(kubeconfig["contexts"][0]["context"]["namespace"], "mesh-1");
-        // Who shows this certificate is the administrator, and nobody else is.
+        // The client certificate identifies the administrator; there is no other user.
         let user = &kubeconfig["users"][0]["user"];
         assert_eq!(user, &credentials.kubeconfig_content["users"][0]["user"]);
         assert!(user["client-certificate-data"].is_string() && user["client-key-data"].is_string());

@@ -1,10 +1,11 @@
 //! `mesh: istio`: a real control plane configures real proxies, on one machine and without Kubernetes nodes.
 //!
 //! Read [`control_plane`] first (what is started once for all trials), then [`agent`] (how a proxy is run).
-//! `mesh::istio` has the objects that an experiment's switches ask for, `mesh::kubernetes` the client of the Kubernetes API
-//! and sets of objects; `namespace.rs` adds names that resolve in pods; `redirect.rs` sends a pod's traffic through its proxy.
-//! What this leaves out: everything that a kubelet, kube-proxy or the controllers of a cluster would do is done here
-//! directly, and injection by Istio's webhook is not needed. See `docs/decisions/0008-istio-lab.md`.
+//! `mesh::istio` has the objects for an experiment's switches, `mesh::kubernetes` the client of the
+//! Kubernetes API and sets of objects. `namespace.rs` adds names that resolve in pods; `redirect.rs` sends a
+//! pod's traffic through its proxy. Not included: kubelet, kube-proxy and the controllers of a cluster. Their
+//! work is done here directly, and injection by Istio's webhook is not needed. See
+//! `docs/decisions/0008-istio-lab.md`.
 
 pub mod agent;
 pub mod control_plane;

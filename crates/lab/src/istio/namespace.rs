@@ -1,9 +1,10 @@
-//! The namespaces of a deployment in the mesh: its objects, and the names that its pods find.
+//! The namespaces of a deployment in the mesh: its objects, and the names that resolve in its pods.
 //!
-//! Each deployment has namespaces of its own, so that nothing of the one before can be taken for its configuration.
-//! Names resolve by hosts files, one per namespace, that the pods see in place of the machine's own: they list the Services
-//! that the pods call, as a cluster's DNS would answer for them. A resolver file beside it names nobody to ask, so that any
-//! other name fails at once instead of being looked for outside the lab.
+//! Each deployment has namespaces of its own, so that nothing left from the previous one can be taken for its
+//! configuration. Names resolve through hosts files, one per namespace, which replace the machine's own in
+//! the pods. They list the Services that the pods call, as a cluster's DNS would resolve them. The resolver
+//! file next to it names no usable server, so that any other name fails at once instead of being looked up
+//! outside the lab.
 
 use super::control_plane::ControlPlane;
 use crate::Result;
@@ -27,7 +28,7 @@ use std::sync::Arc;
 pub struct MeshNamespaces {
     names: Vec<String>,
     directories: Vec<PrivateDir>,
-    /// Objects of the deployment, whichever namespace they are in.
+    /// Objects of the deployment in any namespace.
     pub objects: ObjectSet,
 }
 
@@ -69,10 +70,10 @@ impl MeshNamespaces {
         NameFiles { hosts: directory.join("hosts"), resolver: directory.join("resolv.conf") }
     }
 
-    /// Lets names resolve in the pods of a namespace from now on, as the cluster's DNS would.
+    /// Makes names resolve in the pods of a namespace from now on, as the cluster's DNS would.
     pub fn add_name(&self, namespace: usize, address: Ipv4Addr, names: &[&str]) -> Result<()> {
         let path = self.name_files(namespace).hosts;
-        // Appended to, never replaced: the pods have this very file.
+        // Appended to, never replaced: the pods have this very file mounted.
         let appended = OpenOptions::new()
             .append(true)
             .open(&path)

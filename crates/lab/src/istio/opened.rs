@@ -1,6 +1,8 @@
-//! A control plane that the machine can reach: `kubectl` and `istioctl` from the user's own shell.
-//! Two ports of the machine's loopback lead to the API and to istiod, which authenticate clients. Interfaces without
-//! authentication (istiod's debug pages, Envoys' admin) stay in the lab: see `meshmeter lab exec` and `lab forward`.
+//! A control plane that is reachable from the machine: `kubectl` and `istioctl` run in the user's own shell.
+//!
+//! Two ports of the machine's loopback lead to the API and to istiod, which authenticate clients. Interfaces
+//! without authentication (istiod's debug pages, Envoys' admin) stay inside the lab: see `meshmeter lab exec`
+//! and `lab forward`.
 
 use super::control_plane::ControlPlane;
 use super::credentials::API_PORT;
@@ -13,14 +15,14 @@ use mesh::names::SYSTEM_NAMESPACE;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-/// How many ports of the machine it takes: what [`crate::enter_with_ports`] is to be told.
+/// Number of machine ports that it needs, an argument of [`crate::enter_with_ports`].
 pub const DOORS: usize = 2;
 const KUBECONFIG: &str = "kubeconfig";
 
-/// The account by whose tokens `istioctl` shows who it is.
+/// The service account whose tokens authenticate `istioctl`.
 const ISTIOCTL_ACCOUNT: &str = "default";
 
-/// A control plane that the machine can reach as long as this is there.
+/// A control plane that the machine can reach until this is dropped.
 #[derive(Debug)]
 pub struct OpenedControlPlane {
     api: PortForward,
@@ -29,11 +31,11 @@ pub struct OpenedControlPlane {
 }
 
 impl OpenedControlPlane {
-    /// Opens it, with a kubeconfig in the lab's folder whose default namespace is `namespace`.
+    /// Opens the ports and writes a kubeconfig to the lab's directory, with default namespace `namespace`.
     pub fn open(lab: &Lab, control_plane: &ControlPlane, namespace: &str) -> Result<Self> {
         let api = lab.forward_port(control_plane.pod(), API_PORT)?;
         let discovery = control_plane.forward_discovery(lab)?;
-        // In a cluster a controller makes one in each namespace.
+        // In a cluster a controller creates one in each namespace.
         let account = |namespace: &str| service_account(ISTIOCTL_ACCOUNT, namespace);
         control_plane.api().apply(&[account(SYSTEM_NAMESPACE), account(namespace)])?;
         let name = format!("meshmeter-{}", lab.id());

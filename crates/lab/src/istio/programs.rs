@@ -1,4 +1,4 @@
-//! The programs and files that a mesh of Istio's runs from.
+//! The programs and files that a mesh with Istio needs.
 
 use super::proxy_build::proxy_build;
 use crate::Result;
@@ -10,7 +10,7 @@ use mesh::istio::istiod::UPSTREAM_ENVOY;
 use std::process::Command;
 use std::time::Duration;
 
-/// istiod takes some 100 ms to print its version, more from a cold disk.
+/// istiod takes some 100 ms to print its version, longer from a cold disk.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 
 const ISTIOS_ENVOY: &str = "Istio's own proxy comes with `meshmeter lab install --istio VERSION` and serves with `--istio VERSION`; \
@@ -23,9 +23,10 @@ pub struct IstioPrograms {
     pub istiod: Installed,
     pub pilot_agent: Installed,
     pub envoy: Installed,
-    /// Whose build that Envoy is. Sidecars, gateways and waypoints run the same.
+    /// Origin of that Envoy's build. Sidecars, gateways and waypoints run the same Envoy.
     pub proxy_build: ProxyBuild,
-    /// The kinds of objects that Istio and the Gateway API add to the API, and the template of Envoy's bootstrap file.
+    /// Definitions of the kinds that Istio and the Gateway API add to the API, and the template of Envoy's
+    /// bootstrap file.
     pub files: IstioFiles,
 }
 
@@ -58,7 +59,8 @@ impl IstioPrograms {
         })
     }
 
-    /// What istiod is told of the proxies of a deployment. Where no Envoy runs, simulated proxies take what Istio's own would.
+    /// istiod's settings for the proxies of a deployment. Without an Envoy, simulated proxies receive what
+    /// Istio's own proxies would.
     pub fn proxies(&self, spec: &DeploymentSpec) -> Result<ProxySetup> {
         let telemetry = spec.istio.telemetry;
         let is_simulated = telemetry == TelemetrySetting::On && !spec.parts().has_envoy();
@@ -71,7 +73,8 @@ impl IstioPrograms {
         })
     }
 
-    /// Waypoints get filters from istiod that upstream's Envoy lacks, unless istiod is ours.
+    /// Rejects combinations that cannot run waypoints: istiod sends them filters that upstream's Envoy lacks,
+    /// unless it is our build.
     pub fn check_waypoints(&self) -> Result<()> {
         if self.proxy_build == ProxyBuild::Istio || knows_upstream_envoy(&self.istiod)? {
             return Ok(());
@@ -85,7 +88,7 @@ impl IstioPrograms {
         Err(EnvironmentError::new("run a waypoint", reason).with_hint(hint))
     }
 
-    /// The pinned definitions of the Gateway API, which waypoints need.
+    /// Checks for the pinned definitions of the Gateway API, which waypoints need.
     pub fn check_gateway_api(&self) -> Result<()> {
         if self.files.gateway_api_crds.is_some() {
             return Ok(());
@@ -101,8 +104,8 @@ impl IstioPrograms {
     }
 }
 
-/// Whether this istiod is the one that `meshmeter lab install` builds, which can send upstream's Envoys what they have: it
-/// refuses a value of the variable that is not a boolean.
+/// True if this istiod is the one that `meshmeter lab install` builds, which can send upstream's Envoys
+/// filters that they have. It rejects values of the variable that are not booleans.
 fn knows_upstream_envoy(istiod: &Installed) -> Result<bool> {
     let mut command = Command::new(&istiod.path);
     command.arg("version").env(UPSTREAM_ENVOY, "?");
@@ -121,7 +124,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
 
-    /// A release's istiod does not know the variable; ours ends because of its value.
+    /// A release's istiod ignores the variable; ours exits because of its value.
     const RELEASED: &str = "echo 'version.BuildInfo{Version:\"1.30.1\"}'";
     const OURS: &str = "echo \"MESHMETER_UPSTREAM_ENVOY: true or false is expected, not $MESHMETER_UPSTREAM_ENVOY\" >&2; exit 2";
 
@@ -166,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn telemetry_is_refused_where_an_envoy_lacks_it() {
+    fn telemetry_is_rejected_without_istios_filters() {
         use experiment::{MeshKind, Mode};
         let folder = tempfile::tempdir().unwrap();
         let upstream = programs(folder.path(), OURS, ProxyBuild::Upstream);

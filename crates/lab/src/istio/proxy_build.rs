@@ -1,8 +1,9 @@
-//! Whose build of Envoy a program is, asked of the program itself: neither its path nor its version says so, and it may be
-//! a script around another.
+//! Detects whose build of Envoy a program is by running it. Its path and version do not show this, and it may
+//! be a wrapper script.
 //!
-//! It validates a small configuration with the filters that only Istio's build has, and the same without them where it
-//! refuses the first. Each takes some 50 ms; the response is kept as long as the file is the same.
+//! The program validates a small configuration with filters that only Istio's build has and, if it rejects
+//! that one, the same configuration without them. Each takes some 50 ms. The result is cached until the file
+//! changes.
 
 use crate::Result;
 use components::{Installed, answer_within};
@@ -20,10 +21,10 @@ use std::time::Duration;
 /// Envoy takes some 50 ms, and seconds from a cold disk.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Characters of a program's last words that an error repeats.
+/// Maximum number of characters of a program's last output line that an error repeats.
 const MAX_WORDS: usize = 300;
 
-/// A program's file at one time.
+/// A program's file and its state when it was read.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct Identity {
     path: PathBuf,
@@ -66,7 +67,7 @@ pub fn proxy_build(envoy: &Installed) -> Result<ProxyBuild> {
     Ok(build)
 }
 
-/// The error is why the program does not run.
+/// Runs the program. The error says why it does not run.
 fn ask(envoy: &Path, timeout: Duration) -> Result<ProxyBuild, String> {
     if validates(envoy, &istio_filters::bootstrap_with(), timeout)?.is_ok() {
         return Ok(ProxyBuild::Istio);
@@ -74,7 +75,7 @@ fn ask(envoy: &Path, timeout: Duration) -> Result<ProxyBuild, String> {
     validates(envoy, &istio_filters::bootstrap_without(), timeout)?.map(|()| ProxyBuild::Upstream)
 }
 
-/// Whether Envoy accepts a configuration; within, its last words.
+/// Checks whether Envoy accepts a configuration. The inner error is its last line of output.
 fn validates(envoy: &Path, bootstrap: &str, timeout: Duration) -> Result<Result<(), String>, String> {
     let mut command = Command::new(envoy);
     command.args(["--mode", "validate", "--log-level", "error", "--config-yaml", bootstrap]);
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_validates_says_whose_build_it_is() {
+    fn proxy_build_follows_from_validated_configurations() {
         for (script, expected) in [
             ("case \"$*\" in *--mode*validate*istio.stats*) exit 0;; esac; exit 1", ProxyBuild::Istio),
             ("case \"$*\" in *istio*) echo unknown filter >&2; exit 1;; esac", ProxyBuild::Upstream),
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_run_is_no_build() {
+    fn program_that_does_not_run_is_error() {
         let folder = tempfile::tempdir().unwrap();
         let reason = |envoy: &Installed| {
             let error = proxy_build(envoy).unwrap_err();
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_asked_once_until_it_changes() {
+    fn proxy_build_is_cached_until_file_changes() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("asked");
         let script = |status| format!("echo asked >> {}; exit {status}", log.display());

@@ -1,8 +1,10 @@
-//! How a pod's connections reach its proxy, or a Service's address: rules in the pod's own network namespace.
-//! With a sidecar they are those that Istio itself installs: `pilot-agent istio-iptables` runs in the pod as an injected
-//! init container would, with its arguments. In ambient mode they are Istio's too: `components/istio/ambient-iptables` runs
-//! the code by which its CNI agent installs them. Without a proxy, each Service's address leads to the Service's pod, as
-//! kube-proxy's rules on a node would have it; here they are in the pod, since a lab's bridge is no router.
+//! Redirect rules in a pod's own network namespace: to its proxy, or from a Service's address to pods.
+//!
+//! With a sidecar, Istio itself installs the rules: `pilot-agent istio-iptables` runs in the pod as an
+//! injected init container would, with the same arguments. In ambient mode they are Istio's too:
+//! `components/istio/ambient-iptables` runs the code with which Istio's CNI agent installs them. Without a
+//! proxy, each Service's address leads to the Service's pods, as kube-proxy's rules on a node would do. Here
+//! the rules are in the pod, since a lab's bridge is not a router.
 
 use super::programs::{AmbientPrograms, IstioPrograms};
 use crate::Result;
@@ -16,15 +18,17 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::time::Duration;
 
-/// Ports of the proxy's own pod that are never redirected: its statistics, its readiness and the agent's.
+/// Ports of the proxy's own pod that are never redirected: Envoy's statistics, readiness, and the agent's
+/// port.
 const EXCLUDED_INBOUND: &str = "15090,15021,15020";
 
-/// It takes some 100 ms.
+/// Installing the rules takes some 100 ms.
 const REDIRECTED_WITHIN: Duration = Duration::from_secs(30);
 /// Time between two checks whether the program was stopped.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Installs Istio's rules as its init container does; excluded addresses are as in `excludeOutboundIPRanges`.
+/// Installs Istio's rules as its init container does. Excluded addresses have the meaning of
+/// `excludeOutboundIPRanges`.
 pub fn redirect_through_sidecar(
     pod: &mut Pod,
     programs: &IstioPrograms,
@@ -52,7 +56,7 @@ pub fn redirect_through_sidecar(
     set_up(pod, "istio-init", program, &arguments, log_dir)
 }
 
-/// Installs Istio's rules of ambient mode in a pod, as its CNI agent does. A ztunnel in the pod does not mark its own
+/// Installs Istio's ambient rules in a pod, as its CNI agent does. A ztunnel in the pod does not mark its own
 /// connections to the control plane, so the rules exclude `control_plane`.
 pub fn redirect_into_ambient(
     pod: &mut Pod,
@@ -61,7 +65,7 @@ pub fn redirect_into_ambient(
     log_dir: &Path,
 ) -> Result<()> {
     if let Some(address) = control_plane {
-        // First of all, since Istio's rules are appended.
+        // Must come first, since Istio's rules are appended.
         let (ip, port) = (address.ip(), address.port());
         pod.load_rules(format!("*nat\n-A OUTPUT -d {ip}/32 -p tcp --dport {port} -j ACCEPT\nCOMMIT\n"))?;
     }
@@ -81,7 +85,7 @@ fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir
         if let Some(how) = setup.stopped() {
             return Err(EnvironmentError::new(operation.clone(), format!("{name} {how}")));
         }
-        // In the kernel: hundreds of pods are set up side by side.
+        // Waits in the kernel: hundreds of pods are set up in parallel.
         Ok(setup.wait(CHECK_INTERVAL))
     });
     match ended {
@@ -98,17 +102,17 @@ fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir
 pub struct ServiceAddress {
     pub service: Ipv4Addr,
     pub port: u16,
-    /// Where it leads; of several, each connection to any with the same probability.
+    /// Destinations; each connection goes to one of them, all with the same probability.
     pub endpoints: Vec<SocketAddrV4>,
 }
 
-/// The rules that lead Services' addresses to their pods, as `iptables-restore` reads them.
+/// Rules that lead Service addresses to their pods, in the format of `iptables-restore`.
 pub fn service_rules(services: &[ServiceAddress]) -> String {
     let mut rules =
         String::from("*nat\n:MESHMETER_SERVICES - [0:0]\n-A OUTPUT -p tcp -j MESHMETER_SERVICES\n");
     for ServiceAddress { service, port, endpoints } in services {
         for (index, endpoint) in endpoints.iter().enumerate() {
-            // As kube-proxy has it: each rule takes its share of what those before it left.
+            // As kube-proxy does it: each rule takes its share of what the rules before it left.
             let chosen = match endpoints.len() - index {
                 1 => String::new(),
                 left => format!(" -m statistic --mode random --probability {:.10}", 1.0 / left as f64),
@@ -129,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_services_address_leads_to_its_pod() {
+    fn service_address_leads_to_its_pod() {
         let service = ServiceAddress {
             service: Ipv4Addr::new(10, 78, 1, 2),
             port: 8080,

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-/// What every module begins with: its mark and the version of the format (WebAssembly core specification, 5.5.16).
+/// First bytes of every module: magic number and format version (WebAssembly core specification, 5.5.16).
 const PREAMBLE: &[u8] = b"\0asm\x01\0\0\0";
 
 pub(crate) fn give_to_proxies(lab: &Lab, file: &Path) -> Result<PathBuf> {

@@ -1,7 +1,9 @@
 //! Readings of one component.
-//! CPU comes from the component's cgroup where it has one: exact, with all processes in it, ended ones included. Otherwise
-//! it comes from `/proc`, which counts in clock ticks. A component with a cgroup is every process in it; without one it is
-//! its process and all that descend from it. A process that ends while it is read is left out.
+//!
+//! If the component has a cgroup, CPU comes from there: exact, with all processes in it, ended ones included.
+//! Otherwise it comes from `/proc`, which counts in clock ticks. A component with a cgroup is every process
+//! in it. Without one it is its process and all descendants. A process that ends while it is read is left
+//! out.
 
 use super::process::{self, now, ticks};
 use crate::sandbox::cgroup::{Cgroup, Version};
@@ -18,7 +20,7 @@ pub struct Watched {
     pub name: String,
     pub role: Role,
     pub pod: String,
-    /// As numbered in our PID namespace.
+    /// PID in our PID namespace.
     pub pid: i32,
     pub cgroup: Option<Cgroup>,
     /// Present for the component nearest to the pod's network.
@@ -26,7 +28,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// What belongs to the window: CPU first, then traffic and throttling.
+    /// Reads what belongs to the window: CPU first, then traffic and throttling.
     pub(super) fn read_window(&self) -> io::Result<ComponentSnapshot> {
         let (cpu_source, cpu) = match &self.cgroup {
             Some(cgroup) => (source(cgroup.version()), cgroup_cpu(cgroup)?),
@@ -68,7 +70,8 @@ impl Watched {
         grouped.unwrap_or_else(|| process_table::descendants(Path::new("/proc"), self.pid))
     }
 
-    /// `processes`: resident and anonymous bytes of each, for groups without memory counters (version 2, not delegated).
+    /// Sums memory. `processes` are resident and anonymous bytes of each, for groups without memory counters
+    /// (version 2, not delegated).
     fn sum_memory(&self, processes: impl Iterator<Item = (u64, u64)>) -> ComponentMemory {
         let group = self.cgroup.as_ref().and_then(|cgroup| cgroup.memory().ok());
         let (resident, anonymous) =
@@ -95,7 +98,8 @@ fn cgroup_cpu(cgroup: &Cgroup) -> io::Result<CpuTimes> {
     Ok(CpuTimes { total, user, system })
 }
 
-/// CPU of a process and its descendants, ended children included; an error if it does not exist.
+/// CPU time of a process and its descendants, ended children included. Returns an error if the process does
+/// not exist.
 fn process_cpu(pid: i32) -> io::Result<CpuTimes> {
     let proc = Path::new("/proc");
     process_table::stat(proc, pid)?;
@@ -125,8 +129,8 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_component_is_its_process_and_all_below_it() {
-        // The shell waits for a child of its own, which says that it is there.
+    fn component_includes_descendant_processes() {
+        // The shell prints once its own child exists, then waits for it.
         let mut shell = Command::new("sh")
             .args(["-c", "(echo there; exec sleep 60) & wait"])
             .stdout(Stdio::piped())
@@ -150,7 +154,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_component_that_is_gone_is_an_error() {
+    fn reading_ended_component_is_error() {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         assert!(watched(child.id()).read_window().is_err());

@@ -1,6 +1,8 @@
 //! The machine and the versions behind a run, for `host.json`.
-//! [`Sources`] are the kernel's and the distribution's files as read; [`describe`] makes a [`Host`] of them and does no
-//! I/O. What only the lab knows (cgroups, privileges, redirect) and the measurement floor are filled in by their owners.
+//!
+//! [`Sources`] are the kernel's and the distribution's files as read; [`describe`] builds a [`Host`] from
+//! them without I/O. The owners of other fields fill them in: the lab those that only it knows (cgroups,
+//! privileges, redirect), and the noise floor its own.
 
 use crate::sandbox::search_path::search_path;
 use components::answer_within;
@@ -12,13 +14,13 @@ use std::time::Duration;
 
 const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Texts of the machine's own files and programs; empty where absent.
+/// Contents of the machine's files and output of its programs; empty if absent.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
     pub cpuinfo: String,
     pub meminfo: String,
     pub os_release: String,
-    /// `/sys/class/dmi/id/sys_vendor` and `product_name`, separated by a blank.
+    /// `/sys/class/dmi/id/sys_vendor` and `product_name`, separated by a space.
     pub product: String,
     /// `thread_siblings_list` of the first CPU.
     pub thread_siblings: String,
@@ -28,7 +30,7 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Absent files stay empty: that is no error.
+    /// Absent files are not an error; they stay empty.
     pub fn read() -> Self {
         let file = |path: &str| fs::read_to_string(Path::new(path)).unwrap_or_default();
         let dmi = |name: &str| file(&format!("/sys/class/dmi/id/{name}")).trim().to_owned();
@@ -55,7 +57,7 @@ fn iptables_version() -> String {
 pub fn describe(sources: &Sources) -> Host {
     let mut versions =
         vec![version("meshmeter", env!("CARGO_PKG_VERSION")), version("linux", &sources.kernel)];
-    // "iptables v1.8.9 (nf_tables)": the back end in parentheses matters as much as the number.
+    // "iptables v1.8.9 (nf_tables)": the backend in parentheses matters as much as the version.
     if let Some((_, rest)) = sources.iptables.split_once(" v") {
         versions.push(version("iptables", rest));
     }
@@ -77,7 +79,7 @@ pub fn version(name: &str, version: &str) -> ComponentVersion {
     ComponentVersion { name: name.to_owned(), version: version.to_owned(), ..ComponentVersion::default() }
 }
 
-/// The values of all lines `key : value` of `/proc/cpuinfo`.
+/// Values of all `key : value` lines of `/proc/cpuinfo`.
 fn value_lines<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str> {
     text.lines().filter_map(move |line| {
         let (name, value) = line.split_once(':')?;
@@ -85,7 +87,7 @@ fn value_lines<'a>(text: &'a str, key: &'a str) -> impl Iterator<Item = &'a str>
     })
 }
 
-/// The name on x86; ARM kernels give only numbers, which name a core design in their maker's lists.
+/// The model name on x86. ARM kernels give only numbers, which identify a core design in the vendors' lists.
 fn cpu_model(cpuinfo: &str) -> String {
     if let Some(model) = value_lines(cpuinfo, "model name").next() {
         return model.to_owned();
@@ -97,7 +99,7 @@ fn cpu_model(cpuinfo: &str) -> String {
     }
 }
 
-/// How many CPUs a list such as `0,64` or `0-1` names; 1 where it is absent.
+/// Number of CPUs in a list such as `0,64` or `0-1`; 1 if it is absent.
 fn list_length(list: &str) -> usize {
     let ranges = list.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -133,7 +135,7 @@ const HYPERVISORS: [(&str, &str); 9] = [
     ("parallels", "Parallels"),
 ];
 
-/// The hypervisor's product name, else the CPU's flag that there is one.
+/// The hypervisor's product name, or a generic text if only the CPU's hypervisor flag shows one.
 fn virtualization(cpuinfo: &str, product: &str) -> Option<String> {
     let product = product.to_lowercase();
     let named = HYPERVISORS.iter().find(|(mark, _)| product.contains(mark)).map(|(_, name)| *name);
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_described() {
+    fn machine_is_described_from_its_files() {
         let host = describe(&sources(X86, "Amazon EC2 m7a.large"));
         assert_eq!(host.cpu_model, "AMD EPYC 9R14");
         assert_eq!((host.cpus, host.threads_per_core), (2, 2));
@@ -181,19 +183,19 @@ mod tests {
     }
 
     #[test]
-    fn a_nameless_hypervisor_and_bare_metal_are_told_apart() {
+    fn unnamed_hypervisor_and_bare_metal_are_distinguished() {
         let nameless = describe(&sources(X86, " "));
         assert!(nameless.virtualization.unwrap().contains("hypervisor"));
         assert_eq!(describe(&sources(ARM, "Raspberry Pi")).virtualization, None);
     }
 
     #[test]
-    fn arm_is_named_by_its_numbers() {
+    fn arm_cpu_is_named_by_its_numbers() {
         assert_eq!(describe(&sources(ARM, "")).cpu_model, "ARM implementer 0x41 part 0xd0c");
     }
 
     #[test]
-    fn a_machine_that_says_nothing_is_still_a_host() {
+    fn machine_without_readable_files_is_still_host() {
         let host = describe(&Sources::default());
         assert_eq!((host.cpus, host.threads_per_core, host.memory_bytes), (1, 1, 0));
         assert_eq!((host.cpu_model.as_str(), host.distribution.as_str()), ("unknown", "unknown"));

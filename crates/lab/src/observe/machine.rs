@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// The machine's times, without processes.
+/// CPU times of the machine, without processes.
 pub fn read_times(proc: &Path) -> io::Result<MachineSnapshot> {
     let stat = fs::read_to_string(proc.join("stat"))?;
     let at = now();
@@ -33,10 +33,10 @@ fn parse_machine(stat: &str) -> Option<MachineSnapshot> {
     })
 }
 
-/// The machine with its processes, without the lab's own: its topmost process and all descendants.
+/// The machine with its processes, except the lab's own: its topmost process and all descendants.
 pub(super) fn read(host: &HostProc) -> io::Result<MachineSnapshot> {
     let machine = read_times(&host.path)?;
-    // A process may end between the listing and the reading.
+    // A process may end between being listed and being read.
     let pids = process_table::pids(&host.path)?.into_iter();
     let stats = pids.filter_map(|pid| Some((pid, process_table::stat(&host.path, pid).ok()?)));
     let processes: BTreeMap<i32, Stat> = stats.collect();
@@ -78,7 +78,7 @@ mod tests {
                         cpu1 34124 2976 5804 140286 1264 0 124 14 0 0\nintr 686507 0\nctxt 5\n";
 
     #[test]
-    fn the_first_line_is_read_and_cpus_are_counted() {
+    fn proc_stat_totals_are_read_and_cpus_counted() {
         let machine = parse_machine(STAT).unwrap();
         assert_eq!(machine.cpus, 2);
         assert_eq!(machine.idle, ticks(291_471 + 1467));
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lab_and_what_it_started_are_no_others() {
+    fn lab_and_its_descendants_are_not_other_processes() {
         let own = std::process::id().cast_signed();
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id().cast_signed();
@@ -99,7 +99,7 @@ mod tests {
         let holds = |machine: &MachineSnapshot, pid: i32| machine.others.keys().any(|id| id.pid == pid);
         assert!(!holds(&inside, own) && !holds(&inside, pid));
         assert!(holds(&outside, own) && !holds(&outside, pid));
-        // Kernel threads belong to the kernel's share.
+        // Kernel threads count towards the kernel.
         assert!(!holds(&outside, 2));
     }
 }

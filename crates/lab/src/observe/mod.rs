@@ -1,7 +1,10 @@
-//! Readings of every component and of the machine, as [`Snapshot`]s: two of them make the usage of a window.
-//! Nothing is read between the window's ends: nothing polls while the generators measure. Start with [`read`];
-//! `component.rs` reads one component, `machine.rs` the machine, `observer.rs` this process; `process.rs` has the parsers.
-//! Not included: time series within the window, and anything that needs tracing or performance counters.
+//! Readings of every component and of the machine, as [`Snapshot`]s. The usage of a window is the difference
+//! of two.
+//!
+//! Nothing is read or polled between the window's ends, while the generators measure. Start with [`read`].
+//! `component.rs` reads one component, `machine.rs` the machine, `observer.rs` this process; `process.rs` has
+//! the parsers. Not included: time series within the window, and anything that needs tracing or performance
+//! counters.
 
 mod component;
 pub mod host;
@@ -19,8 +22,8 @@ pub(crate) use process::now;
 use crate::Result;
 use experiment::environment::{ComponentSnapshot, ErrorContext as _, Snapshot};
 
-/// Reads CPU and traffic of every component first, nearest to the window's end, and the machine next, so that the
-/// windows match; then processes and memory.
+/// Reads CPU and traffic of every component first, closest to the window's end, then the machine, so that the
+/// windows match. Processes and memory come last.
 pub fn read(watched: &[Watched], host: &HostProc) -> Result<Snapshot> {
     let failed = |what: &str| format!("read the counters of {what}");
     let observer = || observer::read().context(failed("meshmeter"));
@@ -50,12 +53,12 @@ mod tests {
     }
 
     #[test]
-    fn everything_busy_is_accounted_for_once() {
+    fn busy_cpu_time_is_accounted_for_once() {
         let mut busy = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let watched = [watched(busy.id())];
         let host = HostProc::new(Path::new("/proc")).unwrap();
         let open = read(&watched, &host).unwrap();
-        // The window is time itself here, not a wait for something.
+        // This sleep is the measured window; it does not wait for anything.
         std::thread::sleep(Duration::from_millis(300));
         let close = read(&watched, &host);
         busy.kill().unwrap();
@@ -74,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_burn_is_read_from_proc() {
+    fn known_cpu_burn_is_read_from_proc() {
         let watched = [watched(std::process::id())];
         let host = HostProc::new(Path::new("/proc")).unwrap();
         let open = read(&watched, &host).unwrap();
@@ -84,7 +87,7 @@ mod tests {
             std::hint::spin_loop();
         }
         let usage = read(&watched, &host).unwrap().usage_since(&open);
-        // Other tests of this process may run beside it, and ticks are 10 ms.
+        // Other tests of this process may run at the same time, and ticks are 10 ms.
         let cpu_s = usage.components[0].cpu_user_s + usage.components[0].cpu_system_s;
         assert!(cpu_s > 0.36, "{usage:?}");
     }

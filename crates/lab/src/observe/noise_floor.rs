@@ -1,7 +1,9 @@
 //! The noise floor: readings of this machine when there is nothing to measure.
-//! Read [`measure`]: it spends its time on four things in turn (a timer, a byte over loopback, a fixed piece of work, pauses
-//! of each CPU) and reads what the hypervisor took meanwhile. A difference below these figures cannot be told from the machine itself.
-//! Leaves out: the path between pods (mode `none` measures it) and anything under load.
+//!
+//! Read [`measure`]. It divides its time between four measurements (a timer, a byte over loopback, a fixed
+//! piece of work, pauses of each CPU) and reads the steal time meanwhile. A difference below these figures
+//! cannot be told from the machine's own noise. Not included: the path between pods (mode `none` measures it)
+//! and anything under load.
 
 mod loopback;
 mod pauses;
@@ -22,20 +24,23 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Long enough for about a thousand timers, so that their 99th percentile rests on ten, and a second for pauses.
+/// Enough for about a thousand timers, so that their 99th percentile rests on ten samples, and for a second
+/// of pauses.
 pub const USUAL_TIME: Duration = Duration::from_millis(2500);
-/// Shares of the time; they sum to 1.
+/// Shares of the time. They add up to 1.
 const TIMER_SHARE: f64 = 0.3;
 const LOOPBACK_SHARE: f64 = 0.15;
 const WORK_SHARE: f64 = 0.15;
 const PAUSES_SHARE: f64 = 0.4;
 
-/// The first round trips and pieces of work warm caches and are left out.
+/// Rounds that warm caches and are left out, for both round trips and work.
 const WARMUP_ROUNDS: usize = 50;
-/// Steps of the fixed piece of work: each waits for the one before, about 100 µs in all on a machine of 2026.
+/// Steps of the fixed piece of work. Each depends on the one before; all together take about 100 µs on a
+/// machine of 2026.
 const WORK_STEPS: u32 = 80_000;
 
-/// Measures the noise floor in about this time; below half a second, too few samples make 99th percentiles guesses.
+/// Measures the noise floor in about this time. Below half a second there are too few samples for a
+/// meaningful 99th percentile.
 pub fn measure(at_most: Duration) -> Result<Floor> {
     let started = Instant::now();
     let stolen_before_s = stolen_s()?;
@@ -57,7 +62,7 @@ pub fn measure(at_most: Duration) -> Result<Floor> {
     })
 }
 
-/// On a thread of its own, so that its settings do not stay on the caller's.
+/// Runs `work` on a thread of its own, so that its settings do not stay on the caller's thread.
 fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("floor".into()).spawn_scoped(scope, work)?;
@@ -65,15 +70,16 @@ fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Re
     })
 }
 
-/// Lateness of an absolute high-resolution timer, microseconds, sorted. The thread's timer slack becomes 1 ns.
+/// Sorted lateness of an absolute high-resolution timer, in microseconds. Sets the thread's timer slack to 1
+/// ns.
 fn timer_lateness_us(at_most: Duration) -> io::Result<Vec<f64>> {
     set_current_timer_slack(Some(NonZeroU64::MIN))?;
     debug_assert_eq!(current_timer_slack().ok(), Some(1));
     let end_ns = now_ns() + duration_ns(at_most);
     let mut late_us = Vec::new();
     while late_us.is_empty() || now_ns() < end_ns {
-        // Intervals of 300 to 800 µs without a period, or a periodic tick could be met or missed every time: multiples of
-        // the golden ratio (309 017 of 500 000), which spread evenly (Weyl).
+        // Aperiodic intervals of 300 to 800 µs, since a periodic tick could be met or missed every time. They
+        // are multiples of the golden ratio (309 017 of 500 000), which spread evenly (Weyl).
         let due_ns = now_ns() + 300_000 + late_us.len() as u64 * 309_017 % 500_000;
         let due = Timespec {
             tv_sec: i64::try_from(due_ns / 1_000_000_000).map_err(io::Error::other)?,
@@ -86,11 +92,11 @@ fn timer_lateness_us(at_most: Duration) -> io::Result<Vec<f64>> {
     Ok(late_us)
 }
 
-/// Times of one byte to another thread and back over loopback TCP, microseconds, sorted.
+/// Sorted times of one byte to another thread and back over loopback TCP, in microseconds.
 fn loopback_round_trips_us(at_most: Duration) -> io::Result<Vec<f64>> {
     let (mut near, far) = loopback_pair()?;
     thread::scope(|scope| {
-        // The echo ends when `near` closes, or when nothing arrives in time.
+        // The echo ends when `near` closes, or after a timeout without data.
         let echo = thread::Builder::new().name("floor-echo".into()).spawn_scoped(scope, move || echo(far))?;
         let times_us = round_trips_us(&mut near, at_most);
         drop(near);
@@ -118,7 +124,7 @@ fn round_trips_us(near: &mut TcpStream, at_most: Duration) -> io::Result<Vec<f64
     Ok(times_us)
 }
 
-/// Times of the same piece of work, microseconds, sorted.
+/// Sorted times of the same piece of work, in microseconds.
 fn fixed_work_us(at_most: Duration) -> Vec<f64> {
     let end = Instant::now() + at_most;
     let mut times_us = Vec::new();
@@ -140,7 +146,7 @@ fn fixed_work_us(at_most: Duration) -> Vec<f64> {
     times_us
 }
 
-/// Steal time of all CPUs together since boot, seconds.
+/// Steal time since boot, in seconds, summed over all CPUs.
 fn stolen_s() -> Result<f64> {
     let times = observe::read_times(Path::new("/proc")).context("read the time stolen by the hypervisor")?;
     Ok(times.steal.as_secs_f64())
@@ -164,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_floor_is_measured_in_the_time_given() {
+    fn noise_floor_is_measured_within_given_time() {
         let started = Instant::now();
         let floor = measure(Duration::from_millis(200)).unwrap();
         assert!(started.elapsed() < Duration::from_secs(60), "took {:?}", started.elapsed());
@@ -180,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_callers_timer_slack_stays_as_it_was() {
+    fn timer_slack_of_caller_is_unchanged() {
         let before = current_timer_slack().unwrap();
         measure(Duration::from_millis(20)).unwrap();
         assert_eq!(current_timer_slack().unwrap(), before);

@@ -1,4 +1,4 @@
-//! Readings of this process, which is listed as a component so that what watching costs can be seen.
+//! Readings of this process. It is listed as a component so that the cost of observing is visible.
 
 use super::process::{self, now};
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes};
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(super) fn read() -> io::Result<ComponentSnapshot> {
     let (proc, pid) = (Path::new("/proc"), std::process::id().cast_signed());
     let process = process::read(proc, pid).ok_or(io::ErrorKind::NotFound)?;
-    // The clock is exact where the times of /proc are ticks: watching takes less than a tick.
+    // This clock is exact, while times in /proc are ticks: observing takes less than a tick.
     let total = Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap_or_default();
     Ok(ComponentSnapshot {
         cpu: CpuTimes { total, user: process.cpu_user, system: process.cpu_system },

@@ -1,4 +1,5 @@
-//! Databases in pods of their own, outside the mesh: FerretDB, or a MongoDB that the user named. They speak TLS alone.
+//! Databases in pods of their own, outside the mesh: FerretDB, or a MongoDB that the user named. They accept
+//! TLS only.
 
 use crate::Result;
 use crate::certificates::{CredentialFiles, write_private};
@@ -13,12 +14,12 @@ use std::path::Path;
 
 pub(crate) const DATABASE_PORT: u16 = 27017;
 
-/// Where FerretDB shows metrics, on the loopback of its pod.
+/// Port on the loopback of its pod where FerretDB serves metrics.
 pub(super) const METRICS_PORT: u16 = 8088;
 pub(super) const LIVE_PATH: &str = "/debug/livez";
 const METRICS_PATH: &str = "/debug/metrics";
 
-/// Arguments of the program; its data lies in `directory` and goes with it.
+/// Arguments of the program. Its data is in `directory` and is removed with it.
 pub(super) fn arguments(
     program: &Installed,
     files: &CredentialFiles,
@@ -30,7 +31,7 @@ pub(super) fn arguments(
     let directory = directory.display();
     Ok(vec![
         "--handler=sqlite".to_owned(),
-        // The machine's disk is not measured.
+        // The machine's disk is not part of the measurement.
         format!("--sqlite-url=file:{directory}/?_pragma=synchronous(off)"),
         format!("--state-dir={directory}"),
         "--listen-addr=".to_owned(),
@@ -43,7 +44,7 @@ pub(super) fn arguments(
     ])
 }
 
-/// It reads certificate and key from one file.
+/// mongod reads certificate and key from one file.
 fn mongod(files: &CredentialFiles, directory: &Path) -> Result<Vec<String>> {
     let both = directory.join("certificate-and-key.pem");
     let read = |path: &Path| fs::read(path).context(format!("read {}", path.display()));
@@ -60,7 +61,7 @@ fn mongod(files: &CredentialFiles, directory: &Path) -> Result<Vec<String>> {
     ])
 }
 
-/// What FerretDB counts: operations of clients, and connections.
+/// Counters of FerretDB: client operations and connections.
 pub(super) fn read(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     let metrics = admin.ask(METRICS_PATH)?;
     let metrics = String::from_utf8_lossy(&metrics);
@@ -71,7 +72,7 @@ pub(super) fn read(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
     Ok(counters.map(|(name, count)| (name.to_owned(), count)).into())
 }
 
-/// Those that scripts have.
+/// Number of operations of the kinds that scripts use.
 fn operations(metrics: &str) -> u64 {
     let is_command = |command: &str| ["find", "insert", "update"].contains(&command);
     sum(metrics, |sample| {

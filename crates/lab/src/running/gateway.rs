@@ -1,4 +1,4 @@
-//! A gateway under a control plane: a proxy in a pod of its own, with a Service before it.
+//! A gateway under a control plane: a proxy in a pod of its own, with a Service in front of it.
 
 use super::pods::{PodIdentity, PodPlace};
 use crate::Result;
@@ -17,7 +17,8 @@ pub(crate) struct GatewayPod {
 }
 
 impl GatewayPod {
-    /// Creates the pod in a namespace of the topology and describes it to the API. `ports` are those of its Service.
+    /// Creates the pod in a namespace of the topology and describes it to the API. `ports` are the ports of
+    /// its Service.
     pub fn create(
         rollout: &mut Rollout<'_>,
         (name, namespace): (&str, usize),
@@ -27,7 +28,7 @@ impl GatewayPod {
         Ok(Self::create_in(rollout, name, membership, vec![(namespace, ports.to_vec())])?.remove(0))
     }
 
-    /// Creates one per namespace, with the ports of its Service, side by side.
+    /// Creates one gateway per namespace in parallel, each with the ports of its Service.
     pub fn create_in(
         rollout: &mut Rollout<'_>,
         name: &str,
@@ -47,7 +48,8 @@ impl GatewayPod {
         Ok(gateways)
     }
 
-    /// Its proxy, to be started under this name, with prefixes of the statistics that prove its path.
+    /// Its proxy, to be started under this name. `statistics` are prefixes of the statistics that prove its
+    /// path.
     pub fn agent(
         &self,
         rollout: &Rollout<'_>,

@@ -1,4 +1,4 @@
-//! What runs in a deployment: pods of workloads, proxies, and components beside them.
+//! What runs in a deployment: pods of workloads, proxies, and components next to them.
 
 pub(crate) mod database;
 mod gateway;

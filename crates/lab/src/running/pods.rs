@@ -1,4 +1,4 @@
-//! The pods of a deployment: those of its workloads, and those of proxies that have one to themselves.
+//! The pods of a deployment: those of its workloads, and those of proxies with a pod of their own.
 
 use super::database::DATABASE_PORT;
 use super::service::{READY_TIMEOUT, RunningService};
@@ -10,7 +10,7 @@ use mesh::kubernetes::object_ref::ObjectRef;
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// Every pod of a deployment. Dropping it takes them down side by side.
+/// All pods of a deployment. Dropping it takes them down in parallel.
 #[derive(Debug, Default)]
 pub(crate) struct Pods {
     pub workloads: Vec<RunningWorkload>,
@@ -27,16 +27,16 @@ pub(crate) enum PodPlace {
 #[derive(Debug, Default)]
 pub(crate) struct RunningWorkload {
     pub pods: Vec<RunningPod>,
-    /// The workload as the API of a control plane has it.
+    /// The workload as described to the API of a control plane.
     pub described: Option<mesh::kubernetes::workloads::Workload>,
-    /// Address of its Service; absent before it has one, and without a control plane.
+    /// Address of its Service; absent until it is assigned, and without a control plane.
     pub service_address: Option<Ipv4Addr>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct PodIdentity {
     pub pod: String,
-    /// Its service account, and its label `app`.
+    /// Service account of the workload, also its label `app`.
     pub account: String,
     pub namespace: String,
     pub labels: BTreeMap<String, String>,
@@ -60,10 +60,10 @@ impl PodIdentity {
 #[derive(Debug)]
 pub(crate) struct RunningPod {
     pub pod: Pod,
-    /// Name of the pod, and of the service in it as a component: `server`, or `pair-1/server-2`.
+    /// Name of the pod, also of the service in it as a component: `server`, or `pair-1/server-2`.
     pub name: String,
     pub identity: Option<PodIdentity>,
-    /// The synthetic service; absent where the pod runs none.
+    /// The service; absent if the pod runs none.
     pub service: Option<RunningService>,
 }
 
@@ -106,7 +106,7 @@ impl Pods {
         places.iter().map(|place| all.remove(place).expect("it is there, and asked for once")).collect()
     }
 
-    /// Takes all down. If something cannot be removed, the rest is removed nevertheless.
+    /// Takes all pods down. If something cannot be removed, the rest is still removed.
     pub fn close(&mut self) -> Result<()> {
         let workloads = std::mem::take(&mut self.workloads);
         let of_workloads =
@@ -118,7 +118,7 @@ impl Pods {
 
 impl Drop for Pods {
     fn drop(&mut self) {
-        // What cannot be removed here goes when the lab's first process does.
+        // Anything that cannot be removed here is removed when the lab's first process ends.
         let _ = self.close();
     }
 }

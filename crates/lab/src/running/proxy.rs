@@ -1,4 +1,4 @@
-//! A running proxy, whichever kind it is, and what it can be asked.
+//! A running proxy of any kind, and how to query it.
 
 use crate::Result;
 use crate::container::Container;
@@ -18,18 +18,18 @@ pub(crate) struct Proxy {
     pub name: String,
     pub pod: String,
     pub container: Container,
-    /// What istiod calls it; absent where istiod does not track what it has acknowledged.
+    /// Its name in istiod's status; absent if istiod does not track what it has acknowledged.
     pub known_as: Option<String>,
-    /// Whether its process is an agent, which starts the Envoy.
+    /// True if its process is an agent, which starts the Envoy.
     pub is_agent: bool,
-    /// Spans that it sends where requests are traced; absent where it sends none.
+    /// Spans that it sends if requests are traced; absent if it sends none.
     pub spans: Option<SentSpans>,
     pub counters: Box<dyn CounterSource>,
     pub _files: PrivateDir,
 }
 
 impl Proxy {
-    /// A proxy in a pod that neither istiod nor the trace collector knows.
+    /// A proxy in a pod that is known neither to istiod nor to the trace collector.
     pub fn new(
         name: &str,
         pod: &Pod,
@@ -41,12 +41,13 @@ impl Proxy {
         Self { name, pod, container, known_as: None, is_agent: false, spans: None, counters, _files: files }
     }
 
-    /// Treats the end of the agent's Envoy as the proxy's end: agents may end much later, and nothing passes meanwhile.
+    /// Treats the end of the agent's Envoy as the proxy's end: agents may end much later, and no traffic
+    /// passes meanwhile.
     pub fn watch_envoy(&self) -> Result<()> {
         if !self.is_agent {
             return Ok(());
         }
-        // Its only child. The program may be another than the one named, where that is a script around it.
+        // The agent's only child. The program may differ from the named one if that is a wrapper script.
         let agent = self.container.pid().cast_signed();
         let is_envoy = |pid: &i32| {
             process_table::stat(Path::new("/proc"), *pid).is_ok_and(|process| process.ppid == agent)
@@ -58,7 +59,7 @@ impl Proxy {
         watched.context(format!("watch the Envoy of {}", self.name))
     }
 
-    /// Its counters, or why not. A failed proxy is not queried: it would respond late or never.
+    /// Its counters, or why they are missing. A failed proxy is not queried: it would respond late or never.
     pub fn counters_or_reason(&self) -> Result<BTreeMap<String, u64>, String> {
         let failed = || self.container.failed().map(|how| format!("it {how}"));
         match failed() {

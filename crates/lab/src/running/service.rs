@@ -1,4 +1,5 @@
-//! Services in their pods, the same under every mesh: the synthetic service, and nodes of a graph with their scripts.
+//! Services in their pods, the same under every mesh: the synthetic service, and nodes of a graph with their
+//! scripts.
 
 use super::database::{self, DATABASE_PORT};
 use crate::Result;
@@ -19,13 +20,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// The port of services, and of a gateway before them.
+/// Port of services, and of a gateway in front of them.
 pub(crate) const SERVICE_PORT: u16 = 8080;
 
-/// Where a service is asked what it counted, on the loopback of its pod, unless it answers at [`SERVICE_PORT`] too.
+/// Port on the pod's loopback for a service's counters, unless it serves them on [`SERVICE_PORT`].
 const COUNTERS_PORT: u16 = 8079;
 
-/// A service starts in milliseconds; more on a machine that is busy with other things.
+/// A service starts within milliseconds, longer on a busy machine.
 pub(super) const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
@@ -38,7 +39,7 @@ pub(crate) struct RunningService {
 }
 
 impl RunningService {
-    /// Whether a node has filled the collections that it reads; the error is what it waits for.
+    /// True once a node has filled the collections that it reads. The error is what it waits for.
     pub fn is_ready(&self) -> Result<bool> {
         if !matches!(self.counters.counts, Counts::OfNode) {
             return Ok(true);
@@ -53,16 +54,16 @@ impl RunningService {
 
 pub(crate) struct ServiceFactory<'a> {
     pub context: &'a DeploymentContext<'a>,
-    /// The name in the certificates of external services, and their port.
+    /// Host name in the certificates of external services, and their port.
     pub external: (&'a str, u16),
-    /// File of the topology, for services with scripts.
+    /// Topology file for services with scripts.
     pub topology: &'a Path,
-    /// Certificates that services verify databases with; absent if the topology has no database.
+    /// CA certificate that services verify databases with; absent if the topology has no database.
     pub database_authority: Option<&'a Path>,
 }
 
 impl ServiceFactory<'_> {
-    /// Starts what a pod of a workload runs, if anything. `connect` are the options by which it finds its callees.
+    /// Starts what a pod of a workload runs, if anything. `connect` are the options that locate its callees.
     pub fn start(
         &self,
         pod: &mut Pod,
@@ -106,7 +107,7 @@ impl ServiceFactory<'_> {
         }
         let container = pod.start(&self.container(name, workload, self.context.meshmeter, arguments))?;
         let admin = pod.admin(name, asked_at);
-        // A node counts no questions.
+        // Nodes do not count queries of their counters.
         let counts = match &workload.runs {
             Runs::Scripted(_) => Counts::OfNode,
             _ => Counts::WithQuestions(AtomicU64::default()),
@@ -151,7 +152,7 @@ impl ServiceFactory<'_> {
         }
     }
 
-    /// A certificate for the external name and the pod's address, in a private directory.
+    /// Issues a certificate for the external name and the pod's address, in a private directory.
     fn credentials(&self, pod: &Pod, name: &str) -> Result<(CredentialFiles, PrivateDir)> {
         let operation = "make the certificate of the external service";
         let (host, _) = self.external;
@@ -174,14 +175,14 @@ impl ServiceFactory<'_> {
     }
 }
 
-/// In clear text such a service responds on its loopback alone, when it is asked for its counters.
+/// Plaintext listener for queries of counters only, on the pod's loopback.
 fn listen_for_questions() -> String {
     format!("--listen={}:{COUNTERS_PORT}", Ipv4Addr::LOCALHOST)
 }
 
 const IN_WINDOW_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A service's own counters, of all its protocols together.
+/// A service's own counters, summed over its protocols.
 #[derive(Debug)]
 pub(crate) struct ServiceCounters {
     admin: Admin,
@@ -190,7 +191,7 @@ pub(crate) struct ServiceCounters {
 
 #[derive(Debug)]
 enum Counts {
-    /// Questions so far, which the service counts too: each comes on a connection of its own.
+    /// Number of queries so far. The service counts them too: each arrives on a connection of its own.
     WithQuestions(AtomicU64),
     OfNode,
     OfFerretDb,
@@ -198,7 +199,7 @@ enum Counts {
 }
 
 impl ServiceCounters {
-    /// Whether the service counts questions among its own requests and bytes.
+    /// True if the service counts queries among its own requests and bytes.
     pub fn counts_questions(&self) -> bool {
         matches!(self.counts, Counts::WithQuestions(_))
     }
@@ -207,7 +208,7 @@ impl ServiceCounters {
         self.read_from(&self.admin)
     }
 
-    /// While load runs: one that does not respond soon must not hold up the watch over the others.
+    /// Reads the counters while load runs. A slow service must not delay the monitoring of the others.
     pub fn read_in_window(&self) -> Result<ServiceReading, AdminError> {
         self.read_from(&self.admin.within(IN_WINDOW_TIMEOUT))
     }

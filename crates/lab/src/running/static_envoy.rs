@@ -1,4 +1,4 @@
-//! One Envoy with a static file in a pod: its private folder, its process, its readiness.
+//! One Envoy with a static file in a pod: its private directory, its process, its readiness.
 
 use super::proxy::Proxy;
 use crate::Result;
@@ -17,7 +17,7 @@ use mesh::envoy::bootstrap::{Position, ProxyConfiguration, configuration};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Socket addresses of the Unix domain hold 108 bytes, the last of them zero (unix(7)).
+/// Unix socket addresses hold 108 bytes including the terminating zero (unix(7)).
 const LONGEST_SOCKET_PATH: usize = 107;
 
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ pub(crate) struct StaticEnvoyFactory<'a> {
 }
 
 impl StaticEnvoyFactory<'_> {
-    /// Starts a proxy; a sidecar with the identity of its workload.
+    /// Starts a proxy. A sidecar gets the identity of its workload.
     pub fn start(
         &self,
         pod: &mut Pod,
@@ -58,7 +58,7 @@ impl StaticEnvoyFactory<'_> {
         Ok(Proxy::new(name, pod, container, Box::new(Admin::new(name, UnixSocket(admin_socket))), files))
     }
 
-    /// The user who is to own a proxy's files, where it is another than ours.
+    /// User that owns a proxy's files, if it is not ours.
     pub fn owner(&self) -> Option<u32> {
         (self.context.lab.proxy_identity() == ProxyIdentity::Uid).then_some(PROXY_USER)
     }

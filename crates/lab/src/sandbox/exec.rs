@@ -1,7 +1,8 @@
-//! Commands in the pods of a lab that is up, from outside of it: what `kubectl exec` is to a cluster.
-//! A visitor joins the namespaces of a pod: its network, its mounts (and so its names), the lab's process numbers, and for
-//! an ordinary user the lab's user namespace, in which that user may do everything. It must have one thread. What it starts
-//! there goes with the visitor, and with the lab.
+//! Runs commands in the pods of a running lab, from outside the lab, as `kubectl exec` does in a cluster.
+//!
+//! The calling process joins the namespaces of a pod: its network, its mounts (and so its name resolution),
+//! and the lab's PID namespace. For an ordinary user it also joins the lab's user namespace, in which that
+//! user has all rights. It must be single-threaded. Its children end with it, and with the lab.
 
 use crate::Result;
 use crate::sandbox::process_table::ProcessIdentity;
@@ -19,7 +20,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 
-/// Name proxies of the machine's network, which no pod can reach; also known in capitals.
+/// Variables with HTTP proxies of the machine's network, which no pod can reach; also used in upper case.
 const PROXY_VARIABLES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
 pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus> {
@@ -29,7 +30,8 @@ pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus> {
     let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD]).map_err(failed)?;
     let folder = std::env::current_dir();
     join(pod, true)?;
-    // The folders of a pod are the machine's; where ours is not among them, the command starts at the root.
+    // Pods see the machine's directories. If ours is not among them, the command starts in the root
+    // directory.
     if let Ok(folder) = folder {
         let _ = std::env::set_current_dir(folder);
     }
@@ -48,19 +50,19 @@ pub fn run(pod: &PodStatus, mut command: Command) -> Result<ExitStatus> {
     }
 }
 
-/// As shells show it: the command's status, or 128 + the number of the signal that ended it.
+/// Exit code as shells report it: the command's status, or 128 + the number of the signal that ended it.
 pub fn exit_code(status: ExitStatus) -> u8 {
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or_default());
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-/// Moves the calling process, which must have one thread, into a pod's network. Sockets made before stay where they
-/// were made. Returns a file that becomes readable once the lab has ended.
+/// Moves the calling process, which must be single-threaded, into a pod's network. Sockets created before
+/// stay in their network namespace. Returns a file that becomes readable once the lab has ended.
 pub fn join_network(pod: &PodStatus) -> Result<OwnedFd> {
     join(pod, false)
 }
 
-/// Like [`join_network`]; what the process starts also gets the pod's other namespaces.
+/// Like [`join_network`]; if `whole`, children of the process also get the pod's other namespaces.
 fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd> {
     let operation = format!("enter pod {}", pod.name);
     let PodNamespaces { holder, user, processes, network, mounts, .. } = &pod.namespaces;
@@ -73,7 +75,7 @@ fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd> {
     };
     let opened = || {
         let mut files: Vec<(OwnedFd, LinkNameSpaceType)> = Vec::new();
-        // First of all, since it gives the right to enter the others.
+        // Must come first: it gives the right to enter the others.
         if let Some(user) = user {
             files.push((open(user)?, LinkNameSpaceType::User));
         }
@@ -87,7 +89,7 @@ fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd> {
     let files = opened();
     let process = holder.as_ref().and_then(ProcessIdentity::raw);
     let process = process.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
-    // Asked afterwards: what was opened is the lab's if its first process still lives.
+    // Checked afterwards: the opened files belong to the lab if its first process is still alive.
     let lives = holder.is_some_and(|holder| holder.is_alive(Path::new("/proc")));
     let Some(process) = process.filter(|_| lives) else {
         return Err(EnvironmentError::new(operation, "its lab has ended"));
@@ -101,14 +103,15 @@ fn join(pod: &PodStatus, whole: bool) -> Result<OwnedFd> {
     Ok(process)
 }
 
-/// Signals from the terminal reach the command directly, as it is in our process group; others are sent to us alone.
+/// Forwards a signal unless it came from the terminal: those reach the command directly, since it is in our
+/// process group.
 fn pass_on(child: &Child, signal: i32) {
     let from_terminal = io::stdin().is_terminal() || io::stderr().is_terminal();
     if signal == SIGCHLD || (from_terminal && (signal == SIGINT || signal == SIGQUIT)) {
         return;
     }
     if let Some(signal) = Signal::from_named_raw(signal) {
-        // Refused only where it has ended; it is not reaped yet, so the number is its own.
+        // Fails only if it has ended. It is not reaped yet, so the PID is still its own.
         let _ = rustix::process::kill_process(Pid::from_child(child), signal);
     }
 }

@@ -1,16 +1,18 @@
-//! inotify instances: the kernel limits them per user, to fewer than the proxies of a large deployment open.
+//! inotify instances: the kernel's limit per user is lower than the number that the proxies of a large
+//! deployment open.
 
 use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::fs;
 
-/// The limit per user. It belongs to the whole machine.
+/// The limit per user; the setting applies to the whole machine.
 const LIMIT: &str = "/proc/sys/fs/inotify/max_user_instances";
 const RAISED: usize = 8192;
 
-/// Lets a user open this many instances. Root raises the limit where it is lower; [`restore`] puts it back when the lab ends.
+/// Ensures that a user may open this many instances. Root raises the limit if it is lower; [`restore`] resets
+/// it when the lab ends.
 pub(crate) fn allow_instances(needed: usize) -> Result<()> {
-    // A kernel without inotify has no limit either: its programs say what they miss.
+    // A kernel without inotify has no limit either; programs that need inotify report it.
     let Some(limit) = limit() else { return Ok(()) };
     if limit >= needed {
         return Ok(());
@@ -23,16 +25,16 @@ pub(crate) fn allow_instances(needed: usize) -> Result<()> {
     })
 }
 
-/// The limit now; absent where the kernel has none.
+/// The current limit; absent if the kernel has none.
 pub(crate) fn limit() -> Option<usize> {
     fs::read_to_string(LIMIT).ok()?.trim().parse().ok()
 }
 
-/// Puts the limit back to what it was before a lab that has ended, unless another lab may rely on it or somebody else has
-/// changed it meanwhile.
+/// Resets the limit to its value before the lab that has ended. It stays if another lab may rely on it, or if
+/// someone else has changed it meanwhile.
 pub(crate) fn restore(before: Option<usize>, other_labs: bool) {
     if let Some(before) = to_restore(before, limit(), other_labs) {
-        // An ordinary user did not raise it either.
+        // This fails for an ordinary user, who did not raise it either.
         let _ = fs::write(LIMIT, before.to_string());
     }
 }

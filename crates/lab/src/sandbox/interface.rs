@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 pub(crate) const POD_INTERFACE: &str = "eth0";
 
-/// An interface of a network namespace, readable until dropped, whichever processes have ended.
+/// An interface of a network namespace. It stays readable until dropped, even after processes have ended.
 #[derive(Clone, Debug)]
 pub struct Interface {
     /// `/proc/<pid>/net/dev`.
@@ -22,9 +22,9 @@ impl Interface {
         Ok(Self { table: Arc::new(File::open("/proc/thread-self/net/dev")?), name })
     }
 
-    /// Since the interface was made; absent if there is none of its name.
+    /// Bytes since the interface was created; absent if there is no interface of this name.
     pub(crate) fn bytes(&self) -> Option<NetworkUsage> {
-        // From its beginning, the table is made anew.
+        // Seeking to the start makes the kernel generate the table anew.
         let mut file = &*self.table;
         file.seek(SeekFrom::Start(0)).ok()?;
         let device = InterfaceDeviceStatus::from_read(file).ok()?.0.remove(self.name)?;
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_is_read_anew_each_time() {
+    fn interface_is_read_afresh_each_time() {
         let interface = Interface::of_this_thread("lo").unwrap();
         let before = interface.bytes().unwrap();
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

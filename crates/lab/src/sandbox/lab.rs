@@ -1,4 +1,4 @@
-//! A lab from within, made by [`crate::enter()`]. Clones share it.
+//! A lab as seen from inside, created by [`crate::enter()`]. Clones share it.
 
 use crate::Result;
 use crate::sandbox::cgroup::{LabCgroup, Version};
@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Mode bits with which other users may read and run a file.
+/// Mode bits that let other users read and run a file.
 const READ_AND_RUN: u32 = 0o005;
 
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ struct Inside {
     identity: ProxyIdentity,
     no_proxy_user: Option<NoProxyUser>,
     proxies_dir: PathBuf,
-    /// The machine's own proc, opened before ours was mounted over it.
+    /// The machine's own proc, opened before the lab's was mounted over it.
     outer_proc: PathBuf,
     _outer_proc_file: OwnedFd,
     state: Mutex<Changing>,
@@ -52,7 +52,7 @@ struct Inside {
 struct Changing {
     next_pod: u16,
     contents: Contents,
-    /// Files and programs, and their copies or mounts for the proxy's user.
+    /// Files and programs, with their copies or mounts for the proxies' user.
     exposed: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -103,9 +103,9 @@ impl Lab {
         &self.0.record.id
     }
 
-    /// A directory of the lab, removed with it: for keys and sockets. Its path is short enough for sockets (sun_path,
-    /// 108 bytes, leaves 40 for a name). Others may pass through it if proxies have their own user, so secrets belong
-    /// in [`Self::create_private_dir`].
+    /// A directory of the lab for keys and sockets, removed with the lab. Its path is short enough for
+    /// sockets (sun_path, 108 bytes, leaves 40 for a name). Other users may pass through it if proxies have
+    /// their own user, so secrets belong in [`Self::create_private_dir`].
     pub fn private_dir(&self) -> &Path {
         &self.0.private_dir
     }
@@ -124,7 +124,7 @@ impl Lab {
         Ok(path)
     }
 
-    /// Gives a file to the user of such a container; its mode stays.
+    /// Changes the owner of a file to the user of this kind of container; its mode stays.
     pub fn give_to(&self, path: &Path, user: ContainerUser) -> Result<()> {
         if user == ContainerUser::Proxy && self.0.identity == ProxyIdentity::Uid {
             rustix::fs::chown(path, Some(Uid::from_raw(PROXY_USER)), Some(Gid::from_raw(PROXY_USER)))
@@ -158,7 +158,7 @@ impl Lab {
         self.0.record.no_cgroup_because.as_deref()
     }
 
-    /// Whether SIGINT, SIGTERM or SIGHUP came. A second signal ends meshmeter at once.
+    /// True if SIGINT, SIGTERM or SIGHUP was received. A second signal ends Meshmeter at once.
     pub fn stop_requested(&self) -> bool {
         self.0.stop_requested.load(Ordering::Relaxed)
     }
@@ -172,7 +172,7 @@ impl Lab {
 
     pub fn status(&self) -> Result<LabStatus> {
         let mut record = self.0.record.clone();
-        // The outer process notes our number after it has started us; the machine's proc tells it too.
+        // The outer process records our PID only after starting us. The machine's proc has it too.
         let number = fs::read_link(self.outer_proc().join("self"));
         let pid = number.ok().and_then(|number| number.to_str()?.parse().ok());
         let identity = pid.map(|pid| ProcessIdentity::of(self.outer_proc(), pid)).transpose();
@@ -197,7 +197,7 @@ impl Lab {
         state.reserve_number()
     }
 
-    /// Reserves the address of a pod that there will not be.
+    /// Reserves the address of a pod that is never created.
     pub(crate) fn reserve_address(&self) -> Result<u16, &'static str> {
         self.state().reserve_number()
     }
@@ -225,12 +225,13 @@ impl Lab {
         )
     }
 
-    /// Bind-mounts a program below the lab's directory, in the lab's own mount namespace, for the proxy's user, who
-    /// may not pass through our home directory. Its name stays, so that process lists show it.
+    /// Bind-mounts a program below the lab's directory, in the lab's own mount namespace, for the proxies'
+    /// user, who may not be able to pass through our home directory. It keeps its name, which process lists
+    /// show.
     pub(crate) fn expose_program(&self, program: &Path) -> Result<PathBuf> {
         let operation = format!("make {} reachable for the proxy's user", program.display());
         if !program.is_absolute() {
-            // A bare name is looked for in PATH, whose folders anyone can enter.
+            // A bare name is looked up in PATH, whose directories anyone can enter.
             return Ok(program.to_owned());
         }
         let mode = fs::metadata(program).context(&operation)?.mode();
@@ -245,7 +246,8 @@ impl Lab {
         self.expose(program, "programs", mount).context(operation)
     }
 
-    /// A copy of a file for the proxy's user, who may not be able to enter its directory. Later changes are not copied.
+    /// Copies a file for the proxies' user, who may not be able to enter its directory. Later changes are not
+    /// copied.
     pub(crate) fn expose_file(&self, file: &Path) -> Result<PathBuf> {
         let copy = |exposed: &Path| {
             fs::copy(file, exposed)?;
@@ -254,7 +256,7 @@ impl Lab {
         self.expose(file, "files", copy).context(format!("copy {} for the proxies", file.display()))
     }
 
-    /// Exposes a file once, in a directory of its own below `folder`, where `put` makes it.
+    /// Exposes a file once, in a directory of its own below `folder`, where `put` creates it.
     fn expose(
         &self,
         file: &Path,
@@ -298,7 +300,7 @@ impl Lab {
     pub(crate) fn forget_pod(&self, number: u16) {
         let contents = &mut self.state().contents;
         contents.pods.remove(&number);
-        // `lab status` shows a pod too many, at worst.
+        // On failure, `lab status` shows a pod that no longer exists.
         let _ = contents.save_pod(&self.0.private_dir, number);
     }
 
@@ -307,7 +309,7 @@ impl Lab {
     }
 }
 
-/// Creates directory `number` in `parent`, both open to every user whatever the umask.
+/// Creates directory `number` in `parent`, both open to all users regardless of the umask.
 fn folder_for_all(parent: &Path, number: usize) -> io::Result<PathBuf> {
     let folder = parent.join(number.to_string());
     fs::create_dir_all(&folder)?;

@@ -1,6 +1,8 @@
 //! A sandbox on one machine: namespaces, cgroups, pods, containers, and the registry of labs that are up.
-//! Read [`enter`] first: how a command comes to run inside a lab of its own, and why nothing of a lab can outlive it.
-//! [`port_forward`] and [`exec`] lead into a lab that is up: connections from the machine, and commands.
+//!
+//! Read [`enter`] first: how a command comes to run inside a lab of its own, and why nothing of a lab can
+//! outlive it. [`port_forward`] and [`exec`] lead into a running lab: connections from the machine, and
+//! commands.
 
 pub mod cgroup;
 pub mod container;

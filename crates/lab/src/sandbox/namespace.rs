@@ -1,7 +1,8 @@
-//! A network namespace held by a thread that lives in it. The thread serves three ends at once. What it runs happens
-//! inside the namespace, since a namespace belongs to a thread. What it spawns starts there, with no switch between
-//! fork and exec. And the children that it spawns ask the kernel to be killed when their parent ends
-//! (`PR_SET_PDEATHSIG`), which the kernel ties to the spawning *thread*: this one ends exactly when the pod does.
+//! A network namespace held by a thread that lives in it. The thread serves three purposes. Its work happens
+//! inside the namespace, since namespaces belong to threads. Its child processes start there, without a
+//! switch between fork and exec. And they have the kernel kill them when their parent ends
+//! (`PR_SET_PDEATHSIG`), which the kernel ties to the spawning *thread*: this one ends exactly when the pod
+//! does.
 
 use crate::Result;
 use crate::sandbox::interface::{Interface, POD_INTERFACE};
@@ -29,7 +30,7 @@ pub(crate) struct Namespace {
 
 struct Files {
     network: OwnedFd,
-    /// Present where the thread has its own mounts.
+    /// Present if the thread has its own mount namespace.
     mounts: Option<OwnedFd>,
     interface: Interface,
 }
@@ -43,7 +44,8 @@ impl fmt::Debug for Namespace {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Origin {
     New,
-    /// A new network namespace with its own mounts: it sees what the lab mounts later, and not the reverse.
+    /// A new network namespace with its own mounts. It sees what the lab mounts later, but not the other way
+    /// round.
     NewWithMounts,
     Process,
 }
@@ -78,7 +80,7 @@ impl Namespace {
         })
     }
 
-    /// Other processes and netlink messages name the namespace by this file.
+    /// File that identifies the namespace to other processes and in netlink messages.
     pub(crate) fn file(&self) -> &OwnedFd {
         &self.files.network
     }
@@ -91,7 +93,8 @@ impl Namespace {
         &self.files.interface
     }
 
-    /// Runs `work` in the namespace and returns its result. Must not be called from within itself.
+    /// Runs `work` in the namespace and returns its result. Must not be called from within the namespace's
+    /// thread.
     pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
         let gone = || {
             EnvironmentError::new(
@@ -101,7 +104,7 @@ impl Namespace {
         };
         let (answer, answered) = mpsc::channel();
         let task: Task = Box::new(move || {
-            // Nobody waits any longer only if the caller itself was unwound.
+            // There is no receiver only if the caller itself was unwound.
             let _ = answer.send(work());
         });
         let tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,11 +113,12 @@ impl Namespace {
         answered.recv().map_err(|_| gone())
     }
 
-    /// Ends the thread: the kernel kills what it spawned and frees the namespace once no process is left in it.
+    /// Ends the thread. The kernel then kills the processes that it spawned, and frees the namespace once no
+    /// process is left in it.
     pub(crate) fn close(&self) {
         drop(self.tasks.lock().unwrap_or_else(PoisonError::into_inner).take());
         if let Some(thread) = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            // A task that panicked has already been reported to the one who sent it.
+            // A task's panic has already been reported to its sender.
             let _ = thread.join();
         }
     }

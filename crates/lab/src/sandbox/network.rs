@@ -1,7 +1,10 @@
-//! Links, addresses and routes, by rtnetlink: a bridge in the lab's own namespace, a veth pair for each pod.
-//! Set up as a container runtime does it, less what would add noise: no spanning tree and no forwarding delay, no
-//! multicast snooping, no IPv6 on the wire (its neighbour discovery and router solicitations), loopback with both.
-//! Every lab has a network of its own that no other can reach, so the same addresses serve all.
+//! Links, addresses and routes through rtnetlink: a bridge in the lab's own namespace and a veth pair per
+//! pod.
+//!
+//! The setup is that of a container runtime, without sources of noise: no spanning tree and no forwarding
+//! delay, no multicast snooping, no IPv6 on the wire (neighbour discovery and router solicitations). Loopback
+//! has both IPv4 and IPv6. Every lab has a network of its own that no other lab can reach, so all labs use
+//! the same addresses.
 
 use crate::Result;
 use crate::sandbox::interface::POD_INTERFACE;
@@ -18,14 +21,14 @@ use std::path::Path;
 pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 /// The pods' subnet is 10.77.0.0/16.
 pub const PREFIX_LENGTH: u8 = 16;
-/// Every address is used once in a lab's lifetime.
+/// Each address is used only once during a lab's lifetime.
 pub const MAX_PODS: u16 = u16::MAX - 2;
 /// Ports of a bridge (`BR_MAX_PORTS` of the kernel).
 pub(crate) const MAX_PORTS: usize = 1023;
 const LEAVING_GROUP: u32 = 1;
 const BRIDGE: &str = "meshmeter0";
 
-/// `number` counts from 0.
+/// `number` starts at 0.
 pub fn pod_address(number: u16) -> Ipv4Addr {
     let base = u32::from(Ipv4Addr::new(10, 77, 0, 2));
     Ipv4Addr::from(base + u32::from(number.min(MAX_PODS - 1)))
@@ -56,7 +59,7 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
     let operation = format!("connect pod {number} to the lab's bridge");
     in_namespace(pod, &operation, || {
         disable_ipv6_on_new_interfaces()?;
-        // As container runtimes do: ports below 1024 for anyone in the pod.
+        // As in container runtimes: anyone in the pod may bind ports below 1024.
         std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
     })?;
     let pod_file = pod.file().try_clone().context(operation.clone())?;
@@ -87,7 +90,7 @@ pub(crate) fn connect_pod(switch: &Namespace, pod: &Namespace, number: u16) -> R
     })
 }
 
-/// Gives a pod this number's address besides its own.
+/// Adds this number's address to a pod that already has its own.
 pub(crate) fn add_pod_address(pod: &Namespace, number: u16) -> Result<()> {
     in_namespace(pod, &format!("give a pod address {}", pod_address(number)), move || {
         with_netlink(async |netlink| {
@@ -97,8 +100,8 @@ pub(crate) fn add_pod_address(pod: &Namespace, number: u16) -> Result<()> {
     })
 }
 
-/// Deletes the veth pairs of pods; one that is gone already is fine. The kernel waits for all CPUs when it deletes
-/// links (some 50 ms): once per group of links.
+/// Deletes the veth pairs of pods. It is not an error if one is already gone. The kernel waits for all CPUs
+/// when it deletes links (some 50 ms), but only once per batch of links.
 pub(crate) fn disconnect_pods(switch: &Namespace, numbers: Vec<u16>) -> Result<()> {
     in_namespace(switch, "disconnect pods from the lab's bridge", move || {
         with_netlink(async |netlink| {
@@ -146,7 +149,7 @@ async fn bring_up(netlink: &Handle, interface: &str) -> io::Result<()> {
     netlink.link().set(link).execute().await.map_err(failed)
 }
 
-/// The kernel's error with its number, so that it reads as users know it.
+/// The kernel's error with its number, which formats it in the familiar way.
 fn failed(error: rtnetlink::Error) -> io::Error {
     match error {
         rtnetlink::Error::NetlinkError(message) => message.to_io(),
@@ -161,7 +164,7 @@ fn interface_index(name: &str) -> io::Result<u32> {
     Ok(rustix::net::netdevice::name_to_index(socket, name)?)
 }
 
-/// The kernel may have been built or booted without IPv6: then there is nothing to disable.
+/// Does nothing if the kernel was built or booted without IPv6.
 fn disable_ipv6_on_new_interfaces() -> io::Result<()> {
     let switch = Path::new("/proc/sys/net/ipv6/conf/default/disable_ipv6");
     if switch.exists() { std::fs::write(switch, "1") } else { Ok(()) }
@@ -172,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pods_have_addresses_of_their_own_in_the_subnet() {
+    fn pods_have_distinct_addresses_in_subnet() {
         assert_eq!(pod_address(0).to_string(), "10.77.0.2");
         assert_eq!(pod_address(254).to_string(), "10.77.1.0");
         assert_eq!(pod_address(MAX_PODS - 1).to_string(), "10.77.255.254");

@@ -1,4 +1,4 @@
-//! Why the kernel refuses namespaces here, and what to do about it.
+//! Why the kernel rejects namespaces on this machine, and what to do about it.
 
 use crate::Result;
 use crate::sandbox::privileges::unshare;
@@ -16,9 +16,9 @@ use std::process::{Command, Stdio};
 struct Facts {
     root: bool,
     container: bool,
-    /// `kernel.unprivileged_userns_clone`, where the distribution has it.
+    /// `kernel.unprivileged_userns_clone`, if the distribution has it.
     unprivileged_clone: Option<u64>,
-    /// `kernel.apparmor_restrict_unprivileged_userns`, where the distribution has it.
+    /// `kernel.apparmor_restrict_unprivileged_userns`, if the distribution has it.
     apparmor_restricts: Option<u64>,
     max_user_namespaces: Option<u64>,
 }
@@ -29,7 +29,7 @@ impl Facts {
             let path = Path::new("/proc/sys").join(name.replace('.', "/"));
             fs::read_to_string(path).ok()?.trim().parse().ok()
         };
-        // A seccomp filter on an ordinary shell is the mark of a container runtime without a file to show for it.
+        // An ordinary shell with a seccomp filter indicates a container runtime that has no marker file.
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         Self {
             root: rustix::process::geteuid().is_root(),
@@ -96,7 +96,7 @@ pub(crate) fn can_change_user() -> bool {
     rustix::thread::capabilities(None).is_ok_and(|sets| sets.effective.contains(needed))
 }
 
-/// The namespaces that a lab starts with; its network and mounts follow inside.
+/// The namespaces that a lab starts with. Its network and mount namespaces are created inside.
 pub(crate) fn first_namespaces() -> UnshareFlags {
     if has_system_administration() {
         UnshareFlags::NEWPID
@@ -105,7 +105,7 @@ pub(crate) fn first_namespaces() -> UnshareFlags {
     }
 }
 
-/// Tries to make a lab's namespaces, in a process of its own.
+/// Tries to create a lab's namespaces in a separate process.
 pub fn probe() -> Result<()> {
     let operation = "make namespaces for a lab";
     let namespaces = first_namespaces() | UnshareFlags::NEWNET | UnshareFlags::NEWNS;
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_has_its_own_remedy() {
+    fn each_cause_has_specific_remedy() {
         let user = Facts { max_user_namespaces: Some(100), ..Facts::default() };
         let debian = Facts { unprivileged_clone: Some(0), ..user };
         assert!(hint_for(Errno::PERM, &debian).contains("kernel.unprivileged_userns_clone=1"));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn other_errors_have_no_made_up_remedy() {
+    fn unknown_errors_have_no_remedy() {
         assert_eq!(hint(Some(Errno::IO.raw_os_error()), &Facts::default()), None);
         assert_eq!(hint(None, &Facts::default()), None);
     }

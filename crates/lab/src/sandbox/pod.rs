@@ -1,5 +1,6 @@
 //! A pod: a network namespace with an address on the lab's bridge, and the processes in it.
-//! Dropping a pod ends its processes and takes its interface, rules, namespace and control groups with it.
+//!
+//! Dropping a pod ends its processes and removes its interface, rules, namespace and cgroups.
 
 use crate::Result;
 use crate::sandbox::container::{self, Container, ContainerSpec, ContainerUser, ENDED_TIMEOUT, Launch};
@@ -28,13 +29,13 @@ use std::time::Duration;
 pub struct PodSpec {
     /// Lower-case letters, digits and dashes.
     pub name: String,
-    /// Absent: nothing is replaced.
+    /// Absent: the pod sees the machine's files.
     pub names: Option<NameFiles>,
 }
 
 const NAME_PLACES: [&str; 2] = ["/etc/hosts", "/etc/resolv.conf"];
 
-/// Whether the machine has the files that pods' own name files are mounted on; istiod reads them too.
+/// Checks that the machine has the files that pods' own name files are mounted on; istiod reads them too.
 pub(crate) fn check_name_places() -> Result<()> {
     NAME_PLACES.into_iter().try_for_each(check_name_place)
 }
@@ -49,7 +50,7 @@ fn check_name_place(place: &str) -> Result<()> {
     })
 }
 
-/// How names resolve in a pod: files mounted over the machine's own.
+/// Name resolution in a pod: files mounted over the machine's own.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct NameFiles {
     pub hosts: PathBuf,
@@ -82,7 +83,7 @@ impl Lab {
         Pod::create(self, spec, self.pod_number(spec)?)
     }
 
-    /// Makes pods side by side. Their addresses are in this order, and so are their lists.
+    /// Creates pods in parallel. Their addresses are in the order of `specs`.
     pub fn create_pods(&self, specs: &[PodSpec]) -> Result<Vec<Pod>> {
         let numbered =
             specs.iter().map(|spec| Ok((spec, self.pod_number(spec)?))).collect::<Result<Vec<_>>>()?;
@@ -146,7 +147,7 @@ impl Pod {
         network::pod_address(self.number)
     }
 
-    /// One more address, for connections that come from another than its own.
+    /// Adds one more address, for connections from a source address other than the pod's own.
     pub(crate) fn add_address(&self) -> Result<Ipv4Addr> {
         let number = self.lab.reserve_address();
         let number = number.context(format!("give pod {} one more address", self.name))?;
@@ -164,7 +165,7 @@ impl Pod {
         if self.containers.iter().any(|other| other.name() == spec.name && other.has_exited().is_none()) {
             return Err(EnvironmentError::new(operation(), "the pod has a container of that name already"));
         }
-        // One that has ended makes room; its cgroup goes on counting.
+        // A container that has ended can be replaced; its cgroup keeps counting.
         self.containers.retain(|other| other.name() != spec.name);
         let cgroup = self.lab.cgroup().map(|cgroup| cgroup.create(&self.name, &spec.name)).transpose()?;
         let Resources { cpu_limit_cores, memory_limit_bytes, .. } = spec.limits;
@@ -203,7 +204,8 @@ impl Pod {
         self.load_rules(redirect::rules(redirect, self.lab.proxy_identity()))
     }
 
-    /// Loads rules of the pod's network namespace, as `iptables-restore` reads them, beside those that are there.
+    /// Loads rules into the pod's network namespace, in the format of `iptables-restore`, in addition to the
+    /// existing ones.
     pub(crate) fn load_rules(&self, rules: String) -> Result<()> {
         let lock_file = self.iptables_lock();
         self.run(move || redirect::load(&rules, &lock_file))?
@@ -215,7 +217,7 @@ impl Pod {
         saved.and_then(|saved| saved).map_err(|error| in_one_line(&error))
     }
 
-    /// Lock shared by all programs that change rules of a lab's pods.
+    /// Lock file shared by all programs that change rules of a lab's pods.
     pub(crate) fn iptables_lock(&self) -> PathBuf {
         self.lab.private_dir().join("xtables.lock")
     }
@@ -225,8 +227,8 @@ impl Pod {
         self.namespace.run(work)
     }
 
-    /// Waits until a process listens on this TCP port of the pod, without connecting to it. If `container` ends
-    /// meanwhile, the error has its last log lines.
+    /// Waits until a process listens on this TCP port of the pod, without connecting to it. If `container`
+    /// ends meanwhile, the error includes its last log lines.
     pub fn wait_until_listening(&self, container: &Container, port: u16, at_most: Duration) -> Result<()> {
         let what = format!("{}/{} listens on port {port}", self.name, container.name());
         self.wait_until(container, &what, at_most, || self.run(move || is_listening(port)))
@@ -246,7 +248,8 @@ impl Pod {
         })
     }
 
-    /// Takes the pod down and reports what could not be removed, after removing the rest; dropping does the same silently.
+    /// Takes the pod down and reports what could not be removed, after removing the rest. Dropping it does
+    /// the same silently.
     pub fn close(mut self) -> Result<()> {
         take_down(std::slice::from_mut(&mut self))
     }
@@ -263,12 +266,12 @@ impl Pod {
 
 impl Drop for Pod {
     fn drop(&mut self) {
-        // What cannot be removed here goes when the lab's first process does.
+        // Anything that cannot be removed here is removed when the lab's first process ends.
         let _ = take_down(std::slice::from_mut(self));
     }
 }
 
-/// Takes pods down step by step for all: the kernel deletes hundreds of links in about the time of one.
+/// Runs each step for all pods: the kernel deletes hundreds of links in about the time of one.
 fn take_down(pods: &mut [Pod]) -> Result<()> {
     let pods: Vec<&Pod> =
         pods.iter_mut().filter_map(|pod| std::mem::take(&mut pod.open).then_some(&*pod)).collect();
@@ -289,8 +292,9 @@ fn take_down(pods: &mut [Pod]) -> Result<()> {
     ended.and(strays).and(disconnected).and(removed)
 }
 
-/// Ends and reaps processes of the pods that left the process groups of their containers, found by their network
-/// namespace: as orphans they have fallen to us, the lab's first process.
+/// Ends and reaps processes of the pods that left the process groups of their containers. They are found by
+/// their network namespace: as orphans they have become children of the lab's first process, which is this
+/// one.
 fn end_strays(pods: &[&Pod]) -> Result<()> {
     let inode = |pod: &&Pod| Some(rustix::fs::fstat(pod.namespace.file()).ok()?.st_ino);
     let namespaces: BTreeSet<u64> = pods.iter().filter_map(inode).collect();
@@ -302,18 +306,18 @@ fn end_strays(pods: &[&Pod]) -> Result<()> {
             |pid: &i32| *pid != 1 && network_of(*pid).is_some_and(|inode| namespaces.contains(&inode));
         let left: Vec<Pid> = pids.filter(is_left).filter_map(Pid::from_raw).collect();
         for &pid in &left {
-            // Refused only where it has just ended.
+            // Fails only if it has just ended.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
         let all_gone = left.is_empty();
         ended.extend(left);
-        // An error means that it is no child of ours: then another reaps it.
+        // An error means that it is not our child, and another process reaps it.
         ended.retain(|&pid| matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(None)));
         Ok((all_gone && ended.is_empty() && pods.iter().all(|pod| pod.is_reaped())).then_some(()))
     })
 }
 
-/// Inode number of a process's network namespace; a dead process has none.
+/// Inode number of a process's network namespace; `None` for a dead process.
 fn network_of(pid: i32) -> Option<u64> {
     fs::metadata(format!("/proc/{pid}/ns/net")).ok().map(|file| file.st_ino())
 }
@@ -325,7 +329,7 @@ fn is_listening(port: u16) -> bool {
     })
 }
 
-/// Looks for a listening socket in `/proc/net/tcp` or `tcp6` (proc_pid_net(5)).
+/// True if there is a listening socket in `/proc/net/tcp` or `tcp6` (proc_pid_net(5)).
 fn listens(table: &str, port: u16) -> bool {
     const LISTEN: &str = "0A";
     let wanted = format!(":{port:04X}");
@@ -347,14 +351,14 @@ mod tests {
 ";
 
     #[test]
-    fn a_machine_without_a_file_of_names_is_told_which() {
+    fn missing_name_file_is_reported_by_path() {
         check_name_place("/etc/hosts").expect("this machine has one");
         let error = check_name_place("/nowhere/resolv.conf").expect_err("there is none");
         assert!(error.to_string().contains("/nowhere/resolv.conf") && error.hint.is_some(), "{error}");
     }
 
     #[test]
-    fn a_listening_socket_is_told_from_a_connection() {
+    fn listening_socket_is_distinguished_from_connection() {
         assert!(listens(TCP_TABLE, 8080));
         assert!(!listens(TCP_TABLE, 50000));
         assert!(!listens(TCP_TABLE, 80));

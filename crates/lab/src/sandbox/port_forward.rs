@@ -1,8 +1,12 @@
 //! Connections from the machine into a lab: a port of the machine's loopback that leads to a port of a pod.
-//! Nothing routes between the two networks. A socket stays in the network that it was made in, whatever becomes of its
-//! process: so one is bound to 127.0.0.1 before the lab is entered ([`crate::enter_with_ports`]), and what it accepts is
-//! copied to and from connections made within a pod. [`forward`] is that for a process that entered a pod's network
-//! itself. A port that leads into a lab is open to every user of the machine: what it leads to must ask who comes.
+//!
+//! There is no route between the two networks. However, a socket stays in the network namespace in which it
+//! was created, even if its process moves. So one is bound to 127.0.0.1 before the lab is entered
+//! ([`crate::enter_with_ports`]), and its connections are copied to and from connections made within a pod.
+//! [`forward`] does this for a process that has itself entered a pod's network.
+//!
+//! A port that leads into a lab is open to every user of the machine: the server behind it must authenticate
+//! clients.
 
 use crate::Result;
 use crate::sandbox::lab::Lab;
@@ -23,16 +27,18 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Per port; more connections wait. Each takes two files, of which a process has some thousands.
+/// Limit per port; further connections wait. Each connection takes two files, and a process may open some
+/// thousands.
 const MAX_CONNECTIONS: usize = 256;
 
 /// A connection within a pod takes microseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Pause if no connection can be accepted for want of files.
+/// Pause after accepting a connection failed because no file descriptors were left.
 const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A port of the machine's loopback that leads to a port of a pod. Dropping it closes the port and its connections.
+/// A port of the machine's loopback that leads to a port of a pod. Dropping it closes the port and its
+/// connections.
 #[derive(Debug)]
 pub struct PortForward {
     address: SocketAddr,
@@ -60,9 +66,10 @@ impl PortForward {
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name(format!("forward {port}")).spawn(move || {
             let passing = pass_on(reserved, || connect_in(Arc::clone(&namespace), port));
-            // The first ends, with an error, when the other end is dropped; the second goes on as long as its port is open.
+            // `stopped` resolves, with an error, when its sender is dropped; `passing` runs as long as its
+            // port is open.
             runtime.block_on(async { drop(select(pin!(stopped), pin!(passing)).await) });
-            // Whatever is still being connected has nobody to serve.
+            // Connections that are still being made are no longer needed.
             runtime.shutdown_background();
         })?;
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
@@ -77,7 +84,7 @@ impl Drop for PortForward {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // It panics only where tokio does, and then there is nothing left to do for it.
+            // The thread panics only if tokio does; nothing can be done about that here.
             let _ = thread.join();
         }
     }
@@ -87,7 +94,7 @@ pub(crate) fn reserve() -> Result<TcpListener> {
     listen(0)
 }
 
-/// Listens on the calling thread's loopback; port 0 lets the kernel choose.
+/// Listens on the calling thread's loopback. With port 0 the kernel chooses the port.
 pub fn listen(port: u16) -> Result<TcpListener> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
         let port = if port == 0 { "a port".to_owned() } else { format!("port {port}") };
@@ -95,15 +102,15 @@ pub fn listen(port: u16) -> Result<TcpListener> {
     })
 }
 
-/// Forwards connections from `listener` to `port` on the loopback of the calling thread's present network, until one
-/// of the files becomes readable; returns that file's index.
+/// Forwards connections from `listener` to `port` on the loopback of the calling thread's current network,
+/// until one of the files becomes readable. Returns that file's index.
 pub fn forward(listener: TcpListener, port: u16, until: Vec<OwnedFd>) -> Result<usize> {
     let operation = format!("pass connections on to port {port}");
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
     let connect = || tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port));
     let (end, ends) = oneshot::channel();
     let wait = move || {
-        // Nobody waits any longer where the forwarding itself has failed.
+        // There is no receiver any more if forwarding itself has failed.
         let _ = end.send(first_readable(&until));
     };
     std::thread::Builder::new().name("end".to_owned()).spawn(wait).map_err(failed)?;
@@ -133,7 +140,7 @@ fn runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()
 }
 
-/// Connects within a pod; tokio's own connect would happen in our namespace.
+/// Connects within a pod. tokio's own connect would happen in our namespace.
 async fn connect_in(namespace: Arc<Namespace>, port: u16) -> io::Result<tokio::net::TcpStream> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let work = move || namespace.run(move || TcpStream::connect_timeout(&address, CONNECT_TIMEOUT));
@@ -143,7 +150,7 @@ async fn connect_in(namespace: Arc<Namespace>, port: u16) -> io::Result<tokio::n
     tokio::net::TcpStream::from_std(stream)
 }
 
-/// Joins each accepted connection with one from `connect`. Ends only with the listener.
+/// Connects each accepted connection to one from `connect`. Ends only with the listener.
 async fn pass_on<C, F>(listener: TcpListener, connect: C) -> io::Result<Infallible>
 where
     C: Fn() -> F,
@@ -161,12 +168,12 @@ where
         let connected = connect();
         tokio::spawn(async move {
             let _place = place;
-            // Where nobody listens inside, the connection is closed: the same as a refusal, a moment later.
+            // If nothing listens inside, the connection is closed: like a refused connection, a moment later.
             if let Ok(mut inside) = connected.await {
-                // Small messages go to and fro: none is to wait for the next one.
+                // Small messages go back and forth and must not wait for each other.
                 let _ = outside.set_nodelay(true);
                 let _ = inside.set_nodelay(true);
-                // Either side may break off, of which the other is told by the end of its connection.
+                // Either side may break off; the other then sees its connection closed.
                 let _ = tokio::io::copy_bidirectional(&mut outside, &mut inside).await;
             }
         });
@@ -180,7 +187,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn what_comes_is_passed_on_both_ways_until_it_is_stopped() {
+    fn connections_are_forwarded_both_ways_until_stopped() {
         let service = listen(0).expect("there are ports");
         let port = service.local_addr().expect("it is bound").port();
         let listener = listen(0).expect("there are ports");
@@ -203,11 +210,11 @@ mod tests {
         client.read_to_string(&mut answer).expect("it ends");
         assert_eq!(answer, "and back");
 
-        // Nobody listens any longer: the connection is ended, not left hanging.
+        // Without a listener, the connection is closed rather than left hanging.
         drop(service);
         let mut client = TcpStream::connect(address).expect("it listens still");
         let mut answer = Vec::new();
-        // Closed or reset: both tell the client.
+        // Closed or reset: both inform the client.
         let _ = client.read_to_end(&mut answer);
         assert!(answer.is_empty());
 
@@ -218,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_taken_is_named() {
+    fn port_in_use_is_named_in_error() {
         let taken = listen(0).expect("there are ports");
         let port = taken.local_addr().expect("it is bound").port();
         let error = listen(port).expect_err("it is taken");

@@ -1,4 +1,4 @@
-//! Rights of a lab, and unshare(2).
+//! Privileges of a lab, and unshare(2).
 
 use rustix::thread::UnshareFlags;
 use std::io;
@@ -7,7 +7,7 @@ use std::io;
 #[serde(rename_all = "kebab-case")]
 pub enum Privileges {
     Root,
-    /// An ordinary user's, in the lab's own user namespace.
+    /// Those of an ordinary user, in the lab's own user namespace.
     UserNamespace,
 }
 
@@ -21,7 +21,7 @@ impl Privileges {
     }
 }
 
-/// unshare(2) for namespaces: never for the table of open files.
+/// unshare(2) for namespaces, but never for the table of open files.
 #[allow(unsafe_code)]
 pub(crate) fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
     assert!(!namespaces.intersects(UnshareFlags::FILES), "the table of open files stays shared");

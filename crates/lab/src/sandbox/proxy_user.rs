@@ -1,7 +1,10 @@
-//! Whether a lab's proxies can have a user of their own, 1337, as in Istio; and where such a user's files are.
-//! It needs our rights, that user in the map of the lab's user namespace (`subordinate.rs`), and folders that it may pass
-//! through on the way to its own. In an ordinary user's lab, what it writes belongs to a user who is not that user: after
-//! `kill -9` only root could remove it. So it lies in a file system of the lab's own, which goes with the lab.
+//! Checks whether a lab's proxies can have a user of their own, 1337, as in Istio, and chooses the location
+//! of that user's files.
+//!
+//! This needs privileges, that user in the map of the lab's user namespace (`subordinate.rs`), and
+//! directories that it may pass through on the way to its own. In an ordinary user's lab, its files belong to
+//! a different UID, so after `kill -9` only root could remove them. They are therefore in a tmpfs of the lab,
+//! which goes with the lab.
 
 use crate::Result;
 use crate::sandbox::permission::{can_change_user, refused};
@@ -52,7 +55,7 @@ fn lets_others_pass(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o001 != 0)
 }
 
-/// Whether a user namespace's map has this user or group (user_namespaces(7)).
+/// True if a user namespace's map contains this user or group (user_namespaces(7)).
 fn is_mapped(map: &str, id: u32) -> bool {
     map.lines().any(|line| {
         let mut fields = line.split_ascii_whitespace().map(str::parse::<u64>);
@@ -68,7 +71,7 @@ fn is_mapped(map: &str, id: u32) -> bool {
 pub(crate) fn mount_folder(private_dir: &Path) -> Result<PathBuf> {
     let operation = "mount a file system for the proxies' files";
     let folder = private_dir.join(FOLDER);
-    // Its mode is that of what is mounted there.
+    // Its mode becomes that of the file system mounted there.
     fs::create_dir(&folder).context(operation)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     rustix::mount::mount("meshmeter", &folder, "tmpfs", flags, c"mode=0711,size=256m")
@@ -82,7 +85,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     #[test]
-    fn a_map_of_one_user_has_no_room_for_the_proxy() {
+    fn single_user_map_lacks_proxy_user() {
         assert!(is_mapped("         0          0 4294967295\n", PROXY_USER));
         assert!(!is_mapped("         0       1000          1\n", PROXY_USER));
         assert!(is_mapped("0 1000 1\n1337 100000 1\n", PROXY_USER));
@@ -90,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_the_user_alone_lets_nobody_pass() {
+    fn private_directory_lets_no_other_user_pass() {
         let folder = tempfile::tempdir().unwrap();
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
         assert!(!lets_others_pass(folder.path()));

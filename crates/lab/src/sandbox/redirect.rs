@@ -1,10 +1,12 @@
-//! Traffic of a pod sent through its proxy without the application's knowledge, by rules in the pod's own network
-//! namespace, shaped as Istio's `istio-iptables` shapes them (pilot/cmd/pilot-agent, `tools/istio-iptables`).
+//! Sends a pod's traffic through its proxy without the application's knowledge, by rules in the pod's own
+//! network namespace. The rules follow Istio's `istio-iptables` (pilot/cmd/pilot-agent,
+//! `tools/istio-iptables`).
 //!
-//! Outbound: every TCP connection but the proxy's own and those on loopback goes to port 15001. Inbound: connections to
-//! the application's ports go to port 15006. The proxy finds the original destination with `SO_ORIGINAL_DST`. What the
-//! proxy itself sends is told apart by its user (1337, as in Istio) or, where we have one user only, by a mark that it
-//! sets on its sockets. Left out: UDP (DNS capture), IPv6, TPROXY.
+//! Outbound: every TCP connection except the proxy's own and those on loopback goes to port 15001. Inbound:
+//! connections to the application's ports go to port 15006. The proxy finds the original destination with
+//! `SO_ORIGINAL_DST`. The proxy's own traffic is identified by its user (1337, as in Istio) or, if the lab
+//! has only one user, by a mark that the proxy sets on its sockets. Not included: UDP (DNS capture), IPv6,
+//! TPROXY.
 
 use crate::Result;
 use crate::sandbox::search_path::{find_program, search_path};
@@ -23,7 +25,7 @@ use std::time::Duration;
 
 /// As in Istio; the group has the same number.
 pub const PROXY_USER: u32 = 1337;
-/// The mark on the proxy's sockets if it cannot have its own user.
+/// Mark on the proxy's sockets if it cannot have its own user.
 pub const PROXY_MARK: u32 = 1337;
 
 /// How a proxy's own traffic is recognized: by its user [`PROXY_USER`], or by [`PROXY_MARK`] on its sockets
@@ -47,12 +49,12 @@ impl ProxyIdentity {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Redirect {
     pub outbound: bool,
-    /// Addresses that are reached past the proxy.
+    /// Destination addresses that bypass the proxy.
     pub excluded: Vec<Ipv4Addr>,
     pub inbound_ports: Vec<u16>,
 }
 
-/// The rules as `iptables-restore` reads them.
+/// The rules in the format of `iptables-restore`.
 pub fn rules(redirect: &Redirect, identity: ProxyIdentity) -> String {
     let mut rules = String::from("*nat\n");
     // Writing to a string cannot fail.
@@ -84,7 +86,7 @@ pub fn rules(redirect: &Redirect, identity: ProxyIdentity) -> String {
     rules
 }
 
-/// The distribution's default first, then either back end by name: some kernels have modules for one only.
+/// The distribution's default first, then each backend by name: some kernels have modules for only one.
 const PROGRAMS: [&str; 3] = ["iptables-restore", "iptables-nft-restore", "iptables-legacy-restore"];
 
 pub fn programs() -> Result<Vec<PathBuf>> {
@@ -97,7 +99,8 @@ pub fn programs() -> Result<Vec<PathBuf>> {
     Ok(programs)
 }
 
-/// Environment of programs that call iptables by name: PATH, and a lock file that ordinary users may write to.
+/// Environment of programs that call iptables by name: PATH, and a lock file that ordinary users may write
+/// to.
 pub(crate) fn environment(lock_file: &Path) -> BTreeMap<String, OsString> {
     [("PATH", search_path()), ("XTABLES_LOCKFILE", lock_file.into())]
         .map(|(name, value)| (name.to_owned(), value))
@@ -122,14 +125,14 @@ pub(crate) fn load(rules: &str, lock_file: &Path) -> Result<()> {
 /// Listing rules takes milliseconds.
 const SAVE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The rules of the calling thread's network namespace, from each installed kind of iptables, without counters. A kind that
-/// fails, as it does if the kernel lacks its modules, lists why.
+/// Rules of the calling thread's network namespace from each installed iptables variant, without counters. If
+/// a variant fails, for example because the kernel lacks its modules, its entry says why.
 pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>> {
     let (mut rules, mut kinds) = (Vec::new(), HashSet::new());
     for program in programs()? {
         let name = program.file_name().unwrap_or_default().to_string_lossy().replace("-restore", "-save");
         let program = program.with_file_name(&name);
-        // The default is one of the others by another name.
+        // The default is one of the others under another name.
         if !kinds.insert(fs::canonicalize(&program).unwrap_or_else(|_| program.clone())) {
             continue;
         }
@@ -146,9 +149,9 @@ pub(crate) fn saved(lock_file: &Path) -> Result<Vec<String>> {
     Ok(rules)
 }
 
-/// The rules of each chain in their order, by table and chain, and policies other than `ACCEPT`. The kernel lists a table once
-/// any program on the machine has loaded it, and tables and chains in an order that changes: neither changes what happens to
-/// packets. A rule that is listed twice in a chain acts once.
+/// Rules of each chain in order, by table and chain, and policies other than `ACCEPT`. The kernel lists a
+/// table once any program on the machine has loaded it, and lists tables and chains in varying order; neither
+/// affects packets. A rule that is listed twice in a chain is kept once, since it acts once.
 fn tables(saved: &str) -> Vec<String> {
     let mut chains: BTreeMap<(&str, &str), Vec<String>> = BTreeMap::new();
     let mut table = "";
@@ -157,7 +160,7 @@ fn tables(saved: &str) -> Vec<String> {
             table = name;
             continue;
         } else if let Some(declared) = line.strip_prefix(':') {
-            // `:OUTPUT ACCEPT [7:420]` counts packets and bytes.
+            // The numbers in `:OUTPUT ACCEPT [7:420]` are packets and bytes.
             match declared.split(' ').collect::<Vec<_>>()[..] {
                 [_, "ACCEPT" | "-", _] => continue,
                 [chain, policy, _] => (chain, format!("{table}: {chain} {policy}")),
@@ -183,7 +186,8 @@ fn restore(program: &Path, rules: &str, lock_file: &Path) -> io::Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()?;
-    // A few hundred bytes fit the pipe whole, so this cannot stall; a reader that went away shows in its exit status.
+    // A few hundred bytes fit into the pipe, so this cannot block. If the reader has gone, its exit status
+    // shows it.
     let written = child.stdin.take().map_or(Ok(()), |mut input| input.write_all(rules.as_bytes()));
     let output = child.wait_with_output()?;
     if output.status.success() {
@@ -199,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sidecar_redirects_both_ways() {
+    fn sidecar_redirects_both_directions() {
         let excluded = vec![Ipv4Addr::new(10, 77, 0, 9)];
         let redirect = Redirect { outbound: true, excluded, inbound_ports: vec![8080] };
         insta::assert_snapshot!(rules(&redirect, ProxyIdentity::Uid), @r"
@@ -223,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_are_the_same_in_whatever_order_tables_are_listed_and_whatever_has_passed() {
+    fn rules_are_independent_of_table_order_and_counters() {
         let nat = "*nat\n:OUTPUT ACCEPT [1:2]\n:MINE - [0:0]\n-A OUTPUT -m comment --comment \"a [b]\" -j MINE\n-A MINE -j RETURN\n\
                    -A MINE -j RETURN\nCOMMIT\n";
         let filter = "# Generated\n*filter\n:INPUT DROP [3:4]\nCOMMIT\n";
@@ -240,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_user_of_its_own_the_proxy_is_known_by_its_mark() {
+    fn proxy_without_own_user_is_recognised_by_mark() {
         let rules = rules(&Redirect { outbound: true, ..Redirect::default() }, ProxyIdentity::Mark);
         assert!(rules.contains("-A MESHMETER_OUTPUT -m mark --mark 1337 -j RETURN\n"));
         assert!(!rules.contains("INBOUND"));

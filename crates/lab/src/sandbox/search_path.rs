@@ -1,10 +1,11 @@
-//! Where programs of the system are looked for: PATH, and folders that an ordinary user's PATH often lacks.
+//! Directories in which system programs are looked up: PATH, and directories that an ordinary user's PATH
+//! often lacks.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
-/// Without PATH.
+/// Used if PATH is not set.
 const USUAL_FOLDERS: &str = "/usr/local/bin:/usr/bin:/bin";
 
 fn folders() -> Vec<PathBuf> {
@@ -16,8 +17,8 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     folders().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// For programs that call others by name.
+/// PATH for programs that call others by name.
 pub(crate) fn search_path() -> OsString {
-    // A folder with a colon in its name cannot be in PATH to begin with.
+    // A directory with a colon in its name cannot be in PATH anyway.
     std::env::join_paths(folders()).unwrap_or_default()
 }

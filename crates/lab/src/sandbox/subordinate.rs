@@ -1,10 +1,12 @@
-//! A second user and group for the labs of an ordinary user, by the ranges that the administrator gave them.
+//! A second user and group for the labs of an ordinary user, from subordinate ID ranges.
 //!
-//! A user namespace that its owner maps holds one user, themselves. Two setuid programs of shadow-utils, `newuidmap` and
-//! `newgidmap`, map more: those that `/etc/subuid` and `/etc/subgid` give that owner (subuid(5)), as rootless containers
-//! use them. A lab takes one of each, for its proxies: inside, it has the number that Istio's rules know proxies by.
-//! The programs must run outside of the namespace, and the namespace is that of the very process that starts them: so
-//! they are started before it is made, behind a shell that waits for a word.
+//! A user namespace whose map its owner writes has one user: the owner. Two setuid programs of shadow-utils,
+//! `newuidmap` and `newgidmap`, can map more: the ranges that `/etc/subuid` and `/etc/subgid` assign to the
+//! owner (subuid(5)), as rootless containers use them. A lab takes one user and one group for its proxies.
+//! Inside the lab they have the ID that Istio's rules expect of proxies.
+//!
+//! The programs must run outside of the namespace, but the process that starts them is the one that enters
+//! it. So they are started before the namespace is created, behind a shell that waits for a line of input.
 
 use crate::sandbox::redirect::PROXY_USER;
 use crate::sandbox::search_path::find_program;
@@ -20,7 +22,7 @@ pub struct NoProxyUser {
     pub hint: String,
 }
 
-/// A user and group that may be mapped besides our own.
+/// A user and group that may be mapped in addition to our own.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Subordinate {
     user: u32,
@@ -29,7 +31,7 @@ pub(crate) struct Subordinate {
     newgidmap: PathBuf,
 }
 
-/// Both maps, to be written once there is a user namespace.
+/// Both maps, to be written once the user namespace exists.
 pub(crate) struct Mapping {
     users: Waiting,
     groups: Waiting,
@@ -63,7 +65,8 @@ impl Subordinate {
 }
 
 impl Mapping {
-    /// Writes the maps of the calling process's namespace. If that fails, the map of users may have been written.
+    /// Writes the maps of the calling process's namespace. On failure, the user map may already have been
+    /// written.
     pub(crate) fn write(mut self) -> Result<(), NoProxyUser> {
         self.users.write()?;
         self.groups.write()
@@ -106,7 +109,7 @@ impl Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // Without a word it ends; where it has ended already, both are refused or repeat what is known.
+        // Without input the shell ends. If it has already ended, both calls fail or return its known status.
         drop(self.shell.stdin.take());
         let _ = self.shell.wait();
     }
@@ -142,7 +145,7 @@ fn names_of(passwd: &str, user: u32) -> Vec<String> {
     passwd.lines().filter_map(name).collect()
 }
 
-/// First number of the first range of a user, given by name or number (subuid(5)).
+/// First ID of the first range of a user, who is listed by name or number (subuid(5)).
 fn first_of(ranges: &str, names: &[String], user: u32) -> Option<u32> {
     let user = user.to_string();
     ranges.lines().find_map(|line| {
@@ -158,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_given_by_name_or_number() {
+    fn subordinate_range_is_found_by_name_or_number() {
         let names = names_of("root:x:0:0::/root:/bin/sh\nada:x:1000:1000::/home/ada:/bin/sh\n", 1000);
         assert_eq!(names, ["ada"]);
         let ranges = "bob:100000:65536\nada:165536:65536\nada:300000:1\n";
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said_with_the_command_that_gives_it() {
+    fn missing_range_is_reported_with_command_that_adds_it() {
         let missing = not_given("/etc/subuid", &["ada".to_owned()], 1000);
         assert!(missing.reason.starts_with("/etc/subuid gives ada no range"), "{}", missing.reason);
         assert!(missing.hint.contains("usermod --add-subuids 100000-165535 --add-subgids 100000-165535 ada"));

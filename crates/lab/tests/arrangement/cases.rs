@@ -1,5 +1,6 @@
-//! Cases of a test program without a harness, reported as the harness would. They run side by side in worker processes, since
-//! a lab is entered by a program of one thread; a worker runs one case after the other.
+//! Cases of a test program without a harness, reported in the harness's format. They run in parallel in
+//! worker processes, since only a single-threaded program can enter a lab. Each worker runs one case after
+//! the other.
 
 #[path = "last_lines.rs"]
 pub mod last_lines;
@@ -16,21 +17,21 @@ use std::rc::Rc;
 use std::time::Instant;
 use tempfile::TempDir;
 
-/// How many cases are named at the end as the slowest.
+/// Number of slowest cases to list at the end.
 const SLOWEST: usize = 10;
 
-/// Bounds memory on machines with many CPUs: a worker may have a control plane, of half a GB.
+/// Limits memory use on machines with many CPUs: a worker may have a control plane, which takes half a GB.
 const MAX_CASES_AT_ONCE: usize = 8;
 
 /// First argument of a worker.
 const WORKER_ROLE: &str = "role:worker";
 
 thread_local! {
-    /// Of the case that runs.
+    /// Directories of the case that is running.
     static FOLDERS: RefCell<Vec<Rc<TempDir>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A folder of the case that runs, for what its components write. It is there until the case ends.
+/// A directory of the running case for files that its components write. It is removed when the case ends.
 #[derive(Debug)]
 pub struct LogFolder(Rc<TempDir>);
 
@@ -48,7 +49,7 @@ impl LogFolder {
     }
 }
 
-/// What the cases of a program spend their time with.
+/// What the cases of a program spend their time on.
 #[derive(Clone, Copy, Debug)]
 pub enum Demand {
     /// Computing: one case per CPU.
@@ -61,7 +62,7 @@ pub enum Demand {
 
 impl Demand {
     fn cases_at_once(self) -> usize {
-        // As far as this process may use them (taskset).
+        // Only CPUs that this process may use (taskset).
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         let at_once = match self {
             Self::Cpu => cpus,
@@ -71,22 +72,22 @@ impl Demand {
     }
 }
 
-/// The cases of a program that its first argument selects: those whose name holds it, or all.
+/// The cases of a program, filtered by its first argument: those whose name contains it, or all.
 #[derive(Debug)]
 pub struct Cases<Case> {
     selected: Vec<(&'static str, Case)>,
-    /// With the reason.
+    /// Cases that cannot run, with the reason.
     not_run: Vec<(&'static str, String)>,
     filtered_out: usize,
 }
 
-/// What became of a case.
+/// The outcome of a case.
 struct Report {
     name: &'static str,
-    /// Or why it failed, in a line.
+    /// The error is why it failed, in one line.
     result: Result<(), String>,
     took_s: f64,
-    /// What it and its components have printed.
+    /// Output of the case and its components.
     output: String,
 }
 
@@ -97,7 +98,7 @@ impl<Case: Copy> Cases<Case> {
         cases
     }
 
-    /// Further cases, which cannot run here where there is a reason.
+    /// Adds cases. If there is a reason, they cannot run here.
     pub fn add(&mut self, table: &[(&'static str, Case)], not_run_because: Option<&str>) {
         let filter = std::env::args().nth(1).filter(|name| name != WORKER_ROLE && !name.starts_with('-'));
         for &(name, case) in table {
@@ -109,12 +110,12 @@ impl<Case: Copy> Cases<Case> {
         }
     }
 
-    /// Whether this process is one of those that run cases.
+    /// True if this process is one of those that run cases.
     pub fn is_worker() -> bool {
         std::env::args().nth(1).is_some_and(|role| role == WORKER_ROLE)
     }
 
-    /// In a worker: runs the cases that it is given. Components that serve several cases write to `shared_logs`.
+    /// Runs the cases that this worker receives. Components that serve several cases write to `shared_logs`.
     pub fn work(&self, shared_logs: Option<&Path>, call: impl Fn(Case)) -> ExitCode {
         for name in stdin().lines().map_while(Result::ok) {
             let (_, case) = self.selected.iter().find(|case| case.0 == name).expect("a case of this program");
@@ -133,7 +134,7 @@ impl<Case: Copy> Cases<Case> {
         ExitCode::SUCCESS
     }
 
-    /// Has workers run the cases, and sums up; what the program ends with.
+    /// Runs the cases in workers, prints a summary, and returns the exit code.
     pub fn run(self, demand: Demand) -> ExitCode {
         let begun = Instant::now();
         for (name, reason) in &self.not_run {
@@ -155,7 +156,7 @@ impl<Case: Copy> Cases<Case> {
             println!("{:8.1} s  {}", report.took_s, report.name);
         }
         for report in &failed {
-            // Again at the end: the output of a failed case is long.
+            // Repeated at the end, since the output of a failed case is long.
             println!("failed: {}: {}", report.name, report.result.as_ref().err().map_or("", String::as_str));
         }
         if let Err(reason) = &workers_ended {
@@ -175,7 +176,7 @@ impl<Case: Copy> Cases<Case> {
     }
 }
 
-/// What a case panicked with, in a line.
+/// A case's panic message, in one line.
 fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic without a message");

@@ -1,4 +1,5 @@
-//! Components that are made to die, and how an arrangement names them. Shared by all tests that bring arrangements up.
+//! Components that are killed, and how a deployment reports them. Shared by all tests that bring deployments
+//! up.
 
 use crate::observation::Observation;
 use experiment::environment::deploy::{Deployment, DriverLoad, HealthProbe};
@@ -10,7 +11,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// The container of this name in these pods.
+/// The container with this name in these pods.
 pub fn container<'a>(pods: impl IntoIterator<Item = &'a Pod>, name: &str) -> &'a Container {
     let mut containers = pods.into_iter().flat_map(Pod::containers);
     containers.find(|container| container.name() == name).unwrap_or_else(|| panic!("no container {name}"))
@@ -26,7 +27,7 @@ pub fn end(container: &Container, with: Signal) {
     assert!(container.wait(LIMIT).is_some(), "{} runs on", container.name());
 }
 
-/// What is seen of a component that died: its name, and a line of its log that holds this word (whatever it wrote, where
+/// What is seen of a component that died: its name, and a line of its log that contains `word` (any line if
 /// the word is empty).
 pub fn check_named(mut arrangement: LabDeployment<'_>, name: &str, word: &str) -> Observation {
     let failed = arrangement.health(HealthProbe::Processes).unwrap_or_else(|| panic!("{name} has died"));

@@ -1,21 +1,21 @@
-//! What the components of a failed test have said last, since their logs go with the test's folders.
+//! The last log lines of a failed test's components. Their logs are removed with the test's directories.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Of so many logs, those written last …
+/// Number of logs to print, most recently written first.
 const LOGS: usize = 12;
-/// … so many lines.
+/// Number of lines per log.
 const LINES: usize = 15;
 
-/// Prints the last lines of the logs in a folder and below.
+/// Prints the last lines of the logs in a directory and below.
 pub fn tell(folder: &Path) {
     let mut logs = Vec::new();
     find(folder, &mut logs);
     logs.sort();
     for (_, path) in logs.iter().rev().take(LOGS).rev() {
-        // What cannot be read any more cannot be told.
+        // Logs that cannot be read any more are skipped.
         let text = fs::read(path).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let lines: Vec<&str> = text.lines().collect();
@@ -24,7 +24,7 @@ pub fn tell(folder: &Path) {
     }
 }
 
-/// Every log that says something, with the time at which it was written last.
+/// Finds every log that is not empty, with the time of its last write.
 fn find(folder: &Path, found: &mut Vec<(SystemTime, PathBuf)>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };

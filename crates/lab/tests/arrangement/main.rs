@@ -1,8 +1,8 @@
-//! Whole arrangements with real Envoy processes, in a lab of this test's own: every mode is brought up, gets requests and
-//! must prove its path; what breaks the path must show.
+//! Whole deployments with real Envoy processes, in a lab of this test's own. Every mode is brought up,
+//! receives requests and must prove its path; anything that breaks the path must show.
 //!
-//! This program is also the service (`serve`) and the generator (`load`) of its arrangements: see `programs.rs`. It has no
-//! harness, since a lab is entered by a program of one thread.
+//! This program is also the service (`serve`) and the generator (`load`) of its deployments: see
+//! `programs.rs`. It has no harness, since only a single-threaded program can enter a lab.
 
 #![allow(clippy::print_stdout)]
 
@@ -20,20 +20,20 @@ use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::process::ExitCode;
 
-/// A case gets the lab, and an environment of its own in it.
+/// A case receives the lab, and an environment of its own in it.
 type Case = fn(&Lab, &mut LocalLab);
 
-/// The cases, each with a lab's environment to itself.
+/// The cases, each with a lab environment of its own.
 const CASES: &[(&str, Case)] = &[
     ("every_mode_proves_its_path", modes::every_mode_proves_its_path),
     ("without_mutual_tls_there_are_no_handshakes", modes::without_mutual_tls_there_are_no_handshakes),
-    ("another_protocol_than_is_asked_shows", modes::another_protocol_than_is_asked_shows),
-    ("a_client_past_its_proxy_is_refused_and_shows", modes::a_client_past_its_proxy_is_refused_and_shows),
-    ("traffic_past_both_proxies_shows", modes::traffic_past_both_proxies_shows),
-    ("a_proxy_that_dies_is_named_with_its_log", modes::a_proxy_that_dies_is_named_with_its_log),
-    ("modes_that_cannot_run_say_why", modes::modes_that_cannot_run_say_why),
-    ("secrets_are_the_proxys_alone_and_go_with_it", modes::secrets_are_the_proxys_alone_and_go_with_it),
-    ("a_known_burn_is_read_by_both_sources", sampling::a_known_burn_is_read_by_both_sources),
+    ("wrong_protocol_is_detected", modes::wrong_protocol_is_detected),
+    ("client_bypassing_proxy_is_refused", modes::client_bypassing_proxy_is_refused),
+    ("traffic_bypassing_both_proxies_is_detected", modes::traffic_bypassing_both_proxies_is_detected),
+    ("dead_static_envoy_is_reported_with_log", modes::dead_static_envoy_is_reported_with_log),
+    ("unavailable_modes_report_reason", modes::unavailable_modes_report_reason),
+    ("secrets_are_private_and_removed_with_proxy", modes::secrets_are_private_and_removed_with_proxy),
+    ("known_cpu_burn_is_read_by_both_sources", sampling::known_cpu_burn_is_read_by_both_sources),
 ];
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Modes: what proves a path, and what must not pass for proof.
+//! Modes: what proves a path, and what must not count as proof.
 
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
@@ -29,7 +29,7 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
         let (path, machine) = (&evidence.path, &usage.machine);
         assert!(path.proven, "{mode}: {:?}", path.reasons);
         assert_eq!(trial.unanswered, 0, "{mode}");
-        // The access log is off, and Envoy found nothing to warn of.
+        // The access log is off, and Envoy had nothing to warn about.
         assert_eq!(trial.proxy_logs, "", "{mode}");
         let names: Vec<_> =
             trial.observation.usage.components.iter().map(|component| component.name.as_str()).collect();
@@ -53,7 +53,8 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
             let kept: serde_json::Value = serde_json::from_str(&trial.configurations[&proxy.name]).unwrap();
             assert!(kept["configs"].as_array().is_some_and(|sections| sections.len() > 4), "{mode}: {kept}");
         }
-        // Two readings: at most 1 % of a core over a window of 5 s, and in an unoptimised build on a busy machine not much more.
+        // Two readings: at most 1 % of a core over a window of 5 s, and not much more in an unoptimised build
+        // on a busy machine.
         let observer = trial.component("meshmeter");
         assert!(observer.cpu_user_s + observer.cpu_system_s < 0.2, "{mode}: {observer:?}");
         let machine = machine.as_ref().expect("the window was opened and closed");
@@ -63,12 +64,12 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
 
 fn check_usage(mode: Mode, component: &ComponentUsage) {
     let name = &component.name;
-    // Without control groups CPU is counted in ticks of 10 ms, which such a short window may not hold.
+    // Without cgroups CPU is counted in ticks of 10 ms, and such a short window may not contain one.
     let least_cpu_s = if component.cpu_source == "proc" { 0.0 } else { 0.0005 };
     assert!(component.cpu_user_s + component.cpu_system_s >= least_cpu_s, "{mode}: {component:?}");
     assert!(component.window_s > 0.0, "{mode}: {component:?}");
     assert!(component.memory_resident_bytes > 500_000, "{mode}: {component:?}");
-    // In a sidecar's pod the sidecar is the one that faces the network.
+    // In a pod with a sidecar, only the sidecar faces the network.
     let behind_proxy = mode == Mode::Sidecar && component.role != Role::Proxy;
     assert_eq!(component.network.is_none(), behind_proxy, "{mode}: {component:?}");
     if let Some(network) = component.network {
@@ -78,8 +79,9 @@ fn check_usage(mode: Mode, component: &ComponentUsage) {
     }
 }
 
-/// Each of these proxies has one listener whose one route leads to one address, which the server's learns from the
-/// connections; the client's has a second listener and cluster, for what the mesh does not know.
+/// Each of these proxies has one listener with one route to one address; the server's proxy learns it from
+/// the connections. The client's proxy has a second listener and cluster, for destinations that the mesh does
+/// not know.
 fn check_holdings(mode: Mode, component: &ComponentUsage) {
     let is_generator = component.role == Role::Generator;
     assert_eq!(component.memory_before_load_bytes.is_none(), is_generator, "{mode}: {component:?}");
@@ -88,7 +90,7 @@ fn check_holdings(mode: Mode, component: &ComponentUsage) {
         assert_eq!(component.holdings, None, "{mode}");
         return;
     }
-    // Envoy's program alone has more.
+    // Envoy's program alone takes more.
     assert!(component.memory_before_load_bytes > Some(20_000_000), "{mode}: {component:?}");
     let held = component.holdings.as_ref().expect("a proxy says what it holds");
     assert_eq!(held.unread, Vec::<String>::new(), "{mode}");
@@ -128,8 +130,8 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
     assert!(trial.proxy_logs.starts_with('{') && trial.proxy_logs.contains("\"response_code\":200"));
 }
 
-/// The generator of this test speaks HTTP/1.1 alone.
-pub fn another_protocol_than_is_asked_shows(_lab: &Lab, place: &mut LocalLab) {
+/// The generator of this test speaks HTTP/1.1 only.
+pub fn wrong_protocol_is_detected(_lab: &Lab, place: &mut LocalLab) {
     let trial = trial(place, &spec(Mode::Gateway).with_protocol(Protocol::Http2), |_| ());
     let path = &trial.observation.evidence.path;
     assert!(!path.proven);
@@ -137,12 +139,12 @@ pub fn another_protocol_than_is_asked_shows(_lab: &Lab, place: &mut LocalLab) {
     assert!(path.reasons.iter().any(|reason| reason == why), "{:?}", path.reasons);
 }
 
-pub fn a_client_past_its_proxy_is_refused_and_shows(_lab: &Lab, place: &mut LocalLab) {
+pub fn client_bypassing_proxy_is_refused(_lab: &Lab, place: &mut LocalLab) {
     let trial = trial(place, &spec(Mode::Sidecar), |arrangement| flush_rules(arrangement.client_pod()));
     trial.check_plain_text_was_refused();
 }
 
-pub fn traffic_past_both_proxies_shows(_lab: &Lab, place: &mut LocalLab) {
+pub fn traffic_bypassing_both_proxies_is_detected(_lab: &Lab, place: &mut LocalLab) {
     let trial = trial(place, &spec(Mode::Sidecar), |arrangement| {
         flush_rules(arrangement.client_pod());
         flush_rules(arrangement.server_pod());
@@ -153,11 +155,11 @@ pub fn traffic_past_both_proxies_shows(_lab: &Lab, place: &mut LocalLab) {
     assert!(path.proxies.iter().all(|proxy| proxy.requests_received == 0));
 }
 
-pub fn a_proxy_that_dies_is_named_with_its_log(_lab: &Lab, place: &mut LocalLab) {
+pub fn dead_static_envoy_is_reported_with_log(_lab: &Lab, place: &mut LocalLab) {
     let logs = LogFolder::create();
     let mut arrangement = place.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
     assert_eq!(arrangement.health(HealthProbe::Processes), None);
-    // Envoy writes where it stood when it is aborted.
+    // Envoy prints a backtrace when it is aborted.
     end(container(arrangement.pods(), "server-proxy"), Signal::ABORT);
     let failure = arrangement.health(HealthProbe::Processes).expect("it has died");
     assert!(failure.how.contains("signal: 6"), "{failure:?}");
@@ -165,7 +167,7 @@ pub fn a_proxy_that_dies_is_named_with_its_log(_lab: &Lab, place: &mut LocalLab)
     assert!(!observation.evidence.path.proven);
 }
 
-pub fn modes_that_cannot_run_say_why(_lab: &Lab, place: &mut LocalLab) {
+pub fn unavailable_modes_report_reason(_lab: &Lab, place: &mut LocalLab) {
     for mode in Mode::ALL {
         match mode {
             Mode::None | Mode::Gateway | Mode::Sidecar => {
@@ -186,7 +188,7 @@ pub fn modes_that_cannot_run_say_why(_lab: &Lab, place: &mut LocalLab) {
     }
 }
 
-pub fn secrets_are_the_proxys_alone_and_go_with_it(lab: &Lab, place: &mut LocalLab) {
+pub fn secrets_are_private_and_removed_with_proxy(lab: &Lab, place: &mut LocalLab) {
     let logs = LogFolder::create();
     let arrangement = place.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
     let folders = private_folders(lab);

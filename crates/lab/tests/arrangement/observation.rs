@@ -1,11 +1,11 @@
-//! What was seen of a trial. Shared by all tests that bring deployments up.
+//! Observations of a trial. Shared by all tests that bring deployments up.
 
 use experiment::environment::WindowUsage;
 use experiment::environment::deploy::TrialEvidence;
 
-/// What was seen of a trial.
+/// Observations of one trial.
 pub struct Observation {
-    /// Used in the window, with the footprints of the components; nothing where it was not measured.
+    /// Usage in the window, with the footprints of the components; empty if it was not measured.
     pub usage: WindowUsage,
     pub evidence: TrialEvidence,
 }

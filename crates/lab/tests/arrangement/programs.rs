@@ -1,4 +1,5 @@
-//! What this test runs in its pods: the least service and the least generator that speak enough HTTP/1.1.
+//! Programs that this test runs in its pods: a minimal service and a minimal generator that speak just enough
+//! HTTP/1.1.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -22,7 +23,7 @@ pub fn serve(arguments: &[String]) -> ExitCode {
     let listener = TcpListener::bind(option("--listen=")).expect("the port is free in a new pod");
     for stream in listener.incoming() {
         let stream = stream.expect("connections can be accepted");
-        // A client or proxy that goes away ends its connection: nothing to report.
+        // A client or proxy that goes away ends its connection, which is not worth reporting.
         std::thread::spawn(move || answer_all(&stream, size));
     }
     ExitCode::SUCCESS
@@ -37,7 +38,7 @@ fn answer_all(stream: &TcpStream, size: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// The lines of a head up to the empty one; nothing at the end of the connection.
+/// The lines of a head up to the empty line; `None` at the end of the connection.
 fn read_head(stream: &mut impl BufRead) -> io::Result<Option<Vec<String>>> {
     let mut lines = Vec::new();
     loop {
@@ -52,9 +53,9 @@ fn read_head(stream: &mut impl BufRead) -> io::Result<Option<Vec<String>>> {
     }
 }
 
-/// `load URL REQUESTS CONNECTIONS GO`: sends that many requests, one after the other on each connection, once the file
-/// `GO` is there. Says on standard error when its window opens and closes. Ends with the number of requests that were not
-/// answered with 200, at most 100.
+/// `load URL REQUESTS CONNECTIONS GO`: sends this number of requests, one after the other on each connection,
+/// once the file `GO` exists. It reports on standard error when its window opens and closes. The exit code is
+/// the number of requests that were not answered with 200, at most 100.
 pub fn load(arguments: &[String]) -> ExitCode {
     let authority = arguments[2].trim_start_matches("http://").trim_end_matches('/').to_owned();
     let requests: usize = arguments[3].parse().expect("a number of requests");
@@ -74,11 +75,11 @@ pub fn load(arguments: &[String]) -> ExitCode {
 }
 
 fn event(name: &str) {
-    // The test reads it; where it has gone, nobody is left to tell.
+    // The test reads it. If the test has gone, there is no reader.
     let _ = io::stderr().write_all(format!("{name}\n").as_bytes());
 }
 
-/// One request.
+/// One HTTP/1.1 request.
 pub fn request(authority: &str) -> String {
     format!("GET / HTTP/1.1\r\nhost: {authority}\r\n\r\n")
 }
@@ -106,8 +107,8 @@ fn send(authority: &str, requests: usize) -> usize {
     answered
 }
 
-/// `burn MILLISECONDS GO`: says on standard output that it is ready, uses that much CPU once the file `GO` is there, says that
-/// as well, and stays until it is ended.
+/// `burn MILLISECONDS GO`: reports on standard output that it is ready, uses this much CPU time once the file
+/// `GO` exists, reports that too, and then stays until it is killed.
 pub fn burn(arguments: &[String]) -> ExitCode {
     let cpu = Duration::from_millis(arguments[2].parse().expect("milliseconds"));
     let used = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).expect("CPU time is positive");
@@ -116,7 +117,7 @@ pub fn burn(arguments: &[String]) -> ExitCode {
     lab::wait_for("the test says go", LIMIT, || Ok(go.exists().then_some(()))).expect("it does");
     let end = used() + cpu;
     while used() < end {
-        // Looking at this clock is a system call: mostly the loop is to burn, in user mode.
+        // Reading this clock is a system call, and the loop should mostly burn CPU in user mode.
         (0..10_000).for_each(|_| std::hint::spin_loop());
     }
     say("burnt");

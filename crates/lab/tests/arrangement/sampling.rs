@@ -1,4 +1,4 @@
-//! Sampling against a known truth.
+//! Sampling compared with a known ground truth.
 
 use crate::cases::LogFolder;
 use experiment::schema::Role;
@@ -11,9 +11,9 @@ use std::time::Duration;
 
 const BURN_MS: u64 = 500;
 
-/// A process burns a known CPU time; its control group and `/proc` must both tell it within a tenth. An ordinary user may
-/// have no control groups; root must.
-pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
+/// A process burns a known amount of CPU time; its cgroup and `/proc` must both report it to within a tenth.
+/// An ordinary user may lack cgroups; root must have them.
+pub fn known_cpu_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
     let logs = LogFolder::create();
     let (log, go) = (logs.path().join("burner.log"), logs.path().join("go"));
     let mut pod = lab.create_pod(&PodSpec::new("burner")).expect("a pod can be made");
@@ -47,7 +47,7 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
         })
         .expect("it says so");
     };
-    // Its own start is none of what is read.
+    // Its own startup must not be part of the reading.
     await_word("ready");
     let host = HostProc::new(lab.outer_proc()).expect("the machine's /proc can be read");
     let both = [watched, by_proc];
@@ -59,7 +59,7 @@ pub fn a_known_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
         let cpu_ms = (usage.cpu_user_s + usage.cpu_system_s) * 1e3;
         let error = (cpu_ms - BURN_MS as f64).abs() / BURN_MS as f64;
         assert!(error < 0.1, "{} ms were burnt, {cpu_ms:.1} read: {usage:?}", BURN_MS);
-        // A loop that does nothing but loop and look at the clock.
+        // A loop that only spins and reads the clock.
         assert!(usage.cpu_user_s > usage.cpu_system_s, "{usage:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! One trial of a test: an arrangement, the least generator in its client's pod, what was seen.
+//! One trial of a test: a deployment, the minimal generator in its client's pod, and the observations.
 
 use crate::cases::LogFolder;
 use crate::observation::Observation;
@@ -21,13 +21,13 @@ pub const REQUESTS: u64 = 800;
 pub const CONNECTIONS: u64 = 4;
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// What a trial showed, and how many of its requests were not answered (at most 100 are counted).
+/// Observations of a trial, and the number of its requests that were not answered (counted up to 100).
 pub struct Trial {
     pub observation: Observation,
     pub unanswered: i32,
-    /// What the proxies wrote.
+    /// Log output of the proxies.
     pub proxy_logs: String,
-    /// The configuration that was kept of each proxy, by its name.
+    /// The configuration that was kept per proxy, by proxy name.
     pub configurations: BTreeMap<String, String>,
 }
 
@@ -37,7 +37,7 @@ impl Trial {
         found.unwrap_or_else(|| panic!("no component {name} in {:?}", self.observation.usage.components))
     }
 
-    /// The client went past its proxy, and the server's takes mutual TLS only: each says so.
+    /// The client bypassed its proxy and the server's proxy takes mutual TLS only: each proxy must show it.
     pub fn check_plain_text_was_refused(&self) {
         assert_eq!(self.unanswered, 100, "plain text got past a proxy that wants mutual TLS");
         let reasons = self.observation.evidence.path.reasons.join("\n");
@@ -98,7 +98,7 @@ pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path) -> Trial {
     Trial { observation, unanswered, proxy_logs, configurations }
 }
 
-/// The configuration that was kept of a proxy; nothing where none was.
+/// The configuration that was kept of a proxy; `None` if none was.
 fn configuration(logs: &Path, name: &str) -> Option<String> {
     let file = File::open(logs.join(format!("{name}.configuration.json.gz"))).ok()?;
     let mut text = String::new();
@@ -106,7 +106,7 @@ fn configuration(logs: &Path, name: &str) -> Option<String> {
     Some(text)
 }
 
-/// What the generator sends for each request.
+/// Bytes that the generator sends per request.
 fn request_bytes(url: &str) -> f64 {
     let authority = url.trim_start_matches("http://").trim_end_matches('/');
     request(authority).len() as f64
@@ -121,7 +121,7 @@ pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&LabDe
     run(arrangement, logs.path())
 }
 
-/// Takes all redirection of a pod away.
+/// Removes all redirect rules of a pod.
 pub fn flush_rules(pod: &Pod) {
     let flushed = pod.run(|| Command::new("iptables").args(["-t", "nat", "-F"]).status());
     assert!(flushed.expect("the pod is there").expect("iptables is installed").success());

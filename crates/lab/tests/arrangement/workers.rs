@@ -1,5 +1,5 @@
-//! Worker processes: this program again, several at a time. Each reads names of cases from its standard input and prints a
-//! line after each case; everything else that it prints belongs to the case.
+//! Worker processes: this program again, several at a time. Each reads names of cases from its standard input
+//! and prints a line after each case. All its other output belongs to the case.
 
 use super::{Report, WORKER_ROLE};
 use std::collections::VecDeque;
@@ -10,11 +10,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::Instant;
 
-/// Lines after a case, which no component prints; the second goes on with the reason.
+/// Lines printed after a case, which no component prints. After the second one comes the reason.
 pub const PASSED: &str = "\u{1}case passed";
 pub const FAILED: &str = "\u{1}case failed";
 
-/// Runs the cases, so many at once, and reports each as it ends. Fails where a worker ends badly after its cases.
+/// Runs the cases, at most this many at once, and reports each as it ends. Returns an error if a worker fails
+/// after its cases.
 pub fn run(
     names: VecDeque<&'static str>,
     at_once: usize,
@@ -42,7 +43,7 @@ fn take_cases(queue: &Mutex<VecDeque<&'static str>>, reports: &Sender<Report>) -
     while let Some(name) = next() {
         let begun = Instant::now();
         let (result, output) = worker.get_or_insert_with(Worker::start).run(name).unwrap_or_else(|ended| {
-            // The other cases get another worker.
+            // The remaining cases get another worker.
             worker = None;
             (Err(format!("the process that ran it ended: {}", ended.status)), ended.output)
         });
@@ -55,7 +56,7 @@ fn take_cases(queue: &Mutex<VecDeque<&'static str>>, reports: &Sender<Report>) -
 /// A worker that ended while it ran a case.
 struct Ended {
     status: ExitStatus,
-    /// What the case had printed.
+    /// Output of the case so far.
     output: String,
 }
 
@@ -67,7 +68,7 @@ struct Worker {
 
 impl Worker {
     fn start() -> Self {
-        // One pipe for both outputs: their lines stay in order.
+        // One pipe for both outputs, so that their lines stay in order.
         let (output, writer) = pipe().expect("pipes can be made");
         let mut child = Command::new(std::env::current_exe().expect("a running program has a path"))
             .arg(WORKER_ROLE)
@@ -80,11 +81,11 @@ impl Worker {
         Self { child, names, output: BufReader::new(output) }
     }
 
-    /// Runs a case to its end: why it failed if it did, and what was printed.
+    /// Runs a case to its end. Returns why it failed, if it did, and its output.
     fn run(&mut self, name: &str) -> Result<(Result<(), String>, String), Ended> {
         let mut printed = String::new();
         let mut line = Vec::new();
-        // Of a worker that has ended, the output says why.
+        // If the worker has ended, the output says why.
         let _ = writeln!(self.names, "{name}");
         while self.output.read_until(b'\n', &mut line).is_ok_and(|length| length > 0) {
             let text = String::from_utf8_lossy(&line);

@@ -1,4 +1,5 @@
-//! The ambient modes, with a real ztunnel: what proves their path, what must not pass for proof, what is left.
+//! The ambient modes with a real ztunnel: what proves their path, what must not count as proof, and what
+//! remains.
 
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
@@ -21,13 +22,13 @@ fn ambient(mode: Mode, ztunnel: ZtunnelPlacement) -> DeploymentSpec {
     DeploymentSpec { istio: Arc::new(MeshSettings { ztunnel, ..MeshSettings::default() }), ..spec(mode) }
 }
 
-/// Ztunnels pass plain text on only where they may.
+/// ztunnels forward plaintext only if they may.
 fn permissive(mode: Mode) -> DeploymentSpec {
     let proxy = ProxySettings { mtls: MutualTls::Permissive, ..ProxySettings::default() };
     DeploymentSpec { proxy, ..spec(mode) }
 }
 
-/// Each proxy of the path saw every request, by mutual TLS.
+/// Each proxy of the path saw every request, over mutual TLS.
 fn check_path(trial: &Trial, proxies: &[&str]) {
     assert_eq!(trial.unanswered, 0, "{}", trial.proxy_logs);
     let path = &trial.observation.evidence.path;
@@ -53,14 +54,14 @@ pub fn a_shared_ztunnel_proves_mutual_tls_on_both_sides(_lab: &Lab, place: &Loca
     assert_eq!(in_force_at(&trial), ["ztunnel"]);
 }
 
-pub fn a_ztunnel_in_each_pod_proves_mutual_tls(_lab: &Lab, place: &LocalLab) {
+pub fn dedicated_ztunnels_prove_mutual_tls(_lab: &Lab, place: &LocalLab) {
     let trial = trial(place, &ambient(Mode::Ambient, ZtunnelPlacement::PerPod), |_| ());
     check_path(&trial, &["client-ztunnel", "server-ztunnel"]);
     check_components(&trial, &["generator", "client-ztunnel", "server-ztunnel", "server"]);
     assert_eq!(in_force_at(&trial), ["client-ztunnel", "server-ztunnel"]);
 }
 
-pub fn a_waypoint_reads_requests_between_ztunnels(_lab: &Lab, place: &LocalLab) {
+pub fn waypoint_reads_requests_between_ztunnels(_lab: &Lab, place: &LocalLab) {
     for (placement, first, last) in [
         (ZtunnelPlacement::Shared, "ztunnel", "ztunnel"),
         (ZtunnelPlacement::PerPod, "client-ztunnel", "server-ztunnel"),
@@ -76,8 +77,9 @@ pub fn a_waypoint_reads_requests_between_ztunnels(_lab: &Lab, place: &LocalLab) 
     }
 }
 
-/// Redirection removed by hand, where ztunnel takes plain text too: everything is answered, and nothing is proven.
-pub fn traffic_past_the_clients_ztunnel_shows(_lab: &Lab, place: &LocalLab) {
+/// Redirect rules removed by hand, while ztunnel accepts plaintext too: everything is answered, and nothing
+/// is proven.
+pub fn traffic_bypassing_client_ztunnel_is_detected(_lab: &Lab, place: &LocalLab) {
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
         let trial = trial(place, &permissive(mode), |arrangement| {
             flush_rules(arrangement.client_pod());
@@ -96,7 +98,7 @@ pub fn traffic_past_the_clients_ztunnel_shows(_lab: &Lab, place: &LocalLab) {
     }
 }
 
-pub fn traffic_past_both_sides_shows(_lab: &Lab, place: &LocalLab) {
+pub fn traffic_bypassing_both_sides_is_detected(_lab: &Lab, place: &LocalLab) {
     let trial = trial(place, &permissive(Mode::Ambient), |arrangement| {
         flush_rules(arrangement.client_pod());
         flush_rules(arrangement.server_pod());
@@ -107,7 +109,7 @@ pub fn traffic_past_both_sides_shows(_lab: &Lab, place: &LocalLab) {
     assert!(!path.proven && path.proxies.iter().all(|proxy| proxy.requests_received == 0), "{path:?}");
 }
 
-pub fn nothing_of_an_ambient_trial_is_left(lab: &Lab, place: &LocalLab) {
+pub fn ambient_trial_leaves_nothing_behind(lab: &Lab, place: &LocalLab) {
     let logs = LogFolder::create();
     let arrangement = bring_up_mode(place, Mode::AmbientWaypoint, logs.path());
     assert_eq!(folders(lab).len(), 3, "the namespace, ztunnel and the waypoint");
@@ -120,7 +122,7 @@ pub fn nothing_of_an_ambient_trial_is_left(lab: &Lab, place: &LocalLab) {
     assert_eq!(lab.status().expect("the lab is up").pods.len(), 1, "the control plane's pod alone");
 }
 
-pub fn a_dead_ztunnel_is_named_with_its_log(_lab: &Lab, place: &LocalLab) {
+pub fn dead_ztunnel_is_reported_with_log(_lab: &Lab, place: &LocalLab) {
     let logs = LogFolder::create();
     let arrangement = bring_up_mode(place, Mode::Ambient, logs.path());
     end(container(arrangement.pods(), "ztunnel"), Signal::KILL);
@@ -129,7 +131,7 @@ pub fn a_dead_ztunnel_is_named_with_its_log(_lab: &Lab, place: &LocalLab) {
     assert!(next.observation.evidence.path.proven, "{:?}", next.observation.evidence.path.reasons);
 }
 
-pub fn without_ztunnel_the_ambient_modes_say_so(lab: &Lab, _place: &LocalLab) {
+pub fn ambient_modes_without_ztunnel_report_it(lab: &Lab, _place: &LocalLab) {
     let meshmeter = std::env::current_exe().expect("a running program has a path");
     let overrides = Overrides::from_iter([(Component::Ztunnel, "/nowhere/ztunnel".into())]);
     let place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides }).expect("the lab is up");

@@ -1,4 +1,4 @@
-//! Components that die: each is named, with its last words, and the next trial starts clean.
+//! Components that die: each is reported with its last log lines, and the next trial starts clean.
 
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end, signal};
@@ -22,9 +22,9 @@ pub fn bring_up_mode<'a>(place: &'a LocalLab, mode: Mode, logs: &std::path::Path
     brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)))
 }
 
-pub fn a_dead_proxy_is_named_with_its_log(lab: &Lab, place: &LocalLab) {
+pub fn dead_proxy_is_reported_with_log(lab: &Lab, place: &LocalLab) {
     let logs = LogFolder::create();
-    // The agent: its Envoy goes with it.
+    // The agent: its Envoy ends with it.
     let arrangement = bring_up(place, logs.path());
     let agent = container(arrangement.pods(), "server-proxy").clone();
     end(&agent, Signal::KILL);
@@ -51,7 +51,7 @@ fn program_of(pid: i32) -> String {
     program.to_string_lossy().into_owned()
 }
 
-pub fn a_dead_control_plane_is_named_and_replaced(_lab: &Lab, place: &LocalLab) {
+pub fn dead_control_plane_is_reported_and_replaced(_lab: &Lab, place: &LocalLab) {
     for (name, word) in [("istiod", "ADS"), ("kube-apiserver", ""), ("etcd", "")] {
         let logs = LogFolder::create();
         let begun = Instant::now();
@@ -59,7 +59,8 @@ pub fn a_dead_control_plane_is_named_and_replaced(_lab: &Lab, place: &LocalLab) 
         let up_s = begun.elapsed().as_secs_f64();
         let running = place.running_control_plane().expect("it configured the proxies");
         let part = container([running.pod()], name).clone();
-        // The next control plane is the first after the damage, and that after it starts from what it left.
+        // The next control plane is the first one after the damage; the one after that starts from what it
+        // left.
         if name == "istiod" {
             prepared::damage();
         }

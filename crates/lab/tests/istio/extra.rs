@@ -1,4 +1,4 @@
-//! The experiment's own objects: what they may not do to others, and that they go with their trial.
+//! The experiment's own objects: what they may not do to others, and that they are removed with their trial.
 
 use crate::cases::LogFolder;
 use crate::modes::spec;
@@ -24,8 +24,8 @@ fn object(api_version: &str, kind: &str, namespace: Option<&str>, name: &str) ->
     json!({"apiVersion": api_version, "kind": kind, "metadata": metadata})
 }
 
-/// Objects in another namespace of their own, in that of the control plane and in none: nobody in the lab would ever let go
-/// of what has a finalizer, or empty the namespace.
+/// Objects in a namespace of their own, in that of the control plane, and in none. Nothing in the lab would
+/// ever remove a finalizer or empty the namespace.
 fn objects_elsewhere() -> Vec<Value> {
     let mut kept = object("v1", "ConfigMap", Some("team-a"), "kept");
     kept["metadata"]["finalizers"] = json!(["example.com/kept"]);
@@ -43,7 +43,7 @@ fn objects_elsewhere() -> Vec<Value> {
         "names": {"plural": "things", "singular": "thing", "kind": "Thing"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {"type": "object"}}}],
     });
-    // What is in a namespace may be named before it.
+    // An object may be listed before its namespace.
     vec![
         kept,
         object("v1", "Namespace", None, "team-a"),
@@ -54,7 +54,7 @@ fn objects_elsewhere() -> Vec<Value> {
     ]
 }
 
-pub fn what_extra_makes_elsewhere_goes_with_its_trial(_lab: &Lab, place: &LocalLab) {
+pub fn extra_objects_elsewhere_are_removed_with_trial(_lab: &Lab, place: &LocalLab) {
     let objects = objects_elsewhere();
     // One mode after the other, each with the same objects.
     for mode in [Mode::Sidecar, Mode::None] {
@@ -88,8 +88,8 @@ fn refused(place: &LocalLab, object: &Value) -> Box<EnvironmentError> {
     Box::new(brought_up.err().unwrap_or_else(|| panic!("{object} was taken")))
 }
 
-pub fn extra_cannot_take_the_place_of_what_is_there(_lab: &Lab, place: &LocalLab) {
-    // An older version of the policy that claims mutual TLS.
+pub fn extra_objects_cannot_replace_existing_ones(_lab: &Lab, place: &LocalLab) {
+    // An older version of the policy, which claims mutual TLS.
     let mut policy = object("security.istio.io/v1beta1", "PeerAuthentication", None, "default");
     policy["spec"] = json!({"mtls": {"mode": "DISABLE"}});
     let mut service = object("v1", "Service", None, "server");

@@ -1,5 +1,5 @@
-//! The control plane for a fleet: istiods in pods of their own that are killed, added and removed while the fleet asks for
-//! it, links that go down, and limits. This program is also the fleet (`fleet`).
+//! The control plane for a fleet: istiods in pods of their own that are killed, added and removed when the
+//! fleet requests it, links that go down, and limits. This program is also the fleet (`fleet`).
 
 use crate::cases::LogFolder;
 use experiment::environment::deploy::{Deployment, DriverEventKind, DriverStart, DriverVerb, HealthProbe};
@@ -30,7 +30,8 @@ fn spec(istiod: IstiodSettings) -> DeploymentSpec {
     spec
 }
 
-/// `fleet … --istiod=HOST:PORT …`: asks for everything that a fleet may ask for, and fails where it is not so thereafter.
+/// `fleet … --istiod=HOST:PORT …`: requests every change that a fleet may request, and fails if one does not
+/// take effect.
 pub fn fleet(arguments: &[String]) -> ExitCode {
     let values = |name: &str| -> Vec<String> {
         let prefix = format!("--{name}=");
@@ -131,7 +132,7 @@ pub fn istiods_are_killed_added_and_removed(_lab: &Lab, place: &LocalLab) {
     check_usage(&snapshots[1].usage_since(&snapshots[0]));
     let answered = Box::new(deployment).finish();
     assert!(answered.is_ok(), "{answered:?}");
-    // Another deployment begins with a control plane of its own, with its own settings.
+    // Another deployment starts with a control plane of its own, with its own settings.
     let error = place.bring_up(
         &spec(IstiodSettings {
             memory_limit_bytes: Some(TOO_LITTLE_MEMORY_BYTES),
@@ -155,7 +156,7 @@ fn check_events(result: &FleetResult) {
     assert!(result.events.windows(2).all(|pair| pair[0].at <= pair[1].at), "{:?}", result.events);
 }
 
-/// Those that were restarted, added and removed in the window have their usage too.
+/// Istiods that were restarted, added or removed in the window have usage figures too.
 fn check_usage(usage: &WindowUsage) {
     let names: Vec<&str> = usage.components.iter().map(|component| component.name.as_str()).collect();
     let expected =

@@ -1,4 +1,5 @@
-//! What each proxy holds, told by the proxy itself: its counts are those of what was kept of it, without keys.
+//! The configuration of each proxy as reported by the proxy itself. Its counts match the kept copy, which has
+//! no keys.
 
 use crate::modes::spec;
 use crate::trial::{Trial, trial};
@@ -27,18 +28,18 @@ fn configuration(trial: &Trial, name: &str) -> ProxyConfiguration {
     holdings(trial.component(name)).configuration.expect("it tells of its configuration")
 }
 
-/// What was kept, without anything that looks like a certificate or a key.
+/// The kept configuration, after checking that it contains nothing that looks like a certificate or a key.
 fn kept(trial: &Trial, name: &str) -> Value {
     let text = &trial.configurations[name];
-    // As PEM and as PEM in base64, which is how proxies write them.
+    // As PEM and as base64 of PEM, which are the forms in which proxies write them.
     for secret in ["-----BEGIN", "LS0tLS1CRUdJTi", "private_key", "privateKey"] {
         assert!(!text.contains(secret), "{secret} is in the configuration that was kept of {name}");
     }
     serde_json::from_str(text).expect("what is kept is JSON")
 }
 
-/// Anonymous memory is a part of what is resident. Of the working set it need not be: pages that an allocator gave back
-/// lazily are droppable at once.
+/// Anonymous memory is a part of resident memory. It need not be a part of the working set: pages that an
+/// allocator gave back lazily are reclaimable at once.
 fn check_memory(component: &ComponentUsage) {
     let moments = [component.memory_before_load_bytes, component.memory_after_load_bytes];
     assert!(moments.iter().all(|memory| *memory > Some(5_000_000)), "{component:?}");
@@ -48,25 +49,25 @@ fn check_memory(component: &ComponentUsage) {
     let moments = [component.memory_anonymous_before_load_bytes, component.memory_anonymous_after_load_bytes];
     assert!(moments.iter().all(|memory| *memory > Some(1_000_000)), "{component:?}");
     if !component.processes.is_empty() {
-        // The kernel adds up its counts for each CPU now and then.
+        // The kernel sums up its per-CPU counts only from time to time.
         let of_processes = component.processes.iter().filter_map(|process| process.memory_anonymous_bytes);
         assert!(of_processes.sum::<u64>().abs_diff(anonymous) < 5_000_000, "{component:?}");
     }
 }
 
-/// The elements of a list that is in a section of Envoy's dump.
+/// The elements of a list in a section of Envoy's config dump.
 fn list<'a>(kept: &'a Value, name: &str) -> Vec<&'a Value> {
     let sections = kept["configs"].as_array().expect("Envoy's dump has sections");
     sections.iter().filter_map(|section| section[name].as_array()).flatten().collect()
 }
 
-/// How many of these are of the surroundings, by a text in each.
+/// Number of these elements that belong to background services, by a text in each element.
 fn surroundings<'a>(all: impl IntoIterator<Item = &'a Value>, text: impl Fn(&Value) -> &Value) -> usize {
     let is_other = |one: &&Value| text(one).as_str().is_some_and(|text| text.contains("surroundings"));
     all.into_iter().filter(is_other).count()
 }
 
-pub fn sidecars_hold_what_the_mesh_has(_lab: &Lab, place: &LocalLab) {
+pub fn sidecar_configuration_matches_mesh(_lab: &Lab, place: &LocalLab) {
     let trial = trial(place, &surrounded(Mode::Sidecar), |_| ());
     for name in ["client-proxy", "server-proxy"] {
         check_memory(trial.component(name));
@@ -96,7 +97,7 @@ pub fn sidecars_hold_what_the_mesh_has(_lab: &Lab, place: &LocalLab) {
     }
 }
 
-pub fn a_ztunnel_holds_what_the_mesh_has(_lab: &Lab, place: &LocalLab) {
+pub fn ztunnel_configuration_matches_mesh(_lab: &Lab, place: &LocalLab) {
     let trial = trial(place, &surrounded(Mode::Ambient), |_| ());
     let ztunnel = trial.component("ztunnel");
     check_memory(ztunnel);

@@ -1,8 +1,10 @@
-//! `mesh: istio` with the real components (`meshmeter lab install`), in a lab of this test's own, as root: each mode is
-//! brought up, gets requests and must prove its path; what breaks the path, or a component, must show.
+//! `mesh: istio` with the real components (`meshmeter lab install`), in a lab of this test's own, as root.
+//! Each mode is brought up, receives requests and must prove its path; anything that breaks the path or a
+//! component must show.
 //!
 //! Cases share a control plane, as the trials of a run do. This program is also the service (`serve`) and the
-//! generator (`load`) of its arrangements. It has no harness, since a lab is entered by a program of one thread.
+//! generator (`load`) of its deployments. It has no harness, since only a single-threaded program can enter a
+//! lab.
 
 #![allow(clippy::print_stdout)]
 
@@ -35,20 +37,20 @@ use lab::environment::{LocalLab, Programs};
 use lab::{Entered, Lab};
 use std::process::ExitCode;
 
-/// A case gets the lab, and the environment that all cases share.
+/// A case receives the lab, and the environment that all cases share.
 type Case = fn(&Lab, &LocalLab);
 
-/// The longest first: it ends last.
+/// The longest case first, since it ends last.
 const EVERYWHERE: &[(&str, Case)] = &[
-    ("a_dead_control_plane_is_named_and_replaced", deaths::a_dead_control_plane_is_named_and_replaced),
+    ("dead_control_plane_is_reported_and_replaced", deaths::dead_control_plane_is_reported_and_replaced),
     ("istiods_are_killed_added_and_removed", fleets::istiods_are_killed_added_and_removed),
-    ("none_goes_by_the_address_of_the_service", modes::none_goes_by_the_address_of_the_service),
+    ("mode_none_uses_service_address", modes::mode_none_uses_service_address),
     ("sidecars_prove_mutual_tls", modes::sidecars_prove_mutual_tls),
     ("without_mutual_tls_there_are_no_handshakes", modes::without_mutual_tls_there_are_no_handshakes),
-    ("traffic_past_the_server_proxy_shows", modes::traffic_past_the_server_proxy_shows),
-    ("traffic_past_the_client_proxy_is_refused", modes::traffic_past_the_client_proxy_is_refused),
-    ("sidecars_hold_what_the_mesh_has", holdings::sidecars_hold_what_the_mesh_has),
-    ("nothing_of_a_trial_is_left", remains::nothing_of_a_trial_is_left),
+    ("traffic_bypassing_server_proxy_is_detected", modes::traffic_bypassing_server_proxy_is_detected),
+    ("traffic_bypassing_client_proxy_is_refused", modes::traffic_bypassing_client_proxy_is_refused),
+    ("sidecar_configuration_matches_mesh", holdings::sidecar_configuration_matches_mesh),
+    ("trial_leaves_nothing_behind", remains::trial_leaves_nothing_behind),
     (
         "two_hundred_services_are_written_and_removed",
         many_objects::two_hundred_services_are_written_and_removed,
@@ -57,11 +59,11 @@ const EVERYWHERE: &[(&str, Case)] = &[
         "a_population_is_written_taken_over_and_removed",
         population::a_population_is_written_taken_over_and_removed,
     ),
-    ("keys_are_closed_to_others", remains::keys_are_closed_to_others),
-    ("what_extra_makes_elsewhere_goes_with_its_trial", extra::what_extra_makes_elsewhere_goes_with_its_trial),
-    ("extra_cannot_take_the_place_of_what_is_there", extra::extra_cannot_take_the_place_of_what_is_there),
-    ("a_dead_proxy_is_named_with_its_log", deaths::a_dead_proxy_is_named_with_its_log),
-    ("without_ztunnel_the_ambient_modes_say_so", ambient::without_ztunnel_the_ambient_modes_say_so),
+    ("keys_are_private", remains::keys_are_private),
+    ("extra_objects_elsewhere_are_removed_with_trial", extra::extra_objects_elsewhere_are_removed_with_trial),
+    ("extra_objects_cannot_replace_existing_ones", extra::extra_objects_cannot_replace_existing_ones),
+    ("dead_proxy_is_reported_with_log", deaths::dead_proxy_is_reported_with_log),
+    ("ambient_modes_without_ztunnel_report_it", ambient::ambient_modes_without_ztunnel_report_it),
 ];
 
 const WITH_ZTUNNEL: &[(&str, Case)] = &[
@@ -69,13 +71,13 @@ const WITH_ZTUNNEL: &[(&str, Case)] = &[
         "a_shared_ztunnel_proves_mutual_tls_on_both_sides",
         ambient::a_shared_ztunnel_proves_mutual_tls_on_both_sides,
     ),
-    ("a_ztunnel_in_each_pod_proves_mutual_tls", ambient::a_ztunnel_in_each_pod_proves_mutual_tls),
-    ("a_waypoint_reads_requests_between_ztunnels", ambient::a_waypoint_reads_requests_between_ztunnels),
-    ("a_ztunnel_holds_what_the_mesh_has", holdings::a_ztunnel_holds_what_the_mesh_has),
-    ("traffic_past_the_clients_ztunnel_shows", ambient::traffic_past_the_clients_ztunnel_shows),
-    ("traffic_past_both_sides_of_ambient_shows", ambient::traffic_past_both_sides_shows),
-    ("nothing_of_an_ambient_trial_is_left", ambient::nothing_of_an_ambient_trial_is_left),
-    ("a_dead_ztunnel_is_named_with_its_log", ambient::a_dead_ztunnel_is_named_with_its_log),
+    ("dedicated_ztunnels_prove_mutual_tls", ambient::dedicated_ztunnels_prove_mutual_tls),
+    ("waypoint_reads_requests_between_ztunnels", ambient::waypoint_reads_requests_between_ztunnels),
+    ("ztunnel_configuration_matches_mesh", holdings::ztunnel_configuration_matches_mesh),
+    ("traffic_bypassing_client_ztunnel_is_detected", ambient::traffic_bypassing_client_ztunnel_is_detected),
+    ("traffic_bypassing_both_ztunnels_is_detected", ambient::traffic_bypassing_both_sides_is_detected),
+    ("ambient_trial_leaves_nothing_behind", ambient::ambient_trial_leaves_nothing_behind),
+    ("dead_ztunnel_is_reported_with_log", ambient::dead_ztunnel_is_reported_with_log),
 ];
 
 fn main() -> ExitCode {

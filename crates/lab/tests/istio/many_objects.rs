@@ -1,4 +1,4 @@
-//! The objects of a mesh of hundreds of pods: written and removed in seconds.
+//! The objects of a mesh of hundreds of pods are written and removed in seconds.
 
 use crate::cases::LogFolder;
 use crate::modes::spec;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const NAMESPACES: usize = 50;
 const SERVICES: usize = 200;
 
-/// More than ten times what it takes on a free machine of four cores.
+/// More than ten times what it takes on an idle machine with four cores.
 const WRITTEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn two_hundred_services_are_written_and_removed(_lab: &Lab, place: &LocalLab) {

@@ -1,4 +1,4 @@
-//! Modes: what proves a path, and what must not pass for proof.
+//! Modes: what proves a path, and what must not count as proof.
 
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
 use experiment::environment::{DeploymentSpec, MutualTls, ProxySettings};
@@ -12,7 +12,7 @@ pub fn spec(mode: Mode) -> DeploymentSpec {
     DeploymentSpec::new(MeshKind::Istio, mode)
 }
 
-/// Every component that is expected, with what it used; and no other.
+/// Checks that all expected components are there with their usage, and no others.
 pub fn check_components(trial: &Trial, path: &[&str]) {
     let control_plane = ["etcd", "kube-apiserver", "istiod"];
     let expected = [path, &control_plane, &["meshmeter", "kernel"]].concat();
@@ -26,7 +26,7 @@ pub fn check_components(trial: &Trial, path: &[&str]) {
     }
 }
 
-pub fn none_goes_by_the_address_of_the_service(_lab: &Lab, place: &LocalLab) {
+pub fn mode_none_uses_service_address(_lab: &Lab, place: &LocalLab) {
     let trial = trial(place, &spec(Mode::None), |_| ());
     assert_eq!(trial.unanswered, 0);
     assert!(trial.observation.evidence.path.proven);
@@ -62,8 +62,9 @@ pub fn sidecars_prove_mutual_tls(_lab: &Lab, place: &LocalLab) {
     check_components(&trial, &["generator", "client-proxy", "server-proxy", "server"]);
 }
 
-/// Rules that come after the proxy's connection to istiod take what istiod answers for a new connection: the proxy then
-/// hears nothing until the kernel gives up the connection, half a minute later.
+/// If rules are installed after the proxy has connected to istiod, they take istiod's responses for new
+/// connections. The proxy then receives nothing until the kernel gives up the connection, half a minute
+/// later.
 fn check_rules_came_first(pod: &Pod) {
     let started: Vec<&str> = pod.containers().iter().map(Container::name).collect();
     let place_of = |wanted: &dyn Fn(&str) -> bool| started.iter().position(|name| wanted(name));
@@ -79,8 +80,9 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &LocalLab) 
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
 }
 
-/// Redirection removed by hand, where the proxies take plain text too: everything is answered, and nothing is proven.
-pub fn traffic_past_the_server_proxy_shows(_lab: &Lab, place: &LocalLab) {
+/// Redirect rules removed by hand, while the proxies accept plaintext too: everything is answered, and
+/// nothing is proven.
+pub fn traffic_bypassing_server_proxy_is_detected(_lab: &Lab, place: &LocalLab) {
     let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
     let trial = trial(place, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |arrangement| {
         flush_rules(arrangement.server_pod());
@@ -93,8 +95,8 @@ pub fn traffic_past_the_server_proxy_shows(_lab: &Lab, place: &LocalLab) {
     assert!(changed.starts_with("rules of pod server were changed in the trial: "), "{changed}");
 }
 
-/// A client that goes to the service's pod past its own proxy: mutual TLS is strict, so it is refused.
-pub fn traffic_past_the_client_proxy_is_refused(_lab: &Lab, place: &LocalLab) {
+/// A client that connects to the service's pod without its own proxy. Mutual TLS is strict, so it is refused.
+pub fn traffic_bypassing_client_proxy_is_refused(_lab: &Lab, place: &LocalLab) {
     let trial = trial(place, &spec(Mode::Sidecar), |arrangement| {
         flush_rules(arrangement.client_pod());
         lead_services_to(arrangement.client_pod(), arrangement.server_pod());
@@ -102,7 +104,7 @@ pub fn traffic_past_the_client_proxy_is_refused(_lab: &Lab, place: &LocalLab) {
     trial.check_plain_text_was_refused();
 }
 
-/// As kube-proxy would, for every Service.
+/// Installs rules for every Service, as kube-proxy would.
 pub fn lead_services_to(client: &Pod, server: &Pod) {
     let destination = format!("{}:8080", server.address());
     let arguments = ["-t", "nat", "-A", "OUTPUT", "-p", "tcp", "-d", "10.78.0.0/16", "-j", "DNAT"];

@@ -1,4 +1,4 @@
-//! The mesh of a fleet: written, taken over and removed, with objects of others beside it.
+//! The mesh of a fleet: written, taken over and removed, next to objects of others.
 
 use crate::cases::LogFolder;
 use crate::modes::spec;
@@ -52,7 +52,7 @@ pub fn a_population_is_written_taken_over_and_removed(_lab: &Lab, place: &LocalL
     let api = Arc::clone(control_plane.api());
     let population = population(RUN);
 
-    // An object of others: nothing is written.
+    // An object that belongs to someone else: nothing is written.
     api.apply(&[namespace("fleet-3", &[])]).expect("the API takes it");
     let refused = write(&population, &api).expect_err("the namespace is another's");
     assert!(refused.contains("Namespace fleet-3 exists already and is no fleet's"), "{refused}");
@@ -89,7 +89,7 @@ pub fn a_population_is_written_taken_over_and_removed(_lab: &Lab, place: &LocalL
     assert_eq!((removed.objects, removed.remaining), (1, Vec::new()));
 }
 
-/// What an interrupted run may leave: a pod less, a changed route, and an object of a change.
+/// What an interrupted run may leave: a missing pod, a changed route, and an object of a change.
 fn damage(api: &ApiClient) {
     let route = json!({
         "apiVersion": "networking.istio.io/v1",

@@ -1,4 +1,5 @@
-//! The prepared objects of a control plane: a damaged file is replaced, and a start from it lacks nothing.
+//! The prepared objects of a control plane: a damaged file is replaced, and a start from the file is
+//! complete.
 
 use components::{Overrides, folder, istio_files};
 use lab::environment::LocalLab;
@@ -7,7 +8,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-/// One for each choice of programs that was started on this machine.
+/// One file per choice of programs that was started on this machine.
 fn files() -> Vec<PathBuf> {
     let directory = folder().expect("components are installed").join("control-plane");
     let entries = fs::read_dir(directory).expect("a control plane was started");
@@ -16,7 +17,7 @@ fn files() -> Vec<PathBuf> {
     paths.filter(is_prepared).collect()
 }
 
-/// Cuts the files off. Other workers of this test may make them again at any time, and none is harmed.
+/// Truncates the files. Other workers of this test may create them again at any time, which does no harm.
 pub fn damage() {
     for file in files() {
         let text = fs::read_to_string(&file).expect("it is ours");
@@ -24,18 +25,19 @@ pub fn damage() {
     }
 }
 
-/// The control plane that was started after the damage has all kinds, and has made the file again.
+/// Checks that the control plane started after the damage has all kinds and has written the file again.
 pub fn check_replaced(place: &LocalLab) {
     definitions(place);
     let texts = files().into_iter().map(|file| fs::read_to_string(file).expect("it is ours"));
-    // Those of other programs, that nobody has started since, are still cut off.
+    // Files for other programs, which have not been started since, are still truncated.
     let mut whole = texts.filter_map(|text| Some((serde_json::from_str::<Value>(&text).ok()?, text)));
     let (contents, text) = whole.next().expect("it was made again");
     assert!(contents["objects"].as_array().is_some_and(|objects| !objects.is_empty()));
     assert!(!text.contains("PRIVATE KEY"));
 }
 
-/// The control plane has all kinds from an earlier start: they are older than the first object of its own.
+/// Checks that the control plane has all kinds from an earlier start: they are older than the first object of
+/// its own.
 pub fn check_started_from(place: &LocalLab) {
     let created = |object: &Value| object["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
     let namespace = object(place, &ObjectRef::new("v1", "Namespace", None, "istio-system"));

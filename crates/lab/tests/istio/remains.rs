@@ -1,4 +1,4 @@
-//! What a trial leaves, and who may read what while it runs.
+//! What a trial leaves behind, and who may read which files while it runs.
 
 use crate::cases::LogFolder;
 use crate::modes::spec;
@@ -11,7 +11,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The folders that trials of this mesh have made.
+/// The directories that trials of this mesh have created.
 pub fn folders(lab: &Lab) -> Vec<PathBuf> {
     let entries = fs::read_dir(lab.private_dir()).expect("the lab has a private folder");
     let paths = entries.map(|entry| entry.expect("it can be listed").path());
@@ -20,7 +20,7 @@ pub fn folders(lab: &Lab) -> Vec<PathBuf> {
         .collect()
 }
 
-pub fn nothing_of_a_trial_is_left(lab: &Lab, place: &LocalLab) {
+pub fn trial_leaves_nothing_behind(lab: &Lab, place: &LocalLab) {
     let logs = LogFolder::create();
     let brought_up = place.bring_up(&spec(Mode::Sidecar), logs.path());
     let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
@@ -44,7 +44,7 @@ pub fn nothing_of_a_trial_is_left(lab: &Lab, place: &LocalLab) {
     assert_eq!(lab.status().expect("the lab is up").pods.len(), 1, "the control plane's pod alone");
 }
 
-pub fn keys_are_closed_to_others(lab: &Lab, place: &LocalLab) {
+pub fn keys_are_private(lab: &Lab, place: &LocalLab) {
     let logs = LogFolder::create();
     let brought_up = place.bring_up(&spec(Mode::Sidecar), logs.path());
     let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
@@ -65,7 +65,7 @@ pub fn keys_are_closed_to_others(lab: &Lab, place: &LocalLab) {
         assert_eq!((mode(&token), metadata(&token).uid()), (0o600, 1337));
     }
     drop(arrangement);
-    // Nothing of it may end in a run's results.
+    // No secret may end up in a run's results.
     let kept =
         fs::read_dir(logs.path()).expect("it is there").map(|entry| entry.expect("it can be listed").path());
     for file in kept.filter(|path| path.is_file()) {

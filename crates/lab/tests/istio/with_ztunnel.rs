@@ -1,9 +1,10 @@
-//! Cases that need a ztunnel, which no registry has: without one they are listed as not run, and never as passed.
+//! Cases that need a ztunnel, which no registry provides. Without one they are listed as not run, never as
+//! passed.
 
 use components::{Component, Overrides, find, variable};
 use experiment::environment::in_one_line;
 
-/// Why there is no ztunnel here; nothing where there is one. One that was named must be usable.
+/// Why there is no ztunnel here; `None` if there is one. One that was named must be usable.
 pub fn missing() -> Option<String> {
     let error = find(Component::Ztunnel, &Overrides::default()).err()?;
     let named = variable(Component::Ztunnel).and_then(std::env::var_os);

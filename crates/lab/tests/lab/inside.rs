@@ -1,4 +1,4 @@
-//! Tests from within a lab.
+//! Tests that run inside a lab.
 
 mod containers;
 mod pods;
@@ -9,7 +9,7 @@ use experiment::environment::EnvironmentError;
 use lab::Lab;
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// Runs them all.
+/// Runs all of them.
 #[allow(clippy::needless_pass_by_value)] // The lab's last use.
 pub fn run(lab: Lab) -> Result<(), String> {
     let mut arguments = Arguments::from_iter(["inside"]);
@@ -24,10 +24,10 @@ pub fn run(lab: Lab) -> Result<(), String> {
     crate::ensure(!conclusion.has_failed(), format!("{} tests failed", conclusion.num_failed))
 }
 
-/// A test by name.
+/// A test with its name.
 type Test = (&'static str, fn(&Lab) -> Result<(), String>);
 
-/// Makes an error of the lab a test's failure.
+/// Turns an error of the lab into a test failure.
 trait OrFail<T> {
     fn or_fail(self) -> Result<T, String>;
 }

@@ -1,8 +1,8 @@
-//! The lab on the machine at hand: with real namespaces, control groups and processes, as root and as an ordinary user.
+//! The lab on this machine, with real namespaces, cgroups and processes, as root and as an ordinary user.
 //!
-//! One binary in several roles, since a lab is entered by starting the same program again: without a role it is the test
-//! harness ([`outside`]); in the role `inside` it enters a lab and tests it from within ([`inside`]); the other
-//! [`roles`] are labs to be killed from outside and programs to be run in pods.
+//! One binary has several roles, since a lab is entered by starting the same program again. Without a role it
+//! is the test harness ([`outside`]). In the role `inside` it enters a lab and tests it from the inside
+//! ([`inside`]). The other [`roles`] are labs to be killed from outside and programs to be run in pods.
 
 mod inside;
 mod outside;
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Fails a test with a reason: the shape that the harness wants.
+/// Fails a test with a reason, in the form that the harness expects.
 fn ensure(condition: bool, reason: impl Into<String>) -> Result<(), String> {
     if condition { Ok(()) } else { Err(reason.into()) }
 }

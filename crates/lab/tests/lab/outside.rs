@@ -1,4 +1,5 @@
-//! The harness: runs the tests from within in labs of both kinds, and kills labs to see what they leave.
+//! The harness: runs the tests that run inside a lab in both kinds of labs, and kills labs to see what they
+//! leave.
 
 mod stage;
 
@@ -10,31 +11,32 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Bound of a run of all tests from within; it takes seconds.
+/// Time limit for all tests inside a lab; they take seconds.
 const INSIDE_WITHIN: Duration = Duration::from_secs(300);
 
 type Test = (&'static str, fn(&Stage) -> Result<(), String>);
 
 const TESTS: &[Test] = &[
     ("from_within", from_within),
-    ("ctrl_c_ends_a_lab_cleanly", interrupt),
-    ("a_signal_right_at_the_start_is_not_lost", early_signal),
-    ("sigquit_ends_a_lab_at_once", quit),
-    ("a_second_ctrl_c_ends_a_lab_at_once", two_interrupts),
-    ("a_second_ctrl_c_ends_a_lab_that_stands_still", two_interrupts_of_one_that_stands_still),
+    ("ctrl_c_ends_lab_cleanly", interrupt),
+    ("early_signal_is_not_lost", early_signal),
+    ("sigquit_ends_lab_at_once", quit),
+    ("second_ctrl_c_ends_lab_at_once", two_interrupts),
+    ("second_ctrl_c_ends_stopped_lab", two_interrupts_of_stopped_lab),
     ("kill_9_of_the_outer_process", kill_outer),
     ("kill_9_of_the_inner_process", kill_inner),
     ("kill_9_of_both", kill_both),
-    ("lab_down_ends_a_lab_that_runs", down_ends_a_running_lab),
-    ("two_labs_do_not_touch_each_other", two_labs),
-    ("the_next_lab_removes_what_a_killed_one_left", next_lab_cleans),
-    ("the_next_lab_removes_control_groups_that_no_registry_has", next_lab_removes_unknown_groups),
-    ("a_lab_that_is_not_there_cannot_be_taken_down", no_such_lab),
-    ("a_registry_that_others_can_write_to_is_refused", open_registry),
+    ("lab_down_ends_running_lab", down_ends_a_running_lab),
+    ("two_labs_are_independent", two_labs),
+    ("next_lab_removes_remains_of_killed_one", next_lab_cleans),
+    ("next_lab_removes_cgroups_without_registry_entry", next_lab_removes_unknown_groups),
+    ("taking_down_unknown_lab_is_error", no_such_lab),
+    ("registry_writable_by_others_is_rejected", open_registry),
 ];
 
-/// Runs the harness. Root tests labs of root, of an ordinary user, and of one who has subordinate users (`/etc/subuid`)
-/// where this machine has such; an ordinary user tests those of their own. The others are shown as ignored.
+/// Runs the harness. Root tests labs of root, of an ordinary user, and of one with subordinate users
+/// (`/etc/subuid`) if this machine has one. An ordinary user tests only their own labs. The others are shown
+/// as ignored.
 pub fn run() -> ExitCode {
     let arguments = Arguments::from_args();
     let is_root = rustix::process::geteuid().is_root();
@@ -70,7 +72,8 @@ fn from_within(stage: &Stage) -> Result<(), String> {
     ensure(status.success(), format!("{status}\n{output}"))
 }
 
-/// That the tests from within were of such a lab, and not of one that fell back to marks.
+/// Checks that the tests inside were run in a lab with a user for proxies, not in one that fell back to
+/// marks.
 fn proxies_have_a_user(stage: &Stage) -> Result<(), String> {
     let mut lab = stage.hold()?;
     let labs = stage.labs()?;
@@ -99,7 +102,8 @@ fn interrupt(stage: &Stage) -> Result<(), String> {
 
 fn early_signal(stage: &Stage) -> Result<(), String> {
     let mut lab = stage.start_holding()?;
-    // The outer process handles signals once it has written the lab down; the inner one is only being started then.
+    // The outer process handles signals once it has recorded the lab; the inner one is only being started
+    // then.
     stage.wait_until("a lab is written down", || Ok(!stage.labs()?.is_empty()))?;
     lab.signal_outer(Signal::TERM);
     lab.ended()?;
@@ -116,7 +120,7 @@ fn quit(stage: &Stage) -> Result<(), String> {
 
 fn two_interrupts(stage: &Stage) -> Result<(), String> {
     let mut lab = stage.hold()?;
-    // Held still, the lab's first process cannot end between the two.
+    // While it is stopped, the lab's first process cannot end between the two.
     lab.signal_inner(Signal::STOP);
     lab.signal_outer(Signal::INT);
     lab.signal_outer(Signal::TERM);
@@ -125,7 +129,7 @@ fn two_interrupts(stage: &Stage) -> Result<(), String> {
     lab.nothing_is_left(stage)
 }
 
-fn two_interrupts_of_one_that_stands_still(stage: &Stage) -> Result<(), String> {
+fn two_interrupts_of_stopped_lab(stage: &Stage) -> Result<(), String> {
     let mut lab = stage.hold()?;
     lab.signal_inner(Signal::STOP);
     lab.signal_outer(Signal::INT);
@@ -150,7 +154,7 @@ fn kill_inner(stage: &Stage) -> Result<(), String> {
     lab.signal_inner(Signal::KILL);
     let status = lab.ended()?;
     ensure(status.code() == Some(3), format!("the outer process ended with {status}"))?;
-    // The outer process has removed the rest: nothing to take down.
+    // The outer process has removed the rest, so there is nothing to take down.
     lab.nothing_is_left(stage)
 }
 
@@ -160,7 +164,7 @@ fn kill_both(stage: &Stage) -> Result<(), String> {
     lab.signal_inner(Signal::KILL);
     lab.signal_outer(Signal::KILL);
     lab.ended()?;
-    // At once, and without its name: what was killed is found.
+    // At once, and without its name: the killed lab is found.
     stage.clear()?;
     lab.nothing_is_left(stage)
 }
@@ -207,7 +211,7 @@ fn next_lab_cleans(stage: &Stage) -> Result<(), String> {
     next.nothing_is_left(stage)
 }
 
-/// Where a test was killed, its registry is in a directory that nobody looks at.
+/// If a test was killed, its registry is in a directory that nobody searches.
 fn next_lab_removes_unknown_groups(stage: &Stage) -> Result<(), String> {
     let mut killed = stage.hold()?;
     killed.signal_outer(Signal::KILL);
@@ -216,7 +220,7 @@ fn next_lab_removes_unknown_groups(stage: &Stage) -> Result<(), String> {
     stage.forget(&killed.id)?;
     let (mut next, mut another) = (stage.hold()?, stage.hold()?);
     killed.nothing_is_left(stage)?;
-    // Its own are left alone.
+    // Its own groups are left alone.
     next.signal_outer(Signal::INT);
     ensure(next.ended()?.success(), "the next lab did not end well")?;
     another.signal_outer(Signal::INT);
@@ -240,7 +244,7 @@ fn open_registry(stage: &Stage) -> Result<(), String> {
     stage.remove_registry()
 }
 
-/// Version 2 as far as this machine has it: without controllers, its groups still hold and count processes.
+/// Version 2 as far as this machine has it: even without controllers, its cgroups hold and count processes.
 fn version_2() -> Result<(), String> {
     let mount = stage::v2_mount().ok_or("no hierarchy of version 2 is mounted")?;
     let all_labs = mount.join("meshmeter");

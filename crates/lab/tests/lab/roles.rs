@@ -1,4 +1,4 @@
-//! What the test binary does when it is not the harness.
+//! Roles of the test binary other than the harness.
 
 use crate::{explain, inside};
 use experiment::topology::Resources;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Bound of everything that waits on a network here.
+/// Timeout of everything here that waits for the network.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 #[allow(clippy::print_stdout, clippy::print_stderr)] // A process of its own, whose output its test reads.
@@ -51,7 +51,7 @@ pub fn play(role: &str, arguments: &[String]) -> ExitCode {
         },
         "leave-stray" => {
             let binary = std::env::current_exe().expect("proc is mounted");
-            // In a process group of its own, and not waited for on purpose: it is to become an orphan.
+            // In a process group of its own, and deliberately not waited for: it is to become an orphan.
             #[allow(clippy::zombie_processes)]
             let child = std::process::Command::new(binary)
                 .arg("role:sleep")
@@ -68,7 +68,7 @@ pub fn play(role: &str, arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Enters a lab and goes on inside.
+/// Enters a lab and continues inside.
 #[allow(clippy::print_stderr)]
 fn in_lab(purpose: &str, go_on: impl FnOnce(Lab) -> Result<(), String>) -> ExitCode {
     match lab::enter(purpose) {
@@ -87,7 +87,7 @@ fn in_lab(purpose: &str, go_on: impl FnOnce(Lab) -> Result<(), String>) -> ExitC
     }
 }
 
-/// A lab with two pods, one of them redirected, and processes in both, until it is asked to end.
+/// A lab with two pods, one of them redirected, and processes in both. It runs until it is asked to end.
 #[allow(clippy::print_stdout, clippy::needless_pass_by_value)]
 fn hold(lab: Lab) -> Result<(), String> {
     let set_up = || {
@@ -106,7 +106,8 @@ fn hold(lab: Lab) -> Result<(), String> {
     };
     let pods = set_up().map_err(|error| explain(&error))?;
     println!("ready {}", lab.id());
-    // Ends with the harness, which kills this lab on every way out, and with a bound should even that fail.
+    // Ends with the harness, which kills this lab on every way out. The timeout applies should even that
+    // fail.
     lab::wait_for("the test asks us to stop", Duration::from_secs(300), || {
         Ok(lab.stop_requested().then_some(()))
     })
@@ -115,7 +116,7 @@ fn hold(lab: Lab) -> Result<(), String> {
     Ok(())
 }
 
-/// This binary as a program for a pod.
+/// A container that runs this binary in a pod.
 pub fn program(lab: &Lab, name: &str, user: ContainerUser, arguments: &[&str]) -> ContainerSpec {
     ContainerSpec {
         name: name.to_owned(),
@@ -131,7 +132,7 @@ pub fn program(lab: &Lab, name: &str, user: ContainerUser, arguments: &[&str]) -
     }
 }
 
-/// A log below the lab's private folder, so that it goes with the lab.
+/// Path of a log below the lab's private directory, so that it is removed with the lab.
 pub fn log_path(lab: &Lab, name: &str) -> PathBuf {
     lab.private_dir().join(format!("{name}-{}.log", unique()))
 }
@@ -142,7 +143,7 @@ fn unique() -> usize {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Connects, marked or not, and says what it was told.
+/// Connects, with or without a mark, and prints the response.
 #[allow(clippy::print_stdout)]
 fn connect(address: &str, mark: Option<u32>) -> ExitCode {
     let address: SocketAddr = address.parse().expect("an address");
@@ -160,7 +161,7 @@ fn connect(address: &str, mark: Option<u32>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The arguments that make [`connect`] a proxy's connection.
+/// Arguments that make [`connect`] connect as a proxy would.
 pub fn proxy_connection(identity: ProxyIdentity, address: SocketAddr) -> Vec<String> {
     let mut arguments = vec!["role:connect".to_owned(), address.to_string()];
     if identity == ProxyIdentity::Mark {
@@ -172,7 +173,7 @@ pub fn proxy_connection(identity: ProxyIdentity, address: SocketAddr) -> Vec<Str
 /// Sends a signal to a process that a test has started.
 pub fn send(pid: i32, signal: Signal) {
     let pid = Pid::from_raw(pid).expect("a process");
-    // Refused only where it has ended meanwhile, which the test sees by itself.
+    // Fails only if it has ended meanwhile, which the test notices by itself.
     let _ = rustix::process::kill_process(pid, signal);
 }
 

@@ -4,7 +4,7 @@ use crate::prometheus::{PageServer, PrometheusServer, nobody};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A kubelet's page, `{n}` CPU seconds and `{at}` milliseconds; `app` has no user mode and no kernel of its own.
+/// A kubelet's page with `{n}` CPU seconds at `{at}` milliseconds. The split of `app` is missing.
 const PAGE: &str = r#"
 container_cpu_usage_seconds_total{container="proxy",cpu="total",id="/k/1",image="i",namespace="m",pod="p"} {n} {at}
 container_cpu_user_seconds_total{container="proxy",id="/k/1",image="i",namespace="m",pod="p"} 1 {at}
@@ -22,7 +22,7 @@ container_network_transmit_bytes_total{container="",id="/k/0",image="pause",inte
 "#;
 
 #[test]
-fn a_real_prometheus_has_the_usage_of_containers_between_their_own_samples() {
+fn usage_from_real_prometheus_is_between_its_samples() {
     let scrapes = AtomicU64::new(0);
     let page = PageServer::start(move || {
         let number = scrapes.fetch_add(1, Ordering::Relaxed);
@@ -65,7 +65,7 @@ fn a_real_prometheus_has_the_usage_of_containers_between_their_own_samples() {
 }
 
 #[test]
-fn a_prometheus_that_is_away_is_a_note() {
+fn unreachable_prometheus_is_note() {
     let reading = Reading::of_prometheus(&at("http://127.0.0.1:1"), &BTreeSet::from([("m", "p")]));
     assert!(reading.samples.is_empty());
     let [note] = reading.notes.as_slice() else { panic!("{:?}", reading.notes) };

@@ -1,4 +1,4 @@
-//! Objects of a deployment in the API: those of settings and of Services.
+//! Objects of a deployment in the API: those for settings and those for Services.
 
 use super::Rollout;
 use crate::Result;
@@ -22,7 +22,7 @@ impl Rollout<'_> {
         let mut callers: Vec<ServiceAccount<'_>> = self
             .calls_to(id)
             .map(|call| match self.mode.entry {
-                // The gateway before the service calls it.
+                // The caller is the gateway in front of the service.
                 Entry::Ingress if !self.is_member(call.from) => {
                     ServiceAccount { namespace, name: ingress::NAME }
                 }
@@ -51,7 +51,8 @@ impl Rollout<'_> {
         workloads.filter(|(_, workload)| workload.serves()).map(|(id, _)| id).collect()
     }
 
-    /// Objects that the experiment's switches ask for. Those of its own that are in no namespace of the mesh are there once.
+    /// Objects for the experiment's switches. Its own objects outside the mesh's namespaces are included
+    /// once.
     pub fn settings_objects(&self) -> Vec<Value> {
         let (spec, mesh) = (self.context.spec, self.mesh());
         let keys = self.tokens.as_ref().map(TokenIssuer::public_keys);
@@ -79,14 +80,16 @@ impl Rollout<'_> {
         described.flat_map(objects).collect()
     }
 
-    /// Writes the settings' objects before proxies start, as in a cluster, and waits until istiod has processed them.
+    /// Writes the settings' objects before proxies start, as in a cluster, and waits until istiod has
+    /// processed them.
     pub fn write_settings(&mut self) -> Result<()> {
         let settings = self.settings_objects();
         let made = self.mesh_mut().namespaces.objects.apply(&settings)?;
         wait_until_processed(&self.mesh().control_plane.istiod(), &made, || self.check_goes_on())
     }
 
-    /// Takes over the addresses that the API gave to Services, and lets their names resolve for their callers.
+    /// Records the addresses that the API assigned to Services, and makes their names resolve for their
+    /// callers.
     pub fn resolve_services(&mut self, made: &[Value]) -> Result<()> {
         let addresses = service_addresses(made);
         for id in self.services() {

@@ -1,4 +1,4 @@
-//! Questions on a deployment that is coming up: its topology, members, names and addresses.
+//! Queries on a deployment that is coming up: its topology, members, names and addresses.
 
 use super::FIRST_SERVICE_ADDRESS;
 use super::Rollout;
@@ -32,12 +32,12 @@ impl<'a> Rollout<'a> {
         self.context.spec.is_member(id)
     }
 
-    /// A call to a member from outside the mesh that no gateway takes: it comes in plain text.
+    /// True for a call to a member from outside the mesh without a gateway. It arrives as plaintext.
     pub fn comes_from_outside(&self, call: Call) -> bool {
         self.mode.entry == Entry::Direct && !self.is_member(call.from) && self.is_member(call.to)
     }
 
-    /// Refuses calls from outside the mesh where the mode cannot have them.
+    /// Rejects calls from outside the mesh if the mode does not support them.
     pub fn refuse_calls_from_outside(&self, because: &str) -> Result<()> {
         let outside = self.topology().calls.iter().find(|call| self.comes_from_outside(**call));
         outside.map_or(Ok(()), |call| {
@@ -66,7 +66,7 @@ impl<'a> Rollout<'a> {
         drivers.map(|driver| driver.name.clone()).collect()
     }
 
-    /// Name of a workload's sidecars together; of its sidecar where it has one pod.
+    /// Name for all sidecars of a workload; with one pod, the name of its sidecar.
     pub fn proxy_name(&self, id: WorkloadId) -> String {
         format!("{}-proxy", self.workload(id).qualified_name())
     }
@@ -109,7 +109,7 @@ impl<'a> Rollout<'a> {
         workloads.iter().flat_map(places).collect()
     }
 
-    /// Qualifies the name of something that each namespace has one of, such as `pair-1/waypoint`.
+    /// Qualified name of a component that every namespace has, such as `pair-1/waypoint`.
     pub fn qualified(&self, namespace: usize, name: &str) -> String {
         match self.namespaces[namespace] {
             "" => name.to_owned(),
@@ -117,8 +117,8 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// Address that callers of a service connect to: its Service's. Without a control plane that of its pod, or one that leads
-    /// to its pods.
+    /// Address that callers of a service connect to, which is that of its Service. Without a control plane it
+    /// is the pod's address, or one that redirect rules lead to its pods.
     pub fn service_address(&self, id: WorkloadId) -> Ipv4Addr {
         let workload = &self.pods.workloads[id];
         workload.service_address.unwrap_or_else(|| match &workload.pods[..] {
@@ -127,7 +127,7 @@ impl<'a> Rollout<'a> {
         })
     }
 
-    /// Where callers find a service: host and port.
+    /// Host and port that callers of a service use.
     pub fn authority_of(&self, id: WorkloadId) -> String {
         match &self.mesh {
             _ if self.workload(id).is_external() => match (self.mode.exit, self.endpoints_of(id)[0]) {
@@ -139,7 +139,7 @@ impl<'a> Rollout<'a> {
         }
     }
 
-    /// What a driver requests from this authority.
+    /// URL that a driver requests from this authority.
     pub fn url(&self, driver: &DriverPlacement, authority: &str, over_tls: bool) -> String {
         let protocol = self.workload(driver.target).protocol;
         format!("{}://{authority}{}", protocol.scheme(over_tls), protocol.path(&driver.endpoint))

@@ -1,5 +1,5 @@
-//! The istiods of a control plane: one beside the API server, or several in pods of their own, which can be killed, added
-//! and removed while proxies are connected.
+//! The istiods of a control plane: one next to the API server, or several in pods of their own. Those can be
+//! killed, added and removed while proxies are connected.
 
 use super::ControlPlanePlan;
 use crate::Result;
@@ -25,14 +25,14 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-/// Time until an istiod is ready. One with a small CPU limit that finds a large mesh takes minutes.
+/// Time until an istiod is ready. With a small CPU limit and a large mesh this takes minutes.
 const READY_TIMEOUT: Duration = Duration::from_secs(150);
-/// Requests for readiness are CPU time of istiod.
+/// Not shorter, since readiness requests use istiod's CPU time.
 const POLL_INTERVAL: Duration = Duration::from_millis(15);
-/// Time that an istiod has to end when it is removed.
+/// Grace period of an istiod that is removed.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// What every istiod of a control plane is started with.
+/// Inputs that every istiod of a control plane is started with.
 #[derive(Debug)]
 pub(super) struct Starter {
     lab: Lab,
@@ -67,7 +67,7 @@ impl Starter {
         })
     }
 
-    /// The API reaches the webhook of this istiod at `webhook_host`.
+    /// Starts an istiod. The API reaches its webhook at `webhook_host`.
     fn start(&self, pod: &mut Pod, name: &str, program: &Path, webhook_host: Ipv4Addr) -> Result<Container> {
         let identity = Identity { pod: name, webhook_host: &webhook_host.to_string() };
         let arguments = istiod::arguments(&self.kubeconfig, &self.mesh_config);
@@ -86,15 +86,15 @@ impl Starter {
 pub(super) struct Istiod {
     program: PathBuf,
     pub container: Container,
-    /// Absent: it shares the pod of the API server.
+    /// Absent if it shares the pod of the API server.
     own_pod: Option<Pod>,
     pod_name: String,
     address: Ipv4Addr,
-    /// Where the API reaches its webhook.
+    /// Address at which the API reaches its webhook.
     webhook_host: Ipv4Addr,
-    /// Readiness and debug pages.
+    /// HTTP port with readiness and debug pages.
     pub http: Admin,
-    /// Metrics.
+    /// HTTP port with metrics.
     pub metrics: Admin,
 }
 
@@ -134,7 +134,7 @@ impl Istiod {
         self.webhook_host
     }
 
-    /// Where proxies reach it.
+    /// Address at which proxies reach it.
     pub fn discovery(&self) -> SocketAddrV4 {
         SocketAddrV4::new(self.address, DISCOVERY_PORT)
     }
@@ -173,19 +173,19 @@ impl Istiod {
     }
 }
 
-/// Something that has just happened.
+/// An event that has just happened.
 pub(crate) fn happening(kind: &str, detail: &str) -> Happening {
     let now = Timestamp::now().as_duration();
     Happening { at_unix_s: now.as_secs_f64(), kind: kind.to_owned(), detail: detail.to_owned() }
 }
 
-/// The istiods of a control plane, in the order of their start. The first stays.
+/// The istiods of a control plane, in start order. The first one is never removed.
 #[derive(Debug)]
 pub(super) struct Istiods {
     starter: Starter,
     first: Istiod,
     others: Vec<Istiod>,
-    /// Their counters still show what they have used.
+    /// Removed istiods. Their counters still show their usage.
     removed: Vec<Istiod>,
 }
 
@@ -202,13 +202,13 @@ impl Istiods {
         std::iter::once(&self.first).chain(&self.others)
     }
 
-    /// Also those that were removed.
+    /// Components of all istiods, including removed ones.
     pub fn supporting(&self) -> impl Iterator<Item = Supporting> {
         let running = self.running().map(|istiod| istiod.supporting(true));
         running.chain(self.removed.iter().map(|istiod| istiod.supporting(false)))
     }
 
-    /// Starts one more of each program and waits until they are ready. `check` says whether the wait goes on.
+    /// Starts one more istiod per program and waits until all are ready. An error from `check` ends the wait.
     pub fn add(&mut self, programs: &[&Path], check: &dyn Fn(&str) -> Result<()>) -> Result<Vec<Happening>> {
         let numbers = self.running().count() + self.removed.len() + 1..;
         let started = try_side_by_side(numbers.zip(programs), |(number, program)| {
@@ -221,13 +221,13 @@ impl Istiods {
         Ok(happened)
     }
 
-    /// Starts one more of the first's program.
+    /// Starts one more istiod of the first one's program.
     pub fn add_one(&mut self, check: &dyn Fn(&str) -> Result<()>) -> Result<Vec<Happening>> {
         let program = self.first.program.clone();
         self.add(&[&program], check)
     }
 
-    /// Ends the one that was started last.
+    /// Ends the istiod that was started last.
     pub fn remove_last(&mut self) -> Result<Vec<Happening>> {
         let last = self.others.pop();
         let last = last.ok_or_else(|| EnvironmentError::new("remove an istiod", "there is only one"))?;
@@ -238,7 +238,7 @@ impl Istiods {
         Ok(vec![begun, ended])
     }
 
-    /// Kills all at once and starts them again.
+    /// Kills all istiods at once and restarts them.
     pub fn restart(&mut self, check: &dyn Fn(&str) -> Result<()>) -> Result<Vec<Happening>> {
         let mut happened = Vec::new();
         for istiod in self.running() {

@@ -1,10 +1,11 @@
-//! Prepared objects: what a control plane writes to etcd before it starts kube-apiserver.
+//! Prepared objects, which a control plane writes to etcd before it starts kube-apiserver.
 //!
-//! Creating the definitions of Istio's kinds is most of what kube-apiserver does while it starts: each is validated, its
-//! status is updated several times, and the API is built anew around it. The first start does it and keeps the results, with
-//! the roles and API services that kube-apiserver makes for itself, in a file of the components directory. Later starts
-//! write them to etcd. A file that is damaged or made from other programs is ignored and made again.
-//! Only objects of [`KINDS`] are kept: no Secret, ConfigMap, token or object of a run can be among them.
+//! Creating the definitions of Istio's kinds is most of kube-apiserver's startup work: each is validated, its
+//! status is updated several times, and the API is rebuilt around it. The first start does this and saves the
+//! results in a file of the components directory, together with the roles and API services that
+//! kube-apiserver creates for itself. Later starts write them to etcd. A file that is damaged or was made
+//! with other programs is ignored and replaced. Only objects of [`KINDS`] are kept, so no Secret, ConfigMap,
+//! token or object of a run can be among them.
 
 use crate::istio::programs::IstioPrograms;
 use base64::Engine as _;
@@ -18,16 +19,16 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-/// Directory of the files, in the components directory.
+/// Name of the directory for these files, within the components directory.
 const DIRECTORY: &str = "control-plane";
 
-/// Digits of `made_from` in a file's name.
+/// Number of digits of `made_from` in a file name.
 const KEY_DIGITS: usize = 16;
 
-/// Meaning of the file's fields; part of what it is made from.
+/// Version of the file format; part of `made_from`.
 const SCHEMA: &str = "meshmeter.prepared-objects/1";
 
-/// Beginnings of the keys in etcd of the objects that are kept.
+/// Prefixes of the etcd keys of objects that are kept.
 const KINDS: [&str; 6] = [
     DEFINITIONS,
     "/registry/apiregistration.k8s.io/apiservices/",
@@ -39,11 +40,12 @@ const KINDS: [&str; 6] = [
 
 const DEFINITIONS: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
 
-/// Bounds of a transaction: etcd takes 128 operations of 1.5 MiB together. Base64 makes a third more of them.
+/// Limits of a transaction: etcd accepts 128 operations of 1.5 MiB in total. Base64 makes them a third
+/// larger.
 const MAX_OPERATIONS: usize = 100;
 const MAX_TRANSACTION_BYTES: usize = 1_000_000;
 
-/// An object as etcd has it, both in base64.
+/// An object as stored in etcd, with key and value in base64.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct StoredObject {
     key: String,
@@ -64,20 +66,21 @@ pub(super) struct PreparedObjects {
 }
 
 impl PreparedObjects {
-    /// The file for these programs and definitions; absent if there is no place for it, or a program's digest is unknown.
+    /// The file for these programs and definitions; absent if there is no directory for it, or if a program's
+    /// digest is unknown.
     pub fn new(programs: &IstioPrograms, definitions: &str) -> Option<Self> {
         let directory = components::folder().ok()?.join(DIRECTORY);
         let (etcd, api_server) = (programs.etcd.recorded().sha256?, programs.api_server.recorded().sha256?);
         Some(Self::in_directory(&directory, sha256_of_texts(&[SCHEMA, &etcd, &api_server, definitions])))
     }
 
-    /// Each origin has a file of its own: versions that are compared alternate.
+    /// Each `made_from` has a file of its own: runs that compare versions alternate between them.
     fn in_directory(directory: &Path, made_from: String) -> Self {
         let key = made_from.get(..KEY_DIGITS).unwrap_or(&made_from);
         Self { path: directory.join(format!("prepared-objects-{key}.json")), made_from }
     }
 
-    /// The objects; none if there is no usable file.
+    /// The objects, or `None` if there is no usable file.
     pub fn load(&self) -> Option<Vec<StoredObject>> {
         let contents: Contents = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
         let usable = contents.made_from == self.made_from
@@ -86,11 +89,12 @@ impl PreparedObjects {
         usable.then_some(contents.objects)
     }
 
-    /// Keeps the objects of a control plane that has just started; false if not all of its `definitions` are established yet.
+    /// Saves the objects of a control plane that has just started. Returns false if some of its `definitions`
+    /// are not established yet.
     pub fn save_from(&self, etcd: &Admin, definitions: usize) -> io::Result<bool> {
         let mut objects = Vec::new();
         for kind in KINDS {
-            // The first key behind all that begin so.
+            // The first key after all keys with this prefix.
             let end = format!("{}0", kind.trim_end_matches('/'));
             let range =
                 json!({"key": BASE64_STANDARD.encode(kind), "range_end": BASE64_STANDARD.encode(end)});
@@ -108,7 +112,7 @@ impl PreparedObjects {
         let Some(directory) = self.path.parent() else { return Ok(()) };
         fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let contents = Contents { made_from: self.made_from.clone(), sha256: digest(&objects), objects };
-        // Only its owner may read it, from the moment it exists.
+        // Readable only by its owner from the moment it exists.
         let mut file = tempfile::NamedTempFile::new_in(directory)?;
         file.write_all(&serde_json::to_vec(&contents)?)?;
         file.persist(&self.path)?;
@@ -138,7 +142,7 @@ impl StoredObject {
     }
 }
 
-/// Writes objects to an etcd. May be repeated.
+/// Writes objects to an etcd. It may be repeated.
 pub(super) fn write_to(etcd: &Admin, objects: &[StoredObject]) -> bool {
     transactions(objects).into_iter().all(|transaction| {
         let puts: Vec<Value> = transaction.iter().map(|object| json!({"requestPut": object})).collect();
@@ -147,7 +151,7 @@ pub(super) fn write_to(etcd: &Admin, objects: &[StoredObject]) -> bool {
     })
 }
 
-/// Consecutive objects, together within etcd's bounds.
+/// Splits the objects into consecutive groups within etcd's limits.
 fn transactions(objects: &[StoredObject]) -> Vec<&[StoredObject]> {
     let (mut transactions, mut begin, mut bytes) = (Vec::new(), 0, 0);
     for (index, object) in objects.iter().enumerate() {
@@ -192,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn saved_objects_are_loaded_and_closed_to_others() {
+    fn saved_objects_are_loaded_and_private() {
         let directory = tempfile::tempdir().unwrap();
         let prepared = prepared(directory.path());
         assert_eq!(prepared.load(), None);
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_of_other_programs_are_kept_beside_and_never_loaded() {
+    fn objects_of_other_programs_are_kept_but_not_loaded() {
         let directory = tempfile::tempdir().unwrap();
         let [one, other] = ["aaaaaaaaaaaaaaaa1", "bbbbbbbbbbbbbbbb1"]
             .map(|made_from| PreparedObjects::in_directory(directory.path(), made_from.to_owned()));
@@ -211,7 +215,7 @@ mod tests {
         assert_eq!(other.load(), None);
         other.save(vec![definition("True"), definition("False")]).unwrap();
         assert_eq!([one.load().unwrap().len(), other.load().unwrap().len()], [1, 2]);
-        // The name of a file has the beginning of its key alone.
+        // The file name has only the first digits of the key.
         let alike = PreparedObjects::in_directory(directory.path(), "aaaaaaaaaaaaaaaa2".to_owned());
         assert_eq!(alike.load(), None);
     }
@@ -266,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_stay_within_bounds_and_leave_nothing_out() {
+    fn transactions_stay_within_limits_and_are_complete() {
         let large = "x".repeat(MAX_TRANSACTION_BYTES / 2);
         let objects: Vec<StoredObject> = (0..250)
             .map(|index| object(&index.to_string(), if index % 100 == 7 { &large } else { "" }))

@@ -1,4 +1,4 @@
-//! What the trials of a run share in their mesh: the other services around the pair, and where spans are sent.
+//! Parts of the mesh that the trials of a run share: the background services, and the collector of spans.
 
 use super::ControlPlane;
 use crate::Result;
@@ -15,11 +15,11 @@ use mesh::spans::TraceCollector;
 use std::path::Path;
 use std::time::Duration;
 
-/// The collector starts in milliseconds; more on a machine that is busy with other things.
+/// The collector starts within milliseconds, longer on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
 impl ControlPlane {
-    /// Provides, once, what an experiment's settings need besides the objects of its trials.
+    /// Provides, once, what an experiment's settings need in addition to the objects of its trials.
     pub(crate) fn provide(
         &self,
         lab: &Lab,

@@ -1,4 +1,4 @@
-//! Starting etcd and kube-apiserver, and waiting for each part of the control plane.
+//! Starts etcd and kube-apiserver, and waits for each component of the control plane.
 
 use super::{API_PORT, API_SERVER, ApiCredentials, ETCD, ETCD_METRICS_PORT, ETCD_PORT, IstioPrograms};
 use crate::Result;
@@ -15,13 +15,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-/// Addresses of Services. They lie beside the pods' own, 10.77.0.0/16.
+/// Address range of Services, next to the range of pods, 10.77.0.0/16.
 const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
 
-/// For etcd and kube-apiserver, whose CPU time is no result: half as many garbage collections. istiod keeps Go's default.
+/// For etcd and kube-apiserver, whose CPU time is not a result: half the number of garbage collections.
+/// istiod keeps Go's default.
 const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "200");
 
-/// How long each of the three may take to answer. Together they take some 8 s on two free cores.
+/// Startup timeout of each of the three components. Together they take some 8 s on two idle cores.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 pub(super) struct Starting<'a> {
@@ -31,7 +32,7 @@ pub(super) struct Starting<'a> {
     pub(super) log_dir: &'a Path,
     pub(super) pod: Pod,
     pub(super) containers: Vec<Container>,
-    /// The first, once it has been started.
+    /// The first istiod, once it has been started.
     pub(super) istiod: Option<Container>,
 }
 
@@ -48,9 +49,9 @@ impl Starting<'_> {
             format!("--initial-advertise-peer-urls={peer}"),
             format!("--initial-cluster=default={peer}"),
             format!("--listen-metrics-urls=http://0.0.0.0:{ETCD_METRICS_PORT}"),
-            // Nothing of it outlives the lab.
+            // Its data does not outlive the lab.
             "--unsafe-no-fsync".to_owned(),
-            // The only member waits up to so long before it elects itself.
+            // The only member waits up to this long (ms) before it elects itself.
             "--election-timeout=500".to_owned(),
             "--log-level=warn".to_owned(),
         ];
@@ -72,10 +73,10 @@ impl Starting<'_> {
             file("service-account-key-file", &credentials.token_checking_key),
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
             format!("--service-cluster-ip-range={SERVICE_ADDRESSES}"),
-            // Rules as in a cluster: a gateway reads secrets only where its service account may.
+            // As in a cluster: a gateway reads only those secrets that its service account may read.
             "--authorization-mode=RBAC".to_owned(),
             "--anonymous-auth=false".to_owned(),
-            // Accounts are made by us, and nothing is mounted into pods that are no containers.
+            // The lab creates service accounts itself, and its pods have no containers to mount tokens into.
             "--disable-admission-plugins=ServiceAccount".to_owned(),
             "--endpoint-reconciler-type=none".to_owned(),
             "--enable-priority-and-fairness=false".to_owned(),
@@ -101,7 +102,8 @@ impl Starting<'_> {
         Ok(container)
     }
 
-    /// Whether the API can answer at all, and the user still wants it to.
+    /// A check that returns an error once the user stops the run or a component that the API needs has
+    /// failed.
     pub(super) fn api_stop_check(&self) -> impl Fn() -> Result<()> + Send + Sync + 'static {
         let (lab, parts) = (self.lab.clone(), self.containers.clone());
         move || {
@@ -123,7 +125,7 @@ impl Starting<'_> {
         containers.try_for_each(|container| container.check(format!("wait until {what}")))
     }
 
-    /// What istiod puts into every namespace for its pods to mount.
+    /// The root certificate that istiod writes to every namespace for pods to mount.
     pub(super) fn root_certificate(&self, api: &ApiClient) -> Result<String> {
         let reference = ObjectRef::new("v1", "ConfigMap", Some(SYSTEM_NAMESPACE), "istio-ca-root-cert");
         let what = "istiod gives out its root certificate";
@@ -140,7 +142,7 @@ fn garbage_collection() -> BTreeMap<String, OsString> {
     BTreeMap::from([(name.to_owned(), value.into())])
 }
 
-/// Definitions of the kinds of objects that Istio and the Gateway API add to the API, as YAML documents.
+/// Definitions of the kinds that Istio and the Gateway API add to the API, as YAML documents.
 pub(super) fn definitions(programs: &IstioPrograms) -> Result<String> {
     let mut definitions = String::new();
     for file in std::iter::once(&programs.files.istio_crds).chain(&programs.files.gateway_api_crds) {

@@ -1,4 +1,4 @@
-//! The messages of the protocol, as `proto/zds.proto` of github.com/istio/ztunnel has them, as far as they are used here.
+//! Messages of the protocol from `proto/zds.proto` of github.com/istio/ztunnel, as far as they are used here.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -12,7 +12,7 @@ pub(super) struct Hello {
 #[repr(i32)]
 pub(super) enum Version {
     NotUsed = 0,
-    /// The only one so far.
+    /// The only version so far.
     V1 = 1,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Payload {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AddWorkload {
-    /// The `metadata.uid` of its object.
+    /// The `metadata.uid` of the pod's object.
     #[prost(string, tag = "1")]
     pub uid: String,
     #[prost(message, optional, tag = "2")]
@@ -54,14 +54,14 @@ pub(super) struct SnapshotSent {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Response {
-    /// The only kind; without an error it means that the request was carried out.
+    /// The only kind of response. Without an error, the request was carried out.
     #[prost(message, optional, tag = "1")]
     pub acknowledgement: Option<Acknowledgement>,
 }
 
 #[derive(Clone, Eq, Hash, PartialEq, Message)]
 pub(super) struct Acknowledgement {
-    /// Empty, or why not.
+    /// Empty on success, otherwise the reason for the failure.
     #[prost(string, tag = "1")]
     pub error: String,
 }

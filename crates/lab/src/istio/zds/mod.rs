@@ -1,9 +1,9 @@
-//! How a ztunnel that is shared by a node's pods learns of them: the side of Istio's CNI agent.
+//! The part of Istio's CNI agent that tells a shared ztunnel about the pods of its node.
 //!
-//! ztunnel connects to a Unix socket of sequenced packets (`INPOD_UDS`) and sends a hello. It receives a message per pod,
-//! with the pod's network namespace as an open file, and responds to each before the next. A last message makes it ready.
-//! Without the connection ztunnel is unready and reconnects.
-//! Left out: pods that come and go while it runs. A lab's ztunnel serves the pods of one trial.
+//! ztunnel connects to a Unix socket of type `SOCK_SEQPACKET` (`INPOD_UDS`) and sends a hello. It receives a
+//! message per pod, with the pod's network namespace as an open file, and responds to each before the next is
+//! sent. A final message makes it ready. Without the connection ztunnel is unready and reconnects. Not
+//! included: pods that come and go while it runs. A lab's ztunnel serves the pods of one trial.
 
 mod message;
 
@@ -23,15 +23,15 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// ztunnel connects and responds within milliseconds; it opens listeners in the pod before it responds.
+/// ztunnel connects and responds within milliseconds. It opens listeners in the pod before it responds.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
 
-/// No message of ztunnel's is longer but one with a long error, which may be cut.
+/// Only a message with a long error can be longer; it may be truncated.
 const LONGEST_MESSAGE_BYTES: usize = 4096;
 
 #[derive(Clone, Debug)]
 pub(super) struct NodePod<'a> {
-    /// The `metadata.uid` of its object.
+    /// The `metadata.uid` of the pod's object.
     pub uid: String,
     pub name: &'a str,
     pub namespace: &'a str,
@@ -70,7 +70,7 @@ impl NodeAgent {
         &self.path
     }
 
-    /// Waits for ztunnel and hands it these pods. `check` is asked again and again whether waiting is of use.
+    /// Waits for ztunnel and hands these pods over to it. An error from `check` ends the wait.
     pub fn hand_over(&self, pods: &[NodePod<'_>], check: &dyn Fn() -> Result<()>) -> Result<Connection> {
         let connection = Connection { socket: self.accept(check)? };
         connection.hello(check)?;
@@ -128,7 +128,8 @@ impl Connection {
         if file.is_some() {
             control.push(SendAncillaryMessage::ScmRights(files));
         }
-        // A packet is sent whole, and the socket's buffer holds many: ztunnel has answered all that went before.
+        // A packet is sent whole, and the socket's buffer has space: ztunnel has responded to all messages
+        // before.
         rustix::net::sendmsg(&self.socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL)
             .context(operation)?;
         let response: Response = self.receive(operation, check)?;
@@ -156,7 +157,7 @@ impl Connection {
     }
 }
 
-/// Nothing where the socket has nothing yet.
+/// `None` if the operation would block.
 fn not_yet<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
@@ -217,7 +218,7 @@ mod tests {
         }
     }
 
-    /// Hands one pod to a ztunnel that does this.
+    /// Hands one pod over to a ztunnel that behaves like this.
     fn hand_over<T: Send + 'static>(
         ztunnel: impl FnOnce(FakeZtunnel) -> T + Send + 'static,
     ) -> (Result<Connection>, T) {
@@ -240,7 +241,7 @@ mod tests {
     const HELLO: [u8; 2] = [8, 1];
 
     #[test]
-    fn each_pod_is_handed_over_with_its_namespace_and_then_the_end() {
+    fn pods_are_handed_over_with_namespaces_then_snapshot_sent() {
         let (connection, (pod, inode, end)) = hand_over(|ztunnel| {
             ztunnel.say(&HELLO);
             let (pod, inode) = ztunnel.hear();
@@ -262,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ztunnel_that_cannot_serve_a_pod_or_speaks_otherwise_is_an_error_that_says_so() {
+    fn ztunnel_that_rejects_pod_or_speaks_other_protocol_is_error_with_reason() {
         let refusing = hand_over(|ztunnel| {
             ztunnel.say(&HELLO);
             ztunnel.hear();
@@ -279,7 +280,7 @@ mod tests {
             texts[0],
             "hand the network namespace of pod client to ztunnel: ztunnel answered: no listener in the pod"
         );
-        // It may have hung up before it was told, or after.
+        // It may have closed the connection before the message was sent, or after.
         assert!(
             texts[1].starts_with("hand the network namespace of pod client to ztunnel: "),
             "{}",
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_ztunnel_that_has_died() {
+    fn wait_for_dead_ztunnel_ends() {
         let folder = tempfile::tempdir().unwrap();
         let agent = NodeAgent::listen(&folder.path().join("zds")).unwrap();
         let error =

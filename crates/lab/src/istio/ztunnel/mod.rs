@@ -1,6 +1,9 @@
-//! ztunnel, the node proxy of the ambient modes: what Istio's DaemonSet gives it, as files and environment.
-//! Shared by the node's pods, as in a cluster, it runs in a pod of its own, is handed theirs by [`super::zds`], and asks
-//! istiod for certificates in their names. One for each pod ("dedicated") runs in that pod, as that pod.
+//! ztunnel, the node proxy of the ambient modes, with the files and environment that Istio's DaemonSet gives
+//! it.
+//!
+//! If the node's pods share it, as in a cluster, it runs in a pod of its own. [`super::zds`] hands their pods
+//! over to it, and it requests certificates from istiod in their names. A dedicated ztunnel runs in its pod,
+//! with that pod's identity.
 
 pub(crate) use mesh::ztunnel::metrics;
 
@@ -28,17 +31,18 @@ use std::fs;
 use std::os::fd::AsFd as _;
 use std::path::Path;
 
-/// The name of a shared one: its component's, its pod's, its account's.
+/// Name of a shared ztunnel as a component, pod and account.
 pub const NAME: &str = "ztunnel";
 
-/// The mark on what it sends, which the redirect rules of ambient mode know it by. A shared one sets it of its own accord.
+/// Mark on packets that it sends; ambient mode's redirect rules recognise them by it. A shared ztunnel sets
+/// it by default.
 const PACKET_MARK: &str = "1337";
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ZtunnelFactory<'a> {
     pub context: &'a DeploymentContext<'a>,
     pub program: &'a Path,
-    /// The certificate of the mesh's authority, PEM.
+    /// CA certificate of the mesh, PEM.
     pub root_certificate: &'a str,
 }
 
@@ -47,7 +51,7 @@ struct Ztunnel {
     admin: Admin,
     statistics: Admin,
     readiness: Admin,
-    /// Of a shared one: it serves its pods while this is open.
+    /// Present if it is shared: it serves its pods while this connection is open.
     _pods: Option<Connection>,
 }
 
@@ -58,7 +62,8 @@ pub(crate) struct ServedPod<'a> {
 }
 
 impl ZtunnelFactory<'_> {
-    /// Starts one in this pod of its own for these pods and hands them over. It need not be ready yet.
+    /// Starts a ztunnel in this pod of its own and hands these pods over to it. It need not be ready on
+    /// return.
     pub fn start_shared(&self, pod: &mut Pod, token: &str, served: Vec<ServedPod<'_>>) -> Result<Proxy> {
         let files = self.write_files(NAME, token)?;
         let agent = NodeAgent::listen(&files.path().join("zds"))?;
@@ -125,7 +130,7 @@ impl ZtunnelFactory<'_> {
     fn environment(&self, pod: &Pod, files: &Path) -> BTreeMap<String, OsString> {
         let control_plane = format!("https://{DISCOVERY_NAME}:{DISCOVERY_PORT}");
         let root = files.join(ROOT_CERTIFICATE);
-        // Its access log has a line for each connection, at its end.
+        // Its access log has a line per connection, written when it closes.
         let log =
             if self.context.spec.proxy.access_log == AccessLog::Off { "info,access=off" } else { "info" };
         let format = if self.context.spec.proxy.access_log == AccessLog::Json { "json" } else { "plain" };

@@ -1,10 +1,10 @@
-//! A connection over loopback, and what sends back each byte.
+//! A connection over loopback, and an echo that sends back each byte.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// A slower byte is an error.
+/// Maximum time for one byte; a slower one is an error.
 const LOOPBACK_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn loopback_pair() -> io::Result<(TcpStream, TcpStream)> {

@@ -1,4 +1,5 @@
-//! Pauses of each CPU: a thread that spins there reads the clock again and again, on an idle machine and beside a load.
+//! Pauses of each CPU: a spinning thread reads the clock again and again, first on an idle machine, then
+//! under load.
 
 use super::loopback::{echo, loopback_pair};
 use experiment::schema::{CpuPauses, Pauses};
@@ -13,10 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Time between two requests of the load.
 const LOAD_INTERVAL: Duration = Duration::from_millis(1);
-/// CPUs of which one is looked at at a time; larger machines have several looked at side by side.
+/// Up to this many CPUs are measured one at a time; on larger machines several are measured in parallel.
 const CPUS_PER_SPINNER: usize = 8;
 
-/// Half of the time is for the idle machine, half beside a load of 1000 requests/s over loopback.
+/// Measures half of the time on the idle machine, and half under a load of 1000 requests/s over loopback.
 pub(super) fn measure(at_most: Duration) -> io::Result<Pauses> {
     let allowed = sched_getaffinity(None)?;
     let cpus: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)).collect();
@@ -42,7 +43,7 @@ fn look_at(cpus: &[usize], at_most: Duration) -> io::Result<Vec<CpuPauses>> {
     Ok(groups.map(look_at_group).collect::<io::Result<Vec<_>>>()?.concat())
 }
 
-/// Spins on a CPU. The thread stays there.
+/// Spins on a CPU. The thread stays pinned to it.
 fn spin(cpu: usize, time: Duration) -> io::Result<CpuPauses> {
     let mut only = CpuSet::new();
     only.set(cpu);
@@ -69,7 +70,7 @@ fn involuntary_switches() -> io::Result<i64> {
     Ok(getrusage(UsageWho::RUSAGE_THREAD)?.involuntary_context_switches())
 }
 
-/// Runs `work` while requests of a byte go over loopback and back.
+/// Runs `work` while one-byte requests go over loopback and back.
 fn beside_load<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let (near, far) = loopback_pair()?;
     let ended = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! The group of one container: joining, limiting and reading it.
+//! The cgroup of one container: joining, limiting and reading it.
 
 use super::reading::{self, CpuUsage, Memory, Throttling};
 use super::version::Version;
@@ -9,17 +9,17 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// The enforcement period that kubelet sets for CPU limits.
+/// Enforcement period that the kubelet sets for CPU limits.
 const PERIOD_US: u64 = 100_000;
 
-/// The kernel's minimum.
+/// Minimum quota that the kernel accepts.
 const MIN_QUOTA_US: u64 = 1000;
 
 /// A group's directory in one hierarchy.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub(super) struct CgroupDir {
     pub(super) directory: PathBuf,
-    /// Version 1 only.
+    /// Empty in version 2.
     pub(super) controllers: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl Cgroup {
         self.version
     }
 
-    /// The group's directory for a controller; the same for all in version 2.
+    /// The cgroup's directory for a controller; the same for all controllers in version 2.
     pub fn directory(&self, controller: &str) -> Option<&Path> {
         let branch = self.branches.iter().find(|branch| {
             self.version == Version::V2 || branch.controllers.iter().any(|name| name == controller)
@@ -53,7 +53,7 @@ impl Cgroup {
         self.branches.iter().map(open).collect()
     }
 
-    /// As numbered in our PID namespace.
+    /// PIDs in our PID namespace.
     pub fn processes(&self) -> io::Result<Vec<i32>> {
         let mut pids = Vec::new();
         for branch in &self.branches {
@@ -106,7 +106,7 @@ impl Cgroup {
         let usage = match self.version {
             Version::V1 => {
                 let directory = self.required("cpuacct")?;
-                // The split first: it can then never exceed the total.
+                // The split is read first, so that it can never exceed the total.
                 let stat = fs::read_to_string(directory.join("cpuacct.stat"))?;
                 let usage = fs::read_to_string(directory.join("cpuacct.usage"))?;
                 reading::cpu_usage_v1(&usage, &stat, rustix::param::clock_ticks_per_second())
@@ -125,7 +125,7 @@ impl Cgroup {
         memory.ok_or_else(|| malformed("memory"))
     }
 
-    /// How many processes of the group the kernel has killed since the group was out of memory.
+    /// Number of processes of the cgroup that the kernel has killed because it was out of memory.
     pub(crate) fn oom_kills(&self) -> u64 {
         let file = match self.version {
             Version::V1 => "memory.oom_control",
@@ -160,7 +160,7 @@ fn malformed(what: &str) -> io::Error {
     )
 }
 
-/// Quota per period; nothing for an impossible limit.
+/// Quota per period in microseconds; `None` for an impossible limit.
 fn quota_us(cores: f64) -> Option<u64> {
     if !(0.01..=100_000.0).contains(&cores) {
         return None;
@@ -175,14 +175,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_a_quota_for_every_100_ms() {
+    fn cpu_limit_is_quota_per_100_ms() {
         assert_eq!(quota_us(0.2), Some(20_000));
         assert_eq!(quota_us(2.0), Some(200_000));
         assert_eq!(quota_us(0.01), Some(1000));
     }
 
     #[test]
-    fn a_senseless_limit_is_refused() {
+    fn impossible_cpu_limit_is_rejected() {
         for cores in [0.0, -1.0, 0.009, f64::NAN, f64::INFINITY] {
             assert_eq!(quota_us(cores), None, "{cores}");
         }

@@ -1,4 +1,5 @@
-//! Candidates for a lab's groups, by the mounts and memberships of this process. Pure. See cgroups(7).
+//! Candidate locations for a lab's cgroups, from the mounts and memberships of this process. Pure; see
+//! cgroups(7).
 
 use super::group::CgroupDir;
 use procfs_core::process::MountInfo;
@@ -12,7 +13,7 @@ pub fn parse_mounts(mountinfo: &str) -> Vec<MountInfo> {
     mountinfo.lines().filter_map(|line| MountInfo::from_line(line).ok()).collect()
 }
 
-/// Memberships in `/proc/self/cgroup`, none if it cannot be read: those of version 2 have no controllers.
+/// Memberships in `/proc/self/cgroup`; empty if it cannot be read. Those of version 2 have no controllers.
 pub fn parse_memberships(text: &str) -> Vec<ProcessCGroup> {
     ProcessCGroups::from_read(text.as_bytes()).map(|memberships| memberships.0).unwrap_or_default()
 }
@@ -21,7 +22,8 @@ pub fn is_v2(mount: &MountInfo) -> bool {
     mount.fs_type == "cgroup2"
 }
 
-/// Our own group's directory in each version 1 hierarchy that the lab needs; nothing if a controller is not mounted there.
+/// Directory of our own cgroup in each version 1 hierarchy that the lab needs; `None` if a controller is not
+/// mounted there.
 pub(super) fn v1_homes(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> Option<Vec<CgroupDir>> {
     let mut homes: Vec<CgroupDir> = Vec::new();
     for wanted in V1_CONTROLLERS {
@@ -32,7 +34,7 @@ pub(super) fn v1_homes(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> O
             |membership: &&ProcessCGroup| membership.controllers.iter().any(|name| name == wanted);
         let membership = memberships.iter().find(is_in_wanted)?;
         let directory = folder(mount, &membership.pathname);
-        // Controllers mounted together share one folder.
+        // Controllers that are mounted together share a directory.
         match homes.iter_mut().find(|home| home.directory == directory) {
             Some(home) => home.controllers.push(wanted.to_owned()),
             None => homes.push(CgroupDir { directory, controllers: vec![wanted.to_owned()] }),
@@ -41,7 +43,8 @@ pub(super) fn v1_homes(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> O
     Some(homes)
 }
 
-/// Version 2: directories of our own group and its ancestors, nearest first; empty where it is not mounted.
+/// Version 2: directories of our own cgroup and its ancestors, nearest first; empty if version 2 is not
+/// mounted.
 pub fn v2_candidates(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> Vec<PathBuf> {
     let mount = mounts.iter().find(|mount| is_v2(mount));
     let membership = memberships.iter().find(|membership| membership.controllers.is_empty());
@@ -50,7 +53,8 @@ pub fn v2_candidates(mounts: &[MountInfo], memberships: &[ProcessCGroup]) -> Vec
     own.ancestors().take_while(|folder| folder.starts_with(&mount.mount_point)).map(Path::to_owned).collect()
 }
 
-/// A group's directory. The mount's root stands in for a group outside the mounted part (`/../…` in a container).
+/// Directory of a cgroup. For a cgroup outside the mounted part (`/../…` in a container) it is the mount
+/// point.
 fn folder(mount: &MountInfo, group: &str) -> PathBuf {
     let below = Path::new(group).strip_prefix(&mount.root).unwrap_or(Path::new(""));
     if below.components().any(|part| part == std::path::Component::ParentDir) || below.as_os_str().is_empty()
@@ -81,7 +85,8 @@ mod tests {
 0::/
 ";
 
-    /// A container without a cgroup namespace of its own, on a host of version 1 with controllers mounted together.
+    /// A container without a cgroup namespace of its own, on a version 1 host with controllers mounted
+    /// together.
     const CONTAINER_MOUNTS: &str = "\
 1014 1002 0:33 /docker/3fa4 /sys/fs/cgroup/cpu,cpuacct ro,nosuid,nodev master:14 - cgroup cgroup rw,cpu,cpuacct
 1018 1002 0:37 /docker/3fa4 /sys/fs/cgroup/memory ro,nosuid,nodev,noexec,relatime master:18 - cgroup cgroup rw,memory
@@ -94,7 +99,7 @@ mod tests {
     const V2_MEMBERSHIPS: &str = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/term.scope\n";
 
     #[test]
-    fn separate_mounts_give_a_home_each_in_our_own_group() {
+    fn separate_mounts_have_directory_each_in_own_cgroup() {
         let homes = v1_homes(&parse_mounts(SEPARATE_MOUNTS), &parse_memberships(SEPARATE_MEMBERSHIPS));
         let home = |directory: &str, controller: &str| CgroupDir {
             directory: directory.into(),
@@ -111,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn controllers_mounted_together_share_a_home_below_the_part_that_is_shown() {
+    fn controllers_mounted_together_share_directory_below_mounted_part() {
         let homes = v1_homes(&parse_mounts(CONTAINER_MOUNTS), &parse_memberships(CONTAINER_MEMBERSHIPS))
             .expect("all three are mounted");
         assert_eq!(homes.len(), 2);
@@ -121,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn version_2_offers_our_group_and_its_ancestors() {
+    fn version_2_candidates_are_own_cgroup_and_ancestors() {
         let mounts = parse_mounts(V2_MOUNTS);
         assert_eq!(v1_homes(&mounts, &parse_memberships(V2_MEMBERSHIPS)), None);
         let candidates = v2_candidates(&mounts, &parse_memberships(V2_MEMBERSHIPS));
@@ -131,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_outside_the_part_that_is_shown_is_its_root() {
+    fn cgroup_outside_mounted_part_is_mount_root() {
         let memberships = parse_memberships("0::/../other\n");
         assert_eq!(v2_candidates(&parse_mounts(V2_MOUNTS), &memberships), [Path::new("/sys/fs/cgroup")]);
     }

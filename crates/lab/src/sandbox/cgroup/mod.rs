@@ -1,9 +1,9 @@
-//! Control groups of a lab, version 1 and 2: one for each container, below the one that meshmeter itself runs in.
+//! Cgroups of a lab, version 1 and 2: one per container, below the cgroup that Meshmeter itself runs in.
 //!
-//! [`hierarchy`] says, from what the kernel tells of mounts and membership, where groups could be made; [`tree`] makes
-//! and removes them; `group.rs` is one of them, and [`reading`] parses what they count. Staying below our own group (version 1), or below the nearest
-//! of its ancestors that can hold groups (version 2), keeps every limit that the administrator put on us in force.
-//! What this leaves out: memory limits, I/O, and CPU sets.
+//! [`hierarchy`] finds possible locations from the kernel's mounts and memberships; [`tree`] creates and
+//! removes cgroups; `group.rs` is one of them, and [`reading`] parses its counters. All are created below our
+//! own cgroup (version 1), or below its nearest ancestor that can hold them (version 2), so that the
+//! administrator's limits on us stay in effect. Not included: I/O limits and CPU sets.
 
 mod group;
 pub mod hierarchy;

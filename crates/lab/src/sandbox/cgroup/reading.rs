@@ -1,32 +1,33 @@
-//! A group's counters, parsed from its files without I/O.
-//! Version 1: kernel documentation `admin-guide/cgroup-v1/{cpuacct,memory}` and `scheduler/sched-bwc`. Version 2:
-//! `admin-guide/cgroup-v2`, "CPU Interface Files" and "Memory Interface Files".
+//! Parsers of a cgroup's counter files, without I/O.
+//!
+//! Version 1: kernel documentation `admin-guide/cgroup-v1/{cpuacct,memory}` and `scheduler/sched-bwc`.
+//! Version 2: `admin-guide/cgroup-v2`, "CPU Interface Files" and "Memory Interface Files".
 
-/// Since the group was made.
+/// CPU time since the cgroup was created.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct CpuUsage {
-    /// Version 1 counts it, and `system_ns`, in clock ticks (10 ms).
+    /// Version 1 counts `user_ns` and `system_ns` in clock ticks (10 ms).
     pub user_ns: u64,
     pub system_ns: u64,
-    /// As the scheduler accounts it: exact in both versions.
+    /// Exact in both versions: the scheduler accounts for it.
     pub total_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Memory {
     pub usage_bytes: u64,
-    /// Usage less inactive page cache, as a kubelet counts it.
+    /// Usage minus inactive page cache, as the kubelet computes it.
     pub working_set_bytes: u64,
     /// Heap and stacks.
     pub anonymous_bytes: u64,
 }
 
-/// Effect of a CPU limit since the group was made.
+/// Effect of a CPU limit since the cgroup was created.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Throttling {
-    /// Enforcement periods in which the group wanted to run.
+    /// Enforcement periods in which the cgroup was runnable.
     pub periods: u64,
-    /// Periods in which the group used up its quota and had to wait.
+    /// Periods in which the cgroup used up its quota and had to wait.
     pub throttled_periods: u64,
     /// Waiting time, summed over CPUs.
     pub time_ns: u64,
@@ -49,13 +50,13 @@ pub fn cpu_usage_v1(usage: &str, stat: &str, ticks_per_second: u64) -> Option<Cp
     })
 }
 
-/// Version 2: `cpu.stat` (microseconds), which every group has, with and without the controller.
+/// Version 2: `cpu.stat` (microseconds). Every cgroup has it, even without the CPU controller.
 pub fn cpu_usage_v2(stat: &str) -> Option<CpuUsage> {
     let ns = |key| field(stat, key)?.checked_mul(1000);
     Some(CpuUsage { user_ns: ns("user_usec")?, system_ns: ns("system_usec")?, total_ns: ns("usage_usec")? })
 }
 
-/// Version 1: `memory.usage_in_bytes` and `memory.stat`, of the group and all below it.
+/// Version 1: `memory.usage_in_bytes` and `memory.stat`, including the cgroup's descendants.
 pub fn memory_v1(usage: &str, stat: &str) -> Option<Memory> {
     memory(usage, field(stat, "total_inactive_file")?, field(stat, "total_rss")?)
 }
@@ -79,7 +80,7 @@ pub fn throttling_v1(stat: &str) -> Option<Throttling> {
     throttling(stat, field(stat, "throttled_time")?)
 }
 
-/// Version 2: `cpu.stat` (microseconds); absent where the group has no CPU controller.
+/// Version 2: `cpu.stat` (microseconds); absent without the CPU controller.
 pub fn throttling_v2(stat: &str) -> Option<Throttling> {
     throttling(stat, field(stat, "throttled_usec")?.checked_mul(1000)?)
 }
@@ -89,7 +90,8 @@ fn throttling(stat: &str, time_ns: u64) -> Option<Throttling> {
     Some(Throttling { periods, throttled_periods, time_ns })
 }
 
-/// Version 1: `memory.oom_control`. Version 2: `memory.events`. Absent in kernels that do not count them.
+/// OOM kills. Version 1: `memory.oom_control`. Version 2: `memory.events`. Absent in kernels that do not
+/// count them.
 pub fn oom_kills(events: &str) -> Option<u64> {
     field(events, "oom_kill")
 }
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kills_for_want_of_memory_are_counted_in_both() {
+    fn oom_kills_are_counted_in_both_versions() {
         assert_eq!(oom_kills("oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"), Some(2));
         assert_eq!(oom_kills("low 0\nhigh 0\nmax 31\noom 1\noom_kill 1\noom_group_kill 0\n"), Some(1));
         assert_eq!(oom_kills("oom_kill_disable 0\nunder_oom 0\n"), None);
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn the_working_set_leaves_inactive_page_cache_out() {
+    fn working_set_excludes_inactive_page_cache() {
         let memory = memory_v1("7340032\n", V1_MEMORY_STAT).expect("the file is whole");
         assert_eq!(memory.usage_bytes, 7_340_032);
         assert_eq!(memory.working_set_bytes, 7_340_032 - 1_675_264);
@@ -135,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn a_working_set_is_never_negative() {
-        // Usage and its parts are read one after the other, and the kernel batches updates.
+    fn working_set_is_never_negative() {
+        // Usage and its parts are read one after the other, and the kernel updates them in batches.
         let memory = memory_v2("4096\n", V2_MEMORY_STAT).expect("the file is whole");
         assert_eq!(memory.working_set_bytes, 0);
     }
 
     #[test]
-    fn throttling_has_nanoseconds_in_both() {
+    fn throttling_is_in_nanoseconds_in_both_versions() {
         let v1 = throttling_v1("nr_periods 30\nnr_throttled 29\nthrottled_time 2320000000\n");
         let v2 = throttling_v2("usage_usec 1\nnr_periods 30\nnr_throttled 29\nthrottled_usec 2320000\n");
         assert_eq!(v1, v2);
@@ -150,12 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn a_group_without_the_controller_has_no_throttling() {
+    fn cgroup_without_cpu_controller_has_no_throttling() {
         assert_eq!(throttling_v2("usage_usec 12\nuser_usec 8\nsystem_usec 4\n"), None);
     }
 
     #[test]
-    fn a_file_of_another_shape_is_refused() {
+    fn malformed_counter_file_is_rejected() {
         assert_eq!(cpu_usage_v1("x", "user 1\nsystem 1\n", 100), None);
         assert_eq!(cpu_usage_v1("1", "user 1\n", 100), None);
         assert_eq!(cpu_usage_v2("usage_usec -3\n"), None);

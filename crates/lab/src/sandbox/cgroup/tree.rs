@@ -1,4 +1,4 @@
-//! Making and removing a lab's groups: `…/meshmeter/<lab>/<pod>/<container>`.
+//! Creates and removes a lab's cgroups: `…/meshmeter/<lab>/<pod>/<container>`.
 
 use super::group::{Cgroup, CgroupDir};
 use super::hierarchy;
@@ -16,11 +16,11 @@ use std::time::Duration;
 
 const ALL_LABS: &str = "meshmeter";
 
-/// A group whose last process was killed is busy until the kernel has reaped it.
+/// A cgroup stays busy until the kernel has reaped its last killed process.
 const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
 const V2_CONTROLLERS: [&str; 2] = ["cpu", "memory"];
 
-/// Where a lab's groups may be made: written down before the first is made.
+/// Possible locations of a lab's cgroups. They are recorded before the first cgroup is created.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     v1: Option<Vec<CgroupDir>>,
@@ -32,7 +32,7 @@ impl Plan {
         let mounts = hierarchy::parse_mounts(&fs::read_to_string("/proc/self/mountinfo")?);
         let memberships = match fs::read_to_string("/proc/self/cgroup") {
             Ok(text) => hierarchy::parse_memberships(&text),
-            // A kernel without control groups.
+            // The kernel has no cgroup support.
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
@@ -49,8 +49,8 @@ impl Plan {
         v1.chain(self.v2.iter().cloned()).collect()
     }
 
-    /// Makes the lab's group in version 1 if its controllers are mounted so, else in version 2. The kernel drops the locks
-    /// with the process that holds them: groups without one are remains.
+    /// Creates the lab's cgroup in version 1 if the controllers are mounted there, else in version 2. The
+    /// kernel releases the locks when their process ends: cgroups without a lock are left over.
     pub fn establish(&self) -> Result<(LabCgroup, Vec<File>), String> {
         let mut tries_left = 8;
         loop {
@@ -61,20 +61,21 @@ impl Plan {
             tries_left -= 1;
             match cgroup.lock() {
                 Ok(locks) => return Ok((cgroup, locks)),
-                // Another lab that starts took them for remains before they were locked.
+                // Another lab that is starting removed them as left over before they were locked.
                 Err(error) if error.kind() == ErrorKind::NotFound && tries_left > 0 => {}
                 Err(error) => return Err(format!("lock the lab's cgroups: {error}")),
             }
         }
     }
 
-    /// Removes groups of killed labs, those without a registry entry included: of a test, or of a container that is gone.
+    /// Removes cgroups of killed labs. These may be without a registry entry: from a test, or from a
+    /// container that is gone.
     pub fn remove_remains(&self) {
         for all_labs in self.directories().iter().filter_map(|directory| directory.parent()) {
             for lab in fs::read_dir(all_labs).into_iter().flatten().flatten() {
                 let Ok(file) = File::open(lab.path()) else { continue };
                 if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                    // Refused where a process is left: the next start tries again.
+                    // Fails while a process is left; the next start tries again.
                     let _ = remove(&lab.path());
                 }
             }
@@ -86,7 +87,7 @@ impl Plan {
 pub struct LabCgroup {
     pub version: Version,
     branches: Vec<CgroupDir>,
-    /// Version 2: controllers enabled for the groups below.
+    /// Version 2: controllers enabled for child cgroups.
     enabled: Vec<String>,
 }
 
@@ -94,7 +95,7 @@ fn establish_v1(homes: &[CgroupDir]) -> Result<LabCgroup, String> {
     for home in homes {
         if let Err(error) = create_all(&home.directory) {
             for made in homes {
-                // What was made a moment ago and is empty; a rest would be found by `meshmeter lab down`.
+                // Created a moment ago and empty; `meshmeter lab down` would find the rest.
                 let _ = remove(&made.directory);
             }
             return Err(format!("{}: {error}", home.directory.display()));
@@ -103,7 +104,8 @@ fn establish_v1(homes: &[CgroupDir]) -> Result<LabCgroup, String> {
     Ok(LabCgroup { version: Version::V1, branches: homes.to_vec(), enabled: Vec::new() })
 }
 
-/// Makes the lab's group at the first of these directories where all `wanted` controllers can be had.
+/// Creates the lab's cgroup in the first of these directories in which all `wanted` controllers are
+/// available.
 pub fn establish_v2(candidates: &[PathBuf], wanted: &[&str]) -> Result<LabCgroup, String> {
     let mut reason = "no control groups are mounted".to_owned();
     for directory in candidates {
@@ -180,19 +182,19 @@ impl LabCgroup {
         Ok(Cgroup::new(self.version, branches))
     }
 
-    /// Removes the groups of a pod and its containers; waits, bounded, for killed processes.
+    /// Removes the cgroups of a pod and its containers. Waits a limited time for killed processes.
     pub fn remove_pod(&self, pod: &str) -> Result<()> {
         self.branches.iter().try_for_each(|branch| remove_soon(&branch.directory.join(pod)))
     }
 }
 
-/// Removes a lab's group with all below it, waiting for killed processes, and the common directory if this was the
-/// last lab. Returns whether there was anything.
+/// Removes a lab's cgroup with all descendants, and the common directory if this was the last lab. Waits for
+/// killed processes. Returns true if it existed.
 pub fn remove_lab(directory: &Path) -> Result<bool> {
     let was_there = directory.exists();
     remove_soon(directory)?;
     if was_there && let Some(all_labs) = directory.parent() {
-        // Refused as long as another lab has its group there.
+        // Fails as long as another lab has its cgroup there.
         let _ = fs::remove_dir(all_labs);
     }
     Ok(was_there)
@@ -209,7 +211,8 @@ fn remove_soon(directory: &Path) -> Result<()> {
     })
 }
 
-/// Removes a group and all below it, if it exists. The kernel's own files go with their directory.
+/// Removes a cgroup and all its descendants, if it exists. The kernel's own files are removed with their
+/// directory.
 fn remove(directory: &Path) -> io::Result<()> {
     let remove_all = || {
         for entry in fs::read_dir(directory)?.flatten() {
@@ -230,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_2_without_the_controllers_says_so() {
+    fn version_2_without_controllers_is_error() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join("cgroup.controllers"), "cpuset io pids\n").expect("it is writable");
         let candidate = folder.path().join(ALL_LABS).join("x");

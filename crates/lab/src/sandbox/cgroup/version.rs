@@ -1,4 +1,4 @@
-//! The two interfaces of the kernel.
+//! The two cgroup interfaces of the kernel.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Version {
     /// One hierarchy per controller.
     V1,
-    /// One hierarchy for all.
+    /// One hierarchy for all controllers.
     V2,
 }
 

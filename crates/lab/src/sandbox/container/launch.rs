@@ -1,6 +1,6 @@
-//! From a specification to a running process. The pod's thread forks, so the child starts in the pod's network
-//! namespace. Before it becomes the program it joins its control group (so that everything it ever uses is counted and
-//! limited), gives up its rights, and asks to be killed should the pod's thread end.
+//! From a specification to a running process. The pod's thread forks, so the child starts in the pod's
+//! network namespace. Before exec the child joins its cgroup, so that all its usage is counted and limited.
+//! It then drops its privileges, and has itself killed if the pod's thread ends.
 
 use super::{Container, ContainerSpec, ContainerUser, ErrorOutput, Process, StandardInput, State};
 use crate::Result;
@@ -26,7 +26,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) namespace: &'a Namespace,
     pub(crate) cgroup: Option<Cgroup>,
     pub(crate) identity: ProxyIdentity,
-    /// Where the process's user can reach it.
+    /// Path that the process's user can reach.
     pub(crate) program: PathBuf,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Containe
 }
 
 fn abandon(child: &mut Child, error: EnvironmentError) -> EnvironmentError {
-    // Refused only where it has ended by itself.
+    // Fails only if it has ended by itself.
     let _ = child.kill();
     let _ = child.wait();
     error
@@ -68,9 +68,9 @@ fn abandon(child: &mut Child, error: EnvironmentError) -> EnvironmentError {
 
 fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<Command> {
     let mut command = Command::new(program);
-    // Istio's programs look for iptables.
+    // Istio's programs look up iptables in PATH.
     command.args(&spec.arguments).env_clear().env("PATH", search_path()).envs(&spec.environment);
-    // A process group of its own: Ctrl-C on the terminal reaches meshmeter only, which then decides.
+    // A process group of its own: Ctrl-C on the terminal reaches only Meshmeter, which then decides.
     command.process_group(0);
     match spec.input {
         StandardInput::Null => command.stdin(Stdio::null()),
@@ -88,7 +88,8 @@ fn command(program: &Path, spec: &ContainerSpec, rights: &Rights) -> io::Result<
     Ok(command)
 }
 
-/// A log to append to. Its group may write: proxies of another user open it as `/dev/stdout` for access logs.
+/// Opens a log for appending. The group may write to it: proxies of another user open it as `/dev/stdout` for
+/// access logs.
 fn log_file(path: &Path, rights: &Rights) -> io::Result<File> {
     let named =
         |error: io::Error| io::Error::new(error.kind(), format!("log file {}: {error}", path.display()));
@@ -103,7 +104,7 @@ fn log_file(path: &Path, rights: &Rights) -> io::Result<File> {
 
 #[derive(Clone, Copy, Debug)]
 struct Rights {
-    /// User and group to become; absent: stay.
+    /// User and group to switch to; absent if they stay the same.
     user: Option<u32>,
     keep: CapabilitySet,
 }
@@ -129,7 +130,7 @@ impl Rights {
     }
 }
 
-/// Runs in the child between fork and exec: system calls only.
+/// Runs in the child between fork and exec, so it only makes system calls.
 fn become_container(membership_files: &[File], rights: &Rights) -> io::Result<()> {
     for mut file in membership_files {
         file.write_all(b"0")?;
@@ -151,12 +152,12 @@ fn become_container(membership_files: &[File], rights: &Rights) -> io::Result<()
         },
     )?;
     rustix::thread::set_no_new_privs(true)?;
-    // Last, since a change of user clears it.
+    // Must come last, since changing the user clears it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     Ok(())
 }
 
-/// On exec root regains everything in the bounding set, so what is not kept leaves that set too.
+/// On exec root regains everything in the bounding set, so capabilities that are not kept leave that set too.
 fn drop_from_bounding_set(keep: CapabilitySet) -> io::Result<()> {
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
@@ -165,7 +166,7 @@ fn drop_from_bounding_set(keep: CapabilitySet) -> io::Result<()> {
         }
         match rustix::thread::remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
-            // The first number that this kernel does not know.
+            // The first capability number that this kernel does not know.
             Err(rustix::io::Errno::INVAL) => break,
             Err(error) => return Err(error.into()),
         }

@@ -1,13 +1,13 @@
-//! The end of a log file, however long the file has grown.
+//! Reads the end of a log file of any length.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
-/// Only this much of a log's end is read.
+/// Number of bytes that are read from a log's end.
 const LOOKED_AT_BYTES: u64 = 64 * 1024;
 
-/// The last lines of a log; none if it cannot be read.
+/// The last lines of a log; empty if it cannot be read.
 pub fn tail(path: &Path, lines: usize) -> Vec<String> {
     let Some(bytes) = last_bytes(path) else { return Vec::new() };
     let text = String::from_utf8_lossy(&bytes);
@@ -30,7 +30,7 @@ mod tests {
     use std::fmt::Write as _;
 
     #[test]
-    fn the_last_lines_of_a_long_log_are_found() {
+    fn last_lines_of_long_log_are_found() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("proxy.log");
         let mut text = String::new();
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn no_log_has_no_lines() {
+    fn missing_log_has_no_lines() {
         assert!(tail(Path::new("/nonexistent/log"), 5).is_empty());
     }
 }

@@ -1,4 +1,5 @@
-//! A supervised process in a pod, with a control group of its own.
+//! A supervised process in a pod, with a cgroup of its own.
+//!
 //! `launch.rs` starts it; this file queries and ends it.
 
 mod launch;
@@ -25,27 +26,28 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct ContainerSpec {
-    /// Within the pod: lower-case letters, digits and dashes.
+    /// Unique within the pod: lower-case letters, digits and dashes.
     pub name: String,
-    /// A path, or a name that is looked for in PATH.
+    /// A path, or a name that is looked up in PATH.
     pub program: PathBuf,
     /// Without the program's name.
     pub arguments: Vec<OsString>,
-    /// The whole environment; nothing is inherited. PATH is added where absent.
+    /// The whole environment; nothing is inherited. PATH is added if absent.
     pub environment: BTreeMap<String, OsString>,
-    /// Only limits take effect: nothing is reserved.
+    /// Only limits take effect; requests do not reserve anything.
     pub limits: Resources,
     pub user: ContainerUser,
-    /// Absent: ours.
+    /// Absent: the current directory of this process.
     pub working_directory: Option<PathBuf>,
-    /// Standard output: created with mode 0600, or appended to.
+    /// File for standard output: created with mode 0600, or appended to.
     pub output_log: PathBuf,
     pub error_output: ErrorOutput,
     pub input: StandardInput,
 }
 
 impl ContainerSpec {
-    /// A program of the lab's user, without arguments, environment or limits, whose errors go with its output.
+    /// A program of the lab's user, without arguments, environment or limits. Its standard error goes to the
+    /// same log as its output.
     pub fn new(name: impl Into<String>, program: impl Into<PathBuf>, output_log: impl Into<PathBuf>) -> Self {
         Self {
             name: name.into(),
@@ -67,11 +69,14 @@ impl ContainerSpec {
 pub enum ContainerUser {
     #[default]
     Lab,
-    /// User 1337 if possible, else the lab's user with `CAP_NET_ADMIN` to mark its sockets ([`crate::ProxyIdentity`]).
+    /// User 1337 if possible. Otherwise the lab's user, with `CAP_NET_ADMIN` to mark its sockets
+    /// ([`crate::ProxyIdentity`]).
     Proxy,
-    /// The lab's user with `CAP_NET_ADMIN` and `CAP_NET_RAW` for the pod's rules, as a pod's init container.
+    /// The lab's user with `CAP_NET_ADMIN` and `CAP_NET_RAW` for the pod's rules, like a pod's init
+    /// container.
     NetworkSetup,
-    /// [`ContainerUser::NetworkSetup`] with `CAP_SYS_ADMIN`, to open sockets in other pods: as Istio runs ztunnel.
+    /// [`ContainerUser::NetworkSetup`] with `CAP_SYS_ADMIN`, to open sockets in other pods, as Istio runs
+    /// ztunnel.
     NodeProxy,
 }
 
@@ -99,17 +104,17 @@ struct Process {
     name: String,
     pod: String,
     pid: Pid,
-    /// Becomes readable when the process ends.
+    /// A pidfd: it becomes readable when the process ends.
     file: OwnedFd,
     state: Mutex<State>,
     cgroup: Option<Cgroup>,
-    /// In the control group, of processes before this one.
+    /// OOM kills in the cgroup from processes before this one.
     oom_kills_before: u64,
     interface: Interface,
     log: PathBuf,
-    /// Child processes that it depends on, each with its name and a file like `file` above.
+    /// Child processes that it depends on, each with its name and its pidfd.
     indispensable: Mutex<Vec<(String, OwnedFd)>>,
-    /// The first failure found, which stays: it caused the trial's end.
+    /// The first failure found. It is never replaced: it caused the end of the trial.
     failure: OnceLock<String>,
 }
 
@@ -126,12 +131,13 @@ impl Container {
         &self.0.name
     }
 
-    /// As numbered in the lab's `/proc`.
+    /// PID in the lab's `/proc`.
     pub fn pid(&self) -> u32 {
         self.0.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    /// Absent where the lab has none ([`crate::Lab::cgroup_version`]). It can be read until the pod goes.
+    /// Absent if the lab has no cgroups ([`crate::Lab::cgroup_version`]). It stays readable until the pod is
+    /// removed.
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.0.cgroup.as_ref()
     }
@@ -140,12 +146,12 @@ impl Container {
         &self.0.interface
     }
 
-    /// Present once, with [`ErrorOutput::Piped`].
+    /// The pipe of [`ErrorOutput::Piped`]. The first call takes it.
     pub fn take_error_output(&self) -> Option<ChildStderr> {
         self.state().error_output.take()
     }
 
-    /// Present once, with [`StandardInput::Piped`].
+    /// The pipe of [`StandardInput::Piped`]. The first call takes it.
     pub fn take_input(&self) -> Option<ChildStdin> {
         self.state().input.take()
     }
@@ -154,7 +160,8 @@ impl Container {
         self.wait(Duration::ZERO)
     }
 
-    /// Declares a child process indispensable: its end makes [`Self::failed`], even if the container itself goes on.
+    /// Marks a child process as indispensable: when it ends, [`Self::failed`] reports a failure even if the
+    /// container still runs.
     pub(crate) fn requires(&self, name: &str, pid: i32) -> io::Result<()> {
         let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
         let file = rustix::process::pidfd_open(pid, PidfdFlags::empty())?;
@@ -162,9 +169,9 @@ impl Container {
         Ok(())
     }
 
-    /// Why it has failed, as a phrase after its name (`has died: …`, `stands still: …`): it or an indispensable
-    /// process has ended, a signal has stopped one of its processes, or it was found unresponsive ([`crate::life`]).
-    /// The first failure found stays.
+    /// Why it has failed, as a phrase to follow its name (`has died: …`, `stands still: …`). It fails if it
+    /// or an indispensable process has ended, if a signal has stopped one of its processes, or if it was
+    /// found unresponsive ([`crate::life`]). The first failure found is kept.
     pub fn failed(&self) -> Option<String> {
         if let Some(failure) = self.0.failure.get() {
             return Some(failure.clone());
@@ -174,7 +181,7 @@ impl Container {
     }
 
     pub(crate) fn was_found_silent(&self, how: &str) {
-        // What was found before says more.
+        // A failure found earlier is more informative.
         let _ = self.failed().is_none() && self.0.failure.set(how.to_owned()).is_ok();
     }
 
@@ -183,7 +190,8 @@ impl Container {
             ends_within(file, Duration::ZERO).then(|| format!("its {name} has ended"))
         });
         match (self.has_exited(), missing) {
-            // It ended well because it had nothing left to do: what ended first is the cause.
+            // It exited successfully because it had nothing left to do: the process that ended first is the
+            // cause.
             (Some(status), Some(missing)) if status.success() => {
                 Some(format!("has died: {missing}, and itself thereafter with {status}"))
             }
@@ -200,7 +208,7 @@ impl Container {
         self.cgroup().is_some_and(|cgroup| cgroup.oom_kills() > self.0.oom_kills_before)
     }
 
-    /// A process of the container that a signal has stopped, as a phrase after the container's name.
+    /// A process of the container that a signal has stopped, as a phrase to follow the container's name.
     pub(crate) fn stopped(&self) -> Option<String> {
         let proc = Path::new("/proc");
         let stopped =
@@ -208,7 +216,7 @@ impl Container {
         let pid = self.processes().into_iter().find(stopped)?;
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
         Some(match name.trim_end() {
-            // Started through `/proc/self/exe`: a name that says nothing.
+            // The name of programs started through `/proc/self/exe`, which is not informative.
             "exe" | "" => "stands still: it was stopped by a signal".to_owned(),
             name => format!("stands still: its process {name} was stopped by a signal"),
         })
@@ -218,7 +226,7 @@ impl Container {
         self.failed().map_or(Ok(()), |how| Err(self.failure(operation, &how)))
     }
 
-    /// As numbered in the lab's `/proc`.
+    /// PIDs in the lab's `/proc`.
     pub(crate) fn processes(&self) -> Vec<i32> {
         let grouped = self.cgroup().and_then(|cgroup| cgroup.processes().ok());
         grouped.unwrap_or_else(|| process_table::descendants(Path::new("/proc"), self.pid().cast_signed()))
@@ -239,13 +247,13 @@ impl Container {
         Some(self.reap(&mut self.state()))
     }
 
-    /// Ends the rest of the process group, then takes the exit status. In this order the group's number cannot have
-    /// passed to others: it is ours until the dead leader is reaped.
+    /// Kills the rest of the process group, then takes the exit status. In this order the process group ID
+    /// cannot have been reused: it is ours until the dead leader is reaped.
     fn reap(&self, state: &mut State) -> ExitStatus {
         if let Some(status) = state.status {
             return status;
         }
-        // Refused only where nobody is left in the group.
+        // Fails only if nobody is left in the group.
         let _ = rustix::process::kill_process_group(self.0.pid, Signal::KILL);
         let status =
             state.child.wait().expect("a child of ours that has ended and was not reaped can be waited for");
@@ -253,7 +261,8 @@ impl Container {
         status
     }
 
-    /// Sends SIGTERM, and SIGKILL after `grace`. Its children go with it. Fails only for a process stuck in the kernel.
+    /// Sends SIGTERM, and SIGKILL after `grace`, and ends its children too. Returns an error only for a
+    /// process that is stuck in the kernel.
     pub fn stop(&self, grace: Duration) -> Result<ExitStatus> {
         self.signal(Signal::TERM);
         if let Some(status) = self.wait(grace) {
@@ -268,7 +277,7 @@ impl Container {
         })
     }
 
-    /// Sends SIGINT: the process ends early and keeps its results.
+    /// Sends SIGINT: the process ends early and saves its results.
     pub fn interrupt(&self) {
         self.signal(Signal::INT);
     }
@@ -280,11 +289,11 @@ impl Container {
         }
     }
 
-    /// Reaps members of its process group that became our children; returns whether none is left. The group's number
-    /// is not reused while one of them is there, dead or not.
+    /// Reaps members of its process group that became our children. Returns true if none is left. The process
+    /// group ID is not reused while one of them exists, dead or alive.
     pub(crate) fn reap_orphans(&self) -> bool {
         if self.state().status.is_none() {
-            // It could not be ended, which was reported; its own status is not ours to take here.
+            // It could not be ended, which was reported. Its own status must not be taken here.
             return true;
         }
         loop {
@@ -296,11 +305,11 @@ impl Container {
         }
     }
 
-    /// Sends a signal to the process, if it has not been reaped: until then its number cannot pass to another.
+    /// Sends a signal to the process unless it has been reaped: until then its PID cannot be reused.
     fn signal(&self, signal: Signal) {
         let state = self.state();
         if state.status.is_none() {
-            // Refused only where it has just ended.
+            // Fails only if it has just ended.
             let _ = rustix::process::kill_process(self.0.pid, signal);
         }
     }
@@ -336,5 +345,5 @@ impl Container {
 
 const LAST_LINES: usize = 20;
 
-/// Time for the kernel to reap a process after SIGKILL; it takes microseconds, more with much memory.
+/// Time for the kernel to reap a process after SIGKILL. It takes microseconds, longer with much memory.
 pub(crate) const ENDED_TIMEOUT: Duration = Duration::from_secs(5);

@@ -20,10 +20,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Names the lab's registry entry to the inner process.
+/// Passes the lab's registry entry to the inner process.
 pub(super) const INSIDE_VARIABLE: &str = "MESHMETER_LAB_INSIDE";
 
-/// The inner process creates this file once it handles signals; until then it would ignore them, as first processes do.
+/// The inner process creates this file once it handles signals. Until then it would ignore them, as PID 1 of
+/// a namespace does.
 pub(super) const ARMED_FILE: &str = "armed";
 
 pub(super) fn enter(private_dir: PathBuf, ports: usize, on_machine: impl FnOnce()) -> Result<Lab> {
@@ -40,14 +41,15 @@ pub(super) fn enter(private_dir: PathBuf, ports: usize, on_machine: impl FnOnce(
     let stop_requested = handle_signals().context(operation)?;
     fs::write(private_dir.join(ARMED_FILE), []).context(operation)?;
     let record = Record::load(&private_dir)?;
-    // The kernel kills us with the outer process, but not if that ended before we asked for it.
+    // The kernel kills us when the outer process ends, but not if it ended before we requested that.
     if !record.outer.is_alive(Path::new("/proc")) {
         return Err(EnvironmentError::new(operation, "the process that made the lab has ended"));
     }
     let outer_proc = open_proc().context(operation)?;
-    // Before we leave the machine's network: a socket stays in the one that it was made in.
+    // Must come before we leave the machine's network: a socket stays in the network namespace in which it
+    // was created.
     let ports = (0..ports).map(|_| port_forward::reserve()).collect::<Result<_, _>>()?;
-    // The same goes for a thread: the next call moves this one alone.
+    // The same applies to threads: the next call moves only this one.
     on_machine();
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWNET)
         .map_err(|error| refused("make the lab's network and mount namespaces", error))?;
@@ -55,18 +57,18 @@ pub(super) fn enter(private_dir: PathBuf, ports: usize, on_machine: impl FnOnce(
     Lab::open(record, private_dir, outer_proc, stop_requested, ports)
 }
 
-/// Programs started through `/proc/self/exe` show as `exe` in process lists.
+/// Sets our process name. Programs started through `/proc/self/exe` show as `exe` in process lists.
 fn show_as_started() {
     let name = std::env::args_os().next().map(PathBuf::from);
     let name = name.as_deref().and_then(Path::file_name).unwrap_or_default();
     if let Ok(name) = CString::new(name.as_encoded_bytes()) {
-        // The kernel cuts it to 15 bytes; without a name of ours it only looks odd.
+        // The kernel truncates it to 15 bytes. A failure only affects how it looks.
         let _ = rustix::thread::set_name(&name);
     }
 }
 
-/// Files that our parent left open besides the standard three (a shell's, a build tool's) are not for the lab's
-/// processes, which would keep others' pipes open.
+/// Sets close-on-exec on files that our parent left open (a shell's, a build tool's), except for the standard
+/// three. Otherwise the lab's processes would keep others' pipes open.
 #[allow(unsafe_code)]
 fn keep_files_to_ourselves() -> io::Result<()> {
     for entry in fs::read_dir("/proc/self/fd")? {
@@ -84,11 +86,12 @@ fn keep_files_to_ourselves() -> io::Result<()> {
     Ok(())
 }
 
-/// A first signal is recorded, so that the command ends cleanly; a second ends us at once, and the lab with us.
+/// The first signal is recorded, so that the command ends cleanly. The second ends this process at once, and
+/// the lab with it.
 fn handle_signals() -> io::Result<Arc<AtomicBool>> {
     let stop_requested = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        // In this order the first signal finds the flag still unset.
+        // Registered in this order, the flag is still unset when the first signal arrives.
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop_requested))?;
         signal_hook::flag::register(signal, Arc::clone(&stop_requested))?;
     }
@@ -104,7 +107,7 @@ fn mount_proc() -> Result<()> {
     let operation = "mount the lab's /proc";
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).map_err(|error| refused(operation, error.into()))?;
-    // Shared among ourselves: pods with mounts of their own see what is made reachable for them later on.
+    // Shared within the lab: pods with their own mount namespace see what is mounted for them later.
     let shared = MountPropagationFlags::SHARED | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", shared).map_err(|error| refused(operation, error.into()))?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;

@@ -29,19 +29,20 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::time::Duration;
 
-/// The inner process handles signals some milliseconds after its start; loading the program from a cold disk takes longer.
+/// The inner process handles signals some milliseconds after its start; loading the program from a cold disk
+/// takes longer.
 const ARMED_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time for the inner process to end when it is asked a second time.
+/// Time for the inner process to end when it is asked to a second time.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// Passed on to the inner process. It has its own process group, so that each signal reaches it exactly once: Ctrl-C,
-/// which the terminal sends to our group, and `kill -INT`, which may be sent to us or to our group, look the same to
-/// it.
+/// Signals that are forwarded to the inner process. It has its own process group, so that each signal reaches
+/// it exactly once. Ctrl-C, which the terminal sends to our group, and `kill -INT`, which may be sent to us
+/// or to our group, look the same to it.
 const PASSED_ON: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 
 pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
-    // First of all, so that no signal finds us with half a lab and the default action.
+    // Must come first, so that no signal with its default action can hit us with half a lab.
     let mut signals = Signals::new(PASSED_ON.iter().chain([&SIGCHLD])).context("handle signals")?;
     let inotify_limit = inotify::limit();
     remove_stale();
@@ -57,7 +58,7 @@ pub(super) fn enter(purpose: &str) -> Result<ExitCode> {
         Ok(()) => supervise(&mut signals, &mut child, registration.directory()),
         Err(error) => Err(error),
     };
-    // Where we fail, it must not go on; where it has ended, this is refused.
+    // If we fail, it must not carry on. If it has ended, this call fails.
     let _ = child.kill();
     let _ = child.wait();
     let removed = registration.remove();
@@ -77,7 +78,7 @@ fn record(id: String, purpose: &str) -> io::Result<Record> {
 }
 
 fn note_inner(registration: &mut Registration, child: &Child) -> Result<()> {
-    // It may have ended already, with an error of its own that is worth more than one of ours.
+    // It may have ended already with an error of its own, which is more informative than ours.
     let Ok(identity) = ProcessIdentity::of(Path::new("/proc"), Pid::from_child(child).as_raw_nonzero().get())
     else {
         return Ok(());
@@ -85,15 +86,16 @@ fn note_inner(registration: &mut Registration, child: &Child) -> Result<()> {
     registration.note_inner(identity)
 }
 
-/// Makes the namespaces for the inner process, and returns why an ordinary user's has no user for proxies, if so.
-/// `proxy_user` is absent for root, which has every user. The PID namespace is for our children only.
+/// Creates the namespaces for the inner process. The inner result says why an ordinary user's lab has no user
+/// for proxies. `proxy_user` is absent for root, which has every user. The PID namespace applies to our
+/// children only.
 fn make_namespaces(proxy_user: Option<Result<Subordinate, NoProxyUser>>) -> Result<Result<(), NoProxyUser>> {
     let operation = "make namespaces for a lab";
     let failed = |error| refused(operation, error);
     let Some(subordinate) = proxy_user else {
         return unshare(UnshareFlags::NEWPID).map(Ok).map_err(failed);
     };
-    // As seen from outside the new user namespace.
+    // IDs as seen from outside the new user namespace.
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
     let mapping = subordinate.map(Subordinate::prepare);
     unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWPID).map_err(failed)?;
@@ -104,7 +106,7 @@ fn make_namespaces(proxy_user: Option<Result<Subordinate, NoProxyUser>>) -> Resu
         },
         Err(reason) => reason,
     };
-    // One user is all that a user may map (user_namespaces(7)); groups only once setgroups(2) is given up.
+    // A user may map only one user (user_namespaces(7)), and groups only after giving up setgroups(2).
     let maps = [
         ("/proc/self/setgroups", "deny".to_owned()),
         ("/proc/self/uid_map", format!("0 {} 1", user.as_raw())),
@@ -112,7 +114,7 @@ fn make_namespaces(proxy_user: Option<Result<Subordinate, NoProxyUser>>) -> Resu
     ];
     for (file, map) in maps {
         let is_mapped = fs::read_to_string(file).is_ok_and(|map| map.split_ascii_whitespace().count() > 1);
-        // A map is written once only.
+        // A map can be written only once.
         if !is_mapped {
             fs::write(file, map).map_err(failed)?;
         }
@@ -122,7 +124,7 @@ fn make_namespaces(proxy_user: Option<Result<Subordinate, NoProxyUser>>) -> Resu
 
 fn start_inner(directory: &Path) -> Result<Child> {
     let mut arguments = std::env::args_os();
-    // The very file that we are, even if another has taken its path since.
+    // The same file that we run from, even if another has since replaced it at its path.
     let mut command = Command::new("/proc/self/exe");
     if let Some(name) = arguments.next() {
         command.arg0(name);
@@ -157,17 +159,17 @@ fn supervise(signals: &mut Signals, child: &mut Child, directory: &Path) -> Resu
 fn wait_until_armed(child: &mut Child, directory: &Path) -> Result<()> {
     wait_for("the lab's first process handles signals", ARMED_TIMEOUT, || {
         let ended = child.try_wait().context("wait for the lab")?;
-        // Its directory may have been removed since.
+        // Its directory may have been removed meanwhile.
         let is_armed = directory.join(ARMED_FILE).exists() || !directory.exists();
         Ok((ended.is_some() || is_armed).then_some(()))
     })
 }
 
 fn pass_on(child: &Child, signal: i32) {
-    // As the first process of its namespace it ignores what it has no handler for, and SIGQUIT is to end it at once.
+    // As PID 1 of its namespace it ignores signals without a handler, and SIGQUIT must end it at once.
     let signal = if signal == SIGQUIT { Some(Signal::KILL) } else { Signal::from_named_raw(signal) };
     if let Some(signal) = signal {
-        // Refused only where it has ended; it is not reaped yet, so the number is its own.
+        // Fails only if it has ended. It is not reaped yet, so the PID is still its own.
         let _ = rustix::process::kill_process(Pid::from_child(child), signal);
     }
 }

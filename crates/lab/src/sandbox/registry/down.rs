@@ -1,4 +1,4 @@
-//! Taking labs down, whatever state they are in.
+//! Takes labs down, in any state.
 
 use super::record::{Record, Removed};
 use super::runtime_dir::{self, UNFINISHED, entries};
@@ -15,13 +15,14 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time for a lab to save what it has when it is asked to end.
+/// Time for a lab to save its results when it is asked to end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Unfinished entries younger than this may still be in the making.
+/// Entries younger than this may still be in the making.
 const UNFINISHED_FOR: SignedDuration = SignedDuration::from_mins(10);
 
-/// Takes down the lab of this name, or all of ours, after asking running ones to end. A failure does not stop the others.
+/// Takes down the lab of this name, or all of ours. Running labs are asked to end first. A failure does not
+/// stop the others.
 pub fn down(id: Option<&str>) -> Result<Vec<Removed>> {
     let mut removed = Vec::new();
     let mut result = Ok(());
@@ -56,7 +57,8 @@ pub fn remove_stale() -> Vec<Removed> {
     for labs in runtime_dir::existing() {
         remove_unfinished(&labs);
         for directory in entries(&labs) {
-            // One that cannot be read or removed is for the user, whom `lab status` and `lab down ID` tell why.
+            // Entries that cannot be read or removed are left to the user: `lab status` and `lab down ID`
+            // report why.
             let Ok(record) = Record::load(&directory) else { continue };
             if record.is_of_our_pid_namespace()
                 && !record.is_running(Path::new("/proc"))
@@ -70,7 +72,7 @@ pub fn remove_stale() -> Vec<Removed> {
     removed
 }
 
-/// A container may share the registry's directory with us; its labs are not ours.
+/// True if the lab belongs to another container that shares the registry's directory; it is not one of ours.
 fn is_of_another_container(directory: &Path) -> bool {
     Record::load(directory).is_ok_and(|record| !record.is_of_our_pid_namespace())
 }
@@ -78,7 +80,7 @@ fn is_of_another_container(directory: &Path) -> bool {
 fn take_down(directory: &Path) -> Result<Removed> {
     let record = match Record::load(directory) {
         Ok(record) => record,
-        // It removed itself between our looking and our reading.
+        // It was removed between listing and reading.
         Err(_) if !directory.exists() => {
             return Ok(Removed { directory: directory.to_owned(), ..Removed::default() });
         }
@@ -107,12 +109,12 @@ fn take_down(directory: &Path) -> Result<Removed> {
     })
 }
 
-/// Ends a lab's processes; the outer process is asked first if it runs.
+/// Ends a lab's processes. The outer process is asked first if it runs.
 fn finish_off(record: &Record) -> Result<()> {
     if !end(record.outer, Signal::TERM, SHUTDOWN_TIMEOUT)? {
         end(record.outer, Signal::KILL, ENDED_TIMEOUT)?;
     }
-    // The kernel kills it with the outer process, and with it all the others before it is gone itself.
+    // The kernel kills it with the outer process. It is gone only after all other processes of the lab.
     if let Some(inner) = record.inner
         && !end(inner, Signal::KILL, ENDED_TIMEOUT)?
     {
@@ -123,12 +125,13 @@ fn finish_off(record: &Record) -> Result<()> {
     Ok(())
 }
 
-/// Signals a process that still runs and waits for its end; returns whether it is gone.
+/// Signals a process if it still runs, and waits for its end. Returns true if it is gone.
 fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<bool> {
     let operation = || format!("end process {}", process.pid);
     let failed = |error: rustix::io::Errno| EnvironmentError::new(operation(), io::Error::from(error));
     let Some(pid) = process.raw() else { return Ok(true) };
-    // The file stays that of one process, so once its start time is found right, no other can be hit.
+    // A pidfd always refers to the same process. Once the start time matches, the signal cannot hit another
+    // process.
     let file = match rustix::process::pidfd_open(pid, PidfdFlags::empty()) {
         Ok(file) => file,
         Err(rustix::io::Errno::SRCH) => return Ok(true),
@@ -143,7 +146,7 @@ fn end(process: ProcessIdentity, signal: Signal, within: Duration) -> Result<boo
     }
 }
 
-/// Removes a lab's control groups, then its directory; returns the removed groups. All processes must have ended.
+/// Removes a lab's cgroups, then its directory. Returns the removed cgroups. All processes must have ended.
 pub(super) fn remove_entry(directory: &Path, cgroups: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut removed = Vec::new();
     for cgroup in cgroups {
@@ -160,7 +163,7 @@ pub(super) fn remove_entry(directory: &Path, cgroups: &[PathBuf]) -> Result<Vec<
 }
 
 pub(super) fn remove_folders_of_all(labs: &Path) {
-    // Refused as long as there is something in them.
+    // Fails as long as they are not empty.
     if fs::remove_dir(labs).is_ok()
         && let Some(runtime) = labs.parent()
     {
@@ -168,7 +171,7 @@ pub(super) fn remove_folders_of_all(labs: &Path) {
     }
 }
 
-/// Removes entries that a process began long ago and never finished.
+/// Removes old entries that their process never finished.
 fn remove_unfinished(labs: &Path) {
     let Ok(entries) = fs::read_dir(labs) else { return };
     for entry in entries.flatten() {
@@ -178,7 +181,7 @@ fn remove_unfinished(labs: &Path) {
         if unfinished
             && modified.is_some_and(|modified| Timestamp::now().duration_since(modified) > UNFINISHED_FOR)
         {
-            // It holds a record at most, and the next start tries again.
+            // It holds at most a record, and the next start tries again.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

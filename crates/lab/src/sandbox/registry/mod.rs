@@ -1,8 +1,10 @@
-//! Which labs are up on this machine, and taking them down.
-//! Each lab has a folder `labs/<id>` with `lab.json` ([`Record`], by the outer process, before anything is made) and
-//! `access.json` and `pods/<number>.json` ([`Contents`], by the inner one: a file per pod, so that a change costs the same
-//! however many there are). `runtime_dir.rs` says where, `registration.rs` is a
-//! lab's own entry while it runs, [`list`] and [`down`] serve `meshmeter lab`, [`remove_stale`] every start.
+//! Registry of the labs that are up on this machine, and their removal.
+//!
+//! Each lab has a directory `labs/<id>` with `lab.json` ([`Record`], written by the outer process before
+//! anything else is created), `access.json` and `pods/<number>.json` ([`Contents`], written by the inner
+//! process). Each pod has a file, so that the cost of a change does not depend on the number of pods.
+//! `runtime_dir.rs` chooses the location, `registration.rs` is a lab's own entry while it runs, [`list`] and
+//! [`down`] serve `meshmeter lab`, and [`remove_stale`] runs at every start.
 
 pub(crate) mod access;
 pub(crate) mod down;

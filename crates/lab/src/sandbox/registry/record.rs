@@ -31,10 +31,10 @@ pub struct Record {
     pub purpose: String,
     pub started_at: String,
     pub privileges: Privileges,
-    /// Namespace of the process numbers in this record.
+    /// PID namespace of the PIDs in this record.
     pid_namespace: PathBuf,
     pub outer: ProcessIdentity,
-    /// The lab's first process, as numbered outside; absent until it starts.
+    /// The lab's first process, with its PID outside the lab; absent until it starts.
     pub inner: Option<ProcessIdentity>,
     pub cgroup_directories: Vec<PathBuf>,
     pub cgroup: Option<LabCgroup>,
@@ -48,7 +48,7 @@ pub struct Removed {
     pub id: String,
     pub purpose: String,
     pub was_running: bool,
-    /// Without those that the lab removed on its own way out.
+    /// Cgroups that were removed, except those that the lab removed itself when it ended.
     pub cgroups: Vec<PathBuf>,
     pub directory: PathBuf,
 }
@@ -86,13 +86,13 @@ impl Record {
         write_json(&path, self).context(format!("write {}", path.display()))
     }
 
-    /// Whether its process numbers mean the same processes to us. If a container shares the registry's directory with
+    /// True if its PIDs mean the same processes to us. If a container shares the registry's directory with
     /// the machine, each side's labs would look dead to the other.
     pub fn is_of_our_pid_namespace(&self) -> bool {
         fs::read_link(OWN_PID_NAMESPACE).is_ok_and(|namespace| namespace == self.pid_namespace)
     }
 
-    /// Whether it runs, as seen in this mount of proc. Inner processes may outlive the outer one for an instant.
+    /// True if it runs, as seen in this proc mount. Inner processes may outlive the outer one for a moment.
     pub fn is_running(&self, proc: &Path) -> bool {
         self.outer.is_alive(proc)
     }
@@ -100,7 +100,7 @@ impl Record {
 
 #[derive(Clone, Debug, Default)]
 pub struct Contents {
-    /// By number.
+    /// Pods by number.
     pub pods: BTreeMap<u16, PodNote>,
     pub access: Option<Access>,
 }
@@ -109,9 +109,9 @@ pub struct Contents {
 pub struct PodNote {
     pub name: String,
     pub address: Ipv4Addr,
-    /// File descriptor by which the lab's first process holds the network namespace.
+    /// File descriptor that the lab's first process holds for the network namespace.
     pub namespace_file: RawFd,
-    /// File descriptor of the pod's mounts, if they are not the lab's.
+    /// File descriptor of the pod's mount namespace, if it is not the lab's.
     #[serde(default)]
     pub mounts_file: Option<RawFd>,
     pub containers: Vec<ContainerNote>,
@@ -141,7 +141,7 @@ impl Contents {
         write_json(&path, &self.access).context(format!("write {}", path.display()))
     }
 
-    /// Reads a lab's directory; what is not written yet is absent.
+    /// Reads a lab's directory. Files that are not written yet are absent.
     pub(super) fn load(directory: &Path) -> Self {
         let pod = |entry: fs::DirEntry| {
             let number = entry.path().file_stem()?.to_str()?.parse().ok()?;
@@ -159,7 +159,7 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// Writes beside and renames, so that a reader sees the old or the new whole.
+/// Writes a temporary file and renames it, so that a reader sees either the old or the new content.
 fn write_json<T: Serialize>(path: &Path, value: &T) -> io::Result<()> {
     let new = path.with_extension("json.new");
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_comes_back_as_it_was_written() {
+    fn record_round_trips() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let outer = ProcessIdentity::current().expect("proc is mounted");
         let record =
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_none_is_an_error_that_names_the_file() {
+    fn invalid_record_is_error_with_file_name() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::write(folder.path().join(RECORD_FILE), "{}").expect("it is writable");
         let error = Record::load(folder.path()).expect_err("fields are missing");

@@ -1,4 +1,4 @@
-//! A lab's own entry, from before anything of it is made until after everything is gone.
+//! A lab's own registry entry. It exists before anything of the lab is created and until everything is gone.
 
 use super::down::{remove_entry, remove_folders_of_all};
 use super::record::Record;
@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Registry entry of this process's lab. Dropping it removes the entry and the lab's control groups.
+/// Registry entry of this process's lab. Dropping it removes the entry and the lab's cgroups.
 #[derive(Debug)]
 pub(crate) struct Registration {
     directory: PathBuf,
@@ -39,7 +39,7 @@ impl Registration {
         &self.directory
     }
 
-    /// Makes the lab's control group, or records why there is none.
+    /// Creates the lab's cgroup, or records why there is none.
     pub(crate) fn make_cgroup(&mut self) -> Result<()> {
         let plan = Plan::read(&self.record.id).context("find the machine's control groups")?;
         plan.remove_remains();
@@ -78,13 +78,13 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        // On the way out of an error that is worth more; the next start removes the rest.
+        // An earlier error is more informative; the next start removes the rest.
         let _ = self.take_down();
     }
 }
 
-/// Creates an entry's directory under its first name. Another lab that ends may remove the common directory just
-/// before: then both are made again, a few times.
+/// Creates an entry's directory under its temporary name. Another lab that ends may remove the common
+/// directory at the same moment; then both are created again, up to a few times.
 fn make_unfinished(id: &str, access: DirAccess) -> Result<PathBuf> {
     let mut tries_left = 8;
     loop {
@@ -103,7 +103,7 @@ fn make_unfinished(id: &str, access: DirAccess) -> Result<PathBuf> {
     }
 }
 
-/// Six letters and digits, none easily mistaken for another: a thousand million names.
+/// Six letters and digits that are not easily confused: about 10⁹ names.
 fn new_id() -> io::Result<String> {
     const LETTERS: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz2345678";
     let mut random = [0_u8; 6];

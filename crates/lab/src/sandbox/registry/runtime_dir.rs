@@ -1,4 +1,4 @@
-//! The directory in which labs are registered, which is ours alone.
+//! The directory in which labs are registered. Only its user can write to it.
 
 use crate::Result;
 use experiment::environment::EnvironmentError;
@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 
 pub const RUNTIME_VARIABLE: &str = "MESHMETER_RUNTIME_DIR";
 
-/// The kernel takes socket paths of 107 bytes. A lab adds `/labs/<id>/` and 40 bytes of its own at most.
+/// The kernel limits socket paths to 107 bytes. A lab adds `/labs/<id>/` and at most 40 bytes of its own.
 const MAX_PATH_BYTES: usize = 50;
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum DirAccess {
     User,
-    /// Also its proxies, which have their own user and reach sockets and programs but cannot list.
+    /// Also lets the lab's proxies pass, which have their own user. They reach sockets and programs but
+    /// cannot list.
     Proxies,
 }
 
@@ -37,7 +38,7 @@ pub(super) fn open(access: DirAccess) -> Result<PathBuf> {
     let mut refused = EnvironmentError::new("make a folder for the lab", "there is no place for one");
     let mut places = candidates();
     if access == DirAccess::Proxies && !rustix::process::geteuid().is_root() {
-        // A session's own folder (XDG_RUNTIME_DIR) lets nobody pass but its user.
+        // Only its user may pass through a session's own directory (XDG_RUNTIME_DIR).
         places.reverse();
     }
     for runtime in places {
@@ -58,7 +59,7 @@ pub(super) fn existing() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Prefix of entries in the making, which are no labs yet.
+/// Prefix of entries in the making, which are not labs yet.
 pub(super) const UNFINISHED: &str = ".new-";
 
 pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
@@ -70,7 +71,8 @@ pub(super) fn entries(labs: &Path) -> Vec<PathBuf> {
     entries
 }
 
-/// Best first, for directories that only the user passes. The choice may depend on the login, so all are searched later.
+/// Candidates, best first, for directories that only the user passes through. The choice may depend on the
+/// login session, so all are searched later.
 fn candidates() -> Vec<PathBuf> {
     if let Some(folder) = std::env::var_os(RUNTIME_VARIABLE) {
         return vec![folder.into()];
@@ -101,7 +103,7 @@ fn prepare(runtime: &Path, access: DirAccess) -> io::Result<PathBuf> {
     Ok(labs)
 }
 
-/// Another lab that ends removes common directories, perhaps between two steps of `create`: then it is tried again.
+/// Retries: another lab that ends may remove the common directories between two steps of `create`.
 pub(crate) fn retry_if_removed(create: impl Fn() -> io::Result<()>) -> io::Result<()> {
     let mut result = Ok(());
     for _ in 0..8 {
@@ -119,7 +121,7 @@ fn make(folder: &Path, access: DirAccess) -> io::Result<()> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
             check(folder)?;
             let mode = fs::symlink_metadata(folder)?.mode() & 0o777;
-            // Of an earlier lab that needed less. A folder that the user named is as they want it.
+            // Left by an earlier lab that needed less access. A directory that the user named keeps its mode.
             if mode & access.mode() != access.mode() && std::env::var_os(RUNTIME_VARIABLE).is_none() {
                 fs::set_permissions(folder, fs::Permissions::from_mode(mode | access.mode()))?;
             }
@@ -129,7 +131,7 @@ fn make(folder: &Path, access: DirAccess) -> io::Result<()> {
     }
 }
 
-/// A directory that another user could write to, or a link of theirs, would let them steer what root removes.
+/// Checks a directory's owner and mode. Another user's link or write access could control what root removes.
 fn check(folder: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(folder)?;
     let refused = |reason: &str| Err(io::Error::new(ErrorKind::PermissionDenied, reason.to_owned()));
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_others_may_write_to_is_refused() {
+    fn directory_writable_by_others_is_rejected() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let open = folder.path().join("open");
         fs::create_dir(&open).expect("it is writable");
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_without_room_for_sockets_is_refused() {
+    fn path_too_long_for_sockets_is_rejected() {
         let long = Path::new("/tmp").join("x".repeat(MAX_PATH_BYTES));
         assert_eq!(
             prepare(&long, DirAccess::User).expect_err("it is too long").kind(),

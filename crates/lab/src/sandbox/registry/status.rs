@@ -1,4 +1,4 @@
-//! The labs that are up, for `meshmeter lab status`.
+//! Labs that are up, for `meshmeter lab status`.
 
 use super::access::Access;
 use super::record::{Contents, PodNote, Record};
@@ -19,13 +19,13 @@ pub struct LabStatus {
     pub id: String,
     pub purpose: String,
     pub started_at: String,
-    /// If not, it is stale: its remains can be removed.
+    /// If false, the lab is stale and its remains can be removed.
     pub running: bool,
     /// Includes the processes that hold the lab.
     pub processes: usize,
     pub pods: Vec<PodStatus>,
     pub directory: PathBuf,
-    /// Absent for runs, and for labs that are still being brought up.
+    /// Absent for runs, and for labs that are still coming up.
     #[serde(flatten)]
     pub access: Option<Access>,
 }
@@ -37,7 +37,7 @@ pub struct PodStatus {
     /// Prefix of commands that run in the pod's network.
     pub enter: Vec<String>,
     pub containers: Vec<ContainerStatus>,
-    /// As `enter`, for [`crate::sandbox::exec`].
+    /// The same namespaces as in `enter`, for [`crate::sandbox::exec`].
     #[serde(skip)]
     pub namespaces: PodNamespaces,
 }
@@ -67,9 +67,9 @@ impl PodNamespaces {
         }
     }
 
-    /// nsenter(1) by the file that holds the namespace, so that it works for a pod without processes. An ordinary
-    /// user must first enter the lab's user namespace to have rights over its networks. The pod's own mounts bring
-    /// its name files.
+    /// An nsenter(1) command that uses the file that holds the namespace, so that it works for a pod without
+    /// processes. An ordinary user must first enter the lab's user namespace to have rights over its
+    /// networks. The pod's own mounts include its name files.
     fn nsenter(&self) -> Vec<String> {
         let user = self
             .user
@@ -85,20 +85,21 @@ impl PodNamespaces {
 pub struct ContainerStatus {
     pub name: String,
     pub program: PathBuf,
-    /// On the machine; absent where it has ended.
+    /// PID on the machine; absent if it has ended.
     pub pid: Option<i32>,
 }
 
-/// Labs of this user: those that are up, and remains of others.
+/// Labs of this user: those that are up, and remains of those that are not.
 pub fn list() -> Result<Vec<LabStatus>> {
     let mut labs = Vec::new();
     for folder in runtime_dir::existing() {
         for directory in entries(&folder) {
             match Record::load(&directory) {
-                // Of another container that shares the folder with us: nothing of it can be seen from here.
+                // Its lab is in another container that shares the directory; its processes are invisible
+                // here.
                 Ok(record) if !record.is_of_our_pid_namespace() => {}
                 Ok(record) => labs.push(status(record, directory, Path::new("/proc"))),
-                // It removed itself between our looking and our reading.
+                // It was removed between listing and reading.
                 Err(_) if !directory.exists() => {}
                 Err(error) => return Err(error),
             }
@@ -108,12 +109,12 @@ pub fn list() -> Result<Vec<LabStatus>> {
     Ok(labs)
 }
 
-/// A lab as the machine's own mount of proc shows it.
+/// Status of a lab as the machine's own proc mount shows it.
 pub(crate) fn status(record: Record, directory: PathBuf, proc: &Path) -> LabStatus {
     let inner = record.inner.filter(|inner| inner.is_alive(proc));
     let running = record.is_running(proc);
     let processes = inner.map(|inner| processes_with(inner, proc)).unwrap_or_default();
-    // Pods go with the lab's first process, and so does what leads to them.
+    // Pods end with the lab's first process, and so does access to them.
     let contents = inner.map(|_| Contents::load(&directory)).unwrap_or_default();
     let access = contents.access;
     let pods = inner.map(|inner| {
@@ -148,7 +149,7 @@ fn pod_status(
     PodStatus { name: pod.name, address: pod.address, enter, containers: containers.collect(), namespaces }
 }
 
-/// Processes that share the lab's PID namespace: their number there, and here.
+/// Processes that share the lab's PID namespace: their PID there, and here.
 fn processes_with(inner: ProcessIdentity, proc: &Path) -> BTreeMap<i32, i32> {
     let file = |pid: i32, name: &str| proc.join(pid.to_string()).join(name);
     let namespace_of = |pid: i32| fs::read_link(file(pid, "ns/pid")).ok();
@@ -158,7 +159,7 @@ fn processes_with(inner: ProcessIdentity, proc: &Path) -> BTreeMap<i32, i32> {
         .filter(|&pid| process_table::stat(proc, pid).is_ok_and(|stat| !process_table::is_dead(&stat)))
         .filter(|&pid| namespace_of(pid).as_ref() == Some(&namespace))
         .filter_map(|pid| {
-            // Outermost namespace first.
+            // The outermost namespace comes first.
             let pids = Status::from_file(file(pid, "status")).ok()?.nspid?;
             Some((*pids.last()?, pid))
         })

@@ -1,4 +1,4 @@
-//! Processes: supervision, rights, limits, accounts.
+//! Processes: supervision, privileges, limits, accounting.
 
 use super::{OrFail as _, Test};
 use crate::ensure;
@@ -12,16 +12,16 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
 pub const TESTS: &[Test] = &[
-    ("a_process_that_ends_is_noticed_with_its_last_words", end_is_noticed),
-    ("a_process_that_ignores_sigterm_is_killed_with_its_children", stubborn_process_is_killed),
-    ("standard_error_can_be_read_as_it_comes", error_output_is_piped),
-    ("a_process_has_no_rights_and_nothing_open", no_rights),
-    ("a_proxy_has_the_rights_to_be_told_apart_and_no_others", rights_of_a_proxy),
-    ("a_proxy_s_program_may_lie_in_a_folder_closed_to_it", program_in_closed_folder),
-    ("a_cpu_limit_limits_and_is_counted", cpu_limit),
+    ("ended_process_is_reported_with_last_log_lines", end_is_noticed),
+    ("process_ignoring_sigterm_is_killed_with_children", stubborn_process_is_killed),
+    ("standard_error_can_be_read_while_running", error_output_is_piped),
+    ("process_has_no_capabilities_and_no_open_files", no_rights),
+    ("proxy_has_only_capabilities_for_its_identity", rights_of_a_proxy),
+    ("proxy_program_may_be_in_directory_closed_to_proxy", program_in_closed_folder),
+    ("cpu_limit_throttles_and_is_counted", cpu_limit),
     ("memory_is_counted", memory_is_counted),
-    ("a_program_that_is_not_there_is_an_error", no_such_program),
-    ("waiting_for_a_port_ends_when_it_is_open_or_the_process_has_ended", waiting_for_a_port),
+    ("missing_program_is_error", no_such_program),
+    ("wait_for_port_ends_when_open_or_process_has_ended", waiting_for_a_port),
 ];
 
 fn shell(lab: &Lab, name: &str, script: &str) -> ContainerSpec {
@@ -50,7 +50,7 @@ fn stubborn_process_is_killed(lab: &Lab) -> Result<(), String> {
         .or_fail()?;
     let status = container.stop(Duration::from_millis(50)).or_fail()?;
     ensure(status.signal() == Some(9), format!("it ended with {status}"))?;
-    // The child is an orphan then, and dead within moments: a zombie until the pod goes.
+    // The child is then an orphan and dies within moments; it is a zombie until the pod is removed.
     let child = child.parse().map_err(|_| "no number")?;
     lab::wait_for("the child is dead", PATIENCE, || {
         let stat = lab::process_table::stat("/proc".as_ref(), child);
@@ -138,7 +138,7 @@ fn program_in_closed_folder(lab: &Lab) -> Result<(), String> {
 fn cpu_limit(lab: &Lab) -> Result<(), String> {
     let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
     let mut spec = program(lab, "spinner", ContainerUser::Lab, &["role:spin"]);
-    // Less than a busy machine leaves to it.
+    // Less than a busy machine leaves for it.
     spec.limits = Resources { memory_limit_bytes: Some(64 << 20), ..Resources::cpu_limit(Some(0.05)) };
     if lab.cgroup_version().is_none() {
         let error = pod.start(&spec).expect_err("there is nothing to limit it with");
@@ -147,7 +147,7 @@ fn cpu_limit(lab: &Lab) -> Result<(), String> {
     let spinner = pod.start(&spec).or_fail()?;
     let cgroup = spinner.cgroup().ok_or("it has no cgroup")?;
     let (before, began) = (cgroup.cpu_usage().or_fail()?, Instant::now());
-    // It is measured over time, so time must pass; the process's end would end the wait.
+    // The measurement needs time to pass; the process's end would end the wait.
     ensure(spinner.wait(Duration::from_millis(1500)).is_none(), "it ended")?;
     let (after, elapsed) = (cgroup.cpu_usage().or_fail()?, began.elapsed());
     #[allow(clippy::cast_precision_loss)] // Some 10^8 ns.
@@ -168,7 +168,7 @@ fn cpu_limit(lab: &Lab) -> Result<(), String> {
 
 fn memory_is_counted(lab: &Lab) -> Result<(), String> {
     let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
-    // The shell holds some 16 MB in a variable, says so, and waits for its end.
+    // The shell holds some 16 MB in a variable, reports it, and waits to be ended.
     let script = "v=$(head -c 16000000 /dev/zero | tr '\\0' x); echo ${#v}; read never < /dev/zero; sleep 60";
     let spec = shell(lab, "holder", script);
     let container = pod.start(&spec).or_fail()?;

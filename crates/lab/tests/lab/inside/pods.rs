@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 
 pub const TESTS: &[Test] = &[
     ("two_pods_reach_each_other", two_pods_reach_each_other),
-    ("a_pod_reaches_itself_on_loopback_and_its_own_address", a_pod_reaches_itself),
-    ("the_lab_is_not_in_the_machine_s_network", not_in_the_machines_network),
-    ("a_dropped_pod_leaves_nothing", dropped_pod_leaves_nothing),
-    ("many_pods_come_and_go_together", many_pods_come_and_go_together),
-    ("a_stray_process_ends_with_its_pod", stray_ends_with_its_pod),
-    ("names_are_taken_once_and_checked", names_are_checked),
-    ("the_machine_s_processes_show_in_the_outer_proc", outer_proc_shows_the_machine),
-    ("a_panic_in_a_pod_is_an_error", panic_in_pod_is_an_error),
+    ("pod_reaches_itself_on_loopback_and_own_address", a_pod_reaches_itself),
+    ("lab_is_not_in_machine_network", not_in_the_machines_network),
+    ("dropped_pod_is_removed_completely", dropped_pod_leaves_nothing),
+    ("many_pods_are_created_and_removed_in_parallel", many_pods_are_created_and_removed_in_parallel),
+    ("stray_process_ends_with_pod", stray_ends_with_its_pod),
+    ("names_are_unique_and_checked", names_are_checked),
+    ("outer_proc_shows_machine_processes", outer_proc_shows_the_machine),
+    ("panic_in_pod_thread_is_error", panic_in_pod_is_an_error),
 ];
 
 /// Listens in a pod and answers the first connection with these words.
@@ -35,7 +35,7 @@ pub fn answer_once(
     }))
 }
 
-/// Connects from a pod and reads all that it is told.
+/// Connects from a pod and reads everything until the end of the connection.
 pub fn ask(pod: &Pod, address: (Ipv4Addr, u16)) -> Result<String, String> {
     let asked = pod.run(move || {
         let mut stream = TcpStream::connect_timeout(&SocketAddr::from(address), PATIENCE)?;
@@ -71,7 +71,7 @@ fn a_pod_reaches_itself(lab: &Lab) -> Result<(), String> {
 fn not_in_the_machines_network(lab: &Lab) -> Result<(), String> {
     let outer = fs::metadata(lab.outer_proc().join("1/ns/net")).or_fail();
     let inner = fs::metadata("/proc/self/ns/net").or_fail()?;
-    // An ordinary user may not look at the machine's first process; then the interfaces must do.
+    // An ordinary user may not inspect the machine's first process; then the interfaces have to do.
     if let Ok(outer) = outer {
         use std::os::unix::fs::MetadataExt as _;
         ensure(outer.ino() != inner.ino(), "the lab is in the machine's own network namespace")?;
@@ -80,7 +80,8 @@ fn not_in_the_machines_network(lab: &Lab) -> Result<(), String> {
     let names: Vec<&str> =
         interfaces.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
     let ours = |name: &&str| ["lo", "meshmeter0"].contains(name) || name.starts_with("pod");
-    // The kernel may add fallback tunnels to every namespace (sit0, tunl0, …), down and without address.
+    // The kernel may add fallback tunnels to every namespace (sit0, tunl0, …), which are down and have no
+    // address.
     let others: Vec<_> = names.iter().filter(|name| !ours(name) && !name.ends_with('0')).collect();
     ensure(others.is_empty(), format!("interfaces of others: {others:?}"))
 }
@@ -107,8 +108,8 @@ fn dropped_pod_leaves_nothing(lab: &Lab) -> Result<(), String> {
     ensure(left.is_empty(), format!("cgroups are left: {left:?}"))
 }
 
-/// Pods can be made from several threads; the registry knows them all, and nothing of them is left.
-fn many_pods_come_and_go_together(lab: &Lab) -> Result<(), String> {
+/// Pods can be created from several threads. The registry lists all of them, and nothing of them is left.
+fn many_pods_are_created_and_removed_in_parallel(lab: &Lab) -> Result<(), String> {
     const THREADS: usize = 4;
     let interfaces = || fs::read_to_string("/proc/self/net/dev").map(|text| text.lines().count()).or_fail();
     let (before, known_before) = (interfaces()?, lab.status().or_fail()?.pods.len());

@@ -1,4 +1,5 @@
-//! Traffic sent through a proxy: the original destination reaches it, its own traffic does not come back to it.
+//! Traffic sent through a proxy: the proxy sees the original destination, and its own traffic does not come
+//! back to it.
 
 use super::pods::{answer_once, ask};
 use super::{OrFail as _, Test};
@@ -12,11 +13,11 @@ use std::thread::JoinHandle;
 
 pub const TESTS: &[Test] = &[
     ("outbound_connections_go_to_the_proxy", outbound),
-    ("the_proxy_s_own_connections_do_not", proxy_is_exempt),
+    ("proxy_connections_are_not_redirected", proxy_is_exempt),
     ("inbound_connections_go_to_the_proxy", inbound),
 ];
 
-/// Stands in for the proxy: tells the first client where it wanted to go.
+/// Acts as the proxy: tells the first client its original destination.
 fn proxy_once(pod: &Pod, port: u16) -> Result<JoinHandle<SocketAddrV4>, String> {
     let listener = pod.run(move || TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))).or_fail()?.or_fail()?;
     Ok(std::thread::spawn(move || {
@@ -32,7 +33,7 @@ fn outbound(lab: &Lab) -> Result<(), String> {
     let server = lab.create_pod(&PodSpec::new("server")).or_fail()?;
     client.redirect(&Redirect { outbound: true, ..Redirect::default() }).or_fail()?;
     let proxy = proxy_once(&client, OUTBOUND_PORT)?;
-    // Nobody listens at the server: only the proxy can have answered.
+    // Nothing listens at the server: only the proxy can have answered.
     ensure(ask(&client, (server.address(), 8080))? == "by proxy", "another answer")?;
     let wanted = proxy.join().map_err(|_| "the proxy panicked")?;
     ensure(wanted == SocketAddrV4::new(server.address(), 8080), format!("the proxy saw {wanted}"))?;
@@ -64,7 +65,7 @@ fn inbound(lab: &Lab) -> Result<(), String> {
     ensure(ask(&client, (server.address(), 8080))? == "by proxy", "another answer")?;
     let wanted = proxy.join().map_err(|_| "the proxy panicked")?;
     ensure(wanted == SocketAddrV4::new(server.address(), 8080), format!("the proxy saw {wanted}"))?;
-    // The proxy hands over on loopback, which is not redirected; nor is any other port.
+    // The proxy connects on loopback, which is not redirected; nor is any other port.
     ensure(ask(&server, (Ipv4Addr::LOCALHOST, 8080))? == "by application", "loopback was redirected")?;
     application.join().map_err(|_| "the application panicked")?;
     let other = answer_once(&server, 9090, "other port")?;

@@ -1,4 +1,4 @@
-//! A registry of a test's own, the user who acts in it, and what the machine looked like before.
+//! A registry of a test's own, the user that runs it, and the state of the machine before.
 
 use crate::roles::{PATIENCE, send};
 use crate::{ensure, explain};
@@ -15,15 +15,15 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// `nobody`: a user without a home, a session or rights.
+/// `nobody`: a user without a home, a session or privileges.
 const NOBODY: (u32, u32) = (65534, 65534);
 
-/// Who makes the labs of a test.
+/// The user who creates the labs of a test.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum User {
     Root,
     Ordinary,
-    /// One who may map more users than themselves (`/etc/subuid`): user and group.
+    /// A user with subordinate IDs (`/etc/subuid`): user and group.
     Subordinates(u32, u32),
 }
 
@@ -36,7 +36,8 @@ impl User {
         }
     }
 
-    /// The first of this machine who has subordinate users and groups and could use them; nobody where there is none.
+    /// The first user of this machine who has subordinate users and groups and could use them; `None` if
+    /// there is none.
     pub fn with_subordinates() -> Option<Self> {
         ["newuidmap", "newgidmap"]
             .iter()
@@ -53,7 +54,7 @@ impl User {
         })
     }
 
-    /// Whom to become, being root.
+    /// User and group to become if we are root.
     fn identity(self) -> Option<(u32, u32)> {
         match self {
             Self::Root => None,
@@ -64,7 +65,7 @@ impl User {
     }
 }
 
-/// Where a test takes place.
+/// The environment of a test.
 #[derive(Debug)]
 pub struct Stage {
     user: User,
@@ -74,7 +75,7 @@ pub struct Stage {
     mounts: String,
 }
 
-/// What the test reads of `lab::registry::LabStatus`.
+/// The part of `lab::registry::LabStatus` that the test reads.
 #[derive(Debug, Deserialize)]
 pub struct ListedLab {
     pub id: String,
@@ -97,14 +98,15 @@ pub struct ListedContainer {
 }
 
 impl Stage {
-    /// A folder that the user can reach, with a copy of this binary, and a registry of its own in it.
+    /// A directory that the user can reach, with a copy of this binary and a registry of its own.
     pub fn set(user: User) -> Result<Self, String> {
         let set = || {
             let folder = tempfile::Builder::new().prefix("mm-").tempdir()?;
             fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
             let binary = folder.path().join("lab-test");
             let own = std::env::current_exe()?;
-            // A link costs nothing, but the binary's own folder may be closed to the user, or on another file system.
+            // A link costs nothing, but the binary's own directory may be closed to the user or on another
+            // file system.
             fs::hard_link(&own, &binary).or_else(|_| fs::copy(&own, &binary).map(drop))?;
             let stage = Self { user, folder, binary, interfaces: interfaces()?, mounts: mounts()? };
             fs::create_dir(stage.registry())?;
@@ -130,7 +132,7 @@ impl Stage {
         command
     }
 
-    /// Runs a role to its end; gives its status and all that it printed.
+    /// Runs a role to its end. Returns its status and all its output.
     pub fn run(&self, arguments: &[&str], within: Duration) -> Result<(ExitStatus, String), String> {
         let mut child = self.command(arguments).spawn().map_err(|error| error.to_string())?;
         let readers: Vec<_> = [
@@ -153,7 +155,7 @@ impl Stage {
         Ok((status, output))
     }
 
-    /// Runs a command of the machine as the stage's user, with these words before it; gives what it prints.
+    /// Runs a command of the machine as the stage's user, prefixed with `before`. Returns its output.
     pub fn run_command(&self, before: &[String], command: &[&str]) -> Result<String, String> {
         let (program, arguments) = before.split_first().ok_or("there is no command")?;
         let mut command_line = Command::new(program);
@@ -174,7 +176,7 @@ impl Stage {
         Ok(Held { child: Some(child), id: String::new(), inner: None })
     }
 
-    /// The same, and waits until it is up.
+    /// Starts a lab that waits to be ended, and waits until it is up.
     pub fn hold(&self) -> Result<Held, String> {
         let mut held = self.start_holding()?;
         let child = held.child.as_mut().ok_or("it was just started")?;
@@ -194,7 +196,7 @@ impl Stage {
         self.registry().join("mm/labs").join(id)
     }
 
-    /// Removes a lab's entry from the registry, and nothing else of it.
+    /// Removes a lab's entry from the registry, and nothing else.
     pub fn forget(&self, id: &str) -> Result<(), String> {
         fs::remove_dir_all(self.directory(id)).map_err(|error| error.to_string())
     }
@@ -241,7 +243,7 @@ impl Stage {
         fs::remove_dir(self.registry().join("mm")).map_err(|error| error.to_string())
     }
 
-    /// What must be as before once no lab of the stage is left.
+    /// Checks that everything is as before once no lab of the stage is left.
     pub fn nothing_is_left(&self) -> Result<(), String> {
         let left: Vec<_> =
             fs::read_dir(self.registry()).map_err(|error| error.to_string())?.flatten().collect();
@@ -257,7 +259,7 @@ struct HeldRecord {
     inner: ProcessIdentity,
 }
 
-/// A lab that waits to be ended; ended when dropped.
+/// A lab that waits to be ended. Dropping it ends it.
 #[derive(Debug)]
 pub struct Held {
     child: Option<Child>,
@@ -270,7 +272,7 @@ pub struct Held {
 struct Inner {
     process: ProcessIdentity,
     namespace: PathBuf,
-    /// Kept open: the kernel gives the number of a namespace that is gone to the next one, which may be another test's.
+    /// Kept open: the kernel reuses the number of a namespace that is gone, perhaps for another test's.
     _held: fs::File,
 }
 
@@ -282,7 +284,8 @@ impl Inner {
         Ok(Self { process, namespace, _held: held })
     }
 
-    /// Its processes as numbered here; dead ones that the machine's first process has yet to bury are none.
+    /// PIDs of its processes on the machine, without dead ones that the machine's first process has yet to
+    /// reap.
     fn processes(&self) -> Vec<i32> {
         let pids = pids(Path::new("/proc")).unwrap_or_default();
         let in_namespace =
@@ -294,7 +297,7 @@ impl Inner {
 
 impl Held {
     pub fn signal_outer(&self, signal: Signal) {
-        // Ours, and not waited for before `ended`.
+        // A child of ours, which is not waited for before `ended`.
         if let Some(child) = &self.child {
             send(i32::try_from(child.id()).unwrap_or(0), signal);
         }
@@ -327,7 +330,7 @@ impl Held {
         })
     }
 
-    /// That there is no process, folder or control group of this lab.
+    /// Checks that no process, directory or cgroup of this lab is left.
     pub fn nothing_is_left(&self, stage: &Stage) -> Result<(), String> {
         let inner = self.inner.as_ref().ok_or("it did not come up")?;
         let processes = inner.processes();
@@ -358,7 +361,7 @@ fn wait(child: &mut Child, within: Duration) -> Result<ExitStatus, String> {
     })
 }
 
-/// Folders of this name, below.
+/// Finds directories of this name in `folder` and below.
 fn find_named(folder: &Path, name: &str, depth: usize, found: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
@@ -383,7 +386,7 @@ fn mounts() -> std::io::Result<String> {
     fs::read_to_string("/proc/self/mountinfo")
 }
 
-/// Where version 2 is mounted.
+/// Mount point of version 2.
 pub fn v2_mount() -> Option<PathBuf> {
     let mounts = lab::cgroup::hierarchy::parse_mounts(&mounts().ok()?);
     mounts.into_iter().find(lab::cgroup::hierarchy::is_v2).map(|mount| mount.mount_point)
