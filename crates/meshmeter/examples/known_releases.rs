@@ -1,6 +1,6 @@
-//! A registry with four releases of Istio whose differences are known, for scripts/known-differences.sh: the installed components
-//! with each of the proxies that the script has written into the directory named, and the ztunnel of MESHMETER_ZTUNNEL if it is
-//! set. Prints the hub, and serves until its input ends.
+//! A registry with four releases of Istio whose differences are known, for scripts/known-differences.sh. Each
+//! has the installed components with one of the proxies that the script has written into the given directory,
+//! and the ztunnel of MESHMETER_ZTUNNEL if set. Prints the hub, and serves until its standard input ends.
 
 #[path = "../tests/release_images/mod.rs"]
 mod release_images;

@@ -1,4 +1,4 @@
-//! How a command ends when it cannot do what was asked: one line, a hint where there is one, the right exit status.
+//! Failure of a command: one line, an optional hint, and the exit status.
 
 use experiment::environment::{EnvironmentError, in_one_line};
 use std::error::Error;
@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 /// Exit status: the measurement failed its objective, or none of it is valid.
 pub const MEASUREMENT_FAILED: u8 = 1;
-/// Exit status: wrong use.
+/// Exit status: usage error.
 pub const WRONG_USE: u8 = 2;
 /// Exit status: the environment failed.
 pub const ENVIRONMENT_FAILED: u8 = 3;
 
-/// An error on its way to the user.
+/// An error to be reported to the user.
 #[derive(Debug)]
 pub struct Failure {
     status: u8,
@@ -21,27 +21,27 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The user asked for something that makes no sense.
+    /// A usage error.
     pub fn wrong_use(message: impl Into<String>) -> Self {
         Self { status: WRONG_USE, message: message.into(), hint: None }
     }
 
-    /// The same, from an error with its causes.
+    /// A usage error, from an error with its causes.
     pub fn from_wrong_use(error: &dyn Error) -> Self {
         Self::wrong_use(in_one_line(error))
     }
 
-    /// Something outside the program is not as it must be, in words.
+    /// An environment failure, described by `message`.
     pub fn broken(message: impl Into<String>) -> Self {
         Self { status: ENVIRONMENT_FAILED, message: message.into(), hint: None }
     }
 
-    /// Something outside the program is not as it must be.
+    /// An environment failure, from an error with its causes.
     pub fn environment(error: &dyn Error) -> Self {
         Self { status: ENVIRONMENT_FAILED, message: in_one_line(error), hint: None }
     }
 
-    /// An error of an environment, with its hint.
+    /// An environment failure, with the hint of the error.
     pub fn from_error(error: &EnvironmentError) -> Self {
         let failure = Self::environment(error);
         match error.nearest_hint() {
@@ -50,20 +50,20 @@ impl Failure {
         }
     }
 
-    /// Puts the operation and its subject before the cause.
+    /// Prepends the operation and its subject to the cause.
     pub fn about(mut self, operation: &str) -> Self {
         self.message = format!("{operation}: {}", self.message);
         self
     }
 
-    /// This one, and another that came of it or with it.
+    /// Combines two failures; keeps the exit status of the first, and its hint if it has one.
     pub fn and(mut self, other: Self) -> Self {
         self.message = format!("{}; {}", self.message, other.message);
         self.hint = self.hint.or(other.hint);
         self
     }
 
-    /// Several at once: the first one's status and hint, all of their messages.
+    /// Combines failures: the status and hint of the first, the messages of all. `Ok` if there are none.
     pub fn all(failures: Vec<Self>) -> Result<(), Self> {
         let mut failures = failures.into_iter();
         let Some(mut first) = failures.next() else { return Ok(()) };
@@ -73,19 +73,19 @@ impl Failure {
         Err(first)
     }
 
-    /// Adds what to do about it.
+    /// Adds a hint on what to do.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// Leaves out a hint that says this.
+    /// Removes a hint that contains `text`.
     pub fn without_hint_of(mut self, text: &str) -> Self {
         self.hint = self.hint.filter(|hint| !hint.contains(text));
         self
     }
 
-    /// Prints the failure and gives the exit status.
+    /// Prints the failure and returns the exit status.
     pub fn report(&self) -> ExitCode {
         let bold_red = clap::builder::styling::AnsiColor::Red.on_default().bold();
         anstream::eprintln!("{bold_red}error{bold_red:#}: {}", self.message);

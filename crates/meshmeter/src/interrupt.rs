@@ -1,5 +1,5 @@
-//! Ctrl-C and termination: the first asks to end with the results so far, the second ends at once, unless that would leave
-//! something half done.
+//! Ctrl-C and termination. The first signal requests an end with the results so far. The second ends the
+//! process immediately, unless that would leave something half done.
 
 use crate::failure::Failure;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -8,11 +8,11 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Exit status after a second signal: 128 and the number of SIGINT, as shells have it.
+/// Exit status after a second signal: 128 + SIGINT, as shells use it.
 const INTERRUPTED: i32 = 130;
 
-/// A flag that is set by the first signal, for what must not be left half done: a second signal changes nothing, a third
-/// ends the process.
+/// Returns a flag that the first signal sets, for work that must not be left half done: a second signal only
+/// prints a warning, a third ends the process.
 pub fn on_patient_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
@@ -23,21 +23,22 @@ pub fn on_patient_signals() -> Result<Arc<AtomicBool>, Failure> {
         signals.next();
         requested.store(true, Ordering::Relaxed);
         signals.next();
-        // Nobody may be listening.
+        // Standard error may be closed.
         let _ = writeln!(std::io::stderr(), "ending; once more, and what is half done stays behind");
         if let Some(signal) = signals.next() {
-            // It ends the process as if nobody had listened.
+            // Ends the process as if no handler were installed.
             let _ = signal_hook::low_level::emulate_default_handler(signal);
         }
     });
     Ok(stop)
 }
 
-/// A flag that is set by the first signal. A second signal ends the process.
+/// Returns a flag that the first signal sets. A second signal ends the process.
 pub fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
     let register = |signal| {
-        // In this order: the shutdown looks at what an earlier signal has set.
+        // The order of registration matters: the conditional shutdown checks the flag that an earlier signal
+        // has set.
         signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))
     };
@@ -47,7 +48,8 @@ pub fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
-/// A flag that is set by the first signal. A second signal ends the process, with these words if there are any.
+/// Returns a flag that the first signal sets. A second signal prints `last_words`, if any, and ends the
+/// process.
 pub fn on_signals_with_last_words(
     last_words: impl Fn() -> Option<String> + Send + 'static,
 ) -> Result<Arc<AtomicBool>, Failure> {
@@ -59,7 +61,7 @@ pub fn on_signals_with_last_words(
         for _ in signals.forever() {
             if requested.swap(true, Ordering::Relaxed) {
                 if let Some(words) = last_words() {
-                    // Nobody may be listening.
+                    // Standard error may be closed.
                     let _ = writeln!(std::io::stderr(), "{words}");
                 }
                 signal_hook::low_level::exit(INTERRUPTED);

@@ -1,7 +1,8 @@
-//! Estimate of the memory that a deployment takes on this machine, held against what is available before anything starts.
+//! Estimates the memory that a deployment needs on this machine, and compares it with what is available
+//! before anything starts.
 //!
-//! Figures are working sets that runs measured (docs/topology.md, "What a topology takes"), a little rounded up. They are
-//! rough, so only a deployment that is far beyond the machine is an error.
+//! Figures are working sets measured in runs (docs/topology.md, "What a topology takes"), slightly rounded
+//! up. They are rough, so only a deployment far beyond the machine's memory is an error.
 
 use crate::failure::Failure;
 use experiment::dataplane::{Entry, ModeParts, ProxyProgram};
@@ -23,35 +24,36 @@ const DRIVER_BYTES: u64 = 8 * MB;
 const DATABASE_BYTES: u64 = 30 * MB;
 /// 200 Envoys with static files took 2.8 GB.
 const STATIC_ENVOY_BYTES: u64 = 14 * MB;
-/// An Envoy, as sidecar or waypoint, with its agent (31 MB), and what istiod holds of it.
+/// An Envoy, as sidecar or waypoint, with its agent (31 MB), and what istiod holds for it.
 pub const ENVOY_BYTES: u64 = 32 * MB;
 /// A ztunnel that knows up to 2000 services.
 const ZTUNNEL_BYTES: u64 = 28 * MB;
 /// kube-apiserver (550 MB), etcd (50 MB) and istiod (50 MB), and program pages that all Envoys share (80 MB).
 const CONTROL_PLANE_BYTES: u64 = 730 * MB;
-/// Configuration per service in each Envoy that is told of it: 200 take 20 MB, 10 000 nearly 1 GB.
+/// Configuration per service in each Envoy that receives it: 200 services take 20 MB, 10 000 nearly 1 GB.
 pub const CONFIGURATION_BYTES: u64 = 100_000;
 
-/// Configuration per route of a gateway and in istiod: 100 000 took 675 MB and 410 MB.
+/// Configuration per route in a gateway and in istiod: 100 000 routes took 675 MB and 410 MB.
 const ROUTE_BYTES: u64 = 11_000;
 
-/// Memory of istiod per service and pod that it holds (470 MB for 1000 services and 2000 pods), and per byte of a connected
-/// proxy's configuration (0.75).
+/// Memory of istiod per service and pod in the mesh (470 MB for 1000 services and 2000 pods), and per byte of
+/// a connected proxy's configuration (0.75).
 const ISTIOD_OBJECT_BYTES: u64 = 150_000;
 const ISTIOD_HELD_FRACTION: f64 = 0.75;
-/// What a proxy is sent per service and per pod: 2.1 MB of 1000 services and 2000 pods, a ztunnel 0.5 MB.
+/// Configuration sent to a proxy per service and per pod: 2.1 MB for 1000 services and 2000 pods; 0.5 MB to a
+/// ztunnel.
 const SENT_SERVICE_BYTES: u64 = 1600;
 const SENT_POD_BYTES: u64 = 250;
 const SENT_ZTUNNEL_BYTES: u64 = 160;
-/// kube-apiserver's and etcd's per object: 957 and 121 MB for 6000 objects.
+/// Memory of kube-apiserver and etcd per object: 957 and 121 MB for 6000 objects.
 const API_OBJECT_BYTES: u64 = 80_000;
-/// The fleet itself, and per proxy: 2000 take 111 MB.
+/// Memory of the fleet itself, and per proxy: 2000 proxies take 111 MB.
 const FLEET_BYTES: u64 = 60 * MB;
 const FLEET_PROXY_BYTES: u64 = 60_000;
 
-/// Above this share of the available memory a run is warned of.
+/// Share of the available memory above which a run prints a warning.
 const WARN_FRACTION: f64 = 0.8;
-/// Above this share it cannot fit, whatever the estimate is worth.
+/// Share above which it cannot fit, however rough the estimate is.
 const FAIL_FRACTION: f64 = 1.5;
 
 /// Memory of a deployment, bytes.
@@ -94,8 +96,8 @@ pub fn needed_bytes(spec: &DeploymentSpec) -> u64 {
     })
 }
 
-/// Memory of a fleet, and of what its control plane holds besides the programs. Each of `istiods` holds the mesh; they share the
-/// proxies, or each has the `copies` of them that are compared.
+/// Memory of a fleet, and of what its control plane holds in addition to its programs, in bytes. Each of
+/// `istiods` holds the mesh; they share the proxies, or each has the `copies` of them that are compared.
 pub fn fleet_bytes(fleet: &FleetSettings, istiods: usize, copies: usize) -> u64 {
     let count = |count: usize| count as u64;
     let share = if fleet.scope { count(fleet.namespaces.max(1)) } else { 1 };
@@ -113,10 +115,10 @@ pub fn fleet_bytes(fleet: &FleetSettings, istiods: usize, copies: usize) -> u64 
         + witnesses
 }
 
-/// A fleet with a lab of its own, held against what is available. A warning is a sentence.
+/// Compares a fleet with its own lab to the available memory. Returns a warning as a sentence.
 ///
 /// # Errors
-/// It cannot fit.
+/// Returns an error if it cannot fit.
 pub fn check_fleet(fleet: &FleetSettings, istiods: usize, available: u64) -> Result<Option<String>, Failure> {
     judge(fleet_need(fleet, istiods, istiods), available, FLEET_HINT)
 }
@@ -124,14 +126,14 @@ pub fn check_fleet(fleet: &FleetSettings, istiods: usize, available: u64) -> Res
 const FLEET_HINT: &str =
     "fewer proxies, a smaller mesh, or a scope (`--scope`, `fleet.scope: on`) takes less";
 
-/// Bytes, and what takes them.
+/// Memory needed, in bytes, and a description of what needs it.
 fn fleet_need(fleet: &FleetSettings, istiods: usize, copies: usize) -> (u64, String) {
     let FleetSettings { proxies, services, pods, .. } = *fleet;
     let needed = CONTROL_PLANE_BYTES + fleet_bytes(fleet, istiods, copies);
     (needed, format!("a fleet of {proxies} proxies with {services} services and {pods} pods"))
 }
 
-/// Holds a need against what is available.
+/// Compares a need with what is available.
 fn judge((needed, what): (u64, String), available: u64, hint: &str) -> Result<Option<String>, Failure> {
     let fraction = needed as f64 / available as f64;
     if fraction <= WARN_FRACTION {
@@ -142,23 +144,24 @@ fn judge((needed, what): (u64, String), available: u64, hint: &str) -> Result<Op
     if fraction <= FAIL_FRACTION { Ok(Some(message)) } else { Err(Failure::broken(message).with_hint(hint)) }
 }
 
-/// Waypoints: one per namespace that has a service in the mesh.
+/// Number of waypoints: one per namespace that has a service in the mesh.
 pub fn waypoints(topology: &Topology) -> usize {
     let members = topology.workloads.iter().filter(|workload| workload.in_mesh && workload.serves());
     members.map(|workload| workload.namespace.as_str()).collect::<BTreeSet<_>>().len()
 }
 
-/// Memory that processes may still take here, bytes; absent where the kernel does not say.
+/// Memory available to processes, bytes; `None` if the kernel does not report it.
 pub fn available_bytes() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
-/// The deployment of a plan that takes most memory, held against what is available. A warning is a sentence.
+/// Compares the deployment of a plan that needs most memory with what is available. Returns a warning as a
+/// sentence.
 ///
 /// # Errors
-/// It cannot fit.
+/// Returns an error if it cannot fit.
 pub fn check(plan: &Plan, available: u64) -> Result<Option<String>, Failure> {
     let needs = plan.trials.chunk_by(|one, next| one.deployment == next.deployment);
     let needs = needs.map(|trials| need(&trials[0]));
@@ -166,7 +169,7 @@ pub fn check(plan: &Plan, available: u64) -> Result<Option<String>, Failure> {
     judge((needed, what), available, hint)
 }
 
-/// What the deployment of a trial needs, and a hint for one that is too large.
+/// Need of a trial's deployment, and a hint if that is too large.
 fn need(trial: &PlannedTrial) -> ((u64, String), &'static str) {
     if let Some(fleet) = &trial.fleet {
         return (fleet_need(fleet, trial.spec.istio.istiod.replicas, 1), FLEET_HINT);
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn estimate_above_most_of_the_memory_is_a_warning() {
+    fn estimate_near_available_memory_is_a_warning() {
         let plan = plan("sidecar", 5);
         let needed = needed_bytes(&plan.trials.iter().find(|trial| trial.mode.has_sidecars()).unwrap().spec);
         assert!(matches!(check(&plan, needed * 2), Ok(None)));
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn fleets_are_held_against_the_memory_that_they_were_measured_to_take() {
+    fn fleet_estimates_match_measured_memory() {
         let fleet = |proxies: usize, scope: bool| FleetSettings {
             proxies,
             services: 1000,
@@ -230,7 +233,7 @@ mod tests {
             scope,
             ..FleetSettings::default()
         };
-        // 2000 sidecars took 3.3 GB of istiod, 1 GB of the API server, and 0.2 GB of etcd and the fleet.
+        // 2000 sidecars took 3.3 GB in istiod, 1 GB in the API server, and 0.2 GB in etcd and the fleet.
         let (needed, _) = fleet_need(&fleet(2000, false), 1, 1);
         assert!((4_500_000_000..7_000_000_000).contains(&needed), "{needed}");
         assert!(matches!(check_fleet(&fleet(2000, false), 1, 22 * GIB), Ok(None)));
@@ -244,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn kernel_tells_what_is_available() {
+    fn available_memory_is_read_from_kernel() {
         assert!(available_bytes().is_some_and(|bytes| bytes > 1 << 20));
     }
 }

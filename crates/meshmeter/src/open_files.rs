@@ -1,18 +1,18 @@
-//! The limit on open files: each connection is one.
+//! Limit on open files: each connection needs one.
 
 use crate::failure::Failure;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Lets the process open as many files as it may. Where that is refused, there are fewer.
+/// Raises the soft limit on open files to the hard limit. If that fails, the limit stays as it is.
 pub fn raise_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
 }
 
-/// Open files besides a fleet's connections.
+/// Open files needed in addition to a fleet's connections.
 const SPARE_FILES: u64 = 512;
 
-/// Raises the limit for connections, or says that there cannot be this number.
+/// Raises the limit, and returns an error if it does not allow this many connections.
 pub fn allow(connections: usize) -> Result<(), Failure> {
     raise_limit();
     let needed = connections as u64 + SPARE_FILES;

@@ -1,4 +1,5 @@
-//! Progress of a load on standard error: a live line on a terminal, plain lines elsewhere, events for a program.
+//! Progress of a load on standard error: a live line on a terminal, plain lines otherwise, events for a
+//! program.
 
 use crate::cli::ProgressStyle;
 use experiment::schema::{LoadEvent, SecondDetail, SeriesPoint};
@@ -7,16 +8,16 @@ use load::{LoadSpec, Observer, Progress, ScheduleSpec, Second};
 use statistics::LatencyHistogram;
 use std::io::{IsTerminal as _, Write as _};
 
-/// Plain lines come every second at first, then every so many.
+/// Plain lines come every second at first, then at this interval.
 const PLAIN_INTERVAL_S: u64 = 10;
 
-/// Shows the progress of a run of the generator.
+/// Shows the progress of one run of the generator.
 pub struct LoadProgress {
     style: Style,
-    /// Absent where requests end the window, not the time.
+    /// `None` if a number of requests ends the window rather than time.
     duration_s: Option<f64>,
     failed: u64,
-    /// A program is told everything of each second.
+    /// True if events have all details of each second.
     with_detail: bool,
 }
 
@@ -28,7 +29,7 @@ enum Style {
 }
 
 impl LoadProgress {
-    /// For one run.
+    /// Progress of one run.
     pub fn new(style: ProgressStyle, spec: &LoadSpec) -> Self {
         let duration_s = match spec.schedule {
             ScheduleSpec::Closed { requests: Some(_), .. } => None,
@@ -43,12 +44,12 @@ impl LoadProgress {
         Self { style, duration_s, failed: 0, with_detail: false }
     }
 
-    /// The same, with everything of each second for a program.
+    /// Sets whether events have all details of each second.
     pub fn with_detail(self, with_detail: bool) -> Self {
         Self { with_detail, ..self }
     }
 
-    /// Takes the live line away.
+    /// Removes the live line.
     pub fn finish(&self) {
         if let Style::Bar(bar) = &self.style {
             bar.finish_and_clear();
@@ -157,7 +158,7 @@ fn bar(duration_s: Option<f64>) -> ProgressBar {
     ProgressBar::new(duration_s.ceil() as u64).with_style(style)
 }
 
-/// One line on standard error. Nobody may be listening, which is no reason to stop measuring.
+/// Prints one line on standard error. A failure to write it is no reason to stop measuring.
 pub fn line(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,8 +1,8 @@
 //! The preset studies, embedded in the binary.
 
-/// A study by name.
+/// A preset study.
 pub struct Study {
-    /// What users type.
+    /// Name that users type.
     pub name: &'static str,
     /// Its experiment file.
     pub yaml: &'static str,
@@ -23,7 +23,7 @@ pub const STUDIES: [Study; 11] = [
     Study { name: "control-plane", yaml: include_str!("../../../studies/control-plane.yaml") },
 ];
 
-/// Finds a study.
+/// Finds a study by name.
 pub fn find(name: &str) -> Option<&'static Study> {
     STUDIES.iter().find(|study| study.name == name)
 }

@@ -1,4 +1,4 @@
-//! The benchmarks in their tiny form, so that they never rot. What they measure here means nothing; that they measure does.
+//! Runs the benchmarks in a tiny form, so that they keep working. Their figures mean nothing here.
 
 #[path = "../benches/contest/mod.rs"]
 mod contest;
@@ -99,7 +99,8 @@ fn load_against_peers() {
             assert!(contender.median(CPU_US) > 0.0, "{text}");
         }
         let ours = result.contender("meshmeter load").unwrap();
-        // A busy machine can leave requests unsent at any rate: then no percentile is a number, and the verdict says why.
+        // A busy machine can leave requests unsent at any rate. Percentiles then have no value, and the
+        // verdict says why.
         let saturated = |round: &Round| round.reading.invalid.iter().any(|why| why.starts_with("saturated"));
         assert!(
             ours.rounds.iter().any(saturated) || (1.0..=ours.median(P99_US)).contains(&ours.median(P50_US)),
@@ -167,7 +168,7 @@ fn a_first_look_is_quick() {
 }
 
 #[test]
-fn promises_are_held_against_medians() {
+fn promises_are_checked_by_medians() {
     let contender = |label, p50: f64, lag_us_p99: f64, invalid: &[&str]| {
         let reading = Reading {
             requests: 5000.0,
@@ -207,7 +208,7 @@ fn promises_are_held_against_medians() {
         ],
     };
     let kept: Vec<bool> = promises(&[brisk]).iter().map(|promise| promise.kept).collect();
-    // Valid; lag of both; 9 over 12 of fortio's is just enough, and too much against oha.
+    // Valid; lag of both; 9 of fortio's 12 is exactly at the limit, and too much for oha's.
     assert_eq!(kept, [true, false, true, true, false]);
 }
 
@@ -230,7 +231,7 @@ fn the_promise_over_http_2_is_about_cpu() {
 }
 
 #[test]
-fn what_h2load_says_is_understood() {
+fn h2load_output_is_parsed() {
     let said = "finished in 3.00s, 126743.33 req/s, 132.11MB/s\n\
                 requests: 380230 total, 380486 started, 380230 done, 380230 succeeded, 0 failed, 0 errored, 0 timeout\n\
                 status codes: 380230 2xx, 0 3xx, 0 4xx, 0 5xx\n";
@@ -247,17 +248,17 @@ fn what_h2load_says_is_understood() {
 }
 
 #[test]
-fn peers_are_taken_from_where_they_are_named() {
+fn peers_are_found_by_variable_or_path() {
     let here = || Some(MESHMETER.into());
     assert!(matches!(Peer::Fortio.find(here(), None), Ok(Generator::Peer(Peer::Fortio, _))));
     assert!(matches!(Peer::Oha.find(None, here()), Ok(Generator::Peer(Peer::Oha, _))));
-    // Wrongly named is said: another one is not taken in its place.
+    // A wrongly named program is an error: no other program replaces it.
     let error = Peer::Fortio.find(Some("/nonexistent/fortio".into()), here()).unwrap_err();
     assert!(error.contains("FORTIO names `/nonexistent/fortio`"), "{error}");
 }
 
 #[test]
-fn what_fortio_says_is_understood() {
+fn fortio_output_is_parsed() {
     let json = r#"{"ActualQPS": 999.5, "RetCodes": {"200": 5000},
         "DurationHistogram": {"Count": 5000, "Percentiles":
             [{"Percentile": 50, "Value": 0.0001252}, {"Percentile": 99, "Value": 0.0004}]}}"#;
@@ -276,7 +277,7 @@ fn what_fortio_says_is_understood() {
 }
 
 #[test]
-fn what_oha_says_is_understood() {
+fn oha_output_is_parsed() {
     let json = r#"{"summary": {"total": 5.0}, "latencyPercentiles": {"p50": 0.0002, "p99": 0.001},
         "statusCodeDistribution": {"200": 100000}, "errorDistribution": {"aborted due to deadline": 3}}"#;
     let reading = oha::read(json).unwrap();
@@ -288,7 +289,7 @@ fn what_oha_says_is_understood() {
 }
 
 #[test]
-fn what_wrk2_says_is_understood() {
+fn wrk2_output_is_parsed() {
     let text = " 50.000%    1.05ms\n 75.000%    1.41ms\n 99.000%  871.00us\n  99930 requests in 5.00s, 117.51MB read\n\
                 Requests/sec:  19985.20\n";
     let ended = run_to_end(Command::new("printf").args(["%s", text]), Duration::from_secs(10)).unwrap();
@@ -298,12 +299,12 @@ fn what_wrk2_says_is_understood() {
 }
 
 #[test]
-fn programs_are_bounded_and_their_cpu_is_told() {
+fn programs_time_out_and_their_cpu_time_is_read() {
     let started = Instant::now();
     let error = run_to_end(Command::new("sleep").arg("60"), Duration::from_millis(50)).err().unwrap();
     assert!(error.to_string().contains("did not end within"), "{error}");
     assert!(started.elapsed() < Duration::from_secs(30));
-    // A child's CPU, here of a shell that counts, is the child's, not that of this process.
+    // The CPU time is that of the child, here a shell that counts, not of this process.
     let count = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo counted";
     let ended = run_to_end(Command::new("sh").args(["-c", count]), Duration::from_secs(60)).unwrap();
     assert!(ended.status.success() && ended.stdout == "counted\n", "{} {}", ended.stdout, ended.stderr);

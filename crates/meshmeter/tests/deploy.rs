@@ -1,5 +1,5 @@
-//! The kustomize bases and the Helm chart in `deploy/` hold the rights that `meshmeter cluster rbac` prints. A file that does not is
-//! written anew by the test that fails.
+//! The kustomize bases and the Helm chart in `deploy/` hold the rights that `meshmeter cluster rbac` prints.
+//! A test that fails rewrites the outdated file.
 
 mod command;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// Compares a file with what it must hold, and writes it if it differs. True: it held that.
+/// Compares a file with its wanted content, and rewrites it if it differs. Returns true if it did not differ.
 fn is_current(file: &str, wanted: &str) -> bool {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy").join(file);
     let is_current = fs::read_to_string(&path).is_ok_and(|text| text == wanted);
@@ -21,7 +21,7 @@ fn is_current(file: &str, wanted: &str) -> bool {
     is_current
 }
 
-/// What `meshmeter cluster rbac` prints, document by document, without its comments.
+/// Documents that `meshmeter cluster rbac` prints, without comments.
 fn printed(options: &[&str]) -> Vec<String> {
     let account = ["cluster", "rbac", "--namespace=meshmeter", "--service-account=meshmeter:meshmeter"];
     let output = run(&[&account, options].concat());
@@ -35,7 +35,8 @@ fn kustomize_bases_have_the_rights_that_rbac_prints() {
     let of_istio = printed(&["--istio", "--nodes"]);
     let files = [
         ("kustomize/base/rights.yaml", file(&printed(&[]))),
-        // The first two are of the run's namespace: the base has the binding, and the overlay replaces the role.
+        // The first two are in the run's namespace: the base has the binding, and the overlay replaces the
+        // role.
         ("kustomize/istio/role.yaml", file(&of_istio[..1])),
         ("kustomize/istio/rights.yaml", file(&of_istio[2..])),
     ];

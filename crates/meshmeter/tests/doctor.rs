@@ -1,4 +1,4 @@
-//! `meshmeter doctor` on this machine: it must be able to run the main job, as all tests of the lab need.
+//! `meshmeter doctor` on this machine, which must be able to run a lab, as all tests of the lab require.
 
 use std::process::{Command, Output};
 
@@ -11,7 +11,7 @@ fn doctor(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn the_main_job_can_run_here_and_every_part_was_tried() {
+fn main_job_can_run_here_and_every_part_was_tried() {
     let output = doctor(&["--json"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{text}");
@@ -44,7 +44,7 @@ fn the_main_job_can_run_here_and_every_part_was_tried() {
 }
 
 #[test]
-fn without_envoy_it_says_what_to_do_and_fails() {
+fn missing_envoy_is_an_error_with_remedy() {
     let output = doctor(&["--envoy", "/nowhere/envoy"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(3), "{text}");
@@ -54,7 +54,7 @@ fn without_envoy_it_says_what_to_do_and_fails() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_no_panic() {
+fn full_disk_is_an_error_not_a_panic() {
     let output = Command::new(env!("CARGO_BIN_EXE_meshmeter"))
         .arg("doctor")
         .stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap())

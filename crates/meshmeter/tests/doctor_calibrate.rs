@@ -1,4 +1,5 @@
-//! `meshmeter doctor --calibrate` and `meshmeter run --calibrate` in a real lab, with as few and as short trials as it takes.
+//! `meshmeter doctor --calibrate` and `meshmeter run --calibrate` in a real lab, with as few and as short
+//! trials as possible.
 
 mod command;
 
@@ -13,12 +14,12 @@ use std::process::{Child, Command};
 /// Trials per repeat of one mode: a pair against itself, a reference and four known effects.
 const TRIALS_PER_REPEAT: usize = 7;
 
-/// Starts a command that keeps calibrations in this directory.
+/// Starts a command that stores calibrations in this directory.
 fn start_with_cache(command: &mut Command, cache: &Path) -> Child {
     start(command.env("XDG_CACHE_HOME", cache))
 }
 
-/// Ctrl-C once this many trials of the calibration have ended. Returns the exit status, and what was printed.
+/// Sends Ctrl-C once this many trials of the calibration have ended. Returns the exit status and the output.
 fn interrupt_after(mut child: Child, trials: usize) -> (Option<i32>, String) {
     let mut lines = said(&mut child);
     let awaited = format!("{trials}/");
@@ -33,7 +34,7 @@ fn interrupt_after(mut child: Child, trials: usize) -> (Option<i32>, String) {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_calibrated() {
+fn interrupt_keeps_calibration_so_far() {
     let cache = tempfile::tempdir().unwrap();
     let arguments =
         ["doctor", "--calibrate", "--modes", "none", "--repeats", "90", "--duration", "100ms", "--json"];
@@ -62,7 +63,7 @@ fn an_interrupt_while_a_run_calibrates_ends_the_run_with_its_report() {
 }
 
 #[test]
-fn a_calibration_is_kept_for_later_runs_which_say_what_it_does_not_resolve() {
+fn calibration_is_kept_and_later_runs_report_unresolved_differences() {
     let (cache, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let calibrate = ["doctor", "--calibrate", "--modes", "none", "--repeats", "3", "--duration", "100ms"];
     let output = start_with_cache(meshmeter().args(calibrate), cache.path()).wait_with_output().unwrap();
@@ -85,14 +86,14 @@ fn a_calibration_is_kept_for_later_runs_which_say_what_it_does_not_resolve() {
     assert_eq!(host.calibration.as_ref(), Some(&kept));
     let html = fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(html.contains(&kept.made_at), "the report says when the machine was calibrated");
-    // Absent where the machine spoiled every median.
+    // Absent if the machine spoiled every median.
     let resolves = kept.modes[0].spreads.iter().any(|spread| spread.figure == CalibratedFigure::P50Us);
     let warned = stderr(&output).contains("the run asks for differences of");
     assert_eq!(warned, resolves, "{}", stderr(&output));
 }
 
 #[test]
-fn a_calibration_finds_known_effects_again() {
+fn calibration_finds_known_effects() {
     let cache = tempfile::tempdir().unwrap();
     let arguments =
         ["doctor", "--calibrate", "--modes", "none", "--repeats", "2", "--duration", "100ms", "--json"];
@@ -111,7 +112,8 @@ fn a_calibration_finds_known_effects_again() {
         .map(|known| known.truth)
         .collect();
     assert_eq!(known, [20.0, 50.0, 100.0, 200.0]);
-    // On a busy machine figures are spoiled or their intervals wide; no interval may lie below what the service computed.
+    // On a busy machine figures are spoiled or their intervals wide; no interval may lie below the CPU time
+    // that the service computed for.
     let cpu = mode.known.iter().rfind(|known| known.figure == CalibratedFigure::CpuCores).unwrap();
     if let Some(found) = cpu.estimate {
         assert!(found.high.is_none_or(|high| high > 0.02), "{found:?} of {}", cpu.truth);

@@ -1,4 +1,4 @@
-//! What the documents promise is there: commands with their options, experiment files, make targets, linked files.
+//! Checks what the documents show: commands with their options, experiment files, make targets, linked files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ fn repository() -> PathBuf {
         .expect("the crate lies in the repository")
 }
 
-/// Every document, with its text.
+/// Paths and texts of all documents.
 fn documents() -> Vec<(PathBuf, String)> {
     let root = repository();
     let in_folder = |folder: PathBuf| {
@@ -28,7 +28,7 @@ fn documents() -> Vec<(PathBuf, String)> {
     documents
 }
 
-/// The fenced blocks of a language.
+/// Fenced blocks of a language.
 fn blocks<'a>(text: &'a str, language: &str) -> Vec<&'a str> {
     text.split("```")
         .skip(1)
@@ -42,7 +42,7 @@ fn meshmeter(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn every_command_shown_is_understood() {
+fn every_documented_command_parses() {
     let mut commands = 0;
     for (path, text) in documents() {
         for line in blocks(&text, "sh").into_iter().flat_map(str::lines) {
@@ -52,7 +52,7 @@ fn every_command_shown_is_understood() {
             else {
                 continue;
             };
-            // With --help, options and their values are read as ever, and then nothing is done.
+            // With --help, options and values are parsed as usual, but nothing is run.
             let arguments: Vec<&str> = arguments.split_whitespace().chain(["--help"]).collect();
             let output = meshmeter(&arguments);
             let error = String::from_utf8_lossy(&output.stderr);
@@ -64,7 +64,7 @@ fn every_command_shown_is_understood() {
 }
 
 #[test]
-fn every_experiment_and_topology_shown_is_right() {
+fn every_documented_experiment_and_topology_parses() {
     let folder = tempfile::tempdir().unwrap();
     let mut experiments = 0;
     for (path, text) in documents() {
@@ -86,7 +86,7 @@ fn every_experiment_and_topology_shown_is_right() {
     assert!(experiments >= 1, "the README shows an experiment");
 }
 
-/// A line of prose is no longer than this; tables, code and images may be.
+/// Maximum length of a line of prose; tables, code and images may be longer.
 const MAX_COLUMNS: usize = 130;
 
 #[test]
@@ -105,7 +105,7 @@ fn prose_keeps_to_its_width() {
     let is_checked =
         |path: &Path| path.file_name().is_some_and(|name| checked.iter().any(|file| name == *file));
     for (path, text) in documents().into_iter().filter(|(path, _)| is_checked(path)) {
-        // Code blocks are every other part.
+        // Every other part is outside of code blocks.
         for line in text.split("```").step_by(2).flat_map(str::lines) {
             let is_prose = !line.trim_start().starts_with('|') && !line.starts_with("![");
             let columns = line.chars().count();
@@ -114,7 +114,7 @@ fn prose_keeps_to_its_width() {
     }
 }
 
-/// A user who distrusts a figure reads the whole document.
+/// A user who doubts a figure should be able to read the whole document.
 #[test]
 fn the_method_stays_short() {
     let method = fs::read_to_string(repository().join("docs/method.md")).unwrap();

@@ -1,4 +1,5 @@
-//! `meshmeter fleet` where it cannot run: one line that says why, a hint, the right exit status, and nothing written.
+//! `meshmeter fleet` when it cannot run: a one-line reason, a hint, the right exit status, and nothing
+//! written.
 
 mod command;
 
@@ -13,10 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use tempfile::TempDir;
 
-/// The address that nobody listens at.
+/// Address without a listener.
 const NOBODY: &str = command::NOBODY;
 
-/// Exit status, and what is said.
+/// Runs the fleet. Returns the exit status and standard error.
 fn fleet(arguments: &[&str]) -> (Option<i32>, String) {
     let output = run(&[&["fleet"], arguments].concat());
     (output.status.code(), stderr(&output))
@@ -31,7 +32,7 @@ fn assert_refused(arguments: &[&str], status: i32, parts: &[&str]) {
 }
 
 #[test]
-fn options_that_make_no_sense_are_wrong_use() {
+fn contradictory_options_are_usage_errors() {
     let cases: &[(&[&str], &str, &str)] = &[
         (&["--proxies", "50", "--pods", "20"], "50 sidecars are more than the 20 pods", "raise --pods"),
         (
@@ -84,7 +85,7 @@ fn options_that_make_no_sense_are_wrong_use() {
 }
 
 #[test]
-fn kubeconfig_that_leads_nowhere_is_named() {
+fn unusable_kubeconfig_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("kubeconfig");
     let path = path.to_str().unwrap();
@@ -103,7 +104,7 @@ fn kubeconfig_that_leads_nowhere_is_named() {
 }
 
 #[test]
-fn fewer_open_files_than_proxies_is_told_before_anything_else() {
+fn low_open_file_limit_is_reported_before_anything_else() {
     let meshmeter = env!("CARGO_BIN_EXE_meshmeter");
     let script = format!("ulimit -n 600 && exec {meshmeter} fleet --istiod {NOBODY} --proxies 200");
     let output = Command::new("sh").args(["-c", &script]).output().unwrap();
@@ -114,7 +115,7 @@ fn fewer_open_files_than_proxies_is_told_before_anything_else() {
 }
 
 #[test]
-fn api_that_refuses_is_named() {
+fn api_that_rejects_requests_is_named() {
     let api = Api::start(|_, path| match path {
         "/version" => refusal(401, "Unauthorized"),
         _ => refusal(500, "not asked for"),
@@ -134,7 +135,7 @@ fn api_that_refuses_is_named() {
 }
 
 #[test]
-fn istiod_that_is_none_is_named_before_anything_is_written() {
+fn server_that_is_not_istiod_is_named_before_anything_is_written() {
     let api = Api::start(willing);
     let refused = api.arguments(NOBODY);
     assert_refused(
@@ -161,7 +162,7 @@ fn istiod_that_is_none_is_named_before_anything_is_written() {
 }
 
 #[test]
-fn api_without_istios_kinds_or_permission_is_told_before_anything_is_written() {
+fn missing_istio_kinds_or_permission_is_reported_before_anything_is_written() {
     let settings = server(b"\x00\x00\x00\x04\x00\x00\x00\x00\x00").to_string();
     let api = Api::start(|method, path| match path {
         path if path.contains("networking.istio.io") => refusal(404, "404 page not found"),
@@ -204,7 +205,7 @@ fn refusal(code: u16, message: &str) -> (u16, Value) {
     (code, status)
 }
 
-/// An API that has nothing and permits everything.
+/// An API that has no objects and permits everything.
 fn willing(_method: &str, path: &str) -> (u16, Value) {
     match path {
         "/version" => (200, json!({"gitVersion": "v1.36.3"})),
@@ -235,10 +236,10 @@ fn served(kinds: &[(&str, &str)]) -> (u16, Value) {
     (200, json!({"kind": "APIResourceList", "resources": kinds.iter().map(kind).collect::<Vec<_>>()}))
 }
 
-/// A Kubernetes API, as far as these tests ask it.
+/// A Kubernetes API, as far as these tests use it.
 struct Api {
     kubeconfig: PathBuf,
-    /// Methods and paths of requests that change something.
+    /// Methods and paths of requests that modify something.
     writes: Arc<Mutex<Vec<String>>>,
     _folder: TempDir,
 }
@@ -255,14 +256,14 @@ impl Api {
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
                 let noted = Arc::clone(&noted);
-                // A client that is gone is done.
+                // A client that has disconnected is done.
                 thread::spawn(move || serve(&client, respond, &noted).unwrap_or_default());
             }
         });
         Self { kubeconfig, writes, _folder: folder }
     }
 
-    /// Of a small fleet without TLS; the first four name the istiod and the kubeconfig.
+    /// Arguments for a small fleet without TLS; the first four name the istiod and the kubeconfig.
     fn arguments(&self, istiod: &str) -> Vec<String> {
         let kubeconfig = self.kubeconfig.to_str().unwrap();
         let words =
@@ -314,7 +315,8 @@ fn serve(
     }
 }
 
-/// A server that reads the beginning of what each client sends, says this, and waits until it closes.
+/// A server that reads the start of what each client sends, responds with `says`, and waits for the client to
+/// close.
 fn server(says: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

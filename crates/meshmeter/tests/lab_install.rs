@@ -1,4 +1,4 @@
-//! `meshmeter lab install` and `lab status` with a stand-in for Go: what is said, Ctrl-C, and programs of one's own.
+//! `meshmeter lab install` and `lab status` with a fake Go: output, Ctrl-C, and custom programs.
 
 mod command;
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Builds a script that states etcd's version, once `go-on` is there; until then it waits.
+/// Builds a script that prints etcd's version, but only once `go-on` exists.
 const GO: &str = r##"[ "$1" = version ] && exec echo go version go1.26.8 linux/amd64
 if [ ! -e "${0%/*}/go-on" ]; then
   echo $$ > "${0%/*}/pid.new" && mv "${0%/*}/pid.new" "${0%/*}/pid"
@@ -63,7 +63,7 @@ impl Scene {
         command
     }
 
-    /// That nothing else is in the folder of components.
+    /// Asserts that nothing else is in the components directory.
     fn check_only(&self, expected: &[&str]) {
         let entries = fs::read_dir(self.components.path()).unwrap();
         let mut names: Vec<String> =
@@ -89,7 +89,7 @@ fn await_pid(file: &Path) -> Pid {
 }
 
 #[test]
-fn ctrl_c_ends_the_build_and_the_next_installation_makes_up_for_it() {
+fn ctrl_c_ends_build_and_next_installation_completes_it() {
     let scene = Scene::new();
     let mut child = scene.lab(&["install", "etcd"]).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = said(&mut child);
@@ -119,7 +119,7 @@ fn ctrl_c_ends_the_build_and_the_next_installation_makes_up_for_it() {
 }
 
 #[test]
-fn a_second_ctrl_c_leaves_nothing_either() {
+fn second_ctrl_c_leaves_nothing() {
     let scene = Scene::new();
     for signals in [[Signal::INT, Signal::INT], [Signal::TERM, Signal::INT], [Signal::HUP, Signal::HUP]] {
         let mut child = scene.lab(&["install", "etcd"]).stderr(Stdio::piped()).spawn().unwrap();
@@ -137,7 +137,7 @@ fn a_second_ctrl_c_leaves_nothing_either() {
 }
 
 #[test]
-fn a_changed_program_is_named_by_the_status_and_made_again() {
+fn changed_program_is_reported_by_status_and_rebuilt() {
     let scene = Scene::new();
     scene.go_on();
     assert!(scene.lab(&["install", "etcd"]).status().unwrap().success());
@@ -160,7 +160,7 @@ fn a_changed_program_is_named_by_the_status_and_made_again() {
 }
 
 #[test]
-fn programs_of_ones_own_are_asked_for_their_version() {
+fn custom_programs_are_queried_for_their_version() {
     let scene = Scene::new();
     let istiod =
         scene.program("my-istiod", r#"echo 'version.BuildInfo{Version:"1.29.1", GitRevision:"8f2c"}'"#);
@@ -182,7 +182,7 @@ fn programs_of_ones_own_are_asked_for_their_version() {
 }
 
 #[test]
-fn without_go_it_says_what_to_install_and_which_version() {
+fn missing_go_is_reported_with_required_version() {
     let scene = Scene::new();
     fs::remove_file(scene.tools.path().join("go")).unwrap();
     let output = scene.lab(&["install", "etcd"]).env("PATH", scene.tools.path()).output().unwrap();

@@ -1,5 +1,6 @@
-//! Releases of Istio, from a registry to a run: images in the layout of Istio's, made from the installed components, in a real
-//! registry server; installed, run, listed and removed by the command.
+//! Releases of Istio, from a registry to a run. Images have the layout of Istio's, are built from the
+//! installed components, and are served by a real registry. The command installs, runs, lists and removes
+//! them.
 
 mod command;
 mod release_images;
@@ -17,7 +18,7 @@ use test_registry::{Behaviour, Compression, HostileRegistry, LayerBuilder, Regis
 
 const VERSION: &str = "1.99.0-test";
 
-/// Short, and valid on a busy machine.
+/// Short, and valid even on a busy machine.
 const EXPERIMENT: &str = "\
 name: release
 mesh: istio
@@ -26,10 +27,10 @@ load: {rate: [50], warmup: 200ms, duration: 1s, connections: 2}
 repeats: 1
 ";
 
-/// Reasons against a trial that a busy machine gives.
+/// Verdict reasons that a busy machine may cause.
 const OF_THE_MACHINE: [&str; 5] = ["other-processes", "schedule-lag", "generator", "saturated", "throughput"];
 
-/// A components directory of its own, and a folder for everything else.
+/// An own components directory, and a directory for everything else.
 struct Scene {
     folder: tempfile::TempDir,
 }
@@ -75,20 +76,20 @@ impl Scene {
         names
     }
 
-    /// Has the installed package of a component in the components directory too.
+    /// Links the installed package of a component into the components directory.
     fn link(&self, component: Component) {
         let program = installed(component);
         let package = program.parent().unwrap();
         symlink(package, self.path("components").join(package.file_name().unwrap())).unwrap();
     }
 
-    /// Installs the credentials that a registry demands.
+    /// Stores the credentials that a registry requires.
     fn log_in(&self, registry: &Registry) {
         fs::copy(registry.docker_config(), self.path("docker/config.json")).unwrap();
     }
 }
 
-/// A release of scripts that state a version, for what never runs them.
+/// Pushes a release of scripts that print a version, for tests that never run them.
 fn push_scripts(registry: &Registry, version: &str) {
     let istio =
         format!("#!/bin/sh\necho 'version.BuildInfo{{Version:\"{version}\", GitRevision:\"abc\"}}'\n");
@@ -113,7 +114,7 @@ fn read_json(path: &Path) -> Value {
 }
 
 #[test]
-fn a_release_of_a_private_registry_is_installed_and_runs() {
+fn release_from_private_registry_is_installed_and_runs() {
     let registry = Registry::start(RegistryOptions { token: true, tls: true, ..RegistryOptions::default() });
     push_release(&registry, VERSION, &installed(Component::Envoy), None);
     let scene = Scene::new();
@@ -151,7 +152,7 @@ fn a_release_of_a_private_registry_is_installed_and_runs() {
     let trials = fs::read_to_string(scene.path("run/trials.jsonl"));
     let trials = trials.unwrap_or_else(|error| panic!("{error}: {}", stderr(&run)));
     let trial = json(trials.lines().next().unwrap());
-    // Status 1 where other programs disturbed the only trial.
+    // Status 1 if other programs disturbed the only trial.
     assert!(matches!(run.status.code(), Some(0 | 1)), "{}\n{}", stdout(&run), stderr(&run));
     for reason in trial["verdict"]["reasons"].as_array().unwrap() {
         let reason = reason.as_str().unwrap();
@@ -177,11 +178,11 @@ fn a_release_of_a_private_registry_is_installed_and_runs() {
     assert!(version("etcd").get("image").is_none());
 }
 
-/// A proxy with so many clusters of its own, run by the installed Envoy.
+/// A proxy with this many additional clusters, run by the installed Envoy.
 fn proxy(scene: &Scene, name: &str, clusters: usize) -> PathBuf {
     let envoy = scene.path("envoy");
     if !envoy.exists() {
-        // Proxies have a user of their own, who may not reach the place where it is installed.
+        // Proxies run as their own user, who may not be able to reach the installed program.
         fs::copy(installed(Component::Envoy), &envoy).unwrap();
     }
     let cluster = |number| {
@@ -259,7 +260,7 @@ fn releases_are_fetched_and_compared_in_one_run() {
 }
 
 #[test]
-fn releases_stand_side_by_side_are_listed_and_go_as_a_whole() {
+fn releases_are_installed_side_by_side_listed_and_removed() {
     let registry = Registry::start(RegistryOptions::default());
     for version in ["1.29.4", "1.30.1"] {
         push_scripts(&registry, version);
@@ -271,7 +272,7 @@ fn releases_stand_side_by_side_are_listed_and_go_as_a_whole() {
         command.env("MESHMETER_REGISTRY", &hub);
         command.output().expect("the binary runs")
     };
-    // Two processes at once, of the same release: one waits for the other.
+    // Two processes install the same release at once: one waits for the other.
     let (first, second) = std::thread::scope(|scope| {
         let other = scope.spawn(|| install("1.29.4"));
         (install("1.29.4"), other.join().unwrap())
@@ -279,7 +280,7 @@ fn releases_stand_side_by_side_are_listed_and_go_as_a_whole() {
     let already = |output: &Output| json(&stdout(output))[0]["already_there"].as_bool().unwrap();
     assert!(already(&first) != already(&second), "{}\n{}", stderr(&first), stderr(&second));
     let third = install("1.30.1");
-    // There is no chart: the pinned definitions serve.
+    // Without a chart, the pinned definitions are used.
     assert_eq!(json(&stdout(&third))[0]["lacks"][0]["part"], "istio-files", "{}", stderr(&third));
     assert_eq!(scene.components(), [".lock", "istio-1.29.4", "istio-1.30.1"]);
 
@@ -304,7 +305,7 @@ fn releases_stand_side_by_side_are_listed_and_go_as_a_whole() {
 }
 
 #[test]
-fn etcd_and_the_api_server_come_out_of_images_too() {
+fn etcd_and_api_server_are_extracted_from_images() {
     let registry = Registry::start(RegistryOptions::default());
     push_scripts(&registry, "1.30.1");
     for (component, tag) in [(Component::Etcd, "3.6.8-0"), (Component::ApiServer, "v1.36.3")] {
@@ -332,7 +333,7 @@ fn etcd_and_the_api_server_come_out_of_images_too() {
 }
 
 #[test]
-fn ctrl_c_ends_a_download_and_nothing_stays() {
+fn ctrl_c_ends_download_and_leaves_nothing() {
     let content = (0..4_000_000_u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 24) as u8);
     let content: Vec<u8> = content.collect();
     let artifact =
@@ -355,10 +356,10 @@ fn ctrl_c_ends_a_download_and_nothing_stays() {
 }
 
 #[test]
-fn a_release_that_cannot_be_had_is_one_line_and_leaves_nothing() {
+fn unavailable_release_is_a_one_line_error_and_leaves_nothing() {
     let registry = Registry::start(RegistryOptions::default());
     push_scripts(&registry, "1.29.4");
-    // What is published as 1.30.4 is another image.
+    // Another image is published as 1.30.4.
     push_scripts(&registry, "1.30.4");
     let scene = Scene::new();
     fs::write(scene.path("experiment.yaml"), EXPERIMENT).unwrap();

@@ -1,4 +1,4 @@
-//! `meshmeter load` as users meet it, against `meshmeter serve`.
+//! `meshmeter load` against `meshmeter serve`.
 
 mod command;
 
@@ -33,7 +33,7 @@ fn the_server_counts_what_the_generator_counts() {
         &server.url(),
     ]);
     let requests = &result.requests;
-    // What a busy machine leaves at the end of the warm-up or the window is given up and told.
+    // Requests that a busy machine leaves at the end of the warm-up or the window are given up and reported.
     assert_eq!((requests.scheduled, requests.failed), (500, 0), "{requests:?}");
     assert!((1..=50).contains(&result.warmup.sent), "{:?}", result.warmup);
     assert_eq!(requests.completed, 500 - requests.unsent, "{requests:?}");
@@ -46,23 +46,24 @@ fn the_server_counts_what_the_generator_counts() {
 }
 
 #[test]
-fn a_stalling_server_is_told_from_a_fast_one() {
+fn stalling_server_is_distinguished_from_fast_one() {
     let server = Serving::start(&["--stall", "300ms/3s"]);
     let (result, _) = result_of(&["--rate", "1000", "--connections", "4", "--duration", "6s", &server.url()]);
-    // One stall at least is whole in the window, whenever the generator began. A twentieth of the requests are due in it, evenly:
-    // the slowest hundredth waited for more than 4/5 of it. Where the machine was busy besides, for longer, but not for less.
+    // At least one whole stall lies in the window, whenever the generator began. A twentieth of the requests
+    // are due in it, evenly spaced: the slowest hundredth waited for more than 4/5 of it. On a busy machine
+    // they waited for longer, but not for less.
     let least_us = 0.95 * 0.8 * 300_000.0;
     let measured_us = result.response_time_us.p99.unwrap();
     assert!(measured_us >= least_us, "p99 {measured_us} µs, by arithmetic {least_us} µs at least");
     assert!(result.service_time_us.p99.unwrap() < 0.5 * measured_us, "{result:?}");
-    // Where the machine kept the generator itself from its work for as long, that is what is said.
+    // If the machine kept the generator itself from running for as long, the verdict says so.
     let Verdict { notes, reasons, .. } = &result.verdict;
     let said = |start: &str| notes.iter().chain(reasons).any(|text| text.starts_with(start));
     assert!(said("service-time-hides") || said("schedule-lag"), "{:?}", result.verdict);
 }
 
 #[test]
-fn what_waits_because_the_generator_was_away_is_not_blamed_on_the_server() {
+fn waits_caused_by_stopped_generator_are_not_attributed_to_server() {
     let server = Serving::start(&["--delay", "1ms"]);
     let mut child = start(
         meshmeter()
@@ -86,7 +87,7 @@ fn what_waits_because_the_generator_was_away_is_not_blamed_on_the_server() {
     let process = Pid::from_child(&child);
     kill_process(process, Signal::STOP).unwrap();
     let before = server.requests();
-    // Not to wait for anything: this is how long the generator is away.
+    // Not waiting for anything: this is how long the generator is stopped.
     std::thread::sleep(Duration::from_secs(2));
     kill_process(process, Signal::CONT).unwrap();
     let give_up = Instant::now() + Duration::from_secs(30);
@@ -97,8 +98,9 @@ fn what_waits_because_the_generator_was_away_is_not_blamed_on_the_server() {
     kill_process(process, Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     let result: LoadResult = serde_json::from_slice(&output.stdout).unwrap();
-    // 400 of some 700 requests were due meanwhile, and had to wait for a connection afterwards. On a busy machine they wait for
-    // the server as well, for some hundred milliseconds, which is nothing beside that.
+    // 400 of some 700 requests were due in the meantime, and had to wait for a connection afterwards. On a
+    // busy machine they also wait for the server, for some hundred milliseconds, which is negligible in
+    // comparison.
     let (own, all) = (result.generator_lag_us.p99.unwrap(), result.schedule_lag_us.p99.unwrap());
     assert!(all > 1_000_000.0, "{all}");
     assert!(own > 0.7 * all && own <= all, "own p99 {own} of {all}");
@@ -115,7 +117,7 @@ fn what_waits_because_the_generator_was_away_is_not_blamed_on_the_server() {
 }
 
 #[test]
-fn saturation_is_said_and_is_a_failed_measurement() {
+fn saturation_is_reported_and_fails_the_measurement() {
     let server = Serving::start(&["--delay", "20ms"]);
     let output = run(&[
         "load",
@@ -134,7 +136,7 @@ fn saturation_is_said_and_is_a_failed_measurement() {
 }
 
 #[test]
-fn errors_of_the_server_are_counted_by_status() {
+fn server_errors_are_counted_by_status() {
     let server = Serving::start(&["--error-rate", "50%"]);
     let (result, status) = result_of(&["--rate", "200", "--duration", "1s", &server.url()]);
     assert_eq!(status, Some(1));
@@ -144,7 +146,7 @@ fn errors_of_the_server_are_counted_by_status() {
 }
 
 #[test]
-fn a_refused_connection_is_one_line_and_a_hint() {
+fn refused_connection_is_a_one_line_error_with_hint() {
     let url = format!("http://{NOBODY}/");
     let output = run(&["load", "--progress", "off", "--rate", "100", "--duration", "20s", &url]);
     assert_eq!(output.status.code(), Some(3));
@@ -156,7 +158,7 @@ fn a_refused_connection_is_one_line_and_a_hint() {
 }
 
 #[test]
-fn wrong_use_is_refused_with_what_was_expected() {
+fn usage_errors_say_what_was_expected() {
     for (arguments, expected) in [
         (&["--rate", "100", "ftp://127.0.0.1/"][..], "scheme `ftp`"),
         (&["http://127.0.0.1/"], "--rate"),
@@ -181,7 +183,7 @@ fn wrong_use_is_refused_with_what_was_expected() {
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_still_shown() {
+fn result_that_cannot_be_written_is_still_printed() {
     let server = Serving::start(&[]);
     let output = run(&[
         "load",
@@ -201,7 +203,7 @@ fn a_result_that_cannot_be_written_is_still_shown() {
 }
 
 #[test]
-fn a_result_that_cannot_be_shown_is_still_written() {
+fn result_that_cannot_be_printed_is_still_written() {
     let server = Serving::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("result.json");
@@ -226,7 +228,7 @@ fn a_pause_between_stages_sends_nothing() {
     assert_eq!((requests.scheduled, requests.failed), (300, 0), "{requests:?}");
     assert_eq!(requests.completed, 300 - requests.unsent, "{requests:?}");
     assert_eq!(server.requests(), requests.completed);
-    // A machine that was away sends later, never earlier.
+    // A machine that stalled sends later, never earlier.
     for (seconds, at_most) in [(1.0, 100), (2.0, 100), (3.0, 300)] {
         let until = result.series.iter().filter(|point| point.t_s < seconds);
         let sent: u64 = until.map(|point| point.sent).sum();

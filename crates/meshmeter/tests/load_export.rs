@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::process::Output;
 use std::time::Duration;
 
-/// What stubs of version 2.0 say of each request: more than any has.
+/// Response headers of version 2.0 stubs: counts above those of any request.
 const ALL_WRITTEN: &str = "\r\nX-Prometheus-Remote-Write-Samples-Written: 100000\
                            \r\nX-Prometheus-Remote-Write-Histograms-Written: 100000";
 
@@ -22,10 +22,10 @@ fn load(arguments: &[&str]) -> (Output, LoadResult) {
     load_url(&server.url(), arguments)
 }
 
-/// A closed loop leaves no request unsent, however busy the machine: its maximum is a number.
+/// A closed loop leaves no request unsent on a busy machine, so that its maximum has a value.
 const CLOSED_LOOP: [&str; 2] = ["--clients", "1"];
 
-/// An open loop, unless the arguments ask for a closed one.
+/// An open loop, unless the arguments select a closed one.
 fn load_url(url: &str, arguments: &[&str]) -> (Output, LoadResult) {
     let rate: &[&str] = if arguments.contains(&CLOSED_LOOP[0]) { &[] } else { &["--rate", "200"] };
     let output = meshmeter()
@@ -84,7 +84,7 @@ fn prometheus_has_every_figure_of_a_load_and_sees_its_series_end() {
         r#"last_over_time(meshmeter_response_time_seconds_bucket{generator="classic",le="+Inf"}[5m])"#;
     assert_eq!(prometheus.value(infinite), classic.requests.completed as f64);
 
-    // A bucket of a native histogram is 0.27 % wide, one of our own 0.1 %.
+    // A bucket of a native histogram is 0.27 % wide, one of Meshmeter's histograms 0.1 %.
     let series = r#"meshmeter_response_time_seconds{generator="native"}"#;
     let kept = prometheus.query(&format!("{series}[5m]"));
     let last_s = kept[0]["histograms"].as_array().unwrap().last().unwrap()[0].as_f64().unwrap();
@@ -92,7 +92,7 @@ fn prometheus_has_every_figure_of_a_load_and_sees_its_series_end() {
     assert_eq!(prometheus.value(&format!("histogram_count({histogram})")), native.requests.completed as f64);
     for (quantile, expected_us) in [(0.5, native.response_time_us.p50), (0.9, native.response_time_us.p90)] {
         let read_us = prometheus.value(&format!("histogram_quantile({quantile}, {histogram})")) * 1e6;
-        // Between the values of two requests, each has a rank of its own.
+        // Each rank between the values of two requests belongs to one of them.
         assert!(
             (read_us / expected_us.unwrap() - 1.0).abs() < 0.02,
             "{quantile}: {read_us}, {expected_us:?}"
@@ -105,7 +105,7 @@ fn prometheus_has_every_figure_of_a_load_and_sees_its_series_end() {
 }
 
 #[test]
-fn version_2_is_as_its_definition_has_it() {
+fn version_2_matches_its_definition() {
     let stub = Stub::taking(ALL_WRITTEN);
     let (output, result) =
         load(&[&CLOSED_LOOP[..], &["--remote-write", &stub.url(), "--remote-write-version", "2"]].concat());
@@ -126,7 +126,7 @@ fn version_2_is_as_its_definition_has_it() {
     let times = store.series("meshmeter_response_time_seconds", &[]);
     let buckets = times[times.len() - 2].buckets.as_ref().unwrap();
     assert_eq!(buckets.iter().map(|(_, _, count)| count).sum::<u64>(), result.requests.completed);
-    // The last value lies in the last bucket.
+    // The last value is in the last bucket.
     let (above, up_to, _) = buckets.last().unwrap();
     let greatest_s = result.response_time_us.max.unwrap() / 1e6;
     assert!(above * 0.998 < greatest_s && greatest_s <= up_to * 1.002, "{above} {greatest_s} {up_to}");
@@ -152,7 +152,7 @@ fn requests_without_a_response_are_infinitely_slow() {
 }
 
 #[test]
-fn otlp_is_as_a_collector_reads_it() {
+fn otlp_requests_decode_to_all_metrics() {
     let stub = Stub::taking("");
     let (output, result) =
         load(&["--otlp", &stub.url(), "--otlp-header", "X-Tenant: one", "--label", "generator=g"]);
@@ -176,7 +176,7 @@ fn otlp_is_as_a_collector_reads_it() {
 }
 
 #[test]
-fn a_receiver_that_fails_changes_no_figure_and_is_told_once() {
+fn failing_receiver_changes_no_figure_and_is_reported_once() {
     let status = |status: &'static str| Stub::start(move |_, _| Some(status.to_owned()));
     let (silent, refuses, breaks) =
         (Stub::start(|_, _| None), status("400 Bad Request"), status("500 Internal Server Error"));
@@ -214,7 +214,7 @@ fn a_receiver_that_fails_changes_no_figure_and_is_told_once() {
 }
 
 #[test]
-fn what_a_receiver_could_not_take_is_sent_again_in_order() {
+fn data_rejected_by_receiver_is_resent_in_order() {
     let answer = |number: usize| -> Reply {
         Some(match number {
             0 => "503 Service Unavailable".to_owned(),
@@ -229,14 +229,14 @@ fn what_a_receiver_could_not_take_is_sent_again_in_order() {
     assert_eq!(export.errors["HTTP 503"] + export.errors["HTTP 429"], 2);
     let received = stub.received();
     assert!(received[2].at - received[1].at >= Duration::from_secs(1), "the receiver asked for a second");
-    // The order is checked as it is read.
+    // Reading checks the order.
     let store = Store::read(&received[2..]);
     let completed = store.series("meshmeter_requests_completed_total", &[]);
     assert_eq!(completed[completed.len() - 2].value, result.requests.completed as f64);
 }
 
 #[test]
-fn receivers_of_version_1_that_are_sent_version_2_are_told_from_those_that_write() {
+fn version_1_receivers_are_detected_when_sent_version_2() {
     let stub = Stub::taking("");
     let (output, result) = load(&["--remote-write", &stub.url(), "--remote-write-version", "2"]);
     assert_eq!(only_export(&result).delivered, 0);
@@ -244,7 +244,7 @@ fn receivers_of_version_1_that_are_sent_version_2_are_told_from_those_that_write
 }
 
 #[test]
-fn receivers_over_https_are_verified_against_the_authority_named() {
+fn https_receivers_are_verified_against_given_ca() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).display().to_string();
     let (own, other) = (file("own.pem"), file("other.pem"));
@@ -294,7 +294,7 @@ fn an_interrupted_load_ends_its_series() {
 }
 
 #[test]
-fn wrong_options_are_told_before_anything_is_sent() {
+fn invalid_options_are_reported_before_anything_is_sent() {
     let url = "http://127.0.0.1:1/";
     for (arguments, expected) in [
         (&["--remote-write", "127.0.0.1:9090"][..], "such as http://127.0.0.1:9090/api/v1/write"),

@@ -1,4 +1,4 @@
-//! `meshmeter load` of gRPC as users meet it, against `meshmeter serve`.
+//! `meshmeter load` of gRPC against `meshmeter serve`.
 
 mod command;
 
@@ -15,7 +15,7 @@ fn url(server: &Serving, method: &str) -> String {
     format!("grpc://{}/{ECHO}/{method}", server.authority())
 }
 
-/// Twenty calls of two clients.
+/// Result of twenty calls from two clients.
 fn result_of(arguments: &[&str]) -> LoadResult {
     let usual = ["load", "--progress", "off", "--json", "-", "--clients", "2", "--requests", "20"];
     let output = run(&[&usual, arguments].concat());
@@ -27,14 +27,14 @@ fn result_of(arguments: &[&str]) -> LoadResult {
     result
 }
 
-/// The message and the exit status of a command that fails.
+/// Error output and exit status of a command that fails.
 fn failure(arguments: &[&str]) -> (String, Option<i32>) {
     let output = run(&[&["load", "--clients", "1", "--duration", "100ms"], arguments].concat());
     (stderr(&output), output.status.code())
 }
 
 #[test]
-fn a_url_without_a_path_is_the_health_check() {
+fn url_without_path_calls_health_check() {
     let server = Serving::start(&[]);
     let result = result_of(&[&format!("grpc://{}", server.authority())]);
     assert_eq!(result.requests.grpc_status["OK"], 20);
@@ -55,7 +55,7 @@ fn the_server_describes_its_methods_and_counts_the_calls() {
 }
 
 #[test]
-fn every_kind_of_stream_is_called_as_its_description_says() {
+fn every_kind_of_stream_follows_its_description() {
     let server = Serving::start(&[]);
     let proto = format!("{PROTO}/meshmeter/v1/echo.proto");
     for (method, arguments, sent, received) in [
@@ -98,7 +98,7 @@ fn statuses_are_errors_and_the_text_names_them() {
 }
 
 #[test]
-fn what_cannot_be_called_is_said_before_the_run() {
+fn methods_that_cannot_be_called_are_reported_before_the_run() {
     let server = Serving::start(&[]);
     let unary = url(&server, "Unary");
     let absent = url(&server, "Shout");
@@ -129,7 +129,7 @@ fn what_cannot_be_called_is_said_before_the_run() {
 }
 
 #[test]
-fn servers_that_cannot_be_asked_are_told_from_wrong_use() {
+fn unreachable_reflection_is_an_environment_failure() {
     let server = Serving::start(&[]);
     let over_tls = url(&server, "Unary").replace("grpc://", "grpcs://");
     let nowhere = format!("grpc://127.0.0.1:1/{ECHO}/Unary");
@@ -142,7 +142,7 @@ fn servers_that_cannot_be_asked_are_told_from_wrong_use() {
     }
 }
 
-/// `meshmeter serve` with HTTPS as well.
+/// `meshmeter serve` with HTTPS.
 struct ServingTls {
     child: Child,
     address: String,
@@ -173,11 +173,11 @@ impl Drop for ServingTls {
 }
 
 #[test]
-fn over_tls_both_reflection_and_calls_verify_the_server() {
+fn reflection_and_calls_over_tls_verify_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let authority = folder.path().join("authority.pem").display().to_string();
     let server = ServingTls::start(&authority);
-    // The name leads nowhere: --connect-to says where to go, for both.
+    // The name does not resolve: --connect-to gives the address, for both.
     let url = format!("grpcs://shop.example:9/{ECHO}/Unary");
     let there = ["--connect-to", &server.address, &url];
     let result = result_of(&[&["--cacert", &authority][..], &there].concat());

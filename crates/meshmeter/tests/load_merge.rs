@@ -1,4 +1,4 @@
-//! `meshmeter load merge` as users meet it: two generators at once, and what they left.
+//! `meshmeter load merge` of the results of two concurrent generators.
 
 mod command;
 
@@ -49,20 +49,20 @@ fn two_generators_add_up_to_what_the_server_saw() {
     assert_eq!(merged.response_time_us.count, merged.requests.completed);
     assert_eq!(merged.verdict.valid, output.status.success());
     let [a, b] = ["a.json", "b.json"].map(|name| result(folder, name));
-    // No number where a busy machine left requests unsent.
+    // `None` if a busy machine left requests unsent.
     let greatest = a.response_time_us.max.zip(b.response_time_us.max).map(|(a, b)| a.max(b));
     assert_eq!(merged.response_time_us.max, greatest);
     assert!(fs::read_to_string(folder.join("c.csv")).unwrap().starts_with("t_s,"));
     assert!(fs::read_to_string(folder.join("c.hlog")).unwrap().contains("StartTime"));
     assert!(fs::read_to_string(folder.join("c.fortio")).unwrap().contains("\"RequestedQPS\": \"300\""));
-    // A sum has its parts in it.
+    // A merged result contains its parts.
     let again = merge(folder, &["c.json", "a.json"]);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("would count twice"), "{}", stderr(&again));
 }
 
 #[test]
-fn files_that_are_no_results_are_named_with_the_place() {
+fn files_that_are_not_results_are_named_with_position() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let good = include_str!("load-result.json");
@@ -90,7 +90,7 @@ fn files_that_are_no_results_are_named_with_the_place() {
 }
 
 #[test]
-fn results_of_different_times_are_no_valid_sum_and_have_no_seconds_to_log() {
+fn results_of_different_times_merge_to_invalid_result_without_seconds() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let good = include_str!("load-result.json");
@@ -107,7 +107,7 @@ fn results_of_different_times_are_no_valid_sum_and_have_no_seconds_to_log() {
 }
 
 #[test]
-fn merging_stands_beside_urls() {
+fn merge_is_a_subcommand_next_to_urls() {
     assert!(stdout(&run(&["load", "--help"])).contains("merge"));
     let completion = stdout(&run(&["completion", "bash"]));
     for option in ["--hdr", "--percentiles", "--csv", "--fortio", "merge"] {

@@ -1,4 +1,4 @@
-//! `meshmeter load --objective`: what is asked of a run, and its exit status.
+//! `meshmeter load --objective`: outcome and exit status.
 
 mod command;
 
@@ -10,7 +10,7 @@ fn an_objective_decides_the_exit_status_and_is_in_the_result() {
     let server = Serving::start(&["--delay", "5ms"]);
     let url = server.url();
     for (objective, duration, met) in [
-        // What it bounds, a machine that is busy or away for half of the time keeps as well.
+        // Even a machine that is busy or stalled for half of the time keeps these bounds.
         ("p50=3s,p99=4s,errors=0,achieved=50%", "3s", true),
         ("p50=1ms,p90=3s", "1s", false),
         ("rate=5000", "1s", false),
@@ -23,13 +23,13 @@ fn an_objective_decides_the_exit_status_and_is_in_the_result() {
         let judged = result.objective.expect("an objective was given");
         assert_eq!(judged.met, met, "{judged:?}");
         assert_eq!(judged.bounds.len(), objective.split(',').count());
-        // A busy machine may make the result invalid, which is status 1 as well.
+        // A busy machine may make the result invalid, which is also status 1.
         assert_eq!(output.status.code(), Some(i32::from(!(met && result.verdict.valid))), "{judged:?}");
     }
 }
 
 #[test]
-fn objectives_that_nothing_could_tell_are_refused() {
+fn undecidable_objectives_are_rejected() {
     let url = "http://127.0.0.1:1/";
     for (arguments, expected) in [
         (&["--rate", "100", "--duration", "1s", "--objective", "p99=5ms"][..], "it takes 10s"),

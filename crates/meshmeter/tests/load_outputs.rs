@@ -1,4 +1,4 @@
-//! What `meshmeter load` leaves behind in the forms of other programs, read back as they read it.
+//! Outputs of `meshmeter load` in formats of other programs, read back as these programs do.
 
 mod command;
 
@@ -16,7 +16,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 
-/// The histograms of an interval log by tag, with the seconds at which they begin.
+/// Histograms of an interval log by tag, with the start time of each second.
 fn read_log(text: &str) -> BTreeMap<String, Vec<(f64, f64, Histogram<u64>)>> {
     let mut found: BTreeMap<String, Vec<_>> = BTreeMap::new();
     for entry in IntervalLogIterator::new(text.as_bytes()) {
@@ -55,7 +55,7 @@ fn result_in(folder: &Path) -> LoadResult {
     serde_json::from_str(&read(folder, "r.json")).expect("a result")
 }
 
-/// Every output into a folder of its own.
+/// All outputs, into one directory.
 const ALL: [&str; 10] = [
     "--json",
     "r.json",
@@ -70,7 +70,7 @@ const ALL: [&str; 10] = [
 ];
 
 #[test]
-fn every_output_tells_of_the_same_requests() {
+fn every_output_counts_the_same_requests() {
     let server = Serving::start(&["--delay", "2ms", "--error-rate", "10%"]);
     let folder = tempfile::tempdir().unwrap();
     let output = meshmeter()
@@ -133,7 +133,7 @@ fn every_output_tells_of_the_same_requests() {
 }
 
 #[test]
-fn requests_never_sent_stand_at_the_end_of_the_log() {
+fn unsent_requests_are_at_the_end_of_the_log() {
     let server = Serving::start(&["--delay", "100ms"]);
     let folder = tempfile::tempdir().unwrap();
     let load = ["load", "--rate", "100", "--connections", "1", "--duration", "1s"];
@@ -183,7 +183,7 @@ fn an_interrupt_keeps_every_output() {
 }
 
 #[test]
-fn seconds_come_as_they_go_and_outlive_a_kill() {
+fn seconds_are_written_during_the_run_and_survive_kill() {
     let server = Serving::start(&[]);
     let mut child = meshmeter()
         .args(["load", "--progress", "off", "--rate", "100", "--duration", "60s", "--csv", "-"])
@@ -199,7 +199,7 @@ fn seconds_come_as_they_go_and_outlive_a_kill() {
 }
 
 #[test]
-fn an_output_that_fails_is_named_and_takes_no_other_with_it() {
+fn failing_output_is_named_and_does_not_affect_others() {
     let server = Serving::start(&[]);
     let folder = tempfile::tempdir().unwrap();
     let output = meshmeter()
@@ -222,12 +222,12 @@ fn an_output_that_fails_is_named_and_takes_no_other_with_it() {
     let logged = &read_log(&read(folder.path(), "r.hlog"))[""];
     let logged = logged.iter().map(|(_, _, interval)| interval.len()).sum::<u64>();
     assert_eq!(logged, result.response_time_us.requests());
-    // Nothing else goes to standard output.
+    // Nothing else is written to standard output.
     assert!(stdout(&output).trim_start().starts_with("Value"), "{}", stdout(&output));
 }
 
 #[test]
-fn a_target_that_is_not_there_leaves_empty_outputs() {
+fn unreachable_target_leaves_empty_outputs() {
     let folder = tempfile::tempdir().unwrap();
     let output = meshmeter()
         .current_dir(&folder)
@@ -244,7 +244,7 @@ fn a_target_that_is_not_there_leaves_empty_outputs() {
 }
 
 #[test]
-fn outputs_that_would_be_lost_are_refused_before_the_run() {
+fn outputs_that_would_be_lost_are_rejected_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a");
     let (file, folder) = (file.to_str().unwrap(), folder.path().to_str().unwrap());
@@ -300,7 +300,7 @@ fn the_figures_so_far_are_served_while_it_runs() {
 }
 
 #[test]
-fn an_address_that_is_taken_is_told_before_the_run() {
+fn address_in_use_is_reported_before_the_run() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let output = run(&["load", "--rate", "1", "--metrics-listen", &address, "http://127.0.0.1:1/"]);
@@ -308,7 +308,7 @@ fn an_address_that_is_taken_is_told_before_the_run() {
     assert!(stderr(&output).contains(&format!("listen on {address}")), "{}", stderr(&output));
 }
 
-/// The whole response.
+/// The whole response to a GET.
 fn get(authority: &str, path: &str) -> String {
     use std::io::{Read as _, Write as _};
     let mut stream = std::net::TcpStream::connect(authority).unwrap();
@@ -319,7 +319,7 @@ fn get(authority: &str, path: &str) -> String {
 }
 
 #[test]
-fn every_output_says_that_p99_is_beyond_the_timeout_of_a_stalled_server() {
+fn every_output_shows_p99_above_timeout_for_stalled_server() {
     // The server stalls for half of the time: eight connections have three timeouts each in every stall.
     let server = Serving::start(&["--stall", "2s/4s"]);
     let folder = tempfile::tempdir().unwrap();

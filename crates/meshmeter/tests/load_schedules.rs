@@ -1,4 +1,4 @@
-//! Schedules of `meshmeter load` as users type them.
+//! Schedule options of `meshmeter load`.
 
 mod command;
 
@@ -25,7 +25,7 @@ fn a_ramp_between_stages() {
 }
 
 #[test]
-fn so_many_requests_in_either_loop() {
+fn number_of_requests_ends_open_and_closed_loops() {
     let server = Serving::start(&["--delay", "1ms"]);
     let open = result_of(&["--rate", "500", "--requests", "101", &server.url()]);
     assert_eq!(open.requests.scheduled, 101);
@@ -39,7 +39,7 @@ fn so_many_requests_in_either_loop() {
 }
 
 #[test]
-fn unlimited_is_a_closed_loop_with_a_client_for_each_connection() {
+fn unlimited_rate_is_a_closed_loop_with_a_client_per_connection() {
     let server = Serving::start(&["--delay", "5ms"]);
     let result =
         result_of(&["--rate", "unlimited", "--connections", "3", "--duration", "300ms", &server.url()]);
@@ -50,7 +50,7 @@ fn unlimited_is_a_closed_loop_with_a_client_for_each_connection() {
 #[test]
 fn several_generators_begin_to_measure_at_the_same_instant() {
     let server = Serving::start(&[]);
-    // Time enough to start two programs, on a busy machine too.
+    // Enough time to start two programs, even on a busy machine.
     let start = (Timestamp::now() + Duration::from_secs(4)).to_string();
     let url = server.url();
     let arguments = ["--rate", "100", "--duration", "200ms", "--warmup", "100ms", "--start-at", &start, &url];
@@ -65,7 +65,7 @@ fn several_generators_begin_to_measure_at_the_same_instant() {
     }
 }
 
-/// A generator that waits for its start.
+/// A generator that waits for its start time.
 fn start_held(share: &str, url: &str) -> Child {
     let options = ["load", "--rate", "101", "--duration", "1s", "--connections", "5", "--threads", "1"];
     let options = [&options[..], &["--start-at", "-", "--progress", "json", "--json", "-", "--share", share]];
@@ -73,7 +73,7 @@ fn start_held(share: &str, url: &str) -> Child {
 }
 
 #[test]
-fn generators_connect_first_and_start_when_they_are_told() {
+fn generators_connect_first_and_start_on_signal() {
     let server = Serving::start(&[]);
     let mut generators = ["1/2", "2/2"].map(|share| start_held(share, &server.url()));
     for generator in &mut generators {
@@ -99,7 +99,7 @@ fn generators_connect_first_and_start_when_they_are_told() {
 }
 
 #[test]
-fn a_generator_that_is_not_told_an_instant_sends_nothing() {
+fn generator_without_start_time_sends_nothing() {
     let server = Serving::start(&[]);
     for (line, expected) in [("", "ended without an instant"), ("noon\n", "`noon` on standard input")] {
         let mut generator = start_held("1/2", &server.url());
@@ -111,7 +111,7 @@ fn a_generator_that_is_not_told_an_instant_sends_nothing() {
 }
 
 #[test]
-fn the_result_says_how_much_lag_was_tolerated() {
+fn result_has_lag_tolerance() {
     let server = Serving::start(&[]);
     let tolerated = |options: &[&str]| {
         let url = server.url();
@@ -124,7 +124,7 @@ fn the_result_says_how_much_lag_was_tolerated() {
 }
 
 #[test]
-fn wrong_use_of_schedules_is_refused_with_what_was_expected() {
+fn usage_errors_of_schedules_say_what_was_expected() {
     let url = "http://127.0.0.1:1/";
     for (arguments, expected) in [
         (&["--stages", "100->200:1s", url][..], "is not a rate"),

@@ -1,4 +1,4 @@
-//! `meshmeter load --search` against a service whose capacity is known.
+//! `meshmeter load --search` against a service with known capacity.
 
 mod command;
 
@@ -8,13 +8,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::process::Output;
 
-/// 32 connections whose requests take 40 ms and a little more each carry 800 requests a second at most. A generator that a busy
-/// machine wakes some milliseconds late is good enough beside such times.
+/// 32 connections whose requests take slightly more than 40 ms carry at most 800 requests/s. Compared with
+/// such times, a generator that a busy machine wakes some milliseconds late is accurate enough.
 const DELAY: &[&str] = &["--delay", "40ms"];
 const CONNECTIONS: &str = "32";
 const CAPACITY: f64 = 800.0;
 
-/// Whether the machine kept the generator from its work in some probe: what a search finds then, it does not promise.
+/// True if the machine kept the generator from running in some probe: the search then makes no promise about
+/// its result.
 fn is_disturbed(result: &SearchResult) -> bool {
     let mut disturbed =
         result.probes.iter().filter(|probe| probe.outcome.as_deref() == Some("generator-limited")).peekable();
@@ -49,9 +50,9 @@ fn the_highest_rate_that_holds_the_objective_is_found_with_its_curve() {
     let output = run(&[&["load", "--search", "--progress", "plain"], &arguments[..]].concat());
     let result: SearchResult = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}{}", stdout(&output), stderr(&output)));
-    // Every probe is there as a whole, and on standard error.
+    // Every probe is complete, in the result and on standard error.
     assert_eq!(result.probes[0].phase, "capacity");
-    // In a short window the last requests of all clients may be more than their share.
+    // In a short window the last requests of all clients may exceed their share.
     assert!(result.probes[0].result.rate.completed < 1.15 * CAPACITY, "{:?}", result.probes[0].result.rate);
     for probe in &result.probes {
         assert!(!probe.result.response_time_us.histogram.is_empty());
@@ -60,7 +61,8 @@ fn the_highest_rate_that_holds_the_objective_is_found_with_its_curve() {
     assert_eq!(stderr(&output).lines().count(), result.probes.len());
     let rates: Vec<f64> = result.curve.iter().map(|point| point.rate).collect();
     assert!(rates.is_sorted(), "{rates:?}");
-    // A busy machine carries less; no machine carries more. The queue of a short probe may hide a little overload.
+    // A busy machine carries less; no machine carries more. The queue of a short probe may hide a slight
+    // overload.
     assert!(result.found.is_none_or(|found| found.rate < 1.15 * CAPACITY), "{}", stderr(&output));
     if is_disturbed(&result) {
         return;
@@ -105,7 +107,8 @@ fn an_objective_that_never_holds_is_status_1_and_the_highest_rate_is_never_passe
         let events = stderr(&output).lines().map_while(|line| serde_json::from_str(line).ok()).collect();
         (output, events)
     };
-    // Of a machine that kept the generator from its work in some probe nothing more is expected than that it is told.
+    // If the machine kept the generator from running in some probe, the only expectation is that this is
+    // reported.
     let is_disturbed = |events: &[Value]| events.iter().any(|event| event["outcome"] == "generator-limited");
     let (never, events): (Output, Vec<Value>) = search("p50=1ms");
     assert!(
@@ -163,7 +166,7 @@ fn an_interrupt_ends_a_search_with_the_best_bracket() {
     let mut lines = said(&mut child);
     assert!(lines.any(|line| line.ends_with("held")), "a probe holds, if only the one at the lowest rate");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-    // What it still says has to go somewhere.
+    // The rest of its output must be drained.
     lines.for_each(drop);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -173,7 +176,7 @@ fn an_interrupt_ends_a_search_with_the_best_bracket() {
 }
 
 #[test]
-fn a_target_that_is_not_there_is_said_once() {
+fn unreachable_target_is_reported_once() {
     let output =
         run(&["load", "--search", "--progress", "off", "--objective", "p50=1ms", "http://127.0.0.1:1/"]);
     assert_eq!(output.status.code(), Some(3));
@@ -181,7 +184,7 @@ fn a_target_that_is_not_there_is_said_once() {
 }
 
 #[test]
-fn wrong_use_of_a_search_is_refused_with_what_was_expected() {
+fn usage_errors_of_search_say_what_was_expected() {
     let url = "http://127.0.0.1:1/";
     for (arguments, expected) in [
         (&["--search", url][..], "--objective"),

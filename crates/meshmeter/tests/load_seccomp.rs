@@ -1,4 +1,4 @@
-//! `meshmeter load` where io_uring is forbidden, as container runtimes do it.
+//! `meshmeter load` if io_uring is forbidden, as container runtimes do.
 
 mod command;
 
@@ -10,11 +10,11 @@ use std::env::consts::ARCH;
 use std::process::Output;
 use std::thread;
 
-/// The system call that makes a ring, the same on all architectures.
+/// Number of the system call io_uring_setup, the same on all architectures.
 const IO_URING_SETUP: i64 = 425;
 const NOT_PERMITTED: u32 = 1;
 
-/// Runs the command from a thread that may not make rings, which its children inherit.
+/// Runs the command from a thread that may not create rings; its children inherit that.
 fn run_without_io_uring(arguments: Vec<String>) -> Output {
     let forbid = BTreeMap::from([(IO_URING_SETUP, Vec::new())]);
     let architecture = ARCH.try_into().expect("an architecture that seccomp knows");
@@ -34,7 +34,7 @@ fn load(options: &[&str], url: &str) -> Vec<String> {
 }
 
 #[test]
-fn epoll_stands_in_unless_io_uring_is_asked_for_by_name() {
+fn epoll_is_used_unless_io_uring_is_requested_by_name() {
     let server = Serving::start(&[]);
     let output = run_without_io_uring(load(&[], &server.url()));
     let result: LoadResult = serde_json::from_slice(&output.stdout)

@@ -1,4 +1,4 @@
-//! Several URLs of `meshmeter load` as users meet them.
+//! Several URLs of `meshmeter load`.
 
 mod command;
 
@@ -11,7 +11,7 @@ fn result_of(arguments: &[&str]) -> LoadResult {
 }
 
 #[test]
-fn a_url_that_speaks_of_tcp_sends_no_raw_message() {
+fn url_with_tcp_in_query_sends_no_raw_message() {
     let server = Serving::start(&[]);
     let bytes_of = |query: &str| {
         let url = format!("{}?u={query}", server.url());
@@ -21,7 +21,7 @@ fn a_url_that_speaks_of_tcp_sends_no_raw_message() {
 }
 
 #[test]
-fn connections_that_one_server_may_not_have_go_to_the_others() {
+fn connections_beyond_one_servers_limit_go_to_others() {
     let (heavy, light) = (Serving::start(&[]), Serving::start(&[]));
     let urls = [format!("9={}", heavy.url()), light.url()];
     let limit = ["--connections", "10", "--connections-per-server", "6"];
@@ -59,7 +59,7 @@ fn dead_servers_among_roaming_connections_are_told() {
 }
 
 #[test]
-fn of_many_servers_out_of_reach_few_are_named() {
+fn only_some_of_many_unreachable_servers_are_named() {
     let arguments = ["load", "--rate", "10", "--duration", "100ms", "http://127.0.0.1:{1..6}/"];
     let output = run(&arguments);
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));

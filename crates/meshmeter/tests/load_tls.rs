@@ -1,4 +1,4 @@
-//! `meshmeter load` over TLS as users meet it, against nginx (OpenSSL).
+//! `meshmeter load` over TLS against nginx (OpenSSL).
 
 mod command;
 
@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long nginx may take to listen.
+/// Timeout for nginx to listen.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-/// nginx with a certificate for `shop.example` and its address; ended when dropped.
+/// nginx with a certificate for `shop.example` and its address; stopped when dropped.
 struct Nginx {
     child: Child,
     folder: TempDir,
@@ -24,10 +24,11 @@ struct Nginx {
 }
 
 impl Nginx {
-    /// `settings`: more of its `server` block.
+    /// `settings`: additional lines of its `server` block.
     fn start(settings: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        // nginx cannot choose a port itself: an address of its own has free ones, which nobody takes meanwhile.
+        // nginx cannot choose a port itself. A loopback address of its own has free ports that nobody else
+        // takes.
         let address = SocketAddr::from((own_address(), 61443));
         write_certificates(&folder, address.ip());
         fs::write(folder.path().join("nginx.conf"), configuration(address, settings)).expect("a file");
@@ -56,7 +57,7 @@ impl Nginx {
         format!("https://{}/", self.address)
     }
 
-    /// Its own count of requests.
+    /// nginx's own count of requests.
     fn requests(&self) -> u64 {
         fs::read_to_string(self.folder.path().join("access.log")).expect("a log").lines().count() as u64
     }
@@ -64,7 +65,7 @@ impl Nginx {
 
 impl Drop for Nginx {
     fn drop(&mut self) {
-        // It is one process, and gone already where a test ended it.
+        // It is a single process, and a test may have ended it already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -81,14 +82,15 @@ fn configuration(address: SocketAddr, settings: &str) -> String {
     )
 }
 
-/// An address of the loopback that no other test has, nor another run of this one: of the number of this process, and counted.
+/// A loopback address that no other test uses, nor another run of this one: derived from the process ID and a
+/// counter.
 fn own_address() -> Ipv4Addr {
     static COUNTED: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
     Ipv4Addr::new(127, high | 1, low, COUNTED.fetch_add(1, Ordering::Relaxed))
 }
 
-/// An authority and what it issued: for the server at this address, and for a client.
+/// A CA and its certificates: for a server with this address, and for a client.
 fn write_certificates(folder: &TempDir, server: IpAddr) {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name.push(DnType::CommonName, "an authority of a test");
@@ -131,7 +133,7 @@ fn nginx_counts_what_the_generator_counts_in_both_versions_of_tls() {
 }
 
 #[test]
-fn connections_that_nginx_closes_get_a_handshake_each() {
+fn connections_closed_by_nginx_are_reopened_with_handshake() {
     let nginx = Nginx::start("keepalive_timeout 0;");
     let result = result_of(&["--insecure", &nginx.url()]);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests);
@@ -140,12 +142,12 @@ fn connections_that_nginx_closes_get_a_handshake_each() {
 }
 
 #[test]
-fn a_client_certificate_opens_a_door_that_is_closed_without() {
+fn client_certificate_is_required_and_accepted() {
     let nginx = Nginx::start("ssl_client_certificate authority.pem;\nssl_verify_client on;");
     let (authority, certificate, key) =
         (nginx.file("authority.pem"), nginx.file("client.pem"), nginx.file("client.key"));
     let refused = result_of(&["--cacert", &authority, &nginx.url()]);
-    // nginx completes the handshake and answers with a status.
+    // nginx completes the handshake and responds with a status.
     assert_eq!(refused.requests.status.keys().collect::<Vec<_>>(), ["400"], "{:?}", refused.requests);
     let url = nginx.url();
     let arguments =
@@ -160,7 +162,7 @@ fn a_client_certificate_opens_a_door_that_is_closed_without() {
 }
 
 #[test]
-fn a_server_that_cannot_be_trusted_or_does_not_speak_tls_is_one_line_and_a_hint() {
+fn untrusted_or_plaintext_server_is_a_one_line_error_with_hint() {
     let nginx = Nginx::start("");
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent_address = silent.local_addr().unwrap();
@@ -193,7 +195,7 @@ fn a_server_that_cannot_be_trusted_or_does_not_speak_tls_is_one_line_and_a_hint(
 }
 
 #[test]
-fn options_of_tls_that_are_given_in_vain_or_by_halves_are_refused() {
+fn ineffective_or_incomplete_tls_options_are_rejected() {
     for (arguments, expected) in [
         (&["--insecure", "http://127.0.0.1/"][..], "--insecure is for https://, grpcs:// and tls:// URLs"),
         (&["--sni", "shop.example", "http://127.0.0.1/"], "--sni is for https://, grpcs:// and tls:// URLs"),

@@ -1,4 +1,4 @@
-//! `meshmeter report` as users meet it.
+//! `meshmeter report`.
 
 mod command;
 #[path = "../../report/tests/fixture/mod.rs"]
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A run folder as `meshmeter run` leaves it, without report and summary.
+/// Creates a run directory like that of `meshmeter run`, without report and summary.
 fn run_folder(path: &Path) {
     folder_of(path, &fixture::run(fixture::usual_trials()));
 }
@@ -30,7 +30,7 @@ fn text(path: &Path) -> &str {
 }
 
 #[test]
-fn a_report_is_made_again_from_the_trials() {
+fn report_is_rebuilt_from_the_trials() {
     let root = tempfile::tempdir().unwrap();
     run_folder(root.path());
     let output = run(&["report", text(root.path())]);
@@ -55,7 +55,7 @@ fn json_is_the_summary_alone() {
 }
 
 #[test]
-fn another_file_leaves_the_folder_as_it_is() {
+fn output_to_other_file_leaves_directory_unchanged() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("run");
     run_folder(&folder);
@@ -67,7 +67,7 @@ fn another_file_leaves_the_folder_as_it_is() {
 }
 
 #[test]
-fn the_components_are_a_table_for_other_programs() {
+fn components_are_exported_as_csv() {
     let root = tempfile::tempdir().unwrap();
     run_folder(root.path());
     let file = root.path().join("components.csv");
@@ -85,14 +85,14 @@ fn the_components_are_a_table_for_other_programs() {
 }
 
 #[test]
-fn drivers_and_services_are_tables_for_other_programs() {
+fn drivers_and_services_are_exported_as_csv() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("run");
     folder_of(&folder, &fixture::run(fixture::tenant_trials(5)));
     let (drivers, services) = (root.path().join("drivers.csv"), root.path().join("services.csv"));
     let output =
         run(&["report", text(&folder), "--drivers-csv", text(&drivers), "--services-csv", text(&services)]);
-    // One driver of five misses the objective, and so does the run.
+    // One of five drivers misses the objective, and so does the run.
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let lines = |file| fs::read_to_string(file).unwrap().lines().count();
     assert_eq!((lines(&drivers), lines(&services)), (1 + 2 * 5, 1 + 2 * 10));
@@ -107,7 +107,7 @@ fn ci_systems_get_junit_and_markdown() {
     folder_of(&folder, &fixture::run(fixture::tenant_trials(5)));
     let (junit, markdown) = (root.path().join("junit.xml"), root.path().join("summary.md"));
     let output = run(&["report", text(&folder), "--junit", text(&junit), "--markdown", text(&markdown)]);
-    // One driver of five misses the objective, and so does the run.
+    // One of five drivers misses the objective, and so does the run.
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     let junit = fs::read_to_string(&junit).unwrap();
     assert!(junit.contains(r#"type="missed"/>"#) && !junit.contains("failures=\"0\""), "{junit}");
@@ -116,7 +116,7 @@ fn ci_systems_get_junit_and_markdown() {
 }
 
 #[test]
-fn calls_between_services_are_a_table_for_other_programs() {
+fn calls_between_services_are_exported_as_csv() {
     let root = tempfile::tempdir().unwrap();
     let (folder, file) = (root.path().join("run"), root.path().join("edges.csv"));
     folder_of(&folder, &fixture::run(fixture::tiered::tiered_trials(2)));
@@ -146,7 +146,7 @@ fn a_run_that_was_killed_has_a_report() {
 }
 
 #[test]
-fn what_is_no_run_is_wrong_use_with_a_hint() {
+fn report_on_non_run_directory_is_usage_error_with_hint() {
     let root = tempfile::tempdir().unwrap();
     for path in [root.path().to_owned(), root.path().join("absent")] {
         let output = run(&["report", text(&path)]);
@@ -167,9 +167,9 @@ fn an_experiment_that_cannot_be_read_is_named() {
     assert!(stderr(&output).contains("experiment.yaml"), "{}", stderr(&output));
 }
 
-/// A limit on the size of files stands in for a full disk: writing fails in the middle of the file.
+/// A file size limit simulates a full disk: writing fails in the middle of the file.
 #[test]
-fn a_pipe_in_place_of_the_trials_is_named_and_not_waited_for() {
+fn pipe_instead_of_trials_is_named_without_blocking() {
     let scratch = tempfile::tempdir().unwrap();
     run_folder(scratch.path());
     let trials = scratch.path().join("trials.jsonl");
@@ -205,7 +205,7 @@ fn a_full_disk_keeps_the_old_report() {
     assert_eq!(parts.count(), 0, "nothing half written is left behind");
 }
 
-/// A real run, as versions wrote it that judged trials as a whole.
+/// A real run, written by a version whose verdicts applied to whole trials.
 fn run_of_an_earlier_version(path: &Path) {
     let real = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/size_run");
     fs::copy(real.join("experiment.yaml"), path.join("experiment.yaml")).unwrap();
@@ -245,7 +245,7 @@ fn a_run_of_an_earlier_version_is_read() {
     assert!(output.status.success(), "{}", stderr(&output));
     let summary: Summary =
         serde_json::from_slice(&fs::read(root.path().join("summary.json")).unwrap()).unwrap();
-    // What spoiled one figure spoiled all of the trial then.
+    // At that version, what spoiled one figure spoiled the whole trial.
     let usable = summary.cells.iter().filter(|cell| cell.response_time_us.is_some());
     assert_eq!((summary.cells.len(), usable.clone().count()), (6, 2));
     assert!(usable.flat_map(|cell| cell.response_time_us).all(|times| times.p50.is_some()));

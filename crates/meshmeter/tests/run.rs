@@ -1,4 +1,4 @@
-//! `meshmeter run` as users meet it, with real Envoy in a real lab.
+//! `meshmeter run` with real Envoy in a real lab.
 
 mod command;
 
@@ -84,7 +84,7 @@ fn every_mode_is_measured_on_a_proven_path_and_can_be_reported_again() {
     let html = fs::read_to_string(folder.join("report.html")).unwrap();
     assert!(html.contains("sidecar") && html.contains("</html>"));
 
-    // The report is made again from the trials alone, even where the last line was cut short.
+    // The report is rebuilt from the trials alone, even if the last line was cut short.
     fs::remove_file(folder.join("summary.json")).unwrap();
     fs::remove_file(folder.join("report.html")).unwrap();
     let mut torn = fs::OpenOptions::new().append(true).open(folder.join("trials.jsonl")).unwrap();
@@ -166,7 +166,7 @@ fn builds_of_a_proxy_are_compared_and_each_trial_runs_its_own() {
     assert_eq!(same, to_same.collect::<Vec<_>>(), "a copy is the same program");
 }
 
-/// Every request was counted by each observer; the gateway's own figures are those of the window.
+/// Every observer counted every request; the gateway's own figures are those of the window.
 fn check_rates(trial: &TrialRecord) {
     let rates = trial.rates.expect("the generator has a result");
     let observers = [Some(rates.generator), rates.gateway, rates.destination].into_iter().flatten();
@@ -188,7 +188,7 @@ fn check_rates(trial: &TrialRecord) {
     assert!(counts.requests >= gateway.requests && counts.not_forwarded() == 0, "{gateway:?}");
     for duration in [gateway.duration_downstream_us, gateway.duration_upstream_us] {
         let duration = duration.expect("histograms are flushed when they are read");
-        // Requests under way at a reading are in the counters and not yet in the histograms.
+        // Requests in flight at a reading are in the counters but not yet in the histograms.
         assert!(duration.count.abs_diff(gateway.requests) <= 20, "{gateway:?}");
         assert!(duration.p50 <= duration.p99 && duration.resolution_us >= 1000.0, "{duration:?}");
     }
@@ -233,7 +233,7 @@ fn start_two_trials(folder: &Path) -> Child {
     start_two_trials_with(1, folder)
 }
 
-/// The same, with that number of generators.
+/// Like [`start_two_trials`], with this number of generators.
 fn start_two_trials_with(generators: usize, folder: &Path) -> Child {
     meshmeter()
         .args(["run", "sidecar-cost", "--duration", "4s", "--repeats", "2", "--retakes", "0"])
@@ -246,7 +246,7 @@ fn start_two_trials_with(generators: usize, folder: &Path) -> Child {
         .unwrap()
 }
 
-/// Waits for the process in the lab of this run that does `verb`.
+/// Waits for the process in this run's lab that runs subcommand `verb`.
 fn process_of(run: &mut Child, verb: &str) -> Pid {
     let text = |pid: i32, file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let parent = |pid: i32| -> Option<i32> {
@@ -273,7 +273,7 @@ fn a_server_that_dies_fails_its_trial_alone_and_its_log_is_named() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("run");
     let mut child = start_two_trials(&folder);
-    // The generator is there: the trial is on its way.
+    // The generator is running, so the trial has started.
     process_of(&mut child, "load");
     kill_process(process_of(&mut child, "serve"), Signal::KILL).unwrap();
     child.wait().unwrap();
@@ -312,7 +312,7 @@ fn generators_share_a_load_and_one_that_dies_spoils_its_trial_alone() {
 }
 
 #[test]
-fn an_interrupt_does_not_wait_for_ever_for_a_generator_that_stands_still() {
+fn interrupt_does_not_wait_forever_for_stopped_generator() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("run");
     let mut child = start_two_trials(&folder);
@@ -325,7 +325,8 @@ fn an_interrupt_does_not_wait_for_ever_for_a_generator_that_stands_still() {
     assert!(trials[0].verdict.reasons[0].starts_with("interrupted: "), "{:?}", trials[0].verdict);
 }
 
-/// Threads of this process that keep CPUs busy until they are dropped: more than a trial tolerates of others.
+/// Threads of this process that keep CPUs busy until dropped: more than a trial tolerates from other
+/// processes.
 struct Noise {
     ended: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -359,7 +360,7 @@ impl Drop for Noise {
 }
 
 #[test]
-fn a_trial_that_others_disturbed_is_taken_again_after_its_repeat_and_every_take_is_kept() {
+fn disturbed_trial_is_rerun_after_its_repeat_and_every_take_is_kept() {
     let scratch = tempfile::tempdir().unwrap();
     let folder = scratch.path().join("run");
     let out = folder.to_str().unwrap();
@@ -367,7 +368,8 @@ fn a_trial_that_others_disturbed_is_taken_again_after_its_repeat_and_every_take_
     let mut child = start(
         meshmeter()
             .args(["run", "sidecar-cost", "--repeats", "1", "--retakes", "1", "--duration", "4s"])
-            // One trial: which of several goes first, where the machine disturbed them all, is the machine's.
+            // A single trial: if the machine disturbed several, which one is rerun first would depend on the
+            // machine.
             .args(["--set", "load.rate=[100]", "--set", "load.pacing=precise"])
             .args(["--set", "modes=[none]", "--out", out]),
     );
@@ -388,7 +390,7 @@ fn a_trial_that_others_disturbed_is_taken_again_after_its_repeat_and_every_take_
 
     assert_eq!(trials.iter().map(|trial| trial.index).collect::<Vec<_>>(), [0, 1]);
     let (disturbed, again) = (&trials[0], &trials[1]);
-    // The generator may have been late as well.
+    // The generator may have been late too.
     let others = |reason: &String| reason.starts_with("other-processes: ");
     assert!(disturbed.verdict.reasons.iter().any(others), "{:?}", disturbed.verdict);
     assert_eq!(disturbed.retake, None);
@@ -397,7 +399,7 @@ fn a_trial_that_others_disturbed_is_taken_again_after_its_repeat_and_every_take_
     assert_eq!((again.mode, again.repeat, &again.load), (disturbed.mode, disturbed.repeat, &disturbed.load));
     assert!(folder.join("logs/trial-001/load.json").exists());
 
-    // Whether the other takes are valid is this machine's; that they are counted once is not.
+    // Whether the other takes are valid depends on the machine; that they count once does not.
     let summary = summary(&folder);
     assert_eq!((summary.trials_planned, summary.trials_recorded, summary.places_recorded()), (1, 2, 1));
     assert_eq!(
@@ -420,14 +422,14 @@ fn a_trial_that_others_disturbed_is_taken_again_after_its_repeat_and_every_take_
 }
 
 #[test]
-fn a_plan_is_printed_without_a_lab() {
+fn plan_is_printed_without_a_lab() {
     let output = run(&["run", "sidecar-cost", "--repeats", "2", "--seed", "7", "--dry-run"]);
     assert_eq!(output.status.code(), Some(0));
     insta::assert_snapshot!(stdout(&output));
 }
 
 #[test]
-fn what_is_wrong_with_an_experiment_is_shown_at_its_place() {
+fn errors_in_experiment_are_shown_at_their_position() {
     let scratch = tempfile::tempdir().unwrap();
     let wrong = [
         (

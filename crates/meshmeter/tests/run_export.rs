@@ -1,4 +1,5 @@
-//! Live metrics of `meshmeter run`: a real Prometheus has what the run measured, and the dashboard shows it.
+//! Live metrics of `meshmeter run`: a real Prometheus receives what the run measured, and the dashboard's
+//! queries find it.
 
 mod command;
 mod receiver;
@@ -12,7 +13,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
-/// How long Prometheus may take to show what it has accepted.
+/// Timeout for Prometheus to show what it has accepted.
 const SEEN_WITHIN: Duration = Duration::from_secs(60);
 const EXPERIMENT: &str = "
 name: live
@@ -45,7 +46,7 @@ fn run_experiment(arguments: &[&str]) -> Run {
     Run { output, trials, host: serde_json::from_str(&read("host.json")).unwrap() }
 }
 
-/// Every query of a panel of the dashboard, with its title; variables stand for everything.
+/// Every query of the dashboard's panels, with its title; variables match everything.
 fn dashboard_queries() -> Vec<(String, String)> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dashboards/meshmeter.json");
     let dashboard: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
@@ -56,7 +57,8 @@ fn dashboard_queries() -> Vec<(String, String)> {
         let targets = panel["targets"].as_array().unwrap_or_else(|| panic!("{title} has queries"));
         targets.iter().map(move |target| {
             let query = target["expr"].as_str().unwrap();
-            // A rate over more than a trial's few seconds is less than the trial's: Grafana takes four times this for it.
+            // A rate over a longer time than a trial's few seconds is lower than the trial's. Grafana uses
+            // four times this interval.
             let is_rate = query.contains("$__rate_interval");
             assert_eq!(target["interval"].as_str(), is_rate.then_some("1s"), "{title}");
             let query = query.replace("$__rate_interval", "4s").replace("$__range", "5m");
@@ -70,7 +72,7 @@ fn dashboard_queries() -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_dashboard_shows_a_run_out_of_a_real_prometheus() {
+fn dashboard_shows_a_run_from_real_prometheus() {
     let prometheus = Prometheus::start();
     let measured = run_experiment(&["--remote-write", &prometheus.url(), "--label", "team=mesh"]);
     let said = stderr(&measured.output);
@@ -111,7 +113,8 @@ fn the_dashboard_shows_a_run_out_of_a_real_prometheus() {
         let valid = if trial.verdict.valid { 1.0 } else { 0.0 };
         assert_eq!(last("meshmeter_trial_valid", &labels), valid);
     }
-    // Without their end series would be there for five minutes; what was written last may be seen a moment later.
+    // Without end markers the series would stay for five minutes. What was written last may be visible a
+    // moment later.
     let is_over = || prometheus.query(r#"{run="live"}"#).is_empty();
     let began = Instant::now();
     while !is_over() {
@@ -119,7 +122,7 @@ fn the_dashboard_shows_a_run_out_of_a_real_prometheus() {
         std::thread::yield_now();
     }
 
-    // The panels of a generator's process are of `load` alone.
+    // The panels of a generator's process only apply to `load`.
     let server = Serving::start(&[]);
     let arguments = ["load", "--rate", "100", "--duration", "3s", "--remote-write", &prometheus.url()];
     let load = run(&[&arguments[..], &[server.url().as_str()]].concat());
@@ -133,13 +136,13 @@ fn the_dashboard_shows_a_run_out_of_a_real_prometheus() {
     }
 }
 
-/// The same figure by two ways of reading decimals.
+/// The same figure, parsed from decimals in two ways.
 fn check(figure: f64, expected: f64, what: &str) {
     assert!((figure - expected).abs() <= 1e-9 * expected.abs(), "{what}: {figure}, {expected}");
 }
 
 #[test]
-fn a_run_goes_on_without_a_receiver() {
+fn run_continues_without_a_receiver() {
     let url = format!("http://{NOBODY}");
     let measured = run_experiment(&["--remote-write", &url, "--otlp", &url]);
     let said = stderr(&measured.output);
@@ -156,7 +159,7 @@ fn a_run_goes_on_without_a_receiver() {
 }
 
 #[test]
-fn labels_that_a_run_sets_are_refused_before_it_begins() {
+fn labels_set_by_a_run_are_rejected_before_it_begins() {
     let arguments = ["run", "sidecar-cost", "--dry-run", "--remote-write", "http://127.0.0.1:1"];
     let output = run(&[&arguments[..], &["--label", "mode=x"]].concat());
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));

@@ -9,7 +9,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bound of what is not to be waited for at all: a busy machine takes seconds, a stall goes on for a quarter of an hour.
+/// Timeout for what should happen immediately: a busy machine takes seconds, a stall lasts a quarter of an
+/// hour.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn failing(arguments: &[&str]) -> (Option<i32>, String) {
@@ -18,7 +19,7 @@ fn failing(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn it_serves_as_its_options_say_and_counts_at_the_end() {
+fn server_follows_its_options_and_counts_at_the_end() {
     let serving = Serving::start(&["--size", "1KB", "--status", "503", "--delay", "1ms", "--threads", "2"]);
     let response = serving.get("/");
     assert!(response.starts_with("HTTP/1.1 503 Service Unavailable\r\n"), "{response}");
@@ -30,9 +31,9 @@ fn it_serves_as_its_options_say_and_counts_at_the_end() {
 }
 
 #[test]
-fn a_signal_ends_it_at_once_even_in_a_stall() {
+fn signal_ends_server_immediately_even_in_a_stall() {
     let serving = Serving::start(&["--stall", "999s/1000s"]);
-    // It stalls from the second second on: wait until it no longer answers.
+    // It stalls from the second second on: wait until it no longer responds.
     let mut stream = TcpStream::connect(serving.authority()).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     let answers = |stream: &mut TcpStream| {
@@ -49,7 +50,7 @@ fn a_signal_ends_it_at_once_even_in_a_stall() {
 }
 
 #[test]
-fn what_cannot_be_served_is_one_line_a_hint_and_a_status() {
+fn server_that_cannot_start_is_one_line_error_with_hint_and_status() {
     let serving = Serving::start(&[]);
     let (status, said) = failing(&["--listen", serving.authority()]);
     assert_eq!(status, Some(3));
@@ -61,7 +62,7 @@ fn what_cannot_be_served_is_one_line_a_hint_and_a_status() {
             serving.authority()
         )
     );
-    // 192.0.2.0/24 is for documentation: no machine has it.
+    // 192.0.2.0/24 is reserved for documentation: no machine has it.
     let (status, said) = failing(&["--listen", "192.0.2.1:8080"]);
     assert_eq!(status, Some(3));
     assert!(said.contains("this machine has no such address"), "{said}");
@@ -82,7 +83,7 @@ fn what_cannot_be_served_is_one_line_a_hint_and_a_status() {
 }
 
 #[test]
-fn no_free_files_left_is_no_spin() {
+fn server_without_free_file_descriptors_does_not_spin() {
     let serving = Serving::start(&[]);
     let few = Rlimit { current: Some(20), maximum: Some(20) };
     prlimit(Some(serving.process()), Resource::Nofile, few).unwrap();
@@ -92,7 +93,7 @@ fn no_free_files_left_is_no_spin() {
         text.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 1_000_000
     };
     let (before_ms, started) = (cpu_ms(&serving), Instant::now());
-    // The time over which CPU is measured, not a wait for anything.
+    // The interval over which CPU time is measured, not a wait for anything.
     std::thread::sleep(Duration::from_millis(500));
     let (used_ms, in_ms) = (cpu_ms(&serving) - before_ms, started.elapsed().as_millis());
     assert!(u128::from(used_ms) < in_ms / 5, "waiting for room took {used_ms} ms of CPU in {in_ms} ms");
@@ -101,7 +102,7 @@ fn no_free_files_left_is_no_spin() {
 }
 
 #[test]
-fn idle_it_takes_little_memory() {
+fn idle_server_uses_little_memory() {
     let serving = Serving::start(&["--size", "1KiB"]);
     serving.get("/");
     let maps = std::fs::read_to_string(format!("/proc/{}/smaps", serving.process())).unwrap();
@@ -110,19 +111,19 @@ fn idle_it_takes_little_memory() {
         let mut words = line.split_whitespace();
         match (words.next(), words.next()) {
             (Some("Anonymous:"), Some(kb)) if !of_program => own_kb += kb.parse::<u64>().unwrap(),
-            // The head of a mapping: its addresses, …, and its file where it has one.
+            // Start of a mapping: its addresses, …, and its file if it has one.
             (Some(addresses), _) if !addresses.ends_with(':') => of_program = line.contains(" /"),
             _ => {}
         }
     }
-    // Pages of the program itself, those that the loader writes to included, grow with all of its commands: the benchmark
-    // checks all of it, in a release build, against 5 MB. So does the heap, a little: it keeps the room in which the options
-    // of all commands were parsed.
+    // Pages of the program itself, including those that the loader writes to, grow with its commands: the
+    // benchmark checks the total, in a release build, against 5 MB. So does the heap, slightly: it keeps the
+    // memory in which the options of all commands were parsed.
     assert!((1..1100).contains(&own_kb), "{own_kb} kB of its own");
 }
 
 #[test]
-fn it_listens_for_every_protocol_and_makes_a_certificate() {
+fn server_listens_for_every_protocol_and_generates_a_certificate() {
     let folder = tempfile::tempdir().unwrap();
     let authority = folder.path().join("ca.pem");
     let any = "127.0.0.1:0";
@@ -161,7 +162,7 @@ fn it_listens_for_every_protocol_and_makes_a_certificate() {
 }
 
 #[test]
-fn options_of_tls_and_tcp_that_make_no_sense_are_refused() {
+fn contradictory_tls_and_tcp_options_are_rejected() {
     for (arguments, status, words) in [
         (
             &["--tls-ca-out", "ca.pem"][..],
@@ -233,7 +234,7 @@ fn services_of_a_topology_call_each_other_and_count_at_the_end() {
         &web.url(),
     ]);
     let result: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(&json).unwrap()).unwrap();
-    // What a busy machine leaves at the end of the window is not sent.
+    // Requests that a busy machine leaves at the end of the window are not sent.
     let sent = result["requests"]["sent"].as_u64().unwrap();
     assert!(sent > 0 && result["requests"]["status"]["200"] == sent, "{}", stderr(&loaded));
     for serving in [web, cart] {
@@ -247,7 +248,7 @@ fn services_of_a_topology_call_each_other_and_count_at_the_end() {
 }
 
 #[test]
-fn second_signal_ends_a_service_of_a_topology_at_once() {
+fn second_signal_ends_topology_service_immediately() {
     let folder = tempfile::tempdir().unwrap();
     let file = topology_file(folder.path(), SHOP);
     let slow = service_of(&file, "slow", &[]);
@@ -255,7 +256,7 @@ fn second_signal_ends_a_service_of_a_topology_at_once() {
     stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     let process = slow.process();
     rustix::process::kill_process(process, Signal::INT).unwrap();
-    // It listens no more: the first signal has arrived.
+    // It no longer listens: the first signal has arrived.
     let started = Instant::now();
     while TcpStream::connect(slow.authority()).is_ok() {
         assert!(started.elapsed() < PATIENCE, "it goes on");
@@ -266,7 +267,7 @@ fn second_signal_ends_a_service_of_a_topology_at_once() {
 }
 
 #[test]
-fn topologies_and_services_that_make_no_sense_are_refused() {
+fn invalid_topologies_and_services_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let file = topology_file(folder.path(), SHOP);
     let wrong = folder.path().join("wrong.yaml");

@@ -1,4 +1,4 @@
-//! `meshmeter size` as users meet it, on the directory of a real run, and docs/size.md as its output.
+//! `meshmeter size` on the directory of a real run. docs/size.md shows its output.
 
 mod command;
 #[path = "../../statistics/tests/size/generated_run.rs"]
@@ -42,7 +42,7 @@ fn json(output: &Output) -> SizeResult {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", stderr(output)))
 }
 
-/// A copy of the real run whose host.json has another text in place of one.
+/// A copy of the real run with a replaced text in host.json.
 fn changed(scratch: &Path, name: &str, from: &str, to: &str) -> String {
     let directory = scratch.join(name);
     fs::create_dir(&directory).unwrap();
@@ -54,13 +54,13 @@ fn changed(scratch: &Path, name: &str, from: &str, to: &str) -> String {
     directory.to_str().expect("a plain name").to_owned()
 }
 
-/// With `MESHMETER_WRITE_DOCUMENTS=1` the page is written anew.
+/// `MESHMETER_WRITE_DOCUMENTS=1` rewrites the page.
 #[test]
-fn the_page_shows_what_the_command_prints() {
+fn page_shows_output_of_the_command() {
     let page = repository().join("docs/size.md");
     let text = fs::read_to_string(&page).unwrap();
     let mut printed = None;
-    // Every other part is a block.
+    // Every other part is a code block.
     let parts = text.split("```").enumerate().map(|(index, part)| {
         if index % 2 == 0 {
             return part.to_owned();
@@ -109,7 +109,7 @@ fn json_has_every_input_and_the_formula() {
 }
 
 #[test]
-fn what_runs_do_not_support_is_exit_status_1_with_the_reason() {
+fn unsupported_questions_are_exit_status_1_with_reason() {
     let scratch = tempfile::tempdir().unwrap();
     let run = real_run();
     let expect = |arguments: &[&str], kind: SizeNoteKind, text: &str| {
@@ -147,7 +147,7 @@ fn what_runs_do_not_support_is_exit_status_1_with_the_reason() {
 }
 
 #[test]
-fn wrong_use_is_exit_status_2() {
+fn usage_error_is_exit_status_2() {
     let scratch = tempfile::tempdir().unwrap();
     let run = real_run();
     let prices = |text: &str| {
@@ -180,7 +180,7 @@ fn wrong_use_is_exit_status_2() {
     }
 }
 
-/// Writes a run as `meshmeter run` leaves it.
+/// Writes a run directory like that of `meshmeter run`.
 fn written(scratch: &Path, name: &str, run: &MeasuredRun) -> String {
     let directory = scratch.join(name);
     let mut folder = RunFolder::create(&directory, Existing::Keep).unwrap();
@@ -191,7 +191,7 @@ fn written(scratch: &Path, name: &str, run: &MeasuredRun) -> String {
 }
 
 #[test]
-fn directories_of_generated_runs_are_answered_within_their_intervals() {
+fn answers_from_generated_runs_are_within_their_intervals() {
     const TARGET: f64 = 1e6;
     const SEEDS: u64 = 10;
     let scratch = tempfile::tempdir().unwrap();
@@ -214,7 +214,7 @@ fn directories_of_generated_runs_are_answered_within_their_intervals() {
         let result = json(&size(&asked));
         hits.push(holds(&result.answers[0].options[0], open.capacity(objective)));
     }
-    // Of 50 intervals at 95 %, 42 hold the truth in all but one of a thousand suites.
+    // Of 50 intervals at 95 %, at least 42 contain the true value in all but one of a thousand suites.
     let held = hits.iter().filter(|hit| **hit).count();
     assert!(held >= 42, "{held} of {}", hits.len());
 }
@@ -272,7 +272,7 @@ fn a_control_plane_is_sized_from_a_directory_of_fleets() {
             figures.into_iter().zip(truths).map(|(figure, truth)| holds(figure.expect("a figure"), truth)),
         );
     }
-    // Of 15 intervals at 95 %, 11 hold the truth in all but one of a thousand suites.
+    // Of 15 intervals at 95 %, at least 11 contain the true value in all but one of a thousand suites.
     let held = hits.iter().filter(|hit| **hit).count();
     assert!(held >= 11, "{held} of {}", hits.len());
 
@@ -305,7 +305,7 @@ fn a_control_plane_is_sized_from_a_directory_of_fleets() {
 }
 
 #[test]
-fn what_fleets_do_not_tell_of_a_control_plane_is_exit_status_1_with_the_reason() {
+fn unsupported_control_plane_questions_are_exit_status_1_with_reason() {
     let scratch = tempfile::tempdir().unwrap();
     let quiet = || FleetSweep { between: 0.0, repeat: 0.0, repeats: 2, ..FleetSweep::default() };
     let good = written(scratch.path(), "good", &quiet().run(1));
@@ -361,7 +361,7 @@ fn a_report_of_swept_fleets_has_the_cost_model_of_its_control_plane() {
     let summary = fs::read(Path::new(&directory).join("summary.json")).unwrap();
     let summary: Summary = serde_json::from_slice(&summary).unwrap();
     let costs = summary.control_plane_model.expect("a model").main;
-    // Churn and entries are windows of their own.
+    // Churn and service entries have separate windows.
     assert_eq!((costs.kinds.as_str(), costs.changing.residuals.len()), ("sidecar", 48));
     let page = fs::read_to_string(Path::new(&directory).join("report.html")).unwrap();
     assert!(page.contains("id=\"control-plane-model\""));

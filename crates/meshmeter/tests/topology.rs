@@ -1,4 +1,4 @@
-//! `meshmeter topology` as users meet it.
+//! `meshmeter topology`.
 
 mod command;
 
@@ -68,7 +68,7 @@ fn text_of(path: &Path) -> &str {
     path.to_str().expect("the test's folders have plain names")
 }
 
-/// Standard output of a command that ends well.
+/// Standard output of a command, which must succeed.
 fn printed(arguments: &[&str]) -> String {
     let output = run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
@@ -100,7 +100,7 @@ fn wrong_topology_is_shown_with_file_and_line() {
 fn check_prints_requests_and_what_fits() {
     let files = Files::new();
     let text = printed(&["topology", "check", &files.with("shop.yaml", SHOP), "--namespaces", "3"]);
-    // What this machine has is another thing on every machine.
+    // The line about this machine differs on every machine.
     let machine = text.lines().position(|line| line.starts_with("On this machine: ")).expect("the machine");
     let (head, rest): (Vec<&str>, Vec<&str>) =
         (text.lines().take(machine).collect(), text.lines().skip(machine + 1).collect());
@@ -141,7 +141,7 @@ fn drawings_have_every_service() {
 }
 
 #[test]
-fn own_format_is_read_back_alike() {
+fn own_format_round_trips() {
     let files = Files::new();
     let first = printed(&["topology", "convert", &files.with("shop.yaml", SHOP), "--to", "meshmeter"]);
     let second = with_stdin(&["topology", "convert", "-", "--to", "meshmeter"], &first);
@@ -149,7 +149,7 @@ fn own_format_is_read_back_alike() {
 }
 
 #[test]
-fn isotope_files_are_written_and_read_back_alike() {
+fn isotope_files_round_trip() {
     let files = Files::new();
     let first = printed(&["topology", "convert", &files.with("graph.yaml", ISOTOPE), "--to", "isotope"]);
     insta::assert_snapshot!("isotope", first);
@@ -158,7 +158,7 @@ fn isotope_files_are_written_and_read_back_alike() {
 }
 
 #[test]
-fn parts_that_isotope_has_no_word_for_are_named() {
+fn parts_unsupported_by_isotope_are_named() {
     let files = Files::new();
     let more = SHOP
         .replace("- sleep: 2ms", "- sleep: {uniform: [1ms, 2ms]}\n      - cpu: 1ms\n      - memory: 1KiB");
@@ -181,7 +181,7 @@ fn isotope_notes_name_what_is_left_out() {
     assert!(notes.contains("resources are left out (web)") && notes.contains("`in-mesh: false`"), "{notes}");
 }
 
-/// A document, read as the type that its kind says and written again without loss.
+/// Parses a document as the type of its kind and serializes it again without loss.
 fn round_trip<T: DeserializeOwned + Serialize>(document: &str) {
     let object: T = serde_saphyr::from_str(document).unwrap_or_else(|error| panic!("{error}: {document}"));
     let read: Value = serde_saphyr::from_str(document).unwrap();
@@ -189,7 +189,7 @@ fn round_trip<T: DeserializeOwned + Serialize>(document: &str) {
 }
 
 #[test]
-fn manifests_are_objects_of_kubernetes() {
+fn manifests_are_kubernetes_objects() {
     let files = Files::new();
     let file = files.with("shop.yaml", SHOP);
     let arguments =

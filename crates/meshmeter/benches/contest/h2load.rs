@@ -1,4 +1,4 @@
-//! h2load, of nghttp2: its arguments, and what it prints.
+//! h2load of nghttp2: its arguments and its output.
 
 use super::Outcome;
 use super::process::Ended;
@@ -10,22 +10,23 @@ pub struct H2loadReading {
     pub requests_per_second: f64,
 }
 
-/// One thread, in a closed loop over so many connections of so many streams; the URL follows.
+/// Arguments for one thread and a closed loop over connections with several streams each; the URL follows.
 pub fn arguments(connections: u32, streams: u32, seconds: u32) -> Vec<String> {
     vec!["-t1".to_owned(), format!("-c{connections}"), format!("-m{streams}"), format!("-D{seconds}")]
 }
 
-/// Reads what it printed.
+/// Parses its output.
 ///
 /// # Errors
-/// Where it failed, or any request did.
+/// Returns an error if it failed, or any request did.
 pub fn read(ended: &Ended) -> Outcome<H2loadReading> {
     let text = &ended.stdout;
     let number_before = |words: &str| -> Outcome<f64> {
         let before = text.split_once(words).and_then(|(before, _)| before.split_whitespace().last());
         Ok(before.ok_or_else(|| format!("h2load: no number before `{words}`"))?.parse()?)
     };
-    // A head that came before the end is among its statuses, and a response that did not is not among its requests.
+    // A response whose head arrived before the end is counted by status. A response that did not complete is
+    // not counted as a request.
     let good = [" 0 failed, 0 errored, 0 timeout", " 2xx, 0 3xx, 0 4xx, 0 5xx"];
     if !ended.status.success() || !good.iter().all(|words| text.contains(words)) {
         return Err(format!("h2load: {}: {text}{}", ended.status, ended.stderr).into());

@@ -1,7 +1,7 @@
-//! What the benchmarks of programs against each other have in common: programs pinned to CPUs, run to their end with what
-//! they used, servers that go away, taking turns.
+//! Common parts of the benchmarks of programs against each other: programs pinned to CPUs, run until they
+//! exit, with their resource usage; servers that are stopped; the order of contenders.
 //!
-//! Read `process.rs` first. Left out: what is compared with what, and what is printed. That is each benchmark's own.
+//! Read `process.rs` first. What is compared, and what is printed, is up to each benchmark.
 
 #![allow(dead_code, reason = "each benchmark uses a part of this")]
 
@@ -13,18 +13,18 @@ pub mod wrk;
 
 use std::error::Error;
 
-/// A result, or a text that says what is missing or wrong.
+/// A result, or a message that says what is missing or wrong.
 pub type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Size of the body that servers answer with, bytes.
+/// Size of response bodies, bytes.
 pub const BODY_BYTES: usize = 1024;
 
-/// In which order the contenders run in a round: whoever comes first takes turns too.
+/// Order of the contenders in a round; each round starts with the next one.
 pub fn turns(round: usize, contenders: usize) -> impl Iterator<Item = usize> {
     (0..contenders).map(move |place| (round + place) % contenders)
 }
 
-/// The median; not a number where there are no figures.
+/// Median; NaN if there are no figures.
 pub fn median(figures: impl Iterator<Item = f64>) -> f64 {
     let mut figures: Vec<f64> = figures.collect();
     figures.sort_by(f64::total_cmp);

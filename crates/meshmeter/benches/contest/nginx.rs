@@ -1,4 +1,5 @@
-//! nginx as the server to beat, or to be loaded: one worker that answers `return 200` with a body of 1 KB.
+//! nginx as the server to beat, or to be loaded: one worker that responds with `return 200` and a body of 1
+//! KB.
 
 use super::process::{Place, pinned, until};
 use super::server::Server;
@@ -7,10 +8,10 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 
-/// Starts it, with its files in `folder`, and waits until it answers.
+/// Starts nginx with its files in `folder`, and waits until it responds.
 ///
 /// # Errors
-/// Where it does not start: the text has its log.
+/// Returns an error with its log if it does not start.
 pub fn start(folder: &Path) -> Outcome<Server> {
     let [port, http2_port, tls_port, noted_port] = free_ports()?;
     let identity = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()])?;
@@ -51,8 +52,9 @@ fn free_ports() -> Outcome<[u16; 4]> {
     Ok(ports)
 }
 
-/// Requests to the last port are noted: the number of each one's connection, a line each. No TLS session is resumed, by ticket
-/// or by number: wrk would resume all of its own, and a handshake for each request would not be the same work.
+/// Requests to the last port are logged, one line each, with the number of their connection. TLS sessions are
+/// not resumed, neither by ticket nor by ID: wrk would resume all of its own, and would do less work than a
+/// handshake per request.
 fn configuration(folder: &Path, port: u16, http2_port: u16, tls_port: u16, noted_port: u16) -> String {
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {}/{kind};\n", folder.display()))

@@ -1,7 +1,7 @@
-//! Programs on a CPU of their own, run to their end.
+//! Programs pinned to a CPU, run until they exit.
 //!
-//! The CPU that a program used is read from `/proc` between its end and its burial: one source for all programs, all threads
-//! and the start included. The kernel tells it in steps of 10 ms.
+//! The CPU time of a program is read from `/proc` after its exit and before it is reaped: one source for all
+//! programs, including all threads and the startup. The kernel reports it in steps of 10 ms.
 
 use super::Outcome;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,22 +14,22 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, thread};
 
-/// How long a program may take to start, or to end when it is due.
+/// Timeout for a program to start, or to exit after it is due.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where a program runs.
+/// CPU on which a program runs.
 #[derive(Clone, Copy)]
 pub enum Place {
     /// The first CPU that this process may use.
     Server,
-    /// The second one; where there is only one, the server's.
+    /// The second CPU that this process may use; if there is only one, the server's.
     Generator,
 }
 
-/// A program on one CPU, without input.
+/// A command pinned to one CPU, with empty standard input.
 ///
 /// # Errors
-/// Where the kernel does not say which CPUs may be used.
+/// Returns an error if the kernel does not report which CPUs may be used.
 pub fn pinned(place: Place, program: &Path) -> Outcome<Command> {
     let allowed = sched_getaffinity(None)?;
     let mut cpus = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
@@ -44,32 +44,32 @@ pub fn pinned(place: Place, program: &Path) -> Outcome<Command> {
     Ok(command)
 }
 
-/// Where a command is, if it is on the PATH.
+/// Path of a command, if it is in PATH.
 pub fn on_path(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// A program that ended.
+/// A program that has exited.
 pub struct Ended {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
-    /// CPU that it used from its start to its end, all threads, seconds.
+    /// CPU time of all threads from start to exit, seconds.
     pub cpu_s: f64,
 }
 
-/// Runs a program to its end, which is due `within` so long. Nothing polls meanwhile.
+/// Runs a program until it exits, up to `within`. Nothing polls in the meantime.
 ///
 /// # Errors
-/// Where it does not start, or does not end in time: it is killed then.
+/// Returns an error if it does not start or does not exit in time; it is then killed.
 pub fn run_to_end(command: &mut Command, within: Duration) -> Outcome<Ended> {
     let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
     let mut child = command.spawn().map_err(|error| format!("start {command:?}: {error}"))?;
     let used_s = wait_for_end(&child, within).and_then(|()| cpu_of_ended_s(child.id()));
     if used_s.is_err() {
-        // It may have ended by itself, and is buried below in any case.
+        // It may have exited by itself, and is reaped below in any case.
         let _ = child.kill();
     }
     let status = child.wait()?;
@@ -92,10 +92,10 @@ fn wait_for_end(child: &Child, within: Duration) -> Outcome<()> {
     }
 }
 
-/// User and system time of a process that ended and is not buried, seconds.
+/// User and system time of a process that has exited but is not reaped, seconds.
 fn cpu_of_ended_s(process: u32) -> Outcome<f64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // Behind the name, which may hold anything, fields 14 and 15 are the 12th and 13th.
+    // After the name, which may contain any character, fields 14 and 15 are the 12th and 13th.
     let (_, fields) = stat.rsplit_once(')').ok_or("stat has no name")?;
     let ticks: Vec<u64> =
         fields.split_whitespace().skip(11).take(2).map(str::parse).collect::<Result<_, _>>()?;
@@ -109,7 +109,7 @@ fn text(file: &mut File) -> Outcome<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Asks until there is an answer or patience ends.
+/// Polls until there is a result, or until the timeout.
 pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + PATIENCE;
     loop {

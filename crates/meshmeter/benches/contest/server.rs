@@ -1,4 +1,4 @@
-//! A server that runs for as long as it is held.
+//! A server that runs until it is dropped.
 
 use super::Outcome;
 use super::process::until;
@@ -8,25 +8,25 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
-/// A server, ended when dropped.
+/// A server, stopped when dropped.
 pub struct Server {
     pub child: Child,
-    /// The process that answers, with one thread.
+    /// ID of the single-threaded process that responds.
     pub worker: u32,
-    /// What to load.
+    /// URL to load.
     pub url: String,
-    /// What to load over HTTP/2 without TLS, where it speaks that.
+    /// URL to load over HTTP/2 without TLS, if supported.
     pub http2_url: String,
-    /// What to load over TLS, where it speaks that; nobody has signed its certificate.
+    /// URL to load over TLS, if supported; the certificate is self-signed.
     pub tls_url: String,
-    /// What to load where the connection of each request is to be noted, if it does that.
+    /// URL to load if the server should log the connection of each request, if supported.
     pub noted_url: String,
-    /// Where it notes the connection of each request: a line each.
+    /// File with the connection of each logged request, one per line.
     pub notes: PathBuf,
 }
 
 impl Server {
-    /// Starts it; who starts it says which process answers and under which URL.
+    /// Starts the server. The caller sets the worker process and the URLs.
     pub fn start(command: &mut Command) -> Outcome<Self> {
         let child = command.spawn().map_err(|error| format!("start {command:?}: {error}"))?;
         Ok(Self {
@@ -40,7 +40,7 @@ impl Server {
         })
     }
 
-    /// CPU that its worker used so far, seconds.
+    /// CPU time of the worker so far, seconds.
     pub fn cpu_s(&self) -> Outcome<f64> {
         let path = format!("/proc/{}/schedstat", self.worker);
         let text = fs::read_to_string(&path).map_err(|error| format!("read {path}: {error}"))?;
@@ -48,10 +48,10 @@ impl Server {
         Ok(on_cpu_ns / 1e9)
     }
 
-    /// How many of these requests came on each connection, by what it noted; begins anew with the next ones.
+    /// Number of requests of each connection, once the log has at least `requests` of them. Clears the log.
     ///
     /// # Errors
-    /// Where the notes cannot be read, or do not have that many requests after a while.
+    /// Returns an error if the log cannot be read, or does not have that many requests after a while.
     pub fn requests_by_connection(&self, requests: usize) -> Outcome<Vec<usize>> {
         let noted = until(|| {
             let notes = fs::read_to_string(&self.notes).ok()?;
@@ -64,7 +64,7 @@ impl Server {
         Ok(by_connection.into_values().collect())
     }
 
-    /// Resident memory of its processes, bytes.
+    /// Resident memory of all its processes, bytes.
     pub fn memory_bytes(&self) -> Outcome<u64> {
         let mut processes = vec![self.child.id(), self.worker];
         processes.dedup();
@@ -83,7 +83,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // nginx ends its worker on SIGTERM and leaves it behind on SIGKILL.
+        // nginx stops its worker on SIGTERM but leaves it behind on SIGKILL.
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         if until(|| self.child.try_wait().ok().flatten()).is_none() {
             let _ = self.child.kill();

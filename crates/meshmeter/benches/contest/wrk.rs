@@ -1,4 +1,4 @@
-//! wrk: its arguments, and what it prints.
+//! wrk: its arguments and its output.
 
 use super::Outcome;
 use super::process::Ended;
@@ -10,15 +10,15 @@ pub struct WrkReading {
     pub requests_per_second: f64,
 }
 
-/// One thread, in a closed loop over so many connections; the URL follows.
+/// Arguments for one thread and a closed loop over connections; the URL follows.
 pub fn arguments(connections: u32, seconds: u32) -> Vec<String> {
     vec!["-t1".to_owned(), format!("-c{connections}"), format!("-d{seconds}s")]
 }
 
-/// Reads what it printed.
+/// Parses its output.
 ///
 /// # Errors
-/// Where it failed, or any request did.
+/// Returns an error if it failed, or any request did.
 pub fn read(ended: &Ended) -> Outcome<WrkReading> {
     let text = &ended.stdout;
     if !ended.status.success() || text.contains("Socket errors") || text.contains("Non-2xx") {

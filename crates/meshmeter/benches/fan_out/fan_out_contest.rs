@@ -1,4 +1,4 @@
-//! Services of one topology as processes; load on a callee and on its caller in turn, round after round.
+//! Services of one topology as processes, with load on a callee and on its caller in turn, round after round.
 
 use crate::contest::process::{PATIENCE, run_to_end};
 use crate::contest::{Outcome, median};
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// The pair of which the promise speaks.
+/// The pair to which the promise applies.
 pub const PROMISED: &str = "http/1.1";
 
-/// Each: its name, the protocol between services, and what the callee does.
+/// Name, protocol between the services, and script of the callee.
 const PAIRS: [(&str, &str, &str); 5] = [
     (PROMISED, "http/1.1", ""),
     ("http/2", "http/2", ""),
@@ -23,29 +23,29 @@ const PAIRS: [(&str, &str, &str); 5] = [
 
 const ECHO_PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../service/proto/meshmeter/v1/echo.proto");
 
-/// What to run.
+/// Settings of the benchmark.
 pub struct Contest {
     /// The command under test.
     pub meshmeter: PathBuf,
-    /// How often each service is loaded.
+    /// Number of times that each service is loaded.
     pub rounds: usize,
-    /// For how long each time, seconds.
+    /// Duration of each load, seconds.
     pub seconds: u32,
     /// Requests per second.
     pub rate: u32,
 }
 
-/// What it showed.
+/// Result of the benchmark.
 pub struct ContestResult {
     pub pairs: Vec<PairResult>,
     /// Resident memory of a service with four callees before any load, bytes.
     pub idle_memory_bytes: u64,
 }
 
-/// A callee, and its caller that calls two of them at once.
+/// A callee, and a caller that calls two of them at once.
 pub struct PairResult {
     pub name: &'static str,
-    /// Medians over the rounds of the p50 of the response time, microseconds.
+    /// Median over the rounds of the p50 of the response time, microseconds.
     pub callee_p50_us: f64,
     pub caller_p50_us: f64,
     /// Resident memory of the caller after the loads, bytes.
@@ -53,7 +53,7 @@ pub struct PairResult {
 }
 
 impl ContestResult {
-    /// What the fan-out of a pair adds.
+    /// p50 that the fan-out of a pair adds, microseconds.
     pub fn added_p50_us(&self, name: &str) -> Option<f64> {
         let pair = self.pairs.iter().find(|pair| pair.name == name)?;
         Some(pair.caller_p50_us - pair.callee_p50_us)
@@ -79,10 +79,10 @@ impl fmt::Display for ContestResult {
 }
 
 impl Contest {
-    /// Runs it.
+    /// Runs the benchmark.
     ///
     /// # Errors
-    /// Where a service does not start, or the load is not valid: the text says why.
+    /// Returns an error that says why a service did not start, or the load was not valid.
     pub fn run(&self) -> Outcome<ContestResult> {
         let folder = tempfile::tempdir()?;
         let pairs: Outcome<Vec<PairResult>> =
@@ -111,12 +111,12 @@ impl Contest {
         })
     }
 
-    /// The p50 of the response time under load, microseconds.
+    /// p50 of the response time under load, microseconds.
     fn load(&self, folder: &Path, protocol: &str, service: &Service) -> Outcome<f64> {
         let (scheme, path) =
             if protocol == "grpc" { ("grpc", "meshmeter.v1.Echo/Unary") } else { ("http", "") };
         let json = folder.join("load.json");
-        // None of an earlier load: one that fails writes none.
+        // Removes the result of an earlier load: a load that fails writes none.
         let _ = fs::remove_file(&json);
         let mut command = Command::new(&self.meshmeter);
         command.args(["load", "--connections=4", "--threads=1", "--warmup=500ms"]);
@@ -163,7 +163,7 @@ fn write_topology(folder: &Path, protocol: &str, step: &str) -> Outcome<PathBuf>
 /// One service as a process; killed when dropped.
 struct Service {
     child: Child,
-    /// Address and port.
+    /// Host and port.
     authority: String,
 }
 
@@ -183,7 +183,7 @@ impl Service {
     }
 
     fn resident_bytes(&self) -> Outcome<u64> {
-        // It answers: it has come to rest.
+        // It responds, so it has finished starting.
         std::net::TcpStream::connect(&self.authority)?;
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;

@@ -1,6 +1,6 @@
-//! `cargo bench --bench fan_out`: what does a service of a topology (`meshmeter serve --topology`) that calls two others at once
-//! add to their time? Takes about two minutes; leave the machine alone meanwhile. The same runs tiny in the tests.
-//! Ends with status 1 where a promise is not kept.
+//! `cargo bench --bench fan_out`: how much latency does a service of a topology
+//! (`meshmeter serve --topology`) add that calls two others at once? Takes about two minutes; leave the machine
+//! alone in the meantime. The tests run it in a tiny form. Exits with status 1 if a promise is not kept.
 
 #[path = "../contest/mod.rs"]
 mod contest;
@@ -9,9 +9,10 @@ mod fan_out_contest;
 use fan_out_contest::{Contest, PROMISED};
 use std::process::ExitCode;
 
-/// What a fan-out of two over HTTP/1.1 adds to the p50 of a callee that answers at once.
+/// Maximum that a fan-out of two over HTTP/1.1 adds to the p50 of a callee that responds at once,
+/// microseconds.
 const ADDED_P50_MAX_US: f64 = 60.0;
-/// Resident memory of an idle service with four callees.
+/// Maximum resident memory of an idle service with four callees.
 const IDLE_MEMORY_MAX_BYTES: u64 = 6_000_000;
 
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's result is its output")]

@@ -1,8 +1,8 @@
-//! Generators in turn against one nginx, round after round. What they are asked to do is in `parts.rs`.
+//! Load generators in turn against one nginx, round after round. Their tasks are in `parts.rs`.
 //!
-//! nginx is full before the faster generators are, so CPU for each request is the figure that counts at full speed; how busy
-//! nginx was stands beside it. fortio has no more than one request at a time on a connection of HTTP/2 either: there it gets as
-//! many connections as the others have streams.
+//! nginx is saturated before the faster generators are, so at full speed CPU per request is the figure that
+//! counts; how busy nginx was is shown beside it. fortio has only one request at a time per HTTP/2
+//! connection: there it gets as many connections as the others have streams.
 
 use crate::contest::server::Server;
 use crate::contest::{Outcome, median, nginx, turns};
@@ -10,12 +10,12 @@ use crate::generators::{Generator, Load, Reading};
 use crate::peers::Found;
 use std::fmt;
 
-/// One table: contenders against each other.
+/// One table of contenders.
 pub struct Part {
     pub title: &'static str,
-    /// The first is what the others are compared with.
+    /// The others are compared with the first one.
     pub contenders: Vec<Contender>,
-    /// Who should be there and is not, and why.
+    /// Missing peers, with the reason.
     pub not_run: Vec<String>,
 }
 
@@ -25,26 +25,26 @@ pub struct Contender {
     pub label: &'static str,
     pub generator: Generator,
     pub load: Load,
-    /// Runs so many times as long as the others.
+    /// Factor on the duration of a run.
     pub lasting: u32,
 }
 
-/// How long to run.
+/// Number and duration of runs.
 #[derive(Clone, Copy)]
 pub struct Effort {
     pub rounds: usize,
-    /// Of each contender in each round.
+    /// Duration per contender and round.
     pub seconds: u32,
 }
 
-/// What a part showed.
+/// Result of a part.
 pub struct PartResult {
     pub title: &'static str,
     pub not_run: Vec<String>,
     pub contenders: Vec<ContenderResult>,
 }
 
-/// One contender's rounds.
+/// Rounds of one contender.
 pub struct ContenderResult {
     pub label: &'static str,
     pub rounds: Vec<Round>,
@@ -53,14 +53,14 @@ pub struct ContenderResult {
 /// One run of a generator.
 pub struct Round {
     pub reading: Reading,
-    /// CPU of the generator for each request, microseconds.
+    /// CPU time of the generator per request, microseconds.
     pub cpu_us_per_request: f64,
-    /// The share of the time that nginx was on its CPU, 0 to 1.
+    /// Fraction of the time for which nginx used its CPU, 0 to 1.
     pub server_busy_fraction: f64,
-    /// TLS handshakes a second, where the generator counts them.
+    /// TLS handshakes per second, if the generator counts them.
     pub handshakes_per_second: Option<f64>,
-    /// How far the requests of a connection are from those of the average one at most, as a part of them, where the
-    /// server noted that.
+    /// Maximum deviation of a connection's requests from the average, as a fraction of it, if the server
+    /// logged the connections.
     pub imbalance: Option<f64>,
 }
 
@@ -69,7 +69,7 @@ impl Part {
         Self { title, contenders, not_run: Vec::new() }
     }
 
-    /// With a peer that may be missing.
+    /// Adds a peer that may be missing.
     pub fn against(mut self, peer: &Found, load: Load) -> Self {
         match peer {
             Ok(generator) => self.contenders.push(Contender::new(generator.clone(), load)),
@@ -78,10 +78,10 @@ impl Part {
         self
     }
 
-    /// Runs it, against an nginx of its own.
+    /// Runs the part against its own nginx.
     ///
     /// # Errors
-    /// Where a program is missing or what it says is no good: the text says which.
+    /// Returns an error that names the program that is missing or whose output is unusable.
     pub fn run(self, effort: Effort) -> Outcome<PartResult> {
         let folder = tempfile::tempdir()?;
         let server = nginx::start(folder.path())?;
@@ -121,8 +121,8 @@ impl Contender {
     }
 }
 
-/// How far the connection with the most or the least requests is from the average, as a part of that. A connection without
-/// any is among them.
+/// Maximum deviation of a connection's requests from the average, as a fraction of it. Connections without
+/// requests count too.
 fn imbalance(server: &Server, reading: &Reading, connections: u32) -> Outcome<f64> {
     let mut counts = server.requests_by_connection(reading.requests as usize)?;
     counts.resize(counts.len().max(connections as usize), 0);
@@ -131,7 +131,7 @@ fn imbalance(server: &Server, reading: &Reading, connections: u32) -> Outcome<f6
     Ok(furthest / mean)
 }
 
-/// A figure of a round, where the generator states it.
+/// A figure of a round; `None` if the generator does not report it.
 pub type Figure = fn(&Round) -> Option<f64>;
 
 pub const RATE: Figure = |round| Some(round.reading.requests_per_second);
@@ -144,7 +144,7 @@ pub const HANDSHAKES: Figure = |round| round.handshakes_per_second;
 pub const IMBALANCE_PERCENT: Figure = |round| round.imbalance.map(|imbalance| imbalance * 100.0);
 const SERVER_BUSY: Figure = |round| Some(round.server_busy_fraction * 100.0);
 
-/// The columns: heading, figure, decimals.
+/// Columns: heading, figure, decimals.
 const COLUMNS: [(&str, Figure, usize); 9] = [
     ("answers/s", RATE, 0),
     ("CPU us/request", CPU_US, 2),
@@ -158,19 +158,19 @@ const COLUMNS: [(&str, Figure, usize); 9] = [
 ];
 
 impl ContenderResult {
-    /// The median over the rounds; not a number where the generator does not state it.
+    /// Median over the rounds; NaN if the generator does not report the figure.
     pub fn median(&self, figure: Figure) -> f64 {
         median(self.rounds.iter().filter_map(figure))
     }
 
-    /// What its own verdict had against the rounds.
+    /// Reasons of its own verdict against the rounds.
     pub fn invalid(&self) -> Vec<&str> {
         self.rounds.iter().flat_map(|round| &round.reading.invalid).map(String::as_str).collect()
     }
 }
 
 impl PartResult {
-    /// The rounds of a contender, if it ran.
+    /// Rounds of a contender, if it ran.
     pub fn contender(&self, label: &str) -> Option<&ContenderResult> {
         self.contenders.iter().find(|contender| contender.label == label)
     }

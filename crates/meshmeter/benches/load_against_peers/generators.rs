@@ -1,7 +1,8 @@
-//! The load generators: how each is told what to do, and what it says afterwards. One thread each.
+//! Load generators: their arguments and their results. One thread each.
 //!
-//! Latency is as each tool states it. In an open loop `meshmeter load` and wrk2 count from when a request was due, fortio and oha
-//! from when it was sent, so these two's figures are lower where requests wait. What peers print is read in `peers.rs`.
+//! Latency is what each tool reports. In an open loop `meshmeter load` and wrk2 measure from when a request
+//! was due, fortio and oha from when it was sent, so the figures of the latter two are lower if requests
+//! wait. The output of peers is parsed in `peers.rs`.
 
 use crate::contest::process::{Ended, PATIENCE, Place, pinned, run_to_end};
 use crate::contest::server::Server;
@@ -11,27 +12,27 @@ use experiment::schema::LoadResult;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What a generator is asked to do.
+/// Task of a generator.
 #[derive(Clone, Copy, Debug)]
 pub enum Load {
-    /// Each connection sends again when it is answered.
+    /// Each connection sends its next request after a response.
     Closed { connections: u32 },
-    /// The same over TLS.
+    /// A closed loop over TLS.
     Tls { connections: u32 },
-    /// The same, with a new connection for each request.
+    /// A closed loop over TLS, with a new connection per request.
     TlsChurn { connections: u32 },
-    /// The same for each stream of connections of HTTP/2.
+    /// A closed loop on each stream of HTTP/2 connections.
     Http2 { connections: u32, streams: u32 },
-    /// So many requests a second.
+    /// An open loop with `rate` requests per second.
     Open { rate: u32, connections: u32 },
-    /// The same from a server that notes each request's connection.
+    /// An open loop against a server that logs the connection of each request.
     Noted { rate: u32, connections: u32 },
 }
 
-/// A generator, and where it is.
+/// A generator, with its path if needed.
 #[derive(Clone, Debug)]
 pub enum Generator {
-    /// With these options besides.
+    /// With these additional options.
     Meshmeter(PathBuf, &'static [&'static str]),
     /// Closed loops of HTTP/1.1 only.
     Wrk,
@@ -40,17 +41,17 @@ pub enum Generator {
     Peer(Peer, PathBuf),
 }
 
-/// What a generator says that it did.
+/// Result of a generator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reading {
     pub requests: f64,
     pub requests_per_second: f64,
     pub latency_us: Option<Latency>,
     pub schedule_lag_us_p99: Option<f64>,
-    /// TLS handshakes, where it counts them.
+    /// TLS handshakes, if it counts them.
     pub handshakes: Option<f64>,
     pub memory_peak_bytes: Option<f64>,
-    /// Why its own verdict says that these figures may not be used.
+    /// Reasons of its own verdict against these figures.
     pub invalid: Vec<String>,
 }
 
@@ -71,10 +72,10 @@ impl Generator {
         }
     }
 
-    /// Runs it for so long; gives what it says, and the CPU that it used, seconds.
+    /// Runs the generator for `seconds`. Returns its result, and the CPU time that it used, seconds.
     ///
     /// # Errors
-    /// Where it is missing, hangs, fails or had answers other than 200.
+    /// Returns an error if it is missing, hangs, fails, or had responses other than 200.
     pub fn run(&self, load: Load, seconds: u32, server: &Server) -> Outcome<(Reading, f64)> {
         let (program, arguments) = match self {
             Self::Meshmeter(program, options) => {
@@ -168,7 +169,7 @@ fn meshmeter_arguments(load: Load, options: &[&str], seconds: u32) -> Vec<String
         arguments.push(streams.to_string());
     }
     if let Load::Tls { .. } | Load::TlsChurn { .. } = load {
-        // Its certificate is its own; wrk does not look at it either.
+        // The certificate is self-signed; wrk does not check it either.
         arguments.push("--insecure".to_owned());
     }
     if let Load::TlsChurn { .. } = load {
@@ -178,7 +179,7 @@ fn meshmeter_arguments(load: Load, options: &[&str], seconds: u32) -> Vec<String
     arguments
 }
 
-/// An invalid verdict ends with status 1 and is a result all the same.
+/// An invalid verdict exits with status 1, but still has a result.
 fn read_meshmeter(json: &str) -> Outcome<Reading> {
     let result: LoadResult = serde_json::from_str(json)?;
     let response_time = &result.response_time_us;

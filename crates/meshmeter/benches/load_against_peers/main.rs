@@ -1,9 +1,9 @@
-//! `cargo bench --bench load_against_peers`: `meshmeter load` and its peers alternately, pinned to CPU 1, against nginx on CPU 0
-//! with a body of 1 KB. Takes about twenty minutes; leave the machine alone meanwhile. wrk and h2load must be there; fortio, oha and wrk2 are
-//! taken from the PATH or from where `FORTIO`, `OHA` and `WRK2` name them. The same contest runs tiny in the tests.
-//! Words after `--` choose the parts whose titles have them all: `cargo bench --bench load_against_peers -- HTTP/2`. `--quick` among
-//! them gives a first look in two minutes: one or two rounds of a second.
-//! Ends with status 1 where a promise is not kept.
+//! `cargo bench --bench load_against_peers`: `meshmeter load` and its peers in turn, pinned to CPU 1, against
+//! nginx on CPU 0 with a body of 1 KB. Takes about twenty minutes; leave the machine alone in the meantime.
+//! wrk and h2load must be installed; fortio, oha and wrk2 are taken from PATH or from where `FORTIO`, `OHA`
+//! and `WRK2` name them. The tests run it in a tiny form. Words after `--` select the parts whose titles
+//! contain them all: `cargo bench --bench load_against_peers -- HTTP/2`. With `--quick` among them, takes a
+//! first look in two minutes: one or two rounds of a second. Exits with status 1 if a promise is not kept.
 
 #[path = "../contest/mod.rs"]
 mod contest;
@@ -22,7 +22,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// As the titles of the parts have it.
+/// The sizes in the titles of the parts.
 const FULL_SIZE: Size = Size { brisk_rate: 20_000, many_connections: 10_000 };
 
 #[allow(clippy::print_stderr, reason = "a benchmark's result is its output")]
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether every promise was kept.
+/// Returns true if every promise was kept.
 #[allow(clippy::print_stdout, reason = "a benchmark's result is its output")]
 fn contest() -> Outcome<bool> {
     let meshmeter = Path::new(env!("CARGO_BIN_EXE_meshmeter"));

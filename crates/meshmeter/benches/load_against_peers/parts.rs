@@ -1,4 +1,4 @@
-//! What the generators are asked to do: a part for each of the issues between generators, its contenders, how long it takes.
+//! Tasks of the generators: a part per aspect, with its contenders and its duration.
 
 use crate::generator_contest::{Contender, Effort, Part};
 use crate::generators::{Generator, Load};
@@ -16,7 +16,7 @@ pub const CHURN: &str = "closed loop, full TLS handshakes, a connection for each
 pub const MANY: &str = "open loop, 20 000/s on ten thousand connections";
 pub const LASTING: &str = "open loop, 5000/s on 64 connections, memory";
 
-/// Labels of `meshmeter load` with something other than the part's first contender has.
+/// Labels of `meshmeter load` with settings that differ from the part's first contender.
 pub const ON_EPOLL: &str = "same, epoll";
 pub const ON_IO_URING: &str = "same, io_uring";
 pub const ALONE: &str = "same, closed, 1 connection";
@@ -28,7 +28,7 @@ pub const FOUR_TIMES: &str = "same, four times as long";
 
 const ECONOMICALLY: &[&str] = &["--pacing=economical"];
 const PRECISELY: &[&str] = &["--pacing=precise"];
-/// Labels and options of the tolerances beyond the default.
+/// Labels and options of tolerances above the default.
 const MORE_TOLERANT: [(&str, &[&str]); 4] = [
     ("same, 50us tolerated", &["--pacing=economical", "--lag-tolerance=50us"]),
     ("same, 200us tolerated", &["--pacing=economical", "--lag-tolerance=200us"]),
@@ -36,7 +36,7 @@ const MORE_TOLERANT: [(&str, &[&str]); 4] = [
     ("same, 1ms tolerated", &["--pacing=economical", "--lag-tolerance=1ms"]),
 ];
 
-/// The size of the heaviest parts.
+/// Sizes of the heaviest parts.
 #[derive(Clone, Copy)]
 pub struct Size {
     /// Requests/s of the parts with 20 000.
@@ -45,7 +45,7 @@ pub struct Size {
     pub many_connections: u32,
 }
 
-/// All parts, with the peers that are found.
+/// All parts, with the peers that were found.
 pub fn parts(meshmeter: &Path, peers: &Peers, size: Size) -> Vec<Part> {
     let with = |label, options, load| Contender {
         label,
@@ -64,7 +64,7 @@ pub fn parts(meshmeter: &Path, peers: &Peers, size: Size) -> Vec<Part> {
     let churn = Load::TlsChurn { connections: 16 };
     let noted = Load::Noted { rate: size.brisk_rate, connections: size.many_connections };
     let steady = Load::Open { rate: 5000, connections: 64 };
-    // What the median of an open loop should be near: nobody waits for anybody.
+    // The reference for the median of an open loop: a client that never waits for another.
     let alone = with(ALONE, &["--network=epoll"], Load::Closed { connections: 1 });
     let lasting = Contender { lasting: 4, ..with(FOUR_TIMES, &[], steady) };
 
@@ -98,7 +98,7 @@ pub fn parts(meshmeter: &Path, peers: &Peers, size: Size) -> Vec<Part> {
     ]
 }
 
-/// Rounds enough for a median, long enough for a p99.
+/// Enough rounds for a median, each long enough for a p99.
 pub fn effort(title: &str, quick: bool) -> Effort {
     let (rounds, seconds) = match title {
         MANY => (3, 10),

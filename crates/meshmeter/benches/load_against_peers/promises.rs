@@ -1,4 +1,4 @@
-//! What `meshmeter load` promises against its peers, judged by medians over the rounds. Pure.
+//! Promises of `meshmeter load` against its peers, checked by medians over the rounds. Pure.
 
 use crate::generator_contest::{
     CPU_US, Figure, HANDSHAKES, IMBALANCE_PERCENT, LAG_P99_US, MEMORY_MB, P50_US, PartResult, RATE,
@@ -9,44 +9,47 @@ use crate::parts::{
 };
 use std::fmt;
 
-/// Schedule lag at p99 at 1000 a second, microseconds.
+/// Maximum p99 of the schedule lag at 1000 requests/s, microseconds.
 const LAG_P99_MAX_US: f64 = 100.0;
-/// CPU for each request over HTTP/2, as a part of a peer's.
+/// Maximum CPU time per request over HTTP/2, as a fraction of a peer's.
 const HTTP2_CPU_RATIOS_MAX: [(&str, f64); 2] = [("h2load", 1.0), ("fortio", 0.7)];
 
-/// A promise, with the figures that it is judged by.
+/// A promise, with the figures that it is checked by.
 #[derive(Debug, PartialEq)]
 pub struct Promise {
     pub text: String,
     pub kept: bool,
 }
 
-/// How far the median response time at 1000 a second may be from that of a client that has the server to itself.
+/// Maximum difference of the median response time at 1000 requests/s from that of a client that has the
+/// server to itself, microseconds.
 const NEAR_ALONE_MAX_US: f64 = 10.0;
-/// Schedule lag at p99 at 20 000 a second, microseconds.
+/// Maximum p99 of the schedule lag at 20 000 requests/s, microseconds.
 const BRISK_LAG_P99_MAX_US: [(&str, f64); 4] =
     [(OURS, 100.0), (ON_IO_URING, 100.0), (PRECISE, 30.0), (PRECISE_ON_IO_URING, 30.0)];
-/// CPU for each request at 20 000 a second, economically paced, over that of a peer.
+/// Maximum CPU time per request at 20 000 requests/s with economical pacing, as a fraction of a peer's.
 const BRISK_CPU_MAX: [(&str, f64); 3] = [("fortio", 0.75), ("oha", 0.6), ("wrk2", 1.0)];
 
-/// CPU for each request at full speed over that of wrk.
+/// Maximum CPU time per request at full speed, as a fraction of wrk's.
 const FULL_CPU_OF_WRK_MAX: [(&str, f64); 2] = [(OURS, 0.8), (ON_EPOLL, 1.0)];
 
-/// CPU for each request over TLS over that of wrk.
+/// Maximum CPU time per request over TLS, as a fraction of wrk's.
 const TLS_CPU_OF_WRK_MAX: f64 = 1.0;
-/// Share of the connections of the churn whose handshake is in the histogram, at least: the last ones may lie outside.
+/// Minimum share of the churned connections whose handshake is in the histogram: the last ones may lie
+/// outside.
 const HANDSHAKES_MIN: f64 = 0.99;
-/// How far a connection's requests may be from the average, percent.
+/// Maximum deviation of a connection's requests from the average, percent.
 const IMBALANCE_MAX_PERCENT: f64 = 5.0;
-/// Peak memory on 64 and on ten thousand connections, and that of a run four times as long over the shorter one's.
+/// Maximum peak memory with 64 and with ten thousand connections, and maximum growth of a run four times as
+/// long.
 const MEMORY_MAX_MB: f64 = 16.0;
 const MEMORY_OF_MANY_MAX_MB: f64 = 80.0;
 const MEMORY_GROWTH_MAX: f64 = 1.1;
 
 const OURS: &str = "meshmeter load";
 
-/// Every promise that these results can be held against. One about a peer that did not run is not among them; the tables
-/// say who did not.
+/// All promises that these results can be checked against. Promises about a peer that did not run are left
+/// out; the tables say which peers did not run.
 pub fn promises(results: &[PartResult]) -> Vec<Promise> {
     let mut promises: Vec<Promise> = results.iter().filter_map(valid_figures).collect();
     for result in results {
@@ -65,7 +68,7 @@ pub fn promises(results: &[PartResult]) -> Vec<Promise> {
     promises
 }
 
-/// In a closed loop.
+/// Promises in a closed loop.
 fn full_speed(result: &PartResult) -> Vec<Promise> {
     let mut promises = Vec::new();
     for (label, most) in FULL_CPU_OF_WRK_MAX {
@@ -79,7 +82,7 @@ fn full_speed(result: &PartResult) -> Vec<Promise> {
     promises
 }
 
-/// In a closed loop over TLS.
+/// Promises in a closed loop over TLS.
 fn tls(result: &PartResult) -> Vec<Promise> {
     let mut promises = Vec::new();
     for label in [OURS, ON_EPOLL] {
@@ -91,7 +94,7 @@ fn tls(result: &PartResult) -> Vec<Promise> {
     promises
 }
 
-/// With a handshake for each request.
+/// Promises with a handshake per request.
 fn churn(result: &PartResult) -> Vec<Promise> {
     let shares = [OURS, ON_EPOLL].map(|label| {
         let told = median(result, label, HANDSHAKES).zip(median(result, label, RATE));
@@ -103,7 +106,7 @@ fn churn(result: &PartResult) -> Vec<Promise> {
     shares.into_iter().flatten().collect()
 }
 
-/// On ten thousand connections.
+/// Promises with ten thousand connections.
 fn many(result: &PartResult) -> Vec<Promise> {
     let mut promises = Vec::new();
     for label in [OURS, ON_IO_URING] {
@@ -119,7 +122,7 @@ fn many(result: &PartResult) -> Vec<Promise> {
     promises
 }
 
-/// For longer.
+/// Promises for a longer run.
 fn lasting(result: &PartResult) -> Vec<Promise> {
     let memory = |label| median(result, label, MEMORY_MB);
     let mut promises: Vec<Promise> = [OURS, ON_IO_URING]
@@ -135,7 +138,7 @@ fn lasting(result: &PartResult) -> Vec<Promise> {
     promises
 }
 
-/// Over HTTP/2.
+/// Promises over HTTP/2.
 fn http2(result: &PartResult) -> Vec<Promise> {
     let mut promises = Vec::new();
     for (peer, most) in HTTP2_CPU_RATIOS_MAX {
@@ -146,12 +149,12 @@ fn http2(result: &PartResult) -> Vec<Promise> {
     promises
 }
 
-/// The median of a contender's figure, if it ran.
+/// Median of a contender's figure, if it ran.
 fn median(result: &PartResult, label: &str, figure: Figure) -> Option<f64> {
     result.contender(label).map(|contender| contender.median(figure))
 }
 
-/// At 1000 a second.
+/// Promises at 1000 requests/s.
 fn calm(result: &PartResult) -> Vec<Promise> {
     let median = |label, figure| median(result, label, figure);
     let mut promises = Vec::new();
@@ -172,7 +175,7 @@ fn calm(result: &PartResult) -> Vec<Promise> {
     promises
 }
 
-/// At 20 000 a second.
+/// Promises at 20 000 requests/s.
 fn brisk(result: &PartResult) -> Vec<Promise> {
     let mut promises = Vec::new();
     for (label, most_us) in BRISK_LAG_P99_MAX_US {
@@ -188,12 +191,12 @@ fn brisk(result: &PartResult) -> Vec<Promise> {
     promises
 }
 
-/// What is not a number is not kept.
+/// A promise about NaN is not kept.
 fn at_most(result: &PartResult, what: &str, figure: f64, most: f64) -> Promise {
     Promise { text: format!("{}: {what}: {figure:.2}, at most {most}", result.title), kept: figure <= most }
 }
 
-/// What is not a number is not kept.
+/// A promise about NaN is not kept.
 fn at_least(result: &PartResult, what: &str, figure: f64, least: f64) -> Promise {
     Promise {
         text: format!("{}: {what}: {figure:.2}, at least {least}", result.title),

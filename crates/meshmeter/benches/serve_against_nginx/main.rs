@@ -1,7 +1,6 @@
-//! `cargo bench --bench serve_against_nginx`: is `meshmeter serve` ever the bottleneck? Both servers answer 1 KB, alternately,
-//! pinned to CPU 0, to wrk on CPU 1. Takes about a minute; leave the machine alone meanwhile. The same contest runs tiny in
-//! the tests.
-//! Ends with status 1 where a promise is not kept.
+//! `cargo bench --bench serve_against_nginx`: is `meshmeter serve` ever the bottleneck? Both servers, in
+//! turn, respond with 1 KB, pinned to CPU 0, to wrk on CPU 1. Takes about a minute; leave the machine alone
+//! in the meantime. The tests run it in a tiny form. Exits with status 1 if a promise is not kept.
 
 #[path = "../contest/mod.rs"]
 mod contest;
@@ -10,7 +9,8 @@ mod server_contest;
 use server_contest::Contest;
 use std::process::ExitCode;
 
-/// What the service promises: idle memory, and requests for each CPU second as a share of what nginx does.
+/// Promises of the service: maximum idle memory, and minimum requests per CPU second as a fraction of
+/// nginx's.
 const IDLE_MEMORY_MAX_BYTES: u64 = 5_000_000;
 const REQUESTS_PER_CORE_RATIO_MIN: f64 = 0.9;
 

@@ -1,7 +1,7 @@
-//! Two servers, the same load in turn, round after round: throughput, CPU and memory of each.
+//! Two servers with the same load in turn, round after round: throughput, CPU and memory of each.
 //!
-//! wrk may be full before the faster server is, so requests for each second of the server's CPU are the figure that counts;
-//! the throughput is beside it.
+//! wrk may be saturated before the faster server is, so requests per second of server CPU time is the figure
+//! that counts; throughput is shown beside it.
 
 use crate::contest::process::{PATIENCE, Place, pinned, run_to_end};
 use crate::contest::server::Server;
@@ -12,48 +12,48 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-/// What to run.
+/// Settings of the benchmark.
 pub struct Contest {
     /// The command under test.
     pub meshmeter: PathBuf,
-    /// How often each server is loaded.
+    /// Number of times that each server is loaded.
     pub rounds: usize,
-    /// For how long each time, seconds.
+    /// Duration of each load, seconds.
     pub seconds: u32,
     /// Connections of wrk.
     pub connections: u32,
 }
 
-/// What it showed.
+/// Result of the benchmark.
 pub struct ContestResult {
     /// `meshmeter serve`, then nginx.
     pub servers: [ServerResult; 2],
 }
 
-/// One server's rounds.
+/// Rounds of one server.
 pub struct ServerResult {
-    /// What it is.
+    /// Name of the server.
     pub name: &'static str,
     /// Resident memory of all its processes before any load, bytes.
     pub idle_memory_bytes: u64,
-    /// One for each round.
+    /// One per round.
     pub rounds: Vec<Round>,
 }
 
-/// One server under load.
+/// One load of a server.
 #[derive(Clone, Copy)]
 pub struct Round {
-    /// As wrk counts, a second.
+    /// Requests per second, as counted by wrk.
     pub requests_per_second: f64,
-    /// CPU of the server for each request, microseconds.
+    /// CPU time of the server per request, microseconds.
     pub cpu_us_per_request: f64,
 }
 
 impl Contest {
-    /// Runs it.
+    /// Runs the benchmark.
     ///
     /// # Errors
-    /// Where a program is missing or an answer is no good: the text says which.
+    /// Returns an error that names the program that is missing or the response that is wrong.
     pub fn run(&self) -> Outcome<ContestResult> {
         let folder = tempfile::tempdir()?;
         let running = [self.start_meshmeter()?, nginx::start(folder.path())?];
@@ -107,21 +107,21 @@ impl Contest {
 }
 
 impl ServerResult {
-    /// The median over the rounds.
+    /// Median over the rounds.
     pub fn median(&self, figure: impl Fn(&Round) -> f64) -> f64 {
         median(self.rounds.iter().map(figure))
     }
 }
 
 impl ContestResult {
-    /// Requests for each second of CPU, `meshmeter serve` over nginx: above 1, it is the cheaper.
+    /// Requests per second of CPU time, `meshmeter serve` relative to nginx: above 1, it is cheaper.
     pub fn requests_per_core_ratio(&self) -> f64 {
         let [meshmeter, nginx] =
             self.servers.each_ref().map(|server| server.median(|round| round.cpu_us_per_request));
         nginx / meshmeter
     }
 
-    /// Throughput, `meshmeter serve` over nginx.
+    /// Throughput, `meshmeter serve` relative to nginx.
     pub fn throughput_ratio(&self) -> f64 {
         let [meshmeter, nginx] =
             self.servers.each_ref().map(|server| server.median(|round| round.requests_per_second));

@@ -1,4 +1,4 @@
-//! Options of `meshmeter cluster`, and of what runs on a cluster.
+//! Options of `meshmeter cluster`, and of runs on a cluster.
 
 use super::AutomationArgs;
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
@@ -11,38 +11,40 @@ use std::path::PathBuf;
 
 /// Kubernetes clusters: what a run needs there, and what runs have left behind
 ///
-/// `meshmeter run STUDY --on cluster` measures on a cluster (docs/cluster.md). A run writes ordinary objects into namespaces
-/// of its own, all with the label meshmeter.dev/run, and changes nothing else.
+/// `meshmeter run STUDY --on cluster` measures on a cluster (docs/cluster.md). A run writes ordinary objects
+/// into its own namespaces, all with the label meshmeter.dev/run, and changes nothing else.
 #[derive(Debug, Args)]
 pub struct ClusterArgs {
-    /// What to do.
+    /// Subcommand.
     #[command(subcommand)]
     pub command: ClusterCommand,
 }
 
-/// The verbs of `meshmeter cluster`.
+/// Subcommands of `meshmeter cluster`.
 #[derive(Debug, Subcommand)]
 pub enum ClusterCommand {
-    /// Check what a run needs on a cluster, and write nothing
+    /// Check what a run needs on a cluster, without writing anything
     ///
-    /// Looks at the API server, every right of this user, the namespaces and their quotas, and the mesh. Whether the image can
-    /// be pulled shows when pods start: a run then ends with one line that says so.
+    /// Checks the API server, the rights that this user needs, the namespaces and their quotas, and the mesh.
+    /// Whether the image can be pulled is only known when pods start; if it cannot, the run fails with a
+    /// one-line error.
     ///
-    /// Modes of the experiment that cannot run here are named; a run leaves them out.
+    /// Lists modes of the experiment that cannot run here; a run leaves them out.
     ///
-    /// Exit status: 0 where a run can start, 3 where something is missing.
+    /// Exit status: 0 if a run can start, 3 if something is missing.
     #[command(
         after_help = "Examples:\n  meshmeter cluster check --image registry.example.com/meshmeter:1\n  \
                             meshmeter cluster check mesh-modes --context staging --image registry.example.com/meshmeter:1"
     )]
     Check(Box<CheckClusterArgs>),
-    /// Follow a run that goes on in the cluster (`run --on cluster --detach`), and copy its results at its end
+    /// Follow a run that continues in the cluster (`run --on cluster --detach`), and copy its results when it
+    /// ends
     ///
-    /// Shows its progress as in the foreground. Ctrl-C detaches again, and the run goes on; --stop ends it with the results so
-    /// far. At the end the run folder is copied, and the Job completes. A run that ended while nobody was attached is still
-    /// there, for as long as its --keep-for said.
+    /// Shows progress as in the foreground. Ctrl-C detaches again, and the run continues; --stop ends it with
+    /// the results so far. When the run ends, its directory is copied and the Job completes. The results of a
+    /// run that ended while nobody was attached are kept for its --keep-for.
     ///
-    /// Exit status: that of the run; 130 where Ctrl-C detached.
+    /// Exit status: that of the run; 130 if detached by Ctrl-C.
     #[command(
         after_help = "Examples:\n  meshmeter cluster attach\n  meshmeter cluster attach mesh-modes-20261122-201500 --namespace perf --out runs/modes\n  \
                       meshmeter cluster attach mesh-modes-20261122-201500 --stop"
@@ -50,26 +52,27 @@ pub enum ClusterCommand {
     Attach(Box<AttachArgs>),
     /// Print the Roles that a run needs, with their bindings
     ///
-    /// In the given namespaces alone, unless --namespaces or --nodes asks for more: then with a ClusterRole that holds no more
-    /// than that.
+    /// Covers only the given namespaces, unless --namespaces or --nodes is given. These add a ClusterRole
+    /// with exactly the rights that they need.
     #[command(
         after_help = "Examples:\n  meshmeter cluster rbac --namespace perf --service-account perf:meshmeter | kubectl apply -f -\n  \
                       meshmeter cluster rbac --namespace perf --user jane --istio --nodes"
     )]
     Rbac(RbacArgs),
-    /// Remove what runs have left behind: what carries their label, and nothing else
+    /// Remove the objects that runs have left behind: those with the label of a run, and nothing else
     ///
-    /// Without --run or --all it says what there is.
+    /// Without --run or --all, lists them.
     #[command(
         after_help = "Examples:\n  meshmeter cluster clean\n  meshmeter cluster clean --run mesh-modes-20261122-201500"
     )]
     Clean(CleanArgs),
 }
 
-/// Which cluster.
+/// Selects a cluster.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ConnectionArgs {
-    /// Leads to the cluster [default: KUBECONFIG, else ~/.kube/config, else the account of the pod that this runs in]
+    /// Kubeconfig of the cluster [default: KUBECONFIG, else ~/.kube/config, else the account of the pod that
+    /// this runs in]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = "Cluster")]
     pub kubeconfig: Option<PathBuf>,
 
@@ -79,53 +82,55 @@ pub struct ConnectionArgs {
 }
 
 impl ConnectionArgs {
-    /// Which cluster.
+    /// Connection to the selected cluster.
     pub fn connection(&self) -> Connection {
         Connection { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() }
     }
 }
 
-/// Where on a cluster a run takes place.
+/// How a run uses a cluster.
 #[derive(Clone, Debug, Args)]
 pub struct OnClusterArgs {
     #[command(flatten)]
     pub connection: ConnectionArgs,
 
-    /// Image of Meshmeter, as the cluster's nodes pull it [default: in a pod of the cluster its own]
+    /// Image of Meshmeter that the cluster's nodes pull [default: in a pod of the cluster, its own image]
     #[arg(long, value_name = "IMAGE", help_heading = "Cluster")]
     pub image: Option<String>,
 
-    /// Pull the image with this Secret, which is in each namespace of the run
+    /// Pull the image with this Secret, which must exist in each namespace of the run
     #[arg(long, value_name = "NAME", requires = "existing_namespaces", help_heading = "Cluster")]
     pub image_pull_secret: Option<String>,
 
-    /// Namespace of the run; of a topology with several namespaces what comes before each, with a hyphen
+    /// Namespace of the run; for a topology with several namespaces the prefix of each, followed by a hyphen
     #[arg(long, value_name = "NAME", default_value = DEFAULT_PREFIX, help_heading = "Cluster")]
     pub namespace_prefix: String,
 
-    /// The namespaces exist already, and stay: takes no right to namespaces
+    /// The namespaces exist already and are kept: no rights to namespaces are needed
     #[arg(long, help_heading = "Cluster")]
     pub existing_namespaces: bool,
 
-    /// Run generators on nodes with this label, also where it is their taint, and what is measured on others
+    /// Run generators on nodes with this label, tolerating a taint of the same name, and what is measured on
+    /// other nodes
     #[arg(long, value_name = "LABEL=VALUE", value_parser = parse_label, help_heading = "Cluster")]
     pub generator_nodes: Option<(String, String)>,
 
-    /// The mesh of the cluster: with linkerd the mode `sidecar` is its proxies, with cilium the mode `none` is its network
+    /// Mesh of the cluster. With linkerd, mode `sidecar` uses its proxies; with cilium, mode `none` uses its
+    /// network
     #[arg(long, value_name = "MESH", value_enum, default_value_t = MeshArg::Istio, help_heading = "Cluster")]
     pub cluster_mesh: MeshArg,
 
-    /// Revision of istiod (istio.io/rev), or a tag of one [default: the cluster's default one]
+    /// Revision of istiod (istio.io/rev), or a revision tag [default: the cluster's default one]
     #[arg(long, value_name = "REVISION", help_heading = "Cluster")]
     pub istio_revision: Option<String>,
 
-    /// Read no nodes and no kubelets, which takes rights to all nodes: without --prometheus, services and proxies then have no
-    /// usage in the report
+    /// Do not read nodes and kubelets, which needs rights to all nodes. Without --prometheus the report then
+    /// has no usage of services and proxies
     #[arg(long, help_heading = "Cluster")]
     pub without_nodes: bool,
 
-    /// Read usage of services and proxies from a Prometheus that scrapes the cluster's kubelets, instead of from these: its
-    /// URL, or a Service that the API server leads to
+    /// Read usage of services and proxies from a Prometheus that scrapes the cluster's kubelets, instead of
+    /// from kubelets: its URL, or a Service reached through the API server
     #[arg(long, value_name = "URL|NAMESPACE/SERVICE:PORT", value_hint = ValueHint::Url, help_heading = "Cluster")]
     pub prometheus: Option<PrometheusAddress>,
 }
@@ -142,7 +147,7 @@ pub enum MeshArg {
 }
 
 impl OnClusterArgs {
-    /// Settings of a run of this identifier. `image` stands where none was given.
+    /// Settings of a run with this identifier. `image` is used if none was given.
     pub fn settings(&self, run: &str, image: &str) -> ClusterSettings {
         ClusterSettings {
             namespace_prefix: self.namespace_prefix.clone(),
@@ -163,7 +168,8 @@ impl OnClusterArgs {
 }
 
 impl OnClusterArgs {
-    /// The same options as arguments of a run in the cluster, which has a connection of its own.
+    /// The same options as arguments of a run inside the cluster, except for the connection, which that run
+    /// has itself.
     pub fn arguments(&self) -> Vec<String> {
         let Self {
             connection: _,
@@ -206,22 +212,22 @@ fn parse_label(text: &str) -> Result<(String, String), String> {
 /// Options of `meshmeter cluster check`.
 #[derive(Debug, Args)]
 pub struct CheckClusterArgs {
-    /// The run's study or file [default: no mesh is looked for]
+    /// Study or file of the run [default: no mesh is checked]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
     pub experiment: Option<String>,
 
-    /// Change a key of the experiment, as of the run; may be given several times
+    /// Override a key of the experiment, as in `run`; may be given several times
     #[arg(long, value_name = "KEY=VALUE", requires = "experiment")]
     pub set: Vec<String>,
 
-    /// Name a mode that cannot run here as missing, instead of leaving it out as a run does
+    /// Report a mode that cannot run here as missing, instead of leaving it out as a run does
     #[arg(long, requires = "experiment")]
     pub require_all_modes: bool,
 
     #[command(flatten)]
     pub place: OnClusterArgs,
 
-    /// Print what was found as JSON
+    /// Print the findings as JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -229,28 +235,29 @@ pub struct CheckClusterArgs {
 /// Options of `meshmeter cluster rbac`.
 #[derive(Debug, Args)]
 pub struct RbacArgs {
-    /// A namespace of the run; may be given several times
+    /// Namespace of the run; may be given several times
     #[arg(long, value_name = "NAME", required = true)]
     pub namespace: Vec<String>,
 
     #[command(flatten)]
     pub subject: SubjectArgs,
 
-    /// Runs have modes of Istio: its objects in these namespaces, and its own pods in istio-system
+    /// Runs use modes of Istio: its objects in these namespaces, and its own pods in istio-system
     #[arg(long)]
     pub istio: bool,
 
-    /// Runs have the ambient modes too: as --istio, and port forwards to ztunnels, which are in istio-system. Kubernetes tells
-    /// pods of a namespace not apart there: it is a right to the ports of all of them
+    /// Runs use the ambient modes too: like --istio, plus port forwards to the ztunnels in istio-system.
+    /// Kubernetes cannot restrict port forwards to some pods of a namespace, so this is a right to the ports
+    /// of all pods there
     #[arg(long)]
     pub ambient: bool,
 
-    /// Runs have mode ingress, whose clients speak TLS with a gateway: Secrets in these namespaces, and a Role to read them.
-    /// Without it: runs with `istio.ingress.tls: off`
+    /// Runs use mode ingress, whose clients use TLS to a gateway: Secrets in these namespaces, and a Role to
+    /// read them. Without this option, runs need `istio.ingress.tls: off`
     #[arg(long, requires = "istio")]
     pub gateway_tls: bool,
 
-    /// Runs have Linkerd's proxies: its own pods in the namespace linkerd
+    /// Runs use Linkerd's proxies: its own pods in the namespace linkerd
     #[arg(long)]
     pub linkerd: bool,
 
@@ -258,7 +265,8 @@ pub struct RbacArgs {
     #[arg(long)]
     pub cilium: bool,
 
-    /// Runs create and delete their namespaces: a ClusterRole for all namespaces, since a Role goes with its namespace
+    /// Runs create and delete their namespaces: a ClusterRole for all namespaces, since a Role is deleted
+    /// with its namespace
     #[arg(long)]
     pub namespaces: bool,
 
@@ -270,8 +278,8 @@ pub struct RbacArgs {
     #[arg(long, value_name = "NAMESPACE/SERVICE:PORT")]
     pub prometheus: Option<PrometheusAddress>,
 
-    /// Print the Roles that somebody needs to start, follow and end detached runs in these namespaces, which are those of
-    /// accounts that runs have the rights of. Whoever may create Jobs there may use the rights of these accounts
+    /// Print the Roles for starting, following and ending detached runs in these namespaces, in which the
+    /// accounts of the runs are. Anyone who may create Jobs there can use the rights of these accounts
     #[arg(long, conflicts_with_all = ["istio", "ambient", "gateway_tls", "linkerd", "cilium", "namespaces", "nodes", "prometheus"])]
     pub detach: bool,
 }
@@ -279,14 +287,14 @@ pub struct RbacArgs {
 /// Options of `meshmeter cluster attach`.
 #[derive(Debug, Args)]
 pub struct AttachArgs {
-    /// The run, as `run --detach` named it [default: the only one]
+    /// Run, as named by `run --detach` [default: the only one]
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
 
     #[command(flatten)]
     pub connection: ConnectionArgs,
 
-    /// Look in this namespace alone, that of the run's account; may be given several times [default: all]
+    /// Look only in this namespace, that of the run's account; may be given several times [default: all]
     #[arg(long, value_name = "NAME")]
     pub namespace: Vec<String>,
 
@@ -294,11 +302,11 @@ pub struct AttachArgs {
     #[arg(long)]
     pub stop: bool,
 
-    /// Copy the run's folder here [default: runs/RUN]
+    /// Copy the run's directory here [default: runs/RUN]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
 
-    /// Replace an earlier run in that folder
+    /// Replace an earlier run in that directory
     #[arg(long, requires = "out")]
     pub overwrite: bool,
 
@@ -310,22 +318,22 @@ pub struct AttachArgs {
     pub automation: AutomationArgs,
 }
 
-/// Leaving a run to the cluster.
+/// Options of detached runs.
 #[derive(Debug, Args)]
 pub struct DetachArgs {
-    /// Leave the run to a Job in the cluster, and return once it is under way; `meshmeter cluster attach` picks it up
+    /// Run in a Job in the cluster, and return once it is under way; `meshmeter cluster attach` picks it up
     #[arg(long, help_heading = "Cluster")]
     pub detach: bool,
 
-    /// Account whose rights a detached run has, and in whose namespace its Job is
+    /// Account whose rights a detached run has; its Job is in the namespace of the account
     #[arg(long, value_name = "NAMESPACE:NAME", value_parser = parse_account, requires = "detach", help_heading = "Cluster")]
     pub service_account: Option<(String, String)>,
 
-    /// How long the results of a detached run wait for `cluster attach`, from its end
+    /// Time for which the results of a detached run wait for `cluster attach` after its end
     #[arg(long, value_name = "D", default_value = "24h", value_parser = check_duration, help_heading = "Cluster")]
     pub keep_for: String,
 
-    /// Identifier of the run, which the Job of a detached run is given
+    /// Identifier of the run, set for the Job of a detached run
     #[arg(long, value_name = "RUN", hide = true)]
     pub run_identifier: Option<String>,
 }
@@ -334,19 +342,19 @@ fn check_duration(text: &str) -> Result<String, String> {
     parse_duration(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
 }
 
-/// Who is allowed something.
+/// Subject of a role binding.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct SubjectArgs {
-    /// Who runs: a user
+    /// Subject of the bindings: a user
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
 
-    /// Who runs: a group of users
+    /// Subject of the bindings: a group of users
     #[arg(long, value_name = "NAME")]
     pub group: Option<String>,
 
-    /// Who runs: an account of the cluster
+    /// Subject of the bindings: a service account
     #[arg(long, value_name = "NAMESPACE:NAME", value_parser = parse_account)]
     pub service_account: Option<(String, String)>,
 }
@@ -361,7 +369,7 @@ fn parse_account(text: &str) -> Result<(String, String), String> {
 }
 
 impl SubjectArgs {
-    /// The one that was given.
+    /// The subject that was given.
     pub fn subject(&self) -> Subject {
         match (&self.user, &self.group, &self.service_account) {
             (Some(user), _, _) => Subject::User(user.clone()),
@@ -380,15 +388,15 @@ pub struct CleanArgs {
     #[command(flatten)]
     pub connection: ConnectionArgs,
 
-    /// Remove what this run has left
+    /// Remove what this run has left behind
     #[arg(long, value_name = "RUN", conflicts_with = "all")]
     pub run: Option<String>,
 
-    /// Remove what all runs have left, also of those that are under way
+    /// Remove what all runs have left behind, including runs that are under way
     #[arg(long)]
     pub all: bool,
 
-    /// Look in this namespace alone; may be given several times [default: all]
+    /// Look only in this namespace; may be given several times [default: all]
     #[arg(long, value_name = "NAME")]
     pub namespace: Vec<String>,
 }

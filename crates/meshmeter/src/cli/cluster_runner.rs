@@ -9,19 +9,19 @@ use std::time::Duration;
 /// See the command's help.
 #[derive(Debug, Args)]
 pub struct ClusterRunnerArgs {
-    /// Port of the loopback to listen on
+    /// Port on the loopback to listen on
     #[arg(long, value_name = "PORT")]
     pub port: u16,
 
-    /// Port at which the kubelet asks whether the run has ended
+    /// Port on which the kubelet probes whether the run has ended
     #[arg(long, value_name = "PORT")]
     pub ended_port: u16,
 
-    /// The run's folder
+    /// Directory of the run
     #[arg(long, value_name = "DIR")]
     pub folder: PathBuf,
 
-    /// Keep a folder that nobody copies for this long
+    /// Keep a directory that has not been copied for this long
     #[arg(long, value_name = "D", value_parser = parse_duration)]
     pub keep_for: Duration,
 

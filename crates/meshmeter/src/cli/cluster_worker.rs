@@ -8,7 +8,7 @@ use std::time::Duration;
 /// See the command's help.
 #[derive(Debug, Args)]
 pub struct ClusterWorkerArgs {
-    /// Port of the loopback to listen on
+    /// Port on the loopback to listen on
     #[arg(long, value_name = "PORT")]
     pub port: u16,
 
@@ -16,11 +16,11 @@ pub struct ClusterWorkerArgs {
     #[arg(long, value_name = "DIR")]
     pub directory: PathBuf,
 
-    /// End where nobody has asked anything for this long
+    /// Exit after this long without a request
     #[arg(long, value_name = "D", default_value = "5m", value_parser = parse_duration)]
     pub abandoned_after: Duration,
 
-    /// POST to this URL at the end, which ends the proxy beside
+    /// POST to this URL at the end, to terminate the proxy in the same pod
     #[arg(long, value_name = "URL")]
     pub end_proxy: Option<String>,
 }

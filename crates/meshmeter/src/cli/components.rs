@@ -1,4 +1,4 @@
-//! Options that choose components: the user's own, and releases of Istio.
+//! Options that select components: programs of the user, and releases of Istio.
 
 use clap::{Args, ValueHint};
 use components::{Component, DEFAULT_HUB, HUB_VARIABLE, Hub, Overrides};
@@ -6,20 +6,21 @@ use experiment::environment::EnvironmentError;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Registry with the images of Istio's releases.
+/// Registries with Istio's releases.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Releases of Istio")]
 pub struct HubArgs {
-    /// Registry with the images of Istio's releases, such as registry.example:5000/istio; credentials are those of
-    /// `docker login` [env: MESHMETER_REGISTRY] [default: docker.io/istio]
+    /// Registry with the images of Istio's releases, such as registry.example:5000/istio; uses the
+    /// credentials of `docker login` [env: MESHMETER_REGISTRY] [default: docker.io/istio]
     #[arg(long, value_name = "HUB")]
     registry: Option<String>,
 
-    /// Registry with their charts [default: ghcr.io/istio/release/charts; HUB/charts where --registry names another hub]
+    /// Registry with the charts of the releases [default: ghcr.io/istio/release/charts; HUB/charts if
+    /// --registry names another hub]
     #[arg(long, value_name = "PREFIX")]
     registry_charts: Option<String>,
 
-    /// Trust the authorities in FILE (PEM) for these registries too
+    /// Also trust the CAs in FILE (PEM) for these registries
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     registry_cacert: Option<PathBuf>,
 }
@@ -35,12 +36,12 @@ impl HubArgs {
         self.registry_charts.as_deref().map_or_else(|| Ok(hub.charts()), |prefix| self.other_hub(prefix))
     }
 
-    /// Another registry with the same authorities.
+    /// Another registry, with the same CAs.
     pub fn other_hub(&self, prefix: &str) -> Result<Hub, EnvironmentError> {
         Hub::new(prefix, self.registry_cacert.clone())
     }
 
-    /// The options as they would be typed.
+    /// The options as command-line arguments.
     pub fn arguments(&self) -> Vec<OsString> {
         let registry = self.registry.iter().flat_map(|hub| ["--registry".into(), hub.into()]);
         let roots = self.registry_cacert.iter().flat_map(|file| ["--registry-cacert".into(), file.into()]);
@@ -49,11 +50,11 @@ impl HubArgs {
     }
 }
 
-/// Where releases come from that are missing.
+/// Source of releases that are not installed.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Releases of Istio")]
 pub struct ReleaseArgs {
-    /// Fetch no release that is not installed: refuse to start without it
+    /// Do not fetch releases: fail if one is not installed
     #[arg(long)]
     pub offline: bool,
 
@@ -85,11 +86,12 @@ pub struct OverrideArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     ferretdb: Option<PathBuf>,
 
-    /// Use this MongoDB as the database, in FerretDB's place [env: MESHMETER_MONGOD]
+    /// Use this MongoDB as the database, instead of FerretDB [env: MESHMETER_MONGOD]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     mongod: Option<PathBuf>,
 
-    /// Use these services behind a gateway's filters: external authorisation and WAF [env: MESHMETER_FILTER_SERVICES]
+    /// Use these services behind a gateway's filters: external authorization and WAF [env:
+    /// MESHMETER_FILTER_SERVICES]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     filter_services: Option<PathBuf>,
 
@@ -97,7 +99,7 @@ pub struct OverrideArgs {
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     ratelimit: Option<PathBuf>,
 
-    /// Let the rate limit service count in this Redis, in its own store's place [env: MESHMETER_REDIS_SERVER]
+    /// Let the rate limit service use this Redis, instead of its own store [env: MESHMETER_REDIS_SERVER]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::ExecutablePath)]
     redis_server: Option<PathBuf>,
 }

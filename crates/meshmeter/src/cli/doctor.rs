@@ -7,11 +7,12 @@ use experiment::Mode;
 use experiment::units::parse_duration;
 use std::time::Duration;
 
-/// Say what works here, and this machine's measurement floor
+/// Check what works on this machine, and measure its noise floor
 ///
-/// --calibrate measures what this machine can resolve instead: the same mode against itself (none, a gateway, sidecars: those
-/// that can run here), and known effects (a server that computes for 20, 50, 100 and 200 us per response) that are to be found
-/// again. It says which differences a run shows, by its repeats and its window. The result is kept in the user's cache, and
+/// --calibrate instead measures the smallest effect that this machine can resolve. It measures the same mode
+/// against itself (none, a gateway, sidecars: those that can run here), and known effects (a server that
+/// computes for 20, 50, 100 and 200 us per response) that must be found again. The output lists the
+/// differences that a run can show for its repeats and window. The result is kept in the user's cache, and
 /// runs of the next 30 days have it in host.json and in their report. Ctrl-C keeps the results so far.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -24,7 +25,7 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Measure what this machine can resolve; takes about four minutes
+    /// Measure what this machine can resolve, in about two minutes
     #[arg(long)]
     pub calibrate: bool,
 
@@ -40,11 +41,11 @@ pub struct DoctorArgs {
     #[arg(long, value_name = "MODES", requires = "calibrate", value_delimiter = ',', value_parser = mode_parser())]
     pub modes: Vec<Mode>,
 
-    /// Look at a lab alone, from within: what the doctor starts as its child
+    /// Check only the inside of a lab; the doctor starts this as a child process
     #[arg(long, hide = true)]
     pub within_lab: bool,
 
-    /// Programs to look at instead of the installed ones.
+    /// Programs to check instead of the installed ones.
     #[command(flatten)]
     pub overrides: OverrideArgs,
 }

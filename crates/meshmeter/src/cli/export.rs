@@ -1,4 +1,4 @@
-//! Options of live metrics, which `load` and `run` share.
+//! Options of live metrics, shared by `load`, `run` and `fleet`.
 
 use clap::{Args, ValueEnum};
 use experiment::units::parse_duration;
@@ -7,20 +7,21 @@ use http::{HeaderName, HeaderValue};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Heading of these options.
+/// Help heading of these options.
 const HEADING: &str = "Live metrics (docs/export.md)";
-/// Shortest and longest time between two snapshots.
+/// Minimum and maximum time between two snapshots.
 const INTERVALS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// Names that some series have of their own.
+/// Labels that some series set themselves.
 const OWN_LABELS: [&str; 10] =
     ["code", "kind", "le", "phase", "quantile", "version", "component", "role", "side", "state"];
 
-/// See the module.
+/// Options of live metrics.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = HEADING)]
 pub struct ExportArgs {
-    /// Send the figures so far to a Prometheus by remote write, each second. Without a path, to /api/v1/write. A receiver that
-    /// is down, slow or refuses delays nothing: that is said once and counted
+    /// Push the figures so far to a Prometheus by remote write, every second. Without a path, to
+    /// /api/v1/write. A receiver that is down, slow or rejects data delays nothing: that is reported once and
+    /// counted
     #[arg(long, value_name = "URL")]
     pub remote_write: Option<String>,
 
@@ -37,8 +38,8 @@ pub struct ExportArgs {
     #[arg(long, value_name = "K: V", requires = "remote_write", value_parser = parse_export_header)]
     pub remote_write_header: Vec<(HeaderName, HeaderValue)>,
 
-    /// Send the figures so far to an OpenTelemetry collector by OTLP (HTTP, protobuf), each second. Without a path, to
-    /// /v1/metrics
+    /// Push the figures so far to an OpenTelemetry collector by OTLP (HTTP, protobuf), every second. Without
+    /// a path, to /v1/metrics
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
 
@@ -46,7 +47,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "K: V", requires = "otlp", value_parser = parse_export_header)]
     pub otlp_header: Vec<(HeaderName, HeaderValue)>,
 
-    /// Verify receivers that speak HTTPS against the authorities in this file, PEM [default: the system's]
+    /// Verify HTTPS receivers against the CAs in this file, PEM [default: the system's]
     #[arg(long, value_name = "FILE")]
     pub export_cacert: Option<PathBuf>,
 
@@ -54,7 +55,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "NAME=VALUE", value_parser = parse_label)]
     pub label: Vec<(String, String)>,
 
-    /// Time between two snapshots sent, in whole seconds
+    /// Time between two snapshots, in whole seconds
     #[arg(long, value_name = "D", default_value = "1s", value_parser = parse_interval)]
     pub export_interval: Duration,
 }
@@ -62,11 +63,11 @@ pub struct ExportArgs {
 /// Version of remote write.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum RemoteWriteVersion {
-    /// What every receiver takes
+    /// Accepted by every receiver
     #[default]
     #[value(name = "1")]
     One,
-    /// With native histograms, start times and counts of what was written
+    /// With native histograms, start times, and counts of written samples
     #[value(name = "2")]
     Two,
 }
@@ -90,7 +91,7 @@ impl From<HistogramForm> for export::HistogramForm {
 }
 
 impl ExportArgs {
-    /// Whether figures are sent anywhere.
+    /// True if figures are sent anywhere.
     pub fn is_asked_for(&self) -> bool {
         self.remote_write.is_some() || self.otlp.is_some()
     }

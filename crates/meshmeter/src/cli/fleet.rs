@@ -12,25 +12,26 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Most objects of a kind.
+/// Maximum number of objects per kind.
 const MAX_OBJECTS: u64 = 100_000;
-/// Longest name of a run: the value of a label.
+/// Maximum length of a run's name, which is the value of a label.
 const MAX_RUN_ID_CHARACTERS: usize = 40;
 
-/// Hold simulated proxies against an istiod and time the arrival of every change at each of them
+/// Connect simulated proxies to an istiod and time the arrival of every change at each of them
 ///
-/// Writes a mesh through the Kubernetes API, connects N simulated proxies, which subscribe as real ones do, waits until each
-/// has its whole configuration, and makes changes one after the other. A change's convergence is the time from the API's
-/// acknowledgement of its write until its content has arrived at a proxy; every proxy is timed. istiod's own figures stand
-/// beside it: CPU, memory, and its histograms from debounce to push.
+/// Writes a mesh through the Kubernetes API, connects N simulated proxies, which subscribe as real ones do,
+/// waits until each has its whole configuration, and makes changes one after the other. The convergence time
+/// of a change runs from the API's acknowledgement of its write until its content has arrived at a proxy;
+/// every proxy is timed. The result includes istiod's own figures: CPU, memory, and its histograms from
+/// debounce to push.
 ///
-/// Without --istiod the control plane is a lab's on this machine, made for the run. With it the fleet connects to an istiod
-/// elsewhere: --kubeconfig names the API that this istiod watches. Everything that is written has the label
-/// meshmeter.io/fleet=RUN-ID and is removed at the end; other objects are never changed. Ctrl-C keeps the results so far and
-/// removes what was written; a second Ctrl-C leaves at once.
+/// Without --istiod the control plane runs in a lab on this machine, created for the run. With it the fleet
+/// connects to an istiod elsewhere: --kubeconfig names the API that this istiod watches. Everything that is
+/// written has the label meshmeter.io/fleet=RUN-ID and is removed at the end; other objects are never
+/// changed. Ctrl-C keeps the results so far and removes what was written; a second Ctrl-C exits immediately.
 ///
-/// Exit status: 0 every proxy got its configuration and every change, 1 some did not, 2 usage error, 3 the API or istiod
-/// failed.
+/// Exit status: 0 every proxy got its configuration and every change, 1 some did not, 2 usage error, 3 the
+/// API or istiod failed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -70,8 +71,8 @@ pub struct FleetArgs {
     #[command(flatten)]
     pub releases: ReleaseArgs,
 
-    /// Ask for what only the environment can do on standard error (as --progress json does), and read its answers from
-    /// standard input (`meshmeter run` asks for it)
+    /// Request actions of the environment on standard error (as --progress json does), and read its responses
+    /// from standard input (used by `meshmeter run`)
     #[arg(long, hide = true, requires = "progress")]
     pub environment_answers: bool,
 }
@@ -80,21 +81,22 @@ pub struct FleetArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Control plane")]
 pub struct ControlPlaneArgs {
-    /// istiod's port for proxies, such as istiod.example:15012, or an istiod program to run in a lab. Given twice, both get the
-    /// whole fleet and are compared [default: the installed istiod, in a lab]
+    /// istiod's port for proxies, such as istiod.example:15012, or an istiod program to run in a lab. If
+    /// given twice, each gets the whole fleet, and both are compared [default: the installed istiod, in a
+    /// lab]
     #[arg(long, value_name = "HOST:PORT|PATH")]
     pub istiod: Vec<String>,
 
-    /// Run istiod of this release of Istio in the lab, or of the one built from source with `pinned`. A release that is not
-    /// installed is fetched first
+    /// Run istiod of this Istio release in the lab, or the one built from source with `pinned`. A release
+    /// that is not installed is fetched first
     #[arg(long, value_name = "VERSION", conflicts_with = "istiod")]
     pub istio: Option<IstioVersion>,
 
-    /// The API that istiod watches, as a kubeconfig [default: KUBECONFIG, or ~/.kube/config]
+    /// Kubeconfig of the API that istiod watches [default: KUBECONFIG, or ~/.kube/config]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Several istiods: `each` has the whole fleet, `shared` are replicas of one control plane
+    /// With several istiods: `each` has the whole fleet, `shared` are replicas of one control plane
     #[arg(long, value_enum, default_value_t)]
     pub spread: SpreadName,
 
@@ -106,11 +108,11 @@ pub struct ControlPlaneArgs {
     #[arg(long, value_name = "URL", value_parser = parse_metrics_url)]
     pub etcd_metrics: Option<MetricsUrl>,
 
-    /// Trust the authorities in FILE (PEM) [default: ConfigMap istio-ca-root-cert of the system namespace]
+    /// Trust the CAs in FILE (PEM) [default: ConfigMap istio-ca-root-cert of the system namespace]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub istiod_ca: Option<PathBuf>,
 
-    /// The name that istiod's certificate is to have [default: istiod.<system namespace>.svc]
+    /// Name expected in istiod's certificate [default: istiod.<system namespace>.svc]
     #[arg(long, value_name = "NAME")]
     pub istiod_name: Option<String>,
 
@@ -118,50 +120,50 @@ pub struct ControlPlaneArgs {
     #[arg(long, value_name = "NAMESPACE", default_value = mesh::names::SYSTEM_NAMESPACE)]
     pub istio_namespace: String,
 
-    /// Istio's name of the cluster, its CLUSTER_ID
+    /// Name of the cluster in Istio, its CLUSTER_ID
     #[arg(long, value_name = "ID", default_value = "Kubernetes")]
     pub cluster_id: String,
 }
 
-/// The proxies.
+/// Options of the proxies.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Proxies")]
 pub struct ProxyArgs {
-    /// Simulated proxies; with several istiods that are compared, at each
+    /// Number of simulated proxies; with several istiods that are compared, per istiod
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=MAX_PROXIES as u64))]
     pub proxies: u64,
 
-    /// Their kinds: sidecar, gateway, waypoint, ztunnel; several with numbers, such as gateway=2,sidecar
+    /// Kinds of proxies: sidecar, gateway, waypoint, ztunnel; several with numbers, such as gateway=2,sidecar
     #[arg(long, value_name = "KIND[=N],…", default_value = "sidecar", value_parser = str::parse::<ProxyKinds>)]
     pub kind: ProxyKinds,
 
-    /// Variant of the protocol: what changed, or all resources of a type at once
+    /// Protocol variant: only what changed (delta), or all resources of a type at once (state of the world)
     #[arg(long, value_name = "VARIANT", default_value = "delta", value_parser = xds_parser())]
     pub xds: XdsVariant,
 
-    /// How proxies identify themselves: by certificates from istiod's CA, by their tokens alone, or not at all on istiod's
-    /// plaintext port
+    /// How proxies authenticate: with certificates from istiod's CA, with their tokens alone, or not at all
+    /// on istiod's plaintext port
     #[arg(long, value_name = "HOW", default_value = "mutual-tls", value_parser = security_parser())]
     pub security: FleetSecurity,
 
-    /// Ztunnels ask for addresses only as they need them
+    /// Ztunnels request addresses only when they need them
     #[arg(long)]
     pub on_demand: bool,
 
-    /// Connections opened per second at first [default: as fast as istiod accepts them]
+    /// Connections opened per second at the start [default: as fast as istiod accepts them]
     #[arg(long, value_name = "R", value_parser = parse_positive_rate)]
     pub connect_rate: Option<f64>,
 
-    /// Real sidecars that a lab adds, whose own times of update are compared with the fleet's
+    /// Real sidecars that a lab adds, whose own update times are compared with the fleet's
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=20))]
     pub witnesses: u64,
 
-    /// Statistics port of a real sidecar (15090) or ztunnel (15020) of the mesh whose own times of update are compared with the
-    /// fleet's; a sidecar's proxyStatsMatcher must include the suffix update_time
+    /// Statistics port of a real sidecar (15090) or ztunnel (15020) of the mesh whose own update times are
+    /// compared with the fleet's; a sidecar's proxyStatsMatcher must include the suffix update_time
     #[arg(long, value_name = "HOST:PORT")]
     pub witness: Vec<String>,
 
-    /// Addresses that some proxies connect from, so that their links can be cut (labs give them)
+    /// Source addresses of some proxies, so that their links can be cut (set by labs)
     #[arg(long, hide = true, value_name = "ADDRESS")]
     pub source_address: Vec<Ipv4Addr>,
 
@@ -174,57 +176,58 @@ pub struct ProxyArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Mesh")]
 pub struct MeshArgs {
-    /// Take services, namespaces and pods from a topology: a file, or a built-in shape by name. Their namespaces get the prefix
-    /// fleet-; all else is as numbers say
+    /// Take services, namespaces and pods from a topology: a file, or a built-in shape by name. Its
+    /// namespaces get the prefix fleet-; everything else follows the other options
     #[arg(long, value_name = "FILE|NAME", value_hint = ValueHint::FilePath, conflicts_with_all = ["services", "pods", "namespaces"])]
     pub topology: Option<String>,
 
-    /// Services
+    /// Number of services
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = count_parser(1))]
     pub services: u64,
 
-    /// Pods, spread over the services; sidecars are of these pods [default: two per service, and one per proxy at least]
+    /// Number of pods, spread over the services; sidecars belong to these pods [default: two per service, and
+    /// at least one per proxy]
     #[arg(long, value_name = "N", value_parser = count_parser(1))]
     pub pods: Option<u64>,
 
-    /// Namespaces, which share services and pods evenly [default: 10, at most one per service]
+    /// Number of namespaces, which share services and pods evenly [default: 10, at most one per service]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_NAMESPACES as u64))]
     pub namespaces: Option<u64>,
 
-    /// VirtualServices, each of another service
+    /// Number of VirtualServices, each for a different service
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count_parser(0))]
     pub virtual_services: u64,
 
-    /// DestinationRules, each of another service
+    /// Number of DestinationRules, each for a different service
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count_parser(0))]
     pub destination_rules: u64,
 
-    /// Gateways
+    /// Number of Gateways
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count_parser(0))]
     pub gateways: u64,
 
-    /// Authorization policies
+    /// Number of AuthorizationPolicies
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = count_parser(0))]
     pub policies: u64,
 
-    /// Sidecars are told of their own namespace alone (a Sidecar object per namespace)
+    /// Limit sidecars to their own namespace (one Sidecar object per namespace)
     #[arg(long)]
     pub scope: bool,
 
-    /// Write pods and EndpointSlices that nothing runs, also where the cluster has kubelets and controllers
+    /// Write pods and EndpointSlices that nothing runs, even if the cluster has kubelets and controllers
     #[arg(long)]
     pub simulate_pods: bool,
 
-    /// Name of the run, the value of the label on everything that is written [default: made up]. A run of the same name that
-    /// was cut short is taken over
+    /// Name of the run, the value of the label on everything that is written [default: random]. An
+    /// interrupted run of the same name is taken over
     #[arg(long, value_name = "ID", value_parser = parse_run_id)]
     pub run_id: Option<String>,
 
-    /// Leave the mesh as it is at the end
+    /// Leave the mesh in place at the end
     #[arg(long)]
     pub keep_mesh: bool,
 
-    /// Remove what the run of this name has left, and nothing else
+    /// Remove what the run of this name has left behind, and do nothing else
     #[arg(long, value_name = "RUN-ID", value_parser = parse_run_id, conflicts_with_all = ["istiod", "json", "keep_mesh", "run_id"])]
     pub remove: Option<String>,
 }
@@ -233,41 +236,42 @@ pub struct MeshArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Changes")]
 pub struct ChangeArgs {
-    /// Make a change, N times; may be given several times, in their order. endpoint-added, endpoint-removed, pod-restarted,
-    /// service-added, virtual-service, destination-rule, rolling-restart; full pushes: service-entry, root-policy; by the
-    /// proxies: certificate-rotation, connect-storm; in a lab: istiod-restart, istiod-added, istiod-removed, link-down
-    /// [default: endpoint-added=5, service-added=2 and service-entry=2; under --churn none]
+    /// Make a change, N times; may be given several times, in order. endpoint-added, endpoint-removed,
+    /// pod-restarted, service-added, virtual-service, destination-rule, rolling-restart; full pushes:
+    /// service-entry, root-policy; by the proxies: certificate-rotation, connect-storm; in a lab:
+    /// istiod-restart, istiod-added, istiod-removed, link-down [default: endpoint-added=5, service-added=2
+    /// and service-entry=2; under --churn none]
     #[arg(long, value_name = "KIND[=N]", value_parser = str::parse::<RepeatedChange>)]
     pub change: Vec<RepeatedChange>,
 
-    /// Make no changes but churn: connect, and end when all have their configuration
+    /// Make no changes except churn: connect, and end when all proxies have their configuration
     #[arg(long, conflicts_with = "change")]
     pub no_change: bool,
 
-    /// Least time from one change to the next
+    /// Minimum time between changes
     #[arg(long, value_name = "D", default_value = "1s", value_parser = parse_run_duration_or_zero)]
     pub between: Duration,
 
-    /// Replace pods all the time: a share of them per minute, or pods per second, such as 25%/m or 2/s
+    /// Replace pods continuously: a share of them per minute, or pods per second, such as 25%/m or 2/s
     #[arg(long, value_name = "CHURN", default_value = "0", value_parser = str::parse::<Churn>)]
     pub churn: Churn,
 
-    /// Time that the fleet is observed, with churn and changes in it [default: 1m with --churn]
+    /// Time for which the fleet is observed, including churn and changes [default: 1m with --churn]
     #[arg(long, value_name = "D", value_parser = parse_run_duration)]
     pub duration: Option<Duration>,
 
-    /// Time that the first configurations, and then each change, have to reach the last proxy
+    /// Timeout for the first configurations, and then for each change, to reach the last proxy
     #[arg(long, value_name = "D", default_value = "1m", value_parser = parse_run_duration)]
     pub settle: Duration,
 }
 
-/// Relation of several istiods to each other.
+/// How several istiods relate to each other.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum SpreadName {
     /// Each has the whole fleet
     #[default]
     Each,
-    /// Replicas, over which the fleet is spread
+    /// Replicas that share the fleet
     Shared,
 }
 
@@ -276,7 +280,7 @@ pub enum SpreadName {
 pub struct MetricsUrl {
     /// `host:port`.
     pub authority: String,
-    /// Such as `/metrics`.
+    /// For example `/metrics`.
     pub path: String,
 }
 

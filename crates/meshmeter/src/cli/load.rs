@@ -34,19 +34,21 @@ pub use search::SearchArgs;
 pub use targets::{OrderName, ServerPerName, TargetArgs};
 pub use tls::TlsHandshakeArgs;
 
-/// Longest run: what the histograms of response times can hold.
+/// Maximum duration of a run, limited by the histograms of response times.
 pub const MAX_DURATION: Duration = Duration::from_secs(3600);
 
-/// The heading of options that concern TLS.
+/// Help heading of options that concern TLS.
 const TLS_HEADING: &str = "TLS (https://, grpcs:// and tls:// URLs)";
 
 /// Load URLs and measure response times from when each request was due
 ///
-/// --rate and --stages are an open loop: requests are due at these rates, whatever the target does, and a target that falls
-/// behind shows it. --clients is a closed loop: each client sends again when it is answered.
+/// --rate and --stages are an open loop: requests are due at these rates, whatever the target does, so a
+/// target that falls behind is visible in the response times. --clients is a closed loop: each client sends
+/// its next request after a response.
 ///
-/// Exit status: 0 a valid measurement that meets its objective, or a rate found by --search; 1 one that does not or is not
-/// valid (saturated, errors), or no rate found; 2 wrong use; 3 the target could not be reached.
+/// Exit status: 0 a valid measurement that meets its objective, or a rate found by --search; 1 one that does
+/// not or is not valid (saturated, errors), or no rate found; 2 usage error; 3 the target could not be
+/// reached.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -85,16 +87,16 @@ pub struct LoadArgs {
     #[command(flatten)]
     pub pacing: PacingArgs,
 
-    /// Connections kept open [default: 16 in an open loop; in a closed one as many as its clients need at least: one for each,
-    /// in HTTP/2 one for each 32 or --streams of them; but one for each server at least]
+    /// Connections kept open [default: 16 in an open loop; in a closed loop the minimum that its clients
+    /// need: one per client, or with HTTP/2 one per 32 or --streams clients; at least one per server]
     #[arg(long, value_name = "C", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     pub connections: Option<u32>,
 
-    /// Close each connection after so many requests and open another in its place
+    /// Close each connection after N requests and open another in its place
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub requests_per_connection: Option<NonZeroU64>,
 
-    /// Worker threads [default: half of the CPUs, at most one for each connection]
+    /// Worker threads [default: half of the CPUs, at most one per connection]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Load")]
     pub threads: Option<u32>,
 
@@ -110,7 +112,7 @@ pub struct LoadArgs {
     #[arg(long, value_name = "TEXT|@FILE", help_heading = "Request")]
     pub body: Option<String>,
 
-    /// Body of each request: so many bytes of filler, such as 1KiB
+    /// Body of each request: this many bytes of filler, such as 1KiB
     #[arg(long, value_name = "S", value_parser = parse_body_size, conflicts_with = "body", help_heading = "Request")]
     pub body_size: Option<u64>,
 
@@ -120,23 +122,23 @@ pub struct LoadArgs {
     #[command(flatten)]
     pub grpc: GrpcArgs,
 
-    /// Bound on each request from its send, and on opening a connection with its TLS handshake
+    /// Timeout of each request from its send, and of opening a connection including its TLS handshake
     #[arg(long, value_name = "D", default_value = "10s", value_parser = parse_run_duration, help_heading = "Request")]
     pub timeout: Duration,
 
-    /// Connect there instead of to the host and port of the URL
+    /// Connect to this address instead of the host and port of the URL
     #[arg(long, value_name = "HOST:PORT", value_parser = parse_endpoint, help_heading = "Request")]
     pub connect_to: Option<String>,
 
-    /// Take any certificate of a server
+    /// Skip verification of server certificates
     #[arg(long, conflicts_with = "cacert", help_heading = TLS_HEADING)]
     pub insecure: bool,
 
-    /// Trust the authorities in FILE (PEM) instead of the system's
+    /// Trust the CAs in FILE (PEM) instead of the system's
     #[arg(long, value_name = "FILE", help_heading = TLS_HEADING)]
     pub cacert: Option<PathBuf>,
 
-    /// Show the certificate in FILE (PEM), with any between it and its authority
+    /// Present the client certificate in FILE (PEM), with any intermediate certificates
     #[arg(
         long,
         value_name = "FILE",
@@ -145,7 +147,7 @@ pub struct LoadArgs {
     )]
     pub cert: Option<PathBuf>,
 
-    /// Its private key (PEM)
+    /// Private key of the client certificate (PEM)
     #[arg(
         long,
         value_name = "FILE",
@@ -154,7 +156,7 @@ pub struct LoadArgs {
     )]
     pub key: Option<PathBuf>,
 
-    /// Ask the server for NAME, and verify that name, instead of the URL's host
+    /// Send NAME as SNI, and verify that name, instead of the URL's host
     #[arg(long, value_name = "NAME", help_heading = TLS_HEADING)]
     pub sni: Option<String>,
 
@@ -171,31 +173,34 @@ pub struct LoadArgs {
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     pub progress: ProgressStyle,
 
-    /// With --progress json, tell everything of each second, histograms included (`meshmeter run` asks for it)
+    /// With --progress json, report all details of each second, including histograms (used by
+    /// `meshmeter run`)
     #[arg(long, hide = true, requires = "progress")]
     pub progress_detail: bool,
 
-    /// What to load: `http://`, `https://`, `grpc://`, `grpcs://`, `tcp://` or `tls://` with a host, a port and a path
+    /// URLs to load: `http://`, `https://`, `grpc://`, `grpcs://`, `tcp://` or `tls://` with a host, a port
+    /// and a path
     ///
-    /// The path of a gRPC URL is a method, /package.Service/Method; without one it is the health check,
+    /// The path of a gRPC URL is a method, /package.Service/Method; without a path it is the health check,
     /// /grpc.health.v1.Health/Check.
     ///
-    /// Several URLs are taken in turn, or with a weight before each as their shares, such as `3=http://a/ http://b/`. Ranges
-    /// of numbers may stand in the host and in the path, such as 'https://shop-{1..1000}.example/get/{1..100}': a host is a
-    /// server with connections, Host header and TLS name of its own; --connect-to sends them all to one address.
+    /// Several URLs are requested in turn. A weight before a URL gives its share, such as
+    /// `3=http://a/ http://b/`. Host and path may contain ranges of numbers, such as
+    /// 'https://shop-{1..1000}.example/get/{1..100}': each host is a server with its own connections, Host
+    /// header and TLS name; --connect-to sends them all to one address.
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<String>,
 }
 
-/// How progress is shown.
+/// Format of progress.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum ProgressStyle {
-    /// A live line on a terminal, else plain lines
+    /// A live line on a terminal, plain lines otherwise
     #[default]
     Auto,
-    /// A line for each second
+    /// A line per second
     Plain,
-    /// A JSON object for each event
+    /// A JSON object per event
     Json,
     /// Nothing
     Off,

@@ -1,4 +1,4 @@
-//! What was typed, as types: one file for each command.
+//! Command-line options as types, one module per command.
 
 mod cluster;
 mod cluster_runner;
@@ -50,19 +50,19 @@ use clap::{Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 110, propagate_version = true)]
 pub struct Cli {
-    /// What to do.
+    /// Subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The verbs. A verb without a text here has that of its arguments, with its details.
+/// Subcommands. A variant without a doc comment uses the help text of its arguments.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Run(Box<RunArgs>),
     Load(Box<LoadArgs>),
     /// Serve as a synthetic service
     Serve(ServeArgs),
-    /// Make the report of a run again from its folder
+    /// Rebuild the report of a run from its directory
     Report(ReportArgs),
     Size(Box<SizeArgs>),
     Topology(TopologyArgs),
@@ -70,18 +70,18 @@ pub enum Command {
     Lab(LabArgs),
     Cluster(ClusterArgs),
     Doctor(DoctorArgs),
-    /// Run a detached run in its pod, and keep its results (its Job runs this)
+    /// Run a detached run in its pod and keep its results (used by its Job)
     #[command(hide = true)]
     ClusterRunner(ClusterRunnerArgs),
-    /// Start generators for a run on a cluster (pods of its Jobs run this)
+    /// Start generators for a run on a cluster (used by pods of its Jobs)
     #[command(hide = true)]
     ClusterWorker(ClusterWorkerArgs),
-    /// Count the spans that proxies send (labs run this)
+    /// Count the spans that proxies send (used by labs)
     #[command(hide = true)]
     CollectSpans(CollectSpansArgs),
     /// Print a completion script for a shell
     Completion {
-        /// The shell to complete for
+        /// Shell to complete for
         shell: clap_complete::Shell,
     },
 }

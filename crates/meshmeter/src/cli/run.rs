@@ -7,14 +7,14 @@ use std::path::PathBuf;
 
 /// Run an experiment, a preset study or a file, in a lab on this machine
 ///
-/// The experiment is a preset study by name, or a YAML file (docs/experiment-file.md). Its trials run in network namespaces
-/// with real proxies. Each trial is written to the run's folder as it ends: Ctrl-C keeps the results so far. Modes that
-/// cannot run here are left out, and the run says what they lack.
+/// The experiment is the name of a preset study, or a YAML file (docs/experiment-file.md). Its trials run in
+/// network namespaces with real proxies. Each trial is written to the run's directory as it ends: Ctrl-C
+/// keeps the results so far. Modes that cannot run here are left out, and the run reports what they lack.
 ///
-/// A cell is mode x factors x load. A key that holds a list is a factor: proxy.workers=[1,2,4] measures every mode and load
-/// with each number of workers, and several factors are crossed. topology.namespaces and topology.replicas set how many
-/// copies of the topology there are and how many pods each service has. fresh says how long a deployment lives: `trial`, or
-/// `mode`, which all loads of a mode within a repeat share.
+/// A cell is mode x factors x load. A key that holds a list is a factor: proxy.workers=[1,2,4] measures every
+/// mode and load with each number of workers; several factors are crossed. topology.namespaces and
+/// topology.replicas set the number of copies of the topology and of pods per service. fresh sets how long a
+/// deployment lives: `trial`, or `mode`, which all loads of a mode within a repeat share.
 ///
 /// Exit status: 0 good, 1 the objective was not met or nothing valid was measured, 2 usage error, 3 the environment failed
 /// or some mode completed no trial.
@@ -33,16 +33,16 @@ Examples:
   meshmeter run mesh-modes --on cluster --context staging --image registry.example.com/meshmeter:1
   meshmeter run mesh-modes --on cluster --image registry.example.com/meshmeter:1 --detach --service-account perf:meshmeter")]
 pub struct RunArgs {
-    /// A preset study, or an experiment file [studies: sidecar-cost, mesh-modes, mesh-size, istio-upgrade, emojivoto, tiered-50,
-    /// egress, egress-direct, ingress-capacity, ingress-scenarios, control-plane]
+    /// Preset study, or experiment file [studies: sidecar-cost, mesh-modes, mesh-size, istio-upgrade,
+    /// emojivoto, tiered-50, egress, egress-direct, ingress-capacity, ingress-scenarios, control-plane]
     #[arg(value_name = "STUDY|FILE", value_hint = ValueHint::FilePath)]
     pub experiment: String,
 
-    /// The run's folder [default: runs/<name>-<time>]
+    /// Directory for the run [default: runs/<name>-<time>]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub out: Option<PathBuf>,
 
-    /// Replace an earlier run in that folder
+    /// Replace an earlier run in that directory
     #[arg(long, requires = "out")]
     pub overwrite: bool,
 
@@ -54,7 +54,7 @@ pub struct RunArgs {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Fail where a mode cannot run here, instead of measuring the others
+    /// Fail if a mode cannot run here, instead of measuring the others
     #[arg(long)]
     pub require_all_modes: bool,
 
@@ -62,11 +62,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "N")]
     pub repeats: Option<String>,
 
-    /// Take each trial that the machine disturbed again, at most this many times, after the others of its repeat
+    /// Rerun each trial that the machine disturbed, at most this many times, after the others of its repeat
     ///
-    /// Disturbed is a trial where nothing but other processes or the generator's own lateness makes its figures useless. What
-    /// the mesh does (saturation, errors, a path that is not proven, a component that dies) is never measured again until it
-    /// looks better. No more than a third of the trials are taken again; every take is kept and shown.
+    /// A trial counts as disturbed if only other processes or the generator's own lateness make its figures
+    /// useless. Effects of the mesh (saturation, errors, a path that is not proven, a component that dies)
+    /// are never measured again until they look better. At most a third of the trials are rerun; every take
+    /// is kept and shown.
     #[arg(long, value_name = "N")]
     pub retakes: Option<String>,
 
@@ -74,24 +75,26 @@ pub struct RunArgs {
     #[arg(long, value_name = "D")]
     pub duration: Option<String>,
 
-    /// How the generators of all trials wait until a request is due: `economical` sleeps, `precise` spins [default: what the
-    /// machine can spare under the heaviest mode, chosen before the first trial]
+    /// How the generators of all trials wait until a request is due: `economical` sleeps, `precise` spins
+    /// [default: chosen before the first trial, by the CPUs that the heaviest mode leaves free]
     #[arg(long, value_name = "PACING")]
     pub pacing: Option<String>,
 
-    /// Calibrate this machine first, as `meshmeter doctor --calibrate` does, which takes four minutes
+    /// First calibrate this machine, as `meshmeter doctor --calibrate` does, in about two minutes
     #[arg(long)]
     pub calibrate: bool,
 
-    /// Multiply every rate (or number of clients) by this; of a fleet its proxies and the objects of its mesh
+    /// Multiply every rate (or number of clients) by this; for a fleet its proxies and the objects of its
+    /// mesh
     #[arg(long, value_name = "F")]
     pub scale: Option<String>,
 
-    /// Change a key of the experiment, such as load.connections=16, or [4,16] for a factor; may be given several times
+    /// Override a key of the experiment, such as load.connections=16, or [4,16] for a factor; may be given
+    /// several times
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
-    /// Order the trials by this seed, which every run records
+    /// Seed for the order of trials, which every run records
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
@@ -105,15 +108,15 @@ pub struct RunArgs {
     #[command(flatten)]
     pub export: ExportArgs,
 
-    /// Where on a cluster, and how.
+    /// Cluster to use, and how.
     #[command(flatten)]
     pub cluster: OnClusterArgs,
 
     #[command(flatten)]
     pub detached: DetachArgs,
 
-    /// Run this release of Istio, out of its published images, or `pinned` for the one built from source; given several times,
-    /// they are compared (components.istio). A release that is not installed is fetched first
+    /// Run this release of Istio, from its published images, or `pinned` for the one built from source.
+    /// Several releases are compared (components.istio). A release that is not installed is fetched first
     #[arg(long, value_name = "VERSION", help_heading = "Releases of Istio")]
     pub istio: Vec<IstioVersion>,
 
@@ -125,7 +128,7 @@ pub struct RunArgs {
     pub overrides: OverrideArgs,
 }
 
-/// A kind of place where trials run.
+/// Environment of a run.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum RunPlace {
     /// A lab on this machine

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU64, NonZeroUsize};
 use std::time::Duration;
 
-/// How answers look by default, and how a request asks for another.
+/// Default responses, and how a request asks for a different one.
 const AFTER_HELP: &str = "\
 HTTP/1.1, HTTP/2 and gRPC share a port: in clear text a connection's first bytes tell which it is, over TLS the client offers \
 h2 or http/1.1 (ALPN). A request over HTTP may ask for another answer in its query: size, delay, cpu-time, error-rate and status. \
@@ -34,11 +34,11 @@ One service of a topology, which calls another:
     meshmeter serve --topology shop.yaml --service web --connect cart=127.0.0.1:8081
     curl http://127.0.0.1:8079/metrics";
 
-/// See the command's help.
+/// Options of the synthetic service.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct ServeArgs {
-    /// Address and port to listen on for HTTP/1.1, HTTP/2 and gRPC in clear text; port 0 takes any free one
+    /// Address and port to listen on for plaintext HTTP/1.1, HTTP/2 and gRPC; port 0 is any free one
     /// [default: 127.0.0.1:8080; a service of a topology: 0.0.0.0:8080]
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
     pub listen: Option<SocketAddr>,
@@ -47,20 +47,20 @@ pub struct ServeArgs {
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_size)]
     pub size: u64,
 
-    /// From the end of a request to the start of its answer, such as 250us or 5ms
+    /// Time from the end of a request to the start of its response, such as 250us or 5ms
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_duration)]
     pub delay: Duration,
 
-    /// CPU that each answer takes beyond its own, after the delay, such as 100us; at most 1s. The thread that answers spins
-    /// meanwhile, where --delay waits
+    /// Additional CPU time per response, after the delay, such as 100us; at most 1s. The thread spins for
+    /// this time, whereas --delay waits
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = parse_cpu_time)]
     pub cpu_time: Duration,
 
-    /// Fraction of requests answered with status 500 (gRPC: INTERNAL), such as 0.1% or 0.001
+    /// Fraction of requests that get status 500 (gRPC: INTERNAL), such as 0.1% or 0.001
     #[arg(long, value_name = "FRACTION", default_value = "0%", value_parser = parse_fraction)]
     pub error_rate: f64,
 
-    /// Status of the other answers over HTTP
+    /// HTTP status of the other responses
     #[arg(
         long,
         value_name = "STATUS",
@@ -78,23 +78,24 @@ pub struct ServeArgs {
     )]
     pub threads: u16,
 
-    /// Answer nothing for a time at the end of every period, such as 1s/10s: a second in every ten
+    /// Send no responses at the end of every period, such as 1s/10s: one second in every ten
     #[arg(long, value_name = "LENGTH/PERIOD", value_parser = str::parse::<Stall>)]
     pub stall: Option<Stall>,
 
-    /// Most connections at a time; more wait to be accepted [default: what the limit on open files allows]
+    /// Maximum concurrent connections; further ones wait to be accepted [default: limited by open files]
     #[arg(long, value_name = "COUNT")]
     pub max_connections: Option<NonZeroUsize>,
 
-    /// Close each connection after this many answers; over HTTP/2, GOAWAY says so, and what was sent before it arrives is answered
+    /// Close each connection after this many responses; over HTTP/2 with GOAWAY, and requests sent before it
+    /// arrives are answered
     #[arg(long, value_name = "COUNT")]
     pub connection_close_after: Option<NonZeroU64>,
 
-    /// Close a connection on which nothing has moved for this long
+    /// Close a connection that has been idle for this long
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = parse_duration)]
     pub idle_timeout: Duration,
 
-    /// Seed of the choice of requests that are answered with an error, and of all that a script draws [default: another one each time]
+    /// Seed for choosing the requests that fail, and for everything that a script draws [default: random]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
 

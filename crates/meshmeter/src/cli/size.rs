@@ -7,14 +7,17 @@ use experiment::units::{UnitError, parse_cores, parse_fraction, parse_rate, pars
 use experiment::{Mode, Objective};
 use std::path::PathBuf;
 
-/// Say how many replicas of a proxy a target takes, how big, and at what cost, by what runs measured
+/// Compute how many replicas of a proxy a target needs, their size and cost, from measured runs
 ///
-/// With --control-plane: the CPU and memory of istiod for a mesh of so many services and pods under so many changes.
+/// With --control-plane: the CPU and memory of istiod for a mesh with a given number of services and pods,
+/// under a given rate of changes.
 ///
-/// Gateways, sidecars, waypoints and ztunnels alike, from the directory of any run. Capacity is what one replica carried: in a
-/// closed loop its throughput (with --objective where that is crossed), in an open loop the rate at which the objective is
-/// crossed, between two that were measured, or without one what is completed at the lowest rate that is not kept up with. Every figure has its 95 % interval, which covers the given runs alone. What the runs
-/// do not support is said and never extrapolated. Exit status 1: the runs do not answer the question.
+/// Works for gateways, sidecars, waypoints and ztunnels, from the directory of any run. Capacity is what one
+/// replica carried. In a closed loop it is the throughput (with --objective, where the objective is crossed).
+/// In an open loop it is the rate at which the objective is crossed, between two measured rates; without an
+/// objective, the completed rate at the lowest rate that was not kept up with. Every figure has its 95 %
+/// confidence interval, which covers only the given runs. What the runs do not support is reported and never
+/// extrapolated. Exit status 1: the runs do not answer the question.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -32,16 +35,16 @@ Prices file:
   per-replica-hour: 0      # whatever its size; of an istiod too
   currency: USD")]
 pub struct SizeArgs {
-    /// Requests in all, such as 50000rps, 1.2Mrps, 345M/day
+    /// Total requests, such as 50000rps, 1.2Mrps, 345M/day
     #[arg(long, value_name = "RATE", value_parser = parse_rate, required_unless_present = "control_plane")]
     pub target: Option<f64>,
 
-    /// Directories of runs; several must be of one machine
+    /// Directories of runs; several must be from one machine
     #[arg(long, value_name = "RUN", required = true, num_args = 1.., value_hint = ValueHint::DirPath)]
     pub from: Vec<PathBuf>,
 
-    /// What must hold at the target, such as p99=20ms,errors=0.1%, or none [default: the objective of the first run, if it has
-    /// one]
+    /// Objective at the target, such as p99=20ms,errors=0.1%, or none [default: the objective of the first
+    /// run, if it has one]
     #[arg(long, value_name = "FIGURE=BOUND,…", value_parser = parse_objective)]
     pub objective: Option<Objective>,
 
@@ -53,8 +56,8 @@ pub struct SizeArgs {
     #[arg(long, value_name = "MODE", value_parser = mode_parser())]
     pub mode: Option<Mode>,
 
-    /// Only this proxy, such as gateway, client-proxy, waypoint or ztunnel [default: the gateway of a mode that has one, else
-    /// every proxy of the mode]
+    /// Only this proxy, such as gateway, client-proxy, waypoint or ztunnel [default: the gateway of a mode
+    /// that has one, otherwise every proxy of the mode]
     #[arg(long, value_name = "NAME")]
     pub component: Option<String>,
 
@@ -62,7 +65,7 @@ pub struct SizeArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub payload: Option<u64>,
 
-    /// Prices, as YAML
+    /// YAML file with prices
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["cpu_hour", "gb_hour"],
           help_heading = "Prices")]
     pub prices: Option<PathBuf>,
@@ -78,37 +81,39 @@ pub struct SizeArgs {
     #[command(flatten)]
     pub mesh: MeshArgs,
 
-    /// Print the answer as JSON, with every input and the formula
+    /// Print the result as JSON, with every input and the formula
     #[arg(long)]
     pub json: bool,
 }
 
-/// The mesh that a control plane is to hold.
+/// Mesh that a control plane should serve.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Control plane")]
 pub struct MeshArgs {
-    /// Say what istiod takes for a mesh, by runs of `meshmeter run control-plane` that swept its size and its changes
+    /// Compute what istiod needs for a mesh, from runs of `meshmeter run control-plane` that varied its size
+    /// and changes
     #[arg(long, conflicts_with_all = ["target", "objective", "mode", "component", "payload"],
           requires = "services", requires = "pods")]
     pub control_plane: bool,
 
-    /// Services of the mesh
+    /// Number of services in the mesh
     #[arg(long, value_name = "N", requires = "control_plane", value_parser = value_parser!(u64).range(1..))]
     pub services: Option<u64>,
 
-    /// Pods of the mesh
+    /// Number of pods in the mesh
     #[arg(long, value_name = "N", requires = "control_plane", value_parser = value_parser!(u64).range(1..))]
     pub pods: Option<u64>,
 
-    /// Proxies that are connected [default: as many as pods]
+    /// Connected proxies [default: as many as pods]
     #[arg(long, value_name = "N", requires = "control_plane", value_parser = value_parser!(u64).range(1..))]
     pub proxies: Option<u64>,
 
-    /// Pods that come, go or are replaced, such as 5/min, 2/s, or 25%/m of the pods
+    /// Rate at which pods come, go or are replaced, such as 5/min, 2/s, or 25%/m of the pods
     #[arg(long, value_name = "RATE", requires = "control_plane", value_parser = parse_changes)]
     pub churn: Option<Churn>,
 
-    /// Other changes, such as virtual-service=2/min or service-entry=10/h, by a kind that the runs made
+    /// Rate of other changes, such as virtual-service=2/min or service-entry=10/h, by a kind that the runs
+    /// made
     #[arg(long, value_name = "KIND=RATE", requires = "control_plane", value_parser = parse_change)]
     pub change: Vec<(String, f64)>,
 
@@ -116,20 +121,20 @@ pub struct MeshArgs {
     #[arg(long, value_name = "KIND", requires = "control_plane", value_parser = parse_kinds)]
     pub kind: Option<ProxyKinds>,
 
-    /// Sidecars are told of their own namespace alone, of so many that share services and pods evenly
+    /// Sidecars only receive their own namespace; number of namespaces, which share services and pods evenly
     #[arg(long, value_name = "NAMESPACES", requires = "control_plane", value_parser = value_parser!(u64).range(1..))]
     pub scope: Option<u64>,
 
-    /// CPU limit of an istiod, such as 2 or 500m: how many share the proxies
+    /// CPU limit of an istiod, such as 2 or 500m: determines how many share the proxies
     #[arg(long, value_name = "CORES", requires = "control_plane", value_parser = parse_cores)]
     pub istiod_cpu: Option<f64>,
 
-    /// Memory limit of an istiod, such as 4GiB: how many share the proxies
+    /// Memory limit of an istiod, such as 4GiB: determines how many share the proxies
     #[arg(long, value_name = "SIZE", requires = "control_plane", value_parser = parse_size)]
     pub istiod_memory: Option<u64>,
 }
 
-/// A rate of pods, as experiments have it, or changes per minute.
+/// A rate of pods, as in experiments, or changes per minute.
 fn parse_changes(text: &str) -> Result<Churn, String> {
     let per_minute =
         text.strip_suffix("/min").or_else(|| text.strip_suffix("/m").filter(|rate| !rate.ends_with('%')));
@@ -142,7 +147,7 @@ fn parse_changes(text: &str) -> Result<Churn, String> {
     text.parse().map_err(|error: UnitError| format!("{error}; or changes per minute, such as 5/min"))
 }
 
-/// A kind of change of the mesh with changes per second.
+/// A kind of change of the mesh, with changes per second.
 fn parse_change(text: &str) -> Result<(String, f64), String> {
     let expected = || "expected a kind of change and its rate, such as service-entry=10/h".to_owned();
     let (kind, rate) = text.split_once('=').ok_or_else(expected)?;

@@ -11,20 +11,21 @@ use std::path::PathBuf;
 /// shape by name: pair, chain, tree, star, tiered, emojivoto, booking, random. Experiments name one with their key `topology`.
 #[derive(Debug, Args)]
 pub struct TopologyArgs {
-    /// What to do.
+    /// Subcommand.
     #[command(subcommand)]
     pub command: TopologyCommand,
 }
 
-/// The verbs of `meshmeter topology`.
+/// Subcommands of `meshmeter topology`.
 #[derive(Debug, Subcommand)]
 pub enum TopologyCommand {
-    /// Check a topology, and say what it takes in each data plane and whether that fits this machine
+    /// Check a topology, and print what it needs in each data plane and whether that fits this machine
     ///
-    /// Prints the number of services, pods, containers and calls, the requests that each service is expected to get per
-    /// request of each driver, CPU and memory that pods reserve, and what a lab on this machine would take.
+    /// Prints the number of services, pods, containers and calls, the requests that each service is expected
+    /// to get per request of each driver, the CPU and memory that pods reserve, and what a lab on this
+    /// machine would need.
     ///
-    /// Exit status: 0 where the topology is right, whether it fits or not, 2 where it is wrong.
+    /// Exit status: 0 if the topology is valid, whether it fits or not, 2 if it is not.
     #[command(after_help = "\
 Examples:
   meshmeter topology check shop.yaml
@@ -34,8 +35,8 @@ Examples:
     Check(CheckArgs),
     /// Draw a topology as SVG, Mermaid or DOT
     ///
-    /// The drawing goes from the drivers to the right: ovals are clients, cylinders databases; a dashed line means outside the
-    /// mesh. Namespaces that are alike are drawn once, with their number.
+    /// The drawing goes from the drivers on the left to the right: ovals are clients, cylinders databases; a
+    /// dashed line means outside the mesh. Identical namespaces are drawn once, with their number.
     #[command(after_help = "\
 Examples:
   meshmeter topology draw shop.yaml --out shop.svg
@@ -47,20 +48,20 @@ Examples:
     /// Manifests have a Deployment, a Service and a ServiceAccount per service; each pod runs `meshmeter serve --topology`. They
     /// have no drivers: load them with `meshmeter load`.
     ///
-    /// isotope has no word for CPU work, memory, queries, retries, amounts from a distribution, HTTP/2 and TCP: these are
-    /// errors. Timeouts, resources and membership in the mesh are left out with a note.
+    /// isotope cannot express CPU work, memory, queries, retries, amounts from a distribution, HTTP/2 and
+    /// TCP: these are errors. Timeouts, resources and membership in the mesh are left out with a note.
     #[command(after_help = "\
 Examples:
   meshmeter topology convert isotope.yaml --to meshmeter > shop.yaml
   meshmeter topology convert shop.yaml --to isotope
   meshmeter topology convert shop.yaml --to kubernetes --image registry.example.com/meshmeter:1 | kubectl apply -f -")]
     Convert(ConvertArgs),
-    /// Print a built-in shape as a topology file, to start from
+    /// Print a built-in shape as a topology file, as a starting point
     #[command(after_help = generate_help())]
     Generate(GenerateArgs),
 }
 
-/// The topology: a file or a shape, and the shape's parameters.
+/// Selects a topology: a file or a shape, with the shape's parameters.
 #[derive(Debug, Args)]
 pub struct SourceArgs {
     /// A topology file, `-` for standard input, or a built-in shape
@@ -72,14 +73,14 @@ pub struct SourceArgs {
     pub parameters: ParameterArgs,
 }
 
-/// Parameters of a shape, as the key `topology` of an experiment takes them.
+/// Parameters of a shape, as in the key `topology` of an experiment.
 #[derive(Debug, Default, Args)]
 pub struct ParameterArgs {
-    /// Have the whole topology this many times, each in a namespace of its own
+    /// Number of copies of the whole topology, each in its own namespace
     #[arg(long, value_name = "N")]
     pub namespaces: Option<String>,
 
-    /// Length of a chain: services one behind the other
+    /// Number of services in a chain
     #[arg(long, value_name = "N")]
     pub hops: Option<String>,
 
@@ -115,7 +116,7 @@ pub struct DrawArgs {
     #[arg(long, value_enum, default_value_t)]
     pub format: DrawingFormat,
 
-    /// Draw every namespace, also those that are alike
+    /// Draw every namespace, even identical ones
     #[arg(long)]
     pub all: bool,
 
@@ -127,12 +128,12 @@ pub struct DrawArgs {
 /// Format of a drawing.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum DrawingFormat {
-    /// A picture for browsers and documents, in light and dark
+    /// A picture for browsers and documents, in light and dark mode
     #[default]
     Svg,
-    /// Text that GitHub and others draw
+    /// Text that GitHub and others render
     Mermaid,
-    /// Text of Graphviz
+    /// Graphviz source
     Dot,
 }
 
@@ -147,11 +148,11 @@ pub struct ConvertArgs {
     #[arg(long, value_enum)]
     pub to: TopologyFormat,
 
-    /// Kubernetes: image that has `meshmeter` in its search path
+    /// Kubernetes: image with `meshmeter` in its PATH
     #[arg(long, value_name = "IMAGE", required_if_eq("to", "kubernetes"))]
     pub image: Option<String>,
 
-    /// Kubernetes: MongoDB that stands for the topology's databases
+    /// Kubernetes: MongoDB to use for the topology's databases
     #[arg(long, value_name = "HOST:PORT")]
     pub database: Option<String>,
 
@@ -165,7 +166,7 @@ pub struct ConvertArgs {
 pub enum TopologyFormat {
     /// Meshmeter's own
     Meshmeter,
-    /// That of Istio's isotope
+    /// The format of Istio's isotope
     Isotope,
     /// Manifests to apply
     Kubernetes,
@@ -174,7 +175,7 @@ pub enum TopologyFormat {
 /// Options of `meshmeter topology generate`.
 #[derive(Debug, Args)]
 pub struct GenerateArgs {
-    /// The shape
+    /// Name of the shape
     #[arg(value_name = "NAME", value_parser = PossibleValuesParser::new(SHAPES.map(|shape| shape.name)))]
     pub name: String,
 

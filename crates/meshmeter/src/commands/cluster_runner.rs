@@ -1,11 +1,10 @@
-//! `meshmeter cluster-runner`: runs a detached run in its pod, and keeps its results until they are fetched.
+//! `meshmeter cluster-runner`: runs a detached run in its pod and keeps the results until they are fetched.
 
 use crate::cli::ClusterRunnerArgs;
 use crate::failure::Failure;
 use cluster::runner::{RunnerOptions, run as run_runner};
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &ClusterRunnerArgs) -> Result<ExitCode, Failure> {
     let options = RunnerOptions {
         program: "/proc/self/exe".into(),

@@ -1,11 +1,11 @@
-//! `meshmeter cluster-worker`: starts generators in a pod, for a run that asks it by a port forward.
+//! `meshmeter cluster-worker`: starts generators in a pod for a run, which sends its requests through a port
+//! forward.
 
 use crate::cli::ClusterWorkerArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use cluster::worker::{WorkerEnd, WorkerOptions, end_proxy, run as run_worker};
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &ClusterWorkerArgs) -> Result<ExitCode, Failure> {
     let options = WorkerOptions {
         program: "/proc/self/exe".into(),

@@ -1,4 +1,4 @@
-//! `meshmeter doctor`: what works here, what to do about the rest, and this machine's floor.
+//! `meshmeter doctor`: what works on this machine, what to do about the rest, and its noise floor.
 
 use super::run::calibrate;
 use crate::cli::DoctorArgs;
@@ -16,10 +16,9 @@ use std::fmt::Write as _;
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
-/// How a line begins where all is well.
+/// Start of a line that reports no problem.
 const OK: (&str, AnsiColor) = ("ok", AnsiColor::Green);
 
-/// Runs the command.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let meshmeter =
         env::current_exe().map_err(|error| EnvironmentError::new("find this program's file", error))?;
@@ -58,7 +57,7 @@ fn print(text: &str) -> Result<(), EnvironmentError> {
     }
 }
 
-/// The diagnosis as a person reads it.
+/// The diagnosis as text for people.
 fn render(diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
     heading(&mut text, "This machine");
@@ -94,7 +93,7 @@ fn check_line(text: &mut String, check: &Check) {
     line(text, mark, &check.name, &check.fact, check.remedy.as_deref());
 }
 
-/// A line for each mode that runs; modes that lack the same thing share one.
+/// One line per mode that runs; modes that lack the same thing share a line.
 fn mode_lines(text: &mut String, modes: &[ModeCheck]) {
     let mut lacking: Vec<(&ModeCheck, Vec<&str>)> = Vec::new();
     for check in modes {
@@ -124,7 +123,7 @@ fn line(text: &mut String, mark: (&str, AnsiColor), name: &str, fact: &str, reme
     }
 }
 
-/// A line under the facts.
+/// Continuation line, indented under the facts.
 fn continued(text: &mut String, words: &str) {
     let _ = writeln!(text, "  {:<7}  {:<15} {words}", "", "");
 }
@@ -146,7 +145,7 @@ fn floor_lines(text: &mut String, floor: &Floor) {
         writeln!(text, "  Differences between modes well below these figures are the machine, not the mesh.");
 }
 
-/// What the hypervisor took: by the kernel's count (steal), and by the gaps that a spinning thread saw.
+/// CPU time taken by the hypervisor: steal as the kernel counts it, and gaps seen by a spinning thread.
 fn pause_lines(text: &mut String, floor: &Floor) {
     let seen = floor.pauses.as_ref().and_then(Pauses::overall).unwrap_or_default();
     if floor.steal_cores > 0.0 {
@@ -232,12 +231,12 @@ mod tests {
     }
 
     #[test]
-    fn a_diagnosis_reads_as_a_list_with_remedies() {
+    fn diagnosis_is_rendered_as_list_with_remedies() {
         insta::assert_snapshot!(anstream::adapter::strip_str(&render(&diagnosis(true))).to_string());
     }
 
     #[test]
-    fn no_hypervisor_is_ruled_out_where_steal_or_pauses_show() {
+    fn hypervisor_is_not_ruled_out_if_steal_or_pauses_are_seen() {
         let lines = |steal_cores: f64, notable_per_s: f64| {
             let seen =
                 CpuPauses { observed_s: 1.0, notable_per_s, longest_us: 300.0, ..CpuPauses::default() };
@@ -256,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stops_the_main_job_is_said_at_the_end() {
+    fn blocker_of_main_job_is_printed_last() {
         let text = render(&Diagnosis { floor: None, ..diagnosis(false) });
         let last = text.trim_end().lines().last().unwrap();
         assert!(last.contains("cannot run here"), "{last}");

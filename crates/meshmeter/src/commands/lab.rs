@@ -17,7 +17,6 @@ use lab::registry::{self, Removed};
 use output::{json, print};
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &LabArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         LabCommand::Install(args) => install::run(args),

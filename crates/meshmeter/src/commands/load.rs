@@ -31,10 +31,9 @@ mod stream;
 mod targets;
 mod tls;
 
-/// Connections of an open loop for which no number is given.
+/// Connections of an open loop if no number is given.
 const DEFAULT_CONNECTIONS: usize = 16;
 
-/// Runs the command.
 pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     if let Some(LoadCommand::Merge(args)) = &args.command {
         return merge::run(args);
@@ -45,7 +44,8 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
         return search::run(args, objective, spec);
     }
     objective::check(args, &spec)?;
-    // Before signals are taken: a pipe that nobody reads is waited for, and Ctrl-C ends that as ever.
+    // Before signals are handled: opening a pipe blocks until it has a reader, and Ctrl-C must still
+    // interrupt that.
     let outputs = Outputs::open(&args.output, &spec)?;
     let stop = interrupt::on_signals()?;
     if let Start::OnSignal(signal) = &spec.start {
@@ -59,7 +59,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     watching.progress.finish();
     watching.outputs.finish_metrics(&mut result);
     result.objective = args.goal.objective.map(|objective| statistics::judge_result(&objective, &result));
-    // Where the target could not be reached there is nothing to show as text.
+    // If the target could not be reached, there is no result to show as text.
     let text = unreachable(&result).is_none().then(|| report::terminal::load_text(&result));
     watching.outputs.finish(&mut result, text)?;
     if result.verdict.valid && result.objective.as_ref().is_none_or(|objective| objective.met) {
@@ -71,7 +71,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(MEASUREMENT_FAILED))
 }
 
-/// Whoever is told of a run: people, and the outputs that are written as it goes.
+/// Receivers of a run's progress: people, and the outputs that are written while it runs.
 struct Watching<'a> {
     progress: LoadProgress,
     outputs: Outputs<'a>,
@@ -79,13 +79,13 @@ struct Watching<'a> {
 
 impl Observer for Watching<'_> {
     fn progress(&mut self, progress: Progress<'_>) {
-        // Who reads of a second finds it in the outputs too.
+        // Outputs first: a second that people can see is already written.
         self.outputs.progress(progress);
         self.progress.progress(progress);
     }
 }
 
-/// What was typed, decided.
+/// Turns the options into a load.
 fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     destination::check(&args.output.files)?;
     let (mut targets, protocol) = targets::plan(args)?;
@@ -95,7 +95,8 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     let share = args.schedule.share.unwrap_or_default();
     share::check(args, connections)?;
     let half_of_cpus = thread::available_parallelism().map_or(1, |cpus| (cpus.get() / 2).max(1));
-    // Threads share no connections: a server with fewer than there are threads would be out of reach for some.
+    // Threads share no connections. With fewer connections to a server than threads, some threads could not
+    // reach it.
     let most_threads =
         args.targets.connections_per_server.map_or(connections, |most| connections.min(most as usize));
     let most_threads = (most_threads / share.of()).max(1);
@@ -125,7 +126,7 @@ fn plan(args: &LoadArgs) -> Result<LoadSpec, Failure> {
     })
 }
 
-/// How late economical pacing may be.
+/// How late economical pacing may send a request.
 fn lag_tolerance(args: &LoadArgs) -> Result<Duration, Failure> {
     let pacing = Pacing::from(args.pacing.pacing);
     match args.pacing.lag_tolerance {
@@ -141,7 +142,7 @@ fn connections(args: &LoadArgs, protocol: Protocol, servers: usize) -> usize {
     let enough = |clients: u32| (clients as usize).div_ceil(protocol.streams());
     let default = args.schedule.clients.map_or(DEFAULT_CONNECTIONS, enough).max(servers);
     let wanted = args.connections.map_or(default, |connections| connections as usize);
-    // More than the servers may have would never be opened.
+    // Connections beyond the limit per server would never be opened.
     let most = args.targets.connections_per_server.map_or(usize::MAX, |most| servers * most as usize);
     wanted.min(most)
 }

@@ -3,8 +3,8 @@
 use export::Labels;
 use std::borrow::Cow;
 
-/// Labels that tell a process from others, unless `given` has them: two that write the same series would spoil both. `id` is
-/// unique on the host.
+/// Labels that identify a process, unless `given` overrides them: two processes that write the same series
+/// would corrupt both. `id` is unique on the host.
 pub(super) fn of_process(id: &str, given: &[(String, String)]) -> Labels {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let own = [("generator", format!("{host}-{id}")), ("job", "meshmeter".to_owned())];

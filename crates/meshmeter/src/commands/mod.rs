@@ -1,4 +1,4 @@
-//! What each command does: one file for each.
+//! Implementation of the commands, one module per command.
 
 mod cluster;
 mod cluster_runner;
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use clap::CommandFactory as _;
 use std::process::ExitCode;
 
-/// Does what was asked.
+/// Dispatches to the command.
 pub fn run(command: Command) -> Result<ExitCode, Failure> {
     match command {
         Command::Run(args) => run::run(&args),

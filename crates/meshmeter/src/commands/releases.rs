@@ -1,5 +1,5 @@
-//! Releases of Istio that a command runs: what is missing is fetched before anything starts, by `meshmeter lab install` in
-//! a process of its own, since a lab can only be entered by a process that never had a second thread.
+//! Releases of Istio that a command uses. Missing ones are fetched before anything starts, by
+//! `meshmeter lab install` in a separate process: only a process that never had a second thread can enter a lab.
 
 use crate::cli::ReleaseArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// `--istio` as a setting of an experiment; several versions are a factor.
+/// `--istio` as an experiment setting; several versions become a factor.
 pub fn setting(versions: &[IstioVersion]) -> Option<Override> {
     let names = versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match versions.len() {
@@ -25,15 +25,15 @@ pub fn setting(versions: &[IstioVersion]) -> Option<Override> {
     }
 }
 
-/// Versions that deployments name.
+/// Versions named by deployments.
 pub fn named<'a>(
     settings: impl IntoIterator<Item = &'a ComponentsSettings>,
 ) -> impl Iterator<Item = IstioVersion> {
-    // The reader of the experiment has refused what is no version.
+    // Parsing the experiment has already rejected invalid versions.
     settings.into_iter().filter_map(|components| components.istio.as_ref()?.parse().ok())
 }
 
-/// Installs the releases that are missing. The exit status is that of an installation that failed, which has said why.
+/// Installs the missing releases. Returns the exit status of an installation that failed and has printed why.
 pub fn provide(
     versions: impl IntoIterator<Item = IstioVersion>,
     args: &ReleaseArgs,
@@ -73,7 +73,8 @@ pub fn provide(
     Ok(Some(ExitCode::from(code.unwrap_or(ENVIRONMENT_FAILED))))
 }
 
-/// Runs a command to its end. A signal to this process is passed on, and the command ends in its own time.
+/// Runs a command until it exits. A signal to this process is passed on, and the command exits in its own
+/// time.
 fn run(command: &mut Command) -> io::Result<ExitStatus> {
     let stop = Arc::new(AtomicBool::new(false));
     let registered =
@@ -91,7 +92,7 @@ fn wait(child: &mut Child, stop: &AtomicBool) -> io::Result<ExitStatus> {
             return Ok(status);
         }
         if stop.swap(false, Ordering::Relaxed) {
-            // Where it has just ended, there is nobody to tell.
+            // Fails if the child has just exited.
             let _ = rustix::process::kill_process(
                 rustix::process::Pid::from_child(child),
                 rustix::process::Signal::INT,

@@ -1,4 +1,4 @@
-//! `meshmeter report`: everything that can be said of a run, made again from its folder.
+//! `meshmeter report`: rebuilds the report of a run from its directory.
 
 use crate::cli::{AutomationArgs, ReportArgs};
 use crate::failure::{Failure, MEASUREMENT_FAILED};
@@ -11,7 +11,6 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let run = RunData::read(&args.folder).map_err(folder_failure)?;
     for note in &run.notes {
@@ -36,7 +35,7 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, Failure> {
     Ok(objective_status(&run))
 }
 
-/// Shows two runs side by side.
+/// Prints two runs side by side.
 fn compare(run: &RunData, other: &Path, args: &ReportArgs) -> Result<ExitCode, Failure> {
     let other = RunData::read(other).map_err(folder_failure)?;
     let compared = SideBySide::new(run, &other);
@@ -55,7 +54,7 @@ fn compare(run: &RunData, other: &Path, args: &ReportArgs) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
-/// The exit status that a run's objective gives; says what is not met.
+/// Exit status according to the run's objective; prints what is not met.
 pub(super) fn objective_status(run: &RunData) -> ExitCode {
     let misses = match objective_met(&run.experiment, &run.summary) {
         ObjectiveOutcome::Good => return ExitCode::SUCCESS,
@@ -71,7 +70,7 @@ pub(super) fn objective_status(run: &RunData) -> ExitCode {
     ExitCode::from(MEASUREMENT_FAILED)
 }
 
-/// Prints a run's result and writes its summary and report into its folder.
+/// Prints a run's result and writes its summary and report into its directory.
 pub fn publish(run: &RunData, folder: &Path, json: bool) -> Result<(), Failure> {
     print(run, json)?;
     folder::write_summary(folder, &run.summary).map_err(folder_failure)?;
@@ -84,7 +83,7 @@ pub(super) fn write_for_automation(run: &RunData, args: &AutomationArgs) -> Resu
     write_file("Markdown", args.markdown.as_deref(), || report::markdown::render(run))
 }
 
-/// Writes a text if a file is named for it.
+/// Writes a text file if a path is given.
 fn write_file(name: &str, file: Option<&Path>, text: impl Fn() -> String) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
     folder::write_whole(file, text().as_bytes()).map_err(folder_failure)?;
@@ -111,13 +110,13 @@ fn print(run: &RunData, json: bool) -> Result<(), Failure> {
 /// Writes a result to standard output.
 pub(super) fn print_text(text: &str) -> Result<(), Failure> {
     match anstream::stdout().write_all(text.as_bytes()) {
-        // A reader may stop early, as `head` does.
+        // A reader may close the pipe early, as `head` does.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(|error| Failure::environment(&StandardOutput(error))),
     }
 }
 
-/// What the terminal behind the standard output shows; plain text of 120 columns for a file or a pipe.
+/// Options for the terminal on standard output; plain text with 120 columns for a file or a pipe.
 pub(super) fn terminal_options() -> Options {
     let stdout = io::stdout();
     if !stdout.is_terminal() {
@@ -143,7 +142,8 @@ impl std::error::Error for StandardOutput {
     }
 }
 
-/// A folder that is no run is wrong use; files that cannot be read or written are the environment's.
+/// A directory that is not a run is a usage error; files that cannot be read or written are environment
+/// failures.
 #[expect(clippy::needless_pass_by_value, reason = "map_err hands it over")]
 pub(super) fn folder_failure(error: FolderError) -> Failure {
     let failure = match &error {

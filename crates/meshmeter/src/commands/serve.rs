@@ -1,7 +1,7 @@
 //! `meshmeter serve`: runs the synthetic service until SIGINT or SIGTERM.
 //!
-//! The lines on standard output say that connections are accepted, and where: that for HTTP in clear text comes first. The
-//! counts at the end go to standard error.
+//! A line per listener on standard output says that connections are accepted, and where. The plaintext HTTP
+//! listener comes first. The counts at the end go to standard error.
 
 mod listeners;
 mod node;
@@ -16,7 +16,6 @@ use std::fmt::Display;
 use std::io::{self, PipeReader, Write as _};
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
     open_files::raise_limit();
     if let (Some(topology), Some(service)) = (&args.node.topology, &args.node.service) {
@@ -63,7 +62,7 @@ fn failure(error: &ServeError) -> Failure {
     }
 }
 
-/// What can be read once the process was asked to end.
+/// Becomes readable on SIGINT or SIGTERM.
 fn signals() -> io::Result<PipeReader> {
     let (stop, signalled) = io::pipe()?;
     signal_hook::low_level::pipe::register(SIGTERM, signalled.try_clone()?)?;
@@ -74,7 +73,7 @@ fn signals() -> io::Result<PipeReader> {
 fn announce(listeners: impl IntoIterator<Item = impl Display>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     let lines: String = listeners.into_iter().map(|listener| format!("listening on {listener}\n")).collect();
-    // At once: whoever reads the first line only may be gone before another is written.
+    // Written in one piece: a reader that only wants the first line may close the pipe before the next write.
     stdout.write_all(lines.as_bytes())?;
     stdout.flush()
 }

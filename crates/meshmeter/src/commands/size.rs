@@ -1,5 +1,5 @@
-//! `meshmeter size`: replicas, CPU, memory and cost for a target, or istiod's CPU and memory for a mesh, from the directories of
-//! runs.
+//! `meshmeter size`: computes replicas, CPU, memory and cost for a target, or istiod's CPU and memory for a
+//! mesh, from the directories of runs.
 
 use super::report::{folder_failure, print_text, terminal_options};
 use crate::cli::SizeArgs;
@@ -18,7 +18,6 @@ use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     let runs = || args.from.iter().map(|directory| measured(directory)).collect::<Result<Vec<_>, _>>();
     let Some(target_rps) = args.target else { return control_plane(args, &runs()?) };
@@ -48,10 +47,10 @@ pub fn run(args: &SizeArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(MEASUREMENT_FAILED))
 }
 
-/// What istiod takes for the asked mesh.
+/// What istiod needs for the mesh in question.
 fn control_plane(args: &SizeArgs, runs: &[MeasuredRun]) -> Result<ExitCode, Failure> {
     let mesh = &args.mesh;
-    // clap asks for both.
+    // clap requires both.
     let (services, pods) = (mesh.services.unwrap_or_default(), mesh.pods.unwrap_or_default());
     let question = ControlPlaneQuestion {
         services,
@@ -100,7 +99,7 @@ fn measured(directory: &Path) -> Result<MeasuredRun, Failure> {
     })
 }
 
-/// A prices file.
+/// Content of a prices file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct PricesFile {

@@ -1,5 +1,6 @@
-//! Search for the highest rate that holds an objective: [`statistics::search`] says which step is next, a [`Probing`] runs
-//! it, and one result has everything. A probe may be a run of the generator or a trial of a whole deployment.
+//! Search for the highest rate that holds an objective. [`statistics::search`] decides the next step, a
+//! [`Probing`] runs it, and one result has all probes. A probe may be a run of the generator or a trial of a
+//! whole deployment.
 
 mod progress;
 mod result;
@@ -16,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Interval at which a pause checks for its end.
+/// Interval at which a pause checks for an early end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Searches to the end, or until `stop` is set; what is known by then is the result.
+/// Searches to the end, or until `stop` is set; the result then has what is known so far.
 pub fn run(
     settings: &SearchSettings,
     probing: &mut dyn Probing,
@@ -40,7 +41,7 @@ pub fn run(
     Ok(runner.result())
 }
 
-/// Waits, at most until `stop` is set.
+/// Pauses for `rest`, or until `stop` is set.
 fn pause(rest: Duration, stop: &AtomicBool) {
     let until = Instant::now() + rest;
     while !stop.load(Ordering::Relaxed) && Instant::now() < until {

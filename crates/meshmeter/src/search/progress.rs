@@ -1,5 +1,5 @@
-//! Progress of a search on standard error: a line for each probe, with a live line under them on a terminal, or events for a
-//! program.
+//! Progress of a search on standard error: one line per probe, with a live line below on a terminal, or
+//! events for a program.
 
 use crate::cli::ProgressStyle;
 use experiment::schema::{ProbeRecord, SearchEvent};
@@ -10,7 +10,7 @@ use statistics::search::Phase;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
-/// Shows the progress of a search. As an observer it follows one probe.
+/// Shows the progress of a search. As an observer it shows the current probe.
 pub struct SearchProgress {
     style: Style,
 }
@@ -23,7 +23,7 @@ enum Style {
 }
 
 impl SearchProgress {
-    /// For one search.
+    /// Progress of one search.
     pub fn new(style: ProgressStyle) -> Self {
         let style = match style {
             ProgressStyle::Auto if std::io::stderr().is_terminal() => Style::Live(ProgressBar::hidden()),
@@ -34,7 +34,7 @@ impl SearchProgress {
         Self { style }
     }
 
-    /// A probe begins.
+    /// Announces a probe.
     pub fn started(&mut self, probe: usize, phase: Phase, rate: Option<f64>, window: Duration) {
         match &mut self.style {
             Style::Live(bar) => {
@@ -53,7 +53,7 @@ impl SearchProgress {
         }
     }
 
-    /// It is over.
+    /// Reports a completed probe.
     pub fn ended(&mut self, probe: usize, record: &ProbeRecord) {
         match &self.style {
             Style::Live(bar) => {
@@ -111,7 +111,7 @@ fn event(event: &SearchEvent) {
     line(&serde_json::to_string(event).expect("events have string keys and finite numbers"));
 }
 
-/// One line on standard error. Nobody may be listening, which is no reason to stop measuring.
+/// Prints one line on standard error. A failure to write it is no reason to stop measuring.
 fn line(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

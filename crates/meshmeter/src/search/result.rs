@@ -1,4 +1,4 @@
-//! What a search leaves: the rate, the bracket, every probe, the curve, and the answer in words.
+//! Result of a search: the rate, the bracket, every probe, the curve, and a summary as text.
 
 use super::runner::{SearchRunner, outcome_name};
 use experiment::schema::{FoundRate, ProbeRecord, RatePoint, SEARCH_SCHEMA, SearchResult, SearchVerdict};
@@ -129,7 +129,7 @@ fn found_rate(found: Found) -> FoundRate {
     }
 }
 
-/// Every rate probed with all its probes together, the lowest first.
+/// Every probed rate with all its probes merged, lowest first.
 fn curve(records: &[ProbeRecord]) -> Vec<RatePoint> {
     let mut rates: Vec<f64> = records.iter().filter_map(|record| record.rate).collect();
     rates.sort_by(f64::total_cmp);
@@ -147,7 +147,7 @@ fn point(rate: f64, records: &[&ProbeRecord]) -> RatePoint {
     let mut censored: u64 = 0;
     for record in records {
         censored = censored.saturating_add(record.result.response_time_us.censored);
-        // The engine has just written it.
+        // Always succeeds: the engine has just encoded it.
         if let Ok(histogram) = LatencyHistogram::decode(&record.result.response_time_us.histogram) {
             times.merge(&histogram);
         }

@@ -1,4 +1,4 @@
-//! Carries out the steps of a search.
+//! Executes the steps of a search.
 
 use super::progress::SearchProgress;
 use crate::failure::Failure;
@@ -13,10 +13,10 @@ const CAPACITY_WINDOW: Duration = Duration::from_secs(2);
 
 /// Runs probes.
 pub trait Probing {
-    /// The completed rate of a closed loop on all connections.
+    /// Runs a closed loop on all connections. Its completed rate is the capacity.
     fn capacity(&mut self, window: Duration, progress: &mut SearchProgress) -> Result<LoadResult, Failure>;
 
-    /// An open loop at a rate. `seed` is another one for each probe.
+    /// Runs an open loop at `rate`. `seed` differs per probe.
     fn probe(
         &mut self,
         rate: f64,
@@ -28,13 +28,13 @@ pub trait Probing {
 
 /// Target, objective and bounds of a search.
 pub struct SearchSettings {
-    /// The targets, for the result.
+    /// URLs of the targets, for the result.
     pub urls: Vec<String>,
-    /// What is to hold.
+    /// The objective to hold.
     pub objective: Objective,
     /// Range, precision and bounds.
     pub plan: SearchPlan,
-    /// How long probes last.
+    /// Length of probes.
     pub length: ProbeLength,
 }
 
@@ -44,13 +44,13 @@ pub(super) struct SearchRunner<'a> {
     pub(super) search: Search,
     pub(super) records: Vec<ProbeRecord>,
     pub(super) started: Instant,
-    /// The target could not be reached any more.
+    /// True if the target can no longer be reached.
     pub(super) unreachable: bool,
-    /// A probe was shorter than its objective needs.
+    /// Highest rate at which a probe was shorter than its objective needs.
     pub(super) too_short_at: Option<f64>,
 }
 
-/// The name of an outcome in results.
+/// Name of an outcome in results.
 pub(super) fn outcome_name(outcome: ProbeOutcome) -> &'static str {
     match outcome {
         ProbeOutcome::Held => "held",
@@ -60,7 +60,7 @@ pub(super) fn outcome_name(outcome: ProbeOutcome) -> &'static str {
 }
 
 impl SearchRunner<'_> {
-    /// One probe. Returns how long to rest after it; nothing where the search is over.
+    /// Executes one step. Returns how long to rest after it; `None` once the search is over.
     pub(super) fn step(
         &mut self,
         probing: &mut dyn Probing,
@@ -98,7 +98,7 @@ impl SearchRunner<'_> {
             self.unreachable = true;
             self.search.interrupt();
         } else {
-            // Errors may be faster than responses: then this is no capacity.
+            // Errors may be faster than responses; then this is not the capacity.
             let sound = result.requests.error_fraction() < 0.5;
             self.search.record_capacity(sound.then_some(result.rate.completed));
         }
@@ -126,7 +126,8 @@ impl SearchRunner<'_> {
         let (outcome, reason) = classify(&result, &judged);
         result.objective = Some(judged);
         let rest = rest_after(outcome, &result);
-        // A target that is gone for a moment after too much load may come back; one that stays away ends the search.
+        // A target that is unreachable for a moment after overload may come back; one that stays unreachable
+        // ends the search.
         let was_unreachable = self.records.last().is_none_or(|last| is_unreachable(&last.result));
         self.unreachable = is_unreachable(&result) && was_unreachable;
         let (name, reason) = if interrupted {

@@ -1,4 +1,4 @@
-//! Linkerd, of programs that the user has.
+//! Linkerd, with programs that the user provides.
 
 use crate::cluster::OneNodeCluster;
 use crate::study::{Study, assert_proven, trials};
@@ -8,14 +8,14 @@ use experiment::schema::{Role, TrialRecord};
 use std::path::PathBuf;
 use std::thread;
 
-/// Names a folder with Linkerd's programs (`scripts/cluster/linkerd.sh`).
+/// Directory with Linkerd's programs (`scripts/cluster/linkerd.sh`).
 const VARIABLE: &str = "MESHMETER_LINKERD";
 const LINKERD: &[&str] = &["--cluster-mesh=linkerd"];
 
 pub(crate) const CASES: &[(&str, fn())] =
     &[("paths_through_linkerds_proxies_are_proven", paths_through_linkerds_proxies_are_proven)];
 
-/// Why there is no Linkerd here; nothing where there is one.
+/// Why Linkerd is not available; `None` if it is.
 pub(crate) fn missing() -> Option<String> {
     folder().is_none().then(|| format!("{VARIABLE} names no folder with Linkerd's programs"))
 }
@@ -29,7 +29,7 @@ fn paths_through_linkerds_proxies_are_proven() {
     cluster.import_meshmeter();
     cluster.run("linkerd", [folder().unwrap()]);
     let modes = "none,sidecar";
-    // Kubelets sample about every ten seconds, on busy machines less often.
+    // Kubelets sample about every ten seconds, less often on busy machines.
     let (rate, generators, duration) = (60, 2, "30s");
     let name = "mesh-modes";
     let pair = Study { name, namespace: "pair", modes, rate, generators, duration, arguments: LINKERD };
@@ -71,7 +71,7 @@ fn check(trial: &TrialRecord) {
     assert_eq!(is_said, trial.mode == Mode::Sidecar, "{:?}", trial.verdict.notes);
 }
 
-/// Requests that Linkerd is told to let past the server's proxy show at both proxies.
+/// Requests that skip the server's proxy (`skip-inbound-ports`) are reported for both proxies.
 fn past_a_proxy_is_told(cluster: &OneNodeCluster, pair: Study<'_>) {
     let namespace = "past";
     cluster.kubectl(&["create", "namespace", namespace]);

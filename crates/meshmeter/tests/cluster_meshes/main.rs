@@ -1,8 +1,9 @@
-//! Meshes of the user's own programs on a real cluster of one node, which no registry has: Istio's ambient modes with a ztunnel,
-//! and Linkerd. The path is proven from the proxies' own counters, and all of them have their usage.
+//! Meshes on a real one-node cluster that need programs of the user, since no registry has them: Istio's
+//! ambient modes with a ztunnel, and Linkerd. The path is proven from the proxies' own counters, and all
+//! proxies have their usage.
 //!
-//! No harness: without those programs a case is listed as not run. Needs root, as the cluster does, and what `make components`
-//! builds.
+//! Without harness: if the programs are missing, a case is listed as not run. Needs root, as the cluster
+//! does, and what `make components` builds.
 
 #![allow(clippy::print_stdout)]
 
@@ -35,13 +36,13 @@ fn main() -> ExitCode {
     if Cases::<fn()>::is_worker() { cases.work(None, |case| case()) } else { cases.run(Demand::Time) }
 }
 
-/// Nothing of a run is left, such as a Gateway and what istiod made of it.
+/// Asserts that nothing of a run is left, such as a Gateway or what istiod made of it.
 fn assert_clean(cluster: &OneNodeCluster) {
     let left = ["get", "namespaces,jobs,pods", "--all-namespaces", "--output=name", "--selector", RUN_LABEL];
     assert_eq!(cluster.kubectl(&left).trim(), "");
 }
 
-/// True where a component of this role was measured.
+/// True if a component of this role was measured.
 fn has_used(trial: &TrialRecord, name: &str, role: Role) -> bool {
     let mut components = trial.components.iter();
     components.any(|component| component.name == name && component.role == role && component.cpu_user_s > 0.0)
@@ -53,7 +54,7 @@ fn paths_through_ztunnel_and_waypoint_are_proven() {
     cluster.import_meshmeter();
     cluster.run("ambient", [&ztunnel.path]);
     let (name, namespace, modes) = ("mesh-modes", DEFAULT_PREFIX, "none,ambient,ambient-waypoint");
-    // Kubelets sample about every ten seconds, on busy machines less often.
+    // Kubelets sample about every ten seconds, less often on busy machines.
     let study = Study { name, namespace, modes, rate: 60, generators: 2, duration: "30s", arguments: &[] };
     let trials = trials(&study.run(&cluster));
     let modes: Vec<Mode> = trials.iter().map(|trial| trial.mode).collect();
@@ -67,7 +68,8 @@ fn paths_through_ztunnel_and_waypoint_are_proven() {
     assert_clean(&cluster);
 }
 
-/// Every request passed these, encrypted. One ztunnel serves both ends of a call: the node is one.
+/// Every request passed these proxies, encrypted. The cluster has one node, so one ztunnel serves both ends
+/// of a call.
 fn check_path(trial: &TrialRecord) {
     assert_proven(trial);
     let path = &trial.path;
@@ -81,13 +83,13 @@ fn check_path(trial: &TrialRecord) {
     for proxy in &path.proxies {
         assert!(proxy.tls_expected && proxy.tls_handshakes > 0, "{proxy:?}");
         assert!(proxy.requests_received > 0, "{proxy:?}");
-        // Those of others' pods are none of the run's evidence.
+        // Counters of other pods are not evidence of the run.
         let is_own = |name: &String| proxy.name != "ztunnel" || name.contains("@meshmeter>meshmeter");
         assert!(proxy.counters.keys().all(is_own), "{:?}", proxy.counters.keys());
     }
 }
 
-/// ztunnel and waypoint are components of their own, and what a ztunnel's usage is for is said.
+/// ztunnel and waypoint are separate components, and a note says what a ztunnel's usage covers.
 fn check_usage(trial: &TrialRecord) {
     let used = |name: &str, role: Role| has_used(trial, name, role);
     let names: Vec<&str> = trial.components.iter().map(|component| component.name.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The command as a process, and a service to load.
+//! The command as a process, and a server to load.
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
@@ -8,22 +8,22 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Where nobody listens: a port that was free a moment ago may be another test's by now.
+/// Address without a listener. A port that was free a moment ago might be used by another test by now.
 pub const NOBODY: &str = "127.0.0.1:1";
 
-/// `meshmeter`, to be given arguments.
+/// `meshmeter`, without arguments yet.
 pub fn meshmeter() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_meshmeter"));
     command.stdin(Stdio::null());
     command
 }
 
-/// Runs it to its end.
+/// Runs the command until it exits.
 pub fn run(arguments: &[&str]) -> Output {
     meshmeter().args(arguments).output().expect("the binary runs")
 }
 
-/// Starts it, with both its outputs to be read.
+/// Starts the command with both outputs piped.
 pub fn start(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
 }
@@ -36,21 +36,21 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a child says on standard error, which is piped, line by line.
+/// Lines of a child's standard error, which must be piped.
 pub fn said(child: &mut Child) -> impl Iterator<Item = String> + use<> {
     BufReader::new(child.stderr.take().expect("piped")).lines().map_while(Result::ok)
 }
 
-/// Reads up to the line with which `meshmeter load --progress plain` says that the first of so many seconds is over.
+/// Reads until `meshmeter load --progress plain` reports the first of `seconds` seconds.
 pub fn await_first_second(lines: &mut impl Iterator<Item = String>, seconds: u32) {
     let awaited = format!("1/{seconds} s");
     assert!(lines.any(|line| line.trim_start().starts_with(&awaited)), "the first second ends");
 }
 
-/// `meshmeter serve` on a port of its own; killed when dropped.
+/// `meshmeter serve` on a free port; killed when dropped.
 pub struct Serving {
     child: Child,
-    /// Where it listens, HTTP in clear text first.
+    /// Base URLs of the listeners, plaintext HTTP first.
     listeners: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ impl Serving {
     pub fn start(arguments: &[&str]) -> Self {
         let child = start(meshmeter().args(["serve", "--listen", "127.0.0.1:0"]).args(arguments));
         let mut serving = Self { child, listeners: Vec::new() };
-        // All lines are written at once.
+        // The server writes all lines at once.
         let mut lines = vec![0; 4096];
         let length =
             serving.child.stdout.take().expect("piped").read(&mut lines).expect("it says where it listens");
@@ -69,12 +69,12 @@ impl Serving {
         serving
     }
 
-    /// Where it listens, as the starts of URLs.
+    /// Base URLs of the listeners.
     pub fn listeners(&self) -> &[String] {
         &self.listeners
     }
 
-    /// Address and port.
+    /// Host and port of the plaintext HTTP listener.
     pub fn authority(&self) -> &str {
         self.listeners[0].trim_start_matches("http://")
     }
@@ -87,7 +87,7 @@ impl Serving {
         Pid::from_child(&self.child)
     }
 
-    /// The whole response to a request for a path.
+    /// The whole response to a GET.
     pub fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(self.authority()).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit above zero");
@@ -97,7 +97,7 @@ impl Serving {
         response
     }
 
-    /// The server's own count of requests, but for this one.
+    /// The server's own count of requests, without this one.
     pub fn requests(&self) -> u64 {
         let response = self.get("/meshmeter/counters");
         let (_, body) = response.split_once("\r\n\r\n").expect("a head and a body");
@@ -105,7 +105,7 @@ impl Serving {
         counters["requests"].as_u64().expect("a count")
     }
 
-    /// Sends a signal; gives the exit code, what was said on standard error, and how long it took.
+    /// Sends a signal. Returns the exit code, standard error, and how long the exit took.
     pub fn end(mut self, signal: Signal) -> (Option<i32>, String, Duration) {
         let started = Instant::now();
         kill_process(self.process(), signal).expect("it runs");
@@ -117,7 +117,7 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        // It is gone already where a test ended it.
+        // A test may have ended it already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The ambient modes with everything that is spoken: ztunnels pass on what they do not read, and a waypoint reads HTTP alone.
+//! Ambient modes with every protocol: ztunnels forward what they do not read, and a waypoint only reads HTTP.
 
 use crate::raw_tcp::{denial, iptables, raw_tcp};
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial, trial_of_refusals};
@@ -29,7 +29,7 @@ fn check_answered(what: &str, trial: &Trial) {
     assert_eq!(trial.answered(), REQUESTS, "{what}");
 }
 
-/// What each ztunnel saw: its requests by mutual TLS, from the client's side to the server's.
+/// Each ztunnel had all requests over mutual TLS, from the client's side to the server's.
 fn check_ztunnels(what: &str, trial: &Trial, protocol: Protocol, changed_on_the_way: bool) {
     let ztunnels: Vec<_> = trial
         .observation
@@ -45,7 +45,7 @@ fn check_ztunnels(what: &str, trial: &Trial, protocol: Protocol, changed_on_the_
             ztunnel.tls_expected && (1..=CONNECTIONS).contains(&ztunnel.tls_handshakes),
             "{what}: {ztunnel:?}"
         );
-        // A connection of HTTP/2 carries more than requests.
+        // An HTTP/2 connection carries more than requests.
         let most = if protocol == Protocol::Tcp { REQUESTS } else { REQUESTS + 16 * CONNECTIONS };
         assert!((REQUESTS..=most).contains(&ztunnel.requests_received), "{what}: {ztunnel:?}");
         let side = ["source.client>", "destination."][index];
@@ -61,7 +61,7 @@ fn check_ztunnels(what: &str, trial: &Trial, protocol: Protocol, changed_on_the_
     }
 }
 
-pub fn ztunnels_carry_whatever_is_spoken(place: &LocalLab) {
+pub fn ztunnels_carry_every_protocol(place: &LocalLab) {
     for (placement, configured, names) in PLACEMENTS {
         for protocol in PROTOCOLS {
             let what = format!("{placement:?} {protocol}");
@@ -76,7 +76,7 @@ pub fn ztunnels_carry_whatever_is_spoken(place: &LocalLab) {
     }
 }
 
-pub fn waypoints_take_whatever_is_spoken(place: &LocalLab) {
+pub fn waypoints_accept_every_protocol(place: &LocalLab) {
     for (placement, _, [first, last]) in PLACEMENTS {
         for protocol in PROTOCOLS {
             let what = format!("{placement:?} {protocol}");
@@ -100,8 +100,9 @@ pub fn waypoints_take_whatever_is_spoken(place: &LocalLab) {
     }
 }
 
-/// Redirection removed by hand, where ztunnel takes plain text too: everything is answered, and nothing is proven.
-pub fn raw_tcp_past_the_clients_ztunnel_shows(place: &LocalLab) {
+/// Removes the redirection by hand, with a ztunnel that also accepts plaintext: every request gets a
+/// response, but the path is not proven.
+pub fn raw_tcp_bypassing_client_ztunnel_is_detected(place: &LocalLab) {
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
         let trial = trial(place, &raw_tcp(mode, MutualTls::Permissive), |arrangement| {
             let (client, server) = (arrangement.client_pod(), arrangement.server_pod());
@@ -123,7 +124,7 @@ pub fn raw_tcp_past_the_clients_ztunnel_shows(place: &LocalLab) {
     }
 }
 
-/// By their certificates: rules are checked for each connection, whatever is in it.
+/// ztunnels know callers by their certificates: rules are checked per connection, whatever it carries.
 pub fn ztunnels_know_callers_of_raw_tcp(place: &LocalLab) {
     let authorization = AuthorizationSettings { identities: 3, ..AuthorizationSettings::default() };
     let with = |extra| MeshSettings { authorization, extra, ..MeshSettings::default() };

@@ -1,4 +1,4 @@
-//! A trial in which the service's own count is read too.
+//! Trials that also read the service's own counters.
 
 use crate::cases::LogFolder;
 use crate::trial::{Trial, bring_up, finish, load};
@@ -7,11 +7,11 @@ use experiment::environment::DeploymentSpec;
 use lab::environment::LocalLab;
 use serde_json::Value;
 
-/// Where the service listens and tells what it counted (`docs/service.md`).
+/// Port on which the service listens and exposes its counters (`docs/service.md`).
 const SERVICE_PORT: u16 = 8080;
 const COUNTERS_PATH: &str = "/meshmeter/counters";
 
-/// A trial whose requests have this query, and the service's counters at its end.
+/// Runs a trial whose requests have this query. Also returns the service's counters at its end.
 pub fn counted(place: &LocalLab, spec: &DeploymentSpec, query: &str) -> (Trial, Value) {
     let logs = LogFolder::create();
     let mut arrangement = bring_up(place, spec, logs.path());
@@ -19,7 +19,7 @@ pub fn counted(place: &LocalLab, spec: &DeploymentSpec, query: &str) -> (Trial, 
     match spec.topology.target().expect("it has a driver").protocol {
         Protocol::Http2 => client_arguments.push("--http=2".to_owned()),
         Protocol::Grpc => {
-            // Asked for its methods, the service would see a call that is none of the load.
+            // gRPC reflection would be a call to the service that is not part of the load.
             let file = logs.path().join("echo.proto");
             std::fs::write(&file, service::ECHO_PROTO).expect("the folder is there");
             client_arguments.push(format!("--proto={}", file.display()));
@@ -33,7 +33,7 @@ pub fn counted(place: &LocalLab, spec: &DeploymentSpec, query: &str) -> (Trial, 
     (finish(arrangement, result), counters)
 }
 
-/// How many requests the service had of a protocol, by the name that its counters give it.
+/// Requests that the service received over a protocol, by the protocol's name in its counters.
 pub fn requests(counters: &Value, protocol: &str) -> u64 {
     counters["protocols"][protocol]["requests"].as_u64().expect("the service counts every protocol")
 }

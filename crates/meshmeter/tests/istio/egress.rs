@@ -1,4 +1,4 @@
-//! The ways out of the mesh.
+//! Egress paths.
 
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
@@ -13,20 +13,21 @@ use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::ADMIN_PORT;
 use rustix::process::Signal;
 
-pub fn past_the_sidecar_it_carries_nothing(place: &LocalLab) {
+pub fn bypassed_sidecar_carries_nothing(place: &LocalLab) {
     let direct = trial(place, &spec(Mode::EgressBypass), |_| ());
     direct.check_proven("egress-bypass", &["client-proxy"]);
     assert_eq!(direct.components(), ["generator", "client-proxy", "server"]);
     let service = direct.observation.evidence.path.service.as_ref().expect("the service counts");
     assert_eq!((service.requests_received, service.connections), (REQUESTS, CONNECTIONS));
-    // Traffic is the generator's own, where it does not pass the sidecar.
+    // Traffic that does not pass the sidecar is the generator's own.
     let shows_network = |name: &str| {
         let found = direct.observation.usage.components.iter().find(|component| component.name == name);
         found.is_some_and(|component| component.network.is_some())
     };
     assert!(shows_network("generator") && !shows_network("client-proxy"));
 
-    // The rule that leaves the service's address out is taken away: the sidecar takes the traffic, and says so.
+    // Removes the rule that excludes the service's address: the sidecar then receives the traffic, and
+    // reports it.
     let taken = trial(place, &spec(Mode::EgressBypass), |arrangement| {
         let address = format!("{}/32", arrangement.server_pod().address());
         let removed = arrangement.client_pod().run(move || {
@@ -42,7 +43,7 @@ pub fn past_the_sidecar_it_carries_nothing(place: &LocalLab) {
     assert!(changed.starts_with("rules of pod client were changed in the trial: "), "{changed}");
 }
 
-pub fn every_way_out_proves_its_path(place: &LocalLab) {
+pub fn every_egress_path_is_proven(place: &LocalLab) {
     for (mode, proxies, mutual_tls) in [
         (Mode::EgressSidecar, vec!["client-proxy"], false),
         (Mode::EgressGateway, vec!["client-proxy", "egress-gateway"], false),
@@ -74,7 +75,7 @@ pub fn every_way_out_proves_its_path(place: &LocalLab) {
     }
 }
 
-pub fn whatever_is_spoken_goes_out(place: &LocalLab) {
+pub fn every_protocol_passes_egress(place: &LocalLab) {
     for protocol in [Protocol::Http2, Protocol::Grpc, Protocol::Tcp] {
         let spec = spec(Mode::EgressGatewayMtls).with_protocol(protocol);
         let trial = trial(place, &spec, |_| ());
@@ -82,8 +83,9 @@ pub fn whatever_is_spoken_goes_out(place: &LocalLab) {
     }
 }
 
-/// Without the VirtualService the sidecar leads connections straight out: all are answered, and nothing is proven.
-pub fn without_its_rule_the_gateway_is_not_on_the_path(place: &LocalLab) {
+/// Without the VirtualService the sidecar sends connections directly to the service: every request gets a
+/// response, but the path is not proven.
+pub fn gateway_without_its_rule_is_not_on_the_path(place: &LocalLab) {
     let trial = trial(place, &spec(Mode::EgressGateway), |arrangement| {
         let control_plane = place.running_control_plane().expect("it configured the proxies");
         let namespace = namespace_of(arrangement.client_pod());
@@ -110,7 +112,7 @@ pub fn without_its_rule_the_gateway_is_not_on_the_path(place: &LocalLab) {
     );
 }
 
-/// The namespace of the trial, from the name that the pod's Envoy has: `sidecar~address~pod.namespace~…`.
+/// Namespace of the trial, from the node name of the pod's Envoy: `sidecar~address~pod.namespace~…`.
 fn namespace_of(pod: &Pod) -> String {
     let information = ask(pod, "/server_info");
     let name = information.split("sidecar~").nth(1).and_then(|name| name.split('~').nth(1));
@@ -118,13 +120,13 @@ fn namespace_of(pod: &Pod) -> String {
     namespace.to_owned()
 }
 
-/// Asks the Envoy of a pod.
+/// Queries the admin interface of a pod's Envoy.
 fn ask(pod: &Pod, path: &str) -> String {
     let answer = pod.admin("client-proxy", ADMIN_PORT).ask(path).expect("Envoy answers");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-pub fn a_name_outside_the_table_leads_nowhere(place: &LocalLab) {
+pub fn sni_outside_the_table_is_not_routed(place: &LocalLab) {
     let logs = LogFolder::create();
     let arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
     let mut client_arguments = arrangement.client_arguments();
@@ -136,7 +138,7 @@ pub fn a_name_outside_the_table_leads_nowhere(place: &LocalLab) {
     assert!(reasons.contains("sni-proxy ended connections that it could lead nowhere"), "{reasons}");
 }
 
-pub fn what_dies_is_named_with_its_log(place: &LocalLab) {
+pub fn egress_component_that_dies_is_named_with_its_log(place: &LocalLab) {
     for (name, word) in [("sni-proxy", ""), ("egress-gateway", "Envoy proxy is ready")] {
         let logs = LogFolder::create();
         let arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());

@@ -1,4 +1,4 @@
-//! A graph over several protocols and in two namespaces: without a control plane, and behind each entry.
+//! A graph with several protocols in two namespaces: without a control plane, and behind each entry.
 
 use crate::trial::{REQUESTS, trial};
 use experiment::environment::DeploymentSpec;
@@ -8,7 +8,7 @@ use lab::environment::LocalLab;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Two calls at once, one of them to several pods, and a service with two callers in another namespace.
+/// Two concurrent calls, one of them to several pods, and a service with two callers in another namespace.
 const GRAPH: &str = "
 name: graph
 services:

@@ -1,4 +1,4 @@
-//! Domains behind a gateway: which are served, by which objects, and with which TLS.
+//! Domains behind a gateway: which ones are served, through which objects, and with which TLS.
 
 use crate::cases::LogFolder;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, bring_up, end, load, load_refused, spec, trial};
@@ -58,7 +58,7 @@ fn check_configured(trial: &Trial) {
     assert!(configuration.counts.routes >= Some(3 * PATHS as u64), "{configuration:?}");
 }
 
-/// All domains and paths, and then others. Gives the trial of all domains.
+/// Requests all domains and paths, and then others. Returns the trial of all domains.
 fn check_what_is_served(place: &LocalLab, spec: &DeploymentSpec) -> Trial {
     let logs = LogFolder::create();
     let mut arrangement = bring_up(place, spec, logs.path());
@@ -86,7 +86,7 @@ fn check_what_is_served(place: &LocalLab, spec: &DeploymentSpec) -> Trial {
     inside
 }
 
-pub fn tls_is_what_the_scenario_says(place: &LocalLab) {
+pub fn tls_matches_the_scenario(place: &LocalLab) {
     let scenarios =
         [Scenario::Tls12, Scenario::Rsa, Scenario::MutualTls, Scenario::FullHandshakes, Scenario::Resumption];
     for spec in scenarios
@@ -101,9 +101,9 @@ pub fn tls_is_what_the_scenario_says(place: &LocalLab) {
         let rose = |counter: &str| trial.rise(gateway, &format!("{LISTENER}.{counter}"));
         let per_request = matches!(scenario, Scenario::FullHandshakes | Scenario::Resumption);
         let result = trial.result();
-        // A busy machine may leave some unsent.
+        // A busy machine may leave some requests unsent.
         assert!(result.requests.completed > REQUESTS / 2, "{what}: {:?}", result.requests);
-        // The last connections may be opened for requests that are not due any more.
+        // The last connections may be opened for requests that are no longer due.
         let least = if per_request { result.requests.completed } else { CONNECTIONS };
         assert!((least..=least + CONNECTIONS).contains(&rose("handshake")), "{what}: {}", rose("handshake"));
         let sessions = |of: &str| -> u64 {
@@ -119,7 +119,8 @@ pub fn tls_is_what_the_scenario_says(place: &LocalLab) {
             Scenario::MutualTls => assert_eq!(rose("no_certificate"), 0, "{what}"),
             Scenario::Resumption => {
                 let at_gateway = rose("session_reused");
-                // A client has its session before the gateway has counted it, and the last ones are closed at once.
+                // A client has its session before the gateway counts it, and the last ones are closed
+                // immediately.
                 assert!(
                     resumed >= all - CONNECTIONS && at_gateway + CONNECTIONS >= resumed,
                     "{what}: {resumed} of {all}, {at_gateway} at the gateway"

@@ -1,4 +1,5 @@
-//! Single requests to the service of an arrangement, and what its proxies say of themselves: what a user with `curl` would see.
+//! Single requests to the service of a deployment, and what its proxies expose: what a user with `curl` would
+//! see.
 
 use lab::Pod;
 use lab::deployment::LabDeployment;
@@ -12,7 +13,7 @@ use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream};
 use std::time::Duration;
 
-/// An answer of HTTP/1.1.
+/// An HTTP/1.1 response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
@@ -21,13 +22,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The values of a header, one for each time that it came.
+    /// Values of a header, one per occurrence.
     pub fn all(&self, name: &str) -> Vec<&str> {
         self.headers.iter().filter(|(other, _)| other == name).map(|(_, value)| value.as_str()).collect()
     }
 }
 
-/// Where a request goes, and by which name.
+/// Address and Host header of a request.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub address: SocketAddrV4,
@@ -35,7 +36,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// What the generator requests: the Service, or the ingress gateway, which must speak plain HTTP.
+    /// Target of the generator: the Service, or the ingress gateway, which must accept plaintext HTTP.
     pub fn of_client(place: &LocalLab, arrangement: &LabDeployment<'_>) -> Self {
         let gateway = arrangement.pods().into_iter().find(|pod| pod.name() == ingress::NAME);
         match gateway {
@@ -47,7 +48,7 @@ impl Target {
         }
     }
 
-    /// The Service, whoever calls it.
+    /// The Service, for any caller.
     pub fn service(place: &LocalLab, arrangement: &LabDeployment<'_>) -> Self {
         let namespace = namespace(arrangement);
         let control_plane = place.running_control_plane().expect("it configured the proxies");
@@ -64,13 +65,13 @@ impl Target {
         Self { address, host: "server".to_owned() }
     }
 
-    /// A GET from a pod.
+    /// Sends a GET from a pod.
     pub fn get(&self, from: &Pod, path: &str, headers: &[(&str, &str)]) -> io::Result<Answer> {
         let (address, request) = (self.address, self.request(path, headers));
         from.run(move || exchange(address, &request)).expect("the pod is there")
     }
 
-    /// A GET from outside all pods, as from another machine.
+    /// Sends a GET from outside all pods, as from another machine.
     pub fn get_from_outside(&self, path: &str) -> io::Result<Answer> {
         exchange(self.address, &self.request(path, &[]))
     }
@@ -103,7 +104,7 @@ fn exchange(address: SocketAddrV4, request: &str) -> io::Result<Answer> {
     })
 }
 
-/// The namespace of a trial: that of the Service that is requested, or else as the server's Envoy is named
+/// Namespace of a trial: that of the requested Service, or else from the node name of the server's Envoy
 /// (`sidecar~address~pod.namespace~…`).
 pub fn namespace(arrangement: &LabDeployment<'_>) -> String {
     let url = arrangement.url();
@@ -116,19 +117,19 @@ pub fn namespace(arrangement: &LabDeployment<'_>) -> String {
     namespace.to_owned()
 }
 
-/// The pod of the proxy that checks requests to the service: its own, or the waypoint's.
+/// Pod of the proxy that checks requests to the service: the service's own, or the waypoint's.
 pub fn before_service<'a>(arrangement: &'a LabDeployment<'_>) -> &'a Pod {
     let waypoint = arrangement.pods().into_iter().find(|pod| pod.name() == waypoint::NAME);
     waypoint.unwrap_or_else(|| arrangement.server_pod())
 }
 
-/// Asks the Envoy of a pod.
+/// Queries the admin interface of a pod's Envoy.
 pub fn ask(pod: &Pod, path: &str) -> String {
     let answer = pod.admin(pod.name(), ADMIN_PORT).ask(path).expect("Envoy answers");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The same, in JSON.
+/// Like [`ask`], parsed as JSON.
 pub fn ask_json(pod: &Pod, path: &str) -> Value {
     serde_json::from_str(&ask(pod, path)).expect("Envoy answers in JSON")
 }

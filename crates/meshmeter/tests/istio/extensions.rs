@@ -12,7 +12,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// Counts the proxies that ran it, and says what was asked.
+/// Counts the proxies that ran the script, and returns what was requested.
 const SCRIPT: &str = r#"
 -- What is noted on the way in is told on the way out.
 function envoy_on_request(handle)
@@ -31,7 +31,7 @@ fn with_lua(mode: Mode, script: LuaScript) -> DeploymentSpec {
     switched(mode, MeshSettings { lua: Some(script), ..MeshSettings::default() })
 }
 
-/// The proxies of a mode that read requests.
+/// Proxies of a mode that read requests.
 fn readers(mode: Mode) -> &'static [&'static str] {
     match mode {
         Mode::Sidecar => &["client-proxy", "server-proxy"],
@@ -69,16 +69,16 @@ fn script(place: &LocalLab, mode: Mode) {
     run_proven(place, &spec, arrangement, logs.path());
 }
 
-pub fn a_script_that_makes_no_sense_is_refused(place: &LocalLab) {
+pub fn invalid_script_is_rejected(place: &LocalLab) {
     broken_script(place, Mode::Sidecar);
     broken_script(place, Mode::Ingress);
 }
 
-pub fn a_waypoint_refuses_a_script_that_makes_no_sense(place: &LocalLab) {
+pub fn waypoint_rejects_invalid_script(place: &LocalLab) {
     broken_script(place, Mode::AmbientWaypoint);
 }
 
-/// It is told at once, with the line that Envoy's Lua names.
+/// Is reported immediately, with the line that Envoy's Lua names.
 fn broken_script(place: &LocalLab, mode: Mode) {
     let script = "function envoy_on_request(handle)\n  local x = = 1\nend\n";
     let why = refused(place, &with_lua(mode, LuaScript::Inline(script.to_owned())));
@@ -88,14 +88,14 @@ fn broken_script(place: &LocalLab, mode: Mode) {
     }
 }
 
-/// Whichever of the proxies was first.
+/// Asserts that one of the proxies rejected its configuration, whichever was first.
 pub fn check_refused_by(why: &str, proxies: &[&str], kind: &str) {
     let refused = |proxy: &&str| why.starts_with(&format!("configure {proxy}: it refused its {kind}: "));
     assert!(proxies.iter().any(refused), "it is none of {proxies:?} that refused its {kind}: {why}");
 }
 
-/// A script that a proxy takes and that fails on every request: nothing of what it should do is done.
-pub fn a_script_that_fails_on_requests_shows(place: &LocalLab) {
+/// A script that loads but fails on every request has no effect.
+pub fn script_that_fails_on_requests_is_detected(place: &LocalLab) {
     let script = "function envoy_on_request(handle)\n  local nothing = nil\n  nothing:call()\nend\n";
     let logs = LogFolder::create();
     let spec = with_lua(Mode::Sidecar, LuaScript::Inline(script.to_owned()));
@@ -122,7 +122,7 @@ pub fn a_waypoint_runs_a_module(place: &LocalLab) {
     module(place, Mode::AmbientWaypoint);
 }
 
-/// The module lies where the proxies' user may not go, and is closed to that user.
+/// The module is in a directory that the proxies' user cannot enter, and not readable for that user.
 fn module(place: &LocalLab, mode: Mode) {
     let folder = LogFolder::create();
     let file = folder.path().join("adds header.wasm");
@@ -136,7 +136,7 @@ fn module(place: &LocalLab, mode: Mode) {
     run_proven(place, &spec, arrangement, folder.path());
 }
 
-pub fn what_is_no_module_is_refused(place: &LocalLab) {
+pub fn file_that_is_not_a_module_is_rejected(place: &LocalLab) {
     let folder = LogFolder::create();
     for (name, content, words) in [
         ("text.wasm", Some(&b"no module\n"[..]), "it is no WebAssembly module"),
@@ -152,14 +152,14 @@ pub fn what_is_no_module_is_refused(place: &LocalLab) {
     }
 }
 
-pub fn modules_that_no_proxy_can_run_are_refused(place: &LocalLab) {
+pub fn modules_that_proxies_cannot_run_are_rejected(place: &LocalLab) {
     let whole = wasm::adds_a_header();
     broken_module(place, Mode::Sidecar, &whole[..60], "Failed to load Wasm code");
     broken_module(place, Mode::Sidecar, &wasm::imports_what_there_is_not(), MISSING);
     broken_module(place, Mode::Ingress, &wasm::imports_what_there_is_not(), MISSING);
 }
 
-pub fn a_waypoint_refuses_a_module_that_it_cannot_run(place: &LocalLab) {
+pub fn waypoint_rejects_module_that_it_cannot_run(place: &LocalLab) {
     broken_module(place, Mode::AmbientWaypoint, &wasm::imports_what_there_is_not(), MISSING);
 }
 

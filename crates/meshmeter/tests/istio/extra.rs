@@ -1,4 +1,4 @@
-//! Objects that an experiment brings along.
+//! Additional objects of an experiment.
 
 use crate::cases::LogFolder;
 use crate::exchange::{Target, ask};
@@ -23,7 +23,7 @@ fn envoy_filter(patch: &Value) -> Value {
     })
 }
 
-/// Puts a filter with this configuration before the router of every listener in this context.
+/// Inserts a filter with this configuration before the router of every listener in this context.
 fn filter_before_router(context: &str, configuration: &Value) -> Value {
     let router = json!({"name": "envoy.filters.http.router"});
     let manager = json!({"name": "envoy.filters.network.http_connection_manager", "subFilter": router});
@@ -79,8 +79,8 @@ pub fn further_objects_take_effect(place: &LocalLab) {
     }
 }
 
-/// What a cluster with Istio refuses, the lab's API refuses: by the schema of the kind, or because istiod does.
-pub fn what_the_api_refuses_is_named(place: &LocalLab) {
+/// The lab's API rejects what a cluster with Istio rejects: by the schema of the kind, or through istiod.
+pub fn object_rejected_by_api_is_named(place: &LocalLab) {
     let object = |api_version: &str, kind: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "wrong"}, "spec": spec});
     let fastest = json!({"host": "server", "trafficPolicy": {"loadBalancer": {"simple": "FASTEST"}}});
     let no_route = json!({"hosts": ["server"], "http": [{"timeout": "1s"}]});
@@ -115,7 +115,7 @@ pub fn what_the_api_refuses_is_named(place: &LocalLab) {
     }
 }
 
-pub fn what_a_proxy_refuses_is_named(place: &LocalLab) {
+pub fn object_rejected_by_proxy_is_named(place: &LocalLab) {
     let broken = lua("function = end\n");
     let sidecars: &[&str] = &["client-proxy", "server-proxy"];
     for (mode, context, proxies) in
@@ -135,7 +135,7 @@ pub fn what_a_proxy_refuses_is_named(place: &LocalLab) {
     let why = refused(place, &with(Mode::Sidecar, &[cluster]));
     check_refused_by(&why, sidecars, "Cluster");
     assert!(why.contains("EnvoyFilter of-the-test"), "{why}");
-    // Nothing of it is left for the next.
+    // Nothing is left of it for the next case.
     let logs = LogFolder::create();
     let arrangement = bring_up(
         place,
@@ -152,8 +152,8 @@ pub fn what_a_proxy_refuses_is_named(place: &LocalLab) {
     run(arrangement, logs.path(), &[]).check_path("sidecar");
 }
 
-/// From the first request on: nothing of the load meets the mesh as it was before.
-pub fn faults_are_in_force_from_the_first_request(place: &LocalLab) {
+/// Faults apply from the first request on: no request meets the mesh without them.
+pub fn faults_apply_from_the_first_request(place: &LocalLab) {
     let faults = json!({
         "apiVersion": "networking.istio.io/v1",
         "kind": "VirtualService",
@@ -170,8 +170,8 @@ pub fn faults_are_in_force_from_the_first_request(place: &LocalLab) {
     assert_eq!(trial.responses("418"), REQUESTS, "{:?}", trial.observation.evidence.path);
 }
 
-/// A kind of its own with an object of it, for the whole cluster and under a plural that no rule gives.
-pub fn a_kind_is_brought_with_its_objects(place: &LocalLab) {
+/// A custom kind with an object, cluster-scoped and with a plural that no rule derives.
+pub fn custom_kind_is_created_with_its_objects(place: &LocalLab) {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let kind = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -185,16 +185,16 @@ pub fn a_kind_is_brought_with_its_objects(place: &LocalLab) {
         },
     });
     let goose = json!({"apiVersion": "farm.example/v1", "kind": "Goose", "metadata": {"name": "grey"}});
-    // Both go with their trial, so that the next can bring them too.
+    // Both are removed with their trial, so that the next trial can create them again.
     for _ in 0..2 {
         let spec = with(Mode::Sidecar, &[goose.clone(), kind.clone()]);
         trial(place, &spec, |_| ()).check_path("sidecar");
     }
 }
 
-/// A webhook that nobody answers for refuses all objects after it, those of the trial as well: that is said with its name, and
-/// the next trial does not meet it.
-pub fn what_refuses_all_objects_goes_with_its_trial(place: &LocalLab) {
+/// A webhook without a server rejects all objects after it, including those of the trial. The error names the
+/// webhook, and the next trial is not affected.
+pub fn webhook_that_rejects_all_objects_is_removed_with_its_trial(place: &LocalLab) {
     let webhook = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -234,7 +234,7 @@ pub fn what_refuses_all_objects_goes_with_its_trial(place: &LocalLab) {
     );
     for (objects, words, is_heard_at_once) in [
         (vec![webhook], "refuses.everything.example", true),
-        // The API looks for policies once a second, so a trial may be brought up before it knows of this one.
+        // The API looks for policies once per second, so a trial may come up before it knows this one.
         (vec![refusing, binding], "the test refuses everything", false),
     ] {
         let logs = LogFolder::create();
@@ -253,8 +253,8 @@ fn check_named(error: &EnvironmentError, words: &str) {
     }
 }
 
-/// A ztunnel shows a policy of the experiment's own before anything is sent.
-pub fn a_ztunnel_has_policies_that_are_brought(place: &LocalLab) {
+/// A ztunnel has a policy of the experiment before anything is sent.
+pub fn ztunnel_has_policies_of_the_experiment(place: &LocalLab) {
     let policy = json!({
         "apiVersion": "security.istio.io/v1",
         "kind": "AuthorizationPolicy",

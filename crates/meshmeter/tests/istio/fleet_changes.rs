@@ -1,4 +1,5 @@
-//! Changes of a fleet's mesh: each arrives at simulated proxies of every kind by its mark, from a real istiod.
+//! Changes of a fleet's mesh: each arrives from a real istiod at simulated proxies of every kind, recognized
+//! by its mark.
 
 use crate::cases::LogFolder;
 use crate::trial::spec;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const RUN: &str = "changes";
-/// A hundred times what it takes.
+/// A hundred times the usual duration.
 const ARRIVED_TIMEOUT: Duration = Duration::from_secs(60);
 
 fn settings(kinds: &str, scope: bool) -> FleetSettings {
@@ -52,7 +53,7 @@ fn proxy(proxy: &Proxy) -> ProxySpec {
     }
 }
 
-/// A fleet with all proxies of a population, connected by tokens.
+/// A fleet with all proxies of a population, authenticated by tokens.
 pub fn connect(place: &LocalLab, api: &ApiClient, population: &Population) -> Fleet {
     let control_plane = place.running_control_plane().expect("it is up");
     let accounts: Vec<(&str, &str)> = population

@@ -1,4 +1,4 @@
-//! A graph of services: every call between them is counted by the caller, and its path is proven for each edge.
+//! A graph of services: the caller counts every call, and the path of each edge is proven.
 
 use crate::cases::LogFolder;
 use crate::raw_tcp::iptables;
@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 use std::process::Command;
 use std::sync::Arc;
 
-/// Every protocol, replicas, fan-out, a callee that two callers share, and a call that chance may leave out.
+/// All protocols, replicas, fan-out, a callee with two callers, and a call with a probability.
 const GRAPH: &str = "
 name: graph
 services:
@@ -43,7 +43,7 @@ fn calls<'a>(trial: &'a Trial, from: &str, to: &str) -> &'a EdgeRecord {
     edges.find(|edge| edge.from == from && edge.to == to).expect("the caller counts it")
 }
 
-/// Each edge is proven, and its requests are what the graph says.
+/// Each edge is proven, with the number of requests that the graph implies.
 fn check_graph(mode: Mode, trial: &Trial) {
     trial.check_path(mode.name());
     let evidence = &trial.observation.evidence;
@@ -83,7 +83,7 @@ pub fn every_edge_of_a_graph_is_proven_in_ambient(place: &LocalLab) {
     }
 }
 
-/// Services keep their connections for the second trial, in which none is opened and no handshake completed.
+/// Services keep their connections for the second trial, which opens none and completes no handshake.
 fn check_twice(place: &LocalLab, mode: Mode) {
     let logs = LogFolder::create();
     let mut arrangement = bring_up(place, &graph(mode), logs.path());
@@ -103,7 +103,7 @@ pub fn connections_of_services_through_ztunnels_outlive_a_trial(place: &LocalLab
     check_twice(place, Mode::AmbientWaypoint);
 }
 
-/// Leads the calls of `from` past its proxy to a pod of `to`.
+/// Routes the calls of `from` past its proxy to a pod of `to`.
 fn bypass(arrangement: &LabDeployment<'_>, from: &str, to: &str) {
     let pods = arrangement.pods();
     let pod = |name: &str| *pods.iter().find(|pod| pod.name() == name).expect("it is a pod of the graph");
@@ -112,7 +112,8 @@ fn bypass(arrangement: &LabDeployment<'_>, from: &str, to: &str) {
     iptables(pod(from), &[rule.as_slice(), &[&destination]].concat());
 }
 
-/// Only b2's calls go past its sidecar, of which those to c are sure to be; c takes plain text, and answers them.
+/// Only the calls of b2 bypass its sidecar. Those to c are certain to occur; c accepts plaintext, and
+/// responds.
 fn check_bypassed(place: &LocalLab, mode: Mode) {
     let proxy = ProxySettings { mtls: MutualTls::Permissive, ..ProxySettings::default() };
     let trial = trial(place, &DeploymentSpec { proxy, ..graph(mode) }, |arrangement| {
@@ -129,11 +130,11 @@ fn check_bypassed(place: &LocalLab, mode: Mode) {
     assert!(about_edge.iter().all(|reason| reason.starts_with("edge")), "{mode}: {:#?}", path.reasons);
 }
 
-pub fn one_service_past_its_sidecar_is_named_with_its_edge(place: &LocalLab) {
+pub fn service_bypassing_its_sidecar_is_named_with_its_edge(place: &LocalLab) {
     check_bypassed(place, Mode::Sidecar);
 }
 
-pub fn one_service_past_its_ztunnel_is_named_with_its_edge(place: &LocalLab) {
+pub fn service_bypassing_its_ztunnel_is_named_with_its_edge(place: &LocalLab) {
     check_bypassed(place, Mode::Ambient);
 }
 
@@ -150,7 +151,7 @@ fn booking() -> Topology {
     shape.topology(1, &settings).expect("it is small")
 }
 
-/// Leads queries past the sidecar, those on connections that are open too.
+/// Routes queries past the sidecar, including those on open connections.
 fn bypass_to_database(pod: &Pod, database: Ipv4Addr) {
     iptables(pod, &["-I", "OUTPUT", "-p", "tcp", "-d", &database.to_string(), "-j", "ACCEPT"]);
     let closed =
@@ -159,8 +160,8 @@ fn bypass_to_database(pod: &Pod, database: Ipv4Addr) {
     assert!(closed.status.success(), "{}", String::from_utf8_lossy(&closed.stderr));
 }
 
-/// Four services query the database through one gateway, and only auth's queries go past its sidecar.
-pub fn one_service_past_its_sidecar_to_a_database_is_named_with_its_edge(place: &LocalLab) {
+/// Four services query the database through one gateway. Only the queries of auth bypass its sidecar.
+pub fn service_bypassing_its_sidecar_to_database_is_named_with_its_edge(place: &LocalLab) {
     let spec = DeploymentSpec { topology: Arc::new(booking()), ..spec(Mode::EgressGateway) };
     trial(place, &spec, |_| ()).check_path("booking");
     let trial = trial(place, &spec, |arrangement| {
@@ -177,8 +178,8 @@ pub fn one_service_past_its_sidecar_to_a_database_is_named_with_its_edge(place: 
     assert!(about_edge.iter().all(|reason| reason.starts_with("edge auth → db: ")), "{:#?}", path.reasons);
 }
 
-/// What a mode cannot have is refused before anything of the topology starts, by name and with what to do.
-pub fn topologies_that_cannot_work_are_refused_by_name(place: &LocalLab) {
+/// Unsupported topologies are rejected before anything starts, by name and with a hint.
+pub fn unsupported_topologies_are_rejected_by_name(place: &LocalLab) {
     let outside = "services: [{name: web, script: [{call: cart}]}, {name: cart, in-mesh: false, script: [{call: stock}]}, \
         {name: stock}]\ndrivers: [{target: web}]";
     let one = "services: [{name: web, script: [{query: {database: db, find: items}}]}]\ndatabases: [{name: db}]\n\
@@ -201,7 +202,7 @@ pub fn topologies_that_cannot_work_are_refused_by_name(place: &LocalLab) {
     }
 }
 
-/// All calls that a driver's request causes are traced, or none.
+/// Either all calls caused by a driver's request are traced, or none.
 pub fn calls_of_a_request_are_traced_together(place: &LocalLab) {
     let istio = MeshSettings { tracing_fraction: Some(0.25), ..MeshSettings::default() };
     let trial = trial(place, &DeploymentSpec { istio: Arc::new(istio), ..graph(Mode::Sidecar) }, |_| ());
@@ -213,6 +214,6 @@ pub fn calls_of_a_request_are_traced_together(place: &LocalLab) {
     };
     let (drawn, received) = of("client-proxy");
     assert_eq!(received, drawn);
-    // It receives the call of web, and calls c; TCP has no traces.
+    // b1 receives the call from web, and calls c; TCP has no traces.
     assert_eq!(of("b1-proxy"), (2 * drawn, 2 * drawn), "{tracing:?}");
 }

@@ -1,4 +1,4 @@
-//! The way into the mesh.
+//! The ingress gateway.
 
 use crate::cases::LogFolder;
 use crate::trial::{CONNECTIONS, REQUESTS, bring_up, run, spec, trial};

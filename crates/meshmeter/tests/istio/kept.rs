@@ -1,11 +1,11 @@
-//! What a trial keeps of its proxies beside its record.
+//! Files that a trial keeps of its proxies, in addition to its record.
 
 use flate2::read::GzDecoder;
 use serde_json::Value;
 use std::fs::File;
 use std::path::Path;
 
-/// The configuration that a proxy had.
+/// Configuration of a proxy during the trial.
 pub fn kept_configuration(logs: &Path, proxy: &str) -> Value {
     let path = logs.join(format!("{proxy}.configuration.json.gz"));
     let file = File::open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

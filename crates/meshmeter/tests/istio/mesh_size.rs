@@ -1,4 +1,5 @@
-//! What the size of the mesh around a pair costs its proxies, and how long configuration takes to be in force.
+//! Footprint of proxies by the size of the mesh around a pair, and how long their configuration takes to
+//! propagate.
 
 use crate::trial::{Trial, spec, trial};
 use experiment::environment::DeploymentSpec;
@@ -22,7 +23,7 @@ fn component<'a>(trial: &'a Trial, proxy: &str) -> &'a ComponentUsage {
     found.unwrap_or_else(|| panic!("there is no component {proxy}"))
 }
 
-/// What a proxy was configured with, and its heap before the load.
+/// Configuration of a proxy, its heap and its memory before the load.
 fn held(trial: &Trial, proxy: &str) -> (ProxyConfiguration, ProxyHeap, u64) {
     let component = component(trial, proxy);
     let holdings = component.holdings.as_ref().expect("a proxy says what it holds");
@@ -35,7 +36,7 @@ fn held(trial: &Trial, proxy: &str) -> (ProxyConfiguration, ProxyHeap, u64) {
     )
 }
 
-/// Whatever was written came into force after it was written, and soon.
+/// All configuration propagated after it was written, and soon.
 fn check_push(trial: &Trial, what: &str) {
     let push = trial.observation.evidence.push.as_ref().expect("proxies were configured");
     assert!(push.objects > 0 && push.written_s > 0.0 && push.written_s < 120.0, "{what}: {push:?}");
@@ -52,7 +53,7 @@ pub fn a_sidecar_holds_the_whole_mesh_unless_it_is_scoped(place: &LocalLab) {
     };
     let whole = proven("whole", &surrounded_by(SERVICES, Mode::Sidecar, false));
     let scoped = proven("scoped", &surrounded_by(SERVICES, Mode::Sidecar, true));
-    // The services of the trials before are gone.
+    // The services of earlier trials are gone.
     let alone = proven("alone", &surrounded_by(0, Mode::Sidecar, false));
     for proxy in ["client-proxy", "server-proxy"] {
         let [(whole, whole_heap, whole_memory), (scoped, scoped_heap, _), (alone, alone_heap, alone_memory)] =
@@ -67,7 +68,7 @@ pub fn a_sidecar_holds_the_whole_mesh_unless_it_is_scoped(place: &LocalLab) {
         assert_eq!(more(counts.clusters, fewer.clusters), Some(SERVICES), "{what}");
         assert_eq!(more(counts.endpoints, fewer.endpoints), Some(SERVICES * ENDPOINTS), "{what}");
         assert!(more(counts.virtual_hosts, fewer.virtual_hosts) >= Some(SERVICES), "{what}");
-        // A cluster, its endpoints and its routes take some seven kilobytes of JSON and some 75 kilobytes of memory.
+        // A cluster with its endpoints and routes takes some 7 kB of JSON and some 75 kB of memory.
         assert!(whole.size_bytes > alone.size_bytes + SERVICES * 1_000, "{what}");
         assert!(whole_heap.allocated_bytes > alone_heap.allocated_bytes + SERVICES * 20_000, "{what}");
         assert!(whole_memory > alone_memory + SERVICES * 20_000, "{what}");
@@ -93,7 +94,7 @@ pub fn a_gateway_holds_the_whole_mesh(place: &LocalLab) {
     assert!(whole.0.size_bytes > alone.0.size_bytes + SERVICES * 1_000);
 }
 
-/// ztunnel is told of all services; a waypoint of those before which it stands.
+/// A ztunnel receives all services; a waypoint only those that it serves.
 pub fn a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not(place: &LocalLab) {
     let [whole, alone] = [SERVICES, 0].map(|services| {
         let trial = trial(place, &surrounded_by(services, Mode::AmbientWaypoint, false), |_| ());

@@ -1,4 +1,4 @@
-//! What proxies tell of requests: traces. Spans are those that the mesh's collector received.
+//! Traces of requests. Spans are those that the mesh's collector received.
 
 use crate::cases::LogFolder;
 use crate::kept::kept_configuration;
@@ -14,7 +14,7 @@ fn traced(mode: Mode, fraction: f64) -> DeploymentSpec {
     DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }
 
-/// For each proxy: its name, the requests that it traced, the spans that came of them.
+/// Per proxy: its name, the requests that it traced, and the resulting spans.
 fn spans(trial: &Trial) -> Vec<(&str, u64, u64)> {
     let tracing = trial.observation.evidence.path.tracing.as_ref().expect("tracing was asked for");
     let of = tracing.proxies.iter();
@@ -29,7 +29,7 @@ pub fn every_request_has_its_spans(place: &LocalLab) {
     let mut components = sidecars.observation.usage.components.iter();
     assert!(components.any(|component| component.name == "trace-collector"));
 
-    // Istio's gateways send one span for what arrives and one for what they send on.
+    // Istio's gateways send one span for the request that arrives and one for the request that they forward.
     let ingress = trial(place, &traced(Mode::Ingress, 1.0), |_| ());
     ingress.check_proven("ingress", &["ingress-gateway", "server-proxy"]);
     let expected = [("ingress-gateway", REQUESTS, 2 * REQUESTS), ("server-proxy", REQUESTS, REQUESTS)];
@@ -41,16 +41,17 @@ pub fn a_share_of_requests_is_traced(place: &LocalLab) {
     quarter.check_proven("25 %", &["client-proxy", "server-proxy"]);
     let traced_by = spans(&quarter);
     let (_, drawn, received) = traced_by[0];
-    // Six standard deviations of a binomial distribution to either side.
+    // Six standard deviations of a binomial distribution on either side.
     assert!((48..=152).contains(&drawn), "{drawn} of {REQUESTS}");
-    // Those that follow trace what those before them traced.
+    // Proxies further along the path trace the same requests.
     assert_eq!((received, traced_by[1]), (drawn, ("server-proxy", drawn, drawn)));
 
     let none = trial(place, &traced(Mode::Sidecar, 0.0), |_| ());
     none.check_proven("0 %", &["client-proxy", "server-proxy"]);
     assert_eq!(spans(&none), [("client-proxy", 0, 0), ("server-proxy", 0, 0)]);
 
-    // Without the switch proxies draw all the same, as Istio has them (1 %), and have nobody to tell.
+    // Without the setting proxies still sample requests, by Istio's default (1 %), but have no collector to
+    // send spans to.
     let logs = LogFolder::create();
     let off = run(bring_up(place, &spec(Mode::Sidecar), logs.path()), logs.path(), &[]);
     off.check_proven("off", &["client-proxy", "server-proxy"]);
@@ -60,7 +61,7 @@ pub fn a_share_of_requests_is_traced(place: &LocalLab) {
     }
 }
 
-pub fn spans_that_do_not_arrive_are_missed(place: &LocalLab) {
+pub fn lost_spans_are_detected(place: &LocalLab) {
     let trial = trial(place, &traced(Mode::Sidecar, 1.0), |arrangement| {
         let rule = ["-A", "OUTPUT", "-p", "tcp", "--dport", "4318", "-j", "REJECT"];
         let added = arrangement.client_pod().run(move || Command::new("iptables").args(rule).status());
@@ -73,7 +74,7 @@ pub fn spans_that_do_not_arrive_are_missed(place: &LocalLab) {
     assert_eq!(path.reasons[0], "0 spans of client-proxy arrived, though it traced 400 requests");
 }
 
-/// Of two ztunnels and a waypoint between them, the waypoint alone reads requests.
+/// Between two ztunnels, only the waypoint reads requests.
 pub fn a_waypoint_sends_spans(place: &LocalLab) {
     let trial = trial(place, &traced(Mode::AmbientWaypoint, 1.0), |_| ());
     trial.check_path("waypoint");

@@ -1,4 +1,4 @@
-//! Who may call the service: rules by path and by identity, tokens.
+//! Authorization of callers: rules by path and by identity, and tokens.
 
 use crate::cases::LogFolder;
 use crate::exchange::{Answer, Target, ask, before_service, namespace};
@@ -23,7 +23,7 @@ fn authorized(mode: Mode, authorization: AuthorizationSettings) -> DeploymentSpe
     switched(mode, MeshSettings { authorization, ..MeshSettings::default() })
 }
 
-/// The rules of a sort in the configuration of the proxy before the service, as it names them.
+/// Rules of a kind in the configuration of the proxy in front of the service, by name.
 fn rules_in_force(arrangement: &LabDeployment<'_>, sort: &str) -> BTreeSet<String> {
     let listeners = ask(before_service(arrangement), "/config_dump?resource=dynamic_listeners");
     let of_sort = format!("ns[{}]-policy[{sort}-server-", namespace(arrangement));
@@ -59,7 +59,7 @@ fn rules_by_path(place: &LocalLab, mode: Mode) {
     let client = arrangement.client_pod();
     let answer = target.get(client, "/another", &[]).expect("an answer");
     check_refused(&answer, 403, "RBAC: access denied", &format!("{mode}: another path"));
-    // A rule that stands before the last, and is none of the generator's.
+    // A rule before the last one, which the generator does not use.
     let answer = target.get(client, "/elsewhere/3", &[]).expect("an answer");
     assert_eq!(answer.status, 200, "{mode}: {answer:?}");
     let trial = run_proven(place, &spec, arrangement, logs.path());
@@ -68,7 +68,7 @@ fn rules_by_path(place: &LocalLab, mode: Mode) {
     assert_eq!(trial.rise(checker, ".rbac.denied"), 0, "{mode}");
 }
 
-pub fn more_rules_than_fit_into_a_policy_are_asked(place: &LocalLab) {
+pub fn rules_beyond_one_policy_are_checked(place: &LocalLab) {
     let logs = LogFolder::create();
     let rules = AuthorizationSettings { paths: 600, identities: 600, jwt: false };
     let spec = authorized(Mode::Sidecar, rules);
@@ -76,7 +76,7 @@ pub fn more_rules_than_fit_into_a_policy_are_asked(place: &LocalLab) {
     run_proven(place, &spec, arrangement, logs.path());
     let kept = kept_configuration(logs.path(), "server-proxy").to_string();
     for sort in [PATH_RULES, IDENTITY_RULES] {
-        // 512 are in the first policy.
+        // The first policy has 512 rules.
         for name in
             [format!("policy[{sort}-server-00]-rule[511]"), format!("policy[{sort}-server-01]-rule[87]")]
         {
@@ -94,8 +94,8 @@ pub fn rules_by_identity_in_a_waypoint(place: &LocalLab) {
     rules_by_identity(place, Mode::AmbientWaypoint);
 }
 
-/// The other caller is the server itself: what its application sends to its own Service goes out through its proxy with the
-/// server's certificate, and comes in again.
+/// The other caller is the server itself. What its application sends to its own Service leaves through its
+/// proxy with the server's certificate, and comes in again.
 fn rules_by_identity(place: &LocalLab, mode: Mode) {
     for (identities, expected) in [(0, 200), (RULES, 403)] {
         let logs = LogFolder::create();
@@ -112,7 +112,7 @@ fn rules_by_identity(place: &LocalLab, mode: Mode) {
     }
 }
 
-/// ztunnel checks who calls without reading requests: it ends the connection of whoever may not.
+/// A ztunnel checks callers without reading requests: it closes connections that are not allowed.
 pub fn rules_by_identity_in_a_ztunnel(place: &LocalLab) {
     let logs = LogFolder::create();
     let rules = AuthorizationSettings { identities: RULES, ..AuthorizationSettings::default() };
@@ -133,8 +133,8 @@ pub fn tokens_are_verified_by_a_waypoint(place: &LocalLab) {
     tokens(place, Mode::AmbientWaypoint);
 }
 
-/// Beside the run's own key the proxy is told to trust one of this test's, so that tokens can be made that are wrong in a
-/// single respect.
+/// In addition to the run's own key, the proxy trusts one of this test. Tokens can then be wrong in a single
+/// respect.
 fn tokens(place: &LocalLab, mode: Mode) {
     let logs = LogFolder::create();
     let issuer = TokenIssuer::create().expect("a key");
@@ -189,8 +189,8 @@ fn tokens(place: &LocalLab, mode: Mode) {
     assert_eq!(trial.rise(checker, ".jwt_authn.allowed"), REQUESTS, "{mode}");
 }
 
-/// Refused requests are answered fast, and their path is proven: the verdict alone tells that nothing was measured.
-pub fn a_trial_in_which_all_is_refused_says_so(place: &LocalLab) {
+/// Rejected requests get fast responses on a proven path: only the verdict shows that nothing was measured.
+pub fn trial_with_all_requests_rejected_is_invalid(place: &LocalLab) {
     let logs = LogFolder::create();
     let authorization = AuthorizationSettings { jwt: true, ..AuthorizationSettings::default() };
     let arrangement = bring_up(place, &authorized(Mode::Sidecar, authorization), logs.path());

@@ -1,4 +1,4 @@
-//! How proxies are set: mutual TLS, access logs, workers.
+//! Settings of proxies: mutual TLS, access logs, worker threads.
 
 use crate::cases::LogFolder;
 use crate::exchange::{Target, ask, ask_json};
@@ -16,8 +16,9 @@ fn with(mode: Mode, proxy: ProxySettings) -> DeploymentSpec {
     DeploymentSpec { proxy, ..switched(mode, MeshSettings::default()) }
 }
 
-/// A client without a proxy is let in where plain text is taken, and with it the mesh speaks mutual TLS where that is spoken.
-pub fn mutual_tls_is_what_the_switch_says(place: &LocalLab) {
+/// A client without a proxy is accepted if plaintext is allowed. With a proxy, connections use mutual TLS if
+/// it is enabled.
+pub fn mutual_tls_matches_the_setting(place: &LocalLab) {
     for mode in [Mode::Sidecar, Mode::Ingress] {
         for (mtls, takes_plain_text, handshakes) in [
             (MutualTls::Strict, false, true),
@@ -42,7 +43,7 @@ pub fn mutual_tls_is_what_the_switch_says(place: &LocalLab) {
     }
 }
 
-/// The pods of a mode whose Envoys write access logs, each with the name of its proxy.
+/// Pods of a mode whose Envoys write access logs, each with the name of its proxy.
 fn proxies<'a>(arrangement: &'a LabDeployment<'_>, mode: Mode) -> Vec<(&'static str, &'a Pod)> {
     let find = |name: &str| {
         let found = arrangement.pods().into_iter().find(|pod| pod.name() == name);
@@ -55,12 +56,12 @@ fn proxies<'a>(arrangement: &'a LabDeployment<'_>, mode: Mode) -> Vec<(&'static 
     }
 }
 
-pub fn access_logs_have_a_line_for_each_request(place: &LocalLab) {
+pub fn access_logs_have_a_line_per_request(place: &LocalLab) {
     access_logs(place, Mode::Sidecar);
     access_logs(place, Mode::Ingress);
 }
 
-pub fn a_waypoints_access_log_has_a_line_for_each_request(place: &LocalLab) {
+pub fn waypoint_access_log_has_a_line_per_request(place: &LocalLab) {
     access_logs(place, Mode::AmbientWaypoint);
 }
 
@@ -81,11 +82,11 @@ fn access_logs(place: &LocalLab, mode: Mode) {
         for (name, pod) in proxies(&arrangement, mode) {
             let what = format!("{mode}, {access_log:?}: {name}");
             if access_log == AccessLog::Off {
-                // Nothing that comes later could be waited for: it has nowhere to write to.
+                // No later line can be waited for: there is no log to write to.
                 assert!(!ask(pod, "/config_dump").contains("/dev/stdout"), "{what}");
             }
             let file = logs.path().join(format!("{name}.log"));
-            // Envoy writes its log once a second.
+            // Envoy flushes its log once per second.
             lab::wait_for("the log has its lines", LIMIT, || {
                 Ok((logged(&file, access_log).len() >= expected).then_some(()))
             })
@@ -96,8 +97,8 @@ fn access_logs(place: &LocalLab, mode: Mode) {
     }
 }
 
-/// ztunnel reads no requests: it writes a line for each connection at its end, at both sides.
-pub fn a_ztunnels_access_log_has_a_line_for_each_connection(place: &LocalLab) {
+/// A ztunnel does not read requests: it writes a line per connection when it ends, on both sides.
+pub fn ztunnel_access_log_has_a_line_per_connection(place: &LocalLab) {
     for access_log in [AccessLog::Text, AccessLog::Json, AccessLog::Off] {
         let logs = LogFolder::create();
         let settings = ProxySettings { access_log, ..ProxySettings::default() };
@@ -124,7 +125,7 @@ pub fn a_ztunnels_access_log_has_a_line_for_each_connection(place: &LocalLab) {
     }
 }
 
-/// The paths of the requests to us that a proxy's log tells of, in the form that was asked for.
+/// Paths of our requests in a proxy's log, in the given format.
 fn logged(file: &Path, access_log: AccessLog) -> Vec<String> {
     let text = fs::read_to_string(file).expect("the proxy has a log");
     let lines = text.lines().filter(|line| line.contains("/logged/"));
@@ -144,16 +145,16 @@ fn logged(file: &Path, access_log: AccessLog) -> Vec<String> {
     lines.map(path).collect()
 }
 
-pub fn proxies_have_so_many_workers(place: &LocalLab) {
+pub fn proxies_have_configured_number_of_workers(place: &LocalLab) {
     workers(place, Mode::Sidecar);
     workers(place, Mode::Ingress);
 }
 
-pub fn a_waypoint_has_so_many_workers(place: &LocalLab) {
+pub fn waypoint_has_configured_number_of_workers(place: &LocalLab) {
     workers(place, Mode::AmbientWaypoint);
 }
 
-pub fn a_gateway_has_workers_of_its_own(place: &LocalLab) {
+pub fn gateway_has_its_own_number_of_workers(place: &LocalLab) {
     let logs = LogFolder::create();
     let gateway = GatewaySettings { workers: Some(3), ..GatewaySettings::default() };
     let spec = DeploymentSpec { gateway, ..with(Mode::Ingress, ProxySettings::default()) };
@@ -177,10 +178,10 @@ fn workers(place: &LocalLab, mode: Mode) {
     }
 }
 
-/// The worker threads of a proxy, from the names that Envoy gives them.
+/// Worker threads of a proxy, by Envoy's thread names.
 fn worker_threads(pod: &Pod, proxy: &str) -> usize {
     let agent = pod.containers().iter().find(|container| container.name() == proxy).expect("it runs");
-    // Whichever of the agent's threads started it.
+    // Any of the agent's threads may have started it.
     let tasks = fs::read_dir(format!("/proc/{}/task", agent.pid())).expect("it runs");
     let children = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("children")).ok());
     let children = children.collect::<Vec<String>>().concat();

@@ -1,4 +1,4 @@
-//! Raw TCP within the mesh: proxies carry connections and cannot read requests.
+//! Raw TCP within the mesh: proxies forward connections and cannot read requests.
 
 use crate::ingress::ingress;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, spec, trial, trial_of_refusals};
@@ -19,7 +19,7 @@ pub fn raw_tcp(mode: Mode, mtls: MutualTls) -> DeploymentSpec {
     DeploymentSpec { proxy, ..spec(mode) }.with_protocol(Protocol::Tcp)
 }
 
-/// All connections passed the proxy with all their bytes, and the service had every request.
+/// All connections passed the proxy with all their bytes, and the service received every request.
 fn check_streams(what: &str, trial: &Trial, proxy: &str) {
     let streams = trial.proxy(proxy).streams.expect("it does not read requests");
     assert_eq!((streams.connections, streams.connections_expected), (CONNECTIONS, CONNECTIONS), "{what}");
@@ -29,7 +29,7 @@ fn check_streams(what: &str, trial: &Trial, proxy: &str) {
     assert_eq!((service.requests_received, service.connections), (REQUESTS, CONNECTIONS), "{what}");
 }
 
-pub fn none_leads_raw_tcp_to_the_service(place: &LocalLab) {
+pub fn mode_none_routes_raw_tcp_to_the_service(place: &LocalLab) {
     let trial = trial(place, &raw_tcp(Mode::None, MutualTls::Strict), |_| ());
     assert_eq!(trial.answered(), REQUESTS);
     let path = &trial.observation.evidence.path;
@@ -47,7 +47,7 @@ pub fn sidecars_carry_raw_tcp(place: &LocalLab) {
             check_streams(what, &trial, name);
             let proof = trial.proxy(name);
             assert_eq!(proof.tls_expected, mtls.is_spoken());
-            // Each connection of the client's is one between the proxies.
+            // Each client connection is one connection between the proxies.
             assert_eq!(
                 proof.tls_handshakes,
                 if mtls.is_spoken() { CONNECTIONS } else { 0 },
@@ -57,8 +57,9 @@ pub fn sidecars_carry_raw_tcp(place: &LocalLab) {
     }
 }
 
-/// Redirection removed by hand, where the proxies take plain text too: all is answered, and nothing is proven.
-pub fn raw_tcp_past_the_server_proxy_shows(place: &LocalLab) {
+/// Removes the redirection by hand, with proxies that also accept plaintext: every request gets a response,
+/// but the path is not proven.
+pub fn raw_tcp_bypassing_server_proxy_is_detected(place: &LocalLab) {
     let trial = trial(place, &raw_tcp(Mode::Sidecar, MutualTls::Off), |arrangement| {
         iptables(arrangement.server_pod(), &["-F"]);
     });
@@ -69,7 +70,7 @@ pub fn raw_tcp_past_the_server_proxy_shows(place: &LocalLab) {
     assert!(path.reasons[1].starts_with("rules of pod server were changed"), "{:?}", path.reasons);
 }
 
-pub fn raw_tcp_past_the_client_proxy_is_refused_or_shows(place: &LocalLab) {
+pub fn raw_tcp_bypassing_client_proxy_is_rejected_or_detected(place: &LocalLab) {
     for mtls in [MutualTls::Strict, MutualTls::Permissive] {
         let trial = |tamper: &dyn Fn(&LabDeployment<'_>)| {
             let spec = raw_tcp(Mode::Sidecar, mtls);
@@ -123,14 +124,14 @@ pub fn raw_tcp_past_the_client_proxy_is_refused_or_shows(place: &LocalLab) {
     }
 }
 
-/// Changes the rules of a pod that lead connections elsewhere.
+/// Changes the redirection rules of a pod.
 pub fn iptables(pod: &Pod, change: &[&str]) {
     let change: Vec<String> = change.iter().map(|word| (*word).to_owned()).collect();
     let changed = pod.run(move || Command::new("iptables").args(["-t", "nat"]).args(change).status());
     assert!(changed.expect("the pod is there").expect("iptables is installed").success());
 }
 
-/// A policy that no connection of the client's gets past.
+/// A policy that denies all connections of the client.
 pub fn denial() -> ExtraObjects {
     let denial = json!({
         "apiVersion": "security.istio.io/v1",
@@ -145,8 +146,9 @@ pub fn denial() -> ExtraObjects {
     ExtraObjects { text: denial.to_string(), objects: vec![denial] }
 }
 
-/// Rules that allow callers by identity are checked once for each connection; one that denies the client ends them all.
-pub fn callers_of_raw_tcp_are_known_by_their_identity(place: &LocalLab) {
+/// Rules that allow callers by identity are checked once per connection; a rule that denies the client ends
+/// all its connections.
+pub fn callers_of_raw_tcp_are_identified_by_certificate(place: &LocalLab) {
     let authorization = AuthorizationSettings { identities: 3, ..AuthorizationSettings::default() };
     let with = |extra| {
         let istio = MeshSettings { authorization, extra, ..MeshSettings::default() };
@@ -159,7 +161,7 @@ pub fn callers_of_raw_tcp_are_known_by_their_identity(place: &LocalLab) {
     assert!(reasons.contains("server received 0 requests; its callers sent "), "{reasons}");
 }
 
-pub fn ingress_leads_raw_tcp(place: &LocalLab) {
+pub fn ingress_routes_raw_tcp(place: &LocalLab) {
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         for tls in [IngressTls::Off, IngressTls::Simple, IngressTls::Mutual] {
             let what = format!("{api:?} {tls:?}");

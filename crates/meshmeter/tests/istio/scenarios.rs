@@ -1,4 +1,4 @@
-//! Filters of a gateway, as scenarios name them: each acts on every request of a trial, and refuses what it must.
+//! Filters of a gateway, by scenario: each acts on every request of a trial, and rejects what it must.
 
 use crate::trial::{REQUESTS, Trial, trial};
 use experiment::environment::{DeploymentSpec, Estate, Scenario};
@@ -52,7 +52,7 @@ fn check(place: &LocalLab, mesh: MeshKind, mode: Mode, scenario: Scenario) {
         _ => assert_eq!((filters.len(), filters[0].name.as_str()), (1, scenario.name()), "{what}"),
     }
     for filter in filters {
-        // A request may be tried again.
+        // A request may be retried.
         assert!(filter.requests >= REQUESTS && filter.checks >= Some(REQUESTS), "{what}: {filter:?}");
         check_refusals(&what, filter);
     }
@@ -71,7 +71,8 @@ fn check_refusals(what: &str, filter: &FilterProof) {
     }
 }
 
-/// Each service is a component of its own. Its CPU in so short a window may be less than the kernel's clock shows.
+/// Each service is a separate component. In such a short window its CPU time may be below the kernel clock's
+/// resolution.
 fn check_services(what: &str, scenario: Scenario, trial: &Trial) {
     let components = &trial.observation.usage.components;
     let services = components.iter().filter(|component| component.role == Role::FilterService);

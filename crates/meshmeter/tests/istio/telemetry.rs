@@ -1,5 +1,5 @@
-//! What istiod sends proxies with Istio's telemetry, without it, and to upstream's Envoy. The proxies are simulated, and an
-//! Envoy that says that it is Istio's build is a script around upstream's.
+//! Configuration that istiod sends to proxies with and without Istio's telemetry, and to upstream Envoy. The
+//! proxies are simulated, and an Envoy that claims to be Istio's build is a script.
 
 use crate::cases::LogFolder;
 use crate::fleet_changes::connect;
@@ -22,14 +22,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const RUN: &str = "telemetry";
-/// A hundred times what it takes.
+/// A hundred times the usual duration.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const METADATA: &str = "io.istio.http.peer_metadata";
 const STATS: &str = "stats.PluginConfig";
 const ALPN: &str = "istio.alpn";
 
-/// An Envoy that validates whatever it is asked.
+/// An Envoy that accepts any configuration.
 fn istios_envoy(folder: &Path) -> PathBuf {
     let path = folder.join("envoy");
     let script = "#!/bin/sh\ncase \"$*\" in *--version*) echo 'envoy  version: 0/1.40.0/Clean/RELEASE/BoringSSL';; esac\n";
@@ -45,7 +45,7 @@ fn with(telemetry: TelemetrySetting, envoy: Option<&Path>) -> DeploymentSpec {
     spec
 }
 
-/// What istiod has for a proxy, once it has this.
+/// istiod's configuration for a proxy, once it contains `awaited`.
 fn dump(istiod: &Admin, proxy: &Proxy, awaited: &str) -> String {
     let page = format!("/debug/config_dump?proxyID={}.{}", proxy.name, proxy.namespace);
     let give_up_at = Instant::now() + TIMEOUT;
@@ -60,7 +60,7 @@ fn dump(istiod: &Admin, proxy: &Proxy, awaited: &str) -> String {
     }
 }
 
-/// Which of the filters istiod sends each kind of proxy.
+/// Filters that istiod sends to each kind of proxy.
 fn filters(place: &LocalLab, spec: &DeploymentSpec) -> BTreeMap<&'static str, Vec<&'static str>> {
     let logs = LogFolder::create();
     let brought_up = place.bring_up(spec, logs.path());
@@ -98,7 +98,7 @@ fn filters(place: &LocalLab, spec: &DeploymentSpec) -> BTreeMap<&'static str, Ve
     sent
 }
 
-pub fn istiod_sends_what_the_proxy_and_the_switch_say(place: &LocalLab) {
+pub fn istiod_sends_filters_by_proxy_and_setting(place: &LocalLab) {
     let folder = tempfile::tempdir().expect("there is room");
     let envoy = istios_envoy(folder.path());
     let sent = |telemetry, envoy| filters(place, &with(telemetry, envoy));
@@ -117,7 +117,7 @@ pub fn istiod_sends_what_the_proxy_and_the_switch_say(place: &LocalLab) {
     assert_eq!(off, all(&[ALPN], &[ALPN], &[METADATA]));
 }
 
-pub fn telemetry_is_refused_without_its_filters(place: &LocalLab) {
+pub fn telemetry_without_its_filters_is_rejected(place: &LocalLab) {
     let refused = |mode| {
         let mut spec = spec(mode);
         Arc::make_mut(&mut spec.istio).telemetry = TelemetrySetting::On;

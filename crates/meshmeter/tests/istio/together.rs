@@ -1,4 +1,4 @@
-//! Every switch at once, whatever is spoken.
+//! All settings at once, with each protocol.
 
 use crate::cases::LogFolder;
 use crate::trial::{REQUESTS, bring_up, run, switched};
@@ -11,14 +11,14 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-pub fn all_switches_go_together(place: &LocalLab) {
+pub fn all_settings_work_together(place: &LocalLab) {
     for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc] {
         together(place, Mode::Sidecar, protocol);
         together(place, Mode::Ingress, protocol);
     }
 }
 
-pub fn all_switches_go_together_in_a_waypoint(place: &LocalLab) {
+pub fn all_settings_work_together_in_a_waypoint(place: &LocalLab) {
     for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc] {
         together(place, Mode::AmbientWaypoint, protocol);
     }
@@ -51,14 +51,14 @@ fn together(place: &LocalLab, mode: Mode, protocol: Protocol) {
     let trial = run(arrangement, folder.path(), &client_arguments);
     trial.check_path(&what);
     let checker = if mode == Mode::AmbientWaypoint { "waypoint" } else { "server-proxy" };
-    // One filter denies requests without a token, another allows those that a rule allows.
+    // One filter denies requests without a token, another allows those that match a rule.
     assert_eq!(trial.rise(checker, ".rbac.allowed"), 2 * REQUESTS, "{what}");
     assert_eq!(trial.rise(checker, ".jwt_authn.allowed"), REQUESTS, "{what}");
     let errors = &trial.result().requests.errors;
     assert!(errors.is_empty(), "{what}: {errors:?}");
 }
 
-/// What the generator needs beside the URL, as a run gives it.
+/// Options that the generator needs in addition to the URL, as in a run.
 fn of_protocol(protocol: Protocol, folder: &Path) -> Option<String> {
     match protocol {
         Protocol::Http2 => Some("--http=2".to_owned()),

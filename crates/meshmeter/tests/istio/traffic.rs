@@ -1,5 +1,5 @@
-//! What becomes of requests on their way: tried again, given up, carried in their protocol. Held against the generator's
-//! statuses, the proxies' counters and the service's own.
+//! Retries, timeouts and protocols on the path. Compared with the generator's statuses, the proxies' counters
+//! and the service's own.
 
 use crate::counted::{counted, requests};
 use crate::trial::{REQUESTS, Trial, has_all, spec};
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The proxy that chooses where requests go.
+/// The proxy that routes requests.
 fn routing_proxy(mode: Mode) -> &'static str {
     match mode {
         Mode::Ingress => "ingress-gateway",
@@ -22,7 +22,7 @@ fn routing_proxy(mode: Mode) -> &'static str {
     }
 }
 
-/// What all counters of a proxy rose by whose names begin and end so.
+/// Sum of the deltas of a proxy's counters with this prefix and suffix.
 fn risen(trial: &Trial, proxy: &str, prefix: &str, suffix: &str) -> u64 {
     let counters = &trial.proxy(proxy).counters;
     let of = |name: &str| name.starts_with(prefix) && name.ends_with(suffix);
@@ -45,8 +45,8 @@ fn failing(mode: Mode, retries: Option<usize>) -> DeploymentSpec {
 /// Eleven attempts fail together once in fifty million requests.
 const RETRIES: usize = 10;
 
-/// Requests of which a fifth failed are tried again until none does, and the proof of the path knows why the server saw more
-/// than the client sent.
+/// Requests, a fifth of which fail, are retried until none does. The path proof explains why the server saw
+/// more requests than the client sent.
 fn check_retried(place: &LocalLab, what: &str, spec: &DeploymentSpec, protocol: &str) {
     let (trial, service) = counted(place, spec, "");
     let path = &trial.observation.evidence.path;
@@ -54,7 +54,8 @@ fn check_retried(place: &LocalLab, what: &str, spec: &DeploymentSpec, protocol: 
     assert_eq!(trial.errors(), 0, "{what}");
     assert_eq!(trial.completed(), REQUESTS, "{what}");
     let retried = risen(&trial, routing_proxy(spec.mode), "cluster.", ".upstream_rq_retry");
-    // A quarter more on average; six standard deviations of the negative binomial distribution to either side.
+    // A quarter more on average; six standard deviations of the negative binomial distribution on either
+    // side.
     assert!((33..=167).contains(&retried), "{what}: {retried}");
     assert_eq!(requests(&service, protocol), REQUESTS + retried, "{what}");
     assert_eq!(service["errors"], retried, "{what}");
@@ -63,7 +64,7 @@ fn check_retried(place: &LocalLab, what: &str, spec: &DeploymentSpec, protocol: 
     }
 }
 
-pub fn what_fails_is_tried_again(place: &LocalLab) {
+pub fn failed_requests_are_retried(place: &LocalLab) {
     check_retried(place, "sidecar", &failing(Mode::Sidecar, Some(RETRIES)), "http/1.1");
     let grpc = failing(Mode::Sidecar, Some(RETRIES)).with_protocol(Protocol::Grpc);
     check_retried(place, "gRPC", &grpc, "grpc");
@@ -77,28 +78,28 @@ pub fn what_fails_is_tried_again(place: &LocalLab) {
     }
 }
 
-pub fn a_waypoint_tries_again(place: &LocalLab) {
+pub fn waypoint_retries_failed_requests(place: &LocalLab) {
     check_retried(place, "waypoint", &failing(Mode::AmbientWaypoint, Some(RETRIES)), "http/1.1");
 }
 
-/// Without retries errors come through; and so they do where the experiment says nothing, since Istio's own policy is not about
-/// them.
-pub fn what_fails_is_not_tried_again_unasked(place: &LocalLab) {
+/// Without retries the errors reach the client. They also do if the experiment sets nothing, since Istio's
+/// default retry policy does not cover them.
+pub fn failed_requests_are_not_retried_by_default(place: &LocalLab) {
     for retries in [Some(0), None] {
         let (trial, service) = counted(place, &failing(Mode::Sidecar, retries), "");
         let path = &trial.observation.evidence.path;
         assert!(path.proven, "{retries:?}: {:?}", path.reasons);
         let errors = trial.responses("500");
-        // Six standard deviations of a binomial distribution to either side.
+        // Six standard deviations of a binomial distribution on either side.
         assert!((32..=128).contains(&errors), "{retries:?}: {errors}");
         assert_eq!((trial.answered(), requests(&service, "http/1.1")), (REQUESTS - errors, REQUESTS));
         assert_eq!(risen(&trial, "client-proxy", "cluster.", ".upstream_rq_retry"), 0, "{retries:?}");
     }
 }
 
-/// Routes give up after this.
+/// Timeout of routes.
 const TIMEOUT: Duration = Duration::from_millis(10);
-/// What requests ask of the service: an answer that comes too late for that.
+/// Query that makes responses exceed the timeout.
 const TOO_LATE: &str = "?delay=80ms";
 
 fn impatient(mode: Mode, ingress: IngressSettings) -> DeploymentSpec {
@@ -108,38 +109,39 @@ fn impatient(mode: Mode, ingress: IngressSettings) -> DeploymentSpec {
 
 fn check_given_up(place: &LocalLab, what: &str, spec: &DeploymentSpec) {
     let (trial, service) = counted(place, spec, TOO_LATE);
-    // A busy machine wakes the proxy late: now and then so late that the answer has come.
+    // A busy machine wakes the proxy late, sometimes so late that the response has arrived.
     let late = trial.responses("504");
     assert_eq!(late + trial.answered(), REQUESTS, "{what}: {:?}", trial.observation.evidence.path);
     assert!(late > REQUESTS / 2, "{what}: {late}");
-    // Istio sets the time for the whole stream too, and whichever ends first gives up.
+    // Istio also sets the timeout for the whole stream, and whichever expires first ends the request.
     let proxy = routing_proxy(spec.mode);
     let given_up = risen(&trial, proxy, "cluster.", ".upstream_rq_timeout")
         + risen(&trial, proxy, "http.", ".downstream_rq_max_duration_reached");
     assert_eq!(given_up, late, "{what}: {:?}", trial.proxy(proxy).counters);
-    // A request that was given up on a connection still being made went no further, and the proof of the path knows of it.
+    // A request that timed out on a connection that was still being opened did not get further; the path
+    // proof accounts for that.
     assert!((1..=REQUESTS).contains(&requests(&service, "http/1.1")), "{what}: {service}");
     let path = &trial.observation.evidence.path;
     assert!(path.proven, "{what}: {:?}", path.reasons);
 }
 
-pub fn a_route_gives_up_on_time(place: &LocalLab) {
+pub fn route_times_out(place: &LocalLab) {
     check_given_up(place, "sidecar", &impatient(Mode::Sidecar, IngressSettings::default()));
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         let ingress = IngressSettings { api, ..IngressSettings::default() };
         check_given_up(place, &format!("ingress, {api:?}"), &impatient(Mode::Ingress, ingress));
     }
-    // It is the route that gave up, not the service.
+    // It was the route that timed out, not the service.
     let (patient, _) = counted(place, &spec(Mode::Sidecar), TOO_LATE);
     assert_eq!((patient.answered(), patient.responses("504")), (REQUESTS, 0));
     assert_eq!(risen(&patient, "client-proxy", "cluster.", ".upstream_rq_timeout"), 0);
 }
 
-pub fn a_waypoint_gives_up_on_time(place: &LocalLab) {
+pub fn waypoint_route_times_out(place: &LocalLab) {
     check_given_up(place, "waypoint", &impatient(Mode::AmbientWaypoint, IngressSettings::default()));
 }
 
-/// Every hop carries what the client speaks: nothing is turned into another version of HTTP on its way.
+/// Every hop carries the protocol of the client: no proxy converts the HTTP version.
 fn check_spoken(place: &LocalLab, mode: Mode) {
     for (protocol, name) in
         [(Protocol::Http1, "http/1.1"), (Protocol::Http2, "http/2"), (Protocol::Grpc, "grpc")]
@@ -156,7 +158,8 @@ fn check_spoken(place: &LocalLab, mode: Mode) {
     }
 }
 
-/// Every hop that is read has the protocol; ztunnels read none, and speak HBONE with each other and with a waypoint.
+/// Every hop that reads requests has the protocol. ztunnels read none, and use HBONE between each other and
+/// to a waypoint.
 fn check_hops(what: &str, hops: &[HopProof], protocol: Protocol) {
     assert!(hops.len() > 2, "{what}: {hops:?}");
     let read = match protocol {
@@ -179,9 +182,9 @@ fn check_hops(what: &str, hops: &[HopProof], protocol: Protocol) {
     }
 }
 
-/// What an experiment brings along may have proxies speak another version of HTTP with each other: all is answered, and the
-/// trial says so.
-pub fn another_version_between_proxies_shows(place: &LocalLab) {
+/// Additional objects of an experiment can make proxies use another HTTP version between each other: every
+/// request gets a response, and the trial notes it.
+pub fn other_http_version_between_proxies_is_detected(place: &LocalLab) {
     let upgrade = json!({
         "apiVersion": "networking.istio.io/v1",
         "kind": "DestinationRule",
@@ -211,8 +214,8 @@ pub fn a_waypoint_speaks_the_protocol(place: &LocalLab) {
     check_spoken(place, Mode::AmbientWaypoint);
 }
 
-/// Between proxies alone: the client and the service speak with theirs as ever.
-pub fn proxies_speak_http2_with_each_other_where_that_is_asked(place: &LocalLab) {
+/// Only between proxies: client and service still use their own version.
+pub fn proxies_use_http2_between_each_other_if_configured(place: &LocalLab) {
     for mode in [Mode::Sidecar, Mode::Ingress] {
         let istio = MeshSettings { http2_upgrade: true, ..MeshSettings::default() };
         let (trial, service) = counted(place, &DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }, "");

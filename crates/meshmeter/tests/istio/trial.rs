@@ -1,4 +1,4 @@
-//! One trial of a test: an arrangement, the generator in its client's pod, what was seen.
+//! Runs one trial of a test: a deployment, the generator in its client's pod, and the observations.
 
 use crate::cases::LogFolder;
 use crate::observation::Observation;
@@ -18,32 +18,32 @@ use std::time::Duration;
 
 pub const REQUESTS: u64 = 400;
 pub const CONNECTIONS: u64 = 4;
-/// The driver of a pair.
+/// Driver of a pair.
 const GENERATOR: &str = "generator";
 pub const LIMIT: Duration = Duration::from_secs(120);
 
-/// Longer than all requests take where they are answered: their number ends the window.
+/// Longer than all requests take if they get responses: their number ends the window.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Where every connection is refused, no request is ever sent and only time ends the window: long enough for hundreds of
-/// attempts.
+/// If every connection is refused, no request is ever sent and only time ends the window. Long enough for
+/// hundreds of attempts.
 const WINDOW_OF_REFUSALS: Duration = Duration::from_secs(1);
 
-/// What the generator measured, and what was used in its window; either absent where it found nobody to send to.
+/// The generator's result and the usage in its window; either is `None` if it could not connect.
 #[derive(Default)]
 pub struct Load {
     result: Option<LoadResult>,
     usage: Option<WindowUsage>,
 }
 
-/// What a trial showed.
+/// Result and observations of a trial.
 pub struct Trial {
     pub observation: Observation,
-    /// Absent where the generator found nobody to send to.
+    /// `None` if the generator could not connect.
     result: Option<LoadResult>,
 }
 
 impl Trial {
-    /// Requests that were answered with 200; in raw TCP, which has no status, that were answered.
+    /// Requests with a response of status 200; with raw TCP, which has no status, requests with a response.
     pub fn answered(&self) -> u64 {
         let Some(result) = &self.result else { return 0 };
         if result.protocol == SpokenProtocol::Raw {
@@ -57,12 +57,12 @@ impl Trial {
         self.result.as_ref().and_then(|result| result.requests.status.get(status)).copied().unwrap_or(0)
     }
 
-    /// Responses with the status of an error, of HTTP or of gRPC.
+    /// Responses with an error status, of HTTP or of gRPC.
     pub fn errors(&self) -> u64 {
         self.result.as_ref().map_or(0, |result| result.requests.error_statuses())
     }
 
-    /// Requests that were answered, however.
+    /// Requests with any response.
     pub fn completed(&self) -> u64 {
         self.result.as_ref().map_or(0, |result| result.requests.completed)
     }
@@ -72,12 +72,12 @@ impl Trial {
         found.unwrap_or_else(|| panic!("no proxy {name} in {:?}", self.observation.evidence.path))
     }
 
-    /// What the generator measured.
+    /// Result of the generator.
     pub fn result(&self) -> &LoadResult {
         self.result.as_ref().expect("the generator sent something")
     }
 
-    /// What those counters of a proxy rose by together whose names end like this.
+    /// Sum of the deltas of a proxy's counters with this suffix.
     pub fn rise(&self, proxy: &str, ending: &str) -> u64 {
         let counters = &self.proxy(proxy).counters;
         let found: Vec<u64> =
@@ -86,7 +86,7 @@ impl Trial {
         found.iter().sum()
     }
 
-    /// Everything was answered with 200, and the path is proven.
+    /// Every request got a response of status 200, and the path is proven.
     pub fn check_path(&self, what: &str) {
         assert!(
             self.observation.evidence.path.proven,
@@ -96,15 +96,15 @@ impl Trial {
         assert_eq!(self.answered(), REQUESTS, "{what}: {:?}", self.result);
     }
 
-    /// The components on the path, without the control plane, what is the same in all trials, and the collector of
-    /// spans, which stays from the first case that traces on.
+    /// Components on the path. Excludes the control plane, components of all trials, and the span collector,
+    /// which stays up after the first case that traces.
     pub fn components(&self) -> Vec<&str> {
         let beside = ["etcd", "kube-apiserver", "istiod", "meshmeter", "kernel", "trace-collector"];
         let names = self.observation.usage.components.iter().map(|component| component.name.as_str());
         names.filter(|name| !beside.contains(name)).collect()
     }
 
-    /// Everything was answered, the path is proven, and the configuration of these proxies came from a control plane.
+    /// Every request got a response, the path is proven, and the control plane configured these proxies.
     pub fn check_proven(&self, what: &str, configured: &[&str]) {
         let path = &self.observation.evidence.path;
         self.check_path(what);
@@ -123,13 +123,13 @@ pub fn spec(mode: Mode) -> DeploymentSpec {
     DeploymentSpec::new(MeshKind::Istio, mode)
 }
 
-/// An arrangement with these switches. A client of `ingress` speaks plain HTTP, so that a test can too.
+/// A deployment with these settings. The client of `ingress` uses plaintext HTTP, so that a test can too.
 pub fn switched(mode: Mode, istio: MeshSettings) -> DeploymentSpec {
     let ingress = IngressSettings { tls: IngressTls::Off, ..istio.ingress };
     DeploymentSpec { istio: Arc::new(MeshSettings { ingress, ..istio }), ..spec(mode) }
 }
 
-/// Objects as an experiment brings them along.
+/// Objects as an experiment adds them.
 pub fn has_all(objects: &[Value]) -> ExtraObjects {
     let text: Vec<String> = objects.iter().map(|object| format!("---\n{object}\n")).collect();
     ExtraObjects { text: text.concat(), objects: objects.to_vec() }
@@ -141,9 +141,9 @@ pub fn bring_up<'a>(place: &'a LocalLab, spec: &DeploymentSpec, logs: &Path) -> 
     })
 }
 
-/// Runs the generator as a user's run does, and checks that everything was answered and the path is proven. Where ztunnels
-/// are on the path it is another arrangement that is run: what a test itself has sent before lets connections stand between
-/// them, and the generator's own make none then.
+/// Runs the generator as a run does, and asserts that every request got a response and the path is proven.
+/// With ztunnels on the path, it uses a new deployment: earlier requests of the test leave connections
+/// between ztunnels open, and the generator's requests would then open none.
 pub fn run_proven(
     place: &LocalLab,
     spec: &DeploymentSpec,
@@ -162,7 +162,7 @@ pub fn run_proven(
     trial
 }
 
-/// Why an arrangement cannot be brought up, with the hint, in one line.
+/// Error of a deployment that cannot be brought up, with its hint, as one line.
 pub fn refused(place: &LocalLab, spec: &DeploymentSpec) -> String {
     let logs = LogFolder::create();
     match place.bring_up(spec, logs.path()) {
@@ -171,19 +171,20 @@ pub fn refused(place: &LocalLab, spec: &DeploymentSpec) -> String {
     }
 }
 
-/// An error with its hint, in one line.
+/// An error with its hint, as one line.
 pub fn told(error: &EnvironmentError) -> String {
     format!("{} ({})", in_one_line(error), error.hint.as_deref().unwrap_or("no hint"))
 }
 
-/// Runs the generator in the client's pod, with what the arrangement says that it needs, and observes its window.
+/// Runs the generator in the client's pod, with the arguments that the deployment adds, and observes its
+/// window.
 pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path, client_arguments: &[String]) -> Trial {
     let url = arrangement.url();
     let result = load(&mut arrangement, logs, url, client_arguments);
     finish(arrangement, result)
 }
 
-/// The first half of [`run`], with a URL of the test's own.
+/// First half of [`run`], with a given URL.
 pub fn load(
     arrangement: &mut LabDeployment<'_>,
     logs: &Path,
@@ -193,7 +194,7 @@ pub fn load(
     load_for(WINDOW, arrangement, logs, url, client_arguments)
 }
 
-/// The same where connections are expected to be refused.
+/// Like [`load`], if connections are expected to be refused.
 pub fn load_refused(
     arrangement: &mut LabDeployment<'_>,
     logs: &Path,
@@ -203,7 +204,7 @@ pub fn load_refused(
     load_for(WINDOW_OF_REFUSALS, arrangement, logs, url, client_arguments)
 }
 
-/// The same with a window of this length, which ends early once all requests were sent.
+/// Like [`load`], with a window of this length, which ends early once all requests were sent.
 fn load_for(
     at_most: Duration,
     arrangement: &mut LabDeployment<'_>,
@@ -235,7 +236,7 @@ fn load_for(
             DriverEventKind::Load(LoadEvent::WindowOpened | LoadEvent::WindowClosed) => {
                 snapshots.push(arrangement.snapshot().expect("every component is there"));
             }
-            // What else it says is for people.
+            // Other events are for people.
             DriverEventKind::Load(_) | DriverEventKind::Fleet(_) | DriverEventKind::Message(_) => {}
             DriverEventKind::Ended(end) => {
                 let usage = match &snapshots[..] {
@@ -249,12 +250,12 @@ fn load_for(
     }
 }
 
-/// The second half of [`run`].
+/// Second half of [`run`].
 pub fn finish(mut arrangement: LabDeployment<'_>, load: Load) -> Trial {
     end(&mut arrangement, load)
 }
 
-/// Ends a trial of an arrangement that stays.
+/// Ends a trial; the deployment stays up.
 pub fn end(arrangement: &mut LabDeployment<'_>, load: Load) -> Trial {
     let Load { result, usage } = load;
     let sent = result.as_ref().map(sent_load).unwrap_or_default();
@@ -262,18 +263,18 @@ pub fn end(arrangement: &mut LabDeployment<'_>, load: Load) -> Trial {
     Trial { observation: Observation::new(usage.unwrap_or_default(), evidence), result }
 }
 
-/// What the generator counted. There is no warm-up.
+/// Requests that the generator counted. There is no warm-up.
 fn sent_load(result: &LoadResult) -> SentLoad {
     let (requests, bytes) = (result.requests.sent, result.bytes.sent);
     SentLoad { requests, request_bytes: (requests > 0).then(|| bytes as f64 / requests as f64) }
 }
 
-/// What the generator has to be told of a protocol. Files that it needs are written to `logs`.
+/// Options for the protocol. Files that they need are written to `logs`.
 fn options(spec: &DeploymentSpec, logs: &Path) -> Vec<String> {
     match spec.topology.target().expect("it has a driver").protocol {
         Protocol::Http1 => Vec::new(),
         Protocol::Grpc => {
-            // Asked for its methods, the service would see calls that are none of the load.
+            // gRPC reflection would send calls to the service that are not part of the load.
             let file = logs.join("echo.proto");
             std::fs::write(&file, service::ECHO_PROTO).expect("a temporary folder can be written");
             vec![format!("--proto={}", file.display())]
@@ -283,12 +284,12 @@ fn options(spec: &DeploymentSpec, logs: &Path) -> Vec<String> {
     }
 }
 
-/// A trial from beginning to end; `tamper` comes between.
+/// Runs a whole trial; `tamper` runs before the load.
 pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&LabDeployment<'_>)) -> Trial {
     trial_for(WINDOW, place, spec, tamper)
 }
 
-/// The same where connections are expected to be refused.
+/// Like [`trial`], if connections are expected to be refused.
 pub fn trial_of_refusals(
     place: &LocalLab,
     spec: &DeploymentSpec,

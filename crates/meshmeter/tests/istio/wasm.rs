@@ -1,11 +1,11 @@
-//! Modules for Envoy, as small as they can be: the ABI is that of proxy-wasm, version 0.2.1.
+//! Minimal WebAssembly modules for Envoy, with the ABI of proxy-wasm 0.2.1.
 
-/// The header that [`adds_a_header`] adds to every response, and its value.
+/// Header that [`adds_a_header`] adds to every response, and its value.
 pub const HEADER: (&str, &str) = ("x-meshmeter-wasm", "ran");
 
 /// A module that adds a header to every response.
 pub fn adds_a_header() -> Vec<u8> {
-    // Map 2 is that of the response's headers; action 0 lets the response go on.
+    // Map 2 holds the response headers; action 0 continues the response.
     let (name, value) = HEADER;
     let (length_of_name, length_of_value) = (name.len(), value.len());
     let add =
@@ -21,12 +21,12 @@ pub fn adds_a_header() -> Vec<u8> {
     module(add, &body)
 }
 
-/// A module that wants something of its host that no proxy has.
+/// A module that imports a function that no proxy provides.
 pub fn imports_what_there_is_not() -> Vec<u8> {
     module(r#"(import "env" "there_is_no_such_function" (func))"#, "")
 }
 
-/// What every module has: its memory, whence the host may take some, and its version of the ABI.
+/// Common parts of every module: its memory, an allocator for the host, and its ABI version.
 fn module(imports: &str, body: &str) -> Vec<u8> {
     let text = format!(
         r#"(module

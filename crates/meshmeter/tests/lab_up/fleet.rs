@@ -1,4 +1,5 @@
-//! `meshmeter fleet` against a real istiod: one that a lab holds, as if it were elsewhere, and one of a lab of its own.
+//! `meshmeter fleet` against a real istiod: one in a lab that is up, as if it were elsewhere, and one in its
+//! own lab.
 
 use crate::command::{said, start, stderr, stdout};
 use crate::forwarder::Forwarder;
@@ -13,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Longer than a busy machine takes.
+/// Longer than needed on a busy machine.
 const SETTLE: &str = "--settle=3m";
 const GONE_TIMEOUT: Duration = Duration::from_secs(120);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -48,7 +49,7 @@ impl Elsewhere {
         command
     }
 
-    /// A kubeconfig like this one, with another part.
+    /// A copy of this kubeconfig with a changed part.
     fn kubeconfig_with(&self, folder: &Path, name: &str, change: impl FnOnce(&mut Value)) -> String {
         let mut kubeconfig: Value =
             serde_json::from_slice(&fs::read(&self.kubeconfig).expect("it is there")).expect("JSON");
@@ -73,7 +74,7 @@ fn namespace(name: &str) -> Value {
 }
 
 #[test]
-fn a_fleet_at_an_istiod_elsewhere_converges_and_leaves_nothing() {
+fn fleet_against_remote_istiod_converges_and_leaves_nothing() {
     let registry = Registry::new();
     let held = registry.up(&["--mesh", "istio", "--mode", "none"]);
     let elsewhere = Elsewhere::new(&held);
@@ -101,7 +102,7 @@ fn a_fleet_at_an_istiod_elsewhere_converges_and_leaves_nothing() {
     assert_eq!(kinds, ["endpoint-added", "service-entry", "connect-storm"]);
     for change in fleet["changes"].as_array().expect("a list") {
         assert_eq!((&change["expected"], &change["reached"]), (&json!(30), &json!(30)), "{change}");
-        // On a busy machine proxies may have it before the API has acknowledged the write.
+        // On a busy machine proxies may have the change before the API has acknowledged the write.
         let [p50_us, written_s] =
             [&change["convergence_us"]["p50"], &change["written_s"]].map(|time| time.as_f64().unwrap_or(0.0));
         assert!(p50_us > 0.0 || written_s > 0.1, "{change}");
@@ -109,12 +110,12 @@ fn a_fleet_at_an_istiod_elsewhere_converges_and_leaves_nothing() {
     assert_eq!(fleet["mesh"]["objects"]["Service"], 21);
     let api_server = &fleet["control_plane"][1];
     assert!(api_server["cpu_s"].as_f64().is_some_and(|cpu_s| cpu_s > 0.0), "{api_server}");
-    // Its metrics are in the lab alone.
+    // Its metrics are only reachable inside the lab.
     assert!(fleet["control_plane"][0]["failure"].is_string(), "{}", fleet["control_plane"][0]);
     assert!(!elsewhere.exists("Namespace", None, "fleet-1"));
     assert!(elsewhere.exists("ConfigMap", Some("default"), "kept"));
 
-    // A namespace of others: nothing is written, and it stays.
+    // A namespace of somebody else: nothing is written, and it stays.
     elsewhere.api.apply(&[namespace("fleet-2")]).expect("the API takes it");
     let output = elsewhere.fleet(&registry, &result, &["--proxies=2"]).output().expect("the binary runs");
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
@@ -215,7 +216,7 @@ fn what_a_second_interrupt_leaves_is_removed_by_name(
     let pid = Pid::from_child(&child);
     let mut said = said(&mut child);
     assert!(said.any(|line| line.contains(r#""event":"second""#)), "it reports its seconds");
-    // The removal cannot end, so that the second interrupt comes before.
+    // Blocks the removal, so that the second interrupt comes before its end.
     forwarder.block();
     kill_process(pid, Signal::INT).expect("it runs");
     assert!(said.any(|line| line.contains(r#""event":"removing""#)), "it begins to remove its mesh");
@@ -242,7 +243,7 @@ fn what_a_second_interrupt_leaves_is_removed_by_name(
     assert!(elsewhere.exists("ConfigMap", Some("default"), "kept"));
 }
 
-/// The API server and its client are those of a cluster in which Istio was never installed, but for this one kind.
+/// The API server and its client are those of a cluster without Istio, except for this one kind.
 fn missing_definitions_are_named(registry: &Registry, elsewhere: &Elsewhere) {
     let definition = ObjectRef::new(
         "apiextensions.k8s.io/v1",
@@ -253,7 +254,7 @@ fn missing_definitions_are_named(registry: &Registry, elsewhere: &Elsewhere) {
     elsewhere.api.delete(&[definition], &|_| ()).expect("it goes");
     let entry = [ObjectRef::new("networking.istio.io/v1", "ServiceEntry", None, "any")];
     let deadline = Instant::now() + GONE_TIMEOUT;
-    // The API server stops to serve a kind some time after its definition is gone.
+    // The API server stops serving a kind some time after its definition is deleted.
     while elsewhere.api.check_kinds(&entry).is_ok() {
         assert!(Instant::now() < deadline, "the kind is still served");
         std::thread::sleep(POLL_INTERVAL);
@@ -280,7 +281,7 @@ fn missing_definitions_are_named(registry: &Registry, elsewhere: &Elsewhere) {
 }
 
 #[test]
-fn a_fleet_without_an_istiod_makes_a_lab_whose_istiod_is_restarted() {
+fn fleet_without_istiod_creates_lab_and_restarts_its_istiod() {
     let registry = Registry::new();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let result = folder.path().join("fleet.json");
@@ -312,7 +313,7 @@ fn a_fleet_without_an_istiod_makes_a_lab_whose_istiod_is_restarted() {
         points.filter_map(|point| point.value).fold(0.0, f64::max)
     };
     assert_eq!(most("meshmeter_fleet_proxies", "state", "complete"), 20.0);
-    // One of them while the link is down.
+    // One of them was made while the link was down.
     assert_eq!(most("meshmeter_fleet_changes_total", "kind", "endpoint-added"), 3.0);
     assert!(most("meshmeter_fleet_convergence_quantile_seconds", "kind", "service-entry") > 0.0);
     let istiod = &fleet["control_plane"][0];
@@ -327,7 +328,7 @@ fn a_fleet_without_an_istiod_makes_a_lab_whose_istiod_is_restarted() {
             .unwrap_or_else(|| panic!("{cause}: {outages:?}"))
     };
     assert_eq!(outage("istiod-restart")["proxies"], 20, "{}", fleet["cut_off"]);
-    // Every tenth proxy: its connection survives, and it catches up with what was changed meanwhile.
+    // Every tenth proxy: its connection survives, and it catches up with the changes made in the meantime.
     let down = outage("link-down");
     assert_eq!((&down["proxies"], &down["recovery_us"]["censored"]), (&json!(2), &json!(0)), "{down}");
     assert!(down["recovery_us"]["p50"].as_f64().is_some_and(|time| time > 4e6), "{down}");
@@ -338,7 +339,7 @@ fn a_fleet_without_an_istiod_makes_a_lab_whose_istiod_is_restarted() {
     for witness in witnesses {
         assert!(witness["updated_us"].as_f64().is_some_and(|time| time > 0.0), "{witness}");
         assert!(witness["rank"].as_f64().is_some_and(|rank| (0.0..=1.0).contains(&rank)), "{witness}");
-        // Nearer to the fleet's arrivals than one change to the next, also on a busy machine.
+        // The difference is less than the time between two changes, even on a busy machine.
         let difference_us = witness["difference_us"].as_f64().expect("they are compared");
         assert!(difference_us.abs() < 1e6, "{witness}");
         assert!(witness["later_us"].is_number() && witness["nearest_us"].is_number(), "{witness}");

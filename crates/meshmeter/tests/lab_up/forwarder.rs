@@ -1,4 +1,4 @@
-//! A way to a server that can be blocked: connections stay open, and nothing passes any longer.
+//! TCP forwarder that can be blocked: connections stay open, but nothing passes any more.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,7 +18,7 @@ struct Gate {
 }
 
 impl Gate {
-    /// Returns only as long as the way is open. A thread that waits here ends with the process.
+    /// Blocks while forwarding is blocked. A thread that waits here ends with the process.
     fn pass(&self) {
         if self.is_blocked.load(Ordering::Relaxed) {
             let guard = self.never.0.lock().expect("nobody panics with it");
@@ -63,7 +63,7 @@ fn copy(from: &TcpStream, to: &TcpStream, gate: &Arc<Gate>) {
                 break;
             }
         }
-        // Whoever is gone is closed already.
+        // If the peer is gone, the connection is closed already.
         let _ = to.shutdown(std::net::Shutdown::Write);
     });
 }

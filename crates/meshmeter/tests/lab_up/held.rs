@@ -1,4 +1,4 @@
-//! A lab that is held open for a test, and its verbs.
+//! A lab that is up for a test, and its subcommands.
 
 use crate::command::{meshmeter, stderr, stdout};
 use crate::last_lines;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use tempfile::TempDir;
 
-/// Where labs of a test are written down: a folder with a short path, since sockets lie below.
+/// Directory in which the labs of a test are registered. Its path is short, since it contains sockets.
 pub struct Registry {
     path: PathBuf,
     _folder: TempDir,
@@ -20,7 +20,7 @@ pub struct Registry {
 impl Registry {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new().prefix("mm-").tempdir_in("/tmp").expect("a temporary folder");
-        // Proxies run as a user of their own, who must pass through.
+        // Proxies run as their own user, who must be able to traverse the directory.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o711)).expect("it is ours");
         Self { path: folder.path().join("run"), _folder: folder }
     }
@@ -35,17 +35,17 @@ impl Registry {
         &self.path
     }
 
-    /// Runs a verb of `meshmeter lab` to its end.
+    /// Runs a subcommand of `meshmeter lab` until it exits.
     pub fn lab(&self, arguments: &[&str]) -> Output {
         self.command().arg("lab").args(arguments).output().expect("the binary runs")
     }
 
-    /// Brings a lab up and waits until it says that it is.
+    /// Brings a lab up and waits until it is ready.
     pub fn up(&self, arguments: &[&str]) -> Held {
         Self::bring_up(self.command().args(["lab", "up", "--json"]).args(arguments))
     }
 
-    /// The same for a user whose files are closed to all others.
+    /// Like [`Self::up`], for a user with a restrictive umask.
     pub fn up_behind_umask(&self, arguments: &[&str]) -> Held {
         let mut shell = Command::new("sh");
         shell.args([
@@ -81,20 +81,20 @@ impl Registry {
 }
 
 impl Drop for Registry {
-    /// Of a test that failed, what the components of its labs have said last; nothing of them may be left.
+    /// For a failed test, prints the last output of the labs' components. Nothing of the labs may be left.
     fn drop(&mut self) {
         if std::thread::panicking() {
             last_lines::tell(&self.path);
-            // Their processes are gone with those that held them.
+            // Their processes have ended with the ones that held the labs.
             print!("{}", stderr(&self.lab(&["down"])));
         }
     }
 }
 
-/// A lab that is up; it ends with this.
+/// A lab that is up; dropping this ends it.
 pub struct Held {
     child: Child,
-    /// What it printed.
+    /// JSON that `lab up` printed.
     pub lab: Value,
 }
 
@@ -103,13 +103,13 @@ impl Held {
         self.lab["id"].as_str().expect("it has a name")
     }
 
-    /// Ends it as Ctrl-C does.
+    /// Ends the lab as Ctrl-C does.
     pub fn interrupt(mut self) -> (ExitStatus, String) {
         kill_process(Pid::from_child(&self.child), Signal::INT).expect("it runs");
         self.ended()
     }
 
-    /// Waits for its end; says how it ended, and its last words.
+    /// Waits until it exits. Returns the exit status and its last output.
     pub fn ended(&mut self) -> (ExitStatus, String) {
         let mut said = String::new();
         let _ = self.child.stderr.take().expect("piped").read_to_string(&mut said);
@@ -119,7 +119,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // It is gone already where a test ended it; the kernel ends the lab with it.
+        // A test may have ended it already; the kernel ends the lab with it.
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
@@ -130,7 +130,7 @@ impl Drop for Held {
     }
 }
 
-/// What a command printed, which must have ended well.
+/// Output of a command, which must have succeeded.
 pub fn good(output: &Output) -> String {
     assert!(output.status.success(), "{}: {}", output.status, stderr(output));
     stdout(output)

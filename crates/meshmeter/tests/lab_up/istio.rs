@@ -1,4 +1,4 @@
-//! `lab up --mesh istio`: its API from the machine, by the kubeconfig that is printed.
+//! `lab up --mesh istio`: using its API from the machine, through the printed kubeconfig.
 
 use crate::held::{Held, Registry, good};
 use mesh::kubernetes::client::ApiClient;
@@ -10,11 +10,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// A change of a route is in force within a second; more on a machine that is busy with other things.
+/// A route change propagates within a second, but takes longer on a busy machine.
 const IN_FORCE_WITHIN: Duration = Duration::from_secs(120);
 
 #[test]
-fn objects_are_changed_from_the_machine_and_take_effect() {
+fn objects_changed_from_the_machine_take_effect() {
     let registry = Registry::new();
     let mut held = registry.up(&["--mesh", "istio"]);
     let access = &held.lab["control_plane"];
@@ -27,7 +27,7 @@ fn objects_are_changed_from_the_machine_and_take_effect() {
     let address = server.strip_prefix("https://").expect("TLS").to_owned();
     assert!(address.starts_with("127.0.0.1:"), "{address}");
 
-    // By the machine's own network, since this process is in no lab.
+    // Uses the machine's own network, since this process is not in a lab.
     let api = ApiClient::new(&kubeconfig, || Ok(())).expect("a kubeconfig");
     let namespace = access["namespace"].as_str().expect("client and server are in one");
     assert_eq!(kubeconfig["contexts"][0]["context"]["namespace"], namespace);
@@ -43,7 +43,7 @@ fn objects_are_changed_from_the_machine_and_take_effect() {
     })
     .expect("the route is changed");
 
-    // Nobody without the certificate.
+    // Access requires the certificate.
     let mut stranger = kubeconfig.clone();
     stranger["users"][0]["user"] = json!({});
     let refused = ApiClient::new(&stranger, || Ok(())).expect("a kubeconfig").get(&ObjectRef::new(
@@ -68,7 +68,7 @@ fn objects_are_changed_from_the_machine_and_take_effect() {
 }
 
 #[test]
-fn what_is_printed_works_as_it_stands() {
+fn printed_commands_work_as_printed() {
     let registry = Registry::new();
     let held = registry.up(&["--mesh", "istio", "--mode", "ingress", "--set", "proxy.workers=1"]);
     let run = |words: &Value| {
@@ -88,7 +88,7 @@ fn what_is_printed_works_as_it_stands() {
         let dump: Value = serde_json::from_str(&run(&proxy["config_dump"])).expect("JSON");
         assert!(dump["configs"].is_array(), "{proxy}");
     }
-    // The client of this mode needs certificates, which the load names.
+    // The client of this mode needs certificates, which the load command names.
     let mut load = held.lab["load"].clone();
     let words = load.as_array_mut().expect("words");
     let duration = words.iter().position(|word| word == "10s").expect("it says for how long");
@@ -96,7 +96,8 @@ fn what_is_printed_works_as_it_stands() {
     let url = words.pop().expect("it ends with the URL");
     words.extend([json!("--json"), json!("-"), url]);
     let words: Vec<&str> = load.as_array().expect("words").iter().filter_map(Value::as_str).collect();
-    // A busy machine makes its figures invalid, which its status tells; the answers came nevertheless.
+    // A busy machine makes the figures invalid, which the exit status shows; the responses arrived
+    // nevertheless.
     let output = registry.command().args(&words[1..]).output().expect("the binary runs");
     let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert!(result["requests"]["status"]["200"].as_u64().is_some_and(|count| count > 0), "{result}");
@@ -104,7 +105,7 @@ fn what_is_printed_works_as_it_stands() {
     assert!(status.success(), "{status}: {words}");
 }
 
-/// A route by which the client's own proxy answers.
+/// A route for which the client's own proxy responds.
 fn answer_by_the_proxy(namespace: &str) -> Value {
     json!({
         "apiVersion": "networking.istio.io/v1",
@@ -114,7 +115,7 @@ fn answer_by_the_proxy(namespace: &str) -> Value {
     })
 }
 
-/// The statuses that a few requests from the client's pod get.
+/// Statuses of a few requests from the client's pod.
 fn statuses(registry: &Registry, held: &Held) -> Vec<String> {
     let url = held.lab["url"].as_str().expect("it is printed");
     let meshmeter = env!("CARGO_BIN_EXE_meshmeter");

@@ -1,7 +1,8 @@
-//! `meshmeter lab up` and the verbs that use what it holds open, as users meet them: by the command, from outside of the lab.
+//! `meshmeter lab up` and the subcommands that use it, as users run them: the command, from outside of the
+//! lab.
 //!
-//! As root, with the installed components (`meshmeter lab install`). Each test has a registry of its own, so that labs of
-//! others on the machine do not show.
+//! Needs root and the installed components (`meshmeter lab install`). Each test has its own registry, so that
+//! other labs on the machine do not appear.
 
 #![allow(clippy::print_stdout)]
 

@@ -1,4 +1,5 @@
-//! Commands in pods, ports that lead to them, and several labs at once, with static Envoys: they are up in a second.
+//! Commands in pods, forwarded ports, and several labs at once, with static Envoys, which are up within a
+//! second.
 
 use crate::command::{said, stderr, stdout};
 use crate::held::{Registry, good};
@@ -10,7 +11,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
 
 #[test]
-fn a_command_runs_in_the_pod_with_our_files_and_folder() {
+fn command_runs_in_pod_with_user_files_and_directory() {
     let registry = Registry::new();
     let held = registry.up(&["--mode", "none"]);
     let exec = |command: &[&str]| registry.lab(&[&["exec", "client", "--"], command].concat());
@@ -19,7 +20,7 @@ fn a_command_runs_in_the_pod_with_our_files_and_folder() {
     assert!(good(&exec(&["ip", "-brief", "address", "show", "eth0"])).contains(address));
     let folder = std::env::current_dir().expect("there is one");
     assert_eq!(good(&exec(&["pwd"])).trim(), folder.to_string_lossy());
-    // Numbers of processes are the lab's, and proc agrees with them.
+    // Process IDs are those of the lab, and /proc matches them.
     assert_eq!(
         good(&exec(&["sh", "-c", "readlink /proc/self; cat /proc/1/comm"])).lines().nth(1),
         Some("meshmeter")
@@ -40,14 +41,14 @@ fn a_command_runs_in_the_pod_with_our_files_and_folder() {
     let missing = exec(&["no-such-program"]);
     assert_eq!(missing.status.code(), Some(3));
     assert!(stderr(&missing).contains("run no-such-program in pod client: "), "{}", stderr(&missing));
-    // What the machine reaches the world by is no use in there.
+    // Proxy settings of the machine are useless inside the pod.
     let mut proxied = registry.command();
     proxied.env("https_proxy", "http://127.0.0.1:9").args(["lab", "exec", "client", "--", "env"]);
     assert!(!good(&proxied.output().expect("the binary runs")).contains("https_proxy"));
 }
 
 #[test]
-fn a_command_goes_with_its_signals_and_with_the_lab() {
+fn command_ends_with_its_signals_and_with_the_lab() {
     let registry = Registry::new();
     let held = registry.up(&["--mode", "none"]);
     let start = || {
@@ -75,7 +76,7 @@ fn a_command_goes_with_its_signals_and_with_the_lab() {
 }
 
 #[test]
-fn a_port_of_the_machine_leads_to_one_of_a_pod() {
+fn port_of_the_machine_is_forwarded_to_a_pod() {
     let registry = Registry::new();
     let held = registry.up(&["--mode", "none"]);
     let forward = || {
@@ -119,7 +120,7 @@ fn a_port_of_the_machine_leads_to_one_of_a_pod() {
 }
 
 #[test]
-fn a_lab_whose_folder_is_removed_says_so_and_ends() {
+fn lab_whose_directory_is_removed_reports_it_and_ends() {
     let registry = Registry::new();
     let mut held = registry.up(&["--mode", "none"]);
     std::fs::remove_dir_all(registry.path()).expect("nothing in it is busy");
@@ -127,7 +128,7 @@ fn a_lab_whose_folder_is_removed_says_so_and_ends() {
     assert_eq!(status.code(), Some(3), "{said}");
     assert!(said.contains(&format!("keep lab {} up: its folder", held.id())), "{said}");
 
-    // Asked to end before it has noticed.
+    // Stopped before it has noticed.
     let held = registry.up(&["--mode", "none"]);
     std::fs::remove_dir_all(registry.path()).expect("nothing in it is busy");
     let (_, said) = held.interrupt();
@@ -135,7 +136,7 @@ fn a_lab_whose_folder_is_removed_says_so_and_ends() {
 }
 
 #[test]
-fn an_envoy_that_dies_is_quoted_and_nobody_is_sent_to_logs_that_are_gone() {
+fn envoy_that_dies_is_quoted_without_hint_to_removed_logs() {
     let registry = Registry::new();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let envoy = folder.path().join("envoy");
@@ -152,7 +153,7 @@ fn an_envoy_that_dies_is_quoted_and_nobody_is_sent_to_logs_that_are_gone() {
 }
 
 #[test]
-fn of_two_labs_one_is_named() {
+fn one_of_two_labs_must_be_named() {
     let registry = Registry::new();
     let nothing = registry.lab(&["exec", "client", "--", "true"]);
     assert_eq!(nothing.status.code(), Some(2));
@@ -171,7 +172,7 @@ fn of_two_labs_one_is_named() {
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).contains("it has client, server"), "{}", stderr(&missing));
 
-    // Each printed command works as it stands.
+    // Each printed command works as printed.
     for lab in [&one, &other] {
         for proxy in lab.lab["proxies"].as_array().expect("it has proxies") {
             let words: Vec<&str> =
@@ -206,7 +207,7 @@ fn a_umask_does_not_close_a_lab_to_its_proxies() {
 }
 
 #[test]
-fn what_makes_no_sense_is_wrong_use() {
+fn invalid_arguments_are_usage_errors() {
     let registry = Registry::new();
     for (arguments, reason) in [
         (&["up", "--mesh", "envoy", "--mode", "ingress"][..], "`--mesh envoy` has no mode ingress"),

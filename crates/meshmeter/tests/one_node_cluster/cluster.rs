@@ -1,4 +1,4 @@
-//! The cluster of one node that `scripts/cluster.sh` brings up.
+//! The one-node cluster that `scripts/cluster.sh` brings up.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,13 @@ use std::process::{Command, Output};
 use std::sync::{Condvar, Mutex};
 use tempfile::TempDir;
 
-/// Clusters at once. Each has a control plane of its own, and its trials want their share of the CPUs.
+/// Maximum concurrent clusters. Each has its own control plane, and its trials need their share of the CPUs.
 const AT_ONCE: usize = 2;
 
 static UP: Mutex<usize> = Mutex::new(0);
 static GONE: Condvar = Condvar::new();
 
-/// A place among the clusters that are up at once.
+/// Permit for one of the concurrent clusters.
 struct Place;
 
 impl Place {
@@ -30,7 +30,8 @@ impl Drop for Place {
     }
 }
 
-/// Goes down when dropped, and with this process at the latest. The logs of a failed test stay: its message names their folder.
+/// A cluster. It goes down when dropped, at the latest with this process. The logs of a failed test are kept:
+/// its message names their directory.
 pub struct OneNodeCluster {
     folder: TempDir,
     _place: Place,
@@ -48,7 +49,7 @@ impl OneNodeCluster {
         self.folder.path()
     }
 
-    /// Runs a command of the script; fails unless it succeeds.
+    /// Runs a command of the script, which must succeed.
     pub fn run(&self, verb: &str, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> String {
         let output = self.try_run(verb, arguments);
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -75,12 +76,14 @@ impl OneNodeCluster {
         self.run("kubectl", arguments)
     }
 
-    /// Makes an image of the program under test and gives it to the cluster, as `localhost/meshmeter:test`.
+    /// Builds an image of the program under test and imports it into the cluster, as
+    /// `localhost/meshmeter:test`.
     pub fn import_meshmeter(&self) {
         self.import_program("meshmeter", env!("CARGO_BIN_EXE_meshmeter"));
     }
 
-    /// Makes an image of a program of this machine and gives it to the cluster, as `localhost/NAME:test`.
+    /// Builds an image of a program of this machine and imports it into the cluster, as
+    /// `localhost/NAME:test`.
     pub fn import_program(&self, name: &str, program: &str) {
         let archive = self.folder().join(format!("{name}.tar"));
         let (entrypoint, image) = (format!("/{name}"), format!("localhost/{name}:test"));
@@ -96,7 +99,7 @@ impl OneNodeCluster {
 impl Drop for OneNodeCluster {
     fn drop(&mut self) {
         let output = self.try_run("down", [""; 0]);
-        // The logs are what says why a test failed.
+        // The logs show why a test failed.
         self.folder.disable_cleanup(std::thread::panicking());
         assert!(
             std::thread::panicking() || output.status.success(),

@@ -1,4 +1,4 @@
-//! A run that is left to the cluster, picked up, stopped, and removed.
+//! A detached run that is attached to, stopped, and removed.
 
 use crate::cluster::OneNodeCluster;
 use crate::runs::{Run, TIMEOUT, meshmeter, text, trials};
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-/// Where its account is, and its trials run.
+/// Namespace of the account and of the trials.
 const NAMESPACE: &str = "perf";
 const ACCOUNT: &str = "perf:meshmeter";
 
@@ -23,7 +23,7 @@ fn prepare(cluster: &OneNodeCluster) {
     cluster.kubectl(&["apply", "--filename", file.to_str().unwrap()]);
 }
 
-/// Detaches it, and returns its identifier.
+/// Detaches the run and returns its identifier.
 fn detach(run: &Run<'_>) -> String {
     let output = run.output();
     assert!(output.status.success(), "{}", text(&output.stderr));
@@ -40,7 +40,7 @@ fn attach(cluster: &OneNodeCluster, run: &str) -> Command {
 }
 
 #[test]
-fn a_detached_run_is_picked_up_and_ends_with_its_status_and_another_is_stopped_and_removed() {
+fn detached_run_is_attached_with_its_status_and_another_is_stopped_and_removed() {
     let cluster = &OneNodeCluster::up();
     prepare(cluster);
     let bounded = ["--repeats", "2", "--retakes", "0"];
@@ -52,7 +52,7 @@ fn a_detached_run_is_picked_up_and_ends_with_its_status_and_another_is_stopped_a
     assert!(text(&printed.stdout).contains("cluster-runner"), "{}", text(&printed.stdout));
 
     let run = detach(&short);
-    // Ctrl-C leaves it alone.
+    // Ctrl-C does not stop the run.
     let mut first = attach(cluster, &run).spawn().unwrap();
     let mut lines = BufReader::new(first.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.starts_with("attached to run")));
@@ -60,7 +60,7 @@ fn a_detached_run_is_picked_up_and_ends_with_its_status_and_another_is_stopped_a
     assert!(lines.any(|line| line.starts_with("detached; the run goes on")));
     assert_eq!(first.wait().unwrap().code(), Some(130));
 
-    // It ends while nobody is attached, and is still there.
+    // The run ends while nobody is attached, and its results are kept.
     let job = format!("job/run-{run}");
     short.kubectl(&["wait", "--for=jsonpath={.status.ready}=1", "--timeout=300s", &job]);
     let out = cluster.folder().join("copied");
@@ -71,7 +71,7 @@ fn a_detached_run_is_picked_up_and_ends_with_its_status_and_another_is_stopped_a
     let terminated = "{.items[0].status.containerStatuses[0].state.terminated.exitCode}";
     let read = || short.kubectl(&["get", "pod", &pod, &format!("--output=jsonpath={terminated}")]);
     short.wait_for("end of the Job", || !read().is_empty());
-    // On a busy machine its trials may be worth nothing, which is 1.
+    // On a busy machine no trial may be valid, which is status 1.
     assert_eq!(output.status.code().map(|code| code.to_string()), Some(read()), "{}", text(&output.stderr));
     let again = attach(cluster, &run).arg("--out").arg(cluster.folder().join("again")).output().unwrap();
     assert!(text(&again.stderr).contains("results were copied"), "{}", text(&again.stderr));
@@ -79,7 +79,7 @@ fn a_detached_run_is_picked_up_and_ends_with_its_status_and_another_is_stopped_a
     stopped_and_removed(cluster, &detached);
 }
 
-/// Stops the run once there is an API server again.
+/// Stops the run once the API server is available again.
 fn stop(cluster: &OneNodeCluster, run: &str, out: &Path) -> Output {
     let began = Instant::now();
     loop {
@@ -90,7 +90,7 @@ fn stop(cluster: &OneNodeCluster, run: &str, out: &Path) -> Output {
     }
 }
 
-/// The API server is killed meanwhile.
+/// The API server is killed in the meantime.
 fn stopped_and_removed(cluster: &OneNodeCluster, detached: &[&str]) {
     let load = "rate: [50], connections: 2, warmup: 1s, duration: 100s";
     let long = Run::new(cluster, NAMESPACE, "pair", load).with(detached);
@@ -108,6 +108,6 @@ fn stopped_and_removed(cluster: &OneNodeCluster, detached: &[&str]) {
     assert!(text(&clean.stdout).contains(&format!("Job {NAMESPACE}/run-{other}")), "{}", text(&clean.stdout));
     let label = format!("--selector=meshmeter.dev/run={other}");
     let left = long.kubectl(&["get", "pods,jobs,deployments,services,configmaps", &label, "--output=name"]);
-    // Pods of what was deleted may still be ending.
+    // Pods of deleted objects may still be terminating.
     assert!(left.lines().all(|line| line.starts_with("pod/")), "{left}");
 }

@@ -1,5 +1,6 @@
-//! What fails on a cluster, before a run and in the middle of one: named in one line, trials not valid with their reason,
-//! nothing left. Cases in namespaces of their own run side by side; those that break the cluster come after them.
+//! Failures on a cluster, before a run and during one: named in one line, trials invalid with a reason,
+//! nothing left behind. Cases run concurrently in separate namespaces; those that break the cluster come
+//! last.
 
 use crate::cluster::OneNodeCluster;
 use crate::runs::{Run, kubeconfig_of, meshmeter, text};
@@ -11,11 +12,11 @@ use std::process::Stdio;
 use std::thread;
 
 const SHORT: &str = "rate: [50], connections: 2, warmup: 1s, duration: 2s";
-/// Ended by what breaks.
+/// Long enough to be ended by the failure.
 const LONG: &str = "rate: [50], connections: 2, warmup: 1s, duration: 100s, timeout: 2s";
 
 #[test]
-fn what_fails_is_named_in_one_line_and_spoils_its_trial_and_nothing_is_left() {
+fn failures_are_named_in_one_line_spoil_their_trial_and_leave_nothing() {
     let cluster = &OneNodeCluster::up();
     cluster.import_meshmeter();
     thread::scope(|scope| {
@@ -41,7 +42,7 @@ fn what_fails_is_named_in_one_line_and_spoils_its_trial_and_nothing_is_left() {
     assert!(!namespaces.contains("meshmeter-case"), "{namespaces}");
 }
 
-/// Neither of these clusters is there. One accepts connections and says nothing.
+/// Neither of these clusters exists. One accepts connections and does not respond.
 fn unreachable(cluster: &OneNodeCluster) {
     let silent = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let at = |name: &str, port: u16| {
@@ -56,7 +57,7 @@ fn unreachable(cluster: &OneNodeCluster) {
         Run::new(cluster, name, "pair", SHORT).with(arguments).assert_refused(3, says);
     };
     run("case-context", &["--context", "other"], "use context other: the kubeconfig has no such context");
-    // Nobody else can take a port that is reserved for this.
+    // A port that is reserved for this cannot be used by anybody else.
     let closed = at("closed", 1);
     run(
         "case-closed",
@@ -86,7 +87,7 @@ fn denied(cluster: &OneNodeCluster) {
     Run::new(cluster, "case-denied", "pair", SHORT).with(&arguments).assert_refused(3, says);
 }
 
-/// Namespaces that are there, and have a quota, or bounds that no pod meets.
+/// Existing namespaces with a quota, or with limits that no pod meets.
 fn crowded(cluster: &OneNodeCluster) {
     let existing = |name: &'static str, objects: &str| {
         cluster.kubectl(&["create", "namespace", name]);
@@ -127,7 +128,7 @@ fn generator_deleted(cluster: &OneNodeCluster) {
     assert!(reasons[0].starts_with("failed: in the trial, client "), "{reasons:?}");
 }
 
-/// The cluster has Istio, and the namespace keeps out of it.
+/// The cluster has Istio, but the namespace is excluded from injection.
 pub fn not_injected(cluster: &OneNodeCluster) {
     cluster.kubectl(&["create", "namespace", "case-left-out"]);
     cluster.kubectl(&["label", "namespace", "case-left-out", "istio-injection=disabled"]);
@@ -138,12 +139,12 @@ pub fn not_injected(cluster: &OneNodeCluster) {
     assert_eq!(run.kubectl(&left).trim(), "");
 }
 
-/// Of a service; the cluster has Istio. What killed it is named, and the trial ends.
+/// Kills the sidecar of a service; the cluster has Istio. The reason is named, and the trial ends.
 pub fn sidecar_killed(cluster: &OneNodeCluster) {
     let arguments = ["--set", "modes=[sidecar]", "--repeats", "1", "--retakes", "0"];
     let run = Run::new(cluster, "case-sidecar", "pair", LONG).with(&arguments);
     let reasons = run.broken(|| {
-        // It may be an init container that goes on.
+        // The sidecar may be an init container that keeps running.
         let statuses = "{.items[0].status['initContainerStatuses','containerStatuses']";
         let id = format!("--output=jsonpath={statuses}[?(@.name==\"istio-proxy\")].containerID}}");
         let id = run.kubectl(&["get", "pod", "--selector=app=server", &id]);
@@ -160,7 +161,7 @@ fn service_out_of_memory(cluster: &OneNodeCluster) {
     let load = LONG.replace("connections: 2", "connections: 100");
     let run = Run::new(cluster, "case-oom", topology, &load).with(&["--repeats", "1"]);
     let reasons = run.reasons(&run.output());
-    // Seen while it is dead, or once it has been started again.
+    // Noticed while it is dead, or after it has been restarted.
     let is_named = reasons[0].starts_with("failed: in the trial, server ")
         && reasons[0].ends_with("killed at its memory limit (OOMKilled)");
     assert!(is_named, "{reasons:?}");
@@ -176,7 +177,7 @@ fn generator_out_of_memory(cluster: &OneNodeCluster) {
     assert!(reasons[0].contains("(OOMKilled)"), "{reasons:?}");
 }
 
-/// What was measured is kept, and what it has left can be removed.
+/// Completed measurements are kept, and what the run has left can be removed.
 fn command_killed(cluster: &OneNodeCluster) {
     let run = Run::new(cluster, "case-killed", "pair", SHORT);
     let mut command = run.command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -194,7 +195,7 @@ fn command_killed(cluster: &OneNodeCluster) {
     assert!(text(&clean.stdout).contains("Namespace case-killed"), "{}", text(&clean.stdout));
 }
 
-/// The API server is killed and the kubelet stands still: load goes on, and nobody watches it.
+/// The API server is killed and the kubelet stopped: the load continues, but is not observed.
 fn unwatched(cluster: &OneNodeCluster) {
     let load = "rate: [50], connections: 2, warmup: 1s, duration: 20s";
     let run = Run::new(cluster, "case-unwatched", "pair", load).with(&["--repeats", "1"]);

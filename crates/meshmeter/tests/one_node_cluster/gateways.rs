@@ -1,5 +1,5 @@
-//! Runs into the mesh through ingress gateways: one that istiod's webhook makes of a Deployment of the run, and one that istiod
-//! deploys for the Gateway API.
+//! Runs through ingress gateways: one that istiod's webhook injects into a Deployment of the run, and one
+//! that istiod deploys for the Gateway API.
 
 use crate::cluster::OneNodeCluster;
 use crate::injected::check_path;
@@ -11,7 +11,7 @@ use std::fs;
 
 const GATEWAY: &str = "ingress-gateway";
 
-/// Runs one trial in the namespace of this name. `istio`: keys of `istio.ingress`; `times`: keys of `load`.
+/// Runs one trial in the namespace `name`. `istio`: keys of `istio.ingress`; `times`: keys of `load`.
 fn run(cluster: &OneNodeCluster, name: &str, istio: &str, times: &str, arguments: &[&str]) -> TrialRecord {
     let directory = cluster.folder().join(name);
     fs::create_dir_all(&directory).unwrap();
@@ -38,7 +38,7 @@ fn check(trial: &TrialRecord) {
     assert!(gateway.requests > 0 && whole_trial.requests >= gateway.requests, "{gateway:?}");
 }
 
-/// By somebody who has no more than the rights of such a run.
+/// Run by a user with exactly the rights that such a run needs.
 pub fn istios_api_has_a_gateway_with_certificates(cluster: &OneNodeCluster) {
     let name = "gateway-istio";
     let in_namespace = format!("--namespace={name}");
@@ -61,10 +61,10 @@ pub fn istios_api_has_a_gateway_with_certificates(cluster: &OneNodeCluster) {
     assert_eq!(left.trim(), "");
 }
 
-/// Its usage is known, and its limit is in force.
+/// Its usage is measured, and its limit applies.
 pub fn the_gateway_api_has_a_gateway_that_istiod_deploys(cluster: &OneNodeCluster) {
     let kubeconfig = cluster.folder().join("kubeconfig");
-    // Kubelets sample about every ten seconds, on busy machines less often, and the gateway has just started.
+    // Kubelets sample about every ten seconds, less often on busy machines, and the gateway has just started.
     let times = "warmup: 20s, duration: 30s";
     let own = ["--kubeconfig", kubeconfig.to_str().unwrap()];
     let trial = run(cluster, "gateway-kubernetes", "api: kubernetes, tls: off", times, &own);

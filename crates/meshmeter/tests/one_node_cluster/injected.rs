@@ -1,5 +1,5 @@
-//! Runs with and without the sidecars that istiod's webhook injects: the path is proven from the proxies' own counters, and
-//! each container has its usage.
+//! Runs with and without sidecars injected by istiod's webhook: the path is proven from the proxies' own
+//! counters, and each container has its usage.
 
 use crate::cluster::OneNodeCluster;
 use crate::failures::{not_injected, sidecar_killed};
@@ -13,10 +13,10 @@ use experiment::Mode;
 use experiment::schema::{Host, Role, TrialRecord};
 use std::thread;
 
-/// Workers of the pair's load.
+/// Generators of the pair's load.
 const GENERATORS: u32 = 6;
 
-/// Both modes of a study, in a namespace of its name.
+/// A study in a namespace with its name, with both modes.
 fn study<'a>(name: &'a str, rate: u32, generators: u32, duration: &'a str) -> Study<'a> {
     Study { name, namespace: name, modes: "none,sidecar", rate, generators, duration, arguments: &[] }
 }
@@ -42,8 +42,8 @@ pub(super) fn check_path(trial: &TrialRecord, proxies: &[&str]) {
     }
 }
 
-/// A sidecar's usage stands apart from its application's, and istiod's beside both. All together have some in user mode and some
-/// in the kernel; of a single one version 1 of control groups counts ticks, which may be none.
+/// A sidecar's usage is separate from its application's, and istiod's from both. Together they have CPU time
+/// in user mode and in the kernel; for a single one, cgroup v1 counts ticks, which may be none.
 fn check_usage(trials: &[TrialRecord]) {
     for trial in trials {
         check_node(trial);
@@ -69,12 +69,12 @@ fn check_usage(trials: &[TrialRecord]) {
     }
 }
 
-/// The only node was busy with more than the experiment: the kernel's own work, kubelet, the API server.
+/// The only node used more CPU than the experiment: the kernel's own work, kubelet, the API server.
 fn check_node(trial: &TrialRecord) {
     let [node] = trial.nodes.as_slice() else { panic!("{}: {:?}", trial.mode, trial.nodes) };
     let [system, other, other_system] =
         [node.system_cores, node.other_cores, node.other_system_cores].map(|cores| cores.expect("cores"));
-    // Samples are of a moment to a few milliseconds.
+    // Samples are accurate to a few milliseconds.
     let may_be_busy = node.cpus.expect("CPUs") as f64 * 1.05;
     assert!(node.window_s > 0.0 && node.busy_cores < may_be_busy, "{node:?}");
     assert!(0.0 < system && system < node.busy_cores && other < node.busy_cores, "{node:?}");
@@ -92,9 +92,9 @@ fn istio_in_a_cluster_injects_sidecars_makes_gateways_and_configures_a_fleet() {
 
 fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
     let (pair, app) = thread::scope(|scope| {
-        // Kubelets sample about every ten seconds, on busy machines less often.
+        // Kubelets sample about every ten seconds, less often on busy machines.
         let pair = scope.spawn(|| study("mesh-modes", 60, GENERATORS, "30s").run(cluster));
-        // By a tag of the revision.
+        // By a revision tag.
         let arguments = &["--istio-revision", "stable"];
         let app = scope.spawn(|| Study { arguments, ..study("emojivoto", 10, 1, "3s") }.run(cluster));
         (pair.join().unwrap(), app.join().unwrap())

@@ -1,4 +1,4 @@
-//! `meshmeter fleet` against an istiod that runs in a cluster, through a forwarded port.
+//! `meshmeter fleet` against an istiod that runs in a cluster, through a port forward.
 
 use crate::cluster::OneNodeCluster;
 use crate::command::{meshmeter, stderr};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
-/// `kubectl port-forward` to istiod. Ends when dropped.
+/// `kubectl port-forward` to istiod. Stops when dropped.
 struct Forwarded {
     process: Child,
-    /// Address of its port for proxies.
+    /// Forwarded address of istiod's port for proxies.
     istiod: String,
     metrics: String,
 }
@@ -31,7 +31,7 @@ impl Forwarded {
             address.split_once(' ').expect("an arrow follows").0.to_owned()
         };
         let (istiod, metrics) = (address_of("15012"), address_of("15014"));
-        // It goes on to write a line per connection.
+        // It continues to write a line per connection.
         std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
         Self { process, istiod, metrics: format!("http://{metrics}/metrics") }
     }
@@ -58,7 +58,7 @@ pub fn fleet_converges_and_leaves_nothing(cluster: &OneNodeCluster) {
         assert!(output.status.success(), "{}: {result:#}", stderr(&output));
         result
     };
-    // Services have endpoints without pods: controllers would replace them.
+    // Services have endpoints without pods, since controllers would replace them.
     let changes = ["--change=endpoint-added=2", "--change=virtual-service", "--change=service-entry"];
     let mixed = ["--proxies=20", "--services=10", "--kind=gateway=2,sidecar"];
     let result = fleet(&[&mixed[..], &changes].concat());

@@ -1,4 +1,4 @@
-//! Meshmeter's service and generator as containers of a real cluster of one node.
+//! Meshmeter's service and generator as containers of a real one-node cluster.
 //!
 //! Needs root, as the cluster does, and what `make components` builds.
 
@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const ROUTE_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long the kernel may take to end a cluster's processes.
+/// Timeout for the kernel to end a cluster's processes.
 const END_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
@@ -35,12 +35,13 @@ fn a_service_is_loaded_by_name_and_measured_and_nothing_is_left() {
     cluster.kubectl(&["rollout", "status", "deployment/web", "--timeout=300s"]);
     wait_until_routed(&cluster, "default/web");
     apply(&cluster, "load.yaml");
-    // On a busy machine the generator may say of itself that its figures are worth nothing, and end with a status of its own.
+    // On a busy machine the generator may report that its figures are invalid, and exit with a non-zero
+    // status.
     let ended = "--for=jsonpath={.status.containerStatuses[0].state.terminated.reason}";
     cluster.kubectl(&["wait", "--for=create", "pod", "--selector=job-name=load", "--timeout=300s"]);
     cluster.kubectl(&["wait", ended, "pod", "--selector=job-name=load", "--timeout=300s"]);
 
-    // What it says of its verdict on standard error may follow.
+    // Its verdict on standard error may follow.
     let log = cluster.kubectl(&["logs", "job/load"]);
     let result: Value = serde_json::Deserializer::from_str(&log).into_iter().next().unwrap().unwrap();
     assert_eq!(result["requests"]["status"]["200"], 200, "{result}");
@@ -61,7 +62,7 @@ fn apply(cluster: &OneNodeCluster, objects: &str) {
     cluster.kubectl(&["apply", "--filename", path.to_str().unwrap()]);
 }
 
-/// Waits until kube-proxy leads connections to a Service to one of its pods.
+/// Waits until kube-proxy routes connections to a Service to one of its pods.
 fn wait_until_routed(cluster: &OneNodeCluster, service: &str) {
     let rule = format!("{service} -> ");
     let began = Instant::now();
@@ -95,7 +96,7 @@ fn check_that_nothing_is_left_after_its_main_process_is_killed(cluster: &OneNode
     assert!(kept.iter().all(|name| name == "logs" || name == "meshmeter.tar"), "{kept:?}");
 }
 
-/// On version 1 of cgroups one per controller, on version 2 a single one.
+/// With cgroup v1 one per controller, with v2 a single one.
 fn cgroups_of(cluster: &OneNodeCluster) -> Vec<PathBuf> {
     let name = std::fs::read_to_string(cluster.folder().join("node/cgroup")).unwrap();
     let root = Path::new("/sys/fs/cgroup");

@@ -1,4 +1,5 @@
-//! The Helm chart and the kustomize bases in `deploy/`: linted, rendered, and installed, each with a run that ends well.
+//! The Helm chart and the kustomize bases in `deploy/`: linted, rendered, and installed, each with a run that
+//! succeeds.
 
 use crate::cluster::OneNodeCluster;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ fn install_the_chart(cluster: &OneNodeCluster, experiment: &Path) {
     assert_eq!(left.trim(), "");
 }
 
-/// The chart's run is found as one that `run --detach` has started.
+/// The run of the chart is found like one that `run --detach` has started.
 fn attach(cluster: &OneNodeCluster) {
     let run = ["cluster", "attach", "perf-1", "--namespace=perf", "--kubeconfig"];
     let folder = cluster.folder().join("run");
@@ -89,12 +90,12 @@ fn attach(cluster: &OneNodeCluster) {
     assert!(folder.join("report.html").exists() && folder.join("trials.jsonl").exists());
 }
 
-/// An overlay as a user writes one: another image, another experiment.
+/// An overlay as a user writes it, with another image and another experiment.
 fn apply_the_base(cluster: &OneNodeCluster, experiment: &Path) {
     let overlay = cluster.folder().join("overlay");
     std::fs::create_dir(&overlay).unwrap();
     std::fs::copy(experiment, overlay.join("experiment.yaml")).unwrap();
-    // kustomize takes no absolute paths.
+    // kustomize does not accept absolute paths.
     let base = overlay.join("base");
     copy_files(&deploy("kustomize/base"), &base);
     let text = "\
@@ -116,8 +117,8 @@ fn copy_files(from: &Path, to: &Path) {
     }
 }
 
-/// Waits until a run has ended. A busy machine may make its one trial invalid, which is a status of its own; what was measured is
-/// in its log, and nothing of it but its own Job is left.
+/// Waits until a run has ended. A busy machine may make its single trial invalid, which has its own exit
+/// status; what was measured is in its log. Only its own Job is left.
 fn check_run(cluster: &OneNodeCluster, namespace: &str, job: &str) {
     let namespace = format!("--namespace={namespace}");
     let pods = format!("--selector=job-name={}", job.trim_start_matches("job/"));

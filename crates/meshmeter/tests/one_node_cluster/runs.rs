@@ -1,4 +1,4 @@
-//! Runs on a cluster as users start them: the command, its folder, and when its load runs.
+//! Runs on a cluster as users start them: the command, its directory, and when its load runs.
 
 use crate::cluster::OneNodeCluster;
 use serde_json::Value;
@@ -8,12 +8,12 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 const IMAGE: &str = "localhost/meshmeter:test";
-/// Bound of every wait; only waiting in vain gets there.
+/// Timeout of every wait.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
-/// Each look starts processes, which take CPU from what is awaited.
+/// Each poll starts processes, which take CPU time from what is waited for.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A run with an experiment and a folder of its own.
+/// A run with its own experiment and directory.
 pub(super) struct Run<'a> {
     cluster: &'a OneNodeCluster,
     pub name: &'static str,
@@ -22,7 +22,7 @@ pub(super) struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    /// Of the pair, unless another topology is given, in the namespace of this name. `load`: keys of `load`.
+    /// A run of the pair, unless another topology is given, in the namespace `name`. `load`: keys of `load`.
     pub fn new(cluster: &'a OneNodeCluster, name: &'static str, topology: &str, load: &str) -> Self {
         let directory = cluster.folder().join(name);
         fs::create_dir_all(&directory).unwrap();
@@ -60,7 +60,7 @@ impl<'a> Run<'a> {
         self.command().output().unwrap()
     }
 
-    /// Fails, and says this in one line; the hint follows.
+    /// Asserts that the run fails with this line, followed by a hint.
     pub fn assert_refused(&self, status: i32, says: &str) {
         let output = self.output();
         let errors = text(&output.stderr);
@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
         assert!(lines[0].contains(says), "{}: {errors}", self.name);
     }
 
-    /// Runs while `break_it` breaks something once load runs. Returns the reasons of the first trial, which is not valid.
+    /// Runs, and calls `break_it` once load runs. Returns the reasons of the first trial, which is not valid.
     pub fn broken(&self, break_it: impl FnOnce()) -> Vec<String> {
         let mut command = self.command();
         let run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -79,7 +79,7 @@ impl<'a> Run<'a> {
         self.reasons(&output)
     }
 
-    /// Why the first trial of a run that has ended is not valid.
+    /// Reasons against the first trial of a run that has ended.
     pub fn reasons(&self, output: &Output) -> Vec<String> {
         let trials = self.trials();
         assert!(!trials.is_empty(), "{}: {}", self.name, text(&output.stderr));
@@ -88,7 +88,8 @@ impl<'a> Run<'a> {
         reasons.iter().map(|reason| reason.as_str().unwrap().to_owned()).collect()
     }
 
-    /// Waits until a generator has run for a second: not the one that asks whether the target serves.
+    /// Waits until a generator has run for a second, other than the one that checks whether the target
+    /// serves.
     pub fn wait_until_loaded(&self) {
         let generator = format!("load http://[a-z]+[.]?{}.*--rate", self.name);
         self.wait_for("load", || {
@@ -116,11 +117,11 @@ impl<'a> Run<'a> {
 
 pub(super) fn trials(folder: &Path) -> Vec<Value> {
     let lines = fs::read_to_string(folder.join("trials.jsonl")).unwrap_or_default();
-    // The last one may be under way.
+    // The last line may still be incomplete.
     lines.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-/// The command on this cluster.
+/// The command, on this cluster.
 pub(super) fn meshmeter(cluster: &OneNodeCluster) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_meshmeter"));
     command.env("KUBECONFIG", cluster.folder().join("kubeconfig"));

@@ -1,4 +1,4 @@
-//! Usage out of a real Prometheus that scrapes the cluster's kubelet, for those who may not read nodes.
+//! Usage from a real Prometheus that scrapes the cluster's kubelet, for users who may not read nodes.
 
 use crate::cluster::OneNodeCluster;
 use crate::runs::{POLL_INTERVAL, Run, TIMEOUT};
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 use std::fs;
 use std::time::Instant;
 
-/// The node's address, where the kubelet listens too.
+/// The node's address, on which the kubelet also listens.
 const NODE: &str = "10.240.0.1";
 const NAME: &str = "prometheus";
 const PROGRAM: &str = "/usr/bin/prometheus";
 const LOAD: &str = "rate: [100], connections: 2, warmup: 1s, duration: 40s";
 
 #[test]
-fn a_prometheus_that_scrapes_kubelets_takes_their_place() {
+fn prometheus_scraping_kubelets_replaces_them() {
     let cluster = OneNodeCluster::up();
     cluster.import_meshmeter();
     let run = |name| Run::new(&cluster, name, "pair", LOAD);
@@ -71,7 +71,7 @@ fn start_prometheus(cluster: &OneNodeCluster) {
             "volumeMounts": [{"name": "settings", "mountPath": "/settings"}, {"name": "data", "mountPath": "/data"}],
             "readinessProbe": {"httpGet": {"path": "/-/ready", "port": 9090}, "periodSeconds": 1},
         }],
-        // What a Secret holds and an empty directory are the group's.
+        // Secret contents and empty directories belong to the group.
         "securityContext": {"fsGroup": 65532},
     });
     let service = json!({"ports": [port], "selector": {"app": NAME}});

@@ -1,27 +1,27 @@
-//! Runs of studies on a cluster of one node with little load, and their trials.
+//! Runs of studies on a one-node cluster with little load, and their trials.
 
 use crate::cluster::OneNodeCluster;
 use experiment::schema::{TrialOutcome, TrialRecord};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A study with each mode once.
+/// A study, with each mode once.
 #[derive(Clone, Copy, Debug)]
 pub struct Study<'a> {
     pub name: &'a str,
     pub namespace: &'a str,
-    /// Names with commas between them.
+    /// Comma-separated names.
     pub modes: &'a str,
     pub rate: u32,
-    /// Generators, each with one connection.
+    /// Number of generators, each with one connection.
     pub generators: u32,
     pub duration: &'a str,
-    /// Further arguments of the command.
+    /// Additional arguments of the command.
     pub arguments: &'a [&'a str],
 }
 
 impl Study<'_> {
-    /// Returns the folder of the run.
+    /// Returns the directory of the run.
     pub fn run(&self, cluster: &OneNodeCluster) -> PathBuf {
         let Self { name, namespace, modes, rate, generators, duration, arguments } = self;
         // A study may run several times.
@@ -43,7 +43,7 @@ impl Study<'_> {
     }
 }
 
-/// Runs a measurement to its end. A busy machine may leave no trial valid; nothing else may go wrong.
+/// Runs a measurement until it ends. A busy machine may leave no trial valid; nothing else may go wrong.
 pub fn finish(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(
@@ -59,7 +59,8 @@ pub fn trials(folder: &Path) -> Vec<TrialRecord> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The trial was measured and its path was proven. A busy machine may leave workers without an answer for seconds.
+/// The trial was measured and its path was proven. A busy machine may keep workers from responding for
+/// seconds.
 pub fn assert_proven(trial: &TrialRecord) {
     assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
     let is_busy = |reason: &String| reason.ends_with("nobody watched the trial meanwhile");

@@ -1,5 +1,6 @@
-//! Plans of a thousand services, on nodes without machines: objects written, pods ready, everything removed. No load runs.
-//! `cargo test --test one_node_cluster -- thousand --nocapture` prints how long both take.
+//! Plans with a thousand services, on nodes without machines: objects are written, pods become ready,
+//! everything is removed. No load runs. `cargo test --test one_node_cluster -- thousand --nocapture` prints
+//! how long both take.
 
 use crate::cluster::OneNodeCluster;
 use cluster::connection::Connection;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const SERVICES: usize = 1000;
 const RUN: &str = "thousand-1";
-/// Time until controllers have said what they made.
+/// Timeout for controllers to report what they have created.
 const CONTROLLER_TIMEOUT: Duration = Duration::from_secs(180);
 
 fn large_plan() -> Plan {
@@ -36,7 +37,8 @@ fn a_thousand_services_come_up_and_go() {
     let began = Instant::now();
     let rolled_out = environment.roll_out(&plan.trials[0].spec).unwrap();
     let created_after = began.elapsed();
-    // A Deployment, a Service and an account per service, a Job and an account for the generator, and the topology.
+    // A Deployment, a Service and a service account per service, a Job and a service account for the
+    // generator, and the topology.
     assert_eq!((rolled_out.objects(), rolled_out.pods()), (3 * SERVICES + 3, SERVICES + 1));
     check_objects(&node);
 
@@ -62,8 +64,8 @@ fn a_thousand_services_come_up_and_go() {
     rolled_out.remove().unwrap();
 }
 
-/// What the API has: each Deployment is available, and each Service leads to its pod. Controllers say so somewhat after the pods
-/// are ready.
+/// Objects in the API: each Deployment is available, and each Service routes to its pod. Controllers report
+/// this shortly after the pods are ready.
 fn check_objects(node: &OneNodeCluster) {
     let selector = format!("{RUN_LABEL}={RUN}");
     let wait_for_all = |kind: &str, is_ready: &str| {
@@ -79,6 +81,6 @@ fn check_objects(node: &OneNodeCluster) {
         }
     };
     wait_for_all("deployments", "@.status.availableReplicas==1");
-    // They take over the labels of their Services.
+    // EndpointSlices inherit the labels of their Services.
     wait_for_all("endpointslices", "@.endpoints[0].conditions.ready==true");
 }

@@ -1,4 +1,4 @@
-//! Receivers of live metrics: a real Prometheus, and stubs that keep what they are sent.
+//! Receivers of live metrics: a real Prometheus, and stubs that keep what they receive.
 
 #![allow(dead_code, reason = "each test binary uses a part of this")]
 
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Instant;
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Received {
     pub path: String,
@@ -28,17 +28,17 @@ impl Received {
     }
 }
 
-/// Head of a response after its version, such as `200 OK\r\nRetry-After: 1`. None: never.
+/// Head of a response after its version, such as `200 OK\r\nRetry-After: 1`. `None`: no response.
 pub type Reply = Option<String>;
 
-/// A receiver on a port of its own; what it is sent stays with it.
+/// A receiver on its own port, which keeps what it receives.
 pub struct Stub {
     authority: String,
     received: Arc<Mutex<Vec<Received>>>,
 }
 
 impl Stub {
-    /// `reply` gets each request with its number, from 0.
+    /// `reply` is called with the number of each request, from 0, and the request.
     pub fn start(reply: impl Fn(usize, &Received) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let authority = listener.local_addr().unwrap().to_string();
@@ -53,7 +53,7 @@ impl Stub {
         Self { authority, received }
     }
 
-    /// Takes everything, with these headers.
+    /// Accepts everything, with these headers.
     pub fn taking(headers: &'static str) -> Self {
         Self::start(move |_, _| Some(format!("204 No Content{headers}")))
     }
@@ -67,7 +67,7 @@ impl Stub {
     }
 }
 
-/// Requests of one connection, until it closes.
+/// Handles the requests of a connection until it closes.
 fn serve(
     stream: &TcpStream,
     kept: &Mutex<Vec<Received>>,
@@ -92,7 +92,7 @@ fn serve(
                     return;
                 }
             }
-            // Waits for the end of the connection, which the sender makes.
+            // Waits for the sender to close the connection.
             None => drop(reader.read_to_end(&mut Vec::new())),
         }
     }

@@ -1,4 +1,4 @@
-//! OTLP metrics as a collector reads them.
+//! OTLP metrics as a collector decodes them.
 
 use super::Received;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -9,27 +9,27 @@ use opentelemetry_proto::tonic::metrics::v1::{Metric, number_data_point};
 use prost::Message as _;
 use std::collections::BTreeMap;
 
-/// A point of any metric.
+/// A data point of any metric.
 #[derive(Clone, Debug)]
 pub struct Point {
     pub attributes: BTreeMap<String, String>,
     pub start_ns: u64,
     pub time_ns: u64,
-    /// Absent where the series has ended.
+    /// `None` if the series has ended.
     pub value: Option<f64>,
-    /// Counts per bucket, of histograms.
+    /// Counts per bucket, for histograms.
     pub buckets: Vec<u64>,
     pub flags: u32,
 }
 
-/// Every metric with all its points, in the order of the requests.
+/// All metrics with their points, in request order.
 pub fn read(requests: &[Received]) -> BTreeMap<String, Vec<Point>> {
     let mut metrics: BTreeMap<String, Vec<Point>> = BTreeMap::new();
     for request in requests {
         assert_eq!(request.header("content-type"), Some("application/x-protobuf"));
         assert_eq!(request.path, "/v1/metrics");
         let message = ExportMetricsServiceRequest::decode(request.body.as_slice()).unwrap();
-        // Nothing that the definition does not have.
+        // The message has no fields beyond the definition.
         assert_eq!(message.encoded_len(), request.body.len());
         for resource in message.resource_metrics {
             let resource_attributes = texts(&resource.resource.unwrap().attributes);

@@ -1,4 +1,4 @@
-//! A real Prometheus that receives remote writes. Debian's, 2.42, takes version 1.0 alone.
+//! A real Prometheus that receives remote writes. Debian's version, 2.42, only accepts version 1.0.
 
 #[path = "../../../cluster/src/prometheus/process.rs"]
 mod process;
@@ -20,14 +20,14 @@ impl Prometheus {
         self.0.url()
     }
 
-    /// The result of an instant query, now.
+    /// Result of an instant query, now.
     pub fn query(&self, query: &str) -> Vec<Value> {
         let answer = self.get(&format!("/api/v1/query?query={}", encoded(query)));
         assert_eq!(answer["status"], "success", "{query}: {answer}");
         answer["data"]["result"].as_array().cloned().unwrap_or_default()
     }
 
-    /// The result of a query over the last minutes, as a panel asks.
+    /// Result of a range query over the last minutes, as a panel sends it.
     pub fn query_range(&self, query: &str) -> Vec<Value> {
         let now = jiff::Timestamp::now().as_second();
         let range = format!("start={}&end={}&step=1", now - 300, now + 1);

@@ -1,11 +1,11 @@
-//! Remote write 2.0 as a receiver reads it, by the protocol's own definition and strictly: nothing unknown, every reference
-//! in its place, samples in order.
+//! Decodes remote write 2.0 strictly, by the protocol's own definition: no unknown fields, valid references,
+//! samples in order.
 
 use super::Received;
 use prost_reflect::{DescriptorPool, DynamicMessage, ReflectMessage as _, Value};
 use std::collections::BTreeMap;
 
-/// `io.prometheus.write.v2.Request` of 2.0-rc.4, with the field that the start of a series had before.
+/// `io.prometheus.write.v2.Request` of 2.0-rc.4, with the field that held the start of a series before.
 const DEFINITION: &str = r#"
 syntax = "proto3";
 package io.prometheus.write.v2;
@@ -42,7 +42,7 @@ message Histogram {
 message BucketSpan { sint32 offset = 1; uint32 length = 2; }
 "#;
 
-/// The number that ends a series.
+/// The value that ends a series (stale marker).
 const STALE: u64 = 0x7ff0_0000_0000_0002;
 
 /// Series by labels, each with its samples.
@@ -54,7 +54,7 @@ pub struct Stored {
     pub time_ms: i64,
     pub start_ms: i64,
     pub value: f64,
-    /// Bounds (exclusive and inclusive) and count per bucket, of native histograms.
+    /// Bounds (exclusive and inclusive) and count per bucket, for native histograms.
     pub buckets: Option<Vec<(f64, f64, u64)>>,
 }
 
@@ -65,7 +65,7 @@ impl Stored {
 }
 
 impl Store {
-    /// Reads requests of version 2.0 in their order.
+    /// Reads requests of version 2.0 in order.
     pub fn read(requests: &[Received]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("write.proto"), DEFINITION).unwrap();
@@ -87,7 +87,7 @@ impl Store {
         store
     }
 
-    /// The series of a name with these labels, of which there is one.
+    /// The only series with this name and labels.
     pub fn series(&self, name: &str, labels: &[(&str, &str)]) -> &[Stored] {
         let wanted = |known: &BTreeMap<String, String>| {
             known["__name__"] == name

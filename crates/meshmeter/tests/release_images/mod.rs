@@ -1,4 +1,4 @@
-//! Releases of Istio as images in the layout of Istio's own, made from the installed components.
+//! Releases of Istio as images with the layout of Istio's own, built from the installed components.
 
 use components::{Component, IstioFiles, Overrides, find, istio_files};
 use std::fs;
@@ -15,7 +15,8 @@ fn files() -> IstioFiles {
     istio_files(&Overrides::default().without_release()).expect("this needs Istio's files")
 }
 
-/// An image as Istio publishes it: an index with two architectures, base layers below. `layers` is for this machine's.
+/// An image as Istio publishes it: an index with two architectures, and base layers below. `layers` are for
+/// this machine's architecture.
 pub fn image(layers: impl IntoIterator<Item = LayerBuilder>) -> Artifact {
     let host = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     let other = if host == "amd64" { "arm64" } else { "amd64" };
@@ -26,7 +27,7 @@ pub fn image(layers: impl IntoIterator<Item = LayerBuilder>) -> Artifact {
     Index::new(MediaTypes::Oci).image(other, foreign).image(host, image).build()
 }
 
-/// The release that the installed components make with this Envoy. It has a ztunnel where one is named.
+/// Pushes a release of the installed components with this Envoy, and with a ztunnel if one is given.
 pub fn push_release(registry: &Registry, version: &str, envoy: &Path, ztunnel: Option<&Path>) {
     let pilot = LayerBuilder::new(Compression::None)
         .file_from("usr/local/bin/pilot-discovery", &installed(Component::Istiod));

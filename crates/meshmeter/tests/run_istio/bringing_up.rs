@@ -1,5 +1,5 @@
-//! A control plane that dies or stands still while a mode is brought up, or between two trials: it is named with its last
-//! words, and the next trial starts clean.
+//! A control plane that dies or stops while a mode is brought up, or between two trials: it is named with its
+//! last output, and the next trial starts clean.
 
 use crate::process::Place;
 use crate::run::{Scene, check_good};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 const RUN_LIMIT: Duration = Duration::from_secs(400);
 
-/// What is done to a part of the control plane, and what must be said of it.
+/// What is done to a part of the control plane, and what must be reported about it.
 type Deed = Option<(&'static str, Signal, &'static str)>;
 
 fn scene(repeats: usize) -> Scene {
@@ -31,7 +31,7 @@ pub fn a_control_plane_that_dies_while_a_mode_is_brought_up_is_named() {
     let mut run = scene.start("out");
     let mut server = None;
     for deed in deeds {
-        // The service is the first process of a mode; objects, rules and proxies are still to come.
+        // The service is the first process of a mode; objects, rules and proxies come later.
         server = Some(run.await_other(Place::Anywhere("serve"), server.as_ref()));
         if let Some((name, signal, _)) = deed {
             run.await_process(Place::Anywhere(name)).signal(signal);
@@ -67,7 +67,7 @@ pub fn a_control_plane_that_dies_between_two_trials_is_replaced() {
     ended.check_status();
     let trials = ended.trials();
     assert_eq!(trials.len(), 3, "{}", ended.text());
-    // The second may have been under way already.
+    // The second trial may have been under way already.
     if trials[1].outcome == TrialOutcome::Failed {
         check_named(&trials[1], "istiod", "has died: ");
     } else {

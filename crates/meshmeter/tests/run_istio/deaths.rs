@@ -1,5 +1,5 @@
-//! Components that are killed, held still or frozen in a trial: it ends at once, not valid, with the component's name and
-//! its last words wherever results are read; the next trial starts clean.
+//! Components that are killed, stopped or frozen during a trial. The trial ends immediately and is not valid,
+//! with the component's name and last output in all results; the next trial starts clean.
 
 use crate::process::{Place, Process};
 use crate::run::{Ended, Scene, check_good};
@@ -9,30 +9,30 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Longer than any trial here would take if nobody noticed.
+/// Longer than any trial here would take if the failure went unnoticed.
 const RUN_LIMIT: Duration = Duration::from_secs(400);
 
-/// The window of a trial that is left alone, seconds.
+/// Window of an undisturbed trial, seconds.
 const WINDOW_S: f64 = 2.0;
 
-/// Characters of a log line that the terminal shows at least.
+/// Minimum characters of a log line that the terminal shows.
 const CUT_AT_LEAST_AT: usize = 100;
 
-/// What is done to a component in a trial.
+/// What is done to a component during a trial.
 struct Deed {
     act: Act,
     place: Place,
-    /// The component that must be named.
+    /// Name of the component that must be reported.
     named: &'static str,
 }
 
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Act {
-    /// It dies.
+    /// Kills it.
     Kill,
-    /// A signal stops it.
+    /// Stops it with a signal.
     Stop,
-    /// It neither dies nor is stopped, and takes no step any more: its control group is frozen.
+    /// Freezes its control group: it neither dies nor is stopped, but does not run any more.
     Freeze,
 }
 
@@ -48,12 +48,12 @@ const fn freeze(place: Place, named: &'static str) -> Option<Deed> {
     Some(Deed { act: Act::Freeze, place, named })
 }
 
-/// Nothing is done: the trial must be good.
+/// Nothing is done: the trial must be valid.
 const NOTHING: Option<Deed> = None;
 
-pub fn whatever_dies_or_stands_still_is_named() {
+pub fn components_that_die_or_stop_are_named() {
     use Place::{Anywhere, Beside};
-    // Two in a row at most: after three failed trials a run gives up.
+    // At most two in a row: a run gives up after three failed trials.
     let deeds = [
         kill(Anywhere("istiod"), "istiod"),
         stop(Anywhere("serve"), "server"),
@@ -77,7 +77,7 @@ pub fn whatever_dies_or_stands_still_is_named() {
     do_to_each_trial("modes: [sidecar]", WINDOW_S, &deeds);
 }
 
-pub fn whatever_hangs_is_named() {
+pub fn components_that_hang_are_named() {
     use Place::{Anywhere, Beside};
     let deeds = [
         freeze(Anywhere("istiod"), "istiod"),
@@ -93,15 +93,15 @@ pub fn whatever_hangs_is_named() {
     do_to_each_trial("modes: [sidecar]", WINDOW_S, &deeds);
 }
 
-/// Nobody waits for the end of a long window in which nothing passes any more.
-pub fn what_hangs_in_a_long_trial_ends_it() {
+/// A long window in which nothing passes any more is cut short.
+pub fn component_that_hangs_in_a_long_trial_ends_it() {
     const LONG_S: f64 = 15.0;
     let deed = freeze(Place::Beside("envoy", "serve"), "server-proxy");
     let trials = do_to_each_trial("modes: [sidecar]", LONG_S, &[deed, NOTHING]);
     assert!(trials[0].result.as_ref().is_none_or(|result| result.duration_s < 0.9 * LONG_S));
 }
 
-pub fn a_gateway_that_dies_or_stands_still_is_named() {
+pub fn gateway_that_dies_or_stops_is_named() {
     let envoy = Place::Apart("envoy");
     let name = "ingress-gateway";
     do_to_each_trial(
@@ -111,7 +111,7 @@ pub fn a_gateway_that_dies_or_stands_still_is_named() {
     );
 }
 
-pub fn a_ztunnel_that_dies_or_stands_still_is_named() {
+pub fn ztunnel_that_dies_or_stops_is_named() {
     let ztunnel = Place::Anywhere("ztunnel");
     let waypoint = Place::Apart("envoy");
     do_to_each_trial(
@@ -131,15 +131,16 @@ pub fn a_ztunnel_that_dies_or_stands_still_is_named() {
     );
 }
 
-/// A service of a graph, and the database that it and others query. Calls fail until the trial ends, which is at once.
-pub fn what_dies_in_a_graph_is_named() {
+/// A service of a graph, and the database that it and others query. Calls fail until the trial ends, which is
+/// immediately.
+pub fn component_that_dies_in_a_graph_is_named() {
     let database = kill(Place::Anywhere("ferretdb"), "db");
     let service = kill(Place::Service("flight"), "flight");
     let settings = "mesh: envoy\nmodes: [none]\ntopology: booking";
     do_to_each_trial(settings, WINDOW_S, &[database, NOTHING, service, NOTHING]);
 }
 
-/// A process that is kept from running until this is dropped, which ends it.
+/// A process that is frozen until this is dropped, which kills it.
 struct Frozen(PathBuf);
 
 impl Frozen {
@@ -158,13 +159,13 @@ impl Frozen {
 
 impl Drop for Frozen {
     fn drop(&mut self) {
-        // Empty where all went well.
+        // Empty if everything succeeded.
         let _ = fs::write(self.0.join("cgroup.kill"), "1");
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// Runs as many trials with these settings as there are deeds, does each in its trial, and checks what came of it.
+/// Runs one trial with these settings per deed, does the deed in its trial, and checks the outcome.
 fn do_to_each_trial(settings: &str, window_s: f64, deeds: &[Option<Deed>]) -> Vec<TrialRecord> {
     let scene = Scene::new(&format!(
         "{settings}\nrepeats: {}\nload: {{rate: 100, connections: 4, warmup: 100ms, duration: {window_s}s, timeout: 2s}}\n",
@@ -176,7 +177,7 @@ fn do_to_each_trial(settings: &str, window_s: f64, deeds: &[Option<Deed>]) -> Ve
     for deed in deeds {
         let current = run.await_other(Place::Anywhere("load"), generator.as_ref());
         if deed.as_ref().is_some_and(|deed| deed.named == "generator") {
-            // By then it has said something.
+            // By then it has written some output.
             current.await_connections(1);
         }
         generator = Some(current);
@@ -214,7 +215,7 @@ fn check_named(trial: &TrialRecord, deed: &Deed, ended: &Ended, report: &str) {
         _ => format!("{name} has died: "),
     };
     assert!(reason.starts_with("failed: ") && reason.contains(&how), "{reason}");
-    // It did not go on for its whole window. One that hangs may be given the benefit of the doubt for as long.
+    // The trial did not run for its whole window. A component that hangs may take that long to be detected.
     let cut_short = trial.result.as_ref().is_none_or(|result| result.duration_s < WINDOW_S);
     assert!(cut_short || deed.act == Act::Freeze, "{name}");
     let others: Vec<&String> = trial.log_tails.keys().filter(|other| other.as_str() != name).collect();
@@ -235,7 +236,8 @@ fn check_named(trial: &TrialRecord, deed: &Deed, ended: &Ended, report: &str) {
         assert_eq!(name, "db", "it has said nothing: others write lines as they start");
         return;
     };
-    // The terminal cuts long lines; there and in the report only letters and digits are sure to be written alike.
+    // The terminal cuts long lines; only letters and digits are certain to be written alike there and in the
+    // report.
     let start: String = last_line.chars().take(CUT_AT_LEAST_AT).collect();
     let word = start.split(|letter: char| !letter.is_alphanumeric()).max_by_key(|word| word.len());
     let word = word.expect("splitting gives one part at least");

@@ -1,4 +1,4 @@
-//! A study of a control plane: each trial's fleet has an istiod, an API server and an etcd of its own.
+//! A study of a control plane: each trial's fleet has its own istiod, API server and etcd.
 
 use crate::run::Scene;
 use experiment::schema::TrialOutcome;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const RUN_LIMIT: Duration = Duration::from_secs(400);
 
-pub fn a_fleet_is_measured_against_an_istiod_of_its_own() {
+pub fn fleet_is_measured_against_its_own_istiod() {
     let scene = Scene::new(
         "modes: [control-plane]\nrepeats: 1\nfleet: {proxies: [5, 15], services: 10, pods: 20, namespaces: 2, \
          changes: [endpoint-added=2, service-entry], between: 200ms, settle: 3m}\n",

@@ -1,9 +1,9 @@
-//! `meshmeter run` of experiments with `mesh: istio`, as users meet it: the built command, the real components, as root.
-//! Components are killed and held still, runs are interrupted and killed, traffic is led past the proxies; each time what
-//! is recorded, what is said and what is left must be right.
+//! `meshmeter run` of experiments with `mesh: istio`: the built command and the real components, as root.
+//! Components are killed and stopped, runs are interrupted and killed, and traffic bypasses the proxies; each
+//! time the records, the output and the leftovers must be right.
 //!
-//! No harness: each case runs the command, with a control plane of its own, and most of its time it waits.
-//! `cargo test -p meshmeter --test run_istio NAME` runs those whose name holds NAME.
+//! Without harness: each case runs the command, with its own control plane, and mostly waits.
+//! `cargo test -p meshmeter --test run_istio NAME` runs the cases whose names contain NAME.
 
 #![allow(clippy::print_stdout)]
 
@@ -23,14 +23,14 @@ mod with_ztunnel;
 use self::cases::{Cases, Demand};
 use std::process::ExitCode;
 
-/// The longest first: they end last.
+/// Longest first, since they end last.
 const EVERYWHERE: &[(&str, fn())] = &[
-    ("whatever_dies_or_stands_still_is_named", deaths::whatever_dies_or_stands_still_is_named),
-    ("whatever_hangs_is_named", deaths::whatever_hangs_is_named),
+    ("components_that_die_or_stop_are_named", deaths::components_that_die_or_stop_are_named),
+    ("components_that_hang_are_named", deaths::components_that_hang_are_named),
     ("five_runs_in_a_row_leave_nothing", residue::five_runs_in_a_row_leave_nothing),
-    ("a_gateway_that_dies_or_stands_still_is_named", deaths::a_gateway_that_dies_or_stands_still_is_named),
-    ("what_hangs_in_a_long_trial_ends_it", deaths::what_hangs_in_a_long_trial_ends_it),
-    ("what_dies_in_a_graph_is_named", deaths::what_dies_in_a_graph_is_named),
+    ("gateway_that_dies_or_stops_is_named", deaths::gateway_that_dies_or_stops_is_named),
+    ("component_that_hangs_in_a_long_trial_ends_it", deaths::component_that_hangs_in_a_long_trial_ends_it),
+    ("component_that_dies_in_a_graph_is_named", deaths::component_that_dies_in_a_graph_is_named),
     (
         "a_control_plane_that_dies_while_a_mode_is_brought_up_is_named",
         bringing_up::a_control_plane_that_dies_while_a_mode_is_brought_up_is_named,
@@ -40,32 +40,29 @@ const EVERYWHERE: &[(&str, fn())] = &[
         bringing_up::a_control_plane_that_dies_between_two_trials_is_replaced,
     ),
     (
-        "what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not",
-        residue::what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not,
+        "leftovers_of_kill_9_are_taken_down_and_a_running_lab_is_not",
+        residue::leftovers_of_kill_9_are_taken_down_and_a_running_lab_is_not,
     ),
-    ("one_signal_ends_a_run_with_what_it_has", residue::one_signal_ends_a_run_with_what_it_has),
+    ("one_signal_ends_a_run_with_results_so_far", residue::one_signal_ends_a_run_with_results_so_far),
     ("a_second_signal_ends_a_run_and_leaves_nothing", residue::a_second_signal_ends_a_run_and_leaves_nothing),
     ("a_signal_while_it_reports_changes_nothing", residue::a_signal_while_it_reports_changes_nothing),
-    ("rules_that_are_removed_in_the_window_show", tampering::rules_that_are_removed_in_the_window_show),
-    ("a_proxy_that_answers_by_itself_is_no_proof", tampering::a_proxy_that_answers_by_itself_is_no_proof),
-    (
-        "a_fleet_is_measured_against_an_istiod_of_its_own",
-        fleets::a_fleet_is_measured_against_an_istiod_of_its_own,
-    ),
+    ("rules_removed_in_the_window_are_detected", tampering::rules_removed_in_the_window_are_detected),
+    ("proxy_that_responds_by_itself_is_not_proof", tampering::proxy_that_responds_by_itself_is_not_proof),
+    ("fleet_is_measured_against_its_own_istiod", fleets::fleet_is_measured_against_its_own_istiod),
     ("a_wrong_program_is_named", refusals::a_wrong_program_is_named),
     ("a_program_that_is_too_old_is_named", refusals::a_program_that_is_too_old_is_named),
     ("a_database_that_does_not_come_up_is_named", refusals::a_database_that_does_not_come_up_is_named),
     ("a_program_that_hangs_is_named", refusals::a_program_that_hangs_is_named),
-    ("what_is_missing_is_named", refusals::what_is_missing_is_named),
+    ("missing_prerequisites_are_named", refusals::missing_prerequisites_are_named),
     ("a_full_disk_is_named", refusals::a_full_disk_is_named),
-    ("rights_that_are_missing_are_named", refusals::rights_that_are_missing_are_named),
+    ("missing_rights_are_named", refusals::missing_rights_are_named),
 ];
 
 const WITH_ZTUNNEL: &[(&str, fn())] = &[
-    ("a_ztunnel_that_dies_or_stands_still_is_named", deaths::a_ztunnel_that_dies_or_stands_still_is_named),
+    ("ztunnel_that_dies_or_stops_is_named", deaths::ztunnel_that_dies_or_stops_is_named),
     (
-        "rules_of_ambient_that_are_removed_in_the_window_show",
-        tampering::rules_of_ambient_that_are_removed_in_the_window_show,
+        "ambient_rules_removed_in_the_window_are_detected",
+        tampering::ambient_rules_removed_in_the_window_are_detected,
     ),
 ];
 

@@ -1,4 +1,4 @@
-//! The processes of a run, found by descent from the process that was started, never by a name on the machine.
+//! Processes of a run, found by descent from the started process, never by a name on the machine.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A process that cannot be taken for another: its number, and when it started.
+/// Uniquely identified process: its ID and its start time.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Process {
     pub pid: i32,
@@ -27,7 +27,7 @@ impl Process {
         })
     }
 
-    /// The name of its program; of this one, which is several things, the verb.
+    /// Name of its program; for this program, which has several subcommands, the subcommand.
     fn name(&self) -> &str {
         let program = self.arguments.first().map_or("", String::as_str);
         let program = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -48,9 +48,9 @@ impl Process {
 }
 
 impl Process {
-    /// Waits until a generator has so many connections to the service.
+    /// Waits until a generator has `count` connections to the service.
     pub fn await_connections(&self, count: usize) {
-        // Established, to port 8080 of an address in 10.78.0.0/16, whose bytes stand the other way round (proc_pid_net(5)).
+        // Established, to port 8080 of an address in 10.78.0.0/16, in reverse byte order (proc_pid_net(5)).
         const TO_SERVICE: &str = "4E0A:1F90 01 ";
         let give_up_at = Instant::now() + Duration::from_secs(120);
         let open = || {
@@ -64,24 +64,24 @@ impl Process {
     }
 }
 
-/// Where a component's process is in a run.
+/// Location of a component's process in a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Place {
-    /// There is one such program.
+    /// The only process of this program.
     Anywhere(&'static str),
-    /// It is in the pod of this other one.
+    /// In the same pod as this other process.
     Beside(&'static str, &'static str),
-    /// It is in a pod without generator and service.
+    /// In a pod without generator and service.
     Apart(&'static str),
-    /// It is this service of a graph.
+    /// This service of a graph.
     Service(&'static str),
 }
 
-/// A moment's processes of a run.
+/// Processes of a run at one moment.
 pub struct Processes(pub BTreeSet<Process>);
 
 impl Processes {
-    /// The process with this number and all that descend from it.
+    /// The process with this ID and all its descendants.
     pub fn of(root: i32) -> Self {
         let mut pids = vec![root];
         let mut next = 0;
@@ -92,7 +92,7 @@ impl Processes {
         Self(pids.into_iter().filter_map(Process::read).collect())
     }
 
-    /// The first process of the lab: the child of the one that was started.
+    /// The first process of the lab: the child of the started process.
     pub fn inner(&self, outer: i32) -> Option<&Process> {
         self.0.iter().find(|process| stat(process.pid).is_some_and(|stat| stat.parent == outer))
     }
@@ -118,8 +118,8 @@ impl Processes {
     }
 }
 
-/// The children of a process, by the kernel's own lists (proc_tid_children(5)): runs are looked at often, and there are many
-/// other processes on a machine.
+/// Children of a process, from the kernel's own lists (proc_tid_children(5)): runs are polled often, and a
+/// machine has many other processes.
 fn children(pid: i32) -> Vec<i32> {
     // A process that has ended has none.
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -133,7 +133,8 @@ struct Stat {
     started: String,
 }
 
-/// Of `/proc/<pid>/stat` (proc_pid_stat(5)); a program's name may hold anything, so fields count from its end.
+/// Parses `/proc/<pid>/stat` (proc_pid_stat(5)). A program's name may contain any character, so fields are
+/// counted from its end.
 fn stat(pid: i32) -> Option<Stat> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();

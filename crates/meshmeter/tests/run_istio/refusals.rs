@@ -1,5 +1,5 @@
-//! What a run cannot do without: each lack is an error that names it and says what to do, with status 3, and nothing is
-//! left.
+//! Prerequisites of a run: each missing one is an error that names it and has a hint, with status 3, and
+//! nothing is left behind.
 
 use crate::run::{Ended, Scene};
 use experiment::schema::Host;
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-/// Longer than any of this takes.
+/// Longer than any of these runs takes.
 const LIMIT: Duration = Duration::from_secs(300);
 
 const EXPERIMENT: &str =
     "modes: [none, sidecar]\nrepeats: 1\nload: {rate: 100, connections: 4, warmup: 100ms, duration: 500ms}\n";
 
-/// A program that says that it is this version of Istio's, and can do nothing else.
+/// A program that claims to be this version of Istio's, and can do nothing else.
 const OLD: &str = r#"[ "$1" = version ] && exec echo 'version.BuildInfo{Version:"1.2.3", GitRevision:"8f2c"}'
 echo this old program knows no such thing >&2
 exit 7"#;
@@ -78,7 +78,7 @@ pub fn a_program_that_is_too_old_is_named() {
     );
 }
 
-/// A database that can start but not serve: its trials fail with its name and its last words.
+/// A database that starts but does not serve: its trials fail with its name and its last output.
 pub fn a_database_that_does_not_come_up_is_named() {
     let scene = Scene::new(
         "mesh: envoy\nmodes: [none]\ntopology: booking\nrepeats: 1\nload: {rate: 100, duration: 500ms}\n",
@@ -110,7 +110,7 @@ pub fn a_program_that_hangs_is_named() {
     );
 }
 
-pub fn what_is_missing_is_named() {
+pub fn missing_prerequisites_are_named() {
     let scene = Scene::new(EXPERIMENT);
     let without = |name: &str, variable: &str, value: &str, parts: &[&str]| {
         let run = scene.start_with(name, scene.meshmeter().env(variable, value).arg("run"));
@@ -123,7 +123,7 @@ pub fn what_is_missing_is_named() {
     check(&scene, &run.end_within(LIMIT), &["iptables", "hint: "]);
 }
 
-/// The command where this folder, which exists, is an empty disk of so many bytes.
+/// The command, with an empty disk of `bytes` bytes mounted on this existing directory.
 fn where_mounted(scene: &Scene, folder: &str, bytes: &str, variable: &str) -> Command {
     let mut command = scene.meshmeter();
     let program = command.get_program().to_owned();
@@ -149,7 +149,7 @@ pub fn a_full_disk_is_named() {
     check(&scene, &run.end_within(LIMIT), &["No space left on device"]);
 }
 
-pub fn rights_that_are_missing_are_named() {
+pub fn missing_rights_are_named() {
     let scene = Scene::new(EXPERIMENT);
     for capability in ["net_admin", "sys_admin"] {
         let command = scene.meshmeter();

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Ending takes seconds at most.
+/// Timeout for a run to end, which takes a few seconds.
 const END_LIMIT: Duration = Duration::from_secs(120);
 const RUN_LIMIT: Duration = Duration::from_secs(400);
 
 const ONE_TRIAL: &str =
     "modes: [sidecar]\nrepeats: 1\nload: {rate: 100, connections: 4, warmup: 100ms, duration: 500ms}\n";
-/// Longer than any test: a run beside others on a busy machine is in its first trial until it is told to end.
+/// Longer than any test: a run next to others on a busy machine stays in its first trial until it is stopped.
 const LONG_TRIALS: &str =
     "modes: [sidecar]\nrepeats: 3\nload: {rate: 100, connections: 4, warmup: 100ms, duration: 15m}\n";
 
-/// What the machine has that a run could leave something in.
+/// State of the machine in which a run could leave something behind.
 #[derive(Debug, Eq, PartialEq)]
 struct Machine {
     mounts: String,
@@ -36,7 +36,7 @@ impl Machine {
             mounts: fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted"),
             interfaces: names(Path::new("/sys/class/net")),
             shared_memory: names(Path::new("/dev/shm")),
-            // Comments tell the time, and counters what passed.
+            // Comments contain times, and counters traffic.
             rules: rules.lines().filter(|line| line.starts_with('-')).collect::<Vec<_>>().join("\n"),
         }
     }
@@ -47,7 +47,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
     entries.unwrap_or_default().iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
-/// What a run has while it goes on, and may not have afterwards.
+/// What a run has while it is under way, and must not have afterwards.
 struct Belongings {
     processes: BTreeSet<Process>,
     control_groups: Vec<PathBuf>,
@@ -79,7 +79,7 @@ impl Belongings {
     }
 }
 
-/// Once nothing of the scene goes on.
+/// Checks the scene once nothing of it runs any more.
 fn check_scene(scene: &Scene, machine: &Machine) {
     assert!(!scene.path("m").exists(), "the runtime folder holds {:?}", names(&scene.path("m/labs")));
     assert_eq!(names(&scene.path("tmp")), BTreeSet::new());
@@ -103,8 +103,8 @@ pub fn five_runs_in_a_row_leave_nothing() {
     assert_eq!(names(&scene.path("")), expected.map(str::to_owned).into());
 }
 
-/// One run goes on while others beside it are killed and taken down.
-pub fn what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not() {
+/// One run continues while others next to it are killed and taken down.
+pub fn leftovers_of_kill_9_are_taken_down_and_a_running_lab_is_not() {
     let (scene, machine) = (Scene::new(LONG_TRIALS), Machine::now());
     let mut living = scene.start("living");
     let generator = living.await_process(Place::Anywhere("load"));
@@ -121,7 +121,7 @@ pub fn what_kill_9_leaves_is_taken_down_and_a_lab_that_lives_is_not() {
         let processes = run.processes();
         let inner = processes.inner(outer).expect("a lab has a first process");
         if inner_dies && outer_dies {
-            // Held still, the one cannot clear up after the other.
+            // Stopped, so that one cannot clean up after the other.
             run.signal(Signal::STOP);
         }
         if inner_dies {
@@ -150,7 +150,7 @@ fn down(scene: &Scene) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// When a run is interrupted, as something that there is in its lab then.
+/// When a run is interrupted, as a process that exists in its lab then.
 const STAGES: [(&str, Place); 4] = [
     ("the start of the control plane", Place::Anywhere("etcd")),
     ("the wait for istiod", Place::Anywhere("istiod")),
@@ -158,7 +158,7 @@ const STAGES: [(&str, Place); 4] = [
     ("a trial", Place::Anywhere("load")),
 ];
 
-pub fn one_signal_ends_a_run_with_what_it_has() {
+pub fn one_signal_ends_a_run_with_results_so_far() {
     let (scene, machine) = (Scene::new(LONG_TRIALS), Machine::now());
     for ((what, place), signal) in
         STAGES.into_iter().zip([Signal::INT, Signal::TERM, Signal::HUP, Signal::INT])
@@ -181,7 +181,7 @@ pub fn one_signal_ends_a_run_with_what_it_has() {
     }
 }
 
-/// The second signal ends a run at once, wherever it is.
+/// The second signal ends a run immediately, in any stage.
 pub fn a_second_signal_ends_a_run_and_leaves_nothing() {
     let (scene, machine) = (Scene::new(LONG_TRIALS), Machine::now());
     for (what, place) in [STAGES[0], STAGES[3]] {
@@ -191,7 +191,7 @@ pub fn a_second_signal_ends_a_run_and_leaves_nothing() {
         run.signal(Signal::INT);
         run.signal(Signal::TERM);
         let ended = run.end_within(END_LIMIT);
-        // It may have been quicker than the second.
+        // It may have ended before the second signal.
         assert!(matches!(ended.status, Some(1 | 130 | 143)), "{what}: {:?}", ended.status);
         assert!(!ended.folder.join("trials.jsonl").exists() || ended.trials().len() <= 1);
         belongings.check_gone();
@@ -199,7 +199,7 @@ pub fn a_second_signal_ends_a_run_and_leaves_nothing() {
     }
 }
 
-/// The last trial has ended, and its run is about to write the report.
+/// The last trial has ended, and the run is about to write the report.
 pub fn a_signal_while_it_reports_changes_nothing() {
     let (scene, machine) = (Scene::new(ONE_TRIAL), Machine::now());
     let mut run = scene.start("out");

@@ -1,4 +1,4 @@
-//! A run of the command while it goes on, and what it has left behind afterwards.
+//! A run of the command while it is under way, and what it has left behind afterwards.
 
 use crate::cases::last_lines;
 use crate::process::{Place, Process, Processes};
@@ -13,19 +13,19 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// Whatever is awaited of a run comes sooner, on a busy machine too.
+/// Timeout for anything awaited from a run, even on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Short beside all that a run does, long beside reading what processes it has.
+/// Short compared with the steps of a run, long compared with reading its processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A folder for an experiment and its runs, and the folders that a run leaves things in, all of their own.
+/// Directories for an experiment, its runs, and everything else that a run writes.
 pub struct Scene {
     folder: TempDir,
 }
 
 impl Scene {
-    /// With this experiment, of `mesh: istio` unless it says otherwise.
+    /// With this experiment, which uses `mesh: istio` unless it says otherwise.
     pub fn new(experiment: &str) -> Self {
         let mesh = if experiment.contains("mesh: ") { "" } else { "mesh: istio\n" };
         let folder = tempfile::Builder::new()
@@ -43,7 +43,7 @@ impl Scene {
         self.folder.path().join(name)
     }
 
-    /// The command, with folders of this scene.
+    /// The command, with the directories of this scene.
     pub fn meshmeter(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_meshmeter"));
         command
@@ -54,12 +54,12 @@ impl Scene {
         command
     }
 
-    /// Starts a run of the experiment into the folder of this name.
+    /// Starts a run of the experiment with this directory name.
     pub fn start(&self, name: &str) -> Run {
         self.start_with(name, self.meshmeter().arg("run"))
     }
 
-    /// The same by a command line of one's own, which has `run` already.
+    /// Like [`Self::start`], with a given command line, which already contains `run`.
     pub fn start_with(&self, name: &str, command: &mut Command) -> Run {
         let mut child = command
             .args(["experiment.yaml", "--seed", "1", "--out", name])
@@ -81,18 +81,19 @@ impl Scene {
 }
 
 impl Drop for Scene {
-    /// Of a case that failed, what the components of its runs have said last; nothing of them may be left.
+    /// For a failed case, prints the last output of the components of its runs. Nothing of the runs may be
+    /// left.
     fn drop(&mut self) {
         if thread::panicking() {
             last_lines::tell(self.folder.path());
-            // Their processes are gone with the runs themselves.
+            // Their processes have ended with the runs themselves.
             let down = self.meshmeter().args(["lab", "down"]).output();
             down.iter().for_each(|down| print!("{}", String::from_utf8_lossy(&down.stderr)));
         }
     }
 }
 
-/// A run that goes on. It is killed when dropped, and everything in its lab with it.
+/// A run under way. It is killed when dropped, and everything in its lab with it.
 pub struct Run {
     child: Child,
     said: Receiver<String>,
@@ -103,7 +104,7 @@ pub struct Run {
 /// A run that has ended.
 pub struct Ended {
     pub status: Option<i32>,
-    /// What it said on standard error, by lines.
+    /// Lines of its standard error.
     pub said: Vec<String>,
     pub folder: PathBuf,
 }
@@ -121,7 +122,7 @@ impl Run {
         kill_process(self.pid(), signal).expect("it was not waited for yet");
     }
 
-    /// Waits for a process of the run, other than `than`.
+    /// Waits for a process of the run other than `than`.
     pub fn await_other(&mut self, place: Place, than: Option<&Process>) -> Process {
         let give_up_at = Instant::now() + LIMIT;
         loop {
@@ -140,7 +141,7 @@ impl Run {
         self.await_other(place, None)
     }
 
-    /// Waits for a line on standard error that holds this.
+    /// Waits for a line on standard error that contains `part`.
     pub fn await_line(&mut self, part: &str) {
         let give_up_at = Instant::now() + LIMIT;
         while !self.heard.last().is_some_and(|line| line.contains(part)) {
@@ -150,7 +151,7 @@ impl Run {
         }
     }
 
-    /// Waits for its end, at most this long.
+    /// Waits for its end, up to `limit`.
     pub fn end_within(mut self, limit: Duration) -> Ended {
         let give_up_at = Instant::now() + limit;
         let status = loop {
@@ -173,7 +174,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // It has ended already where all went well.
+        // It has ended already if everything succeeded.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -192,7 +193,7 @@ impl Ended {
         self.said.join("\n")
     }
 
-    /// That the exit status is that of a run which could measure: whether anything is valid decides.
+    /// Checks that the exit status matches the validity of the trials.
     pub fn check_status(&self) {
         let is_any_valid = self.trials().iter().any(|trial| trial.verdict.valid);
         assert_eq!(self.status, Some(i32::from(!is_any_valid)), "{}", self.text());
@@ -204,7 +205,7 @@ fn trials(folder: &Path) -> Vec<TrialRecord> {
     text.lines().map(|line| serde_json::from_str(line).expect("a trial a line")).collect()
 }
 
-/// That a trial is as good as the machine lets it be: others may take the CPU while tests run.
+/// Checks that a trial is as good as the machine allows: other processes may use the CPU while tests run.
 pub fn check_good(trial: &TrialRecord) {
     assert_eq!(trial.outcome, TrialOutcome::Finished, "{:?}", trial.verdict);
     assert!(trial.path.proven, "{:?}", trial.path.reasons);

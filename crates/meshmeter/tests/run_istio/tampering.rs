@@ -1,4 +1,5 @@
-//! What would lead requests another way, or let somebody else answer them: it makes a trial invalid, not fast.
+//! Tampering that routes requests another way, or lets something else respond: it must make a trial invalid,
+//! not fast.
 
 use crate::process::Place;
 use crate::run::{Scene, check_good};
@@ -8,12 +9,13 @@ use std::time::Duration;
 
 const RUN_LIMIT: Duration = Duration::from_secs(400);
 
-/// Rules that are taken away while connections are open: these may stay on their path, and then no counter tells.
-pub fn rules_that_are_removed_in_the_window_show() {
+/// Rules that are removed while connections are open. These connections may stay on their path, and then no
+/// counter shows it.
+pub fn rules_removed_in_the_window_are_detected() {
     remove_rules("sidecar");
 }
 
-pub fn rules_of_ambient_that_are_removed_in_the_window_show() {
+pub fn ambient_rules_removed_in_the_window_are_detected() {
     remove_rules("ambient");
 }
 
@@ -46,7 +48,8 @@ fn remove_rules(mode: &str) {
     check_good(&trials[2]);
 }
 
-/// A server's sidecar that answers by itself: everything is answered, seen by both proxies and encrypted.
+/// A server's sidecar that responds by itself: every request gets a response, seen by both proxies and
+/// encrypted.
 const ANSWERS_ITSELF: &str = r#"
 modes: [sidecar]
 repeats: 1
@@ -80,7 +83,7 @@ istio:
                     end
 "#;
 
-pub fn a_proxy_that_answers_by_itself_is_no_proof() {
+pub fn proxy_that_responds_by_itself_is_not_proof() {
     let scene = Scene::new(ANSWERS_ITSELF);
     let ended = scene.start("out").end_within(RUN_LIMIT);
     assert_eq!(ended.status, Some(1), "{}", ended.text());

@@ -1,16 +1,16 @@
-//! fortio: its arguments, and the JSON that it prints.
+//! fortio: its arguments and its JSON output.
 
 use crate::contest::Outcome;
 use crate::generators::{Latency, Load, Reading, words};
 use serde_json::Value;
 
-/// Its histogram begins with steps of 10 us, which is as fine as it interpolates well. Over HTTP/2 it has one request at a time on
-/// a connection too: as many connections as others have streams.
+/// Arguments. Its histogram starts with steps of 10 us, the finest that it interpolates well. Over HTTP/2,
+/// too, it has one request at a time per connection, so it gets as many connections as others have streams.
 ///
 /// # Errors
-/// Where it is asked for something else.
+/// Returns an error for other tasks.
 pub fn arguments(load: Load, seconds: u32) -> Outcome<Vec<String>> {
-    // Its rate 0 is a closed loop.
+    // With fortio, rate 0 is a closed loop.
     let (rate, connections) = match load {
         Load::Closed { connections } => (0, connections),
         Load::Http2 { connections, streams } => (0, connections * streams),
@@ -27,10 +27,10 @@ pub fn arguments(load: Load, seconds: u32) -> Outcome<Vec<String>> {
     Ok(arguments)
 }
 
-/// Reads the JSON that fortio prints.
+/// Parses its JSON output.
 ///
 /// # Errors
-/// Where a figure is missing, or an answer was other than 200.
+/// Returns an error if a figure is missing, or a response was not 200.
 pub fn read(json: &str) -> Outcome<Reading> {
     let result: Value = serde_json::from_str(json)?;
     let codes = result["RetCodes"].as_object().ok_or("no RetCodes")?;

@@ -1,4 +1,4 @@
-//! The generators that may be missing: where each is found, how it is told what to do, and how what it prints is read.
+//! Optional generators: finding them, their arguments, and parsing their output.
 
 pub mod fortio;
 pub mod oha;
@@ -8,7 +8,7 @@ use crate::contest::Outcome;
 use crate::generators::{Generator, Load};
 use std::path::PathBuf;
 
-/// A generator of others.
+/// A generator of another project.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Peer {
     Fortio,
@@ -16,10 +16,10 @@ pub enum Peer {
     Wrk2,
 }
 
-/// A peer, or why it is not run.
+/// A peer, or why it does not run.
 pub type Found = Result<Generator, String>;
 
-/// All of them.
+/// All peers.
 pub struct Peers {
     pub fortio: Found,
     pub oha: Found,
@@ -27,7 +27,7 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Those that are there: where a variable names them, or else where the PATH has them.
+    /// Finds the peers: by their variables, or else in PATH.
     pub fn find(
         variable: impl Fn(&str) -> Option<PathBuf>,
         on_path: impl Fn(&str) -> Option<PathBuf>,
@@ -46,7 +46,7 @@ impl Peer {
         }
     }
 
-    /// The variable that may name it.
+    /// Environment variable that may name the program.
     fn variable(self) -> &'static str {
         match self {
             Self::Fortio => "FORTIO",
@@ -55,10 +55,10 @@ impl Peer {
         }
     }
 
-    /// It, where it is `named`, or else where the PATH has it.
+    /// Finds the program as `named`, or else in PATH.
     ///
     /// # Errors
-    /// Where it is neither: the text says so.
+    /// Returns an error if it is in neither place.
     pub fn find(self, named: Option<PathBuf>, on_path: Option<PathBuf>) -> Found {
         let (name, variable) = (self.name(), self.variable());
         match named {
@@ -70,10 +70,10 @@ impl Peer {
         }
     }
 
-    /// How it is told what to do.
+    /// Arguments for a task.
     ///
     /// # Errors
-    /// Where it cannot do that.
+    /// Returns an error if the generator does not support the task.
     pub fn arguments(self, load: Load, seconds: u32) -> Outcome<Vec<String>> {
         match self {
             Self::Fortio => fortio::arguments(load, seconds),

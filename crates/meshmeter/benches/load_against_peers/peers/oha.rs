@@ -1,13 +1,14 @@
-//! oha: its arguments, and the JSON that it prints.
+//! oha: its arguments and its JSON output.
 
 use crate::contest::Outcome;
 use crate::generators::{Latency, Load, Reading, words};
 use serde_json::Value;
 
-/// Open loops at an even rate, for which it has no correction: latency counts from the send.
+/// Arguments for open loops at a constant rate. oha has no correction for coordinated omission with them:
+/// latency is measured from the send.
 ///
 /// # Errors
-/// For closed loops, in which it is not compared.
+/// Returns an error for closed loops, in which it is not compared.
 pub fn arguments(load: Load, seconds: u32) -> Outcome<Vec<String>> {
     let Load::Open { rate, connections } = load else { return Err("oha is compared in open loops".into()) };
     let mut arguments = words("--no-tui --output-format json --disable-color");
@@ -17,10 +18,10 @@ pub fn arguments(load: Load, seconds: u32) -> Outcome<Vec<String>> {
     Ok(arguments)
 }
 
-/// Reads what it printed. Requests that its own end cuts off are no errors.
+/// Parses its output. Requests that its own end cuts off do not count as errors.
 ///
 /// # Errors
-/// Where a figure is missing, or an answer was other than 200.
+/// Returns an error if a figure is missing, or a response was not 200.
 pub fn read(json: &str) -> Outcome<Reading> {
     let result: Value = serde_json::from_str(json)?;
     let codes = result["statusCodeDistribution"].as_object().ok_or("no statusCodeDistribution")?;

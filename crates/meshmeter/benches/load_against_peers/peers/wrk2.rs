@@ -1,13 +1,14 @@
-//! wrk2: its arguments, and what it prints.
+//! wrk2: its arguments and its output.
 
 use crate::contest::process::Ended;
 use crate::contest::{Outcome, wrk};
 use crate::generators::{Latency, Load, Reading};
 
-/// Open loops; latency counts from when a request was due, by a timer of a millisecond.
+/// Arguments for open loops. Latency is measured from when a request was due, with a timer resolution of 1
+/// ms.
 ///
 /// # Errors
-/// For closed loops, which it does not know.
+/// Returns an error for closed loops, which it does not support.
 pub fn arguments(load: Load, seconds: u32) -> Outcome<Vec<String>> {
     let Load::Open { rate, connections } = load else { return Err("wrk2 knows no closed loop".into()) };
     let mut arguments = wrk::arguments(connections, seconds);
@@ -15,11 +16,11 @@ pub fn arguments(load: Load, seconds: u32) -> Outcome<Vec<String>> {
     Ok(arguments)
 }
 
-/// Reads what it printed: wrk's lines, and a table of percentiles. It begins to measure after ten seconds; what was shorter has
-/// no percentiles.
+/// Parses its output: wrk's lines, and a table of percentiles. It starts to measure after ten seconds;
+/// shorter runs have no percentiles.
 ///
 /// # Errors
-/// Where it failed, or any request did.
+/// Returns an error if it failed, or any request did.
 pub fn read(ended: &Ended) -> Outcome<Reading> {
     let counts = wrk::read(ended)?;
     let percentile = |name: &str| {
@@ -34,7 +35,7 @@ pub fn read(ended: &Ended) -> Outcome<Reading> {
     })
 }
 
-/// A time as it prints it, such as `1.05ms`, in microseconds.
+/// Parses a time as it is printed, such as `1.05ms`, into microseconds.
 fn time_us(text: &str) -> Option<f64> {
     let unit_at = text.find(|character: char| character.is_ascii_alphabetic())?;
     let (number, unit) = text.split_at(unit_at);

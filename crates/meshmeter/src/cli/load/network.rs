@@ -1,23 +1,23 @@
-//! What the generator's connections stand on.
+//! Options of `meshmeter load` for kernel I/O.
 
 use clap::{Args, ValueEnum};
 use load::NetworkChoice;
 
-/// See the module.
+/// Options for kernel I/O.
 #[derive(Debug, Args)]
 pub struct NetworkArgs {
-    /// Interface of the kernel that the generator's connections stand on; the result says which one it was
+    /// Kernel I/O interface; the result names the one that was used
     #[arg(long, value_enum, default_value_t, value_name = "INTERFACE", help_heading = "Generator")]
     pub network: NetworkName,
 }
 
-/// See [`NetworkArgs`].
+/// Kernel I/O interfaces.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum NetworkName {
-    /// In a closed loop io_uring where the kernel allows it, else epoll
+    /// In a closed loop io_uring if the kernel allows it, otherwise epoll
     #[default]
     Auto,
-    /// One system call for many requests; needs Linux 6.1, and containers often forbid it
+    /// One system call for many requests; needs Linux 6.1, and is often forbidden in containers
     #[value(name = "io_uring", alias = "io-uring")]
     IoUring,
     /// Works everywhere

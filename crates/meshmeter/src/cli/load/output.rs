@@ -1,4 +1,4 @@
-//! Where the result of a load goes, and in which form.
+//! Outputs of a load and their formats.
 
 use crate::cli::ExportArgs;
 use clap::Args;
@@ -12,7 +12,8 @@ pub struct OutputArgs {
     #[command(flatten)]
     pub files: ResultFileArgs,
 
-    /// Keep the histogram of each second in the JSON too, about 1 KB each: `load merge` then merges the seconds exactly
+    /// Also store the histogram of each second in the JSON, about 1 KB each: `load merge` then merges seconds
+    /// exactly
     #[arg(long, requires = "json")]
     pub series_histograms: bool,
 
@@ -20,8 +21,8 @@ pub struct OutputArgs {
     #[arg(long)]
     pub per_url: bool,
 
-    /// Serve the figures so far at http://ADDR:PORT/metrics for Prometheus until the run ends. A port alone is on 127.0.0.1,
-    /// 0 is any that is free
+    /// Serve the figures so far at http://ADDR:PORT/metrics for Prometheus until the run ends. A port alone
+    /// listens on 127.0.0.1, port 0 on any free port
     #[arg(long, value_name = "[ADDR:]PORT", value_parser = parse_listen_address)]
     pub metrics_listen: Option<SocketAddr>,
 
@@ -29,7 +30,7 @@ pub struct OutputArgs {
     pub export: ExportArgs,
 }
 
-/// Files of a result, measured or merged. Each may be `-`, standard output, but only one of them.
+/// Files of a measured or merged result. At most one of them may be `-`, standard output.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub struct ResultFileArgs {
@@ -37,29 +38,30 @@ pub struct ResultFileArgs {
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
 
-    /// Write a line for each second as comma-separated values, as they go
+    /// Write a line per second as comma-separated values, during the run
     #[arg(long, value_name = "FILE|-")]
     pub csv: Option<PathBuf>,
 
-    /// Write an HdrHistogram interval log (in nanoseconds) as it goes: response times of each second and, with tags,
-    /// service times and schedule lags
+    /// Write an HdrHistogram interval log (in nanoseconds) during the run: response times of each second and,
+    /// with tags, service times and schedule lags
     #[arg(long, value_name = "FILE|-")]
     pub hdr: Option<PathBuf>,
 
-    /// Write the percentiles of the response time (in milliseconds) as the HdrHistogram plotter reads them
+    /// Write the percentiles of the response time (in milliseconds) for the HdrHistogram plotter
     #[arg(long, value_name = "FILE|-")]
     pub percentiles: Option<PathBuf>,
 
-    /// Write the result as fortio does (its `-json`), with response times, not service times, as DurationHistogram
+    /// Write the result in fortio's format (its `-json`), with response times rather than service times as
+    /// DurationHistogram
     #[arg(long, value_name = "FILE|-")]
     pub fortio: Option<PathBuf>,
 
-    /// The Labels in the fortio JSON, for scripts that read them
+    /// Labels in the fortio JSON, for scripts that read them
     #[arg(long, value_name = "TEXT", requires = "fortio")]
     pub fortio_labels: Option<String>,
 }
 
-/// An address with a port, or a port alone on the loopback address.
+/// An address with a port, or a port alone, which means the loopback address.
 fn parse_listen_address(text: &str) -> Result<SocketAddr, String> {
     let port = |text: &str| text.strip_prefix(':').unwrap_or(text).parse::<u16>();
     match port(text) {

@@ -1,22 +1,23 @@
-//! Options of `meshmeter load` that say how its threads wait until something is due.
+//! Options of `meshmeter load` for how threads wait until a request is due.
 
 use clap::{Args, ValueEnum};
 use experiment::units::parse_duration;
 use load::Pacing;
 use std::time::Duration;
 
-/// The most that --lag-tolerance may be: beyond it requests would come in bursts, and be late by more than services take.
+/// Maximum of --lag-tolerance: beyond it requests would come in bursts, and be late by more than services
+/// take.
 const MAX_LAG_TOLERANCE: Duration = Duration::from_millis(10);
 
-/// See the module.
+/// Options for pacing.
 #[derive(Debug, Args)]
 pub struct PacingArgs {
     /// How threads wait until a request is due
     #[arg(long, value_enum, default_value_t, help_heading = "Load")]
     pub pacing: PacingName,
 
-    /// With --pacing economical: how late requests may usually be sent, so that several go out at one wake. The longer, the
-    /// less CPU; it is in the response times, and in the result
+    /// With --pacing economical: how late requests may usually be sent, so that one wake-up can send several.
+    /// A longer tolerance uses less CPU; it is part of the response times, and recorded in the result
     #[arg(long, value_name = "TIME", value_parser = parse_tolerance, help_heading = "Load")]
     pub lag_tolerance: Option<Duration>,
 }
@@ -24,11 +25,11 @@ pub struct PacingArgs {
 /// How threads wait until a request is due.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum PacingName {
-    /// Sleep; at high rates send up to 0.1 ms late, several at a time. Least CPU
+    /// Sleep; at high rates send up to 0.1 ms late, several at a time. Uses the least CPU
     Economical,
-    /// Spin all the time: least lag. For a CPU of its own for each thread that nobody else needs
+    /// Spin all the time, with the least lag. Needs a CPU per thread that nothing else uses
     Precise,
-    /// Sleep, and spin the last stretch as far as the machine has a CPU to spare
+    /// Sleep, and spin at the end if the machine has a CPU to spare
     #[default]
     Auto,
 }

@@ -3,15 +3,17 @@
 use clap::Args;
 use experiment::units::parse_size;
 
-/// See the command's help.
+/// Options of raw TCP and TLS.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Raw messages (tcp:// and tls:// URLs)")]
 pub struct RawArgs {
-    /// Size of the reply to each message, such as 10KB; that of a message is the --body-size [default: as large as the message]
+    /// Size of the reply to each message, such as 10KB; --body-size is the size of a message [default: as
+    /// large as the message]
     #[arg(long, value_name = "S", value_parser = parse_reply_size)]
     pub reply_size: Option<u64>,
 
-    /// Take any bytes as a reply. Else byte i is to be i mod 251, as `meshmeter serve` sends, and echo servers send back
+    /// Accept any bytes as a reply. Otherwise byte i must be i mod 251, which `meshmeter serve` sends and
+    /// echo servers return
     #[arg(long)]
     pub no_reply_check: bool,
 }

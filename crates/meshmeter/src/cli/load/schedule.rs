@@ -1,4 +1,4 @@
-//! Options of `meshmeter load` that say when requests are due.
+//! Options of `meshmeter load` for when requests are due.
 
 use super::{parse_run_duration, parse_run_duration_or_zero};
 use clap::{Args, ValueEnum};
@@ -7,94 +7,96 @@ use jiff::Timestamp;
 use load::{Arrival, GeneratorShare, RateStage, ThinkTime};
 use std::time::Duration;
 
-/// Most generators that share a load.
+/// Maximum number of generators that share a load.
 const MAX_GENERATORS: usize = 10_000;
-/// Most requests that --requests may ask for.
+/// Maximum of --requests.
 const MOST_REQUESTS: u64 = 1_000_000_000;
 
-/// See the module.
+/// Options for the schedule.
 #[derive(Debug, Args)]
 pub struct ScheduleArgs {
-    /// Requests a second, in total: open loop. Or `unlimited`: a closed loop with a client for each connection, which
-    /// measures throughput, not latency under load
+    /// Total requests per second: open loop. Or `unlimited`: a closed loop with a client per connection,
+    /// which measures throughput, not latency under load
     #[arg(long, value_name = "R", value_parser = parse_offered_rate, help_heading = "Load")]
     pub rate: Option<OfferedRate>,
 
-    /// Clients that each send again when answered: closed loop
+    /// Clients that each send their next request after a response: closed loop
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Load")]
     pub clients: Option<u32>,
 
-    /// Open loop in stages, such as 500:30s,0:5s,500..2000:1m: a rate is held for its time, two make a ramp from one to the
-    /// other, 0 is a pause
+    /// Open loop in stages, such as 500:30s,0:5s,500..2000:1m: a rate is held for its duration, two rates are
+    /// a ramp from one to the other, 0 is a pause
     #[arg(long, value_name = "R[..R]:D,…", value_delimiter = ',', value_parser = parse_stage, conflicts_with = "duration",
           help_heading = "Load")]
     pub stages: Option<Vec<RateStage>>,
 
-    /// How requests of an open loop are spread
+    /// Distribution of requests over time in an open loop
     #[arg(long, value_enum, default_value_t, help_heading = "Load")]
     pub arrival: ArrivalName,
 
-    /// Closed loop: how long a client waits after an answer; its next request is due then. Such as 10ms, or exp:10ms for
-    /// times at random with that mean
+    /// Closed loop: time from a response until the client's next request is due. Such as 10ms, or exp:10ms
+    /// for exponentially distributed times with that mean
     #[arg(long, value_name = "[exp:]D", value_parser = parse_think_time, conflicts_with_all = ["rate", "stages"], help_heading = "Load")]
     pub think_time: Option<ThinkTime>,
 
-    /// Send so many requests in the measured window, which ends with them, or with --duration where that is given
+    /// Requests to send in the measured window, which ends after them, or after --duration if that is given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_REQUESTS), help_heading = "Load")]
     pub requests: Option<u64>,
 
-    /// How long to measure [default: 10s; with --requests as long as they take, 1h at most]
+    /// Length of the measured window [default: 10s; with --requests until they are sent, at most 1h]
     #[arg(long, value_name = "D", value_parser = parse_run_duration, help_heading = "Load")]
     pub duration: Option<Duration>,
 
-    /// Load before the measurement that is not measured; stages begin after it, at the rate at which the first one starts
+    /// Load before the measured window, not measured; stages begin after it, and it has the rate at which the
+    /// first one starts
     #[arg(long, value_name = "D", default_value = "0s", value_parser = parse_run_duration_or_zero, help_heading = "Load")]
     pub warmup: Duration,
 
-    /// Begin to measure at an agreed instant, such as 2026-11-20T12:00:00Z, or after a time, such as +5s. Connections are
-    /// opened and the warm-up runs before it. With - the instant is a line on standard input, expected once the connections
-    /// are open, which --progress json reports as `ready`
+    /// Open the measured window at an instant, such as 2026-11-20T12:00:00Z, or after a time, such as +5s.
+    /// Connections are opened and the warm-up runs before it. With - the instant is a line on standard input,
+    /// expected once the connections are open, which --progress json reports as `ready`
     #[arg(long, value_name = "INSTANT|+D|-", value_parser = parse_start, allow_hyphen_values = true, help_heading = "Load")]
     pub start_at: Option<StartAt>,
 
-    /// Offer share I of N of the load, the others being offered by other generators with the same options. Rates, clients,
-    /// connections and --requests are those of all N together. Start them together with --start-at, add up their results
-    /// with `load merge`
+    /// Offer share I of N of the load; other generators with the same options offer the other shares. Rates,
+    /// clients, connections and --requests are totals of all N. Start them together with --start-at, and
+    /// merge their results with `load merge`
     #[arg(long, value_name = "I/N", value_parser = parse_share, conflicts_with = "search", help_heading = "Load")]
     pub share: Option<GeneratorShare>,
 
-    /// Seed of Poisson arrivals, of think times and of requests drawn at random: the same seed gives the same schedule
+    /// Seed of Poisson arrivals, think times and randomly drawn requests: the same seed gives the same
+    /// schedule
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
 }
 
-/// What `--rate` says.
+/// Values of `--rate`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum OfferedRate {
-    /// Requests a second.
+    /// Requests per second.
     PerSecond(f64),
     /// As many as the connections carry.
     Unlimited,
 }
 
-/// When the measured window is to open.
+/// Opening time of the measured window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StartAt {
-    /// By the clock on the wall.
+    /// Wall-clock time.
     Instant(Timestamp),
-    /// So long after the command was started.
+    /// Time after the start of the command.
     After(Duration),
-    /// By the clock on the wall, as standard input tells once the connections are open.
+    /// Wall-clock time, read from standard input once the connections are open.
     StandardInput,
 }
 
-/// How requests are spread at a given rate.
+/// Distribution of requests over time at a given rate.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub enum ArrivalName {
-    /// At even distances
+    /// At even intervals
     #[default]
     Uniform,
-    /// At random, as independent users come
+    /// At random (Poisson process), like independent users
     Poisson,
 }
 
@@ -134,7 +136,7 @@ fn parse_stage(text: &str) -> Result<RateStage, String> {
     Ok(RateStage::ramp(start_rate, end_rate, parse_run_duration(duration)?))
 }
 
-/// The rate 0 is a pause between two stages, or an end of a ramp, and no rate anywhere else.
+/// The rate 0 is only allowed as a pause between two stages, or as an end of a ramp.
 fn parse_stage_rate(text: &str) -> Result<f64, String> {
     if text.trim() == "0" { Ok(0.0) } else { parse_positive_rate(text) }
 }

@@ -1,36 +1,38 @@
-//! Options for several URLs and servers.
+//! Options of `meshmeter load` for several URLs and servers.
 
 use clap::{Args, ValueEnum};
 use load::{Order, ServerPer};
 
-/// See the command's help.
+/// Options for several URLs and servers.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Several URLs")]
 pub struct TargetArgs {
-    /// How the next request is chosen [default: random where URLs have weights or ranges, else turn]
+    /// How the next request is chosen [default: random if URLs have weights or ranges, otherwise turn]
     #[arg(long, value_enum, value_name = "ORDER")]
     pub order: Option<OrderName>,
 
-    /// What decides on the server of a request. `request`: the schedule, which also says how long requests wait for a
-    /// connection to a slow server. `connection`: each connection keeps to its server, and so does a client with a connection
-    /// of its own; a path is drawn for each request. With fewer connections than servers, one server in so many is used
+    /// What determines the server of a request. `request`: the schedule; response times then include waiting
+    /// for a connection to a slow server. `connection`: each connection stays with one server, and so does a
+    /// client with its own connection; only the path is chosen per request. With fewer connections than
+    /// servers, only that many servers are used, evenly spaced
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     pub server_per: ServerPerName,
 
-    /// Most connections to one server at a time. A request for a server whose connections are all busy waits for one of
-    /// them, which counts in its response time. With fewer --connections than servers, the connection idle longest is closed
-    /// for a server that wants one [default: no bound; one for each thread where connections are fewer than servers].
-    /// Where they roam, each thread has an equal part of it, rounded down
+    /// Maximum concurrent connections per server. A request for a server whose connections are all busy waits
+    /// for one of them, which counts in its response time. With fewer --connections than servers, the
+    /// connection idle longest is closed when another server needs one [default: unlimited; one per thread if
+    /// there are fewer connections than servers]. In that case each thread has an equal part of the maximum,
+    /// rounded down
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub connections_per_server: Option<u32>,
 }
 
-/// How requests are chosen.
+/// Order of requests.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum OrderName {
-    /// One after the other, by weight; numbers count up
+    /// One after the other, by weight; ranges count up
     Turn,
-    /// Each drawn by itself, from the --seed
+    /// Each drawn independently, from the --seed
     Random,
 }
 
@@ -43,7 +45,7 @@ impl From<OrderName> for Order {
     }
 }
 
-/// What decides on the server of a request.
+/// What determines the server of a request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, ValueEnum)]
 pub enum ServerPerName {
     /// The schedule

@@ -1,24 +1,24 @@
-//! Options of `meshmeter load` that say how TLS handshakes are made.
+//! Options of `meshmeter load` for TLS handshakes.
 
 use super::TLS_HEADING;
 use clap::{Args, ValueEnum};
 use load::TlsVersion;
 
-/// See the module.
+/// Options for TLS handshakes.
 #[derive(Debug, Args)]
 #[command(next_help_heading = TLS_HEADING)]
 pub struct TlsHandshakeArgs {
-    /// Offer this version of TLS alone [default: 1.2 and 1.3]
+    /// Offer only this version of TLS [default: 1.2 and 1.3]
     #[arg(long, value_enum, value_name = "VERSION")]
     pub tls_version: Option<TlsVersionName>,
 
-    /// Resume earlier sessions where a connection is opened again, instead of a full handshake each time. The result counts
-    /// both
+    /// Resume earlier sessions when a connection is reopened, instead of a full handshake each time. The
+    /// result counts both kinds
     #[arg(long)]
     pub resume_sessions: bool,
 }
 
-/// A version of TLS.
+/// TLS versions.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum TlsVersionName {
     /// TLS 1.2

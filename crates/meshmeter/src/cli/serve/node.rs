@@ -5,7 +5,7 @@ use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// What else says how to answer, where no topology does.
+/// Options of the standalone server, which conflict with `--topology`.
 const OF_THE_ECHO_SERVER: [&str; 18] = [
     "size",
     "delay",
@@ -27,19 +27,20 @@ const OF_THE_ECHO_SERVER: [&str; 18] = [
     "tcp_reply_size",
 ];
 
-/// Which service of which topology to be.
+/// Selects a service of a topology.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Service of a topology")]
 pub struct NodeArgs {
-    /// Be one service of this topology file: answer each endpoint by its script, which calls other services
+    /// Act as one service of this topology file: respond on each endpoint by its script, which calls other
+    /// services
     #[arg(long, value_name = "FILE", requires = "service", conflicts_with_all = OF_THE_ECHO_SERVER)]
     pub topology: Option<PathBuf>,
 
-    /// The service to be: its name, or NAMESPACE/NAME
+    /// Service to act as: its name, or NAMESPACE/NAME
     #[arg(long, value_name = "NAME", requires = "topology")]
     pub service: Option<String>,
 
-    /// Address and port for counts, metrics and health
+    /// Address and port for counters, metrics and health checks
     #[arg(
         long,
         value_name = "ADDRESS:PORT",
@@ -49,11 +50,12 @@ pub struct NodeArgs {
     )]
     pub admin_listen: SocketAddr,
 
-    /// Where a called service or a database is [default: NAME.NAMESPACE.svc.cluster.local, port 8080 or 27017]
+    /// Address of a called service or database [default: NAME.NAMESPACE.svc.cluster.local, port 8080 or
+    /// 27017]
     #[arg(long, value_name = "NAME=HOST:PORT", requires = "topology", value_parser = parse_connect)]
     pub connect: Vec<(String, String)>,
 
-    /// Certificates to verify databases with, PEM
+    /// CA certificates to verify databases with, PEM
     #[arg(long, value_name = "FILE", requires = "topology")]
     pub database_ca: Option<PathBuf>,
 }

@@ -7,31 +7,31 @@ use service::TcpSizes;
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
 
-/// Where raw TCP is served, and what is exchanged there.
+/// Addresses and sizes for raw TCP.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Raw TCP")]
 pub struct TcpArgs {
-    /// Listen for raw TCP too: each request of --tcp-request-size bytes, whatever they are, is answered with --tcp-reply-size
-    /// bytes, of which byte i (from 0) is i modulo 251. Delay, stalls and limits hold here too; an error is a connection
-    /// closed without a reply. Counts are read over HTTP
+    /// Also listen for raw TCP: each request of --tcp-request-size bytes, with any content, gets a reply of
+    /// --tcp-reply-size bytes, of which byte i (from 0) is i modulo 251. Delay, stalls and limits apply here
+    /// too; an error is a connection closed without a reply. Counters are read over HTTP
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
     pub tcp_listen: Option<SocketAddr>,
 
-    /// The same over TLS
+    /// Also listen for raw TCP over TLS
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_address)]
     pub tcp_tls_listen: Option<SocketAddr>,
 
-    /// Size of a request over TCP
+    /// Size of a TCP request
     #[arg(long, value_name = "SIZE", default_value = "1KiB", value_parser = parse_bytes)]
     pub tcp_request_size: NonZeroU64,
 
-    /// Size of a reply over TCP [default: that of a request]
+    /// Size of a TCP reply [default: that of a request]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub tcp_reply_size: Option<NonZeroU64>,
 }
 
 impl TcpArgs {
-    /// What is exchanged.
+    /// Sizes of request and reply.
     pub fn sizes(&self) -> TcpSizes {
         let request_bytes = self.tcp_request_size;
         TcpSizes { request_bytes, reply_bytes: self.tcp_reply_size.unwrap_or(request_bytes) }

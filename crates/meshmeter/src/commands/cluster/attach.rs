@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Exit status of a command that Ctrl-C has ended: 128 and the number of SIGINT, as shells have it.
+/// Exit status after Ctrl-C: 128 + SIGINT, as shells use it.
 const DETACHED_AGAIN: u8 = 130;
 
-/// Runs the command.
 pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let stop = interrupt::on_signals()?;
     let is_stopped = || stop.load(Ordering::Relaxed);
@@ -48,7 +47,7 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
         }
     };
     let has_run = copy(&attached, &out, args.overwrite)?;
-    // Whatever the report says, the results are here.
+    // The results are in place, whatever the report says.
     attached.fetched()?;
     if has_run {
         match RunData::read(&out) {
@@ -56,7 +55,7 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
                 publish(&run, &out, args.json)?;
                 write_for_automation(&run, &args.automation)?;
             }
-            // The run said why it ended so early.
+            // The run has already printed why it ended so early.
             Err(error) => drop(folder_failure(error).report()),
         }
     } else {
@@ -65,7 +64,7 @@ pub(super) fn run(args: &AttachArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(status))
 }
 
-/// The run that was named, or the only one.
+/// The named run, or the only one there is.
 fn choose(cluster: &Connected, args: &AttachArgs) -> Result<DetachedRun, Failure> {
     let mut found = find(cluster, &args.namespace, args.run.as_deref())?;
     found.retain(|place| args.run.is_some() || !place.is_over);
@@ -82,7 +81,8 @@ fn choose(cluster: &Connected, args: &AttachArgs) -> Result<DetachedRun, Failure
     }
 }
 
-/// Before anything is asked of the run: a folder that is in the way would be found out hours later.
+/// Checked before anything is requested from the run: otherwise an existing directory would only be noticed
+/// hours later.
 fn check_free(out: &Path, overwrite: bool) -> Result<(), Failure> {
     let is_empty = fs::read_dir(out).map_or(true, |mut entries| entries.next().is_none());
     if is_empty || overwrite {
@@ -92,13 +92,14 @@ fn check_free(out: &Path, overwrite: bool) -> Result<(), Failure> {
         .with_hint("name another with --out, or replace an earlier run with --overwrite"))
 }
 
-/// Copies the run folder off. It has its name once it is whole. Returns whether the run had one.
+/// Copies the run directory out of the cluster and renames it into place once it is complete. Returns false
+/// if the run had no directory.
 fn copy(attached: &Attached<'_>, out: &Path, overwrite: bool) -> Result<bool, Failure> {
     let failed = |error: std::io::Error| {
         Failure::environment(&error).about(&format!("copy the run folder to {}", out.display()))
     };
     let partial = beside(out);
-    // What an attempt that was killed has left.
+    // Left by an attempt that was killed.
     let _ = fs::remove_dir_all(&partial);
     fs::create_dir_all(&partial).map_err(failed)?;
     let has_run = attached.copy_folder(&partial)?;
@@ -113,7 +114,7 @@ fn copy(attached: &Attached<'_>, out: &Path, overwrite: bool) -> Result<bool, Fa
     Ok(true)
 }
 
-/// A folder on the same file system.
+/// A directory on the same file system.
 fn beside(out: &Path) -> PathBuf {
     let mut name = out.file_name().unwrap_or_default().to_owned();
     name.push(".partial");

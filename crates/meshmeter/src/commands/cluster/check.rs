@@ -15,7 +15,6 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Runs the command.
 pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
     let overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
     let read = |name: &str| read_experiment(name, &overrides);
@@ -32,7 +31,7 @@ pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
     let needs = needs(experiment.as_ref(), &settings, &mut findings);
     findings.extend(check(&cluster, &settings, &namespaces, &plugs, &needs));
     let mut output = anstream::stdout();
-    // Whoever reads may stop early.
+    // The reader may close the pipe early.
     if args.json {
         let text = serde_json::to_string_pretty(&findings).expect("findings are plain data");
         let _ = writeln!(output, "{text}");
@@ -53,7 +52,7 @@ pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
     Ok(if is_missing { ExitCode::from(ENVIRONMENT_FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// Leaves the modes that cannot run here out of the experiment, as a run does: a finding each.
+/// Leaves the modes that cannot run here out of the experiment, as a run does. Each becomes a finding.
 fn leave_out(
     experiment: &mut Experiment,
     all_required: bool,
@@ -74,13 +73,14 @@ fn finding(left_out: UnavailableMode) -> Finding {
     Finding { standing: Standing::Less, text: unavailable::sentence(&left_out), hint: left_out.hint }
 }
 
-/// Those of the experiment's modes.
+/// Plugs of the experiment's modes.
 fn plugs(experiment: Option<&Experiment>, settings: &ClusterSettings) -> Vec<Box<dyn MeshPlug>> {
     let modes = experiment.into_iter().flat_map(|one| one.modes.iter().map(|mode| (one.mesh, *mode)));
     modes.filter_map(|(mesh, mode)| plug::of(mesh, mode, settings).ok()).collect()
 }
 
-/// Of all deployments. Modes without a plug are findings already; settings that no cluster has become one each.
+/// Needs of all deployments. Modes without a plug are findings already; settings that clusters do not support
+/// become findings here.
 fn needs(experiment: Option<&Experiment>, settings: &ClusterSettings, findings: &mut Vec<Finding>) -> Needs {
     let mut needs = Needs::default();
     let Some(experiment) = experiment else { return needs };

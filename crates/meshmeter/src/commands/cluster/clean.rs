@@ -8,14 +8,13 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Runs the command.
 pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     let stop = interrupt::on_signals()?;
     let cluster = args.connection.connection().open()?;
     let found = clean::find(&cluster, &args.namespace, args.run.as_deref())?;
     let mut output = anstream::stdout();
     let mut say = |text: String| {
-        // Whoever reads may stop early.
+        // The reader may close the pipe early.
         let _ = writeln!(output, "{text}");
     };
     if found.is_empty() {
@@ -25,7 +24,7 @@ pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
     for (run, objects) in &found {
         if is_asked {
             let is_detached = clean::end_runner(&cluster, run, objects)?;
-            // It may have written more until it ended.
+            // The run may have written more objects before it ended.
             let now = if is_detached {
                 clean::find(&cluster, &args.namespace, Some(run))?
             } else {

@@ -11,7 +11,6 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &ClusterArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         ClusterCommand::Check(args) => check::run(args),

@@ -41,6 +41,6 @@ pub(super) fn run(args: &RbacArgs) {
 }
 
 fn print(text: &str) {
-    // Whoever reads may stop early.
+    // The reader may close the pipe early.
     let _ = anstream::stdout().write_all(text.as_bytes());
 }

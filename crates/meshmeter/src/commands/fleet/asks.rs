@@ -1,4 +1,4 @@
-//! Actions of the environment: requested by an event, answered by a line on standard input.
+//! Actions that the environment performs: requested by an event, answered by a line on standard input.
 
 use super::progress::FleetReporter;
 use crate::failure::Failure;
@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The environment that started the fleet; nobody elsewhere.
+/// Link to the environment that started the fleet; `None` if the fleet was started by a user.
 pub struct EnvironmentLink(Option<Mutex<Receiver<String>>>);
 
 impl EnvironmentLink {
-    /// Reads the answers, on a thread of its own that ends with standard input.
+    /// Reads the answers on a separate thread, which ends with standard input.
     pub fn open(answers: bool) -> Result<Self, Failure> {
         if !answers {
             return Ok(Self(None));
@@ -36,7 +36,7 @@ impl EnvironmentLink {
         Ok(Self(Some(Mutex::new(lines))))
     }
 
-    /// Asks, and waits for the answer. The error says why it was not done, for people.
+    /// Requests an action and waits for the answer. The error says, for people, why it was not done.
     pub fn ask(
         &self,
         ask: FleetAsk,

@@ -1,4 +1,4 @@
-//! Changes, made one after the other and followed until they have reached every proxy that must have them.
+//! Changes, made one after the other. Each is followed until it has reached every proxy that must receive it.
 
 use super::churn;
 use super::conclude::CHURN;
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// Seed of the choice of services.
+/// Seed for choosing services.
 const SEED: u64 = 1;
 
 /// Makes the changes of a run.
@@ -34,48 +34,48 @@ pub(super) struct Changing<'a> {
     phases: PhaseRecorder<'a>,
 }
 
-/// Results of changes besides the fleet's own figures.
+/// Results of changes, beside the fleet's own figures.
 #[derive(Default)]
 pub(super) struct Changed {
     /// Changes that could not be made.
     pub impossible: Vec<FleetChange>,
     pub witnesses: Vec<FleetWitness>,
     pub phases: Vec<FleetPhase>,
-    /// Writes that take the mesh back to its size, in their order.
+    /// Writes that restore the mesh to its size, in order.
     pub undo: Vec<Change>,
 }
 
-/// Proxies that are cut off from outside.
+/// Proxies that are cut off by the environment, not by the fleet.
 pub(super) struct CutOff<'a> {
     pub cause: &'a str,
     pub places: BTreeSet<usize>,
 }
 
-/// A change that was written.
+/// Identifiers of a change that was written.
 #[derive(Default)]
 pub(super) struct Written {
-    /// Per kind of proxy.
+    /// One per kind of proxy.
     pub changes: Vec<ChangeId>,
-    /// The same of proxies that are cut off meanwhile.
+    /// One per kind of proxy, for the proxies that are cut off at the time.
     pub catching_up: Vec<ChangeId>,
 }
 
 struct Sequence {
     changes: Changes,
-    /// Written changes after which the mesh has another size.
+    /// Written changes that altered the size of the mesh.
     resized: Vec<Change>,
-    /// Written, and not everywhere yet.
+    /// Written changes that have not arrived everywhere yet.
     pending: Vec<Pending>,
 }
 
 struct Pending {
     ids: Vec<ChangeId>,
-    /// Expected content: bytes of resources, or their names.
+    /// Expected content: bytes of resources, or resource names.
     contents: Vec<Vec<u8>>,
 }
 
 impl Pending {
-    /// True if another change removes what this one adds: if istiod pushes both together, it never arrives.
+    /// True if `change` removes what this one adds. If istiod pushes both together, this one never arrives.
     fn is_undone_by(&self, change: &Change) -> bool {
         let gone = change.replaced.iter().flat_map(|replaced| {
             [replaced.gone.address.to_string().into_bytes(), format!("/{}", replaced.gone.pod).into_bytes()]
@@ -113,7 +113,7 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Makes every change of the settings while the fleet is observed, with churn beside them.
+    /// Makes every configured change while the fleet is observed, with churn alongside.
     pub fn make_all(&self) {
         let settings = self.course.settings;
         std::thread::scope(|scope| {
@@ -144,7 +144,7 @@ impl<'a> Changing<'a> {
                 return;
             }
             next_at = Instant::now() + settings.between;
-            // Churn is beside the others all the time.
+            // Churn runs alongside the other changes for the whole time.
             if settings.churn == Churn::None {
                 self.phases.begin(kind.name());
             }
@@ -182,12 +182,13 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Writes a change of the mesh, which the fleet expects under this name: once per kind of proxy, whose marks differ.
+    /// Writes a change of the mesh, which the fleet expects under `name`: once per kind of proxy, since their
+    /// marks differ.
     pub fn write(&self, kind: ChangeKind, name: &str) -> Result<Vec<ChangeId>, String> {
         self.write_while(kind, name, None).map(|written| written.changes)
     }
 
-    /// The same while some proxies are cut off.
+    /// Like [`Self::write`], while some proxies are cut off.
     pub fn write_while(
         &self,
         kind: ChangeKind,
@@ -240,7 +241,7 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Waits until what a change takes away has arrived, or as long as that may take.
+    /// Waits until content that `change` removes has arrived, or its time is up.
     fn wait_for_undone(&self, pending: &mut Vec<Pending>, change: &Change) {
         pending.retain(|pending| !pending.ids.iter().all(|id| self.fleet.reached(*id).is_complete()));
         let deadline = Instant::now() + self.course.settings.settle;
@@ -259,7 +260,7 @@ impl<'a> Changing<'a> {
         Selection::Proxies(self.places(expected).collect())
     }
 
-    /// Places of the proxies that a change is expected at.
+    /// Indices of the proxies that are expected to receive a change.
     fn places<'b>(&'b self, expected: &'b Expected) -> impl Iterator<Item = usize> + 'b {
         let is_expected = |proxy: &Proxy| {
             proxy.kind == expected.kind
@@ -269,7 +270,7 @@ impl<'a> Changing<'a> {
         proxies.filter(move |(_, proxy)| is_expected(proxy)).map(|(place, _)| place)
     }
 
-    /// Follows a change until it has reached all, its time is over, or the run is to end.
+    /// Follows a change until it has reached all proxies, its time is up, or the run is to end.
     pub fn follow(&self, number: usize, kind: &str, changes: &[ChangeId]) {
         let deadline = Instant::now() + self.course.settings.settle;
         loop {
@@ -305,7 +306,7 @@ impl<'a> Changing<'a> {
         }
     }
 
-    /// Proxies that are connected stay where they are, as in a cluster: whoever connects later may find the new one.
+    /// Connected proxies stay where they are, as in a cluster; only new connections may reach the new istiod.
     fn add_istiod(&self) -> Result<Vec<ChangeId>, String> {
         let istiods = self.ask(FleetAsk::IstiodAdded)?;
         let first = self.course.targets.first().ok_or("there is no istiod")?;
@@ -319,7 +320,7 @@ impl<'a> Changing<'a> {
         Ok(Vec::new())
     }
 
-    /// Its proxies find another one.
+    /// The proxies of the removed istiod reconnect to another one.
     fn remove_istiod(&self) -> Result<Vec<ChangeId>, String> {
         let before = self.course.targets.iter().map(|target| target.address.clone());
         let change = self.fleet.expect_return(ChangeKind::IstiodRemoved.name(), Selection::All);
@@ -333,7 +334,7 @@ impl<'a> Changing<'a> {
         before
             .filter(|address| !left.contains(address))
             .for_each(|address| self.fleet.remove_target(&address));
-        // Only proxies of that istiod return: the wait is for a fleet that is complete again.
+        // Only proxies of that istiod reconnect: waits until the fleet is complete again.
         let deadline = Instant::now() + self.course.settings.settle;
         self.rest_until(Instant::now() + self.course.settings.between);
         while !self.course.is_stopped() && Instant::now() < deadline {
@@ -345,7 +346,7 @@ impl<'a> Changing<'a> {
         Ok(Vec::new())
     }
 
-    /// The istiods afterwards.
+    /// Returns the istiods after the action.
     pub fn ask(&self, ask: FleetAsk) -> Result<Vec<String>, String> {
         let answer = self.course.link.ask(ask, &self.course.reporter, &self.course.stop)?;
         let started_at_unix_s = self.fleet.started_at_unix_s();
@@ -355,7 +356,7 @@ impl<'a> Changing<'a> {
         Ok(answer.istiods)
     }
 
-    /// Notes a change that could not be made.
+    /// Records a change that could not be made.
     pub fn failed(&self, kind: &str, failure: String) {
         let at = self.fleet.started().elapsed().as_secs_f64();
         self.fleet.event("change-failed", format!("{kind}: {failure}"));

@@ -1,4 +1,4 @@
-//! Churn: pods come and go at a rate, whether or not the last change has arrived.
+//! Churn: pods are replaced at a rate, whether or not the last change has arrived.
 
 use super::changes::Changing;
 use super::conclude::CHURN;
@@ -8,14 +8,14 @@ use population::changes::ChurnSchedule;
 use std::time::{Duration, Instant};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// For the last changes of the time of observation, which may be a little late.
+/// Allowance for the last changes of the observation, which may be a little late.
 const LATE_ALLOWANCE: Duration = Duration::from_secs(1);
-/// Of the failures, which are alike.
+/// Failures are alike, so only this many are shown.
 const MAX_SHOWN_FAILURES: usize = 3;
-/// Of the moments at which pods are replaced.
+/// Seed for the times at which pods are replaced.
 const SEED: u64 = 1;
 
-/// Makes the changes until the time of observation is over, then waits until the last have arrived, or as long as they may.
+/// Makes changes until the observation ends, then waits up to `settle` until the last ones have arrived.
 pub(super) fn run(changing: &Changing<'_>) {
     let settings = changing.course.settings;
     let begun = Instant::now();
@@ -25,7 +25,7 @@ pub(super) fn run(changing: &Changing<'_>) {
         if !waited_until(changing, begun + due) {
             return;
         }
-        // An API that cannot follow makes fewer changes, not a longer observation.
+        // If the API cannot keep up there are fewer changes, not a longer observation.
         if begun.elapsed() > settings.duration + LATE_ALLOWANCE {
             let late = format!("the API did not follow: what was due from {due:.1?} on was not written");
             changing.failed(CHURN, late);
@@ -54,7 +54,7 @@ pub(super) fn run(changing: &Changing<'_>) {
     }
 }
 
-/// True if the moment came before the end of the run.
+/// Waits until `until`. Returns false if the run is stopped before.
 fn waited_until(changing: &Changing<'_>, until: Instant) -> bool {
     loop {
         if changing.course.is_stopped() {

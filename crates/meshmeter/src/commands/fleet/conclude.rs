@@ -1,4 +1,5 @@
-//! The result: what the fleet measured, with the control plane's figures, the mesh, and reasons against the figures.
+//! The result: what the fleet measured, the control plane's figures, the mesh, and reasons against the
+//! figures.
 
 use super::changes::Changed;
 use super::course::Course;
@@ -10,11 +11,12 @@ use experiment::schema::{
 use experiment::settings::fleet::ChangeKind;
 use statistics::LatencyHistogram;
 
-/// The kind of changes that churn makes.
+/// Kind of the changes made by churn.
 pub const CHURN: &str = "churn";
 const INTERRUPTED: &str = "interrupted";
 
-/// The whole result: the fleet's, with the control plane's own figures and the changes that could not be made.
+/// The whole result: the fleet's, with the control plane's own figures and the changes that could not be
+/// made.
 pub fn measured(result: FleetResult, figures: Vec<ControlPlaneFigures>, changed: Changed) -> FleetResult {
     let Changed { impossible, witnesses, phases, undo: _ } = changed;
     let mut result = FleetResult { control_plane: figures, witnesses, phases, ..result };
@@ -35,13 +37,14 @@ pub fn measured(result: FleetResult, figures: Vec<ControlPlaneFigures>, changed:
     result
 }
 
-/// A change of the mesh that no proxy was to have: its arrival says nothing.
+/// True for a change of the mesh that no proxy was expected to receive: it measures nothing.
 fn concerns_nobody(change: &FleetChange) -> bool {
     let is_of_mesh = || ChangeKind::ALL.iter().any(|kind| kind.name() == change.kind && kind.is_of_mesh());
     change.expected == 0 && change.failure.is_none() && (change.kind == CHURN || is_of_mesh())
 }
 
-/// Changes with the parts that the kinds of proxies have of one added up, and churn, which makes thousands, as one entry.
+/// Adds up the parts of a change, one per kind of proxy, and merges churn, which makes thousands of changes,
+/// into one entry.
 fn merged(changes: Vec<FleetChange>) -> Vec<FleetChange> {
     let mut sums: Vec<Sum> = Vec::new();
     for change in changes {
@@ -58,7 +61,7 @@ fn merged(changes: Vec<FleetChange>) -> Vec<FleetChange> {
 struct Sum {
     change: FleetChange,
     times: LatencyHistogram,
-    /// Write of its last change, seconds from the start.
+    /// Write of the last change, seconds since the start.
     last_at: f64,
 }
 
@@ -118,7 +121,7 @@ pub fn with_removal(result: FleetResult, removed_s: Option<f64>) -> FleetResult 
     FleetResult { mesh, ..result }
 }
 
-/// The failure of a fleet that received nothing, though nobody interrupted it.
+/// The failure of a fleet that received nothing although it was not interrupted.
 pub fn nothing_received(result: &FleetResult) -> Option<Failure> {
     if result.bytes_received > 0 || result.verdict.reasons.iter().any(|reason| reason == INTERRUPTED) {
         return None;
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn change_that_concerns_nobody_is_a_reason_against_the_figures() {
+    fn change_expected_by_no_proxy_is_reason_against_figures() {
         let untold = |kind: &str| FleetChange { kind: kind.to_owned(), ..FleetChange::default() };
         let changes = vec![untold("endpoint-added"), untold("istiod-added")];
         let result =
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn fleet_that_received_nothing_names_the_commonest_reason() {
+    fn fleet_that_received_nothing_reports_most_common_reason() {
         let event = FleetEvent {
             kind: "tls-failed".to_owned(),
             detail: "first at a.b: UnknownIssuer".to_owned(),

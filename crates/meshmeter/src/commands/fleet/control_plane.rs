@@ -1,5 +1,5 @@
-//! The control plane that a fleet connects to: its API, its istiods, and the authority whose certificates they show. All of
-//! it is checked before anything is written.
+//! The control plane that a fleet connects to: its API, its istiods, and the CA that signs their
+//! certificates. Everything is checked before anything is written.
 
 use super::metrics::MetricsPage;
 use crate::cli::{ControlPlaneArgs, FleetArgs, MetricsUrl, SpreadName};
@@ -21,7 +21,7 @@ const ROOT_MAP: &str = "istio-ca-root-cert";
 const ROOT_KEY: &str = "root-cert.pem";
 const METRICS_HINT: &str = "name the page with --istiod-metrics URL";
 
-/// A client of the API whose requests end with `stop`, as long as that counts.
+/// API client. Setting `stop` aborts its requests, unless [`Self::ignore_stop`] was called.
 pub struct Api {
     pub client: Arc<ApiClient>,
     stop_counts: Arc<AtomicBool>,
@@ -43,13 +43,13 @@ impl Api {
         Ok(Self { client, stop_counts })
     }
 
-    /// Requests are made to their end from now on: what was written is removed after Ctrl-C too.
+    /// From now on requests complete even after Ctrl-C, so that what was written can be removed.
     pub fn ignore_stop(&self) {
         self.stop_counts.store(false, Ordering::Relaxed);
     }
 }
 
-/// istiods, ready to be connected to.
+/// istiods as connection targets.
 pub fn targets(args: &FleetArgs, addresses: &[String], api: &ApiClient) -> Result<Vec<Target>, Failure> {
     let security = match args.proxies.security {
         FleetSecurity::Plaintext => Security::Plaintext,
@@ -79,7 +79,7 @@ pub fn targets(args: &FleetArgs, addresses: &[String], api: &ApiClient) -> Resul
     Ok(addresses.iter().map(target).collect())
 }
 
-/// The certificate of istiod's authority, as istiod itself publishes it.
+/// CA certificate of istiod, as istiod itself publishes it.
 fn root_certificate(api: &ApiClient, namespace: &str) -> Result<String, Failure> {
     let map = api.get(&ObjectRef::new("v1", "ConfigMap", Some(namespace), ROOT_MAP))?;
     let certificate = map.as_ref().and_then(|map| map["data"][ROOT_KEY].as_str());
@@ -92,7 +92,7 @@ fn root_certificate(api: &ApiClient, namespace: &str) -> Result<String, Failure>
     })
 }
 
-/// The pages of metrics: an istiod's each, then the API server's and etcd's.
+/// Metrics pages: one per istiod, then those of the API server and etcd.
 pub fn metrics_pages(
     args: &ControlPlaneArgs,
     addresses: &[String],
@@ -120,7 +120,7 @@ pub fn spread(args: &ControlPlaneArgs) -> fleet::Spread {
     }
 }
 
-/// Fails unless an istiod may be there: something that speaks HTTP/2 with the certificate that is expected.
+/// Returns an error unless the target speaks HTTP/2 and presents the expected certificate, as an istiod does.
 pub fn probe(target: &Target, timeout: Duration) -> Result<(), Failure> {
     fleet::probe(target, timeout).map_err(|error| {
         let failure = Failure::environment(&error);

@@ -1,5 +1,5 @@
-//! The course of a run: the API and istiod are checked, the mesh is written, the fleet connects, changes are made and
-//! followed, and what was written is removed, whatever happened in between.
+//! Order of a run: check the API and istiod, write the mesh, connect the fleet, make and follow changes.
+//! Whatever happens in between, what was written is removed at the end.
 
 use super::asks::EnvironmentLink;
 use super::changes::Changing;
@@ -26,13 +26,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Poll interval of the fleet's status.
+/// Poll interval for the fleet's status.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// Timeout of a fleet that has received nothing.
+/// Timeout for a fleet that has received nothing.
 const NOTHING_RECEIVED_TIMEOUT: Duration = Duration::from_secs(30);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// State of a run that every step uses.
+/// State of a run, shared by all steps.
 pub(super) struct Course<'a> {
     pub args: &'a FleetArgs,
     pub settings: &'a FleetSettings,
@@ -42,7 +42,7 @@ pub(super) struct Course<'a> {
     pub reporter: FleetReporter,
     pub seconds: Mutex<Seconds>,
     pub stop: Arc<AtomicBool>,
-    /// Something of the run may be in the API.
+    /// True once objects of the run may exist in the API.
     pub is_written: Arc<AtomicBool>,
 }
 
@@ -109,12 +109,12 @@ impl Course<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Reports the seconds that are over.
+    /// Reports the seconds that have passed.
     pub fn tick(&self, fleet: &Fleet) {
         self.seconds.lock().unwrap_or_else(PoisonError::into_inner).report(fleet.status(), &self.reporter);
     }
 
-    /// Writes the mesh and holds the fleet against it.
+    /// Writes the mesh and connects the fleet to it.
     fn measure(&self, population: &Population) -> Result<FleetResult, Failure> {
         let started_at = jiff::Timestamp::now();
         let interrupted = |mesh| conclude::interrupted(self, &started_at.to_string(), mesh);
@@ -143,7 +143,7 @@ impl Course<'_> {
         }
     }
 
-    /// Connects the fleet, makes the changes and reads what the control plane reports of itself.
+    /// Connects the fleet, makes the changes and reads the control plane's own metrics.
     fn hold(&self, population: &Population) -> Result<FleetResult, Failure> {
         let tokens = identities::tokens(self.settings, population, &self.api.client)?;
         let addresses: Vec<String> = self.targets.iter().map(|target| target.address.clone()).collect();
@@ -185,7 +185,8 @@ impl Course<'_> {
         Ok(conclude::measured(result, figures, changed))
     }
 
-    /// Takes a mesh that stays back to its size, so that another run with its name finds what it would write.
+    /// Restores a mesh that stays to its original size, so that another run with its name finds the objects
+    /// it would write.
     fn take_back(&self, undo: &[Change]) {
         let failed = undo.iter().find_map(|change| change.perform(&self.api.client).err());
         if let Some(error) = failed {
@@ -193,7 +194,8 @@ impl Course<'_> {
         }
     }
 
-    /// Waits until every proxy has its configuration, at most for `settle`. Returns true if any proxy received something.
+    /// Waits up to `settle` until every proxy has its configuration. Returns true if any proxy received
+    /// something.
     fn connect(&self, fleet: &Fleet) -> bool {
         let begun = Instant::now();
         let deadline = begun + self.settings.settle;
@@ -210,7 +212,7 @@ impl Course<'_> {
         }
     }
 
-    /// Removes the mesh. Returns the time that took, seconds; nothing if there was none, or it is kept.
+    /// Removes the mesh. Returns the seconds that this took; `None` if there was no mesh, or it is kept.
     fn remove(&self, run_id: &str) -> Result<Option<f64>, Failure> {
         if self.args.mesh.keep_mesh || !self.is_written.load(Ordering::Relaxed) {
             return Ok(None);
@@ -226,7 +228,7 @@ impl Course<'_> {
     }
 }
 
-/// Six letters and digits.
+/// Random identifier of six letters and digits.
 pub(super) fn made_up_id() -> Result<String, Failure> {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut random = [0_u8; 6];

@@ -13,14 +13,14 @@ use std::sync::Arc;
 
 /// Version that proxies claim if istiod does not report its own.
 const DEFAULT_VERSION: &str = "1.31.1";
-/// Services that a ztunnel on demand asks for.
+/// Services that an on-demand ztunnel requests.
 const DEMANDED_SERVICES: usize = 10;
 const TOKEN_HINT: &str = "proxies show tokens of their service accounts: the kubeconfig's user must be allowed to create serviceaccounts/token";
 
-/// By namespace and service account.
+/// Keyed by namespace and service account.
 pub type Tokens = BTreeMap<(String, String), Arc<str>>;
 
-/// Tokens of every service account that a proxy has; none in plaintext.
+/// Tokens of every service account that a proxy uses; empty in plaintext.
 pub fn tokens(settings: &FleetSettings, population: &Population, api: &ApiClient) -> Result<Tokens, Failure> {
     if settings.security == FleetSecurity::Plaintext {
         return Ok(Tokens::new());
@@ -37,12 +37,12 @@ pub fn tokens(settings: &FleetSettings, population: &Population, api: &ApiClient
     Ok(accounts.into_iter().map(owned).zip(tokens.into_iter().map(Arc::from)).collect())
 }
 
-/// Source of identities.
+/// Creates the identities of simulated proxies.
 pub struct Identities<'a> {
     pub population: &'a Population,
     pub tokens: Tokens,
     pub args: &'a FleetArgs,
-    /// istiod's own version, if it says so.
+    /// istiod's own version, if it reports one.
     pub version: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl Identities<'_> {
         }
     }
 
-    /// As `major.minor.patch`, which istiod compares.
+    /// Version as `major.minor.patch`, which istiod compares.
     fn claimed_version(&self) -> String {
         let version = self.version.as_deref().unwrap_or(DEFAULT_VERSION);
         let numbers: Vec<&str> = version.split(['-', '+']).next().unwrap_or_default().split('.').collect();
@@ -89,7 +89,7 @@ impl Identities<'_> {
         }
     }
 
-    /// Other services for each ztunnel, as its pods would call them.
+    /// Services that the pods on a ztunnel's node would call, different ones for each ztunnel.
     fn demands(&self, place: usize) -> Vec<String> {
         let services = self.population.services();
         let count = services.len().min(DEMANDED_SERVICES);

@@ -1,5 +1,5 @@
-//! A fleet against the control plane of a lab that is made for it: the lab runs this command once more in the fleet's pod, and
-//! does what only a lab can.
+//! A fleet against the control plane of a lab that is created for it. The lab runs this command again in the
+//! fleet's pod, and performs the actions that only a lab can.
 
 use super::live::LiveFleet;
 use super::progress::FleetReporter;
@@ -37,14 +37,14 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, istiods: &[PathBuf]) -> R
     }
     let trial = planned(settings);
     let mut live = None;
-    // A lab has no way to the network of its user.
+    // A lab has no route to its user's network.
     match lab::enter_after(LABEL, || live = Some(LiveFleet::start(&args.export)))? {
         Entered::Outside(status) => Ok(status),
         Entered::Inside(lab) => match hold(args, &trial, istiods, &lab, live.transpose()?.flatten()) {
             Err(_) if lab.stop_requested() => {
                 Err(Failure::broken("interrupted before the fleet had a result"))
             }
-            // Logs go with the lab, so nobody is told to read them.
+            // Logs are removed with the lab, so no hint points to them.
             Err(failure) => Err(failure.without_hint_of(&lab.private_dir().to_string_lossy())),
             result => result,
         },
@@ -121,7 +121,7 @@ fn with_run_id(start: DriverStart, args: &FleetArgs) -> DriverStart {
     DriverStart { arguments: start.arguments.iter().cloned().chain(run_id).collect(), ..start }
 }
 
-/// Follows the fleet to its end. A fleet that is interrupted keeps its results.
+/// Follows the fleet until it ends. An interrupted fleet keeps its results.
 fn follow(
     deployment: &mut dyn Deployment,
     lab: &Lab,
@@ -159,7 +159,7 @@ fn follow(
     }
 }
 
-/// The failure that the fleet reported, as that of this command.
+/// Turns the failure that the fleet reported into one of this command.
 fn without_result(reason: &str, last_lines: &[String], hints: Vec<String>) -> Failure {
     let said = |prefix: &str| last_lines.iter().rev().find_map(|line| line.strip_prefix(prefix));
     let failure = Failure::broken(said("error: ").unwrap_or(reason));

@@ -1,5 +1,6 @@
-//! Links that go down: every tenth proxy is cut off for a while, and a change is made meanwhile. Where the environment gave
-//! source addresses, it drops the packets of those proxies; elsewhere the fleet closes their connections.
+//! Link failures: every tenth proxy is cut off for a while, and a change is made in the meantime. If the
+//! environment provided source addresses, it drops the packets of those proxies; otherwise the fleet closes
+//! their connections.
 
 use super::changes::{Changing, CutOff, Written};
 use super::course::Course;
@@ -10,17 +11,17 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-/// One proxy in this number is cut off.
+/// One in this many proxies is cut off.
 const CUT_OFF_EVERY: usize = 10;
 const DOWN_DURATION: Duration = Duration::from_secs(5);
-/// Of the timeline's event.
+/// Names listed in the timeline's event.
 const MAX_NAMES: usize = 20;
 
 fn places(course: &Course<'_>) -> impl Iterator<Item = usize> {
     (0..course.settings.proxies).step_by(CUT_OFF_EVERY)
 }
 
-/// Addresses that the proxies connect from which can be cut off.
+/// Source addresses of the proxies that can be cut off.
 pub(super) fn source_addresses(course: &Course<'_>) -> BTreeMap<usize, IpAddr> {
     let addresses = course.args.proxies.source_address.iter().copied().map(IpAddr::V4).cycle();
     places(course).zip(addresses).collect()
@@ -36,7 +37,7 @@ pub(super) fn cut(changing: &Changing<'_>, number: usize) -> Result<Vec<ChangeId
         changing.ask(FleetAsk::LinkDown { addresses: addresses.clone() })?;
         None
     };
-    // A connection may survive that its packets are dropped for a while: these proxies are found by what they miss.
+    // A connection may survive the dropped packets, so these proxies are identified by what they miss.
     let dropped = CutOff { cause: ChangeKind::LinkDown.name(), places: places(changing.course).collect() };
     let dropped = cut_off.is_none().then_some(&dropped);
     let meanwhile = changing.write_while(kind, kind.name(), dropped);
@@ -60,7 +61,7 @@ pub(super) fn cut(changing: &Changing<'_>, number: usize) -> Result<Vec<ChangeId
     }
 }
 
-/// Names the proxies that are cut off if the change has not reached all.
+/// Lists the proxies that are cut off if the change has not reached all proxies.
 fn note_missing(changing: &Changing<'_>, changes: &[ChangeId]) {
     let reached = changes.iter().map(|change| changing.fleet.reached(*change));
     let missing: u64 = reached.map(|waited| waited.expected - waited.reached).sum();

@@ -9,7 +9,7 @@ use export::{Exporter, Families, FleetFigures, Labels, Settings, add_fleet_resul
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Sends figures of the fleet until it is finished.
+/// Sends the fleet's figures until [`Self::finish`].
 pub(super) struct LiveFleet {
     state: Mutex<State>,
     interval: Duration,
@@ -22,7 +22,7 @@ struct State {
 }
 
 impl LiveFleet {
-    /// Starts to send, from the network of the calling thread. None if nothing is asked for.
+    /// Starts to send, from the network of the calling thread. `None` if no export is requested.
     pub fn start(args: &ExportArgs) -> Result<Option<Self>, Failure> {
         if !args.is_asked_for() {
             return Ok(None);
@@ -39,7 +39,7 @@ impl LiveFleet {
     pub fn add(&self, progress: &FleetProgress) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let is_news = state.figures.add(progress);
-        // Seconds of the fleet are not quite seconds of the clock.
+        // The fleet's seconds are not exactly wall-clock seconds.
         let is_second = matches!(progress, FleetProgress::Second(_));
         let slack = Duration::from_millis(500);
         if is_news && (!is_second || state.published_at.elapsed() + slack >= self.interval) {
@@ -47,7 +47,7 @@ impl LiveFleet {
         }
     }
 
-    /// Sends the result and ends all series, within a bound on time.
+    /// Sends the result and ends all series, with a timeout.
     pub fn finish(self, result: Option<&FleetResult>) -> Vec<ExportRecord> {
         let mut state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.publish(result);

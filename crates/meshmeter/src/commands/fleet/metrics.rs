@@ -1,5 +1,5 @@
-//! Figures that istiod, the API server and etcd report of themselves: read at the start, once per second for peaks, and at the
-//! end of each phase.
+//! Metrics of istiod, the API server and etcd: read at the start, once per second for peaks, and at the end
+//! of each phase.
 
 use crate::cli::MetricsUrl;
 use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
@@ -23,9 +23,9 @@ type ReadPage = Box<dyn Fn() -> Result<String, EnvironmentError> + Send + Sync>;
 pub struct MetricsPage {
     exposed: Exposed,
     read: ReadPage,
-    /// Hint if it cannot be read; may be empty.
+    /// Hint if the page cannot be read; may be empty.
     hint: String,
-    /// Read every second: the API server's page is too long for that.
+    /// True if read every second; the API server's page is too long for that.
     is_sampled: bool,
 }
 
@@ -57,9 +57,10 @@ impl MetricsPage {
 
 struct Watched {
     page: MetricsPage,
-    /// The error is the reason that there is no window.
+    /// The error says why there is no window.
     window: Mutex<Result<MetricsWindow, String>>,
-    /// Held while the page is read: readings are added in the order in which they were taken, also where a process ends between.
+    /// Held while the page is read: readings are added in the order in which they were taken, even if a
+    /// process ends in between.
     turn: Mutex<()>,
 }
 
@@ -77,7 +78,7 @@ impl Watched {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a reading. One that fails is left out: an istiod that restarts responds later.
+    /// Adds a reading. A failed one is skipped: an istiod that restarts responds later.
     fn sample(&self) {
         if self.window().is_err() {
             return;
@@ -98,16 +99,16 @@ impl Watched {
 /// Totals of every page at one moment.
 pub type Totals = Vec<Counted>;
 
-/// Ends of the phases of a run, as far as it came.
+/// Totals at the end of each phase that the run reached.
 #[derive(Clone, Debug, Default)]
 pub struct Phases {
-    /// All were complete.
+    /// When all proxies were complete.
     pub connected: Option<Totals>,
-    /// All changes were followed.
+    /// When all changes had been followed.
     pub changed: Option<Totals>,
 }
 
-/// Reads the pages until it is finished.
+/// Reads the pages until [`Self::finish`].
 pub struct MetricsSampler {
     pages: Arc<Vec<Watched>>,
     stop: Sender<()>,
@@ -128,7 +129,7 @@ impl MetricsSampler {
         Ok(Self { pages, stop, thread: thread.context("start a thread for the control plane's metrics")? })
     }
 
-    /// Version of the first istiod that says it.
+    /// Version of the first istiod that reports one.
     pub fn istiod_version(&self) -> Option<String> {
         let istiods = self.pages.iter().filter(|watched| watched.page.exposed == Exposed::Istiod);
         istiods.filter_map(|watched| watched.window().as_ref().ok()?.last().version.clone()).next()
@@ -140,7 +141,7 @@ impl MetricsSampler {
         self.pages.iter().map(Watched::total).collect()
     }
 
-    /// CPU time of all istiods since the start, read now; absent where one does not say.
+    /// CPU time of all istiods since the start, read now; `None` if one does not report it.
     pub fn istiods_cpu_s(&self) -> Option<f64> {
         let istiods = self.pages.iter().filter(|watched| watched.page.exposed == Exposed::Istiod);
         let cpu_s = |watched: &Watched| {
@@ -150,11 +151,11 @@ impl MetricsSampler {
         istiods.map(cpu_s).sum()
     }
 
-    /// The figures of the window, in the order of the pages.
+    /// Figures of the window, in page order.
     pub fn finish(self, phases: &Phases) -> Vec<ControlPlaneFigures> {
         let Self { pages, stop, thread } = self;
         drop(stop);
-        // A thread that panicked has said so.
+        // A thread that panicked has already reported it.
         let _ = thread.join();
         pages.iter().for_each(Watched::sample);
         let figures = pages.iter().enumerate();

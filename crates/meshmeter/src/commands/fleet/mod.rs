@@ -1,9 +1,10 @@
 //! `meshmeter fleet`: simulated proxies against an istiod.
 //!
-//! Read `course.rs` first: the run from the API's check to the removal of the mesh. `settings.rs` makes sense of the options,
-//! `control_plane.rs` finds what the fleet connects to, `changes.rs` and `churn.rs` make changes, `metrics.rs` reads what istiod
-//! reports of itself, `phases.rs` parts the time under changes, `identities.rs` has the proxies, `asks.rs` talks to the environment, `links.rs` cuts
-//! proxies off, `live.rs` sends metrics, `conclude.rs` makes the result.
+//! Read `course.rs` first: the run, from checking the API to removing the mesh. `settings.rs` interprets the
+//! options, `control_plane.rs` finds what the fleet connects to, `changes.rs` and `churn.rs` make changes,
+//! `metrics.rs` reads istiod's own metrics, `phases.rs` splits the time under changes into phases,
+//! `identities.rs` has the proxies, `asks.rs` communicates with the environment, `links.rs` cuts proxies off,
+//! `live.rs` sends metrics, `conclude.rs` builds the result.
 
 mod asks;
 mod changes;
@@ -30,7 +31,6 @@ use experiment::schema::FleetResult;
 use settings::ControlPlane;
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
     if let Some(run_id) = &args.mesh.remove {
         return remove::run(args, run_id);
@@ -53,7 +53,7 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Writes the JSON if it is asked for.
+/// Writes the JSON if requested.
 fn write_json(args: &FleetArgs, result: &FleetResult) -> Result<(), Failure> {
     let Some(path) = &args.json else { return Ok(()) };
     let mut text = serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
@@ -61,7 +61,7 @@ fn write_json(args: &FleetArgs, result: &FleetResult) -> Result<(), Failure> {
     Destination::of(path).write(&text)
 }
 
-/// Shows a result and gives the exit status.
+/// Prints a result and returns the exit status.
 fn show(args: &FleetArgs, result: &FleetResult) -> Result<ExitCode, Failure> {
     let stdout_is_free = args.json.as_deref().is_none_or(|path| Destination::of(path) != Destination::Stdout);
     if stdout_is_free {

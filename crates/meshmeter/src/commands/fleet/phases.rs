@@ -1,11 +1,11 @@
-//! Parts of the time under changes, with what istiod used and sent in each.
+//! Phases of the time under changes, with what istiod used and sent in each.
 
 use super::metrics::MetricsSampler;
 use experiment::schema::FleetPhase;
 use fleet::{Fleet, FleetStatus};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Notes where one kind of change follows another.
+/// Records where one kind of change ends and another begins.
 pub(super) struct PhaseRecorder<'a> {
     fleet: &'a Fleet,
     sampler: &'a MetricsSampler,
@@ -34,7 +34,7 @@ impl<'a> PhaseRecorder<'a> {
         Self { fleet, sampler, state: Mutex::default() }
     }
 
-    /// Changes of this kind follow. One that is open goes on if it is of this kind, and ends otherwise.
+    /// Changes of this kind follow. An open phase of the same kind continues, any other ends.
     pub fn begin(&self, kind: &str) {
         let mut state = self.state();
         if state.open.as_ref().is_some_and(|open| open.kind == kind) {

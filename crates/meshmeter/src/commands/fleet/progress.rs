@@ -1,4 +1,5 @@
-//! Progress of a fleet on standard error: a live line on a terminal, plain lines elsewhere, events for a program.
+//! Progress of a fleet on standard error: a live line on a terminal, plain lines otherwise, events for a
+//! program.
 
 use super::live::LiveFleet;
 use crate::cli::ProgressStyle;
@@ -9,19 +10,19 @@ use std::io::IsTerminal as _;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time between two lines of one phase.
+/// Minimum time between two lines of one phase.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(2);
 const EVENT_INTERVAL: Duration = Duration::from_millis(250);
 const LIVE_INTERVAL: Duration = Duration::from_millis(50);
 
 pub struct FleetReporter {
     style: Style,
-    /// The phase that was reported last, and when.
+    /// Phase that was reported last, and when.
     last: Mutex<Option<(Phase, Instant)>>,
     live: Mutex<Option<LiveFleet>>,
 }
 
-/// A part of the run, and which change.
+/// A step of the run, and the number of the change.
 type Phase = (&'static str, usize);
 
 enum Style {
@@ -70,7 +71,7 @@ impl FleetReporter {
         }
     }
 
-    /// Takes the live line away, and ends the live metrics with the result.
+    /// Removes the live line, and ends the live metrics with the result.
     pub fn finish(&self, result: Option<&FleetResult>) -> Vec<ExportRecord> {
         if let Style::Live(bar) = &self.style {
             bar.finish_and_clear();
@@ -89,7 +90,7 @@ impl FleetReporter {
     }
 }
 
-/// The phase of an event that comes often, and whether it is its last; absent for those that are always reported.
+/// Phase of a frequent event, and whether this is its last one; `None` for events that are always reported.
 fn step(event: &FleetProgress) -> Option<(Phase, bool)> {
     match event {
         FleetProgress::Writing { written, of } => Some((("writing", 0), written == of)),
@@ -101,7 +102,7 @@ fn step(event: &FleetProgress) -> Option<(Phase, bool)> {
     }
 }
 
-/// A line for people.
+/// The event as a line for people.
 fn text(event: &FleetProgress) -> Option<String> {
     match event {
         FleetProgress::Writing { written, of } => {
@@ -119,7 +120,7 @@ fn text(event: &FleetProgress) -> Option<String> {
     }
 }
 
-/// Reports each second of a fleet once it is over.
+/// Reports each second of a fleet once it has passed.
 pub struct Seconds {
     last: fleet::FleetStatus,
 }

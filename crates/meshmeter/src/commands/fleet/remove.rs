@@ -1,4 +1,4 @@
-//! `meshmeter fleet --remove RUN-ID`: what an earlier run has left.
+//! `meshmeter fleet --remove RUN-ID`: removes what an earlier run has left behind.
 
 use super::control_plane::Api;
 use super::progress::FleetReporter;
@@ -34,7 +34,7 @@ pub fn run(args: &FleetArgs, run_id: &str) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command that removes a run's mesh.
+/// Command line that removes a run's mesh.
 pub fn command(run_id: &str, kubeconfig: Option<&Path>) -> String {
     let kubeconfig = kubeconfig.map(|path| format!(" --kubeconfig {}", path.display())).unwrap_or_default();
     format!("meshmeter fleet --remove {run_id}{kubeconfig}")

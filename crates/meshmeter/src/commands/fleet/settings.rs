@@ -14,10 +14,10 @@ const PODS_PER_SERVICE: usize = 2;
 const DEFAULT_NAMESPACES: usize = 10;
 const DEFAULT_CHURN_DURATION: Duration = Duration::from_secs(60);
 
-/// Location of the control plane.
+/// Where the control plane runs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum ControlPlane {
-    /// In a lab that is made for the run; with these istiods, or the installed one.
+    /// In a lab that is created for the run; with these istiods, or the installed one if empty.
     Lab(Vec<PathBuf>),
     /// At these addresses, `host:port`.
     Elsewhere(Vec<String>),
@@ -55,7 +55,7 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
         churn: changes.churn,
         changes: match (changes.change.as_slice(), changes.no_change || churn) {
             ([], true) => Vec::new(),
-            // On demand they are told of policies alone.
+            // On-demand ztunnels are only sent policies.
             ([], false)
                 if args.proxies.on_demand && kinds.iter().all(|(kind, _)| *kind == ProxyKind::Ztunnel) =>
             {
@@ -155,7 +155,7 @@ fn check_changes(settings: &FleetSettings, args: &FleetArgs) -> Result<(), Failu
     Ok(())
 }
 
-/// The istiods of the command line, checked without connecting to them.
+/// The istiods named on the command line, checked without connecting to them.
 pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
     let given = &args.control_plane;
     let (paths, addresses): (Vec<&String>, Vec<&String>) =
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn topology_says_services_pods_and_namespaces() {
+    fn topology_sets_services_pods_and_namespaces() {
         let of = settings(&args(&["--topology", "tiered", "--proxies", "2"])).unwrap();
         let topology = of.topology.as_deref().expect("it was named");
         assert_eq!((of.services, of.pods, of.namespaces), (topology.workloads.len(), topology.pods(), 1));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn churn_is_without_other_changes_unless_they_are_given() {
+    fn churn_has_no_other_changes_by_default() {
         let changes = |options: &[&str]| {
             let settings = settings(&args(options)).unwrap();
             (settings.changes.len(), settings.duration.as_secs())
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_that_ztunnels_on_demand_are_not_told_of_are_wrong_use() {
+    fn changes_not_sent_to_on_demand_ztunnels_are_usage_errors() {
         let refused = |options: &[&str]| settings(&args(options)).err().map(|failure| format!("{failure:?}"));
         let on_demand = ["--kind", "ztunnel", "--on-demand", "--change"];
         let failure = refused(&[&on_demand[..], &["endpoint-added"]].concat()).expect("it reaches nobody");

@@ -1,7 +1,8 @@
-//! Real Envoys and ztunnels beside the fleet: their times of update for a change, beside the times at which the change arrived
-//! at the proxies of the fleet.
+//! Real Envoys and ztunnels next to the fleet. Their update times for a change are reported beside the times
+//! at which it arrived at the fleet's proxies.
 //!
-//! An Envoy keeps the time of its last update. A ztunnel counts messages by type: [`MessageWatch`] polls the count.
+//! An Envoy exposes the time of its last update. A ztunnel counts messages by type: [`MessageWatch`] polls
+//! the count.
 
 use experiment::schema::FleetWitness;
 use experiment::settings::fleet::ProxyKind;
@@ -19,12 +20,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A real proxy that receives what the whole fleet has received updates within milliseconds.
+/// Once the whole fleet has received a change, a real proxy updates within milliseconds.
 const UPDATE_TIMEOUT: Duration = Duration::from_secs(5);
-/// An Envoy's times are cut to milliseconds: half of one is what they lack on average.
+/// An Envoy truncates times to milliseconds: on average half of one is missing.
 const HALF_MS: f64 = 0.5;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Poll interval of a ztunnel's counters while a change is awaited.
+/// Poll interval for a ztunnel's counters while a change is awaited.
 const COUNTER_INTERVAL: Duration = Duration::from_millis(2);
 
 type Types = BTreeSet<ResourceType>;
@@ -52,13 +53,13 @@ struct State {
 #[derive(Debug)]
 struct Awaited {
     kind: ProxyKind,
-    /// Types of the resources that change.
+    /// Types of the changed resources.
     types: Types,
-    /// Of ztunnels, by their place among the witnesses.
+    /// Watches of ztunnels, by index among the witnesses.
     watches: BTreeMap<usize, MessageWatch>,
 }
 
-/// A thread that waits until a ztunnel has received messages of all types. Ends when dropped.
+/// Thread that waits until a ztunnel has received messages of all types. Ends when dropped.
 #[derive(Debug)]
 struct MessageWatch {
     /// Milliseconds since 1970.
@@ -75,7 +76,8 @@ impl Witness {
         Self { address: address.to_owned(), kind, statistics }
     }
 
-    /// Waits for the update. Returns the time from the write, microseconds; absent if a type was not updated in time.
+    /// Waits for the update. Returns the time since the write in microseconds; `None` if a type was not
+    /// updated in time.
     fn updated_since(&self, written_ms: f64, types: &Types, watch: Option<&MessageWatch>) -> Option<f64> {
         let give_up_at = Instant::now() + UPDATE_TIMEOUT;
         loop {
@@ -103,7 +105,7 @@ impl Witness {
 }
 
 impl MessageWatch {
-    /// Begins before the change is written.
+    /// Must be called before the change is written.
     fn start(statistics: &Admin, types: &Types) -> Option<Self> {
         let statistics = statistics.clone();
         let urls: Vec<&'static str> = types.iter().map(|of| of.url()).collect();
@@ -149,7 +151,7 @@ impl Witnesses {
         Self { witnesses: witnesses.collect(), state: Mutex::default() }
     }
 
-    /// Notes the types of resources that a change is expected in. Called before the change is written.
+    /// Records the resource types in which a change is expected. Called before the change is written.
     pub fn expect(&self, change: ChangeId, expected: &Expected) {
         let kind = expected.kind;
         let mut alike =
@@ -165,7 +167,7 @@ impl Witnesses {
         self.state().expected.insert(change, Awaited { kind, types, watches });
     }
 
-    /// Reads the witnesses' times of update for a change that has reached the fleet.
+    /// Reads the witnesses' update times for a change that has reached the fleet.
     pub fn follow(&self, fleet: &Fleet, changes: &[ChangeId]) {
         for change in changes {
             let Some(Awaited { kind, types, watches }) = self.state().expected.remove(change) else {

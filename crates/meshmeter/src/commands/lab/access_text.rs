@@ -1,9 +1,9 @@
-//! How to use a lab that is held open, as a person reads it.
+//! How to use a lab that is up, as text for people.
 
 use lab::registry::{Access, ControlPlaneAccess};
 use std::fmt::Write as _;
 
-/// What to do with a lab, one command a line.
+/// Ways to use a lab, one command per line.
 pub fn access(text: &mut String, access: &Access) {
     // Writing to a string cannot fail.
     let _ = writeln!(text, "\n  traffic, from the client's pod to {}", access.url);
@@ -38,12 +38,12 @@ fn control_plane(text: &mut String, access: &ControlPlaneAccess) {
     );
 }
 
-/// A command as it can be pasted into a shell.
+/// A command line that can be pasted into a shell.
 fn command(words: &[String]) -> String {
     words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// A word of a shell's command (POSIX, 2.2.2): in quotes where the shell would read more into it than it says.
+/// A shell word (POSIX, 2.2.2): quoted if the shell would interpret any of its characters.
 fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
     if !word.is_empty() && word.bytes().all(plain) {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_each_word_as_it_was() {
+    fn quoted_words_survive_shell_parsing() {
         assert_eq!(quoted("http://localhost:15000/stats"), "http://localhost:15000/stats");
         assert_eq!(quoted("a?b&c"), "'a?b&c'");
         assert_eq!(quoted("it's"), r"'it'\''s'");

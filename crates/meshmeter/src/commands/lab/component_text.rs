@@ -1,11 +1,11 @@
-//! Components as a person reads them.
+//! Components as text for people.
 
 use components::{Component, ComponentState, ComponentStatus, Installation, Lack};
 use report::format;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What `lab install` shows at its end.
+/// Printed at the end of `lab install`.
 pub fn installations(installations: &[Installation]) -> String {
     let mut text = String::new();
     for Installation { name, version, path, already_there, .. } in installations {
@@ -15,7 +15,7 @@ pub fn installations(installations: &[Installation]) -> String {
     text
 }
 
-/// What a release lacks, and what serves in its place.
+/// What a release lacks, and what is used instead.
 pub fn lack_text(Lack { part, reason }: &Lack) -> String {
     if *part == Component::IstioFiles.name() {
         format!("the pinned definitions of Istio's objects serve in the place of its own ({reason})")
@@ -24,7 +24,7 @@ pub fn lack_text(Lack { part, reason }: &Lack) -> String {
     }
 }
 
-/// What `lab status` shows of components.
+/// Printed for components by `lab status`.
 pub fn components(components: &[ComponentStatus]) -> String {
     let column = |value: &dyn Fn(&ComponentStatus) -> &str| {
         components.iter().map(|component| value(component).len()).max().unwrap_or_default()
@@ -45,7 +45,7 @@ pub fn components(components: &[ComponentStatus]) -> String {
             component.source,
         );
         let _ = writeln!(text, "{}", line.trim_end());
-        // Those that work need no more words; where they are, `--json` says.
+        // Working components need no further lines; `--json` has their paths.
         let default =
             component.is_default.then(|| "serves where no version of Istio is asked for".to_owned());
         let lacks = component.lacks.iter().map(lack_text);
@@ -57,22 +57,23 @@ pub fn components(components: &[ComponentStatus]) -> String {
     text
 }
 
-/// Such as `105 MB`.
+/// For example `105 MB`.
 pub fn size_text(bytes: u64) -> String {
     with_blanks(&format::size(bytes as f64))
 }
 
-/// Such as `2 min 30 s`.
+/// For example `2 min 30 s`.
 pub fn seconds_text(elapsed: Duration) -> String {
     with_blanks(&format::duration(elapsed.as_secs() as f64))
 }
 
-/// Reports keep figure and unit on one line; here people search for them as they would type them.
+/// Reports use no-break spaces between figure and unit; here people search for text as they would type it.
 fn with_blanks(text: &str) -> String {
     text.replace('\u{a0}', " ")
 }
 
-/// Of the images that it was taken from: of the index, or else of the image for this architecture.
+/// Digests of the images that a component was extracted from: that of the index if known, otherwise that of
+/// the image for this architecture.
 fn digests(component: &ComponentStatus) -> impl Iterator<Item = String> {
     component.images.iter().map(|image| {
         let digest = image.index_digest.as_ref().unwrap_or(&image.manifest_digest);
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn components_stand_in_columns_with_what_is_wrong_below() {
+    fn components_are_listed_in_columns_with_problems_below() {
         let shown = components(&[
             component("kube-apiserver", Some("1.36.3"), ComponentState::Installed),
             component("istiod", Some("1.31-dev-eed52ebb66ad"), ComponentState::Named),

@@ -1,4 +1,4 @@
-//! `meshmeter lab exec`: a command in a pod of a lab that is up.
+//! `meshmeter lab exec`: runs a command in a pod of a lab that is up.
 
 use super::select;
 use crate::cli::ExecArgs;

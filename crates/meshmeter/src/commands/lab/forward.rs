@@ -1,4 +1,4 @@
-//! `meshmeter lab forward`: a port of this machine that leads to a port of a pod.
+//! `meshmeter lab forward`: forwards a port of this machine to a port of a pod.
 
 use super::output::{json, print};
 use super::select;
@@ -15,22 +15,22 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-/// What `--json` prints.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Forwarding<'a> {
-    /// Where it listens.
+    /// Address that it listens on.
     listen: SocketAddr,
-    /// Where it leads.
+    /// Name of the destination pod.
     pod: &'a str,
     /// The pod's address.
     address: Ipv4Addr,
-    /// The port there, on the pod's loopback.
+    /// Destination port on the pod's loopback.
     port: u16,
 }
 
 pub fn run(args: &ForwardArgs) -> Result<ExitCode, Failure> {
     let pod = select::pod(&args.pod)?;
-    // It stays in the machine's network, which we leave then.
+    // The listener stays in the machine's network, which this process leaves next.
     let listener = port_forward::listen(args.listen).map_err(|error| match args.listen {
         0 => Failure::from(error),
         _ => {
@@ -52,7 +52,7 @@ pub fn run(args: &ForwardArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// A file that can be read once we are told to end.
+/// Becomes readable on SIGINT, SIGTERM or SIGHUP.
 fn ending_signals() -> io::Result<UnixStream> {
     let (reader, writer) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM, SIGHUP] {

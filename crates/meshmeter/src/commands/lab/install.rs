@@ -19,18 +19,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Where standard error is no terminal, a line comes this often while something is made.
+/// Time between two lines while a component is built, if standard error is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// What `--json` prints for each package.
+/// Output of `--json` per package.
 #[derive(Serialize)]
 struct InstalledPackage<'a> {
     name: &'static str,
     version: &'a str,
-    /// The program, or the first file.
+    /// Path of the program, or of the first file.
     path: &'a Path,
     already_there: bool,
-    /// Parts that a release could not provide.
+    /// Parts that the release could not provide.
     #[serde(skip_serializing_if = "<[Lack]>::is_empty")]
     lacks: &'a [Lack],
 }
@@ -56,7 +56,7 @@ pub fn run(args: &InstallArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is to be installed, and the version of Istio that serves by default from now on, if that is to change.
+/// What to install, and the version of Istio to make the default, if that is to change.
 fn request(
     args: &InstallArgs,
     progress: &Progress,
@@ -113,7 +113,7 @@ fn request(
     }
 }
 
-/// What `mesh: istio` needs besides a release, and is not there.
+/// Reports what `mesh: istio` needs in addition to a release and does not find.
 fn say_what_is_missing(progress: &Progress) {
     let pinned = Overrides::default().without_release();
     let missing = |components: &[Component]| -> Vec<&'static str> {
@@ -144,11 +144,11 @@ fn installed_package(installation: &Installation) -> InstalledPackage<'_> {
     InstalledPackage { name, version, path, already_there: *already_there, lacks }
 }
 
-/// A live line on a terminal, a line now and then elsewhere.
+/// A live line on a terminal, occasional plain lines otherwise.
 pub(super) struct Progress {
     stop: Arc<AtomicBool>,
     bar: Option<ProgressBar>,
-    /// When the next plain line is due, in the time of the component at work.
+    /// Elapsed time of the current component at which the next plain line is due.
     next_line: Duration,
     waiting_told: bool,
 }
@@ -169,7 +169,7 @@ impl Progress {
         }
     }
 
-    /// A line that stays.
+    /// Prints a line that stays.
     fn line(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| plain_line(text)),
@@ -229,7 +229,7 @@ impl InstallObserver for Progress {
     }
 }
 
-/// One line on standard error. Nobody may be listening, which is no reason to stop.
+/// One line on standard error. A failure to write it is no reason to stop.
 fn plain_line(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

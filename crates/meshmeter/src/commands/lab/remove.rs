@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// What `--json` prints for each release.
+/// Output of `--json` per release.
 #[derive(Serialize)]
 struct RemovedRelease<'a> {
     version: &'a str,

@@ -1,10 +1,10 @@
-//! Which pod of which lab a command is about.
+//! Selects the pod of a lab that a command refers to.
 
 use crate::cli::PodArgs;
 use crate::failure::Failure;
 use lab::registry::{self, LabStatus, PodStatus};
 
-/// The pod that was named, of the lab that was named or of the only one that is up.
+/// The named pod, in the named lab or in the only one that is up.
 pub fn pod(args: &PodArgs) -> Result<PodStatus, Failure> {
     choose(registry::list()?, args.lab.as_deref(), &args.pod)
 }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_lab_that_is_up_need_not_be_named() {
+    fn only_lab_is_selected_by_default() {
         let labs = vec![lab("k3x7ab", true), lab("old234", false)];
         assert_eq!(choose(labs.clone(), None, "client").expect("it is there").name, "client");
         assert!(refusal(labs.clone(), Some("old234"), "client").contains("no lab old234 is up"));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_one_must_be_named() {
+    fn one_of_several_labs_must_be_named() {
         let labs = vec![lab("k3x7ab", true), lab("m2n4pq", true)];
         let refusal = refusal(labs.clone(), None, "client");
         assert!(

@@ -1,10 +1,10 @@
-//! Labs as a person reads them.
+//! Labs as text for people.
 
 use super::access_text;
 use lab::registry::{ContainerStatus, LabStatus, Removed};
 use std::fmt::Write as _;
 
-/// What `lab up` prints once everything is ready.
+/// Printed by `lab up` once everything is ready.
 pub fn lab_up(lab: &LabStatus) -> String {
     let mut rendered = format!("lab {} is up\n", lab.id);
     pods(&mut rendered, lab);
@@ -15,7 +15,7 @@ pub fn lab_up(lab: &LabStatus) -> String {
     rendered
 }
 
-/// What `lab status` shows.
+/// Printed by `lab status`.
 pub fn labs(labs: &[LabStatus]) -> String {
     if labs.is_empty() {
         return "no lab is up\n".to_owned();
@@ -37,7 +37,7 @@ pub fn labs(labs: &[LabStatus]) -> String {
     text
 }
 
-/// Pods with their processes and how to get in.
+/// Pods with their processes and how to enter them.
 pub fn pods(text: &mut String, lab: &LabStatus) {
     for pod in &lab.pods {
         let _ = writeln!(text, "  {}  {}", pod.name, pod.address);
@@ -56,7 +56,7 @@ fn one_container(container: &ContainerStatus) -> String {
     }
 }
 
-/// What `lab down` shows. `left` labs are up still.
+/// Printed by `lab down`. `left`: number of labs that are still up.
 pub fn removed(removed: &[Removed], left: usize) -> String {
     let mut text = String::new();
     for lab in removed {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lab_shows_its_pods_and_how_to_get_in() {
+    fn lab_text_shows_pods_and_how_to_enter_them() {
         insta::assert_snapshot!(labs(&[lab(true)]), @r"
         k3x7ab  run sidecar-cost, since 2026-11-20 10:03:22 UTC
           3 processes, 1 pods
@@ -124,12 +124,12 @@ mod tests {
     }
 
     #[test]
-    fn a_killed_lab_says_how_to_be_rid_of_it() {
+    fn killed_lab_shows_how_to_remove_it() {
         assert!(labs(&[lab(false)]).contains("`meshmeter lab down k3x7ab` removes what it has left"));
     }
 
     #[test]
-    fn what_was_removed_is_named() {
+    fn removed_labs_are_named() {
         let removed_lab = Removed {
             id: "k3x7ab".to_owned(),
             purpose: "run sidecar-cost".to_owned(),

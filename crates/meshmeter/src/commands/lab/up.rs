@@ -1,4 +1,4 @@
-//! `meshmeter lab up`: a lab to look around in, until Ctrl-C.
+//! `meshmeter lab up`: keeps a lab up to look around in, until Ctrl-C.
 
 use super::output::{json, print};
 use super::text;
@@ -22,13 +22,13 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-/// Time between two looks at whether all is well and nobody has asked us to end.
+/// Poll interval for the state of the lab and for a request to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Looks after which components are asked about: a second.
+/// Components are checked every this many polls, that is, once per second.
 const LOOKS_A_SECOND: u32 = 10;
 
-/// The folder of logs, in the lab's.
+/// Directory for logs, inside the lab's.
 const LOGS: &str = "logs";
 
 pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
@@ -40,16 +40,16 @@ pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
     match lab::enter_with_ports(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), doors)? {
         Entered::Outside(status) => Ok(status),
         Entered::Inside(lab) => match hold(args, &trial, &lab) {
-            // Whatever was being done at that moment is no error of its own.
+            // The step that was interrupted failed because of the interruption; its error would mislead.
             Err(_) if lab.stop_requested() => Err(Failure::broken("interrupted before the lab was up")),
-            // Logs go with the lab, so nobody is told to read them.
+            // Logs are removed with the lab, so no hint points to them.
             Err(failure) => Err(failure.without_hint_of(&lab.private_dir().join(LOGS).to_string_lossy())),
             result => result,
         },
     }
 }
 
-/// The trial that a run with these switches would begin with.
+/// The first trial of a run with these options.
 fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
     let (mesh, mode) = (args.mesh, args.mode);
     if !mesh.makes(mode) {
@@ -125,7 +125,7 @@ fn wait_until_the_end(lab: &Lab, arrangement: &mut LabDeployment<'_>) -> Result<
         if let Some(ComponentFailure { component, how }) = arrangement.health(HealthProbe::Processes) {
             return Err(EnvironmentError::new(format!("keep {component} up"), format!("it {how}")).into());
         }
-        // Without it no other command finds the lab.
+        // Other commands find the lab by this directory.
         if !lab.private_dir().exists() {
             let reason = format!("its folder {} was removed", lab.private_dir().display());
             return Err(EnvironmentError::new(format!("keep lab {} up", lab.id()), reason).into());
@@ -134,17 +134,17 @@ fn wait_until_the_end(lab: &Lab, arrangement: &mut LabDeployment<'_>) -> Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// How the user would call this program again.
+/// How the user would invoke this program again.
 fn called_as(program: &Path) -> PathBuf {
     match std::env::args_os().next().map(PathBuf::from) {
-        // Found in PATH.
+        // Found through PATH.
         Some(name) if name.components().count() == 1 => name,
-        // As it stands it may be relative to a folder that the user leaves.
+        // As typed, the path may be relative to a directory that the user leaves.
         _ => program.to_owned(),
     }
 }
 
-/// A load as the mode needs it: modest, and over in seconds.
+/// A load as the mode needs it: modest, and over within seconds.
 fn load(
     trial: &PlannedTrial,
     arrangement: &LabDeployment<'_>,
@@ -167,13 +167,13 @@ fn load(
     Ok(words)
 }
 
-/// Makes commands that run in pods.
+/// Builds commands that run in pods.
 struct Commands {
     program: PathBuf,
     lab: String,
 }
 
-/// A command, as words.
+/// Arguments of a command.
 struct Words(Vec<String>);
 
 impl Commands {
@@ -190,7 +190,7 @@ impl Words {
         self
     }
 
-    /// Asks something over HTTP, silently but for errors.
+    /// Adds `curl` with these arguments, silent except for errors.
     fn curl(self, arguments: impl IntoIterator<Item = String>) -> Vec<String> {
         self.with(["curl", "-sS"].map(str::to_owned)).with(arguments).0
     }

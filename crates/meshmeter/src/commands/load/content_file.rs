@@ -1,11 +1,11 @@
-//! Files that bodies and messages come from.
+//! Files that request bodies and messages come from.
 
 use crate::failure::Failure;
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-/// Reads what requests send from a file.
+/// Reads request content from a file.
 pub fn read_file(content: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     fs::File::open(path)

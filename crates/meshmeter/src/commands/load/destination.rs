@@ -1,4 +1,4 @@
-//! Where an output goes: a file, or standard output, which only one of them may have.
+//! Destination of an output: a file, or standard output, which at most one output may use.
 
 use crate::cli::ResultFileArgs;
 use crate::failure::Failure;
@@ -6,25 +6,25 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The file name that means standard output.
+/// File name for standard output.
 const STDOUT: &str = "-";
 
-/// Where one output goes.
+/// Destination of one output.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Destination {
     /// Standard output.
     Stdout,
-    /// A file, replaced if it is there.
+    /// A file, replaced if it exists.
     File(PathBuf),
 }
 
 impl Destination {
-    /// What an option's value means.
+    /// Interprets the value of an option.
     pub fn of(path: &Path) -> Self {
         if path == Path::new(STDOUT) { Self::Stdout } else { Self::File(path.to_owned()) }
     }
 
-    /// For messages.
+    /// Name for messages.
     pub fn name(&self) -> String {
         match self {
             Self::Stdout => "standard output".to_owned(),
@@ -32,7 +32,7 @@ impl Destination {
         }
     }
 
-    /// Opens it to be written bit by bit.
+    /// Opens the destination for writing in pieces.
     pub fn open(&self) -> io::Result<Box<dyn Write + Send>> {
         match self {
             Self::Stdout => Ok(Box::new(io::stdout())),
@@ -40,7 +40,7 @@ impl Destination {
         }
     }
 
-    /// Writes it as a whole: a file is there with all of it, or as it was before.
+    /// Writes everything at once, atomically: a file has either the new or the old contents.
     pub fn write(&self, contents: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Stdout => {
@@ -56,7 +56,7 @@ impl Destination {
     }
 }
 
-/// Whoever read has had enough: that is no failure of the measurement.
+/// A reader that closes the pipe early is not a failure of the measurement.
 pub fn end_of_reader_is_fine(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -64,7 +64,7 @@ pub fn end_of_reader_is_fine(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Each output that was asked for, by its option.
+/// Each requested output, with its option.
 pub fn named(args: &ResultFileArgs) -> impl Iterator<Item = (&'static str, Destination)> {
     let options = [
         ("--json", &args.json),
@@ -76,12 +76,12 @@ pub fn named(args: &ResultFileArgs) -> impl Iterator<Item = (&'static str, Desti
     options.into_iter().filter_map(|(option, path)| Some((option, Destination::of(path.as_deref()?))))
 }
 
-/// Whether nothing but text for people goes to standard output.
+/// True if standard output is only used for text for people.
 pub fn stdout_is_free(args: &ResultFileArgs) -> bool {
     named(args).all(|(_, destination)| destination != Destination::Stdout)
 }
 
-/// A result that would have nowhere to go, or that another would overwrite, is told before the measurement.
+/// Reports outputs that collide or cannot be written, before the measurement.
 pub fn check(args: &ResultFileArgs) -> Result<(), Failure> {
     let mut before: Vec<(&str, Destination)> = Vec::new();
     for (option, destination) in named(args) {
@@ -95,7 +95,7 @@ pub fn check(args: &ResultFileArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file that could not be written is told before the measurement.
+/// Reports a file that cannot be written, before the measurement.
 pub fn check_path(option: &str, destination: &Destination) -> Result<(), Failure> {
     let Destination::File(path) = destination else { return Ok(()) };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -110,7 +110,7 @@ pub fn check_path(option: &str, destination: &Destination) -> Result<(), Failure
     }
 }
 
-/// Whether one would overwrite the other. Devices such as /dev/null take what they are given.
+/// True if one would overwrite the other. Devices such as /dev/null accept several outputs.
 fn are_one(one: &Destination, other: &Destination) -> bool {
     match (one, other) {
         (Destination::File(one), Destination::File(other)) => {

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use experiment::schema::LoadResult;
 use load::{ErrorKind, LoadError, LoadSpec};
 
-/// Servers that are named where none can be reached; of more there is the number.
+/// Servers named when none can be reached; the others are only counted.
 const NAMED_SERVERS: usize = 3;
 
 pub(super) fn cannot_run(error: &LoadError) -> Failure {
@@ -15,7 +15,7 @@ pub(super) fn cannot_run(error: &LoadError) -> Failure {
     }
 }
 
-/// The commonest error where no connection could be opened, so that nothing was sent.
+/// The most common error if no connection could be opened, so that nothing was sent.
 pub(super) fn unreachable(result: &LoadResult) -> Option<ErrorKind> {
     let requests = &result.requests;
     if !result.verdict.reasons.iter().any(|reason| reason.starts_with("unreachable:")) {

@@ -1,4 +1,4 @@
-//! The gRPC side of `meshmeter load`: URLs of methods become calls, with their messages as bytes, before the run.
+//! gRPC in `meshmeter load`: before the run, URLs of methods become calls, with their messages encoded.
 
 use super::content_file::read_file;
 use crate::cli::{Bidirectional, GrpcArgs, LoadArgs};
@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 use std::path::Path;
 
-/// An option of gRPC that was given for other URLs.
+/// Rejects gRPC options if no URL is a gRPC URL.
 pub fn in_vain(args: &LoadArgs) -> Result<(), Failure> {
     match args.grpc.given() {
         Some(option) => Err(Failure::wrong_use(format!("{option} is for grpc:// and grpcs:// URLs"))),
@@ -17,7 +17,7 @@ pub fn in_vain(args: &LoadArgs) -> Result<(), Failure> {
     }
 }
 
-/// Calls have a method and content of their own.
+/// Rejects HTTP options for calls, which have their own method and content.
 pub fn check_request(args: &LoadArgs) -> Result<(), Failure> {
     if args.method != http::Method::GET {
         return Err(Failure::wrong_use("--method is not for gRPC: a call is always a POST"));
@@ -29,8 +29,8 @@ pub fn check_request(args: &LoadArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Makes calls of the requests where the URLs are of gRPC: their paths name methods. Asks a server for the description of
-/// each method that no file describes.
+/// Turns the requests into calls if the URLs are gRPC URLs: their paths name methods. Queries a server for
+/// the description of each method that no file describes.
 pub fn make_calls(args: &LoadArgs, targets: &mut Targets, tls: Option<&TlsClient>) -> Result<(), Failure> {
     if targets.family != Family::Grpc {
         return Ok(());
@@ -57,7 +57,7 @@ pub fn make_calls(args: &LoadArgs, targets: &mut Targets, tls: Option<&TlsClient
     Ok(())
 }
 
-/// The text of `--message`; empty where there is none.
+/// Text of `--message`; empty if not given.
 fn messages(args: &GrpcArgs) -> Result<String, Failure> {
     match args.message.as_deref() {
         Some(text) if text.starts_with('@') => {
@@ -76,7 +76,7 @@ fn method_path(request: &Request) -> Result<MethodPath, Failure> {
     MethodPath::parse(&path).map_err(|error| failure(&error))
 }
 
-/// Where to find what a request calls.
+/// Source of the description of the called method.
 fn description(args: &LoadArgs, target: &Target, request: &Request, tls: Option<&TlsClient>) -> Description {
     if !args.grpc.proto.is_empty() {
         let (files, folders) = (args.grpc.proto.clone(), args.grpc.proto_path.clone());
@@ -95,7 +95,7 @@ fn description(args: &LoadArgs, target: &Target, request: &Request, tls: Option<
     })
 }
 
-/// The call of a method with these messages.
+/// Builds the call of a method with these messages.
 fn call(
     args: &GrpcArgs,
     description: &Description,
@@ -124,7 +124,7 @@ fn call(
     call.map_err(|error| Failure::from_wrong_use(&error).about("--message"))
 }
 
-/// What a call sends at once is held in memory where the server has room for it.
+/// Limits what a call sends at once: it is held in memory as long as the server has room for it.
 fn refuse_too_much(messages: &[Vec<u8>], count: u64) -> Result<(), Failure> {
     let longest = messages.iter().map(Vec::len).max().unwrap_or(0) as u64;
     if count.saturating_mul(longest) > load::MAX_BODY_BYTES {
@@ -134,7 +134,7 @@ fn refuse_too_much(messages: &[Vec<u8>], count: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Options about streams are not given in vain.
+/// Rejects streaming options for methods without streams.
 fn refuse_what_streams_have(args: &GrpcArgs, method: &Method, path: &MethodPath) -> Result<(), Failure> {
     let streaming = method.streaming();
     if args.stream_messages.is_some() && !streaming.client {

@@ -1,13 +1,13 @@
-//! The version of HTTP of `meshmeter load`: what the options say, and that they are not given in vain.
+//! HTTP version of `meshmeter load`, and options that would have no effect.
 
 use crate::cli::{HttpArgs, HttpVersion};
 use crate::failure::Failure;
 use load::Protocol;
 
-/// Requests at once on a connection of HTTP/2 where no number is given.
+/// Concurrent requests per HTTP/2 connection if no number is given.
 const DEFAULT_STREAMS: usize = 32;
 
-/// What is spoken.
+/// Protocol selected by the options.
 pub fn plan(args: &HttpArgs) -> Result<Protocol, Failure> {
     match (args.http, args.streams) {
         (HttpVersion::Http1, Some(_)) => Err(Failure::wrong_use(
@@ -19,7 +19,7 @@ pub fn plan(args: &HttpArgs) -> Result<Protocol, Failure> {
     }
 }
 
-/// What gRPC is spoken over: HTTP/2 alone.
+/// Protocol under gRPC: always HTTP/2.
 pub fn of_grpc(args: &HttpArgs) -> Protocol {
     http2(args.streams)
 }
@@ -28,7 +28,7 @@ fn http2(streams: Option<u32>) -> Protocol {
     Protocol::Http2 { streams: streams.map_or(DEFAULT_STREAMS, |streams| streams as usize) }
 }
 
-/// An option of HTTP that was given for other URLs.
+/// Rejects HTTP options for other URLs.
 pub fn in_vain(args: &HttpArgs) -> Result<(), Failure> {
     let options = [("--http", args.http != HttpVersion::default()), ("--streams", args.streams.is_some())];
     match options.iter().find(|(_, given)| *given) {

@@ -1,4 +1,4 @@
-//! `meshmeter load merge`: from files to one result, and that to files again.
+//! `meshmeter load merge`: merges result files into one result and writes it to files.
 
 use super::destination::{self, Destination};
 use super::outputs::{length_s, write_at_end};
@@ -14,10 +14,9 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Largest result that is read: hours of a load with the histogram of every second.
+/// Largest result file that is read: hours of load with a histogram per second.
 const MAX_RESULT_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Runs the command.
 pub fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
     destination::check(&args.files)?;
     let parts = args.results.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
@@ -44,7 +43,8 @@ fn read(path: &Path) -> Result<MergeInput, Failure> {
     Ok(MergeInput { name, result })
 }
 
-/// Writes what has a line for each second. Unlike a run, a result knows neither the errors nor the due requests of one.
+/// Writes the files that have a line per second. Unlike a run, a result has neither errors nor due requests
+/// per second.
 fn write_seconds(args: &MergeArgs, merged: &LoadResult) -> Result<Vec<Failure>, Failure> {
     let mut failures = Vec::new();
     if let Some(path) = &args.files.hdr {

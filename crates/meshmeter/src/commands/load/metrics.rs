@@ -1,7 +1,7 @@
-//! The figures so far, served for Prometheus and sent to others while the load runs.
+//! The figures so far, served to Prometheus and pushed to other systems while the load runs.
 //!
-//! The run's thread adds each second to a snapshot; threads of lower priority than those that measure serve it and send it.
-//! Nothing waits for a reader or a receiver.
+//! The run's thread adds each second to a snapshot. Threads of lower priority than the measuring ones serve
+//! and send it. The run never waits for a reader or a receiver.
 
 mod server;
 
@@ -16,29 +16,29 @@ use server::Server;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Snapshot of a load, and who is given it. Ends with the run.
+/// Snapshot of a load, with its server and its export. Ends with the run.
 pub struct Metrics {
     figures: Arc<Mutex<LoadFigures>>,
     export: Option<Export>,
     _server: Option<Server>,
 }
 
-/// Sending of snapshots.
+/// Periodic export of snapshots.
 struct Export {
     exporter: Exporter,
     /// Seconds between two snapshots.
     interval: u64,
-    /// Seconds of the window so far.
+    /// Seconds of the window that have passed.
     seconds: u64,
 }
 
 impl Metrics {
-    /// Whether anybody is to be given the figures.
+    /// True if an option requests the figures.
     pub fn are_asked_for(args: &OutputArgs) -> bool {
         args.metrics_listen.is_some() || args.export.is_asked_for()
     }
 
-    /// Listens, and says where; and starts to send.
+    /// Listens and prints the address, and starts to send.
     pub fn start(args: &OutputArgs) -> Result<Self, Failure> {
         let figures = Arc::new(Mutex::new(LoadFigures::starting_now()));
         let server = args.metrics_listen.map(|address| listen(address, Arc::clone(&figures))).transpose()?;
@@ -48,7 +48,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Ends all series, within a bound on time.
+    /// Ends all series, with a timeout.
     pub fn finish(mut self) -> Vec<ExportRecord> {
         self.publish();
         self.export.map(|export| export.exporter.finish()).unwrap_or_default()
@@ -137,7 +137,7 @@ fn second_figures(second: &Second) -> SecondFigures<'_> {
     }
 }
 
-/// What this process uses now; 0 where the kernel does not tell.
+/// Resource usage of this process; 0 if the kernel does not report it.
 fn process_figures() -> ProcessFigures {
     let cpu = clock_gettime(ClockId::ProcessCPUTime);
     let pages = std::fs::read_to_string("/proc/self/statm").ok();

@@ -1,4 +1,4 @@
-//! What is asked of the figures: that a run of this length can tell, and whether it held.
+//! Objective of a load: whether a run of this length can decide it, and whether it was met.
 
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use load::{LoadSpec, ScheduleSpec};
 use statistics::SAMPLES_BEYOND_A_PERCENTILE;
 use std::time::Duration;
 
-/// Refuses bounds that the run cannot resolve, as an experiment file does.
+/// Rejects bounds that the run cannot resolve, as an experiment file does.
 pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
     let Some(objective) = &args.goal.objective else { return Ok(()) };
     check_timeout(objective, spec)?;
@@ -22,7 +22,7 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
     }
 }
 
-/// Refuses bounds that cannot be missed, since no request takes as long.
+/// Rejects bounds above the timeout: no request takes longer, so they could never be missed.
 pub fn check_timeout(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
     for (figure, bound) in objective.times() {
         if bound > spec.timeout {
@@ -38,7 +38,7 @@ pub fn check_timeout(objective: &Objective, spec: &LoadSpec) -> Result<(), Failu
     Ok(())
 }
 
-/// A percentile that rests on a handful of requests answers nothing.
+/// A percentile based on a handful of requests is meaningless.
 fn check_requests(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
     let needed = objective.requests_needed(SAMPLES_BEYOND_A_PERCENTILE);
     let rate = spec.schedule.mean_rate(spec.duration).unwrap_or_default();

@@ -1,6 +1,7 @@
-//! Everything that a run leaves behind: what is written second by second, and what is written at its end.
+//! Outputs of a run: those written every second, and those written at its end.
 //!
-//! An output that fails takes no other with it: all are written as far as they can be, and then the failures are told.
+//! A failing output does not affect the others: all are written as far as possible, then the failures are
+//! reported.
 
 use super::destination::{self, Destination};
 use super::metrics::Metrics;
@@ -13,11 +14,11 @@ use report::csv::{self, SecondOfRun};
 use report::hdr::{IntervalLog, percentile_text};
 use statistics::LatencyHistogram;
 
-/// The tags of the interval log.
+/// Tags of the interval log.
 const SERVICE_TIME: &str = "service-time";
 const SCHEDULE_LAG: &str = "schedule-lag";
 
-/// The outputs of one run.
+/// Outputs of one run.
 pub struct Outputs<'a> {
     args: &'a OutputArgs,
     window_s: f64,
@@ -34,12 +35,12 @@ struct HdrStream {
 }
 
 impl<'a> Outputs<'a> {
-    /// Whether the engine is to tell whole seconds.
+    /// True if the engine must report whole seconds.
     pub fn need_whole_seconds(args: &OutputArgs) -> bool {
         args.files.hdr.is_some() || Metrics::are_asked_for(args)
     }
 
-    /// Opens what is written while the load runs.
+    /// Opens the outputs that are written while the load runs.
     pub fn open(args: &'a OutputArgs, spec: &LoadSpec) -> Result<Self, Failure> {
         let stream =
             |path: &Option<_>| path.as_deref().map(|path| Stream::open(&Destination::of(path))).transpose();
@@ -54,12 +55,12 @@ impl<'a> Outputs<'a> {
         Ok(Self { args, window_s, csv, hdr, series_histograms: Vec::new(), metrics })
     }
 
-    /// Ends what is sent while the load runs, and notes what became of it.
+    /// Stops the export, and records in the result what became of it.
     pub fn finish_metrics(&mut self, result: &mut LoadResult) {
         result.exports = self.metrics.take().map(Metrics::finish).unwrap_or_default();
     }
 
-    /// Writes the rest. The text for people comes with it where nothing else goes to standard output.
+    /// Writes the remaining outputs. The text for people is printed if nothing else uses standard output.
     pub fn finish(self, result: &mut LoadResult, text: Option<String>) -> Result<(), Failure> {
         result.series_histograms = self.series_histograms;
         let mut failures = Vec::new();
@@ -125,13 +126,14 @@ impl HdrStream {
     }
 }
 
-/// How much of a second lies in the window. Behind the window there are seconds for late answers, and those are whole.
+/// Length of a second's part inside the window. Seconds after the window, which hold late responses, are
+/// whole.
 pub fn length_s(start_s: f64, window_s: f64) -> f64 {
     let in_window_s = window_s - start_s;
     if in_window_s > 0.0 { in_window_s.min(1.0) } else { 1.0 }
 }
 
-/// Writes what is made from a result as a whole, and the text for people where standard output is free.
+/// Writes the outputs made from the whole result, and the text for people if standard output is free.
 pub fn write_at_end(args: &ResultFileArgs, result: &LoadResult, text: Option<String>) -> Vec<Failure> {
     let mut failures = Vec::new();
     for (option, destination) in destination::named(args) {

@@ -1,19 +1,19 @@
-//! Raw TCP and TLS in `meshmeter load`: sizes of messages, and that options are not given in vain.
+//! Raw TCP and TLS in `meshmeter load`: message sizes, and options that would have no effect.
 
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
 use load::{ExpectedReply, Targets};
 
-/// Bytes of a message for which no size is given.
+/// Bytes per message if no size is given.
 const DEFAULT_MESSAGE_BYTES: usize = 1024;
 
-/// The message, where the request's body was not given as text.
+/// The message, unless the body was given as text.
 pub fn message(args: &LoadArgs) -> Vec<u8> {
     let bytes = args.body_size.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(DEFAULT_MESSAGE_BYTES);
     load::pattern(bytes)
 }
 
-/// What each reply is to be.
+/// Expected size of each reply, and whether its content is checked.
 pub fn expected_reply(args: &LoadArgs, targets: &Targets) -> Result<ExpectedReply, Failure> {
     let http_only = [("--method", args.method != http::Method::GET), ("--header", !args.header.is_empty())];
     if let Some((option, _)) = http_only.iter().find(|(_, given)| *given) {
@@ -28,7 +28,7 @@ pub fn expected_reply(args: &LoadArgs, targets: &Targets) -> Result<ExpectedRepl
     Ok(ExpectedReply { bytes, checked: !args.raw.no_reply_check })
 }
 
-/// An option of raw messages that was given for other URLs.
+/// Rejects options for raw messages if the URLs are of another kind.
 pub fn in_vain(args: &LoadArgs) -> Result<(), Failure> {
     let options =
         [("--reply-size", args.raw.reply_size.is_some()), ("--no-reply-check", args.raw.no_reply_check)];

@@ -1,4 +1,4 @@
-//! When requests are due: from what was typed to what the engine follows.
+//! Schedule of requests: from the options to what the engine follows.
 
 use crate::cli::{LoadArgs, MAX_DURATION, OfferedRate, StartAt};
 use crate::failure::Failure;
@@ -6,9 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use load::{RateStage, ScheduleSpec, Start, StartSignal, ThinkTime};
 use std::time::Duration;
 
-/// How long to measure where nothing says otherwise.
+/// Length of the window if no option gives it.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
-/// How long a probe of a search lasts at least where nothing says otherwise.
+/// Minimum length of a probe in a search if no option gives it.
 const DEFAULT_PROBE: Duration = Duration::from_secs(5);
 
 /// A schedule and the length of the window.
@@ -17,7 +17,8 @@ pub struct Planned {
     pub duration: Duration,
 }
 
-/// `at_once`: requests that the connections can carry at once. `threads`: of all generators that share the load.
+/// `at_once`: requests that the connections can carry concurrently. `threads`: total of all generators that
+/// share the load.
 pub fn plan(args: &LoadArgs, at_once: usize, threads: usize) -> Result<Planned, Failure> {
     let given = &args.schedule;
     let bound = given.duration.unwrap_or(match given.requests {
@@ -25,7 +26,7 @@ pub fn plan(args: &LoadArgs, at_once: usize, threads: usize) -> Result<Planned, 
         None => DEFAULT_DURATION,
     });
     if args.search.search {
-        // The capacity; its probes are open loops of their own.
+        // Measures the capacity; the probes are open loops of their own.
         return Ok(closed(args, at_once, given.duration.unwrap_or(DEFAULT_PROBE)));
     }
     let stages = match (&given.stages, given.rate, given.clients) {
@@ -50,7 +51,7 @@ fn closed(args: &LoadArgs, clients: usize, duration: Duration) -> Planned {
     Planned { schedule, duration }
 }
 
-/// As long as the stages take, or until as many requests as are wanted were due.
+/// Total duration of the stages, or the time until the requested number of requests was due.
 fn open_duration(args: &LoadArgs, stages: &[RateStage], threads: usize) -> Result<Duration, Failure> {
     let given = &args.schedule;
     let whole = stages.iter().map(|stage| stage.duration).sum();
@@ -59,7 +60,8 @@ fn open_duration(args: &LoadArgs, stages: &[RateStage], threads: usize) -> Resul
     if let Some(duration) = load::duration_of(requests, stages, arrival, warmup, given.seed, threads) {
         return Ok(duration);
     }
-    // A bound on the time may leave fewer; stages that cannot bring as many are a slip.
+    // An explicit duration may leave fewer requests. Stages that cannot produce the requested number are a
+    // mistake.
     let most: f64 = stages.iter().map(RateStage::requests).sum();
     if given.duration.is_none() && most + 0.5 < requests as f64 {
         return Err(Failure::wrong_use(format!(
@@ -70,7 +72,7 @@ fn open_duration(args: &LoadArgs, stages: &[RateStage], threads: usize) -> Resul
     Ok(whole)
 }
 
-/// When the window opens.
+/// Time at which the window opens.
 pub fn start(args: &LoadArgs) -> Result<Start, Failure> {
     let (now, warmup) = (Timestamp::now(), args.schedule.warmup);
     let start = match args.schedule.start_at {

@@ -1,4 +1,5 @@
-//! `meshmeter load --search`: the highest rate that holds the objective, one run of the generator for each probe.
+//! `meshmeter load --search`: the highest rate that holds the objective, with one run of the generator per
+//! probe.
 
 use super::destination::{self, Destination};
 use super::failures::{cannot_run, unreachable, unreachable_failure};
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Warm-up of a probe where none is given: connections and caches are new for each.
+/// Warm-up of a probe if none is given: each probe has new connections and cold caches.
 const DEFAULT_WARMUP: Duration = Duration::from_millis(500);
 
 /// Searches with `spec`, whose schedule is the closed loop that measures the capacity.
@@ -79,7 +80,7 @@ fn settings(args: &LoadArgs, objective: Objective, spec: &LoadSpec) -> Result<Se
     })
 }
 
-/// One run of the generator for each probe.
+/// Runs the generator once per probe.
 struct Generator<'a> {
     spec: &'a LoadSpec,
     arrival: Arrival,

@@ -1,10 +1,10 @@
-//! What a load must have so that several generators can share it.
+//! Requirements of a load that several generators share.
 
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
 
-/// Refuses a load that cannot be divided: every generator needs a connection and, in a closed loop, a client and a request.
-/// The numbers are those of all generators together.
+/// Rejects a load that cannot be divided: every generator needs a connection and, in a closed loop, a client
+/// and a request. The numbers are totals over all generators.
 pub fn check(args: &LoadArgs, connections: usize) -> Result<(), Failure> {
     let generators = args.schedule.share.unwrap_or_default().of();
     let clients = args.schedule.clients.map(|clients| clients as usize);

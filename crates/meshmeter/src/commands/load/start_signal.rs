@@ -1,4 +1,4 @@
-//! `--start-at -`: the instant of the start, from standard input.
+//! `--start-at -`: reads the start time from standard input.
 
 use crate::failure::Failure;
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Reads a line with the instant, on a thread of its own, and passes it on. Anything else ends the run.
+/// Reads a line with the start time on a separate thread and passes it on. Any other input ends the run.
 pub fn read_from_stdin(signal: StartSignal, stop: Arc<AtomicBool>) -> Result<(), Failure> {
     let read = move || match read_instant() {
         Ok(start) => signal.send(start),

@@ -1,5 +1,5 @@
-//! An output that is written as it goes, on a thread of its own: a slow disk or reader never holds the measurement up, and
-//! what a run has measured is kept even where the run is cut short.
+//! An output that is written during the run, on a separate thread. A slow disk or reader never delays the
+//! measurement, and results are kept even if the run is cut short.
 
 use super::destination::{Destination, end_of_reader_is_fine};
 use crate::failure::Failure;
@@ -7,7 +7,7 @@ use std::io::{self, Write as _};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
-/// Text on its way to a file or to standard output. What waits to be written is bounded by the length of a run.
+/// Text being written to a file or standard output. The length of a run bounds the backlog.
 pub struct Stream {
     name: String,
     pieces: Sender<String>,
@@ -15,7 +15,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Opens it; an earlier file is emptied.
+    /// Opens the output; an existing file is truncated.
     pub fn open(destination: &Destination) -> Result<Self, Failure> {
         let name = destination.name();
         let failed = |error: io::Error| Failure::environment(&error).about(&format!("write {name}"));
@@ -34,12 +34,12 @@ impl Stream {
         Ok(Self { name, pieces, writer })
     }
 
-    /// Writes a piece, soon. Where nothing can be written any more, [`Self::close`] says why.
+    /// Queues a piece for writing. If writing has failed, [`Self::close`] returns the error.
     pub fn write(&self, piece: String) {
         let _ = self.pieces.send(piece);
     }
 
-    /// Waits until all is written.
+    /// Waits until everything is written.
     pub fn close(self) -> Result<(), Failure> {
         let Self { name, pieces, writer } = self;
         drop(pieces);

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Bounds the memory of `--per-url`: each thread has a histogram per URL.
 const MAX_URLS_APART: usize = 100;
 
-/// What the URLs and the options of requests say, and the protocol that is to be spoken.
+/// Targets and protocol according to the URLs and request options.
 pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
     let body = body(args.body.as_deref(), args.body_size)?;
     let template = RequestTemplate {

@@ -1,10 +1,10 @@
-//! The TLS side of `meshmeter load`: what the options say, and that they are not given in vain.
+//! TLS in `meshmeter load`: trust, identity and handshakes, and options that would have no effect.
 
 use crate::cli::LoadArgs;
 use crate::failure::Failure;
 use load::{ClientIdentity, Handshakes, Targets, TlsClient, TlsError, Verification};
 
-/// What connections trust and show; absent where every target is plain.
+/// TLS settings of connections; `None` if no target uses TLS.
 pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Failure> {
     if targets.servers.iter().all(|target| target.server_name.is_none()) {
         return match in_vain(args) {
@@ -37,7 +37,7 @@ pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Fai
     })
 }
 
-/// The first option that means nothing without TLS.
+/// The first given option that has no effect without TLS.
 fn in_vain(args: &LoadArgs) -> Option<&'static str> {
     let options = [
         ("--insecure", args.insecure),

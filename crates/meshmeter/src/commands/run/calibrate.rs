@@ -1,7 +1,8 @@
-//! Calibration: what this machine can resolve, from the same mode measured against itself and from known effects.
+//! Calibration: the smallest effects that this machine can resolve, from a mode measured against itself and
+//! from known effects.
 //!
-//! It is a run with a plan of its own ([`Plan::calibration`]) in modes of static Envoy. `kept.rs` has the newest of each
-//! machine; runs copy it to `host.json`.
+//! A calibration is a run with its own plan ([`Plan::calibration`]), in modes of static Envoy. `kept.rs`
+//! keeps the newest one per machine; runs copy it to `host.json`.
 
 pub(super) mod kept;
 
@@ -26,19 +27,19 @@ use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Requests/s and connections of every trial. On two CPUs requests through two sidecars must not queue for each other: what
-/// queues adds more than the server does.
+/// Requests/s and connections of every trial. On two CPUs, requests through two sidecars must not queue
+/// behind each other: queueing adds more latency than the server does.
 const RATE: f64 = 500.0;
 const CONNECTIONS: usize = 4;
 const WARMUP: Duration = Duration::from_millis(300);
 /// Modes that need no control plane.
 const MODES: [Mode; 3] = [Mode::None, Mode::Gateway, Mode::Sidecar];
-/// With fewer repeats a spread says too little to be kept for later runs.
+/// With fewer repeats the spread is too unreliable to keep for later runs.
 const MIN_KEPT_REPEATS: usize = 3;
 
-/// What is to be calibrated.
+/// Scope of a calibration.
 pub(super) struct Extent {
-    /// Empty: every mode that can run here.
+    /// If empty, every mode that can run here.
     pub modes: Vec<Mode>,
     pub repeats: usize,
     pub window: Duration,
@@ -82,7 +83,7 @@ fn print(calibration: &Calibration, as_json: bool) -> Result<(), Failure> {
     }
 }
 
-/// Calibrates, and keeps the result for later runs. What was measured until the user stopped it counts.
+/// Calibrates, and keeps the result for later runs. Trials that completed before the user stopped it count.
 pub(super) fn measure(
     lab: &mut OnLab,
     extent: &Extent,
@@ -127,12 +128,12 @@ pub(super) fn measure(
     Ok(calibration)
 }
 
-/// The machine that calibrations of this host speak of.
+/// Identity of this machine in calibrations.
 pub(super) fn machine(host: &Host) -> CalibratedMachine {
     CalibratedMachine { cpu_model: host.cpu_model.clone(), cpus: allowed_cpus(), kernel: host.kernel.clone() }
 }
 
-/// The modes asked for, or all that can run here. One that was asked for and cannot run is an error.
+/// The requested modes, or all that can run here. A requested mode that cannot run is an error.
 fn runnable(lab: &mut OnLab, asked: &[Mode]) -> Result<Vec<Mode>, Failure> {
     if let Some(mode) = asked.iter().find(|mode| !MODES.contains(mode)) {
         let failure = Failure::wrong_use(format!("mode {mode} is not calibrated"));
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_calibration_is_an_experiment_of_its_own() {
+    fn calibration_has_its_own_experiment() {
         let extent = Extent { repeats: 2, window: Duration::from_millis(250), ..Extent::default() };
         let experiment = experiment(&MODES, &extent).unwrap();
         let plan = Plan::calibration(&experiment, 1);

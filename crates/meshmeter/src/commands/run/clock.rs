@@ -3,7 +3,7 @@
 use experiment::environment::Clock;
 use std::time::{Duration, Instant};
 
-/// The clock of this machine, from the moment when it was made.
+/// Monotonic clock that starts when it is created.
 pub(super) struct SystemClock(Instant);
 
 impl SystemClock {

@@ -1,20 +1,20 @@
-//! Clock of a run, whether it is to stop, and who is told of it meanwhile.
+//! Context of a run: its clock, whether it should stop, and where figures are sent in the meantime.
 
 use super::live::LiveMetrics;
 use super::verdict::Ending;
 use experiment::environment::Clock;
 
-/// Beside the environment of a run.
+/// What a run uses in addition to its environment.
 pub(super) struct RunContext<'a> {
-    /// Whether the user has stopped the run.
+    /// Returns true if the user has stopped the run.
     pub stop: &'a dyn Fn() -> bool,
     pub clock: &'a dyn Clock,
-    /// Where its figures are sent meanwhile.
+    /// Receives figures while the run is under way.
     pub live: Option<&'a LiveMetrics>,
 }
 
 impl RunContext<'_> {
-    /// How a trial ends if nothing else ends it.
+    /// How a trial ends if no other cause ends it.
     pub(super) fn ending_so_far(&self) -> Ending {
         if (self.stop)() { Ending::Interrupted } else { Ending::Finished }
     }

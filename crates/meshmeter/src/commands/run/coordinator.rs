@@ -1,5 +1,5 @@
-//! The course of a run: deployment after deployment, trial after trial, each on the disk as it ends; at the end of each
-//! repeat the trials that the machine disturbed run again. Which these are is decided in [`statistics::retakes`].
+//! Order of a run: deployment after deployment, trial after trial, each written to disk as it ends. At the
+//! end of each repeat, trials that the machine disturbed are rerun; [`statistics::retakes`] decides which.
 
 use super::context::RunContext;
 use super::failures::Failures;
@@ -22,31 +22,31 @@ pub(super) struct Coordinator<'a> {
     environment: &'a mut dyn Environment,
     context: RunContext<'a>,
     log: RunLog<'a>,
-    /// Deployments so far.
+    /// Number of deployments so far.
     deployments: usize,
-    /// One of them has come up.
+    /// True once a deployment has come up.
     has_deployed: bool,
 }
 
-/// What is known of the trials so far, and where they are written.
+/// State of the trials so far, and where they are recorded.
 struct RunLog<'a> {
     folder: &'a mut RunFolder,
     progress: &'a mut RunProgress,
     failures: Failures,
     retakes: Retakes,
     live: Option<&'a LiveMetrics>,
-    /// Trials so far, reruns included.
+    /// Number of trials so far, reruns included.
     trials: usize,
 }
 
-/// A trial that is to run.
+/// A trial that is due to run.
 struct DueTrial<'a> {
     planned: &'a PlannedTrial,
     retake: Option<Retake>,
 }
 
 impl<'a> Coordinator<'a> {
-    /// A run of this plan that has not begun.
+    /// A run of `plan` that has not started.
     pub(super) fn new(
         plan: &'a Plan,
         environment: &'a mut dyn Environment,
@@ -61,7 +61,7 @@ impl<'a> Coordinator<'a> {
         Self { plan, environment, context, log, deployments: 0, has_deployed: false }
     }
 
-    /// Runs until the end, an interruption, or a disk or an environment that fails for good.
+    /// Runs until the end, an interruption, or a permanent failure of the disk or the environment.
     pub(super) fn run(mut self) -> Result<(), Failure> {
         let plan = self.plan;
         let mut was_noisy = false;
@@ -79,7 +79,7 @@ impl<'a> Coordinator<'a> {
         if (self.context.stop)() { Ok(()) } else { self.log.failures.end() }
     }
 
-    /// Runs the trials of a repeat again that the machine disturbed, and those of them that it disturbed once more.
+    /// Reruns the trials of a repeat that the machine disturbed, and again those that it disturbed once more.
     fn rerun_disturbed(&mut self, repeat: &[PlannedTrial]) -> Result<(), Failure> {
         let Some(number) = repeat.first().map(|planned| planned.repeat) else { return Ok(()) };
         loop {
@@ -95,13 +95,13 @@ impl<'a> Coordinator<'a> {
                 DueTrial { planned, retake: Some(due.retake) }
             };
             let mut due: Vec<DueTrial<'_>> = due.into_iter().map(trial).collect();
-            // Those that share a deployment stand together.
+            // Groups trials that share a deployment.
             due.sort_by_key(|trial| trial.planned.deployment);
             self.run_trials(due.into())?;
         }
     }
 
-    /// Runs trials, unless the run is to end.
+    /// Runs trials until the run is stopped.
     fn run_trials(&mut self, mut due: VecDeque<DueTrial<'_>>) -> Result<(), Failure> {
         while let Some(first) = due.pop_front() {
             if (self.context.stop)() {
@@ -112,7 +112,8 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    /// Deploys what a trial needs, and runs it and those after it that share its deployment, until one fails.
+    /// Deploys what a trial needs. Runs it and the following trials that share its deployment, until one
+    /// fails.
     fn run_deployment(
         &mut self,
         first: DueTrial<'_>,
@@ -155,7 +156,7 @@ impl<'a> Coordinator<'a> {
     }
 }
 
-/// Whether the next trial needs the same deployment as this one.
+/// True if the next trial uses the same deployment as this one.
 fn shares_deployment(rest: &VecDeque<DueTrial<'_>>, trial: &DueTrial<'_>) -> bool {
     rest.front().is_some_and(|next| next.planned.deployment == trial.planned.deployment)
 }
@@ -172,14 +173,14 @@ impl RunLog<'_> {
         RunFolder::trial_label(self.trials)
     }
 
-    /// So many more trials are to run.
+    /// Announces `trials` more trials.
     fn planned(&self, trials: usize) {
         if let Some(live) = self.live {
             live.planned(trials);
         }
     }
 
-    /// Tells that a trial begins.
+    /// Announces the start of a trial.
     fn trial_begins(&self, trial: &DueTrial<'_>) {
         self.progress.trial_begins(trial.planned, trial.retake.as_ref());
         if let Some(live) = self.live {
@@ -187,7 +188,7 @@ impl RunLog<'_> {
         }
     }
 
-    /// Writes a trial to the disk.
+    /// Writes a trial to disk.
     fn append(
         &mut self,
         trial: DueTrial<'_>,

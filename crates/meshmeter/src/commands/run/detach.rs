@@ -1,4 +1,5 @@
-//! `meshmeter run --on cluster --detach`: leaves the run to a Job in the cluster, which executes this very command there.
+//! `meshmeter run --on cluster --detach`: hands the run to a Job in the cluster, which executes this same
+//! command there.
 
 use super::on_cluster::run_identifier;
 use crate::cli::RunArgs;
@@ -11,7 +12,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::Ordering;
 
-/// Starts the run, and returns once it is under way.
+/// Starts the run and returns once it is under way.
 pub(super) fn run(args: &RunArgs, experiment: &Experiment) -> Result<ExitCode, Failure> {
     let detached = Detached::new(args, experiment)?;
     let stop = interrupt::on_signals()?;
@@ -32,13 +33,13 @@ pub(super) fn run(args: &RunArgs, experiment: &Experiment) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
-/// The objects of the Job, for a dry run.
+/// Objects of the Job, for a dry run.
 pub(super) fn objects(args: &RunArgs, experiment: &Experiment) -> Result<Vec<Value>, Failure> {
     let detached = Detached::new(args, experiment)?;
     Ok(detached.spec()?.objects()?.to_vec())
 }
 
-/// A run that is to be detached.
+/// A run to be detached.
 struct Detached<'a> {
     args: &'a RunArgs,
     settings: cluster::settings::ClusterSettings,
@@ -50,7 +51,7 @@ impl<'a> Detached<'a> {
     fn new(args: &'a RunArgs, experiment: &Experiment) -> Result<Self, Failure> {
         check(args)?;
         let yaml = experiment.to_yaml();
-        // It is all that the pod has.
+        // The pod has nothing but this text, so it must parse without files.
         Experiment::parse_with(&yaml, "experiment", &[], &NoFiles).map_err(|error| {
             Failure::wrong_use(format!(
                 "an experiment that names files cannot be detached: {}",
@@ -84,7 +85,7 @@ impl<'a> Detached<'a> {
     }
 }
 
-/// What has no meaning before the results are copied.
+/// Rejects options that have no effect before the results are copied.
 fn check(args: &RunArgs) -> Result<(), Failure> {
     if args.cluster.image.is_none() {
         return Err(Failure::wrong_use("a run on a cluster needs an image of Meshmeter")
@@ -108,7 +109,7 @@ fn check(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Stands for the pod, which has the experiment alone.
+/// Stands in for the pod, which has only the experiment and no other files.
 struct NoFiles;
 
 impl Files for NoFiles {

@@ -1,4 +1,4 @@
-//! Drivers of a trial and their generators: how each is started, when, and what its result says.
+//! Drivers of a trial and their generators: arguments, start times, and results.
 
 use super::fleet;
 use experiment::environment::deploy::{
@@ -14,33 +14,32 @@ use jiff::Timestamp;
 use statistics::merge::{MergeError, MergeInput, merge_drivers, merge_generators};
 use std::time::Duration;
 
-/// Time between the agreement on a start and the warm-up, for the message to arrive.
+/// Time between sending the start time and the start of the warm-up, for the message to arrive.
 const START_LEAD: Duration = Duration::from_millis(250);
-/// Added for each generator.
+/// Added per generator.
 const START_LEAD_PER_GENERATOR: Duration = Duration::from_millis(5);
 
 /// A generator after a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct GeneratorRun {
-    /// Its name.
+    /// Name of the generator.
     pub name: String,
-    /// How it ended; absent where it never did.
+    /// How it ended; `None` if it never did.
     pub end: Option<DriverEnd>,
 }
 
 /// A driver after a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct DriverRun {
-    /// Its name in the topology.
+    /// Name of the driver in the topology.
     pub name: String,
-    /// Its generators.
     pub generators: Vec<GeneratorRun>,
-    /// The result of its generator, or of all that have one together; the error says why there is none.
+    /// The result of its generator, or the merged results of several; the error says why there is none.
     pub result: Result<DriverResult, String>,
 }
 
 impl DriverRun {
-    /// A driver whose generators have ended so.
+    /// A driver with its generators, which have ended.
     pub(super) fn new(name: String, generators: Vec<GeneratorRun>) -> Self {
         let result = match generators.as_slice() {
             [GeneratorRun { end: Some(end), .. }] => end.result.clone(),
@@ -49,27 +48,28 @@ impl DriverRun {
         Self { name, generators, result }
     }
 
-    /// A driver that has not ended.
+    /// A driver that did not end.
     pub(super) fn without_end(name: &str) -> Self {
         Self::new(name.to_owned(), Vec::new())
     }
 
-    /// Result of its load.
+    /// The result if the driver is a load.
     pub(super) fn result(&self) -> Option<&LoadResult> {
         self.result.as_ref().ok()?.load()
     }
 
-    /// Result of its fleet.
+    /// The result if the driver is a fleet.
     pub(super) fn fleet(&self) -> Option<&FleetResult> {
         self.result.as_ref().ok()?.fleet()
     }
 
-    /// Whether this component is one of its generators.
+    /// True if `component` is one of this driver's generators.
     pub(super) fn has_generator(&self, component: &str) -> bool {
         self.generators.iter().any(|generator| generator.name == component)
     }
 
-    /// What it sent. Its bytes are those of the window; a request of the warm-up is as large.
+    /// Requests sent, warm-up included. The size of a request is measured in the window; warm-up requests
+    /// have the same size.
     pub(super) fn sent(&self) -> Option<DriverLoad> {
         let result = self.result()?;
         let (requests, bytes) = (result.requests.sent, result.bytes.sent);
@@ -81,7 +81,7 @@ impl DriverRun {
     }
 }
 
-/// The result of those generators of a driver that have one.
+/// Merges the results of those generators of a driver that have one.
 fn together(generators: &[GeneratorRun]) -> Result<LoadResult, String> {
     let part = |generator: &GeneratorRun| {
         let result = generator.end.as_ref()?.result.as_ref().ok()?.load()?.clone();
@@ -91,13 +91,14 @@ fn together(generators: &[GeneratorRun]) -> Result<LoadResult, String> {
     merged.map_err(|error| in_one_line(&error))?.ok_or_else(|| "it has no result".to_owned())
 }
 
-/// Number of generators of a trial.
+/// Total number of generators in a trial.
 pub(super) fn generator_count(planned: &PlannedTrial) -> usize {
     let topology = &planned.spec.topology;
     topology.drivers.iter().map(|driver| topology.workloads[driver.at].replicas).sum()
 }
 
-/// Every generator of every driver, or the fleet. Several are held until all are ready.
+/// Starts of every generator of every driver, or of the fleet. Several generators are held until all are
+/// ready.
 pub(crate) fn starts(planned: &PlannedTrial) -> Vec<DriverStart> {
     if let Some(settings) = &planned.fleet {
         return fleet_starts(planned, settings);
@@ -107,7 +108,7 @@ pub(crate) fn starts(planned: &PlannedTrial) -> Vec<DriverStart> {
     let mut starts = Vec::new();
     for (number, driver) in (0..).zip(&topology.drivers) {
         let generators: Vec<String> = topology.generator_names(driver).collect();
-        // Each driver has arrivals of its own, which its generators share.
+        // Each driver has its own arrival times, which its generators share.
         let seed = planned.generator_seed.wrapping_add(number);
         let arguments = arguments(planned, seed, &topology.workloads[driver.target]);
         let count = generators.len();
@@ -134,15 +135,17 @@ fn fleet_starts(planned: &PlannedTrial, settings: &FleetSettings) -> Vec<DriverS
     drivers.map(start).collect()
 }
 
-/// What a generator takes of its driver's load. Seconds are merged exactly.
+/// Options for one of several generators that share a load. Histograms per second make merged seconds exact.
 fn share_arguments(generator: usize, of: usize) -> Vec<Argument> {
     let share = format!("{}/{of}", generator + 1);
     let texts: &[&str] = if of > 1 { &["--share", &share, "--series-histograms"] } else { &[] };
     texts.iter().map(|text| Argument::Text((*text).to_owned())).collect()
 }
 
-/// When the window of each generator opens, where all are told at `now` and hear it within `release_delay`. Generators of one
-/// driver open theirs together; drivers are spread evenly over the time between two requests of one of them, since drivers that
+/// Window opening of each generator, if all are released at `now` and the message takes up to
+/// `release_delay`. Generators of one driver open their windows together. Drivers are spread evenly over the
+/// interval between two requests of one driver: drivers that send at the same instants would delay each
+/// other.
 /// send at the same instants would be late by each other.
 pub(super) fn window_openings(
     planned: &PlannedTrial,
@@ -160,19 +163,20 @@ pub(super) fn window_openings(
         .collect()
 }
 
-/// Time between the agreement on a start and the warm-up.
+/// Time between sending the start time and the start of the warm-up.
 pub(super) fn start_lead(planned: &PlannedTrial, release_delay: Duration) -> Duration {
     let generators = u32::try_from(generator_count(planned)).unwrap_or(u32::MAX);
     START_LEAD + release_delay + START_LEAD_PER_GENERATOR.saturating_mul(generators)
 }
 
-/// Time by which the first request of a driver follows that of the driver before it. Closed loops have no common pace.
+/// Offset between the first requests of consecutive drivers. Closed loops have no common pace, hence no
+/// offset.
 fn phase_step(rate: Option<f64>, drivers: usize) -> Duration {
     let step_s = rate.map_or(0.0, |rate| 1.0 / (rate * drivers as f64));
     Duration::try_from_secs_f64(step_s).unwrap_or_default()
 }
 
-/// Arguments of `meshmeter load`, but for those that the deployment adds.
+/// Arguments of `meshmeter load`, except those that the deployment adds.
 fn arguments(planned: &PlannedTrial, seed: u64, target: &Workload) -> Vec<Argument> {
     let load = &planned.load;
     let (kind, amount) = match (load.rate, load.clients) {
@@ -200,7 +204,7 @@ fn arguments(planned: &PlannedTrial, seed: u64, target: &Workload) -> Vec<Argume
     options.chain(apart).chain(protocol_arguments(target)).collect()
 }
 
-/// What the protocol needs that the URL does not say.
+/// Options that the protocol needs beyond the URL.
 pub(crate) fn protocol_arguments(target: &Workload) -> Vec<Argument> {
     let text = |text: &str| Argument::Text(text.to_owned());
     match target.protocol {
@@ -220,11 +224,11 @@ pub(crate) fn protocol_arguments(target: &Workload) -> Vec<Argument> {
     }
 }
 
-/// The result of a single driver, or of all that have one together; absent where none has. The parts of a merged result
-/// are left out: they are stored with the drivers.
+/// The result of a single driver, or the merged results of several; `None` if no driver has one. Per-driver
+/// parts are left out of a merged result: they are stored with the drivers.
 ///
 /// # Errors
-/// A result cannot be read, or two are the same.
+/// Returns an error if a result cannot be decoded, or two are identical.
 pub(super) fn merged_result(drivers: &[DriverRun]) -> Result<Option<LoadResult>, MergeError> {
     if let [driver] = drivers {
         return Ok(driver.result().cloned());

@@ -1,27 +1,28 @@
-//! Trials that failed: whether to go on after one, and whether a mode could be measured at all.
+//! Failed trials: whether to continue after one, and whether a mode could be measured at all.
 
 use crate::failure::Failure;
 use experiment::Mode;
 use experiment::environment::EnvironmentError;
 use experiment::schema::{TrialOutcome, TrialRecord};
 
-/// Consecutive trials that could not be measured, after which the environment is taken to be broken.
+/// Consecutive trials without a measurement after which the environment is considered broken.
 const MAX_CONSECUTIVE_FAILURES: usize = 3;
 
-/// The failures of a run until now.
+/// Failures of a run so far.
 #[derive(Default)]
 pub(super) struct Failures {
     consecutive: usize,
-    /// The modes no trial of which has ended well, each with its last failure.
+    /// Modes without a completed trial, each with its last failure.
     modes: Vec<(Mode, Failure)>,
-    /// Those of which one has.
+    /// Modes with at least one completed trial.
     measured: Vec<Mode>,
 }
 
 impl Failures {
-    /// Notes how a trial ended.
+    /// Records how a trial ended.
     ///
-    /// An error where it is one failure too many.
+    /// # Errors
+    /// Returns an error after too many consecutive failures.
     pub fn note(&mut self, trial: &TrialRecord, error: Option<EnvironmentError>) -> Result<(), Failure> {
         self.modes.retain(|(mode, _)| *mode != trial.mode);
         if trial.outcome != TrialOutcome::Failed {
@@ -41,7 +42,8 @@ impl Failures {
         Ok(())
     }
 
-    /// An error where all trials of a mode have failed: a comparison without it answers another question.
+    /// Returns an error if all trials of a mode have failed: a comparison without it answers another
+    /// question.
     pub fn end(self) -> Result<(), Failure> {
         let all = self.modes.into_iter();
         Failure::all(

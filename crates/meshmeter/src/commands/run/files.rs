@@ -1,4 +1,4 @@
-//! The files that an experiment names: their paths count from the folder of the experiment file.
+//! Files that an experiment names, relative to the directory of the experiment file.
 
 use experiment::Files;
 use experiment::file::MAX_FILE_BYTES;
@@ -6,18 +6,18 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result as IoResult};
 use std::path::{Path, PathBuf};
 
-/// The whole of a text file, of the size of an experiment at most: a device gives bytes without end.
+/// Reads a whole text file. The size limit is that of an experiment file, because a device may never end.
 ///
 /// # Errors
-/// As reading has them, and where it is no text.
+/// Returns an error if the file cannot be read, is too large, or is not UTF-8.
 pub(crate) fn read_text(path: &Path) -> IoResult<String> {
     read_limited(File::open(path)?)
 }
 
-/// The whole of a text, of the size of an experiment at most.
+/// Reads a whole text, with the size limit of an experiment file.
 ///
 /// # Errors
-/// As reading has them, and where it is no text.
+/// Returns an error if reading fails, or the text is too large or not UTF-8.
 pub(crate) fn read_limited(source: impl Read) -> IoResult<String> {
     let most = MAX_FILE_BYTES + 1;
     let mut bytes = Vec::new();
@@ -28,13 +28,14 @@ pub(crate) fn read_limited(source: impl Read) -> IoResult<String> {
     String::from_utf8(bytes).map_err(|_| Error::new(ErrorKind::InvalidData, "it is no text in UTF-8"))
 }
 
-/// Files beside an experiment file. Those of a preset study, or of an override, count from here.
+/// Files named by an experiment or an override, relative to the directory of the experiment file. For a preset
+/// study they are relative to the working directory.
 pub(crate) struct FilesBeside {
     folder: PathBuf,
 }
 
 impl FilesBeside {
-    /// For the experiment that was named on the command line.
+    /// For the experiment named on the command line.
     pub(crate) fn experiment(named: &str) -> Self {
         Self { folder: Path::new(named).parent().unwrap_or(Path::new("")).to_path_buf() }
     }
@@ -68,7 +69,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn files_are_looked_for_beside_the_experiment() {
+    fn files_are_relative_to_the_experiment() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("more.yaml"), "kind: A").unwrap();
         let files = FilesBeside::experiment(folder.path().join("study.yaml").to_str().unwrap());
@@ -79,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_keep_the_name_under_which_they_are_found() {
+    fn program_paths_keep_symlinks() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("envoy"), "").unwrap();
         std::os::unix::fs::symlink("envoy", folder.path().join("other")).unwrap();
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn files_without_end_and_files_that_are_no_text_are_errors() {
+    fn endless_and_non_text_files_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let binary = folder.path().join("binary.yaml");
         fs::write(&binary, b"name: \xff").unwrap();

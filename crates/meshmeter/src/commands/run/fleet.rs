@@ -1,4 +1,4 @@
-//! A fleet as the driver of a trial: its arguments, how long it may take, and what its verdict spoils.
+//! A fleet as the driver of a trial: its arguments, its timeouts, and which figures its verdict spoils.
 
 use experiment::environment::deploy::Argument;
 use experiment::schema::{Figures, FleetResult, Verdict};
@@ -6,16 +6,16 @@ use experiment::settings::fleet::{Churn, FleetSettings};
 use experiment::units::{format_duration, format_rate};
 use std::time::Duration;
 
-/// Time to write a mesh, beside that of its objects.
+/// Timeout for writing a mesh, without the time per object.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(120);
-/// Added per object: fifteen times what a quiet machine takes.
+/// Added per object: fifteen times what an idle machine needs.
 const WRITE_TIMEOUT_PER_OBJECT: Duration = Duration::from_millis(100);
-/// Time to remove a mesh when the run is stopped, beside that of its objects.
+/// Timeout for removing a mesh when the run is stopped, without the time per object.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Added per object.
 const EXIT_TIMEOUT_PER_OBJECT: Duration = Duration::from_millis(20);
 
-/// Arguments of `meshmeter fleet`, but for those that the deployment adds.
+/// Arguments of `meshmeter fleet`, except those that the deployment adds.
 pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
     let mut options: Vec<(&str, String)> = vec![
         ("--proxies", fleet.proxies.to_string()),
@@ -32,7 +32,7 @@ pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
     ];
     options.extend(fleet.changes.iter().map(|change| ("--change", change.to_string())));
     let no_change = (fleet.changes.is_empty() && fleet.churn == Churn::None).then(|| text("--no-change"));
-    // Where nothing is observed but the changes, they take as long as they take.
+    // If nothing but the changes is observed, they take as long as they take.
     let is_observed = fleet.churn != Churn::None || !fleet.duration.is_zero();
     options.extend(is_observed.then(|| ("--duration", format_duration(fleet.window()))));
     options.extend(fleet.connect_rate.map(|rate| ("--connect-rate", format_rate(rate))));
@@ -43,7 +43,7 @@ pub(super) fn arguments(fleet: &FleetSettings) -> Vec<Argument> {
     options.chain(mesh_arguments(fleet)).chain(switches).chain(no_change).collect()
 }
 
-/// Services, pods and namespaces: those of a topology as a file, or numbers.
+/// Services, pods and namespaces: from a topology file, or as numbers.
 fn mesh_arguments(fleet: &FleetSettings) -> Vec<Argument> {
     if let Some(topology) = &fleet.topology {
         let content = topology.to_yaml().into_bytes();
@@ -61,9 +61,9 @@ fn text(text: &str) -> Argument {
     Argument::Text(text.to_owned())
 }
 
-/// Time from its start after which a fleet is taken to hang: every wait of its own ends before.
+/// Time from its start after which a fleet is considered hung: all of its own timeouts are shorter.
 pub(super) fn longest(fleet: &FleetSettings) -> Duration {
-    // The first configurations, each change, and churn have `settle` each to arrive.
+    // The first configurations, each change, and churn may each take up to `settle` to arrive.
     let waits = u32::try_from(fleet.number_of_changes() + 2).unwrap_or(u32::MAX);
     WRITE_TIMEOUT
         + WRITE_TIMEOUT_PER_OBJECT.saturating_mul(objects(fleet))
@@ -81,7 +81,8 @@ fn objects(fleet: &FleetSettings) -> u32 {
     u32::try_from(fleet.objects()).unwrap_or(u32::MAX)
 }
 
-/// The fleet's own verdict as that of a trial. Proxies that missed a change rank above all others, so they spoil nothing.
+/// The fleet's verdict as the verdict of a trial. Proxies that missed a change rank above all others in
+/// percentiles, so they spoil nothing.
 pub(super) fn verdict(result: &FleetResult) -> Verdict {
     let mut verdict = Verdict::usable();
     for reason in &result.verdict.reasons {
@@ -89,7 +90,7 @@ pub(super) fn verdict(result: &FleetResult) -> Verdict {
             // Without a single configuration there was no load on istiod.
             "not-converged" if result.first_configuration_us.count == 0 => Figures::all(),
             "not-converged" => Figures::none(),
-            // Times of arrival are the kernel's, so only readings that came very late are wrong by anything.
+            // Arrival times are kernel timestamps, so only readings that came very late make them wrong.
             "fleet-late" => Figures::times(),
             _ => Figures::all(),
         };
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn topology_is_a_file_in_place_of_numbers() {
+    fn topology_file_replaces_numbers() {
         let text = "{name: f, mesh: istio, modes: [control-plane], topology: {shape: chain, hops: 3}, fleet: {proxies: 2}}";
         let fleet = Experiment::parse(text, "test").unwrap().fleet.unwrap();
         let arguments = arguments(&fleet);
@@ -147,14 +148,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fleet_has_time_for_every_wait_of_its_own() {
+    fn fleet_timeout_exceeds_its_own_timeouts() {
         let fleet = settings("changes: [endpoint-added=3], settle: 30s");
         assert!(longest(&fleet) > Duration::from_secs(5 * 30));
         assert!(exit_timeout(&fleet) < longest(&fleet));
     }
 
     #[test]
-    fn proxies_never_reached_spoil_nothing_and_a_late_fleet_its_times() {
+    fn unreached_proxies_spoil_nothing_and_late_fleet_spoils_times() {
         let result = |reason: &str| FleetResult {
             verdict: FleetVerdict { valid: false, reasons: vec![reason.to_owned()] },
             first_configuration_us: HistogramSummary { count: 97, ..HistogramSummary::default() },

@@ -1,4 +1,5 @@
-//! Follows the drivers of a trial from their start until all have ended, and reads the counters at both ends of the window.
+//! Follows the drivers of a trial from their start until all have exited, and reads the counters at both ends
+//! of the window.
 
 use super::context::RunContext;
 use super::drivers::{self, DriverRun, GeneratorRun};
@@ -15,33 +16,34 @@ use experiment::units::format_duration;
 use jiff::Timestamp;
 use std::time::Duration;
 
-/// Time between two checks of components while nothing else happens.
+/// Interval between checks of components while nothing else happens.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Time beyond that of opening a connection within which every generator is to be ready.
+/// Time after the connection timeout within which every generator must be ready.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Time beyond its plan after which a driver is taken to hang.
+/// Time after its planned end at which a driver is considered hung.
 const DRIVER_EXIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time after which a driver that was killed is given up.
+/// Time after which a killed driver is abandoned.
 const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time between the end of a component's connections and its own end.
+/// Maximum time between a component closing its connections and its exit.
 const COMPONENT_EXIT_TIMEOUT: Duration = Duration::from_millis(500);
-/// Seconds of the window in a row without any response, after which load does not explain it: a component may hang.
+/// Consecutive seconds of the window without any response after which load does not explain it: a component
+/// may hang.
 const MAX_UNANSWERED_SECONDS: u32 = 3;
-/// A window of less than this fraction of the planned one was cut short.
+/// A window shorter than this fraction of the planned one was cut short.
 const MIN_WINDOW_FRACTION: f64 = 0.99;
 
-/// What came of the drivers.
+/// Outcome of the drivers.
 pub(super) struct Followed {
     pub ending: Ending,
-    /// In the order of the topology.
+    /// In topology order.
     pub drivers: Vec<DriverRun>,
-    /// Usage in the window; absent where it was not read at both ends.
+    /// Usage in the window; `None` if it was not read at both ends.
     pub usage: Option<WindowUsage>,
-    /// What the environment failed at.
+    /// Failure of the environment.
     pub error: Option<EnvironmentError>,
 }
 
-/// Follows the drivers of a trial, which have been started.
+/// Follows the drivers of a trial, which must have been started.
 pub(super) fn follow(
     deployment: &mut dyn Deployment,
     planned: &PlannedTrial,
@@ -73,7 +75,7 @@ pub(super) fn follow(
     }
 }
 
-/// The drivers of the topology with their generators, which are in its order.
+/// Drivers of the topology with their generators. `generators` is in topology order.
 fn driver_runs(planned: &PlannedTrial, generators: Vec<FollowedGenerator>) -> Vec<DriverRun> {
     let mut runs: Vec<(usize, GeneratorRun)> =
         generators.into_iter().map(|generator| (generator.driver, generator.run)).collect();
@@ -91,15 +93,15 @@ struct Follower<'a> {
     planned: &'a PlannedTrial,
     context: &'a RunContext<'a>,
     generators: Vec<FollowedGenerator>,
-    /// When all were told to start; absent before, and where the only one starts by itself.
+    /// When all generators were told to start; `None` before, and if a single generator starts on its own.
     released_at: Option<Duration>,
-    /// As the window opened.
+    /// Counters at the opening of the window.
     opened: Option<Snapshot>,
-    /// A driver has closed its window: that of the trial cannot open any more.
+    /// True once a driver has closed its window: the trial's window can no longer open.
     any_closed: bool,
     usage: Option<WindowUsage>,
     ending: Ending,
-    /// How the first generator that ended too early ended the trial.
+    /// How the trial ended because of the first generator that exited too early.
     early_end: Option<Ending>,
     /// When the drivers were told to end early.
     interrupted_at: Option<Duration>,
@@ -109,13 +111,13 @@ struct Follower<'a> {
 
 struct FollowedGenerator {
     run: GeneratorRun,
-    /// Position of its driver in the topology.
+    /// Index of its driver in the topology.
     driver: usize,
-    /// It shares the driver's load with others.
+    /// True if several generators share the driver's load.
     shares_load: bool,
     is_ready: bool,
     window_opened: bool,
-    /// Seconds of its window in a row, up to now, without any response.
+    /// Consecutive seconds of its window, up to now, without any response.
     unanswered_seconds: u32,
     last_second: SeriesPoint,
     last_message: Option<String>,
@@ -166,7 +168,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Whether generators wait until all are ready.
+    /// True while generators wait until all are ready.
     fn is_held(&self) -> bool {
         self.generators.len() > 1 && self.released_at.is_none()
     }
@@ -185,7 +187,7 @@ impl Follower<'_> {
         }
     }
 
-    /// What is still waited for though its time is over, as words that end the trial.
+    /// Ends the trial if a generator has exceeded its time to become ready or to exit.
     fn overdue(&self, now: Duration, started_at: Duration) -> Option<Ending> {
         let since = |start: Duration| now.saturating_sub(start);
         if self.is_held() {
@@ -202,7 +204,7 @@ impl Follower<'_> {
         is_late.then(|| self.lost(generator, "did not end in time"))
     }
 
-    /// Time from their start after which drivers are taken to hang.
+    /// Time from their start after which drivers are considered hung.
     fn longest(&self) -> Duration {
         if let Some(settings) = &self.planned.fleet {
             return fleet::longest(settings);
@@ -213,7 +215,7 @@ impl Follower<'_> {
         lead + warmup + duration + 2 * timeout + DRIVER_EXIT_TIMEOUT
     }
 
-    /// The end of a trial by a generator, `how` as words that continue after its name.
+    /// Ending caused by a generator. `how` continues the sentence after its name.
     fn lost(&self, generator: &FollowedGenerator, how: &str) -> Ending {
         let what = format!("{} {how}", self.subject(generator));
         if generator.shares_load { Ending::GeneratorLost(what) } else { Ending::Failed(what) }
@@ -303,7 +305,8 @@ impl Follower<'_> {
         self.interrupt();
     }
 
-    /// A generator has ended; `reason` says why that was too early. Without it the others measure something else.
+    /// A generator has exited; `reason` says why that was too early. The others then measure something else,
+    /// so the trial ends.
     fn note_end(&mut self, name: &str, reason: Option<String>) {
         let Some(reason) = reason.filter(|_| self.interrupted_at.is_none()) else { return };
         let generator = self.generators.iter().find(|generator| generator.run.name == name);
@@ -311,7 +314,7 @@ impl Follower<'_> {
         self.interrupt();
     }
 
-    /// How people call a generator: by its driver, unless it is one of several.
+    /// Name of a generator in messages: that of its driver, unless the driver has several.
     fn subject(&self, generator: &FollowedGenerator) -> String {
         match self.generators.len() {
             1 => "the generator".to_owned(),
@@ -320,7 +323,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Ends the drivers early where there is a reason.
+    /// Ends the drivers early if there is a reason to.
     fn check(&mut self, now: Duration, started_at: Duration) {
         if (self.context.stop)() {
             self.ending = Ending::Interrupted;
@@ -334,7 +337,7 @@ impl Follower<'_> {
         self.interrupt();
     }
 
-    /// Components are probed for responses only where none arrive: probes would disturb a measurement.
+    /// Probes components for responses only if the generators get none: probes would disturb a measurement.
     fn failed_component(&mut self) -> Option<ComponentFailure> {
         let mut generators = self.generators.iter_mut();
         match generators.find(|generator| generator.unanswered_seconds >= MAX_UNANSWERED_SECONDS) {
@@ -346,7 +349,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Tells every driver that runs to end with what it has.
+    /// Tells every running driver to end with what it has.
     fn interrupt(&mut self) {
         if self.interrupted_at.is_some() {
             return;
@@ -357,7 +360,7 @@ impl Follower<'_> {
         }
     }
 
-    /// Whether drivers that were interrupted are given up. They may wait for their last responses, but not for ever.
+    /// True if interrupted drivers are abandoned. They may wait for their last responses, but not forever.
     fn has_waited_enough(&mut self, now: Duration) -> bool {
         if let Some(killed_at) = self.killed_at {
             return now.saturating_sub(killed_at) > KILL_TIMEOUT;
@@ -379,7 +382,7 @@ impl Follower<'_> {
         false
     }
 
-    /// Finds what ended the trial where nothing has said so yet.
+    /// Finds what ended the trial, unless that is known already.
     fn find_cause(&mut self) {
         if self.ending != Ending::Finished {
             return;
@@ -390,7 +393,7 @@ impl Follower<'_> {
             return;
         }
         let cause = if failed { self.failure_that_shows_late() } else { None };
-        // An unresponsive component may have been so for most of the window.
+        // An unresponsive component may have been unresponsive for most of the window.
         let cause = cause.or_else(|| {
             if (self.context.stop)() { None } else { self.deployment.health(HealthProbe::Responses) }
         });
@@ -401,7 +404,7 @@ impl Follower<'_> {
         }
     }
 
-    /// A component that has just failed: its connections close a moment before its end shows.
+    /// Finds a component that has just failed: its connections close a moment before its exit is visible.
     fn failure_that_shows_late(&mut self) -> Option<ComponentFailure> {
         let clock = self.context.clock;
         let give_up_at = clock.now() + COMPONENT_EXIT_TIMEOUT;
@@ -419,10 +422,10 @@ fn component_failed(failure: &ComponentFailure) -> Ending {
     Ending::Failed(format!("in the trial, {} {}", failure.component, failure.how))
 }
 
-/// Why the end of a driver that nobody had interrupted was too early, as words that continue after its name.
+/// Why a driver that was not interrupted exited too early. The text continues the sentence after its name.
 fn early_end(end: &DriverEnd, planned: &PlannedTrial, last_message: Option<&str>) -> Option<String> {
     match (&end.result, end.exit_code) {
-        // Somebody else interrupted it: its result is whole, but of less than the window.
+        // Interrupted by someone else: the result is complete, but covers less than the window.
         (Ok(DriverResult::Load(result)), _)
             if result.duration_s < MIN_WINDOW_FRACTION * planned.duration.as_secs_f64() =>
         {

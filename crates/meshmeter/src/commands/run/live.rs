@@ -1,7 +1,8 @@
-//! Live metrics of a run: what its generators report each second, and what each trial showed at its end.
+//! Live metrics of a run: what its generators report each second, and the figures of each completed trial.
 //!
-//! The lab has no way to the user's network. The thread that sends is started before the lab leaves that network, and stays in
-//! it. A second thread collects what the run tells it, and hands over a snapshot each second: a run neither encodes nor waits.
+//! The lab has no route to the user's network. The sending thread is started before the process leaves that
+//! network, and stays in it. A second thread collects what the run reports and publishes a snapshot every
+//! second, so that the run neither encodes nor waits.
 
 mod trial_figures;
 
@@ -20,7 +21,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use trial_figures::trial_families;
 
-/// Labels that a run sets itself, beside those of its factors.
+/// Labels set by the run itself, in addition to one per factor.
 const OWN_LABELS: [&str; 12] = [
     "mode",
     "load",
@@ -36,7 +37,7 @@ const OWN_LABELS: [&str; 12] = [
     "target",
 ];
 
-/// Starts to send, from the network of the calling thread. None where nothing is asked for.
+/// Starts to send, from the network of the calling thread. `None` if no export is requested.
 pub(super) fn start_exporter(args: &ExportArgs, run: &str) -> Result<Option<Exporter>, Failure> {
     if !args.is_asked_for() {
         return Ok(None);
@@ -50,7 +51,7 @@ pub(super) fn start_exporter(args: &ExportArgs, run: &str) -> Result<Option<Expo
         .map_err(|error| Failure::environment(&error).about("start to send metrics"))
 }
 
-/// Checks what can be checked before the lab is entered.
+/// Checks the options as far as possible before the lab is entered.
 pub(super) fn check(args: &ExportArgs) -> Result<(), Failure> {
     args.destinations().map_err(Failure::wrong_use)?;
     match args.label.iter().find(|(name, _)| OWN_LABELS.contains(&name.as_str())) {
@@ -65,7 +66,7 @@ pub(super) struct LiveMetrics {
     collector: JoinHandle<Vec<ExportRecord>>,
 }
 
-/// What a run tells.
+/// Message from the run to the collector.
 enum Told {
     Planned(usize),
     Begins(Labels),
@@ -75,7 +76,7 @@ enum Told {
 }
 
 impl LiveMetrics {
-    /// Collects for this exporter, with a snapshot in each interval.
+    /// Starts the collector, which publishes a snapshot per `interval` to this exporter.
     pub(super) fn start(exporter: Exporter, interval: Duration) -> Result<Self, Failure> {
         let (told, heard) = channel();
         let collect = move || Collector::new(exporter, interval).collect(&heard);
@@ -86,12 +87,12 @@ impl LiveMetrics {
         Ok(Self { told, collector })
     }
 
-    /// So many more trials are to run.
+    /// Announces `trials` more trials.
     pub(super) fn planned(&self, trials: usize) {
         self.tell(Told::Planned(trials));
     }
 
-    /// A trial begins, as number `index` of the run.
+    /// Announces trial number `index` of the run.
     pub(super) fn trial_begins(&self, planned: &PlannedTrial, index: usize) {
         let mut labels = cell_labels(&planned.factors, &planned.load);
         labels.insert(Cow::Borrowed("mode"), planned.mode.to_string());
@@ -100,38 +101,39 @@ impl LiveMetrics {
         self.tell(Told::Begins(labels));
     }
 
-    /// A generator of a driver reports.
+    /// Passes on an event of a generator.
     pub(super) fn load(&self, generator: &str, driver: &str, namespace: &str, event: &LoadEvent) {
-        // The detail has all that a second has.
+        // Skips plain seconds: `SecondDetail` has everything that they have.
         if !matches!(event, LoadEvent::Second(_)) {
             let [generator, driver, namespace] = [generator, driver, namespace].map(str::to_owned);
             self.tell(Told::Load { generator, driver, namespace, event: event.clone() });
         }
     }
 
-    /// A fleet reports.
+    /// Passes on an event of a fleet.
     pub(super) fn fleet(&self, driver: &str, event: &FleetProgress) {
         self.tell(Told::Fleet { driver: driver.to_owned(), event: event.clone() });
     }
 
-    /// A trial has ended.
+    /// Passes on the record of a completed trial.
     pub(super) fn trial_ended(&self, record: &TrialRecord) {
         self.tell(Told::Ended(Box::new(record.clone())));
     }
 
-    /// Ends all series, within a bound on time, and says what became of the snapshots.
+    /// Ends all series, with a timeout, and returns what became of the snapshots.
     pub(super) fn finish(self) -> Vec<ExportRecord> {
         drop(self.told);
         self.collector.join().unwrap_or_default()
     }
 
     fn tell(&self, told: Told) {
-        // The collector ends with us, or has panicked: then there are no metrics any more.
+        // The collector has exited with the run, or panicked; either way there are no more metrics.
         let _ = self.told.send(told);
     }
 }
 
-/// Labels of a cell: the load in words and every factor, its key with `_` for what a label cannot hold.
+/// Labels of a cell: the load as text, and every factor. Characters of a factor's key that labels cannot have
+/// become `_`.
 fn cell_labels(factors: &Factors, load: &LoadPoint) -> Labels {
     let strength = match (load.rate, load.clients) {
         (Some(rate), _) => format!("{rate}/s"),
@@ -146,18 +148,18 @@ fn cell_labels(factors: &Factors, load: &LoadPoint) -> Labels {
     factors.chain([(Cow::Borrowed("load"), strength)]).collect()
 }
 
-/// Everything that is known so far.
+/// State of the collector.
 struct Collector {
     exporter: Exporter,
     interval: Duration,
     published_at: Instant,
-    /// Of the trial under way.
+    /// Labels of the current trial.
     labels: Labels,
-    /// Generators of the trial under way, with their labels.
+    /// Generators of the current trial, with their labels.
     generators: BTreeMap<String, (Labels, LoadFigures)>,
-    /// Fleets of the trial under way, with their labels.
+    /// Fleets of the current trial, with their labels.
     fleets: BTreeMap<String, (Labels, FleetFigures)>,
-    /// What the last trial showed.
+    /// Figures of the last completed trial.
     last_trial: Families,
     planned: usize,
     ended: usize,
@@ -178,7 +180,7 @@ impl Collector {
         }
     }
 
-    /// Collects until nobody can tell any more.
+    /// Collects until all senders are gone.
     fn collect(mut self, heard: &Receiver<Told>) -> Vec<ExportRecord> {
         loop {
             let due_in = self.interval.saturating_sub(self.published_at.elapsed());
@@ -212,7 +214,7 @@ impl Collector {
             Told::Ended(record) => {
                 self.ended += 1;
                 self.last_trial = trial_families(&record, &self.labels);
-                // The last state of its generators, before they are gone.
+                // Publishes the last state of the generators before they are removed.
                 self.publish();
                 self.generators.clear();
                 self.fleets.clear();
@@ -259,7 +261,7 @@ impl Collector {
 }
 
 fn add(figures: &mut LoadFigures, detail: &SecondDetail) {
-    // A histogram that cannot be read leaves the counts, which can.
+    // If a histogram cannot be decoded, the counts still can be used.
     let [response_time, service_time, schedule_lag] =
         [&detail.response_time_us, &detail.service_time_us, &detail.schedule_lag_us]
             .map(|text| LatencyHistogram::decode(text).ok());

@@ -1,10 +1,11 @@
 //! `meshmeter run`: from an experiment to its report.
 //!
-//! Experiment → plan → a lab of its own, or a cluster → trial after trial, each on the disk as it ends → summary → report.
-//! `coordinator.rs` goes from one trial to the next, `trial.rs` runs one on a deployment, `follow.rs` follows its drivers,
-//! `fleet.rs` is what differs for a fleet, `verdict.rs` decides whether its figures may be used. All of them know environments as
-//! an interface (`run_environment.rs`); only `on_lab.rs` knows the lab and only `on_cluster.rs` clusters. `pacing.rs` chooses how
-//! the generators wait, `calibrate.rs` measures what the machine resolves.
+//! Experiment → plan → a lab of its own, or a cluster → trial after trial, each written to disk as it ends →
+//! summary → report. `coordinator.rs` goes from one trial to the next, `trial.rs` runs one on a deployment,
+//! `follow.rs` follows its drivers, `fleet.rs` has what differs for a fleet, `verdict.rs` decides whether its
+//! figures may be used. All of them use environments through an interface (`run_environment.rs`); only
+//! `on_lab.rs` depends on the lab and only `on_cluster.rs` on clusters. `pacing.rs` chooses how the
+//! generators wait, `calibrate.rs` measures what the machine can resolve.
 
 pub(super) mod calibrate;
 mod clock;
@@ -53,7 +54,6 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let mut experiment = read(args)?;
     live::check(&args.export)?;
@@ -64,7 +64,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         return on_cluster::print_objects(args, &experiment, &plan);
     }
     if args.dry_run {
-        // Whoever reads may stop early.
+        // The reader may close the pipe early.
         let _ = write!(anstream::stdout(), "{plan}");
         if let Err(failure) = check_memory(&plan) {
             failure.report();
@@ -96,7 +96,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     on_lab::enter_after(&title, &args.overrides, start_exporter, |lab, exporter| session.run(lab, exporter))
 }
 
-/// Reads the experiment, with the changes that the command line makes.
+/// Reads the experiment and applies the command-line overrides.
 fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     let mut overrides: Vec<Override> = args.set.iter().map(Override::set).collect();
     overrides.extend(releases::setting(&args.istio));
@@ -112,12 +112,13 @@ fn read(args: &RunArgs) -> Result<Experiment, Failure> {
     Ok(experiment)
 }
 
-/// True where an experiment's published figures are of the cluster's mesh: those of preset studies are of Istio.
+/// True if an experiment's published figures apply to the cluster's mesh: those of preset studies are for
+/// Istio.
 fn are_of_mesh(experiment: &str, mesh: MeshArg) -> bool {
     mesh == MeshArg::Istio || studies::find(experiment).is_none()
 }
 
-/// Reads a preset study or a file, with these changes.
+/// Reads a preset study or a file and applies overrides.
 pub(super) fn read_experiment(experiment: &str, overrides: &[Override]) -> Result<Experiment, Failure> {
     let (text, name) = match studies::find(experiment) {
         Some(study) => (study.yaml.to_owned(), format!("{} (preset)", study.name)),
@@ -141,7 +142,7 @@ fn read_file(name: &str) -> Result<String, Failure> {
     })
 }
 
-/// Holds what the plan's deployments take against the memory of this machine.
+/// Compares what the plan's deployments need with the memory of this machine.
 fn check_memory(plan: &Plan) -> Result<(), Failure> {
     let Some(available) = memory::available_bytes() else { return Ok(()) };
     if let Some(warning) = memory::check(plan, available)? {
@@ -150,7 +151,7 @@ fn check_memory(plan: &Plan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The deployments of a plan, each once.
+/// Distinct deployments of a plan.
 fn specs(plan: &Plan) -> Vec<&DeploymentSpec> {
     let mut specs: Vec<&DeploymentSpec> = Vec::new();
     for trial in &plan.trials {
@@ -161,14 +162,14 @@ fn specs(plan: &Plan) -> Vec<&DeploymentSpec> {
     specs
 }
 
-/// A seed for a run that was given none. Small, so that it is easily typed again.
+/// Random seed for a run without one. Small, so that it is easy to type.
 fn draw_seed() -> u64 {
     let nanos = jiff::Timestamp::now().as_nanosecond();
-    // The low digits of the clock are as good as a die for the order of trials.
+    // The low digits of the clock are random enough for the order of trials.
     u64::try_from(nanos.rem_euclid(1_000_000)).expect("between 0 and 999 999")
 }
 
-/// CPUs that this process may use, its affinity and CPU quota included.
+/// CPUs that this process may use; respects its affinity and CPU quota.
 fn allowed_cpus() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
@@ -176,9 +177,9 @@ fn allowed_cpus() -> usize {
 /// A run inside its lab, or on its cluster.
 struct Session<'a> {
     args: &'a RunArgs,
-    /// Without the modes that cannot run here, once that is known.
+    /// The experiment, without unavailable modes once these are known.
     experiment: Experiment,
-    /// As it was asked for.
+    /// The experiment as requested.
     yaml: String,
     plan: Plan,
 }
@@ -223,7 +224,7 @@ impl Session<'_> {
             host.exports = live.finish();
             folder.write_host(&host).map_err(folder_failure)?;
         }
-        // What was measured is reported whatever ended the run.
+        // Whatever ended the run, the measured trials are reported.
         let reported = self.report(folder.path());
         match broken {
             Ok(()) => reported,
@@ -231,12 +232,12 @@ impl Session<'_> {
         }
     }
 
-    /// The deployments of the plan, each once.
+    /// Distinct deployments of the plan.
     fn specs(&self) -> Vec<&DeploymentSpec> {
         specs(&self.plan)
     }
 
-    /// Versions of what some deployments need besides.
+    /// Versions of additional components that some deployments use.
     fn further_versions(&self, environment: &dyn Environment) -> Vec<ComponentVersion> {
         let mut versions: Vec<ComponentVersion> = Vec::new();
         for version in self.specs().into_iter().flat_map(|spec| environment.versions_for(spec)) {
@@ -247,8 +248,8 @@ impl Session<'_> {
         versions
     }
 
-    /// The calibration of this machine, which is made now if the user asks for it. Says which differences that the run asks for
-    /// it does not resolve.
+    /// The calibration of this machine, measured now if requested. Warns of requested differences that it
+    /// cannot resolve.
     fn calibration(
         &self,
         place: &mut dyn RunEnvironment,
@@ -262,7 +263,7 @@ impl Session<'_> {
         Ok(calibration)
     }
 
-    /// Leaves the modes that cannot run here out of the experiment and its plan, and says so.
+    /// Removes unavailable modes from the experiment and its plan, and reports them.
     fn leave_out_unavailable(
         &mut self,
         environment: &dyn Environment,
@@ -306,7 +307,7 @@ impl Session<'_> {
     }
 }
 
-/// `runs/<name>-<time>`, the time in UTC to the second.
+/// `runs/<name>-<time>`, with the time in UTC to the second.
 fn default_folder(name: &str) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S");
     Path::new("runs").join(format!("{name}-{time}"))
@@ -317,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn istios_published_figures_stand_beside_istio_alone() {
+    fn published_figures_of_istio_are_shown_only_for_istio() {
         assert!(are_of_mesh("mesh-modes", MeshArg::Istio));
         assert!(!are_of_mesh("mesh-modes", MeshArg::Linkerd) && !are_of_mesh("mesh-modes", MeshArg::Cilium));
         assert!(

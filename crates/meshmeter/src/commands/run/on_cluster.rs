@@ -1,4 +1,4 @@
-//! A run on a Kubernetes cluster: the only file of a run that knows clusters.
+//! A run on a Kubernetes cluster. The only file of `run` that depends on clusters.
 
 use super::run_environment::RunEnvironment;
 use super::{detach, pacing};
@@ -22,21 +22,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Stands for the image where objects are only printed.
+/// Placeholder image when objects are only printed.
 const ANY_IMAGE: &str = "meshmeter";
-/// A label holds 63 characters, 15 of which are the time.
+/// A label value holds 63 characters, 15 of which are the time.
 const MAX_LABELLED_NAME: usize = 40;
-/// Two samples of a kubelet's, and some.
+/// Time for two kubelet samples, with some margin.
 const TWO_SAMPLES: Duration = Duration::from_secs(25);
 
-/// The cluster of a run.
+/// Cluster of a run.
 pub(super) struct OnCluster {
     environment: Cluster,
     stop: Arc<AtomicBool>,
     reads_kubelets: bool,
 }
 
-/// Opens the cluster that the options name. Nothing is written yet.
+/// Opens the cluster that the options name. Does not write anything yet.
 pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
     if args.cluster.image.is_none() && !in_pod::is_in_pod() {
         return Err(Failure::wrong_use("a run on a cluster needs an image of Meshmeter")
@@ -60,7 +60,8 @@ pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
 }
 
 impl OnCluster {
-    /// Kubelets sample by themselves: a window without two samples has no usage of services and proxies.
+    /// Kubelets sample at their own interval: a window without two samples has no usage of services and
+    /// proxies.
     fn warn_of_short_windows(&self, plan: &Plan) {
         let shortest = plan.trials.iter().map(|trial| trial.duration).min();
         if let Some(shortest) = shortest.filter(|window| self.reads_kubelets && *window < TWO_SAMPLES) {
@@ -72,7 +73,7 @@ impl OnCluster {
         }
     }
 
-    /// Removes what the run has made; says what stays.
+    /// Removes what the run has created; reports what could not be removed.
     pub(super) fn close(mut self) {
         if let Err(error) = self.environment.close() {
             Failure::from(error).report();
@@ -90,7 +91,7 @@ impl RunEnvironment for OnCluster {
         Box::new(move || stop.load(Ordering::Relaxed))
     }
 
-    /// Rights, namespaces and quotas. The scheduler says what does not fit nodes.
+    /// Checks rights, namespaces and quotas. The scheduler reports what does not fit on nodes.
     fn check_before(&self, plan: &Plan) -> Result<(), Failure> {
         self.warn_of_short_windows(plan);
         let findings = self.environment.check_before(&super::specs(plan))?;
@@ -135,7 +136,7 @@ impl RunEnvironment for OnCluster {
     }
 }
 
-/// Prints every object of the first deployment of each mode. Modes that no cluster runs are named.
+/// Prints every object of the first deployment of each mode. Modes that clusters do not support are named.
 pub(super) fn print_objects(
     args: &RunArgs,
     experiment: &Experiment,
@@ -167,12 +168,13 @@ pub(super) fn print_objects(
         let _ = writeln!(text, "# The detached run: {} objects", written.len());
         text.push_str(&documents(&written));
     }
-    // Whoever reads may stop early.
+    // The reader may close the pipe early.
     let _ = anstream::stdout().write_all(text.as_bytes());
     Ok(if text.is_empty() { ExitCode::from(ENVIRONMENT_FAILED) } else { ExitCode::SUCCESS })
 }
 
-/// Value of the run's label: the experiment's name as far as a label may hold it, and the time in UTC to the second.
+/// Value of the run's label: the experiment's name, truncated to fit a label, and the time in UTC to the
+/// second.
 pub(super) fn run_identifier(name: &str) -> String {
     let name = name.to_lowercase().replace(|other: char| !other.is_ascii_alphanumeric(), "-");
     let name: String = name.trim_matches('-').chars().take(MAX_LABELLED_NAME).collect();

@@ -1,4 +1,4 @@
-//! A run in a lab of its own on this machine: the only file of a run that knows the lab.
+//! A run in its own lab on this machine. The only file of `run` that depends on the lab.
 
 use super::run_environment::RunEnvironment;
 use super::{allowed_cpus, calibrate, check_memory, pacing};
@@ -15,7 +15,7 @@ use report::folder::RunFolder;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Runs `session` in a lab of its own, in another process; the exit code is that of the session.
+/// Runs `session` in a lab of its own, in another process. Returns the exit code of the session.
 pub(super) fn enter(
     title: &str,
     overrides: &OverrideArgs,
@@ -24,7 +24,8 @@ pub(super) fn enter(
     enter_after(title, overrides, || Ok(()), |lab, ()| session(lab))
 }
 
-/// The same. That process calls `on_machine` first, in the machine's network: threads that are started there stay in it.
+/// Like [`enter`]. That process first calls `on_machine` in the machine's network: threads started there stay
+/// in that network.
 pub(super) fn enter_after<T>(
     title: &str,
     overrides: &OverrideArgs,
@@ -49,14 +50,14 @@ pub(super) fn measure_noise_floor() -> Result<Floor, Failure> {
     noise_floor::measure(noise_floor::USUAL_TIME).map_err(|error| Failure::environment(&error))
 }
 
-/// The lab of a run, from inside.
+/// Lab of a run, seen from inside.
 pub(super) struct OnLab {
     lab: Lab,
     environment: LocalLab,
 }
 
 impl OnLab {
-    /// A directory that goes with the lab.
+    /// A directory that is removed with the lab.
     pub(super) fn scratch(&self, name: &str) -> PathBuf {
         self.lab.private_dir().join(name)
     }

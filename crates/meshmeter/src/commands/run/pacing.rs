@@ -1,4 +1,4 @@
-//! One pacing for all trials of a run, chosen before the first (docs/decisions/0006-pacing.md).
+//! One pacing for all trials of a run, chosen before the first trial (docs/decisions/0006-pacing.md).
 
 use super::drivers;
 use experiment::dataplane::{Entry, Exit, ModeParts, Proxies};
@@ -6,11 +6,11 @@ use experiment::environment::DeploymentSpec;
 use experiment::schema::{Pacing, Pauses, RunPacing};
 use experiment::{MeshKind, Plan, PlannedTrial};
 
-/// Pauses of a millisecond and more per second, from which on threads do not spin: a hypervisor takes the CPU of a thread that
-/// never sleeps.
+/// Pauses of 1 ms or more per second above which threads do not spin: a hypervisor takes the CPU of a thread
+/// that never sleeps.
 const MAX_LONG_PAUSES_PER_S: f64 = 0.5;
 
-/// The pacing of a plan on a machine whose CPUs of this number may be used.
+/// Pacing of a plan on a machine with `cpus` usable CPUs.
 pub(super) fn choose(plan: &Plan, cpus: usize, pauses: Option<&Pauses>) -> RunPacing {
     let fixed = plan.trials.first().and_then(|trial| trial.pacing);
     if let Some(pacing) = fixed {
@@ -48,14 +48,14 @@ fn is_limited(trial: &PlannedTrial) -> bool {
     topology.drivers.iter().any(|driver| topology.workloads[driver.at].resources.cpu_limit_cores.is_some())
 }
 
-/// Services and proxies that requests may keep busy, each on a CPU of its own.
+/// Services and proxies that requests may keep busy, each on its own CPU.
 fn components(spec: &DeploymentSpec) -> usize {
     let topology = &spec.topology;
     let ModeParts { data_plane, entry, exit } = spec.parts();
     let Proxies { pod, node, namespace } = data_plane.proxies();
     let services = topology.workloads.iter().filter(|workload| workload.serves());
     let services: usize = services.map(|workload| workload.replicas).sum();
-    // A node proxy has a worker on each side of a call; of waypoints requests pass one.
+    // A node proxy uses a worker on each side of a call; a request passes one waypoint.
     let proxies =
         pod.map_or(0, |_| topology.pods()) + node.map_or(0, |_| 2) + usize::from(namespace.is_some());
     let gateways =
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn threads_spin_only_where_every_component_of_the_heaviest_mode_has_a_cpu() {
+    fn threads_spin_only_if_every_component_of_heaviest_mode_has_a_cpu() {
         let chosen = |cpus| choose(&pairs(), cpus, None);
         assert_eq!(
             [2, 4, 5].map(|cpus| chosen(cpus).pacing),
             [Pacing::Economical, Pacing::Economical, Pacing::Precise]
         );
         assert!(chosen(2).reason.contains("in mode sidecar"), "{}", chosen(2).reason);
-        // Without proxies less is needed.
+        // Without proxies, fewer CPUs are needed.
         let none = plan("{name: a, modes: [none], load: {rate: 1000}}");
         assert_eq!(choose(&none, 4, None).pacing, Pacing::Precise);
         assert_eq!(choose(&none, 2, None).pacing, Pacing::Economical);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_experiment_that_fixes_the_pacing_has_it() {
+    fn pacing_of_experiment_takes_precedence() {
         let fixed = plan("{name: a, modes: [none], load: {rate: 1000, pacing: precise}}");
         let chosen = choose(&fixed, 1, None);
         assert_eq!((chosen.pacing, chosen.fixed), (Pacing::Precise, true));

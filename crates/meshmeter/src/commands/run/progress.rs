@@ -1,4 +1,4 @@
-//! Progress of a run on standard error: a live line on a terminal, a line for each trial elsewhere.
+//! Progress of a run on standard error: a live line on a terminal, one line per trial otherwise.
 
 use experiment::environment::ProgressSink;
 use experiment::schema::{FleetProgress, FleetResult, Retake, SeriesPoint, TrialRecord};
@@ -12,30 +12,30 @@ use std::io::IsTerminal as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// So many of the last lines of a component that failed are shown.
+/// Last lines shown of a failed component.
 const LAST_LINES: usize = 3;
-/// Characters of a line that are shown.
+/// Maximum characters shown per line.
 const LINE_CHARACTERS: usize = 200;
 
-/// Where progress is told in lines, the time between two of them.
+/// Minimum time between two lines of progress that is reported as lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// Shows how far a run is.
+/// Shows the progress of a run.
 pub(super) struct RunProgress {
     bar: ProgressBar,
     live: bool,
     trials: usize,
-    /// What was said to do about trials that failed.
+    /// Hints for failed trials that have been printed.
     hints: BTreeSet<String>,
 }
 
 impl RunProgress {
-    /// Says what is about to run, how long it takes and where it goes.
+    /// Prints what is about to run, how long it takes, and where results go.
     pub(super) fn new(plan: &Plan, folder: &Path) -> Self {
         Self::begin(plan, &format!(", into {}", folder.display()))
     }
 
-    /// The same where nothing of the trials is kept.
+    /// Like [`Self::new`], for trials that are not stored.
     pub(super) fn without_folder(plan: &Plan) -> Self {
         Self::begin(plan, "")
     }
@@ -61,13 +61,13 @@ impl RunProgress {
         Self { bar, live, trials, hints: BTreeSet::new() }
     }
 
-    /// Trials that are to be taken again.
+    /// Adds trials that are to be rerun.
     pub(super) fn more_trials(&mut self, number: usize) {
         self.trials += number;
         self.bar.inc_length(number as u64);
     }
 
-    /// Says something of the run as a whole.
+    /// Prints a message about the whole run.
     pub(super) fn note(&self, text: &str) {
         self.bar.suspend(|| anstream::eprintln!("{text}"));
     }
@@ -85,7 +85,7 @@ impl RunProgress {
         ProgressSink::new(move |what| bar.set_message(format!("{}  {what}", first_part(&bar.message()))))
     }
 
-    /// Shows the last second of every driver: their sum, and the greatest of their medians.
+    /// Shows the last second of all drivers: their sum, and the maximum of their medians.
     pub(super) fn second<'a>(&self, points: impl Iterator<Item = &'a SeriesPoint>) {
         let add = |(completed, p50_us): (u64, Option<f64>), point: &SeriesPoint| {
             (completed + point.completed, p50_us.zip(point.p50_us).map(|(one, other)| one.max(other)))
@@ -96,7 +96,7 @@ impl RunProgress {
         self.bar.set_message(format!("{what}  {completed}/s  p50 {}", time(p50_us)));
     }
 
-    /// Shows what a fleet does.
+    /// Shows the progress of a fleet.
     pub(super) fn fleet(&self, event: &FleetProgress) {
         let doing = match event {
             FleetProgress::Writing { written, of } => format!("writes the mesh: {written} of {of} objects"),
@@ -131,12 +131,12 @@ impl RunProgress {
         }
         let what = describe(planned, record.retake.as_ref());
         let line = format!("{:>3}/{}  {what}  {outcome}", record.index + 1, self.trials);
-        // Each is said once.
+        // Each hint is printed once.
         let hints: Vec<&String> =
             record.hints.iter().filter(|hint| self.hints.insert((*hint).clone())).collect();
         self.bar.suspend(|| {
             anstream::eprintln!("{line}");
-            // The whole of them are in the report.
+            // The report has all lines.
             for (component, lines) in &record.log_tails {
                 let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
                 for line in last.iter().filter(|line| !outcome.contains(line.as_str())) {
@@ -154,7 +154,7 @@ impl RunProgress {
     }
 }
 
-/// Prints progress in lines, with pauses; nothing of what ends soon.
+/// Prints progress as lines at intervals; steps that end soon print nothing.
 pub(crate) fn in_lines() -> ProgressSink {
     let (told_at, heard_at) = (Cell::new(Instant::now()), Cell::new(Instant::now()));
     ProgressSink::new(move |what| {
@@ -179,12 +179,12 @@ fn of_fleet(fleet: &FleetResult) -> String {
     format!("{times}{} of {} proxies converged", proxies.converged, proxies.wanted)
 }
 
-/// What is being done, without how far it is.
+/// What is being done, without how far it has come.
 fn first_part(message: &str) -> &str {
     message.split("  ").next().unwrap_or_default()
 }
 
-/// A line of a log, as much as a terminal takes; what would act on the terminal is made blank.
+/// Shortens a log line for the terminal, and replaces control characters with spaces.
 fn shortened(line: &str) -> String {
     line.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(LINE_CHARACTERS).collect()
 }
@@ -207,7 +207,7 @@ fn conditions(planned: &PlannedTrial) -> String {
     planned.factors.iter().fold(strength, |text, (key, value)| format!("{text}, {key} {value}"))
 }
 
-/// `0.214 ms`; a time among requests without a response is no number.
+/// `0.214 ms`; there is no number if the percentile falls among requests without a response.
 fn time(time_us: Option<f64>) -> String {
     time_us.map_or_else(|| report::format::above(None), |us| format!("{:.3} ms", us / 1000.0))
 }

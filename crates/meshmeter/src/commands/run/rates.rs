@@ -1,9 +1,11 @@
-//! The load of a trial as generators, gateways and destinations each counted it, and where requests went if they disagree.
+//! Rates of a trial as counted by generators, gateways and destinations. If they disagree, where the requests
+//! went.
 //!
-//! Readings at the ends of a window never fall on the same request: some are under way, and a proxy at its CPU limit passes them
-//! in bursts. Over the whole trial all observers counted the same requests, each once, so their counts are compared there, and
-//! rates are those of the requests that the generators sent in their window: each count times what they sent per second in
-//! the window, over what they sent in the whole trial.
+//! Readings at the ends of a window never fall on the same request: some are in flight, and a proxy at its
+//! CPU limit passes them in bursts. Over the whole trial all observers count the same requests, each once, so
+//! counts are compared over the whole trial. Rates refer to the requests that the generators sent in their
+//! window: each count is multiplied by the requests per second sent in the window, and divided by the
+//! requests sent in the whole trial.
 
 use super::drivers::DriverRun;
 use experiment::environment::deploy::ServiceCount;
@@ -11,36 +13,36 @@ use experiment::schema::{Figure, Figures, GatewayCounts, GatewayRecord, LoadResu
 use experiment::topology::Topology;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Observers may differ by this fraction.
+/// Observers may differ by this fraction …
 const MAX_DIFFERENCE: f64 = 0.01;
-/// And by this many requests.
+/// … plus this many requests.
 const MAX_DIFFERENCE_REQUESTS: f64 = 1.0;
 
-/// What each observer counted in a trial.
+/// Counts of a trial by each observer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Counted {
-    /// Sent by the generators over the whole trial, warm-up included.
+    /// Requests sent by the generators over the whole trial, warm-up included.
     sent: u64,
-    /// Of these, with a response.
+    /// Those of `sent` that had a response.
     answered: u64,
-    /// Requests per second in the window, per request of the whole trial.
+    /// Requests per second in the window, divided by requests of the whole trial.
     per_request: f64,
     /// Responses per second in the window.
     completed_per_s: f64,
-    /// Responses per second in the window by status, those of success left out.
+    /// Responses per second in the window by status, without successful ones.
     refused_per_s: BTreeMap<String, f64>,
-    /// All gateways together; absent if a driver's requests pass none, or one could not be read.
+    /// Sum over all gateways; `None` if a driver's requests pass none, or a gateway could not be read.
     gateway: Option<GatewayCounts>,
-    /// Requests that may be under way at once.
+    /// Maximum number of requests in flight.
     in_flight: usize,
     /// Length of the generators' window, seconds.
     duration_s: f64,
-    /// All targets together; absent if one is not known, or if others than drivers call it.
+    /// Requests received by all targets; `None` if a target was not read, or has callers other than drivers.
     destination: Option<u64>,
 }
 
 impl Counted {
-    /// Absent if a driver has no result.
+    /// `None` if a driver has no result.
     pub(super) fn new(
         drivers: &[DriverRun],
         gateways: &[GatewayRecord],
@@ -82,7 +84,8 @@ impl Counted {
         requests as f64 * self.per_request
     }
 
-    /// Adds a reason if the observers disagree. It spoils nothing if the counts say where all requests went.
+    /// Adds a reason if the observers disagree. It spoils nothing if the counts explain where all requests
+    /// went.
     pub(super) fn check(&self, verdict: &mut Verdict) {
         let TrialRates { generator, gateway, destination } = self.rates();
         let observed = [
@@ -105,8 +108,8 @@ impl Counted {
         verdict.spoil(format!("rates-disagree: {}{where_to}", told.join(", ")), figures);
     }
 
-    /// Notes gateways whose rate between their own two readings is another. How far apart they may be follows from how far apart
-    /// the intervals are, and from the requests that are under way at their ends.
+    /// Notes gateways whose rate between their own two readings differs. The allowed difference follows from
+    /// the difference of the intervals, and from the requests in flight at their ends.
     pub(super) fn note_intervals(&self, gateways: &[GatewayRecord], verdict: &mut Verdict) {
         let Some(expected) = self.rates().gateway.filter(|rate| *rate > 0.0 && self.duration_s > 0.0) else {
             return;
@@ -129,7 +132,7 @@ impl Counted {
         (one - other).abs() > MAX_DIFFERENCE * one.max(other) + slack
     }
 
-    /// Where requests went: those that somebody accounts for, and those that nobody does.
+    /// Where requests went: those accounted for, and those lost.
     fn whereabouts(&self) -> (Vec<String>, Vec<String>) {
         let (mut known, mut unknown) = (Vec::new(), Vec::new());
         let is_some = |requests: u64| self.differ(0.0, self.per_s(requests));
@@ -139,7 +142,7 @@ impl Counted {
             known.push(format!("{} had no response at the generator", rate(unanswered)));
         }
         let differ = |one: u64, other: u64| self.differ(self.per_s(one), self.per_s(other));
-        // A proxy behind may repeat requests; the proof of the path knows by how much.
+        // A proxy after the gateway may retry requests; the proof of the path knows how many.
         let mut at_destination = |sent: u64, from: &str| match self.destination {
             Some(received) if differ(sent, received) && received < sent => {
                 unknown.push(format!("{} {from} and did not reach the destination", rate(sent - received)));
@@ -177,7 +180,7 @@ impl Counted {
         (known, unknown)
     }
 
-    /// Statuses by the generators' count, else classes by the gateway's.
+    /// Statuses as the generators counted them, or else status classes as the gateway counted them.
     fn statuses(&self, gateway: &GatewayCounts) -> String {
         let refused =
             self.refused_per_s.iter().map(|(status, rate)| format!("{status}: {}", per_second(*rate)));

@@ -1,4 +1,5 @@
-//! An environment with what a run needs of it beside trials. `on_lab.rs` and `on_cluster.rs` have one each.
+//! An environment, with what a run needs of it in addition to trials. Implemented in `on_lab.rs` and
+//! `on_cluster.rs`.
 
 use crate::failure::Failure;
 use experiment::Plan;
@@ -7,28 +8,28 @@ use experiment::environment::deploy::Environment;
 use experiment::schema::{Calibration, Floor, Pauses, RunPacing};
 use report::folder::RunFolder;
 
-/// Where a run takes place.
+/// Environment of a run.
 pub(super) trait RunEnvironment {
     fn environment(&mut self) -> &mut dyn Environment;
 
-    /// Whether the user has stopped the run, now and later.
+    /// Returns a function that returns true once the user has stopped the run.
     fn stop_request(&self) -> Box<dyn Fn() -> bool>;
 
-    /// Checks that there is what the plan's deployments take, before anything is written.
+    /// Checks that the plan's deployments have what they need, before anything is written.
     fn check_before(&self, plan: &Plan) -> Result<(), Failure>;
 
-    /// The noise floor of the machine that is measured on; absent where that is another.
+    /// Noise floor of the machine under test; `None` if that is another machine.
     fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure>;
 
-    /// What that machine resolves: measured now if it is `asked` for, else as it was kept.
+    /// Resolution of that machine: measured now if `asked`, otherwise as stored.
     fn calibration(&mut self, asked: bool, pauses: Option<&Pauses>) -> Result<Option<Calibration>, Failure>;
 
-    /// How the generators of a plan wait.
+    /// Chooses how the generators of a plan wait.
     fn choose_pacing(&self, plan: &Plan, pauses: Option<&Pauses>) -> RunPacing;
 
-    /// Keeps logs with the run. For before the first deployment.
+    /// Stores logs with the run. Called before the first deployment.
     fn keep_logs_in(&mut self, folder: &RunFolder);
 
-    /// Reports progress while a deployment comes up. For before the first one.
+    /// Reports progress while a deployment comes up. Called before the first deployment.
     fn report_progress_to(&mut self, progress: ProgressSink);
 }

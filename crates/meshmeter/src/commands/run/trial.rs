@@ -1,4 +1,4 @@
-//! One trial on a deployment, and its record.
+//! Runs one trial on a deployment, and builds its record.
 
 use super::context::RunContext;
 use super::drivers::{self, DriverRun};
@@ -17,19 +17,19 @@ use experiment::schema::{
     TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 
-/// Which trial of the run it is.
+/// Position of a trial in the run.
 pub(super) struct Place {
-    /// Place in the order of execution, from 0.
+    /// Index in the order of execution.
     pub index: usize,
-    /// When it began, RFC 3339.
+    /// Start of the trial, RFC 3339.
     pub started_at: String,
-    /// The deployment that it ran in.
+    /// Deployment that it ran in.
     pub deployment: DeploymentUse,
-    /// Of which trial it is a rerun; absent for a first one.
+    /// The trial that it is a rerun of; `None` if it is not a rerun.
     pub retake: Option<Retake>,
 }
 
-/// What came of a trial.
+/// Outcome of a trial.
 #[derive(Default)]
 pub(super) struct TrialRun {
     ending: Ending,
@@ -40,13 +40,13 @@ pub(super) struct TrialRun {
 }
 
 impl TrialRun {
-    /// A trial without a deployment.
+    /// A trial whose deployment did not come up.
     pub(super) fn not_deployed(error: EnvironmentError, context: &RunContext<'_>) -> Self {
-        // Whatever waits while a deployment comes up ends with an error when the user stops the run.
+        // When the user stops the run, waiting for a deployment ends with an error.
         Self { ending: context.ending_so_far(), ..Self::default() }.failed_by(Some(error))
     }
 
-    /// Adds the error of the environment, which explains the end of the trial where nothing else does.
+    /// Adds an environment error, which explains the end of the trial if nothing else does.
     fn failed_by(mut self, error: Option<EnvironmentError>) -> Self {
         let Some(error) = error else { return self };
         if self.ending == Ending::Finished {
@@ -62,12 +62,12 @@ impl TrialRun {
         self
     }
 
-    /// Whether another trial may run on the same deployment.
+    /// True if another trial may run on the same deployment.
     pub(super) fn leaves_deployment_usable(&self) -> bool {
         self.ending == Ending::Finished && self.failure.is_none() && self.evidence.path.proven
     }
 
-    /// Keeps the last lines of generators without a result, where no component has failed.
+    /// Keeps the last lines of generators without a result, if no component has failed.
     fn keep_last_lines(&mut self) {
         if !self.evidence.log_tails.is_empty() || self.ending == Ending::Interrupted {
             return;
@@ -93,7 +93,7 @@ pub(super) fn run(
 ) -> TrialRun {
     let begun = deployment.begin_trial(label).and_then(|()| deployment.start(&starts(planned, context)));
     if let Err(error) = begun {
-        // A component has failed since it came up: its last lines are kept.
+        // A component has failed since the deployment came up: keeps its last lines.
         let evidence = deployment.end_trial(&[]);
         let run = TrialRun { ending: context.ending_so_far(), evidence, ..TrialRun::default() };
         return run.failed_by(Some(error));
@@ -106,7 +106,7 @@ pub(super) fn run(
     run.failed_by(error)
 }
 
-/// Starts of the drivers. Generators report more of each second for live metrics; fleets always do.
+/// Starts of the drivers. For live metrics, generators report more details per second; fleets always do.
 fn starts(planned: &PlannedTrial, context: &RunContext<'_>) -> Vec<DriverStart> {
     let mut starts = drivers::starts(planned);
     if context.live.is_some() && planned.fleet.is_none() {
@@ -117,7 +117,7 @@ fn starts(planned: &PlannedTrial, context: &RunContext<'_>) -> Vec<DriverStart> 
     starts
 }
 
-/// The record of a trial, and the error of the environment that it tells of.
+/// Returns the record of a trial, and the environment error that it describes.
 pub(super) fn record(
     planned: &PlannedTrial,
     place: Place,
@@ -204,7 +204,7 @@ pub(super) fn record(
     (record, failure)
 }
 
-/// Every driver with its own result and verdict. Those of a single driver are the trial's.
+/// Every driver with its own result and verdict. For a single driver these are the trial's.
 fn driver_records(
     planned: &PlannedTrial,
     drivers: Vec<DriverRun>,
@@ -232,14 +232,14 @@ fn driver_records(
     drivers.into_iter().map(record).collect()
 }
 
-/// Entry gateways whose CPU limit is their own, and not that of every proxy.
+/// Entry gateways with a CPU limit of their own, rather than the limit that all proxies have.
 fn limited_gateways(planned: &PlannedTrial, gateways: &[GatewayRecord]) -> Vec<String> {
     let spec = &planned.spec;
     let is_limited = spec.gateway.cpu_limit_cores.is_some() && spec.parts().entry != Entry::Direct;
     gateways.iter().filter(|_| is_limited).map(|gateway| gateway.name.clone()).collect()
 }
 
-/// istiods whose CPU limit the experiment sets.
+/// istiods for which the experiment sets a CPU limit.
 fn limited_istiods(planned: &PlannedTrial, usage: Option<&WindowUsage>) -> Vec<String> {
     let is_limited = planned.spec.istio.istiod.cpu_limit_cores.is_some();
     let components = usage.into_iter().flat_map(|usage| &usage.components).filter(|_| is_limited);
@@ -254,7 +254,8 @@ fn service_record(count: ServiceCount, in_window: &[ServiceRate]) -> ServiceReco
     ServiceRecord { name, namespace, replicas, requests, requests_per_s, components }
 }
 
-/// A generator's threads end with its window, before their context switches can be read: it counts them itself.
+/// A generator's threads exit with its window, before their context switches can be read, so it counts them
+/// itself.
 fn add_own_switches(component: &mut ComponentUsage, drivers: &[DriverRun]) {
     let mut generators = drivers.iter().flat_map(|driver| &driver.generators);
     let end = generators.find(|generator| generator.name == component.name).and_then(|one| one.end.as_ref());

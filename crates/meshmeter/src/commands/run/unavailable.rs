@@ -1,16 +1,16 @@
-//! Modes that are unavailable here, altogether or with some components: left out, with what they lack. Nothing stands in
-//! for them.
+//! Unavailable modes: those that cannot run here, at all or with some components. They are left out, with the
+//! reason; no other mode replaces them.
 
 use experiment::environment::{ComponentsSettings, EnvironmentError, in_one_line};
 use experiment::schema::{Factors, UnavailableMode, is_of_components};
 use experiment::{Experiment, Mode};
 use std::error::Error as _;
 
-/// Leaves the unavailable modes out of an experiment, and returns them.
+/// Leaves the unavailable modes out of an experiment and returns them.
 ///
 /// # Errors
-/// No mode would be left, or only the baseline; of the components that the experiment compares one alone would be; or the user
-/// requires all modes.
+/// Returns an error if no mode would be left, or only the baseline; if only one of several compared
+/// components would be left; or if the user requires all modes.
 pub(in crate::commands) fn leave_out(
     experiment: &mut Experiment,
     all_required: bool,
@@ -26,7 +26,7 @@ pub(in crate::commands) fn leave_out(
         let never_runs = failed.len() == choices.len();
         let stated = if never_runs { 1 } else { failed.len() };
         for (factors, error) in failed.into_iter().take(stated) {
-            // That the mode cannot run is known: why.
+            // The message already says that the mode cannot run; only the cause is needed.
             let reason = error.source().map_or_else(|| error.to_string(), in_one_line);
             let factors = if never_runs { Factors::new() } else { factors.clone() };
             unavailable.push(UnavailableMode { mode: *mode, factors, reason, hint: error.hint.clone() });
@@ -49,7 +49,7 @@ pub(in crate::commands) fn leave_out(
     Ok(unavailable)
 }
 
-/// Every choice of components that the experiment compares; of one that compares none, its own.
+/// Every combination of components that the experiment compares; if it compares none, its own.
 fn choices(experiment: &Experiment) -> Vec<(Factors, ComponentsSettings)> {
     let mut choices: Vec<(Factors, ComponentsSettings)> = Vec::new();
     for (factors, one) in experiment.each_combination() {
@@ -67,7 +67,7 @@ pub(in crate::commands) fn sentence(left_out: &UnavailableMode) -> String {
     format!("mode {mode}{} cannot run here and is left out: {reason}", with(factors))
 }
 
-/// Such as ` with components.istio 1.30.1`; empty without components.
+/// For example ` with components.istio 1.30.1`; empty without components.
 fn with(factors: &Factors) -> String {
     let components: Vec<String> = factors.iter().map(|(key, value)| format!("{key} {value}")).collect();
     if components.is_empty() { String::new() } else { format!(" with {}", components.join(", ")) }
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn modes_that_can_run_do() {
+    fn available_modes_are_kept() {
         let (unavailable, experiment) = left(MODES, &[(Mode::Ambient, None)], false);
         assert_eq!(experiment.modes, [Mode::None, Mode::Sidecar]);
         assert_eq!(unavailable.unwrap(), [lacks_ztunnel(Mode::Ambient, None)]);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_without_a_mode_leaves_the_mode_to_the_others() {
+    fn mode_missing_in_one_version_stays_for_others() {
         let missing = [(Mode::Ambient, Some("1.28.0"))];
         let (unavailable, experiment) = left(VERSIONS, &missing, false);
         assert_eq!(unavailable.unwrap(), [lacks_ztunnel(Mode::Ambient, Some("1.28.0"))]);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn where_no_answer_is_left_the_first_reason_is_the_error() {
+    fn first_reason_is_the_error_if_no_comparison_is_left() {
         let of_all = |version| [(Mode::Sidecar, Some(version)), (Mode::Ambient, Some(version))];
         for (text, missing, all_required) in [
             (MODES, vec![(Mode::Sidecar, None), (Mode::Ambient, None)], false),

@@ -1,5 +1,5 @@
-//! Which of a trial's figures may be used: the drivers' own verdicts, and what the environment saw.
-//! docs/method.md gives each bound with its reason.
+//! Decides which of a trial's figures may be used, from the drivers' own verdicts and what the environment
+//! observed. docs/method.md explains each bound.
 
 mod scenario;
 
@@ -9,42 +9,44 @@ use experiment::environment::{Scenario, WindowUsage, in_one_line};
 use experiment::schema::{Figure, Figures, LoadResult, MachineUsage, PathProof, Role, Verdict};
 use statistics::merge::MergeError;
 
-/// Processes outside the experiment may take this share of all CPUs.
+/// Maximum share of all CPUs used by processes outside the experiment.
 const MAX_OTHER_PROCESSES_SHARE: f64 = 0.10;
-/// The median is spoiled from this share on: CPU that others have meets more requests than its share where it is in demand.
+/// The median is spoiled from this share on: CPU time lost under load affects more requests than its share.
 const MEDIAN_SPOILING_SHARE: f64 = 0.30;
-/// Time stolen by the hypervisor may take this share of all CPUs …
+/// Maximum share of all CPUs stolen by the hypervisor …
 const MAX_STEAL_SHARE: f64 = 0.05;
-/// … and is mentioned from this share on.
+/// … and the share from which it is noted.
 const NOTED_STEAL_SHARE: f64 = 0.02;
 
 /// How a trial ended.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) enum Ending {
-    /// The drivers ran their whole time.
+    /// All drivers ran for their whole time.
     #[default]
     Finished,
     /// The user stopped the run.
     Interrupted,
-    /// Something failed: what, in words.
+    /// Something failed; the text says what.
     Failed(String),
-    /// One of the generators that share a load was lost: which, and how, in words. The others offered less than the load.
+    /// One of the generators that share a load was lost; the text says which, and how. The others offered
+    /// less than the load.
     GeneratorLost(String),
 }
 
-/// What is known of a trial beside the results of its drivers.
+/// Observations of a trial, other than the results of its drivers.
 pub(super) struct Observed<'a> {
     pub ending: &'a Ending,
     pub path: &'a PathProof,
-    /// What a gateway does with the load; absent where there is none on the path.
+    /// What a gateway does with the load; `None` without a gateway on the path.
     pub scenario: Option<Scenario>,
-    /// Usage in the window; absent where it was not read at both ends.
+    /// Usage in the window; `None` if it was not read at both ends.
     pub usage: Option<&'a WindowUsage>,
-    /// Gateways and istiods with a CPU limit of their own: to reach it is what such a run is for.
+    /// Gateways and istiods with their own CPU limit: such a run is meant to reach it.
     pub limited: &'a [String],
 }
 
-/// The verdict of a whole trial. Where there are several drivers, reasons of one name it after their kind.
+/// Verdict of a whole trial. With several drivers, a reason from one of them names it after the kind of
+/// reason.
 pub(super) fn check_trial(
     observed: &Observed<'_>,
     drivers: &[DriverRun],
@@ -72,7 +74,7 @@ pub(super) fn check_trial(
     require_results(drivers, verdict)
 }
 
-/// The verdict of one driver among several: without reasons that concern other drivers only.
+/// Verdict of one of several drivers, without reasons that concern only other drivers.
 pub(super) fn check_driver(observed: &Observed<'_>, driver: &DriverRun) -> Verdict {
     let mut verdict = driver.result().map(|result| result.verdict.clone()).unwrap_or_default();
     if driver.result().is_some() {
@@ -107,12 +109,12 @@ fn check_ending(ending: &Ending, verdict: &mut Verdict) {
         Ending::Failed(what) => format!("failed: {what}"),
         Ending::GeneratorLost(what) => format!("generator-lost: {what}"),
     };
-    // First: all other reasons may follow from a trial that was cut short, saturation too.
+    // Comes first: all other reasons, including saturation, may follow from a trial that was cut short.
     verdict.spoil_first(reason, Figures::all());
     verdict.saturated = false;
 }
 
-/// Adds what the environment saw; for one driver without the throttling of others.
+/// Adds what the environment observed. For a single driver, throttling of other generators is ignored.
 fn check_environment(observed: &Observed<'_>, driver: Option<&DriverRun>, verdict: &mut Verdict) {
     if !observed.path.proven {
         verdict.spoil(format!("path-not-proven: {}", observed.path.reasons.join("; ")), Figures::all());
@@ -150,7 +152,7 @@ fn check_machine(machine: &MachineUsage, verdict: &mut Verdict) {
             .iter()
             .map(|process| format!("{} {:.2}", process.name, process.cpu_cores))
             .collect();
-        // First: where others took the CPU, all other reasons follow from it.
+        // Comes first: if other processes took CPU time, all other reasons may follow from it.
         let cores = machine.other_processes_cores;
         let reason = format!("other-processes: others took {cores:.2} cores ({})", names.join(", "));
         verdict.spoil_first(reason, spoiled_by_lost_cpu(share));
@@ -164,7 +166,8 @@ fn check_machine(machine: &MachineUsage, verdict: &mut Verdict) {
     }
 }
 
-/// What a share of all CPUs that others had spoils: it may have met that share of the requests, and made them the slowest.
+/// Figures spoiled by a lost share of CPU time: it may have affected that share of the requests, and made
+/// them the slowest.
 fn spoiled_by_lost_cpu(share: f64) -> Figures {
     if share >= MEDIAN_SPOILING_SHARE {
         return Figures::times().with(Figure::Throughput);

@@ -1,4 +1,4 @@
-//! From options to listeners, and to the certificate that those with TLS show.
+//! Turns options into listeners, and loads the certificate for those with TLS.
 
 use crate::cli::{ServeArgs, TlsArgs};
 use crate::failure::Failure;
@@ -6,18 +6,18 @@ use service::{Listener, Protocol, Tls, TlsError};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// Where HTTP is served in clear text unless options say otherwise.
+/// Default address for HTTP without TLS.
 const HTTP: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
-/// Where HTTPS is served unless options say otherwise.
+/// Default address for HTTPS.
 const HTTPS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
-/// What a certificate made here is for unless options say otherwise.
+/// Default names of a generated certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Where to listen, that for HTTP in clear text first, and with which certificate.
+/// Listeners, with the plaintext HTTP listener first, and their certificate.
 pub fn of(args: &ServeArgs) -> Result<(Vec<Listener>, Option<Tls>), Failure> {
     let TlsArgs { tls, tls_listen, tls_cert, .. } = &args.tls;
     let over_tcp = args.tcp.tcp_tls_listen;
-    // TLS that is asked for without a place is HTTPS.
+    // TLS without an address means HTTPS.
     let asked = *tls || tls_cert.is_some();
     let https = tls_listen.or((asked && over_tcp.is_none()).then_some(HTTPS));
     let listener = |protocol, tls| move |address| Listener { address, protocol, tls };

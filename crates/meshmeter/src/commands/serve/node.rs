@@ -1,4 +1,5 @@
-//! `meshmeter serve --topology`: one service of a topology, until SIGINT or SIGTERM; a second signal ends it at once.
+//! `meshmeter serve --topology`: one service of a topology, until SIGINT or SIGTERM. A second signal ends it
+//! immediately.
 
 use super::{announce, failure, program_pages, signals};
 use crate::cli::{NodeArgs, ServeArgs};
@@ -15,12 +16,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Where a service of a topology listens unless options say otherwise.
+/// Default address of a topology's service.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8080);
-/// Exit status after a second signal: 128 and the number of SIGINT, as shells have it.
+/// Exit status after a second signal: 128 + SIGINT, as shells use it.
 const INTERRUPTED: i32 = 130;
 
-/// Runs the service.
 pub fn run(args: &ServeArgs, file: &Path, service: &str) -> Result<ExitCode, Failure> {
     end_at_second_signal().map_err(|error| Failure::environment(&error))?;
     let stop = signals().map_err(|error| Failure::environment(&error))?;
@@ -32,7 +32,8 @@ pub fn run(args: &ServeArgs, file: &Path, service: &str) -> Result<ExitCode, Fai
     Ok(ExitCode::SUCCESS)
 }
 
-/// In this order: the shutdown looks at what an earlier signal has set.
+/// The order of registration matters: the conditional shutdown checks the flag that an earlier signal has
+/// set.
 fn end_at_second_signal() -> io::Result<()> {
     let stopping = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {

@@ -1,18 +1,19 @@
-//! The service as small in memory as what it still runs.
+//! Reduces the resident memory of the service to what it uses while it serves.
 //!
-//! Reading options, and what the dynamic linker does, touch some 3 MB of program text and constants that serving never needs
-//! again, and the kernel maps sixteen pages for each one touched. Unmapping them all once the service is ready leaves resident what
-//! serving touches from then on. The pages stay in the page cache: coming back to one costs a minor fault, no reading.
+//! Parsing options and dynamic linking touch some 3 MB of program text and constants that serving never needs
+//! again, and the kernel maps sixteen pages for each one touched. Unmapping them all once the service is
+//! ready leaves resident what serving touches from then on. The pages stay in the page cache: touching one
+//! again costs a minor fault, not a read.
 
 use rustix::mm::{Advice, madvise};
 use std::ffi::c_void;
 use std::fs;
 use std::ptr::with_exposed_provenance_mut;
 
-/// Unmaps the pages of program text and constants, of the program and its libraries alike. Where that cannot be done, they
-/// stay.
+/// Unmaps the pages of program text and constants, of the program and its libraries alike. If that fails,
+/// they stay resident.
 ///
-/// Breakpoints that a debugger set before this are lost with the pages that held them.
+/// Breakpoints that a debugger has set before are lost with their pages.
 pub fn unmap_touched() {
     let Ok(maps) = fs::read_to_string("/proc/self/smaps") else { return };
     for (start, end) in clean_pages_of_files(&maps) {
@@ -20,8 +21,8 @@ pub fn unmap_touched() {
     }
 }
 
-/// The addresses of the mappings that hold nothing but what a file holds: private, not writable, and no page of theirs was
-/// written before that, as those are that the linker relocated.
+/// Address ranges of mappings that only hold file content: private, not writable, and without a page that was
+/// written before (as the linker's relocations are).
 fn clean_pages_of_files(maps: &str) -> Vec<(usize, usize)> {
     let mut clean = Vec::new();
     let mut mapping = None;
@@ -36,7 +37,7 @@ fn clean_pages_of_files(maps: &str) -> Vec<(usize, usize)> {
     clean
 }
 
-/// The addresses in the first line of a mapping where it is of a file, private and not writable.
+/// Address range in the first line of a mapping, if it is a private mapping of a file and not writable.
 fn mapping_of_file(line: &str) -> Option<(usize, usize)> {
     let mut words = line.split_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_files_hold_too_is_let_go() {
+    fn only_clean_file_mappings_are_unmapped() {
         let mapping = |line: &str, anonymous_kb: u32| {
             format!(
                 "{line}\nSize:                956 kB\nAnonymous:             {anonymous_kb} kB\nVmFlags: rd ex mr mw me\n"
@@ -71,7 +72,7 @@ mod tests {
         let maps = [
             mapping(text, 0),
             mapping(constants, 0),
-            // Relocated by the linker; a breakpoint is in it; data; the kernel's; of no file.
+            // Relocated by the linker; with a breakpoint; data; the kernel's; anonymous.
             mapping("55716df10000-55716df20000 r--p 00000000 fe:00 1234   /usr/bin/meshmeter", 16),
             mapping("55716df20000-55716df30000 r-xp 00211000 fe:00 1234   /usr/bin/meshmeter", 4),
             mapping("55716df30000-55716df40000 rwxp 00211000 fe:00 1234   /usr/bin/meshmeter", 0),

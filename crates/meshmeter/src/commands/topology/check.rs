@@ -11,10 +11,9 @@ use report::graph::Folding;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// Rows of a table on the terminal.
+/// Maximum rows of a table on the terminal.
 const MAX_ROWS: usize = 30;
 
-/// Runs the command.
 pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let topology = source::read(&args.source)?;
     let checked = Checked::new(&topology)?;
@@ -26,7 +25,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), Failure> {
     output::write(&text, None)
 }
 
-/// What there is to say of a topology.
+/// Output of the check, also as JSON.
 #[derive(Debug, Serialize)]
 struct Checked {
     name: String,
@@ -37,9 +36,9 @@ struct Checked {
     pods: usize,
     calls: usize,
     drivers: usize,
-    /// Every service and database.
+    /// All services and databases.
     workloads: Vec<CheckedWorkload>,
-    /// Every edge, those of drivers included.
+    /// All edges, including those of drivers.
     edges: Vec<CheckedCall>,
     reserved_by_services: Reservation,
     reserved_by_clients: Reservation,
@@ -51,7 +50,7 @@ struct Checked {
 struct CheckedCall {
     from: String,
     to: String,
-    /// Expected where each driver sends one request.
+    /// Expected requests if each driver sends one request.
     requests: f64,
 }
 
@@ -63,11 +62,11 @@ struct CheckedWorkload {
     namespace: String,
     protocol: &'static str,
     replicas: usize,
-    /// Expected where each driver sends one request.
+    /// Expected requests if each driver sends one request.
     requests: f64,
 }
 
-/// What the pods of services and of clients reserve.
+/// Resources reserved by the pods of services and of clients.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Reservation {
     cpu_cores: f64,
@@ -210,7 +209,7 @@ impl Checked {
     }
 }
 
-/// Columns beside each other; those that hold nothing are left out.
+/// Aligned columns; empty columns are left out.
 fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let is_used = |column: &usize| rows.iter().skip(1).any(|row| !row[*column].is_empty());

@@ -5,7 +5,6 @@ use super::{isotope, output, source};
 use crate::cli::{ConvertArgs, TopologyFormat};
 use crate::failure::Failure;
 
-/// Runs the command.
 pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
     let topology = source::read(&args.source)?;
     let text = match args.to {

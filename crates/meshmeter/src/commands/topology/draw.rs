@@ -5,7 +5,6 @@ use crate::cli::{DrawArgs, DrawingFormat};
 use crate::failure::Failure;
 use report::graph::{self, Figures, Folding};
 
-/// Runs the command.
 pub(super) fn run(args: &DrawArgs) -> Result<(), Failure> {
     let topology = source::read(&args.source)?;
     let folding =

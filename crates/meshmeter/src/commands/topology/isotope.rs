@@ -1,5 +1,5 @@
-//! A topology as a file of Istio's isotope. Parts that change what a request does and have no isotope word are errors,
-//! all of them at once; parts that do not are notes.
+//! Converts a topology to the file format of Istio's isotope. Properties that isotope cannot express are
+//! errors if they affect requests, all reported at once, and otherwise notes.
 
 use crate::failure::Failure;
 use experiment::Protocol;
@@ -11,10 +11,10 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Errors that are shown; more of them say nothing new.
+/// Errors shown; more would add nothing.
 const MAX_SHOWN: usize = 5;
 
-/// The file, and what it leaves out.
+/// The file, and notes about what it leaves out.
 #[derive(Debug)]
 pub(super) struct Converted {
     pub text: String,
@@ -57,12 +57,12 @@ enum Command<'a> {
 struct Call<'a> {
     service: &'a str,
     size: u64,
-    /// Whole percent; absent: always.
+    /// Whole percent; `None` means always.
     #[serde(skip_serializing_if = "Option::is_none")]
     probability: Option<u32>,
 }
 
-/// Writes a topology as a file of isotope.
+/// Writes a topology as an isotope file.
 pub(super) fn convert(topology: &Topology) -> Result<Converted, Failure> {
     let mut writer = Writer { topology, missing: BTreeSet::new(), notes: BTreeSet::new() };
     let mut services = Vec::new();
@@ -83,7 +83,7 @@ pub(super) fn convert(topology: &Topology) -> Result<Converted, Failure> {
 
 struct Writer<'a> {
     topology: &'a Topology,
-    /// What changes what a request does.
+    /// Unsupported properties that affect requests.
     missing: BTreeSet<String>,
     notes: BTreeSet<String>,
 }
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Steps one after the other.
+    /// Steps that run one after the other.
     fn commands(&mut self, steps: &[Step], name: &str) -> Vec<Command<'a>> {
         let mut commands = Vec::new();
         for step in steps {
@@ -187,7 +187,7 @@ impl<'a> Writer<'a> {
         let same_name =
             self.topology.workloads.iter().filter(|one| one.serves() && one.name == callee.name).count();
         if same_name > 1 {
-            // isotope finds a service by its name alone.
+            // isotope identifies a service by its name alone.
             return self.lack(format!("a call of a service whose name several namespaces have ({edge})"));
         }
         if call.retries > 0 {

@@ -1,5 +1,5 @@
-//! A topology as Kubernetes objects: each service is a Deployment of `meshmeter serve --topology` with a Service and an
-//! account of its own. Drivers have none: load comes from `meshmeter load`.
+//! A topology as Kubernetes objects: each service becomes a Deployment of `meshmeter serve --topology`, with
+//! a Service and a ServiceAccount. Drivers have no objects: load comes from `meshmeter load`.
 
 use crate::failure::Failure;
 use experiment::Protocol;
@@ -20,17 +20,17 @@ use std::fmt::Write as _;
 const CONFIG_MAP: &str = "meshmeter-topology";
 const FILE_NAME: &str = "topology.yaml";
 const FOLDER: &str = "/etc/meshmeter";
-/// Of requests to a service.
+/// Port for requests to a service.
 const PORT: u16 = 8080;
-/// Of counters, metrics and health.
+/// Port for counters, metrics and health checks.
 const ADMIN_PORT: u16 = 8079;
 
-/// What the manifests need and a topology does not have.
+/// What the manifests need beyond the topology.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parameters<'a> {
-    /// Image with `meshmeter` in its search path.
+    /// Image with `meshmeter` in its `PATH`.
     pub image: &'a str,
-    /// `HOST:PORT` of the MongoDB that stands for the topology's databases.
+    /// `HOST:PORT` of the MongoDB that is used for the topology's databases.
     pub database: Option<&'a str>,
 }
 
@@ -88,7 +88,7 @@ fn check(topology: &Topology, parameters: Parameters<'_>) -> Result<(), Failure>
     Ok(())
 }
 
-/// What the manifests are, and how to load them.
+/// Comment at the top of the manifests: what they are, and how to load them.
 fn head(topology: &Topology) -> String {
     let mut text = format!("# Topology {}: written by `meshmeter topology convert`.\n", topology.name);
     if topology.namespaces() == [""] {

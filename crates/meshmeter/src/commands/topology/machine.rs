@@ -1,4 +1,4 @@
-//! What a topology takes on this machine in each data plane.
+//! Resources that a topology needs on this machine, per data plane.
 
 use crate::failure::Failure;
 use crate::memory::{needed_bytes, waypoints};
@@ -11,21 +11,21 @@ use std::fs;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
-/// What a data plane takes.
+/// Resources of a data plane.
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Take {
-    /// As experiments name it.
+    /// Name of the mode in experiments.
     pub mode: &'static str,
-    /// Sidecars, ztunnels and waypoints.
+    /// Number of sidecars, ztunnels and waypoints.
     pub proxies: usize,
-    /// Those of the topology, and the proxies.
+    /// Containers of the topology, plus the proxies.
     pub containers: usize,
     pub memory_bytes: u64,
-    /// Whether this machine has that much memory available.
+    /// True if this machine has that much memory available.
     pub fits: bool,
 }
 
-/// The machine.
+/// CPUs and memory of the machine.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Machine {
     pub cores: usize,
@@ -34,7 +34,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// This machine.
+    /// Reads this machine's.
     pub(super) fn read() -> Result<Self, Failure> {
         let meminfo = fs::read_to_string("/proc/meminfo")
             .map_err(|error| Failure::environment(&error).about("read /proc/meminfo"))?;
@@ -55,7 +55,7 @@ impl Machine {
         }
     }
 
-    /// The data planes that an experiment with Istio has, each with what it takes.
+    /// Resources of each data plane that an experiment with Istio can have.
     pub(super) fn takes(&self, topology: &Topology) -> Vec<Take> {
         let shared = Arc::new(topology.clone());
         MeshKind::Istio
@@ -76,7 +76,7 @@ impl Machine {
     }
 }
 
-/// True if a mode has nothing beside its data plane: no gateway, no way out, no fleet.
+/// True if a mode has nothing besides its data plane: no gateway, no egress, no fleet.
 fn is_data_plane_alone(mode: Mode) -> bool {
     let ModeParts { entry, exit, .. } = mode.parts(MeshKind::Istio);
     mode.has_requests() && entry == Entry::Direct && exit == Exit::None
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!((machine.memory_bytes, machine.memory_available_bytes), (8_192_000_000, 1_024_000_000));
         let takes = machine.takes(&topology);
         let counts: Vec<_> = takes.iter().map(|take| (take.mode, take.proxies, take.containers)).collect();
-        // Three pods of web and the client's of each copy are in the mesh.
+        // Three pods of `web` and the client's are in the mesh, per copy.
         let expected = [("none", 0, 10), ("sidecar", 8, 18), ("ambient", 1, 11), ("ambient-waypoint", 3, 13)];
         assert_eq!(counts, expected);
         assert_eq!(

@@ -14,7 +14,6 @@ use crate::failure::Failure;
 use experiment::topology::Topology;
 use std::process::ExitCode;
 
-/// Runs the command.
 pub fn run(args: &TopologyArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         TopologyCommand::Check(args) => check::run(args),
@@ -25,7 +24,7 @@ pub fn run(args: &TopologyArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The topology that another command's option names: a file, or a shape with its defaults.
+/// The topology named by another command's option: a file, or a shape with its defaults.
 pub(super) fn named(option: &str, source: &str) -> Result<Topology, Failure> {
     if source == "-" {
         let failure = Failure::wrong_use(format!("{option}: standard input cannot be read here"));

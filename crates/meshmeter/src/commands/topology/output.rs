@@ -1,4 +1,4 @@
-//! Where results go.
+//! Output of `meshmeter topology`.
 
 use crate::failure::Failure;
 use report::folder;
@@ -19,7 +19,7 @@ pub(super) fn write(text: &str, file: Option<&Path>) -> Result<(), Failure> {
     }
 }
 
-/// Says what else there is to know, on standard error.
+/// Prints notes on standard error.
 pub(super) fn notes<'a>(notes: impl IntoIterator<Item = &'a String>) {
     for note in notes {
         anstream::eprintln!("note: {note}");

@@ -1,4 +1,4 @@
-//! The topology that a command is about: a file, standard input, or a built-in shape.
+//! The topology that a command works on: a file, standard input, or a built-in shape.
 
 use super::output;
 use crate::cli::{ParameterArgs, SourceArgs};
@@ -12,10 +12,10 @@ use experiment::topology::shapes::{Parameters, SHAPES, Shape, ShapeSettings};
 use std::io::{ErrorKind, IsTerminal as _, stderr, stdin};
 use std::path::Path;
 
-/// Copies of a topology.
+/// Maximum copies of a topology.
 const MAX_NAMESPACES: usize = 1000;
 
-/// Reads the topology and says what of its file has no effect.
+/// Reads the topology and reports settings of its file that have no effect.
 pub(super) fn read(args: &SourceArgs) -> Result<Topology, Failure> {
     if Shape::find(&args.source).is_some() {
         return shape(&args.source, &args.parameters);
@@ -46,7 +46,7 @@ pub(super) fn read(args: &SourceArgs) -> Result<Topology, Failure> {
     Ok(file.topology.copies(given.namespaces))
 }
 
-/// A built-in shape.
+/// Builds a built-in shape.
 pub(super) fn shape(name: &str, args: &ParameterArgs) -> Result<Topology, Failure> {
     let shape = Shape::find(name).ok_or_else(|| Failure::wrong_use(format!("there is no shape `{name}`")))?;
     let given = Given::new(args)?;
@@ -80,10 +80,10 @@ pub(super) fn shape(name: &str, args: &ParameterArgs) -> Result<Topology, Failur
         .map_err(|error| Failure::wrong_use(format!("make the topology {name}: {error}")))
 }
 
-/// The parameters that were given.
+/// Parameters given by options.
 struct Given {
     namespaces: usize,
-    /// In the order of the command line, options first.
+    /// In command-line order, dedicated options first.
     others: Vec<(String, String)>,
 }
 

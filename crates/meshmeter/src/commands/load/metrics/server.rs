@@ -1,5 +1,5 @@
-//! One page over HTTP: `GET /metrics`. Anything else is refused, and nobody can hold the server up: few connections at
-//! once, each with one request and a bound on its time.
+//! Serves one page over HTTP: `GET /metrics`. Anything else is rejected. No client can block the server:
+//! connections are few, carry one request each, and time out.
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -15,15 +15,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Connections at once; others wait in the kernel's queue.
+/// Maximum concurrent connections; others wait in the kernel's queue.
 const MAX_CONNECTIONS: usize = 16;
-/// Bound on a connection, from its acceptance to the end of the answer.
+/// Timeout of a connection, from accept to the end of the response.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// Bound on the head of a request.
+/// Maximum size of a request head.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// Pause after a failure to accept, such as for want of open files.
+/// Pause after a failed accept, for example when out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// How much the thread gives way to those that measure (nice(2)).
+/// Lowers the thread's priority below the measuring threads (nice(2)).
 const NICENESS: i32 = 10;
 
 /// A running server; stops when dropped.
@@ -34,7 +34,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and serves what `page` gives at the time of each request.
+    /// Listens, and responds to each request with the current result of `page`.
     pub fn start(address: SocketAddr, page: impl Fn() -> String + Send + Sync + 'static) -> io::Result<Self> {
         let listener = TcpListener::bind(address)?;
         listener.set_nonblocking(true)?;
@@ -42,11 +42,11 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let serve = move || {
-            // Serving at the usual priority does no harm where this is not allowed.
+            // If this is not permitted, serving at normal priority does no harm.
             let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICENESS);
             runtime.block_on(async {
                 tokio::spawn(accept(listener, Arc::new(page)));
-                // Dropping the sender says it as well.
+                // Resolves when the sender is dropped, too.
                 let _ = stopped.await;
             });
             runtime.shutdown_background();
@@ -55,7 +55,7 @@ impl Server {
         Ok(Self { address, stop: Some(stop), thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -65,7 +65,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A server that panicked is gone as well.
+            // A server that panicked has stopped, too.
             let _ = thread.join();
         }
     }
@@ -91,7 +91,7 @@ async fn accept(listener: TcpListener, page: Arc<impl Fn() -> String + Send + Sy
                 .keep_alive(false)
                 .max_buf_size(MAX_HEAD_BYTES)
                 .serve_connection(TokioIo::new(stream), service);
-            // A peer that breaks off, or takes too long, has its own trouble.
+            // Errors and timeouts of a connection are the peer's problem.
             let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
             drop(place);
         });
@@ -117,7 +117,7 @@ mod tests {
     use std::io::{Read as _, Write as _};
     use std::net::TcpStream;
 
-    /// At an address that no other test has: its port is nobody else's once it is gone.
+    /// On a loopback address that no other test uses, so that nobody else takes the port once it is free.
     fn server() -> Server {
         Server::start(SocketAddr::from(([127, 0, 0, 8], 0)), || "a 1\n".to_owned()).unwrap()
     }
@@ -127,7 +127,7 @@ mod tests {
         stream.set_read_timeout(Some(CONNECTION_TIMEOUT * 6)).unwrap();
         stream.write_all(request.as_bytes()).unwrap();
         let mut response = Vec::new();
-        // Of a request that it did not read to its end, a reset may follow the answer.
+        // After a request that the server did not read completely, a reset may follow the response.
         if let Err(error) = stream.read_to_end(&mut response) {
             assert!(error.kind() == io::ErrorKind::ConnectionReset, "{error}");
         }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_that_say_nothing_do_not_keep_it_from_stopping() {
+    fn silent_peers_do_not_block_shutdown() {
         let server = server();
         let silent: Vec<_> =
             (0..2 * MAX_CONNECTIONS).map(|_| TcpStream::connect(server.address()).unwrap()).collect();

@@ -1,4 +1,5 @@
-//! Calibrations of this user's machines: a file each in the cache, named after the machine.
+//! Calibrations of this user's machines: one file per machine in the cache directory, named after the
+//! machine.
 
 use components::user_cache;
 use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration};
@@ -7,10 +8,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::{env, fs, io};
 
-/// An older calibration says nothing about today: kernels, neighbours and settings change.
+/// Older calibrations are not used: kernels, neighbours and settings change.
 const MAX_AGE_DAYS: i64 = 30;
 
-/// The calibration of this machine; absent if there is none, or one that is too old or unreadable.
+/// The calibration of this machine; `None` if there is none, or it is too old or unreadable.
 pub(in crate::commands::run) fn read(machine: &CalibratedMachine) -> Option<Calibration> {
     let text = fs::read(path(machine, &|name| env::var_os(name))?).ok()?;
     let calibration: Calibration = serde_json::from_slice(&text).ok()?;
@@ -25,7 +26,7 @@ fn is_current(calibration: &Calibration, machine: &CalibratedMachine, now: Times
         && made_at.is_ok_and(|made_at| oldest.is_ok_and(|oldest| made_at >= oldest))
 }
 
-/// Keeps a calibration in the place of an earlier one.
+/// Stores a calibration, replacing an earlier one.
 pub(super) fn write(calibration: &Calibration) -> io::Result<()> {
     let path = path(&calibration.machine, &|name| env::var_os(name))
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "HOME is not set"))?;

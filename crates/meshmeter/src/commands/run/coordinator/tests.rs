@@ -1,4 +1,4 @@
-//! Runs in an environment in memory, whose trials end as a test wants it.
+//! Runs in an in-memory environment, whose trials end as each test scripts them.
 
 use super::*;
 use crate::commands::run::RunContext;
@@ -19,19 +19,19 @@ use std::time::Duration;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Two modes in three repeats, of which two trials may run again: each once.
+/// Two modes in three repeats; two trials may be rerun, once each.
 const TEXT: &str = "{name: t, modes: [none, gateway], load: {rate: 200, duration: 5s, warmup: 1s, timeout: 2s}, repeats: 3, retakes: 1}";
 
 /// A single trial.
 const ONE_TRIAL: &str = "{name: t, modes: [gateway], load: {rate: 200, duration: 5s, warmup: 1s, timeout: 2s}, repeats: 1, retakes: 0}";
 
-/// What a run did.
+/// What happened in a run.
 struct Ran {
-    /// The modes of the plan, in its order.
+    /// Modes of the plan, in order.
     planned: Vec<Mode>,
     trials: Vec<TrialRecord>,
     requests: Vec<Request>,
-    /// Time that it took by its clock.
+    /// Duration by the run's clock.
     elapsed: Duration,
     ended: Result<(), Failure>,
 }
@@ -46,7 +46,7 @@ impl Ran {
         self.requests.iter().filter_map(deployed).collect()
     }
 
-    /// Of which trial each is a rerun.
+    /// For each trial, the trial that it is a rerun of.
     fn reruns(&self) -> Vec<Option<usize>> {
         self.trials.iter().map(|trial| Some(trial.retake.as_ref()?.of)).collect()
     }
@@ -91,12 +91,12 @@ fn saturated() -> ScriptedTrial {
     held_against_itself("saturated: 100/s completed of 200/s offered")
 }
 
-/// Others take a CPU.
+/// Other processes use CPU during the trial.
 fn disturbed() -> ScriptedTrial {
     ScriptedTrial { other_processes_cores: 1.0, ..good() }
 }
 
-/// Its pods do not come up.
+/// The pods do not come up.
 fn broken() -> ScriptedTrial {
     ScriptedTrial { deploy_error: Some(ScriptedError::new("start gateway", "it has died")), ..good() }
 }
@@ -110,7 +110,7 @@ fn plan(text: &str) -> Plan {
     Plan::new(&Experiment::parse(text, "test").unwrap(), 1)
 }
 
-/// The same plan with a driver in each of several namespaces.
+/// The same plan with several drivers, each in its own namespace.
 fn with_drivers(drivers: usize, plan: Plan) -> Plan {
     let topology =
         Arc::new(pair(drivers, 2, experiment::Protocol::default(), &ServerSettings::default(), false, None));
@@ -125,7 +125,7 @@ fn run(script: impl IntoIterator<Item = ScriptedTrial>) -> Ran {
     run_plan(&plan(TEXT), script)
 }
 
-/// The only trial of a run.
+/// Runs a single trial.
 fn run_one(script: ScriptedTrial) -> Ran {
     run_plan(&plan(ONE_TRIAL), [script])
 }
@@ -154,7 +154,7 @@ mod several_drivers;
 mod several_generators;
 mod trial;
 
-/// Arguments as one text; of files their names.
+/// Arguments as one string; files by their names.
 fn text_of(driver: &DriverStart) -> String {
     let words: Vec<&str> = driver
         .arguments
@@ -173,7 +173,7 @@ fn option(driver: &DriverStart, name: &str) -> Option<String> {
     text.split(' ').skip_while(|word| *word != name).nth(1).map(str::to_owned)
 }
 
-/// The generators of the first trial, as they were started.
+/// Generators of the first trial, as they were started.
 fn started(ran: &Ran) -> &[DriverStart] {
     let mut starts = ran.requests.iter().filter_map(|request| match request {
         Request::Start(generators) => Some(generators.as_slice()),
@@ -182,7 +182,7 @@ fn started(ran: &Ran) -> &[DriverStart] {
     starts.next().expect("generators are started")
 }
 
-/// Generators with the instants at which they were told to open their windows.
+/// Generators with the times at which they were told to open their windows.
 fn released(ran: &Ran) -> Vec<(&str, Timestamp)> {
     let releases = ran.requests.iter().filter_map(|request| match request {
         Request::Release(name, at) => Some((name.as_str(), (*at).try_into().expect("a time of our days"))),
@@ -191,7 +191,7 @@ fn released(ran: &Ran) -> Vec<(&str, Timestamp)> {
     releases.collect()
 }
 
-/// A result of its own: the same measurement would not count twice.
+/// Makes a result distinct: merging the same measurement twice would be an error.
 fn told_apart(driver: ScriptedDriver, name: &str) -> ScriptedDriver {
     driver.with_load(|result| result.urls = vec![name.to_owned()])
 }

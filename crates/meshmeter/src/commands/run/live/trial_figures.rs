@@ -1,4 +1,4 @@
-//! What a trial showed at its end, as metrics: gauges that stay until the next trial ends.
+//! Figures of a completed trial as metrics: gauges that stay until the next trial ends.
 
 use experiment::schema::{
     ComponentUsage, GatewayDuration, GatewayRecord, LoadResult, Role, ServiceRecord, TrialRates, TrialRecord,
@@ -6,12 +6,12 @@ use experiment::schema::{
 use export::{Families, Labels, add_fleet_result};
 use std::borrow::Cow;
 
-/// Microseconds in a second.
+/// Microseconds per second.
 const US_IN_S: f64 = 1e6;
-/// Help of what is read at both ends of the window.
+/// Help text of metrics that are read at both ends of the window.
 const IN_WINDOW: &str = "Over the trial's measured window.";
 
-/// Figures of one trial with its labels.
+/// Figures of one trial, with its labels.
 pub(super) fn trial_families(record: &TrialRecord, labels: &Labels) -> Families {
     let mut figures = Figures { families: Families::default(), labels };
     let valid = if record.verdict.valid { 1.0 } else { 0.0 };
@@ -146,7 +146,7 @@ impl Figures<'_> {
     }
 }
 
-/// As result files have it.
+/// Name of the role in result files.
 fn role(role: Role) -> String {
     let value = serde_json::to_value(role).expect("a role is a word");
     value.as_str().unwrap_or_default().to_owned()

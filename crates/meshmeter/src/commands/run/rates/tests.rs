@@ -3,7 +3,8 @@ use experiment::environment::DeploymentSpec;
 use experiment::environment::deploy::DriverEnd;
 use experiment::{MeshKind, Mode};
 
-/// A generator that was to send 1000/s for 2 s after a second of warm-up, of which `refused` a second were refused with 429.
+/// A generator with a rate of 1000/s for 2 s after 1 s of warm-up. `refused` requests per second are rejected
+/// with status 429.
 fn driver(refused: u64, failed: u64) -> DriverRun {
     let text = include_str!("../../../../tests/load-result.json");
     let mut result: LoadResult = serde_json::from_str(text).expect("a result as the generator writes it");
@@ -47,7 +48,7 @@ fn verdict(counted: &Counted) -> Verdict {
 }
 
 #[test]
-fn three_observers_that_agree_have_the_generators_window() {
+fn rates_of_three_agreeing_observers_refer_to_generator_window() {
     let counted = counted(driver(0, 0), Some(gateway(3000, 3000, 0)), Some(3000));
     let expected = TrialRates { generator: 1000.0, gateway: Some(1000.0), destination: Some(1000.0) };
     assert_eq!(counted.rates(), expected);
@@ -70,7 +71,7 @@ fn a_trial_without_a_gateway_has_two_observers() {
 }
 
 #[test]
-fn requests_that_the_gateway_answered_are_accounted_for_and_spoil_nothing() {
+fn requests_answered_by_gateway_are_accounted_for_and_spoil_nothing() {
     let verdict = verdict(&counted(driver(100, 0), Some(gateway(3000, 2700, 0)), Some(2700)));
     assert_eq!(
         verdict.reasons,
@@ -81,7 +82,7 @@ fn requests_that_the_gateway_answered_are_accounted_for_and_spoil_nothing() {
 }
 
 #[test]
-fn requests_that_nobody_accounts_for_spoil_the_throughput() {
+fn unaccounted_requests_spoil_throughput() {
     let lost = verdict(&counted(driver(0, 0), Some(gateway(3000, 3000, 0)), Some(2400)));
     assert!(
         lost.reasons[0].ends_with("200/s left the gateway and did not reach the destination"),
@@ -94,7 +95,7 @@ fn requests_that_nobody_accounts_for_spoil_the_throughput() {
 }
 
 #[test]
-fn retries_and_requests_without_a_response_are_said() {
+fn retries_and_unanswered_requests_are_reported() {
     let repeated = verdict(&counted(driver(0, 0), Some(gateway(3000, 3300, 300)), Some(3300)));
     assert!(repeated.reasons[0].ends_with(": 100/s were repeated by the gateway"), "{repeated:?}");
     let silent = verdict(&counted(driver(0, 50), Some(gateway(3000, 3000, 0)), Some(3000)));
@@ -106,7 +107,7 @@ fn retries_and_requests_without_a_response_are_said() {
 }
 
 #[test]
-fn an_interval_of_its_own_may_differ_by_what_it_is_off_and_what_is_under_way() {
+fn gateway_interval_may_differ_by_offset_and_requests_in_flight() {
     let notes = |requests_per_s: f64, window_s: f64| {
         let gateway = GatewayRecord { requests_per_s, window_s, ..gateway(3000, 3000, 0) };
         let mut verdict = Verdict::usable();

@@ -1,15 +1,15 @@
-//! Whether a generator spoke TLS as the scenario of its trial has it, by its own counts. What the gateway counted is part of
-//! the path's proof.
+//! Checks that a generator used TLS as the trial's scenario requires, by its own counts. The gateway's counts
+//! are part of the path proof.
 
 use experiment::environment::Scenario;
 use experiment::schema::LoadResult;
 
-/// Key of the certificates in scenario `rsa`.
+/// Key type of the certificates in scenario `rsa`.
 const RSA_KEY: &str = "RSA 2048";
-/// Of the sessions that a scenario asks for, this share is to be seen: connections break, and some stay unused.
+/// Minimum share of the sessions that a scenario calls for: connections break, and some stay unused.
 const MIN_SHARE: f64 = 0.9;
 
-/// What was not as the scenario has it, in words.
+/// What contradicts the scenario, as text.
 pub(super) fn contradiction(scenario: Scenario, result: &LoadResult) -> Option<String> {
     let sessions = |of: &str| -> u64 {
         result.tls_sessions.iter().filter(|(name, _)| name.contains(of)).map(|(_, count)| count).sum()
@@ -32,7 +32,7 @@ pub(super) fn contradiction(scenario: Scenario, result: &LoadResult) -> Option<S
         }
         Scenario::FullHandshakes => too_few().or_else(|| unless(resumed == 0, resumed, "resumed")),
         Scenario::Resumption => too_few().or_else(|| {
-            // The first one of each connection has none to resume.
+            // The first session of each connection has none to resume.
             let resumable = all.saturating_sub(result.connections as u64);
             unless(resumed > 0 && is_most(resumed, resumable), resumed, "resumed")
         }),
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
     use experiment::schema::RequestCounts;
 
-    /// A result of 100 requests on two connections, with these sessions and the key of all of them.
+    /// A result of 100 requests on two connections, with these sessions, all with the same key type.
     fn result(sessions: &[(&str, u64)], key: &str) -> LoadResult {
         let all = sessions.iter().map(|(_, count)| count).sum();
         LoadResult {
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_hold_by_what_the_generator_counted() {
+    fn scenarios_are_checked_by_generator_counts() {
         const V1_3: &str = "TLSv1_3 TLS13_AES_256_GCM_SHA384";
         const V1_2: &str = "TLSv1_2 TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384";
         const RESUMED: &str = "TLSv1_3 TLS13_AES_256_GCM_SHA384 resumed";

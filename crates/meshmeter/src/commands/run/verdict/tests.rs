@@ -40,7 +40,7 @@ fn driver(name: &str, result: LoadResult) -> DriverRun {
     DriverRun::new(name.to_owned(), vec![GeneratorRun { name: name.to_owned(), end: Some(end) }])
 }
 
-/// The kinds of the reasons against a trial with one driver that is content with itself.
+/// Kinds of the reasons against a trial with one driver whose own verdict is valid.
 fn reasons(ending: &Ending, path: &PathProof, usage: Option<&WindowUsage>) -> Vec<String> {
     let drivers = [driver("generator", result())];
     let merged = drivers::merged_result(&drivers);
@@ -51,7 +51,7 @@ fn reasons(ending: &Ending, path: &PathProof, usage: Option<&WindowUsage>) -> Ve
 }
 
 #[test]
-fn nothing_against_it_is_valid() {
+fn trial_without_reasons_is_valid() {
     assert!(reasons(&Ending::Finished, &proven(), Some(&quiet())).is_empty());
     let of_a_cluster = WindowUsage { machine: None, ..quiet() };
     assert!(reasons(&Ending::Finished, &proven(), Some(&of_a_cluster)).is_empty());
@@ -69,7 +69,7 @@ fn each_cause_has_its_reason() {
     assert_eq!(reasons(finished, &proven(), None), ["not-observed"]);
 }
 
-/// The figures that are spoiled in a trial with one driver that is content with itself.
+/// Spoiled figures of a trial with one driver whose own verdict is valid.
 fn spoiled(usage: Option<&WindowUsage>) -> Vec<&'static str> {
     let drivers = [driver("generator", result())];
     let merged = drivers::merged_result(&drivers);
@@ -81,7 +81,7 @@ fn spoiled(usage: Option<&WindowUsage>) -> Vec<&'static str> {
 }
 
 #[test]
-fn cpu_that_others_had_spoils_the_percentiles_that_fewer_requests_lie_beyond() {
+fn lost_cpu_share_spoils_percentiles_above_it() {
     let taken = |other_processes_cores: f64, steal_cores: f64| {
         let machine = MachineUsage { cpus: 4, other_processes_cores, steal_cores, ..MachineUsage::default() };
         spoiled(Some(&WindowUsage { machine: Some(machine), ..quiet() }))
@@ -94,14 +94,14 @@ fn cpu_that_others_had_spoils_the_percentiles_that_fewer_requests_lie_beyond() {
 }
 
 #[test]
-fn what_was_not_observed_or_throttled_leaves_the_rest() {
+fn missing_usage_or_throttling_spoils_only_affected_figures() {
     assert_eq!(spoiled(None), ["cpu", "memory", "network"]);
     let throttled = spoiled(Some(&throttled("client-proxy", Role::Proxy)));
     assert!(throttled.contains(&"p50") && !throttled.contains(&"cpu") && !throttled.contains(&"memory"));
 }
 
 #[test]
-fn a_gateway_at_its_own_limit_is_measured_there() {
+fn gateway_at_its_own_cpu_limit_stays_valid() {
     let drivers = [driver("generator", result())];
     let merged = drivers::merged_result(&drivers);
     let reasons = |component: &str| {
@@ -114,7 +114,7 @@ fn a_gateway_at_its_own_limit_is_measured_there() {
 }
 
 #[test]
-fn a_trial_that_was_cut_short_says_so_first_and_nothing_of_the_target() {
+fn trial_cut_short_has_that_reason_first_and_is_not_saturated() {
     let saturated = Verdict {
         saturated: true,
         reasons: vec!["saturated: 1/s completed of 500/s offered".to_owned()],
@@ -143,7 +143,7 @@ fn without_a_result_nothing_is_valid() {
     assert_eq!(verdict.reasons, ["failed: no proxy"]);
 }
 
-/// Two drivers of which one is late: the verdicts of the trial and of each.
+/// Two drivers, one of which is late: the verdicts of the trial and of each driver.
 fn of_two(usage: &WindowUsage, reasons: &[&str]) -> (Verdict, [Verdict; 2]) {
     let late = Verdict {
         valid: reasons.is_empty(),
@@ -151,7 +151,7 @@ fn of_two(usage: &WindowUsage, reasons: &[&str]) -> (Verdict, [Verdict; 2]) {
         notes: vec!["stall: a note".to_owned()],
         ..Verdict::default()
     };
-    // Two machines at the same moment would be the same measurement.
+    // Distinct URLs: identical results would count as the same measurement.
     let other = LoadResult { urls: vec!["http://other/".to_owned()], ..result() };
     let drivers = [driver("a", LoadResult { verdict: late, ..result() }), driver("b", other)];
     let merged = drivers::merged_result(&drivers);
@@ -168,7 +168,7 @@ fn of_two(usage: &WindowUsage, reasons: &[&str]) -> (Verdict, [Verdict; 2]) {
 }
 
 #[test]
-fn reasons_of_one_driver_among_several_name_it_and_spare_the_others() {
+fn reasons_of_one_driver_name_it_and_do_not_affect_others() {
     let (trial, [late, other]) = of_two(&quiet(), &["schedule-lag: it was late"]);
     assert_eq!(trial.reasons, ["schedule-lag: a: it was late"]);
     assert_eq!(trial.notes, ["stall: a: a note"]);
@@ -177,7 +177,7 @@ fn reasons_of_one_driver_among_several_name_it_and_spare_the_others() {
 }
 
 #[test]
-fn what_disturbs_the_machine_spoils_every_driver_and_throttling_only_the_throttled_one() {
+fn machine_disturbance_spoils_all_drivers_and_throttling_only_its_driver() {
     let (trial, each) = of_two(&busy(), &[]);
     let tail_is_spoiled =
         |verdict: &Verdict| !verdict.is_usable(Figure::P99) && verdict.is_usable(Figure::P50);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_the_machine_disturbed_is_taken_again_after_its_repeat() {
+fn trials_disturbed_by_machine_are_rerun_after_their_repeat() {
     let script = [late(), good(), good(), good(), good(), good(), disturbed(), late()];
     let ran = run(script);
     let [first, second, third, fourth, fifth, sixth] = ran.planned[..] else { panic!("{:?}", ran.planned) };
@@ -13,27 +13,27 @@ fn what_the_machine_disturbed_is_taken_again_after_its_repeat() {
     assert_eq!(repeats, [0, 0, 0, 1, 1, 2, 2, 2]);
     let again = ran.trials[7].retake.as_ref().unwrap();
     assert_eq!((again.take, &again.because), (2, &ran.trials[6].verdict.reasons));
-    // Once each, whatever came of it.
+    // Each trial is rerun once, whatever the outcome.
     assert!(!ran.trials[7].verdict.valid && ran.trials[2].verdict.valid);
     assert!(ran.ended.is_ok());
 }
 
 #[test]
-fn what_the_mesh_did_is_not_taken_again() {
+fn effects_of_mesh_are_not_rerun() {
     let ran = run([saturated(), broken()]);
     assert_eq!(ran.reruns(), [None; 6]);
     assert_eq!(ran.trials[1].outcome, TrialOutcome::Failed);
 }
 
 #[test]
-fn a_run_on_a_noisy_machine_ends_with_a_third_more_trials() {
+fn run_on_noisy_machine_has_at_most_a_third_more_trials() {
     let ran = run(vec![disturbed(); 20]);
     assert_eq!(ran.reruns(), [None, None, Some(0), Some(1), None, None, None, None]);
 }
 
 #[test]
-fn a_run_that_is_to_end_takes_nothing_again() {
-    // During the first trial, the last of the repeat, and the first that is taken again.
+fn stopped_run_reruns_nothing() {
+    // During the first trial, the last one of the repeat, and the first rerun.
     for (stops_during, trials) in [(0, 1), (1, 2), (2, 3)] {
         let mut script = vec![disturbed(); 20];
         script[stops_during].stop_at = Some(Duration::ZERO);
@@ -44,14 +44,14 @@ fn a_run_that_is_to_end_takes_nothing_again() {
 }
 
 #[test]
-fn takes_that_fail_are_failures_of_the_run() {
+fn failed_takes_fail_the_run() {
     let ran = run([disturbed(), disturbed(), broken(), broken(), broken()]);
     assert_eq!(ran.reruns(), [None, None, Some(0), Some(1), None]);
     assert!(ran.ended.is_err(), "three in a row");
 }
 
 #[test]
-fn a_mode_without_any_good_trial_is_a_failure_of_the_run() {
+fn mode_without_completed_trial_fails_the_run() {
     let plan = plan(TEXT);
     let script = plan.trials.iter().map(|planned| match planned.mode {
         Mode::Gateway => broken(),
@@ -82,7 +82,7 @@ fn trials_of_a_mode_share_a_deployment_with_fresh_mode() {
     }
     assert!(ran.requests.contains(&Request::Deploy(ran.trials[3].mode, "deployment-001".into())));
     assert!(ran.requests.contains(&Request::BeginTrial("trial-011".into())));
-    // Each warms up before its window.
+    // Each trial warms up before its window.
     let starts = ran.requests.iter().filter_map(|request| match request {
         Request::Start(drivers) => Some(text_of(&drivers[0])),
         _ => None,
@@ -115,7 +115,7 @@ fn trials_of_their_own_deployment_share_its_label() {
 }
 
 #[test]
-fn a_deployment_that_cannot_be_removed_spoils_no_result() {
+fn deployment_that_cannot_be_removed_spoils_no_result() {
     let stuck = Some(ScriptedError::new("remove gateway", "it is busy"));
     let ran = run([ScriptedTrial { finish_error: stuck, ..good() }]);
     assert!(ran.ended.is_ok() && ran.trials.iter().all(|trial| trial.verdict.valid));

@@ -48,7 +48,7 @@ fn a_fleet_is_started_with_its_settings_and_its_result_is_the_drivers() {
 }
 
 #[test]
-fn what_a_fleet_asks_for_is_done() {
+fn requests_of_a_fleet_are_performed() {
     let mut driver = ScriptedDriver::fleet_completes(result(&[]), 4 * SECOND);
     let ask = FleetProgress::Ask(FleetAsk::IstiodRestart);
     driver.events.insert(1, (SECOND, DriverEventKind::Fleet(ask)));
@@ -76,7 +76,7 @@ fn a_late_fleet_runs_again_and_others_spoil_its_times() {
 }
 
 #[test]
-fn an_istiod_at_the_limit_of_the_experiment_is_no_fault() {
+fn istiod_at_cpu_limit_of_experiment_stays_valid() {
     let throttled = |name: &str| ScriptedComponent {
         name: name.to_owned(),
         role: Role::ControlPlane,

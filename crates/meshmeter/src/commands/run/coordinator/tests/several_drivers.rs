@@ -4,7 +4,7 @@ use super::*;
 
 const NAMES: [&str; 3] = ["pair-1/generator", "pair-2/generator", "pair-3/generator"];
 
-/// Three drivers, of which the second is another.
+/// Three drivers, the second of which is `second`.
 fn run_three(second: ScriptedDriver) -> Ran {
     run_three_of(second, good())
 }
@@ -17,7 +17,7 @@ fn run_three_of(second: ScriptedDriver, mut script: ScriptedTrial) -> Ran {
 }
 
 #[test]
-fn they_start_together_and_each_keeps_its_result() {
+fn drivers_start_together_and_each_keeps_its_result() {
     let ran = run_three(driver());
     let trial = &ran.trials[0];
     assert!(trial.verdict.valid, "{:?}", trial.verdict);
@@ -39,14 +39,15 @@ fn they_start_together_and_each_keeps_its_result() {
     let drivers = started(&ran);
     assert!(drivers.iter().all(|driver| driver.verb.is_held()), "they connect first");
     let starts: Vec<Timestamp> = released(&ran).into_iter().map(|(_, start)| start).collect();
-    // Evenly spread over the 5 ms between two requests of one driver: they never send at the same instant.
+    // Evenly spread over the 5 ms between two requests of one driver, so that they never send at the same
+    // instant.
     let steps: Vec<i128> = starts.windows(2).map(|pair| pair[1].duration_since(pair[0]).as_nanos()).collect();
     assert_eq!(steps, [1_666_667; 2], "{starts:?}");
     assert_ne!(option(&drivers[0], "--seed"), option(&drivers[1], "--seed"), "arrivals of their own");
 }
 
 #[test]
-fn the_window_lies_where_all_measure() {
+fn trial_window_is_where_all_drivers_measure() {
     let ran = run_three(driver().delayed_by(Duration::from_millis(200)));
     let generator = &ran.trials[0].components[0];
     assert!((generator.window_s - 4.8).abs() < 1e-6, "{}", generator.window_s);

@@ -4,7 +4,7 @@ use super::*;
 const SHARED: &str = "{name: t, modes: [gateway], repeats: 1, retakes: 0, \
                       load: {rate: 200, duration: 5s, warmup: 1s, timeout: 2s, generators: 3}}";
 
-/// Three generators of one driver, of which the second is another.
+/// Three generators of one driver, the second of which is `second`.
 fn run_three(second: ScriptedDriver) -> Ran {
     let mut script = good();
     for (number, driver) in [driver(), second, driver()].into_iter().enumerate() {
@@ -33,7 +33,7 @@ fn generators_start_together_with_a_share_each_and_have_one_result() {
         ["generator-1", "generator-2", "generator-3"]
     );
     assert!(releases.iter().all(|(_, at)| *at == releases[0].1), "{releases:?}");
-    // Ready after 3 s, then the warm-up of 1 s and the window of 5 s.
+    // Ready after 3 s, then 1 s of warm-up and a window of 5 s.
     assert!(ran.elapsed >= 9 * SECOND && ran.elapsed < 10 * SECOND, "{:?}", ran.elapsed);
 
     let [driver] = trial.drivers.as_slice() else { panic!("one driver: {:?}", trial.drivers) };
@@ -63,7 +63,7 @@ fn a_generator_lost_in_the_window_ends_the_trial_and_spoils_all() {
 }
 
 #[test]
-fn a_generator_lost_before_the_start_releases_nobody() {
+fn generator_lost_before_start_releases_no_other() {
     let lost = driver().before_release(driver().dies_at(SECOND, Some(3), "out of memory"));
     let ran = run_three(lost);
     assert_eq!(ran.first_reason(0), "generator-lost: generator-2 ended with status 3: out of memory");

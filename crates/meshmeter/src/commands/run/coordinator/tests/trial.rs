@@ -1,9 +1,9 @@
-//! What a trial records, and verdicts.
+//! Records and verdicts of trials.
 
 use super::*;
 
 #[test]
-fn a_good_trial_has_all_that_was_seen() {
+fn valid_trial_records_all_observations() {
     let mut script = good();
     let proxy = |name: &str| ScriptedComponent {
         name: name.to_owned(),
@@ -35,7 +35,7 @@ fn a_good_trial_has_all_that_was_seen() {
 }
 
 #[test]
-fn a_gateways_own_figures_are_of_the_window_and_its_counts_of_the_trial() {
+fn gateway_figures_cover_window_and_counts_cover_trial() {
     let sent = result().requests.sent + result().warmup.sent;
     let script = |gateway_requests: u64, forwarded: u64| {
         let mut script = good();
@@ -130,8 +130,8 @@ fn a_driver_that_exits_early_is_quoted() {
 }
 
 #[test]
-fn a_component_that_dies_at_once_with_its_connections_is_the_cause() {
-    // Its end shows after that of the generator.
+fn component_that_dies_with_its_connections_is_the_cause() {
+    // Its exit becomes visible after that of the generator.
     let dies = ScriptedTrial {
         failure: Some(server_fails(3 * SECOND + Duration::from_millis(200), false)),
         ..with_driver(driver().dies_at(3 * SECOND, Some(3), "no route"))
@@ -140,7 +140,7 @@ fn a_component_that_dies_at_once_with_its_connections_is_the_cause() {
 }
 
 #[test]
-fn a_component_that_dies_in_the_window_ends_the_trial_and_what_was_measured_is_kept() {
+fn component_that_dies_in_window_ends_trial_and_keeps_results() {
     let ran = run_one(ScriptedTrial { failure: Some(server_fails(3 * SECOND, false)), ..good() });
     assert_eq!(ran.first_reason(0), "failed: in the trial, server was ended by signal 9");
     let kept = ran.trials[0].result.as_ref().unwrap();
@@ -150,7 +150,7 @@ fn a_component_that_dies_in_the_window_ends_the_trial_and_what_was_measured_is_k
 }
 
 #[test]
-fn an_unresponsive_component_is_found_where_nothing_is_answered() {
+fn unresponsive_component_is_found_if_responses_stop() {
     let silent = |driver: ScriptedDriver| ScriptedTrial {
         failure: Some(server_fails(Duration::ZERO, true)),
         ..with_driver(driver)
@@ -158,14 +158,14 @@ fn an_unresponsive_component_is_found_where_nothing_is_answered() {
     let ran = run_one(silent(driver().unanswered_from(SECOND)));
     assert_eq!(ran.first_reason(0), "failed: in the trial, server was ended by signal 9");
     assert!(ran.elapsed < 6 * SECOND, "before the window's end: {:?}", ran.elapsed);
-    // Where there were answers it is found after the window.
+    // If there were responses, it is found after the window.
     let ran = run_one(silent(driver()));
     assert_eq!(ran.first_reason(0), "failed: in the trial, server was ended by signal 9");
     assert!(ran.elapsed > 6 * SECOND, "{:?}", ran.elapsed);
 }
 
 #[test]
-fn a_driver_that_hangs_is_interrupted_then_killed_then_given_up() {
+fn hung_driver_is_interrupted_then_killed_then_abandoned() {
     let hangs = driver().hangs_at(3 * SECOND);
     let ran = run_one(with_driver(hangs.clone()));
     assert_eq!(ran.first_reason(0), "failed: the generator did not end in time");
@@ -191,7 +191,7 @@ fn an_interruption_keeps_what_was_measured() {
     assert_eq!(ran.trials[1].outcome, TrialOutcome::Interrupted);
     assert_eq!(ran.first_reason(1), "interrupted: the run was stopped during this trial");
     assert!(ran.trials[1].result.is_some() && ran.trials[0].verdict.valid && ran.ended.is_ok());
-    // A deployment that does not come up since the run was stopped is no failure.
+    // A deployment that does not come up because the run was stopped is not a failure.
     let ran = run([ScriptedTrial { stop_at: Some(Duration::ZERO), ..broken() }]);
     assert_eq!(ran.trials[0].outcome, TrialOutcome::Interrupted);
     assert!(ran.ended.is_ok());
@@ -208,7 +208,7 @@ fn a_snapshot_that_fails_is_named() {
 }
 
 #[test]
-fn an_unproven_path_is_not_valid_and_says_why() {
+fn unproven_path_makes_trial_invalid_with_reasons() {
     let mut script = good();
     script.evidence.path.proven = false;
     script.evidence.path.reasons = vec!["gateway saw nothing".into()];
