@@ -193,8 +193,8 @@ fn against_itself(differences: &[f64], figure: CalibratedFigure) -> Vec<Calibrat
     differences.chunks(each).map(compared).collect()
 }
 
-/// `same`: differences between two deployments; `within`: differences between trials of one deployment, by
-/// arm.
+/// `same`: differences between two deployments; `sampling`: the part of their variance that the number of requests
+/// explains.
 fn spread(
     figure: CalibratedFigure,
     first: &ByRepeat,

@@ -1,8 +1,9 @@
 //! Plan of a calibration: the same mode twice, and known effects.
 //!
-//! Each repeat deploys every mode twice, in random order. The first trials of both deployments differ only in
-//! name. One of the deployments then measures a server that computes for known times, and the same server
-//! without the added time.
+//! Each repeat deploys every mode twice, and modes with proxies once more, in random order. The first trials of the
+//! first two deployments differ only in name. One of them then measures a server whose CPU time per request is drawn
+//! from several, request by request, so that drift between trials affects all of them alike. In the third deployment
+//! the proxies compute for a known time.
 
 use super::order::{SplitMix64, shuffle};
 use super::{Plan, PlannedTrial};

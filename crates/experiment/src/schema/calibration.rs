@@ -53,7 +53,7 @@ pub struct ModeCalibration {
     pub repeats: usize,
     /// The mode compared with itself, each side in its own deployment.
     pub same: Vec<CalibratedDifference>,
-    /// Known effects, compared with the same deployment without them.
+    /// Known effects: times of slower servers, compared within a trial; CPU of services and proxies that compute.
     pub known: Vec<CalibratedDifference>,
     /// Standard deviations of the figures, used to extrapolate to other numbers of repeats.
     pub spreads: Vec<CalibratedSpread>,
@@ -97,7 +97,7 @@ pub struct CalibratedSpread {
     pub mean: f64,
     /// Standard deviation of the difference between two deployments of a repeat.
     pub deviation: f64,
-    /// The part of the deviation that a longer window does not reduce.
+    /// The part of the deviation that a longer window does not reduce: all of it, except for the median.
     pub between_deployments: f64,
 }
 

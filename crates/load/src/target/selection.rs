@@ -172,7 +172,7 @@ fn requests_by_server(targets: &Targets) -> Vec<Vec<ServerRequest>> {
     requests
 }
 
-/// The choice whose part of the weights contains `point`.
+/// Index of the choice whose part of the weights contains `point`.
 fn choice_at(choices: &[Choice], mut point: u64) -> usize {
     let within = |choice: &Choice| match point.checked_sub(u64::from(choice.weight)) {
         None => true,

@@ -25,7 +25,7 @@ pub struct DoctorArgs {
     #[arg(long)]
     pub json: bool,
 
-    /// Measure what this machine can resolve, in about two minutes
+    /// Measure what this machine can resolve, in about four minutes
     #[arg(long)]
     pub calibrate: bool,
 

@@ -80,7 +80,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "PACING")]
     pub pacing: Option<String>,
 
-    /// First calibrate this machine, as `meshmeter doctor --calibrate` does, in about two minutes
+    /// First calibrate this machine, as `meshmeter doctor --calibrate` does, in about four minutes
     #[arg(long)]
     pub calibrate: bool,
 
