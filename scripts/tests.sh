@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# All tests, whichever fail. Builds once; then those that mostly wait run beside those that mostly compute, and afterwards
-# what measures, in peace. Says how long everything took, and which programs took longest, with their CPU and
-# that of the processes they waited for.
+# Runs all tests, whichever fail. Builds once. Several programs run side by side, the longest first; programs that
+# measure run afterwards, undisturbed. Prints the total time and the longest programs, with the CPU of each
+# and of the processes it waited for.
 #
 #   scripts/tests.sh [--everyday] [OPTION of cargo test that selects packages or targets]...
 #
@@ -12,16 +12,34 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 cargo=${CARGO:-cargo}
 slowest=10
 
-# Programs, as crate/target. Each row runs one after the other, beside the next row and all programs that are not named.
-waiting=(meshmeter/run_istio meshmeter/one_node_cluster meshmeter/cluster_meshes)
-components=(meshmeter/istio lab/istio meshmeter/lab_up meshmeter/run meshmeter/run_export lab/arrangement lab/lab)
-# Afterwards, for they measure how evenly requests are sent: little CPU, much time.
+# Programs, as crate/target. Programs joined by a comma run one after the other.
+slots=3
+# The longest first: a long program that starts last would run alone. All other programs follow.
+long=(
+  meshmeter/istio
+  'meshmeter/one_node_cluster,meshmeter/cluster_meshes'
+  meshmeter/run_istio
+  meshmeter/lab_releases
+  lab/istio
+  meshmeter/lab_up
+  statistics/size
+  statistics/studies
+  meshmeter/run
+  meshmeter/run_export
+  lab/arrangement
+  lab/lab
+  report/browser
+)
+# Afterwards, since they measure how evenly requests are sent. They take little CPU and much time.
 measuring=(load/engine load/engine_on_epoll load/several_servers load/several_servers_on_epoll load/schedules)
 searching=(meshmeter/load_search meshmeter/load_schedules meshmeter/load_objective)
-# Alone: it holds the CPU of programs against each other.
+# Alone, since it compares the CPU of programs.
 comparing=(meshmeter/benchmarks)
-# Most of the time of all, in few programs.
-rare=("${waiting[@]}" meshmeter/istio lab/istio meshmeter/lab_up meshmeter/lab_releases meshmeter/size "${comparing[@]}")
+# Not among the everyday tests: most of the time of all, in few programs.
+rare=(
+  meshmeter/istio meshmeter/one_node_cluster meshmeter/cluster_meshes meshmeter/run_istio meshmeter/lab_releases
+  lab/istio meshmeter/lab_up meshmeter/size "${comparing[@]}"
+)
 
 left_out=()
 if [[ ${1:-} == --everyday ]]; then
@@ -60,7 +78,7 @@ run_named() {
 }
 
 "$cargo" test --locked --workspace --no-run --message-format json-render-diagnostics "$@" >"$folder/messages"
-named=("${waiting[@]}" "${components[@]}" "${measuring[@]}" "${searching[@]}" "${comparing[@]}")
+named=("${long[@]//,/ }" "${measuring[@]}" "${searching[@]}" "${comparing[@]}")
 declare -A folder_of program_of
 others=()
 while IFS=$'\t' read -r package kind target program; do
@@ -76,9 +94,28 @@ done < <(sed -n 's/^{"reason":"compiler-artifact",.*"manifest_path":"\([^"]*\)\/
   exit 2
 }
 
-run_named "${waiting[@]}" &
-run_named "${components[@]}" &
-run_named "${others[@]}"
+# Prints the next row of the queue, and removes it.
+take_row() {
+  {
+    flock 8
+    head -n 1 "$folder/queue"
+    sed -i 1d "$folder/queue"
+  } 8>"$folder/queue.lock"
+}
+
+# Runs row after row until the queue is empty.
+run_slot() {
+  local row names
+  while row=$(take_row) && [[ -n $row ]]; do
+    IFS=, read -ra names <<<"$row"
+    run_named "${names[@]}"
+  done
+}
+
+printf '%s\n' "${long[@]}" "${others[@]}" >"$folder/queue"
+for ((slot = 0; slot < slots; slot++)); do
+  run_slot &
+done
 wait
 run_named "${searching[@]}" &
 run_named "${measuring[@]}"
