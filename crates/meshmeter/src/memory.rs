@@ -1,7 +1,7 @@
 //! Estimates the memory that a deployment needs on this machine, and compares it with what is available
 //! before anything starts.
 //!
-//! Figures are working sets measured in runs (docs/topology.md, "What a topology takes"), slightly rounded
+//! Figures are working sets measured in runs (docs/topology.md, "Resources of a topology"), slightly rounded
 //! up. They are rough, so only a deployment far beyond the machine's memory is an error.
 
 use crate::failure::Failure;
