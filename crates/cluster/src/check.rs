@@ -1,4 +1,4 @@
-//! Checks before a run: rights, the mesh, quotas, free namespaces, and a node that the image supports.
+//! Checks before a run: rights, the mesh, quotas, free namespaces, and nodes for generators.
 
 use crate::Result;
 use crate::connection::Connected;
@@ -277,8 +277,7 @@ fn taken(object: &ObjectRef, run: Option<&str>) -> Finding {
     Finding::new(Standing::Missing, text, Some(&hint))
 }
 
-/// Findings on quotas that leave too little. A user who may not list quotas learns about them when pods
-/// cannot be created.
+/// Findings on quotas that leave too little. The check of rights reports a missing right to list quotas.
 fn check_quotas(cluster: &Connected, namespace: &str, demand: &Demand) -> Vec<Finding> {
     let quotas = cluster.api.list("v1", "ResourceQuota", Some(namespace), "").unwrap_or_default();
     let hint = "ask for less (resources, replicas), or have the quota raised";

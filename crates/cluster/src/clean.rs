@@ -38,58 +38,75 @@ const NAMESPACE: (&str, &str) = ("v1", "Namespace");
 const GONE_TIMEOUT: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Remaining objects by run, namespaces last.
-pub type Leftovers = BTreeMap<String, Vec<ObjectRef>>;
+/// Remaining objects of runs.
+#[derive(Debug, Default)]
+pub struct Leftovers {
+    /// Objects by run, namespaces last.
+    pub by_run: BTreeMap<String, Vec<ObjectRef>>,
+    /// Kinds that this user may not list.
+    pub not_listed: BTreeSet<&'static str>,
+}
 
 /// Finds objects with the label of a run: in these namespaces, or in all if there are none. With `run`, only
 /// objects of that run.
 pub fn find(cluster: &Connected, namespaces: &[String], run: Option<&str>) -> Result<Leftovers> {
     let selector = run.map_or_else(|| RUN_LABEL.to_owned(), |run| format!("{RUN_LABEL}={run}"));
-    let mut found = Leftovers::new();
+    let mut found = Leftovers::default();
     let scopes: Vec<Option<&str>> = match namespaces {
         [] => vec![None],
         several => several.iter().map(|name| Some(name.as_str())).collect(),
     };
-    for (api_version, kind) in KINDS {
+    let mut is_any_listed = false;
+    for (api_version, kind) in served_kinds(cluster)? {
         for scope in &scopes {
-            let objects = cluster.api.list(api_version, kind, *scope, &selector);
-            match objects {
-                Ok(objects) => add(&mut found, &objects)?,
-                // Kinds that this cluster does not have, or that only some runs may write.
-                Err(error) if !is_of_every_run(api_version, kind) => drop(error),
-                Err(error) if scope.is_none() => {
-                    return Err(
-                        error.with_hint("without a right to all namespaces, name them: --namespace NAME")
-                    );
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-    match cluster.api.list(NAMESPACE.0, NAMESPACE.1, None, &selector) {
-        Ok(objects) => {
-            let is_asked = |object: &&Value| {
-                namespaces.is_empty() || namespaces.iter().any(|name| object["metadata"]["name"] == **name)
+            let Some(objects) = cluster.api.list_allowed((api_version, kind), *scope, &selector)? else {
+                found.not_listed.insert(kind);
+                continue;
             };
-            add(&mut found, &objects.iter().filter(is_asked).cloned().collect::<Vec<_>>())?;
+            is_any_listed = true;
+            found.add(&objects)?;
         }
-        // A user who may not list namespaces has not created any.
-        Err(_) if !namespaces.is_empty() => {}
-        Err(error) => return Err(error),
     }
+    if !is_any_listed {
+        return Err(not_allowed(namespaces));
+    }
+    let is_asked = |object: &Value| {
+        namespaces.is_empty() || namespaces.iter().any(|name| object["metadata"]["name"] == **name)
+    };
+    // A user who may not list namespaces has not created any.
+    let mut own = cluster.api.list_allowed(NAMESPACE, None, &selector)?.unwrap_or_default();
+    own.retain(is_asked);
+    found.add(&own)?;
     Ok(found)
 }
 
-fn is_of_every_run(api_version: &str, kind: &str) -> bool {
-    matches!(api_version, "v1" | "apps/v1" | "batch/v1") && kind != "Secret"
+/// Kinds of [`KINDS`] that this cluster serves.
+fn served_kinds(cluster: &Connected) -> Result<Vec<(&'static str, &'static str)>> {
+    let references = KINDS.map(|(api_version, kind)| ObjectRef::new(api_version, kind, None, ""));
+    let served = cluster.api.served(&references)?;
+    let is_served = |(api_version, kind): &(&str, &str)| {
+        served.contains_key(&((*api_version).to_owned(), (*kind).to_owned()))
+    };
+    Ok(KINDS.into_iter().filter(is_served).collect())
 }
 
-fn add(found: &mut Leftovers, objects: &[Value]) -> Result<()> {
-    for object in objects {
-        let run = object["metadata"]["labels"][RUN_LABEL].as_str().unwrap_or_default();
-        found.entry(run.to_owned()).or_default().push(ObjectRef::from_object(object)?);
+fn not_allowed(namespaces: &[String]) -> EnvironmentError {
+    let operation = "look for what runs have left";
+    if namespaces.is_empty() {
+        return EnvironmentError::new(operation, "this user may list nothing in all namespaces")
+            .with_hint("name those of the run: --namespace NAME");
     }
-    Ok(())
+    EnvironmentError::new(operation, format!("this user may list nothing in {}", namespaces.join(", ")))
+}
+
+impl Leftovers {
+    fn add(&mut self, objects: &[Value]) -> Result<()> {
+        for object in objects {
+            let run = object["metadata"]["labels"][RUN_LABEL].as_str().unwrap_or_default();
+            self.by_run.entry(run.to_owned()).or_default().push(ObjectRef::from_object(object)?);
+        }
+        Ok(())
+    }
 }
 
 /// Ends the Jobs of a detached run, which would otherwise recreate objects while they are removed. Returns

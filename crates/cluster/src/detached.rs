@@ -11,7 +11,7 @@ use crate::pods::{PodState, creation_failure};
 use crate::rights::DETACHED;
 use crate::runner::protocol::{FETCHED_PATH, FOLDER_PATH, INTERRUPT_PATH, PROGRESS_PATH, RunProgress};
 use crate::settings::{
-    ClusterSettings, ENDED_PORT, MANAGED_BY, RUN_LABEL, RUNNER, RUNNER_PORT, runner_selector,
+    ClusterSettings, ENDED_PORT, MANAGED_BY, Owner, RUN_LABEL, RUNNER, RUNNER_PORT, runner_selector,
 };
 use crate::startup::Startup;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
@@ -194,12 +194,11 @@ impl DetachedSpec<'_> {
             let job = cluster.api.apply(&[job])?;
             // The ConfigMap is deleted with its Job.
             let mut owned = config;
-            owned["metadata"]["ownerReferences"] = json!([{
-                "apiVersion": JOB.0, "kind": JOB.1,
-                "name": job[0]["metadata"]["name"], "uid": job[0]["metadata"]["uid"],
-            }]);
+            let place = self.place();
+            let uid = job[0]["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+            Owner { namespace: place.namespace.clone(), job: place.job.clone(), uid }.own(&mut owned);
             cluster.api.apply(&[owned])?;
-            Attached::open(cluster, &self.place(), is_stopped)
+            Attached::open(cluster, &place, is_stopped)
         });
         if begun.is_err() {
             // `cluster clean` finds objects that cannot be removed.
@@ -253,7 +252,7 @@ impl<'a> Attached<'a> {
         let operation = || format!("attach to run {}", place.run);
         let selector = runner_selector(Some(&place.run));
         let namespaces = [place.namespace.clone()];
-        let startup = Startup::new(&cluster.api, &namespaces, &selector);
+        let startup = Startup::for_runner(&cluster.api, &namespaces, &selector);
         let began = Instant::now();
         let mut attached: Option<Self> = None;
         loop {

@@ -7,9 +7,9 @@ use crate::check::{Finding, Needs, Standing, check, check_namespace};
 use crate::clean;
 use crate::connection::Connected;
 use crate::deployment::{ClusterDeployment, RolledOut, bring_up, roll_out};
-use crate::objects;
 use crate::plug::{self, MeshPlug, PlugContext};
 use crate::settings::ClusterSettings;
+use crate::{in_pod, objects};
 use experiment::environment::deploy::{Deployment, Environment};
 use experiment::environment::{ComponentsSettings, DeploymentSpec, EnvironmentError, ProgressSink};
 use experiment::schema::{ComponentVersion, Host};
@@ -49,9 +49,10 @@ impl Drop for Cluster {
 }
 
 impl Cluster {
-    /// Looks up in the API what injects sidecars.
+    /// Looks up in the API what injects sidecars, and the Job that owns the pod of this process.
     pub fn new(connected: Connected, mut settings: ClusterSettings, is_stopped: StopCheck) -> Self {
         plug::look_up(&mut settings, &connected.api);
+        settings.owner = in_pod::owner(&connected);
         Self {
             connected,
             settings,

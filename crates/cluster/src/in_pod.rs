@@ -3,7 +3,8 @@
 
 use crate::Result;
 use crate::connection::Connected;
-use experiment::environment::EnvironmentError;
+use crate::settings::Owner;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use mesh::kubernetes::object_ref::ObjectRef;
 use serde_json::{Value, json};
 use std::env;
@@ -41,17 +42,55 @@ pub(crate) fn kubeconfig() -> Option<Value> {
     })
 }
 
+/// Pod in which this process runs; absent if this cluster has no such pod.
+fn own_pod(cluster: &Connected) -> Result<Option<Value>> {
+    let operation = "find this pod";
+    let namespace = std::fs::read_to_string(Path::new(ACCOUNT).join("namespace")).context(operation)?;
+    let name =
+        env::var("HOSTNAME").map_err(|_| EnvironmentError::new(operation, "HOSTNAME does not name it"))?;
+    cluster.api.get(&ObjectRef::new("v1", "Pod", Some(namespace.trim()), &name))
+}
+
+/// Job that owns the pod of this process; absent if there is none, or if this user may not read the pod.
+pub(crate) fn owner(cluster: &Connected) -> Option<Owner> {
+    owner_of(&own_pod(cluster).ok()??)
+}
+
+fn owner_of(pod: &Value) -> Option<Owner> {
+    let metadata = &pod["metadata"];
+    let job = metadata["ownerReferences"].as_array()?.iter().find(|owner| owner["kind"] == "Job")?;
+    let text = |value: &Value| value.as_str().map(ToOwned::to_owned);
+    Some(Owner {
+        namespace: text(&metadata["namespace"])?,
+        job: text(&job["name"])?,
+        uid: text(&job["uid"])?,
+    })
+}
+
 /// Image of the pod in which this process runs.
 pub fn own_image(cluster: &Connected) -> Result<String> {
-    let failure = |reason: &str| {
-        EnvironmentError::new("find the image of this pod", reason).with_hint("name one with --image IMAGE")
-    };
-    let namespace = std::fs::read_to_string(Path::new(ACCOUNT).join("namespace"));
-    let namespace = namespace.map_err(|error| failure(&error.to_string()))?;
-    let name = env::var("HOSTNAME").map_err(|_| failure("HOSTNAME does not name the pod"))?;
-    let pod = cluster.api.get(&ObjectRef::new("v1", "Pod", Some(namespace.trim()), &name))?;
+    let hint = "name one with --image IMAGE";
+    let failure = |reason: &str| EnvironmentError::new("find the image of this pod", reason).with_hint(hint);
+    let pod = own_pod(cluster).map_err(|error| error.with_hint(hint))?;
     let containers = pod.as_ref().and_then(|pod| pod["spec"]["containers"].as_array());
     let own = containers.into_iter().flatten().find(|container| container["name"] == CONTAINER);
     let image = own.and_then(|container| container["image"].as_str());
     image.map(ToOwned::to_owned).ok_or_else(|| failure("it has no container of the name meshmeter"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn owner_is_job_of_pod() {
+        let pod = |kind: &str| {
+            let owner = json!({"kind": kind, "name": "perf-1", "uid": "u"});
+            json!({"metadata": {"name": "perf-1-x", "namespace": "perf", "ownerReferences": [owner]}})
+        };
+        let job = Owner { namespace: "perf".to_owned(), job: "perf-1".to_owned(), uid: "u".to_owned() };
+        assert_eq!(owner_of(&pod("Job")), Some(job));
+        assert_eq!(owner_of(&pod("ReplicaSet")), None);
+        assert_eq!(owner_of(&json!({"metadata": {"namespace": "perf"}})), None);
+    }
 }

@@ -44,7 +44,11 @@ pub fn objects(spec: &DeploymentSpec, settings: &ClusterSettings, plug: &dyn Mes
     plug.check_settings(&context)?;
     gateway::check(&context)?;
     let builder = Builder { context, plug, topology: in_cluster(&spec.topology, settings) };
-    builder.objects()
+    let mut objects = builder.objects()?;
+    if let Some(owner) = &settings.owner {
+        objects.iter_mut().for_each(|object| owner.own(object));
+    }
+    Ok(objects)
 }
 
 /// The topology with its namespaces' names in the cluster, which its services use to call each other.
@@ -112,7 +116,11 @@ impl Builder<'_> {
             let metadata = || self.metadata(&workload.name, &self.context.namespace_of(id));
             all.push(value(&manifests::account(metadata())));
             if workload.serves() {
-                let mut service = value(&manifests::service(metadata(), workload, SERVICE_PORT));
+                let mut metadata_of_service = metadata();
+                if self.context.is_member(id) {
+                    metadata_of_service.labels.get_or_insert_default().extend(self.plug.service_labels());
+                }
+                let mut service = value(&manifests::service(metadata_of_service, workload, SERVICE_PORT));
                 confine(&mut service, &self.context.settings.run);
                 let pod = self.pod(id, &self.service_container(id));
                 let mut deployment = value(&manifests::deployment(metadata(), workload.replicas, pod));

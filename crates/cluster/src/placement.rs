@@ -31,9 +31,10 @@ pub(crate) fn check_nodes(cluster: &Connected, settings: &ClusterSettings) -> Op
 }
 
 fn finding((label, wanted): &(String, String), nodes: &[Value]) -> Finding {
-    let open = nodes.iter().filter(|node| node["spec"]["unschedulable"] != true);
-    let (of_generators, others): (Vec<&Value>, Vec<&Value>) =
-        open.partition(|node| node["metadata"]["labels"][label] == **wanted);
+    let (mut of_generators, mut others): (Vec<&Value>, Vec<&Value>) =
+        nodes.iter().partition(|node| node["metadata"]["labels"][label] == **wanted);
+    of_generators.retain(|node| takes_pods(node, Some((label, wanted))));
+    others.retain(|node| takes_pods(node, None));
     let missing = |text: String| {
         let hint = format!("label some of the nodes: kubectl label node NAME {label}={wanted}");
         Finding { standing: Standing::Missing, text, hint: Some(hint) }
@@ -55,6 +56,16 @@ fn finding((label, wanted): &(String, String), nodes: &[Value]) -> Finding {
         others.len()
     );
     Finding { standing: Standing::Right, text, hint: None }
+}
+
+/// True if a node accepts pods that tolerate this label as a taint, and no other taint.
+fn takes_pods(node: &Value, tolerated: Option<(&str, &str)>) -> bool {
+    let is_tolerated = |taint: &Value| {
+        let is_soft = taint["effect"] == "PreferNoSchedule";
+        is_soft || tolerated.is_some_and(|(key, value)| taint["key"] == key && taint["value"] == value)
+    };
+    let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    node["spec"]["unschedulable"] != true && taints.all(is_tolerated)
 }
 
 /// A note with the nodes that run both generators and measured pods; absent if there are none.
@@ -84,6 +95,24 @@ mod tests {
         assert_eq!(standing(&[&of_generators]), Standing::Missing);
         assert_eq!(standing(&[&other]), Standing::Missing);
         assert_eq!(standing(&[&node("true", true), &other]), Standing::Missing, "it takes no pods");
+    }
+
+    #[test]
+    fn nodes_with_other_taints_are_not_counted() {
+        let tainted = |key: &str, value: &str, effect: &str| {
+            let taint = json!({"key": key, "value": value, "effect": effect});
+            let labels = json!({"load": if key == "load" { "true" } else { "no" }});
+            json!({"metadata": {"labels": labels}, "spec": {"taints": [taint]}})
+        };
+        let label = ("load".to_owned(), "true".to_owned());
+        let of_generators = tainted("load", "true", "NoSchedule");
+        let beside = |other| finding(&label, &[of_generators.clone(), other]).standing;
+        assert_eq!(beside(node("no", false)), Standing::Right);
+        assert_eq!(
+            beside(tainted("node-role.kubernetes.io/control-plane", "", "NoSchedule")),
+            Standing::Missing
+        );
+        assert_eq!(beside(tainted("disk", "slow", "PreferNoSchedule")), Standing::Right);
     }
 
     #[test]

@@ -16,6 +16,12 @@ const HOPELESS: [&str; 9] = [
     "RunContainerError",
 ];
 
+/// Placeholder for the image that the mesh's webhook sets.
+pub(crate) const IMAGE_OF_WEBHOOK: &str = "auto";
+/// Hint about a pod that the webhook has not changed.
+pub(crate) const NOT_INJECTED: &str = "the mesh's webhook left it as it is: look at the labels of the namespace (istio-injection, istio.io/rev, linkerd.io/inject), at \
+     the selectors of the webhook, and whether its service answers";
+
 /// A pod of the run.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct PodState {
@@ -127,7 +133,7 @@ fn problem(pod: &Value) -> Option<Problem> {
             return Some(Problem {
                 how: format!("cannot start its container {name}: {reason}: {message}"),
                 container: Some(name.to_owned()),
-                hint: hint(reason),
+                hint: if is_left_to_webhook(pod, name) { Some(NOT_INJECTED) } else { hint(reason) },
                 may_pass: false,
                 is_lasting: reason != "CrashLoopBackOff",
             });
@@ -151,6 +157,12 @@ fn problem(pod: &Value) -> Option<Problem> {
         may_pass: true,
         is_lasting: true,
     })
+}
+
+/// True if the mesh's webhook should have set the image of a container.
+fn is_left_to_webhook(pod: &Value, container: &str) -> bool {
+    let mut containers = pod["spec"]["containers"].as_array().into_iter().flatten();
+    containers.any(|one| one["name"] == container && one["image"] == IMAGE_OF_WEBHOOK)
 }
 
 fn hint(reason: &str) -> Option<&'static str> {
@@ -192,6 +204,12 @@ mod tests {
             "cannot start its container a: ImagePullBackOff: why"
         );
         assert_eq!(problem_of(&waiting("ContainerCreating")), "");
+        let hint = |image: &str| {
+            let mut pod = pod(&waiting("ErrImagePull"));
+            pod["spec"]["containers"] = json!([{"name": "a", "image": image}]);
+            PodState::read(&pod).problem.unwrap().hint.unwrap()
+        };
+        assert!(hint("meshmeter:1").starts_with("--image names") && hint(IMAGE_OF_WEBHOOK) == NOT_INJECTED);
         let unscheduled =
             json!({"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes"}]});
         assert_eq!(problem_of(&unscheduled), "is not scheduled: 0/1 nodes");

@@ -9,7 +9,7 @@ use mesh::names::SYSTEM_NAMESPACE;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Name of every Role and RoleBinding.
+/// Prefix of the names of Roles and RoleBindings; the subject follows.
 const NAME: &str = "meshmeter";
 const NAME_TO_DETACH: &str = "meshmeter-detach";
 /// A separate name, since the Prometheus may be in a namespace of the run.
@@ -36,12 +36,18 @@ const fn needed(
 const WRITTEN: &[&str] = &["get", "list", "create", "patch", "delete"];
 
 /// In each namespace of a run.
-const IN_NAMESPACES: [Rule; 5] = [
+const IN_NAMESPACES: [Rule; 6] = [
     needed("", &["services", "serviceaccounts", "configmaps"], WRITTEN),
     needed("apps", &["deployments"], WRITTEN),
     needed("batch", &["jobs"], WRITTEN),
     needed("", &["pods", "pods/log", "events"], &["get", "list"]),
     needed("", &["pods/portforward"], &["get", "create"]),
+    Rule {
+        group: "",
+        resources: &["resourcequotas"],
+        verbs: &["list"],
+        lost_without: Some("a look at quotas before it begins: what they refuse shows when pods start"),
+    },
 ];
 
 /// Istio objects in each namespace of a run. Runs without a mesh write none.
@@ -195,6 +201,16 @@ pub enum Subject {
 }
 
 impl Subject {
+    /// Suffix of the names of its Roles, without characters that names must not contain.
+    fn name_suffix(&self) -> String {
+        let part = match self {
+            Self::User(name) => format!("user.{name}"),
+            Self::Group(name) => format!("group.{name}"),
+            Self::ServiceAccount { namespace, name } => format!("account.{namespace}.{name}"),
+        };
+        part.replace(['/', '%'], "-")
+    }
+
     fn object(&self) -> Value {
         let of_group = |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
         match self {
@@ -241,6 +257,7 @@ fn role(namespace: Option<&str>, name: &str, rules: &[Rule], subject: &Subject) 
         return Vec::new();
     }
     let prefix = if namespace.is_some() { "" } else { "Cluster" };
+    let name = format!("{name}.{}", subject.name_suffix());
     let api = "rbac.authorization.k8s.io";
     let mut metadata = json!({"name": name});
     if let Some(namespace) = namespace {
@@ -284,7 +301,7 @@ mod tests {
         let wide = Rights::new(&ClusterSettings::new("meshmeter:1", "run-1"), everything);
         assert_eq!(kinds(&wide), ["Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"]);
         let detached = roles_to_detach(&namespaces, &subject);
-        assert!(detached.iter().all(|role| role["metadata"]["name"] == "meshmeter-detach"));
+        assert!(detached.iter().all(|role| role["metadata"]["name"] == "meshmeter-detach.user.jane"));
         assert_eq!(detached.len(), 4);
     }
 
@@ -300,7 +317,7 @@ mod tests {
         let written = roles(&inside, &[], &Subject::User("jane".to_owned()));
         assert_eq!(
             written[0]["metadata"],
-            json!({"name": "meshmeter-prometheus", "namespace": "monitoring"})
+            json!({"name": "meshmeter-prometheus.user.jane", "namespace": "monitoring"})
         );
         assert_eq!(written[0]["rules"][0]["resources"], json!(["services/proxy"]));
         assert_eq!(of("http://prometheus.monitoring:9090").in_prometheus, None);
@@ -334,6 +351,26 @@ mod tests {
         let namespaces: Vec<&str> = rights.in_mesh.keys().copied().collect();
         assert_eq!(namespaces, ["kube-system", "linkerd"]);
         assert_eq!(rights.in_namespaces, IN_NAMESPACES, "it writes no objects of a mesh");
+    }
+
+    #[test]
+    fn right_to_list_quotas_is_optional() {
+        let quotas = IN_NAMESPACES.iter().find(|rule| rule.resources.contains(&"resourcequotas")).unwrap();
+        assert_eq!((quotas.verbs, quotas.lost_without.is_some()), (&["list"][..], true));
+    }
+
+    #[test]
+    fn roles_of_two_subjects_have_different_names() {
+        let rights = Rights::new(&ClusterSettings::new("meshmeter:1", "run-1"), Parts::default());
+        let account = |namespace: &str| Subject::ServiceAccount {
+            namespace: namespace.to_owned(),
+            name: "meshmeter".to_owned(),
+        };
+        let user = |name: &str| Subject::User(name.to_owned());
+        let name = |subject: &Subject| roles(&rights, &[], subject)[0]["metadata"]["name"].clone();
+        assert_eq!(name(&account("perf")), "meshmeter.account.perf.meshmeter");
+        assert_eq!(name(&account("shop")), "meshmeter.account.shop.meshmeter");
+        assert_eq!(name(&user("https://issuer/jane")), "meshmeter.user.https:--issuer-jane");
     }
 
     #[test]

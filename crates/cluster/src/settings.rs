@@ -4,6 +4,7 @@ use crate::Result;
 use crate::prometheus::PrometheusAddress;
 use experiment::environment::EnvironmentError;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Label of all objects that a run writes; its value is the run's identifier.
 pub const RUN_LABEL: &str = "meshmeter.dev/run";
@@ -23,6 +24,9 @@ pub const WORKER_PORT: u16 = 8078;
 pub const RUNNER_PORT: u16 = 8077;
 /// Port on which the kubelet checks whether a detached run has ended.
 pub const ENDED_PORT: u16 = 8076;
+/// A window of this length has two samples of each container: kubelets take one every 10 to 20 seconds, of an idle container
+/// every 30 at the latest.
+pub const SURE_WINDOW: Duration = Duration::from_secs(60);
 /// Maximum length of an object name that is part of host names.
 const MAX_NAME_LENGTH: usize = 63;
 
@@ -51,6 +55,26 @@ pub struct ClusterSettings {
     pub reads_nodes: bool,
     /// Source of usage instead of kubelets.
     pub prometheus: Option<PrometheusAddress>,
+    /// Owner of the run's objects in its own namespace; absent if the run is not in a pod of a Job, and until it has been looked up.
+    pub owner: Option<Owner>,
+}
+
+/// Job of the pod in which a run executes. Its objects are deleted with it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Owner {
+    pub namespace: String,
+    pub job: String,
+    pub uid: String,
+}
+
+impl Owner {
+    /// Sets the owner of an object in the same namespace.
+    pub(crate) fn own(&self, object: &mut Value) {
+        if object["metadata"]["namespace"] == *self.namespace {
+            object["metadata"]["ownerReferences"] =
+                json!([{"apiVersion": "batch/v1", "kind": "Job", "name": self.job, "uid": self.uid}]);
+        }
+    }
 }
 
 /// The webhook of an istiod.
@@ -83,6 +107,7 @@ impl ClusterSettings {
             injector: None,
             reads_nodes: true,
             prometheus: None,
+            owner: None,
         }
     }
 

@@ -17,17 +17,28 @@ const LOG_LINES: usize = 20;
 /// Warnings of a pod whose containers cannot be created.
 const POD_WARNINGS: [&str; 3] = ["FailedCreatePodSandBox", "FailedMount", "FailedAttachVolume"];
 
+/// Kinds that create pods.
+const MAKERS: [(&str, &str); 2] = [("batch/v1", "Job"), ("apps/v1", "Deployment")];
+/// Kinds that create the pod of a detached run. The user who starts it may lack rights on the others.
+const MAKERS_OF_RUNNERS: [(&str, &str); 1] = [MAKERS[0]];
+
 /// Pods that are to start, selected by the label of their run.
 pub(crate) struct Startup<'a> {
     api: &'a ApiClient,
     namespaces: &'a [String],
     selector: &'a str,
+    makers: &'static [(&'static str, &'static str)],
     began: Instant,
 }
 
 impl<'a> Startup<'a> {
     pub fn new(api: &'a ApiClient, namespaces: &'a [String], selector: &'a str) -> Self {
-        Self { api, namespaces, selector, began: Instant::now() }
+        Self { api, namespaces, selector, makers: &MAKERS, began: Instant::now() }
+    }
+
+    /// Startup of the pod of a detached run.
+    pub fn for_runner(api: &'a ApiClient, namespaces: &'a [String], selector: &'a str) -> Self {
+        Self { makers: &MAKERS_OF_RUNNERS, ..Self::new(api, namespaces, selector) }
     }
 
     /// Returns an error if one of these pods, or one that does not exist yet, will not start.
@@ -63,22 +74,23 @@ impl<'a> Startup<'a> {
     /// Checks the owners of pods. If a quota or a policy prevents their pods, Deployments have a condition,
     /// but Jobs only an event.
     fn check_namespace(&self, namespace: &str, pods: &[PodState]) -> Result<()> {
-        let list = |api_version, kind| {
-            patiently(API_TIMEOUT, || self.api.list(api_version, kind, Some(namespace), self.selector))
-        };
-        let jobs = list("batch/v1", "Job")?;
-        for owner in list("apps/v1", "Deployment")?.iter().chain(&jobs) {
-            if let Some(reason) = creation_failure(owner) {
-                return Err(refused(namespace, owner, &reason));
+        let mut makers = Vec::new();
+        for (api_version, kind) in self.makers {
+            let list = || self.api.list(api_version, kind, Some(namespace), self.selector);
+            makers.extend(patiently(API_TIMEOUT, list)?);
+        }
+        for maker in &makers {
+            if let Some(reason) = creation_failure(maker) {
+                return Err(refused(namespace, maker, &reason));
             }
         }
         // If the user may not read events, the wait ends with its timeout.
         for event in self.api.list("v1", "Event", Some(namespace), "").unwrap_or_default() {
             let (subject, reason) = (&event["involvedObject"], event["reason"].as_str().unwrap_or_default());
             let message = event["message"].as_str().unwrap_or("no message");
-            let job = jobs.iter().find(|job| job["metadata"]["uid"] == subject["uid"]);
-            if let Some(job) = job.filter(|_| reason == "FailedCreate") {
-                return Err(refused(namespace, job, message));
+            let maker = makers.iter().find(|maker| maker["metadata"]["uid"] == subject["uid"]);
+            if let Some(maker) = maker.filter(|_| reason == "FailedCreate") {
+                return Err(refused(namespace, maker, message));
             }
             let pod = pods.iter().find(|pod| !pod.is_ready && subject["uid"] == pod.uid.as_str());
             let is_warning = POD_WARNINGS.contains(&reason) && self.began.elapsed() > WARNING_TIMEOUT;
@@ -121,7 +133,19 @@ fn admission_hint(reason: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rights::{DETACHED, Rule};
     use serde_json::json;
+
+    #[test]
+    fn startup_of_runner_needs_only_rights_to_detach() {
+        let allowed: Vec<String> =
+            DETACHED.iter().flat_map(Rule::actions).map(|action| action.to_string()).collect();
+        for (api_version, kind) in MAKERS_OF_RUNNERS {
+            let (group, _) = api_version.split_once('/').unwrap();
+            let action = format!("list {}s.{group}", kind.to_lowercase());
+            assert!(allowed.contains(&action), "{action} is not in {allowed:?}");
+        }
+    }
 
     #[test]
     fn rejected_pods_report_owner_reason_and_hint() {

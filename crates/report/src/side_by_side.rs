@@ -23,7 +23,7 @@ const LAB_AND_CLUSTER: [&str; 7] = [
     "kubelet: it and the container runtime run on the nodes beside what is measured, as does the API server on a cluster of one \
      node. Containers have the limits that their objects or the mesh's injection set.",
     "Usage: the lab reads each component's CPU at both ends of the window; a cluster's kubelets sample services and proxies \
-     about every ten seconds.",
+     every 10 to 30 seconds, and usage is between two of these samples.",
     "Memory: kubelets know no resident memory. What control groups are charged with is in both places, less what the kernel could \
      drop at once (working set), and the anonymous part of it.",
     "Control plane: the lab counts etcd and the API server too; on a cluster they are others'. Components stand beside each other \

@@ -1,7 +1,7 @@
 //! cAdvisor's cgroup counters, from a kubelet's metrics page or from a Prometheus that scrapes it. All
 //! counters of one cgroup are from the same moment, which the page has to the millisecond.
 
-use super::sample::{Key, Modes};
+use super::sample::{Key, Modes, Traffic};
 use crate::prometheus::CPU_METRIC;
 use mesh::exposition::samples;
 use std::collections::BTreeMap;
@@ -81,8 +81,8 @@ pub(super) struct ControlGroups {
     /// By subject and cgroup path. A pod's own cgroup has no container name, a node's has none at all. A
     /// container that was restarted has had several cgroups.
     groups: BTreeMap<(Key, String), Counters>,
-    /// Bytes received and sent by namespace, pod and interface.
-    networks: BTreeMap<Key, (u64, u64)>,
+    /// Traffic by namespace, pod and interface.
+    networks: BTreeMap<Key, Traffic>,
     /// Number of CPUs of the node.
     pub cpus: Option<usize>,
 }
@@ -103,8 +103,10 @@ impl ControlGroups {
     pub fn add(&mut self, name: &str, label: impl Fn(&str) -> String, at: Option<Duration>, value: f64) {
         match name {
             "machine_cpu_cores" => self.cpus = Some(value as usize),
-            "container_network_receive_bytes_total" => self.network_of(label).0 = value as u64,
-            "container_network_transmit_bytes_total" => self.network_of(label).1 = value as u64,
+            "container_network_receive_bytes_total" => {
+                self.network_of(label, at).received_bytes = value as u64;
+            }
+            "container_network_transmit_bytes_total" => self.network_of(label, at).sent_bytes = value as u64,
             // Kubelets have a single series for all CPUs.
             CPU_METRIC if !["", "total"].contains(&label("cpu").as_str()) => {}
             _ if METRICS.contains(&name) => {
@@ -123,8 +125,11 @@ impl ControlGroups {
         }
     }
 
-    fn network_of(&mut self, label: impl Fn(&str) -> String) -> &mut (u64, u64) {
-        self.networks.entry((label("namespace"), label("pod"), label("interface"))).or_default()
+    fn network_of(&mut self, label: impl Fn(&str) -> String, at: Option<Duration>) -> &mut Traffic {
+        let key = (label("namespace"), label("pod"), label("interface"));
+        let traffic = self.networks.entry(key).or_default();
+        traffic.at = at;
+        traffic
     }
 
     /// Namespace, pod and container of each cgroup. A container that was restarted is listed several times.
@@ -151,11 +156,15 @@ impl ControlGroups {
         }
     }
 
-    /// Bytes received and sent by all interfaces of a pod.
-    pub fn network(&self, (namespace, pod, _): &Key) -> Option<(u64, u64)> {
+    /// Bytes of all interfaces of a pod.
+    pub fn network(&self, (namespace, pod, _): &Key) -> Option<Traffic> {
         let interfaces = self.networks.range((namespace.clone(), pod.clone(), String::new())..);
         let own = interfaces.take_while(|((of, name, _), _)| (of, name) == (namespace, pod));
-        own.map(|(_, bytes)| *bytes).reduce(|sum, more| (sum.0 + more.0, sum.1 + more.1))
+        own.map(|(_, traffic)| *traffic).reduce(|sum, more| Traffic {
+            at: sum.at.min(more.at),
+            received_bytes: sum.received_bytes + more.received_bytes,
+            sent_bytes: sum.sent_bytes + more.sent_bytes,
+        })
     }
 
     /// Counters of the node.

@@ -1,7 +1,7 @@
-//! Usage of containers and nodes as kubelets sample it, about every ten seconds.
+//! Usage of containers and nodes as kubelets sample it, each by themselves.
 
 use super::cadvisor::ControlGroups;
-use super::sample::{Key, Reading, Sample};
+use super::sample::{Key, Reading, Sample, Traffic};
 use experiment::environment::{CpuSample, CpuTimes, NodeSnapshot, in_one_line};
 use jiff::Timestamp;
 use mesh::kubernetes::client::ApiClient;
@@ -71,8 +71,7 @@ fn read_summary(summary: &Value) -> BTreeMap<Key, Sample> {
     for pod in summary["pods"].as_array().into_iter().flatten() {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (namespace, name) = (text(&pod["podRef"]["namespace"]), text(&pod["podRef"]["name"]));
-        let network = &pod["network"];
-        let network = network["rxBytes"].as_u64().zip(network["txBytes"].as_u64());
+        let network = read_network(&pod["network"]);
         for container in pod["containers"].as_array().into_iter().flatten() {
             let (cpu, memory) = (&container["cpu"], &container["memory"]);
             let Some((at, total)) = time(&cpu["time"]).zip(cpu["usageCoreNanoSeconds"].as_u64()) else {
@@ -90,6 +89,14 @@ fn read_summary(summary: &Value) -> BTreeMap<Key, Sample> {
         }
     }
     samples
+}
+
+fn read_network(network: &Value) -> Option<Traffic> {
+    Some(Traffic {
+        at: time(&network["time"]),
+        received_bytes: network["rxBytes"].as_u64()?,
+        sent_bytes: network["txBytes"].as_u64()?,
+    })
 }
 
 /// Adds what only cAdvisor's counters have. Their total replaces the summary's, since its time is exact.
@@ -137,7 +144,7 @@ mod tests {
         let node = json!({"cpu": {"time": "2026-11-22T20:00:03Z", "usageCoreNanoSeconds": 11}});
         json!({"node": node, "pods": [{
             "podRef": {"namespace": "m", "name": "p"},
-            "network": {"rxBytes": 5, "txBytes": 6},
+            "network": {"time": "2026-11-22T20:00:02Z", "rxBytes": 5, "txBytes": 6},
             "containers": [container("a"), container(NO_SAMPLE_OF_ITS_OWN), container("b"), {"name": "new", "cpu": {}}],
         }]})
     }
@@ -173,7 +180,9 @@ machine_cpu_cores{boot_id="1",machine_id="",system_uuid=""} 4
         assert_eq!(samples.len(), 3);
         let sample = samples[&key("a")];
         assert_eq!((sample.at.as_secs(), sample.cpu.total.as_nanos()), (1_795_377_601, 7));
-        assert_eq!((sample.network, sample.modes), (Some((5, 6)), Modes::Unknown));
+        let at = Some(Duration::from_secs(1_795_377_602));
+        let network = Traffic { at, received_bytes: 5, sent_bytes: 6 };
+        assert_eq!((sample.network, sample.modes), (Some(network), Modes::Unknown));
     }
 
     #[test]

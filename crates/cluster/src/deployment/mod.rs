@@ -23,10 +23,9 @@ pub(crate) use self::rollout::{bring_up, roll_out};
 
 use self::proof::{ProxyCounters, Readings};
 use self::rollout::PROBE;
-use self::sample::Samples;
 use self::shared::SharedPods;
 use self::silence::{API, Silences};
-use self::usage::Watched;
+use self::usage::{Watched, Window};
 use self::worker::{Followed, Worker, send_line, send_signal};
 use crate::Result;
 use crate::environment::Cluster;
@@ -136,8 +135,8 @@ struct OpenProxy {
 struct Trial {
     services_before: Readings,
     proxies_before: ProxyCounters,
-    /// Time at which the window opened, with the samples from then.
-    opened: Option<(Duration, Samples)>,
+    /// Present while the window is open.
+    window: Option<Window>,
     notes: Vec<String>,
 }
 
@@ -449,6 +448,10 @@ impl Deployment for ClusterDeployment<'_> {
 
     fn snapshot(&mut self) -> Result<Snapshot> {
         Ok(self.read_usage())
+    }
+
+    fn complete_opening(&mut self, opened: &mut Snapshot) {
+        self.add_first_samples(opened);
     }
 
     fn health(&mut self, _probe: HealthProbe) -> Option<ComponentFailure> {

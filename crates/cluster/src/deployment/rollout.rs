@@ -11,7 +11,7 @@ use crate::gateway::{self, Destination, Gateway, GatewayCertificates, NOT_SERVED
 use crate::objects::{self, counters_port};
 use crate::patience::{API_TIMEOUT, patiently};
 use crate::plug::{ENVOY, MeshPlug, ProxyKind};
-use crate::pods::PodState;
+use crate::pods::{NOT_INJECTED, PodState};
 use crate::startup::Startup;
 use crate::worker::protocol::{End, StartArgument};
 use experiment::Protocol;
@@ -219,9 +219,7 @@ fn check_injected(pod: &PodState, kind: ProxyKind) -> Result<()> {
     }
     let reason =
         format!("pod {} in namespace {} has no container {}", pod.name, pod.namespace, kind.container);
-    let hint = "the mesh's webhook left it as it is: look at the labels of the namespace (istio-injection, istio.io/rev, \
-                linkerd.io/inject), at the selectors of the webhook, and whether its service answers";
-    Err(EnvironmentError::new("find the sidecars of the mesh", reason).with_hint(hint).lasting())
+    Err(EnvironmentError::new("find the sidecars of the mesh", reason).with_hint(NOT_INJECTED).lasting())
 }
 
 pub(super) fn open_proxy(api: &Arc<ApiClient>, pod: &PodState, kind: ProxyKind) -> Result<OpenProxy> {

@@ -1,7 +1,9 @@
 //! Samples of containers. Each sample has its own time, which is kept: usage covers the time between two
 //! samples, not the window.
 
+use crate::settings::SURE_WINDOW;
 use experiment::environment::{CpuTimes, NodeSnapshot};
+use experiment::units::format_duration;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -18,10 +20,19 @@ pub(super) struct Sample {
     pub modes: Modes,
     pub working_set_bytes: Option<u64>,
     pub anonymous_bytes: Option<u64>,
-    /// Bytes received and sent by the pod.
-    pub network: Option<(u64, u64)>,
+    /// Traffic of the pod.
+    pub network: Option<Traffic>,
     /// Periods, throttled periods, and seconds throttled.
     pub throttling: Option<(u64, u64, f64)>,
+}
+
+/// Traffic of all interfaces of a pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Traffic {
+    /// Time of the counters, since 1970; absent if unknown.
+    pub at: Option<Duration>,
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
 }
 
 /// Source of the split into user mode and kernel.
@@ -67,42 +78,92 @@ pub(super) struct Reading {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Samples(pub BTreeMap<String, Sample>);
 
+/// Opening of a window, with the first sample of each component within it. Kubelets take samples at their own interval, so the
+/// first ones are known some seconds after the window has opened.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Opening {
+    /// Time at which the window opened, since 1970.
+    at: Duration,
+    /// Last samples before the window.
+    before: Samples,
+    first: Samples,
+}
+
+impl Opening {
+    pub fn new(at: Duration, before: Samples) -> Self {
+        Self { at, before, first: Samples::default() }
+    }
+
+    /// Adds samples within the window of components that had none so far, and returns the added ones.
+    pub fn add(&mut self, mut now: Samples) -> Samples {
+        now.0.retain(|name, sample| !self.first.0.contains_key(name) && self.has(name, sample));
+        self.first.0.extend(now.0.clone());
+        now
+    }
+
+    pub fn components(&self) -> usize {
+        self.first.0.len()
+    }
+
+    /// True if a sample was taken within the window. Clocks of nodes may differ from this machine's clock: a sample that existed
+    /// when the window opened is never within it.
+    fn has(&self, name: &str, sample: &Sample) -> bool {
+        let is_later = |at: Duration| at > self.at;
+        let is_new = self.before.0.get(name).is_none_or(|before| sample.at > before.at);
+        is_new && is_later(sample.at) && sample.network.and_then(|network| network.at).is_none_or(is_later)
+    }
+
+    /// True if the samples of a node and of its containers were taken within the window.
+    pub fn has_node(&self, node: &NodeSnapshot) -> bool {
+        node.all.at > self.at && node.containers.values().all(|container| container.at > self.at)
+    }
+}
+
 impl Samples {
-    /// Keeps the samples that are newer than those at the opening of the window. Returns notes on components
-    /// without usage, on how far samples are from the ends of the window, and on the source of the split into
-    /// user mode and kernel.
-    pub fn keep_new(&mut self, window: [Duration; 2], opened: &Self) -> Vec<String> {
-        let mut notes = self.leave_out_old(opened);
-        let spans = self.0.iter().filter_map(|(name, close)| Some([opened.0.get(name)?.at, close.at]));
-        let distances = spans.flat_map(|span| [span[0].abs_diff(window[0]), span[1].abs_diff(window[1])]);
+    /// Keeps the samples of components with two samples in the window, which closes now. Returns notes on components without
+    /// usage, on how far samples are from the ends of the window, and on the source of the split into user mode and kernel.
+    pub fn keep_new(&mut self, now: Duration, opening: &Opening) -> Vec<String> {
+        let first = &opening.first;
+        let mut notes = self.leave_out(first);
+        let spans = self.0.iter().filter_map(|(name, close)| Some([first.0.get(name)?.at, close.at]));
+        let distances = spans.flat_map(|span| [span[0].abs_diff(opening.at), span[1].abs_diff(now)]);
         notes.extend(distances.max().map(|farthest| {
             let farthest = farthest.as_secs_f64();
             format!(
-                "usage of services and proxies is between two samples of kubelets, up to {farthest:.1} s from the ends of the window"
+                "usage of services and proxies is between two samples of kubelets within the window, up to {farthest:.1} s from its ends"
             )
         }));
-        notes.extend(self.divide(opened));
+        notes.extend(self.divide(first));
         notes
     }
 
-    /// Removes samples that are not newer than at the opening, or have no sample there to be compared with.
-    fn leave_out_old(&mut self, opened: &Self) -> Vec<String> {
-        let (mut late, mut stale) = (Vec::new(), Vec::new());
+    /// Removes components without two samples in the window, and those whose counters were reset.
+    fn leave_out(&mut self, first: &Self) -> Vec<String> {
+        let (mut single, mut restarted) = (Vec::new(), Vec::new());
         self.0.retain(|name, sample| {
-            let before = opened.0.get(name);
-            let is_new = before.is_some_and(|before| sample.at > before.at);
-            match before {
-                None => late.push(name.clone()),
-                Some(_) if !is_new => stale.push(name.clone()),
-                Some(_) => {}
+            let Some(first) = first.0.get(name).filter(|first| sample.at > first.at) else {
+                single.push(name.clone());
+                return false;
+            };
+            if sample.cpu.total < first.cpu.total {
+                restarted.push(name.clone());
+                return false;
             }
-            is_new
+            let is_older = |network: &Traffic| {
+                network.at.is_some_and(|at| Some(at) <= first.network.and_then(|network| network.at))
+            };
+            sample.network = sample.network.filter(|network| !is_older(network));
+            true
         });
+        let window = format_duration(SURE_WINDOW);
         let lacks = [
-            (late, "there was no sample yet when the window opened; a longer `load.warmup` helps"),
-            (stale, "there is no sample within the window; a longer `load.duration` helps"),
+            (
+                single,
+                format!("it has no two samples within the window, which takes a `load.duration` of {window}"),
+            ),
+            (restarted, "it was restarted within the window, and its counters with it".to_owned()),
         ];
-        let note = |(names, why): (Vec<String>, &str)| {
+        let note = |(names, why): (Vec<String>, String)| {
             (!names.is_empty()).then(|| format!("usage of {} is not known: {why}", names.join(", ")))
         };
         lacks.into_iter().filter_map(note).collect()
@@ -130,6 +191,7 @@ impl Samples {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::environment::CpuSample;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -142,33 +204,92 @@ mod tests {
         Samples(of.map(|(name, sample)| (name.to_owned(), sample)).into())
     }
 
+    fn opening(at_s: u32, before: Samples) -> Opening {
+        Opening::new(at_s * SECOND, before)
+    }
+
+    /// A window with these first samples.
+    fn opened_with(first: &Samples) -> Opening {
+        let mut opening = opening(80, Samples::default());
+        assert_eq!(opening.add(first.clone()), *first);
+        opening
+    }
+
+    #[test]
+    fn opening_keeps_first_sample_within_window() {
+        let at = |at_s| sample(at_s, [1, 1, 0], Modes::OfSample);
+        let mut opening = opening(100, samples([("app", at(96)), ("ahead", at(104))]));
+        assert_eq!(opening.add(samples([("app", at(96)), ("ahead", at(104))])), Samples::default());
+        assert_eq!(opening.add(samples([("app", at(103)), ("new", at(99))])), samples([("app", at(103))]));
+        let later = samples([("app", at(110)), ("new", at(105)), ("ahead", at(114))]);
+        assert_eq!(opening.add(later), samples([("new", at(105)), ("ahead", at(114))]));
+        assert_eq!((opening.components(), opening.first.0["app"]), (3, at(103)));
+    }
+
+    #[test]
+    fn opening_with_traffic_from_before_window_is_not_complete() {
+        let counted = |at_s: u32| {
+            let network = Traffic { at: Some(at_s * SECOND), ..Traffic::default() };
+            samples([("app", Sample { network: Some(network), ..sample(103, [1, 1, 0], Modes::OfSample) })])
+        };
+        let mut opening = opening(100, Samples::default());
+        assert_eq!(opening.add(counted(98)), Samples::default());
+        assert_eq!(opening.add(counted(101)), counted(101));
+    }
+
+    #[test]
+    fn has_node_requires_samples_of_node_and_containers_within_window() {
+        let cpu = |at_s: u32| CpuSample { at: at_s * SECOND, ..CpuSample::default() };
+        let node = |all_s, container_s| NodeSnapshot {
+            all: cpu(all_s),
+            containers: [("app".to_owned(), cpu(container_s))].into(),
+            ..NodeSnapshot::default()
+        };
+        let opening = opening(100, Samples::default());
+        assert!(!opening.has_node(&node(105, 99)) && !opening.has_node(&node(99, 105)));
+        assert!(opening.has_node(&node(105, 101)));
+    }
+
     #[test]
     fn keep_new_without_two_samples_omits_component() {
         let at = |at_s| sample(at_s, [1, 1, 0], Modes::OfSample);
-        let opened = samples([("app", at(96)), ("proxy", at(99))]);
-        let mut closed = samples([("app", at(128)), ("proxy", at(99)), ("new", at(128))]);
-        let notes = closed.keep_new([100 * SECOND, 130 * SECOND], &opened);
-        assert_eq!(closed, samples([("app", at(128))]));
-        assert_eq!(notes.len(), 3, "{notes:?}");
-        assert!(notes[0].starts_with("usage of new is not known"), "{notes:?}");
-        assert!(notes[1].starts_with("usage of proxy is not known"), "{notes:?}");
-        assert!(notes[2].ends_with("up to 4.0 s from the ends of the window"), "{notes:?}");
+        let opened = opened_with(&samples([("app", at(84)), ("proxy", at(99))]));
+        let mut closed = samples([("app", at(98)), ("proxy", at(99)), ("new", at(98))]);
+        let notes = closed.keep_new(100 * SECOND, &opened);
+        assert_eq!(closed, samples([("app", at(98))]));
+        let expected = [
+            "usage of new, proxy is not known: it has no two samples within the window, which takes a `load.duration` of 1m",
+            "usage of services and proxies is between two samples of kubelets within the window, up to 4.0 s from its ends",
+        ];
+        assert_eq!(notes, expected);
+    }
+
+    #[test]
+    fn keep_new_after_restart_omits_component() {
+        let opened = opened_with(&samples([("istiod", sample(90, [70, 60, 10], Modes::OfSample))]));
+        let mut closed = samples([("istiod", sample(100, [2, 1, 1], Modes::OfSample))]);
+        let notes = closed.keep_new(110 * SECOND, &opened);
+        assert_eq!(closed, Samples::default());
+        assert_eq!(
+            notes,
+            ["usage of istiod is not known: it was restarted within the window, and its counters with it"]
+        );
     }
 
     #[test]
     fn keep_new_drops_modes_of_other_source_than_at_opening() {
         let of_pod = sample(90, [1, 20, 30], Modes::OfPod);
-        let opened = samples([
+        let opened = opened_with(&samples([
             ("app", of_pod),
             ("proxy", of_pod),
             ("undivided", sample(90, [1, 0, 0], Modes::Unknown)),
-        ]);
+        ]));
         let mut closed = samples([
             ("app", sample(100, [2, 21, 33], Modes::OfPod)),
             ("proxy", sample(100, [2, 1, 1], Modes::OfSample)),
             ("undivided", sample(100, [2, 0, 0], Modes::Unknown)),
         ]);
-        let notes = closed.keep_new([90 * SECOND, 100 * SECOND], &opened);
+        let notes = closed.keep_new(100 * SECOND, &opened);
         assert_eq!(closed.0["proxy"], sample(100, [2, 0, 0], Modes::Unknown));
         assert_eq!(closed.0["app"].cpu.system, 33 * SECOND);
         let expected = [

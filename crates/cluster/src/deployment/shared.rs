@@ -116,6 +116,7 @@ fn find(components: &[SharedComponent], written: &Written, nodes: &BTreeSet<&str
         };
         let mut own: Vec<SharedPod> =
             pods.iter().filter_map(|pod| SharedPod::read(component, pod, nodes)).collect();
+        found.notes.extend(note_on_none(component, &own));
         own.sort_by(|a, b| (&a.state.namespace, &a.state.node).cmp(&(&b.state.namespace, &b.state.node)));
         if own.len() > 1 {
             for (number, pod) in (1..).zip(&mut own) {
@@ -125,6 +126,15 @@ fn find(components: &[SharedComponent], written: &Written, nodes: &BTreeSet<&str
         found.pods.extend(own);
     }
     Ok(found)
+}
+
+/// Note on a component without pods. Proxies get none, since the run waits for them.
+fn note_on_none(component: &SharedComponent, own: &[SharedPod]) -> Option<String> {
+    let SharedComponent { name, namespace, selector, is_per_node, proxy, .. } = component;
+    let place = namespace.unwrap_or("the namespaces of the run");
+    let nodes = if *is_per_node { ", on the nodes of the run's pods" } else { "" };
+    (own.is_empty() && proxy.is_none())
+        .then(|| format!("usage of {name} is not known: there are no pods with {selector} in {place}{nodes}"))
 }
 
 fn list(component: &SharedComponent, written: &Written) -> Result<Vec<Value>> {
@@ -322,6 +332,21 @@ mod tests {
         let mut going = pod;
         going["metadata"]["deletionTimestamp"] = json!("2026-11-23T08:00:00Z");
         assert_eq!(read(ztunnel, &going, "b"), None);
+    }
+
+    #[test]
+    fn component_without_pods_has_note() {
+        let istiod = SharedComponent {
+            name: "istiod",
+            namespace: Some("istio-system"),
+            selector: "app=istiod,istio.io/rev=prod".to_owned(),
+            ..component(None)
+        };
+        let note = "usage of istiod is not known: there are no pods with app=istiod,istio.io/rev=prod in istio-system";
+        assert_eq!(note_on_none(&istiod, &[]).as_deref(), Some(note));
+        let pod = SharedPod::read(&istiod, &json!({"metadata": {"name": "istiod-x"}}), &BTreeSet::new());
+        assert_eq!(note_on_none(&istiod, &[pod.unwrap()]), None);
+        assert_eq!(note_on_none(&component(Some(SharedProxy::Ztunnel)), &[]), None, "it is waited for");
     }
 
     #[test]

@@ -4,16 +4,22 @@
 
 use super::ClusterDeployment;
 use super::kubelet::Subject;
-use super::sample::{Key, Reading, Sample, Samples};
+use super::sample::{Key, Opening, Reading, Sample, Samples, Traffic};
 use crate::plug::ENVOY;
 use crate::prometheus::Prometheus;
+use crate::settings::SURE_WINDOW;
 use crate::worker::protocol::{Status, Usage, unix_ns};
-use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes, Snapshot, in_one_line};
+use experiment::environment::{
+    ComponentMemory, ComponentSnapshot, CpuTimes, NodeSnapshot, Snapshot, in_one_line,
+};
 use experiment::schema::{NetworkUsage, Role, Throttling};
 use jiff::Timestamp;
 use mesh::concurrent::side_by_side;
-use std::collections::BTreeSet;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// Time between two readings while first samples are expected. Each reading is work for kubelets.
+const READ_INTERVAL: Duration = Duration::from_secs(2);
 
 /// A container whose usage belongs to the experiment.
 #[derive(Clone, Debug)]
@@ -24,6 +30,34 @@ pub(super) struct Watched {
     key: Key,
     node: String,
     shows_network: bool,
+}
+
+/// An open window.
+#[derive(Debug)]
+pub(super) struct Window {
+    opening: Opening,
+    opened_at: Instant,
+    read_at: Instant,
+    /// True if no first sample is expected any more.
+    is_complete: bool,
+}
+
+impl Window {
+    fn new(opening: Opening) -> Self {
+        let now = Instant::now();
+        Self { opening, opened_at: now, read_at: now, is_complete: false }
+    }
+
+    /// True if it is time to look for first samples.
+    fn is_due(&mut self) -> bool {
+        let is_due = !self.is_complete
+            && self.opened_at.elapsed() < SURE_WINDOW
+            && self.read_at.elapsed() > READ_INTERVAL;
+        if is_due {
+            self.read_at = Instant::now();
+        }
+        is_due
+    }
 }
 
 impl ClusterDeployment<'_> {
@@ -78,31 +112,59 @@ impl ClusterDeployment<'_> {
         self.watched = watched;
     }
 
-    /// Counters now. For services and proxies it is the kubelets' last sample.
+    /// Counters now. At the close, services and proxies have the kubelets' last sample. At the opening that sample is older than
+    /// the window, so [`Self::add_first_samples`] adds them later.
     pub(super) fn read_usage(&mut self) -> Snapshot {
         let now = Duration::from_nanos(unix_ns(Timestamp::now()));
         let mut components = self.read_generators();
         let Reading { samples, nodes, other_proxies, mut notes } = self.read_samples();
         notes.extend(self.note_on_others(other_proxies));
-        let known = self
-            .watched
-            .iter()
-            .filter_map(|watched| Some((watched.name.clone(), *samples.get(&watched.key)?)));
-        let mut known = Samples(known.collect());
-        match &self.trial.opened {
-            None => self.trial.opened = Some((now, known.clone())),
-            Some((opened_at, opened)) => {
+        let mut known = self.by_component(&samples);
+        let mut snapshot = Snapshot { gateways: self.read_gateways(), ..Snapshot::default() };
+        match self.trial.window.take() {
+            None => self.trial.window = Some(Window::new(Opening::new(now, known))),
+            Some(Window { opening, .. }) => {
                 notes.extend(self.note_on_absent(&known));
-                notes.extend(known.keep_new([*opened_at, now], opened));
+                notes.extend(known.keep_new(now, &opening));
+                components.extend(self.snapshots_of(&known));
+                snapshot.nodes = nodes;
             }
         }
         notes.into_iter().for_each(|note| self.note(note));
-        let known = self
-            .watched
-            .iter()
-            .filter_map(|watched| Some(snapshot_of(watched, known.0.get(&watched.name)?, self.source())));
-        components.extend(known);
-        Snapshot { components, nodes, gateways: self.read_gateways(), ..Snapshot::default() }
+        Snapshot { components, ..snapshot }
+    }
+
+    /// Adds the first samples within the window to the snapshot of its opening.
+    pub(super) fn add_first_samples(&mut self, opened: &mut Snapshot) {
+        if !self.trial.window.as_mut().is_some_and(Window::is_due) {
+            return;
+        }
+        let Reading { samples, nodes, .. } = self.read_samples();
+        let known = self.by_component(&samples);
+        let Some(Window { opening, is_complete, .. }) = &mut self.trial.window else { return };
+        let first = opening.add(known);
+        let is_added = |node: &NodeSnapshot| opened.nodes.iter().any(|added| added.name == node.name);
+        let (within, earlier): (Vec<_>, Vec<_>) =
+            nodes.into_iter().filter(|node| !is_added(node)).partition(|node| opening.has_node(node));
+        // If nothing can be read, later attempts fail too; notes of the snapshots say why.
+        *is_complete =
+            samples.is_empty() || (earlier.is_empty() && opening.components() == self.watched.len());
+        opened.nodes.extend(within);
+        opened.components.extend(self.snapshots_of(&first));
+    }
+
+    fn by_component(&self, samples: &BTreeMap<Key, Sample>) -> Samples {
+        let known = self.watched.iter();
+        let known = known.filter_map(|watched| Some((watched.name.clone(), *samples.get(&watched.key)?)));
+        Samples(known.collect())
+    }
+
+    fn snapshots_of(&self, samples: &Samples) -> Vec<ComponentSnapshot> {
+        let source = self.source();
+        let known = self.watched.iter();
+        known
+            .filter_map(|watched| Some(snapshot_of(watched, samples.0.get(&watched.name)?, source)))
+            .collect()
     }
 
     fn read_generators(&self) -> Vec<ComponentSnapshot> {
@@ -197,7 +259,8 @@ fn snapshot_of(watched: &Watched, sample: &Sample, source: &str) -> ComponentSna
             working_set_bytes: sample.working_set_bytes,
             anonymous_bytes: sample.anonymous_bytes,
         },
-        network: network.map(|(received_bytes, sent_bytes)| NetworkUsage { received_bytes, sent_bytes }),
+        network: network
+            .map(|Traffic { received_bytes, sent_bytes, .. }| NetworkUsage { received_bytes, sent_bytes }),
         throttling: sample.throttling.map(|(of_periods, periods, time_s)| Throttling {
             periods,
             of_periods: Some(of_periods),

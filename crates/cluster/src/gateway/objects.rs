@@ -4,6 +4,7 @@ use super::certificates::PLACEHOLDER;
 use super::{Gateway, gateways};
 use crate::placement::place_measured;
 use crate::plug::{ENVOY, Labels, PlugContext, with_subject};
+use crate::pods::IMAGE_OF_WEBHOOK;
 use crate::settings::RUN_LABEL;
 use experiment::mesh_settings::IngressApi;
 use mesh::istio::objects::ingress::{self, NAME, PORT};
@@ -120,7 +121,7 @@ impl Gateway {
         labels.extend(mesh_labels.clone());
         let mut container = json!({
             "name": ENVOY.container,
-            "image": "auto",
+            "image": IMAGE_OF_WEBHOOK,
             // Without a tag, kubelets would query the registry for the image at every start.
             "imagePullPolicy": "IfNotPresent",
             "securityContext": {
@@ -147,6 +148,7 @@ impl Gateway {
                 "automountServiceAccountToken": false,
                 "enableServiceLinks": false,
                 "terminationGracePeriodSeconds": TERMINATION_S,
+                "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
                 "containers": [container],
             },
         });
@@ -163,7 +165,11 @@ impl Gateway {
     fn parameters(&self, context: &PlugContext<'_>) -> Value {
         let mut container = json!({"name": ENVOY.container});
         set_limits(context, &mut container);
-        let mut pod = json!({"terminationGracePeriodSeconds": TERMINATION_S, "containers": [container]});
+        let mut pod = json!({
+            "terminationGracePeriodSeconds": TERMINATION_S,
+            "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [container],
+        });
         place_measured(context.settings, &mut pod);
         let patch = json!({"spec": {"template": {"spec": pod}}});
         json!({

@@ -32,6 +32,27 @@ fn objects_have_run_label_and_run_namespace() {
 }
 
 #[test]
+fn objects_in_namespace_of_runner_job_are_owned_by_it() {
+    let owner = crate::settings::Owner {
+        namespace: "meshmeter".to_owned(),
+        job: "perf-1".to_owned(),
+        uid: "u".to_owned(),
+    };
+    let owned = |owner| {
+        let settings = ClusterSettings { owner: Some(owner), ..settings() };
+        let plug = plug::of(MeshKind::Istio, Mode::Ingress, &settings).unwrap();
+        objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Ingress), &settings, &*plug).unwrap()
+    };
+    let job = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "perf-1", "uid": "u"}]);
+    for object in owned(owner.clone()) {
+        let expected = if object["kind"] == "Namespace" { &Value::Null } else { &job };
+        assert_eq!(&object["metadata"]["ownerReferences"], expected, "{object}");
+    }
+    let elsewhere = owned(crate::settings::Owner { namespace: "perf".to_owned(), ..owner });
+    assert!(elsewhere.iter().all(|object| object["metadata"]["ownerReferences"].is_null()));
+}
+
+#[test]
 fn generators_and_measured_pods_are_on_separate_nodes() {
     let settings = ClusterSettings { image_pull_secret: Some("registry".to_owned()), ..settings() };
     let plug = plug::of(MeshKind::Istio, Mode::Ingress, &settings).unwrap();
@@ -106,6 +127,22 @@ fn modes_use_documented_mesh_labels() {
     let (namespace, _) = labels(Mode::AmbientWaypoint);
     assert_eq!(namespace["istio.io/use-waypoint"], "waypoint");
     assert_eq!(of_kind(&written(Mode::AmbientWaypoint), "Gateway").len(), 1);
+}
+
+#[test]
+fn ambient_labels_are_on_services_and_pods_in_existing_namespace() {
+    let settings = ClusterSettings { existing_namespaces: true, ..settings() };
+    for (mode, waypoint) in [(Mode::Ambient, Value::Null), (Mode::AmbientWaypoint, json!("waypoint"))] {
+        let plug = plug::of(MeshKind::Istio, mode, &settings).unwrap();
+        let all = objects(&DeploymentSpec::new(MeshKind::Istio, mode), &settings, &*plug).unwrap();
+        let service = &of_kind(&all, "Service")[0]["metadata"]["labels"];
+        assert_eq!((&service["istio.io/use-waypoint"], &service[RUN_LABEL]), (&waypoint, &json!("run-1")));
+        for pods in of_kind(&all, "Deployment").into_iter().chain(of_kind(&all, "Job")) {
+            let labels = &pods["spec"]["template"]["metadata"]["labels"];
+            assert_eq!(labels["sidecar.istio.io/inject"], "false", "the namespace may have injection");
+            assert_eq!(labels["istio.io/dataplane-mode"], "ambient");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Istio's ambient mode: ztunnel on every node, with or without a waypoint per namespace.
 
 use super::istio::{self, control_plane};
-use super::{Labels, Member, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, SharedProxy, Stands};
+use super::{
+    Labels, Member, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, SharedProxy, Stands,
+    WITHOUT_SIDECAR, labels,
+};
 use crate::Result;
 use crate::settings::{ClusterSettings, RUN_LABEL, SERVICE_PORT};
 use experiment::dataplane::DataPlane;
@@ -98,8 +101,26 @@ impl MeshPlug for Ambient {
         self.labels()
     }
 
+    /// Excludes sidecars, since the namespace may have injection.
     fn pod_labels(&self) -> Labels {
-        self.labels()
+        let mut all = self.labels();
+        all.extend(labels([WITHOUT_SIDECAR]));
+        all
+    }
+
+    /// Traffic to a Service goes through the waypoint if the Service or its namespace has the label.
+    fn service_labels(&self) -> Labels {
+        let mut all = self.labels();
+        all.retain(|name, _| name == waypoint::USE_WAYPOINT_LABEL.0);
+        all
+    }
+
+    /// The run does not configure ztunnels.
+    fn notes(&self) -> Vec<String> {
+        let waypoints = if self.has_waypoint() { "; waypoints have those of `proxy.workers`" } else { "" };
+        vec![format!(
+            "ztunnels have as many worker threads as the cluster's mesh gives them, whatever `proxy.workers` says{waypoints}"
+        )]
     }
 
     fn objects(&self, context: &PlugContext<'_>) -> Vec<Value> {

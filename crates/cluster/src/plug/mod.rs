@@ -41,6 +41,11 @@ pub trait MeshPlug: fmt::Debug + Send + Sync {
         Labels::new()
     }
 
+    /// Labels of the Services of workloads in the mesh. They also apply in namespaces that the run may not label.
+    fn service_labels(&self) -> Labels {
+        Labels::new()
+    }
+
     /// Annotations of the pods of a workload in the mesh.
     fn pod_annotations(&self, _context: &PlugContext<'_>, _workload: WorkloadId) -> Labels {
         Labels::new()
@@ -259,9 +264,12 @@ fn labels<const N: usize>(entries: [(&str, &str); N]) -> Labels {
     mesh::kubernetes::manifests::map(entries)
 }
 
+/// Excludes Istio's sidecar from a pod, even in a namespace with injection.
+const WITHOUT_SIDECAR: (&str, &str) = ("sidecar.istio.io/inject", "false");
+
 /// Labels that keep a pod out of every mesh.
 pub(crate) fn outside_of_meshes() -> Labels {
-    labels([("sidecar.istio.io/inject", "false"), ("istio.io/dataplane-mode", "none")])
+    labels([WITHOUT_SIDECAR, ("istio.io/dataplane-mode", "none")])
 }
 
 /// Annotations that keep a pod out of every mesh.

@@ -137,6 +137,10 @@ pub trait Deployment {
     /// Returns an error if a component is gone.
     fn snapshot(&mut self) -> Result<Snapshot, EnvironmentError>;
 
+    /// Adds components to the snapshot of the opening whose first counters within the window become known later. Called about
+    /// twice per second until the window closes.
+    fn complete_opening(&mut self, _opened: &mut Snapshot) {}
+
     /// Returns the first component that has failed. Cheap: may be called about once per second while load
     /// runs.
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure>;

@@ -159,7 +159,7 @@ impl ControlPlane {
             starting.wait_until("etcd takes prepared objects", || prepared::write_to(&etcd, objects))?;
         }
         starting.api_server(&credentials)?;
-        let api = ApiClient::new(&credentials.kubeconfig_content, starting.api_stop_check())?;
+        let api = ApiClient::direct(&credentials.kubeconfig_content, starting.api_stop_check())?;
         starting.wait_until("kube-apiserver takes requests", || api.is_alive())?;
         // istiod keeps its CA in this namespace, and retries with growing delays if it cannot.
         api.apply(&[namespace(SYSTEM_NAMESPACE, &[]), node()])?;

@@ -149,7 +149,7 @@ impl ApiClient {
     }
 
     /// Plural names of the objects' kinds, by API version and kind. Kinds that the API does not serve are missing.
-    fn served(&self, objects: &[ObjectRef]) -> Result<BTreeMap<(String, String), String>> {
+    pub fn served(&self, objects: &[ObjectRef]) -> Result<BTreeMap<(String, String), String>> {
         let versions: BTreeSet<&str> = objects.iter().map(|object| object.api_version.as_str()).collect();
         let lists = versions.iter().map(|version| {
             let path =

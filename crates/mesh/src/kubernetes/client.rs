@@ -3,20 +3,24 @@
 //! Every request has a timeout, every response a maximum size, and every error names the object. An object is
 //! namespaced exactly if it has a namespace.
 
+use super::kubeconfig;
 use super::object_ref::ObjectRef;
 use super::request::{ApiError, ApiRequest, MAX_RESPONSE_BYTES, send};
 use super::rest_mapper::RestMapper;
 use crate::Result;
 use experiment::environment::{EnvironmentError, ErrorContext, in_one_line};
 use futures_util::stream::{self, Stream, StreamExt as _};
-use http::Response;
+use http::{Response, Uri};
 use http_body_util::Limited;
+use hyper_util::client::proxy::matcher::Matcher;
 use kube::Client;
 use kube::client::{ClientBuilder, DynBody};
 use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::env;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -74,9 +78,29 @@ impl Drop for ApiClient {
 
 impl ApiClient {
     /// Creates a client with the credentials of a kubeconfig, without sending anything. Requests fail once
-    /// `stop_check` does.
+    /// `stop_check` does. They go through the proxy of the kubeconfig, else through that of the environment
+    /// (`HTTPS_PROXY`, `NO_PROXY`) unless the server is on a loopback address.
     pub fn new(
         kubeconfig: &Value,
+        stop_check: impl Fn() -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let has_own_proxy = kubeconfig::proxy(kubeconfig).is_some();
+        let is_proxied =
+            move |server: &Uri| has_own_proxy || uses_environment_proxy(server, no_proxy().as_deref());
+        Self::open(kubeconfig, is_proxied, stop_check)
+    }
+
+    /// As [`Self::new`], but never through a proxy.
+    pub fn direct(
+        kubeconfig: &Value,
+        stop_check: impl Fn() -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        Self::open(kubeconfig, |_| false, stop_check)
+    }
+
+    fn open(
+        kubeconfig: &Value,
+        is_proxied: impl Fn(&Uri) -> bool + Send + 'static,
         stop_check: impl Fn() -> Result<()> + Send + Sync + 'static,
     ) -> Result<Self> {
         let operation = "create a client of the Kubernetes API";
@@ -93,7 +117,7 @@ impl ApiClient {
                         return;
                     }
                 };
-                let client = runtime.block_on(client(kubeconfig));
+                let client = runtime.block_on(client(kubeconfig, is_proxied));
                 let client = client.context(operation);
                 if created.send(client.map(|client| (client, runtime.handle().clone()))).is_ok() {
                     // Returns an error when the other end is dropped.
@@ -282,10 +306,11 @@ impl Drop for CancelOnDrop {
     }
 }
 
-async fn client(kubeconfig: Kubeconfig) -> Result<Client, String> {
+async fn client(kubeconfig: Kubeconfig, is_proxied: impl Fn(&Uri) -> bool) -> Result<Client, String> {
     let mut config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
         .map_err(|error| error.to_string())?;
+    config.proxy_url = config.proxy_url.take().filter(|_| is_proxied(&config.cluster_url));
     config.connect_timeout = Some(RESPONSE_TIMEOUT);
     // Each request has its own timeout.
     config.read_timeout = Some(NEXT_RESPONSE_TIMEOUT);
@@ -297,6 +322,20 @@ async fn client(kubeconfig: Kubeconfig) -> Result<Client, String> {
     Ok(builder.with_layer(&bounded).build())
 }
 
+fn no_proxy() -> Option<String> {
+    ["NO_PROXY", "no_proxy"].into_iter().find_map(|name| env::var(name).ok())
+}
+
+/// True if requests to a server go through the proxy of the environment. kube compares `NO_PROXY` with the proxy's
+/// own address instead.
+fn uses_environment_proxy(server: &Uri, no_proxy: Option<&str>) -> bool {
+    let host = server.host().unwrap_or_default().trim_matches(['[', ']']);
+    let is_loopback =
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    let proxies = Matcher::builder().https("http://proxy").no(no_proxy.unwrap_or_default()).build();
+    !is_loopback && proxies.intercept(server).is_some()
+}
+
 /// A body that fails once it exceeds the maximum size of a response.
 pub(super) fn bounded<B>(body: B) -> Limited<B> {
     Limited::new(body, MAX_RESPONSE_BYTES)
@@ -304,4 +343,67 @@ pub(super) fn bounded<B>(body: B) -> Limited<B> {
 
 pub(super) fn parse<T: DeserializeOwned>(response: &str) -> Result<T> {
     serde_json::from_str(response).context("read a response of the Kubernetes API")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::io::{BufRead as _, BufReader};
+    use std::net::TcpListener;
+
+    /// Requests the version of a server behind a proxy of the kubeconfig. Returns the first line that the proxy
+    /// received; absent if there was no connection.
+    fn asked_of_proxy(open: impl FnOnce(&Value) -> ApiClient) -> Option<String> {
+        let proxy = TcpListener::bind("127.0.0.1:0").unwrap();
+        let cluster = json!({
+            "server": "https://127.0.0.1:1",
+            "proxy-url": format!("http://{}", proxy.local_addr().unwrap()),
+        });
+        let kubeconfig = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "a",
+            "clusters": [{"name": "a", "cluster": cluster}],
+            "users": [{"name": "a", "user": {}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+        });
+        let (sender, read) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut connection = BufReader::new(proxy.accept().unwrap().0);
+            let mut line = String::new();
+            connection.read_line(&mut line).unwrap();
+            // Before the connection closes.
+            sender.send(line)
+        });
+        assert!(open(&kubeconfig).version().is_err(), "nothing responds");
+        read.try_recv().ok()
+    }
+
+    #[test]
+    fn kubeconfig_proxy_is_used_unless_direct() {
+        let line = asked_of_proxy(|kubeconfig| ApiClient::new(kubeconfig, || Ok(())).unwrap());
+        assert_eq!(line.as_deref(), Some("CONNECT 127.0.0.1:1 HTTP/1.1\r\n"));
+        assert_eq!(asked_of_proxy(|kubeconfig| ApiClient::direct(kubeconfig, || Ok(())).unwrap()), None);
+    }
+
+    #[test]
+    fn environment_proxy_is_not_used_for_loopback_and_no_proxy() {
+        let is_proxied = |server: &str| {
+            let no_proxy = "10.0.0.0/8, .svc, cluster.example";
+            uses_environment_proxy(&server.parse().unwrap(), Some(no_proxy))
+        };
+        assert!(is_proxied("https://203.0.113.1:6443") && is_proxied("https://api.example.com"));
+        let direct = [
+            "https://127.0.0.1:6443",
+            "https://[::1]:6443",
+            "https://localhost:6443",
+            "https://10.96.0.1:443",
+            "https://kubernetes.default.svc",
+            "https://cluster.example:6443",
+            "http://prometheus.example.com",
+        ];
+        for server in direct {
+            assert!(!is_proxied(server), "{server}");
+        }
+        assert!(uses_environment_proxy(&"https://10.96.0.1".parse().unwrap(), None));
+    }
 }

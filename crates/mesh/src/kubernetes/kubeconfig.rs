@@ -33,12 +33,21 @@ pub fn read(path: Option<&Path>) -> Result<Value> {
 
 /// URL of the API server in the current context.
 pub fn server(kubeconfig: &Value) -> &str {
+    of_cluster(kubeconfig, "server").unwrap_or("the API server")
+}
+
+/// URL of its proxy; absent if the kubeconfig names none.
+pub(super) fn proxy(kubeconfig: &Value) -> Option<&str> {
+    of_cluster(kubeconfig, "proxy-url").filter(|url| !url.is_empty())
+}
+
+/// Value of a key of the current context's cluster.
+fn of_cluster<'a>(kubeconfig: &'a Value, key: &str) -> Option<&'a str> {
     let named = |list: &str, name: &Value| {
         kubeconfig[list].as_array().into_iter().flatten().find(|one| one["name"] == *name)
     };
-    let context = named("contexts", &kubeconfig["current-context"]);
-    let cluster = context.and_then(|context| named("clusters", &context["context"]["cluster"]));
-    cluster.and_then(|cluster| cluster["cluster"]["server"].as_str()).unwrap_or("the API server")
+    let context = named("contexts", &kubeconfig["current-context"])?;
+    named("clusters", &context["context"]["cluster"])?["cluster"][key].as_str()
 }
 
 /// Selects another of its contexts as the current one.

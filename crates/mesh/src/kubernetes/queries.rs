@@ -4,7 +4,7 @@
 use super::client::{ApiClient, parse};
 use super::labelled::all_pages;
 use super::object_ref::ObjectRef;
-use super::request::ApiRequest;
+use super::request::{ApiError, ApiRequest};
 use crate::Result;
 use kube::core::Request;
 use kube::core::request::Error as BuildError;
@@ -34,14 +34,38 @@ impl ApiClient {
         namespace: Option<&str>,
         selector: &str,
     ) -> Result<Vec<Value>> {
+        let objects = self.pages((api_version, kind), namespace, selector, &[])?;
+        Ok(objects.unwrap_or_default())
+    }
+
+    /// As [`Self::list`]; absent if this user may not list the objects.
+    pub fn list_allowed(
+        &self,
+        kind: (&str, &str),
+        namespace: Option<&str>,
+        selector: &str,
+    ) -> Result<Option<Vec<Value>>> {
+        self.pages(kind, namespace, selector, &[403])
+    }
+
+    /// Absent if the API responds with one of the codes `absent`.
+    fn pages(
+        &self,
+        (api_version, kind): (&str, &str),
+        namespace: Option<&str>,
+        selector: &str,
+        absent: &[u16],
+    ) -> Result<Option<Vec<Value>>> {
         let path = self.collection(&ObjectRef::new(api_version, kind, namespace, ""));
         let place = namespace.map(|name| format!(" in namespace {name}")).unwrap_or_default();
-        let objects = all_pages((api_version, kind), selector, |params| {
+        all_pages((api_version, kind), selector, |params| {
             let request =
                 ApiRequest::new(format!("list {kind} objects{place}"), Request::new(&path).list(params))?;
-            Ok(Some(self.send_within(LONG_TIMEOUT, request)?))
-        })?;
-        Ok(objects.unwrap_or_default())
+            match self.send_within(LONG_TIMEOUT, request) {
+                Err(ApiError { code: Some(code), .. }) if absent.contains(&code) => Ok(None),
+                response => Ok(Some(response?)),
+            }
+        })
     }
 
     /// The last lines of a container's log.

@@ -104,6 +104,12 @@ pub struct OverrideArgs {
     redis_server: Option<PathBuf>,
 }
 
+impl OverrideArgs {
+    pub fn is_given(&self) -> bool {
+        Overrides::from(self) != Overrides::default()
+    }
+}
+
 impl From<&OverrideArgs> for Overrides {
     fn from(args: &OverrideArgs) -> Self {
         let options = [

@@ -29,8 +29,8 @@ fn paths_through_linkerds_proxies_are_proven() {
     cluster.import_meshmeter();
     cluster.run("linkerd", [folder().unwrap()]);
     let modes = "none,sidecar";
-    // Kubelets sample about every ten seconds, less often on busy machines.
-    let (rate, generators, duration) = (60, 2, "30s");
+    // Long enough for two kubelet samples of each container.
+    let (rate, generators, duration) = (60, 2, "60s");
     let name = "mesh-modes";
     let pair = Study { name, namespace: "pair", modes, rate, generators, duration, arguments: LINKERD };
     let of_tcp = ["--cluster-mesh=linkerd", "--set=load.protocol=tcp"];

@@ -54,8 +54,8 @@ fn paths_through_ztunnel_and_waypoint_are_proven() {
     cluster.import_meshmeter();
     cluster.run("ambient", [&ztunnel.path]);
     let (name, namespace, modes) = ("mesh-modes", DEFAULT_PREFIX, "none,ambient,ambient-waypoint");
-    // Kubelets sample about every ten seconds, less often on busy machines.
-    let study = Study { name, namespace, modes, rate: 60, generators: 2, duration: "30s", arguments: &[] };
+    // Long enough for two kubelet samples of each container.
+    let study = Study { name, namespace, modes, rate: 60, generators: 2, duration: "60s", arguments: &[] };
     let trials = trials(&study.run(&cluster));
     let modes: Vec<Mode> = trials.iter().map(|trial| trial.mode).collect();
     for mode in [Mode::None, Mode::Ambient, Mode::AmbientWaypoint] {

@@ -1,26 +1,40 @@
-//! A detached run that is attached to, stopped, and removed.
+//! A detached run that is attached to, stopped, and removed, by a user who has only the rights to detach.
 
 use crate::cluster::OneNodeCluster;
-use crate::runs::{Run, TIMEOUT, meshmeter, text, trials};
+use crate::runs::{Run, TIMEOUT, kubeconfig_of, meshmeter, text, trials};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
 /// Namespace of the account and of the trials.
 const NAMESPACE: &str = "perf";
 const ACCOUNT: &str = "perf:meshmeter";
+/// Account of the user who starts, follows and ends it.
+const STARTER: &str = "perf:starter";
 
-fn prepare(cluster: &OneNodeCluster) {
+/// Creates the accounts and returns the kubeconfig of the user.
+fn prepare(cluster: &OneNodeCluster) -> PathBuf {
     cluster.import_meshmeter();
     cluster.kubectl(&["create", "namespace", NAMESPACE]);
-    cluster.kubectl(&["create", "serviceaccount", "meshmeter", "--namespace", NAMESPACE]);
-    let rbac = ["cluster", "rbac", "--namespace", NAMESPACE, "--service-account", ACCOUNT];
-    let file = cluster.folder().join("roles.yaml");
-    fs::write(&file, meshmeter(cluster).args(rbac).output().unwrap().stdout).unwrap();
-    cluster.kubectl(&["apply", "--filename", file.to_str().unwrap()]);
+    for (account, options) in [(ACCOUNT, &[][..]), (STARTER, &["--detach"])] {
+        let (_, name) = account.split_once(':').unwrap();
+        cluster.kubectl(&["create", "serviceaccount", name, "--namespace", NAMESPACE]);
+        let rbac = ["cluster", "rbac", "--namespace", NAMESPACE, "--service-account", account];
+        let file = cluster.folder().join(format!("roles-of-{name}.yaml"));
+        fs::write(&file, meshmeter(cluster).args(rbac).args(options).output().unwrap().stdout).unwrap();
+        cluster.kubectl(&["apply", "--filename", file.to_str().unwrap()]);
+    }
+    let token = cluster.kubectl(&["create", "token", "starter", "--namespace", NAMESPACE]);
+    let kubeconfig = starters_kubeconfig(cluster);
+    fs::write(&kubeconfig, kubeconfig_of(cluster, &format!("  user: {{token: {}}}", token.trim()))).unwrap();
+    kubeconfig
+}
+
+fn starters_kubeconfig(cluster: &OneNodeCluster) -> PathBuf {
+    cluster.folder().join("starter.kubeconfig")
 }
 
 /// Detaches the run and returns its identifier.
@@ -33,7 +47,8 @@ fn detach(run: &Run<'_>) -> String {
 fn attach(cluster: &OneNodeCluster, run: &str) -> Command {
     let mut command = meshmeter(cluster);
     command
-        .args(["cluster", "attach", run, "--namespace", NAMESPACE])
+        .args(["cluster", "attach", run, "--namespace", NAMESPACE, "--kubeconfig"])
+        .arg(starters_kubeconfig(cluster))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     command
@@ -42,8 +57,8 @@ fn attach(cluster: &OneNodeCluster, run: &str) -> Command {
 #[test]
 fn detached_run_is_attached_with_its_status_and_another_is_stopped_and_removed() {
     let cluster = &OneNodeCluster::up();
-    prepare(cluster);
-    let bounded = ["--repeats", "2", "--retakes", "0"];
+    let kubeconfig = prepare(cluster);
+    let bounded = ["--repeats", "2", "--retakes", "0", "--kubeconfig", kubeconfig.to_str().unwrap()];
     let detached =
         [&["--existing-namespaces", "--detach", "--service-account", ACCOUNT], &bounded[..]].concat();
     let load = "rate: [50], connections: 2, warmup: 1s, duration: 2s";
@@ -103,11 +118,16 @@ fn stopped_and_removed(cluster: &OneNodeCluster, detached: &[&str]) {
     assert_eq!(trials(&out)[0]["verdict"]["valid"], false);
 
     let other = detach(&long);
-    let clean = meshmeter(cluster).args(["cluster", "clean", "--run", &other]).output().unwrap();
+    long.wait_until_loaded();
+    let clean = ["cluster", "clean", "--run", &other, "--namespace", NAMESPACE, "--kubeconfig"];
+    let clean = meshmeter(cluster).args(clean).arg(starters_kubeconfig(cluster)).output().unwrap();
     assert!(clean.status.success(), "{}", text(&clean.stderr));
     assert!(text(&clean.stdout).contains(&format!("Job {NAMESPACE}/run-{other}")), "{}", text(&clean.stdout));
+    assert!(text(&clean.stderr).contains("may not list ConfigMap, Deployment"), "{}", text(&clean.stderr));
+    // Objects that the user may not list are deleted with the Job that owns them.
     let label = format!("--selector=meshmeter.dev/run={other}");
-    let left = long.kubectl(&["get", "pods,jobs,deployments,services,configmaps", &label, "--output=name"]);
-    // Pods of deleted objects may still be terminating.
-    assert!(left.lines().all(|line| line.starts_with("pod/")), "{left}");
+    let kinds = "pods,jobs,deployments,services,serviceaccounts,configmaps";
+    long.wait_for("end of what is left", || {
+        long.kubectl(&["get", kinds, &label, "--output=name"]).trim().is_empty()
+    });
 }

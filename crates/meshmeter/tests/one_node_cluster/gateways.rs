@@ -64,8 +64,8 @@ pub fn istios_api_has_a_gateway_with_certificates(cluster: &OneNodeCluster) {
 /// Its usage is measured, and its limit applies.
 pub fn the_gateway_api_has_a_gateway_that_istiod_deploys(cluster: &OneNodeCluster) {
     let kubeconfig = cluster.folder().join("kubeconfig");
-    // Kubelets sample about every ten seconds, less often on busy machines, and the gateway has just started.
-    let times = "warmup: 20s, duration: 30s";
+    // Long enough for two kubelet samples of each container.
+    let times = "warmup: 1s, duration: 60s";
     let own = ["--kubeconfig", kubeconfig.to_str().unwrap()];
     let trial = run(cluster, "gateway-kubernetes", "api: kubernetes, tls: off", times, &own);
     check(&trial);

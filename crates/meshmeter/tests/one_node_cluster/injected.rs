@@ -92,8 +92,8 @@ fn istio_in_a_cluster_injects_sidecars_makes_gateways_and_configures_a_fleet() {
 
 fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
     let (pair, app) = thread::scope(|scope| {
-        // Kubelets sample about every ten seconds, less often on busy machines.
-        let pair = scope.spawn(|| study("mesh-modes", 60, GENERATORS, "30s").run(cluster));
+        // Long enough for two kubelet samples of each container.
+        let pair = scope.spawn(|| study("mesh-modes", 60, GENERATORS, "60s").run(cluster));
         // By a revision tag.
         let arguments = &["--istio-revision", "stable"];
         let app = scope.spawn(|| Study { arguments, ..study("emojivoto", 10, 1, "3s") }.run(cluster));

@@ -11,7 +11,7 @@ use std::time::Instant;
 const NODE: &str = "10.240.0.1";
 const NAME: &str = "prometheus";
 const PROGRAM: &str = "/usr/bin/prometheus";
-const LOAD: &str = "rate: [100], connections: 2, warmup: 1s, duration: 40s";
+const LOAD: &str = "rate: [100], connections: 2, warmup: 1s, duration: 60s";
 
 #[test]
 fn prometheus_scraping_kubelets_replaces_them() {

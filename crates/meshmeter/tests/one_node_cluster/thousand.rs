@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const SERVICES: usize = 1000;
 const RUN: &str = "thousand-1";
-/// Timeout for controllers to report what they have created.
+/// Timeout for all objects to be ready, for their removal, and for controllers to report what they have created.
 const CONTROLLER_TIMEOUT: Duration = Duration::from_secs(180);
 
 fn large_plan() -> Plan {
@@ -59,6 +59,12 @@ fn a_thousand_services_come_up_and_go() {
     ];
     let left = node.kubectl(&[&left[..], &["--selector", RUN_LABEL]].concat());
     assert_eq!(left.trim(), "");
+    for elapsed in [created_after, removed_after] {
+        assert!(
+            elapsed <= CONTROLLER_TIMEOUT,
+            "created after {created_after:.1?}, removed after {removed_after:.1?}"
+        );
+    }
     println!("{SERVICES} services: created after {created_after:.1?}, removed after {removed_after:.1?}");
     // Nothing is left to remove.
     rolled_out.remove().unwrap();

@@ -52,7 +52,8 @@ fn usage_from_real_prometheus_is_between_its_samples() {
     assert_eq!((proxy.modes, proxy.throttling), (Modes::OfSample, Some((10, 4, 0.0))));
     assert_eq!((proxy.cpu.user, proxy.cpu.system), (Duration::from_secs(1), Duration::from_secs(3)));
     assert_eq!((proxy.working_set_bytes, proxy.anonymous_bytes), (Some(1_500_000), Some(1_000_000)));
-    assert_eq!(proxy.network, Some((111, 50)));
+    let network = proxy.network.unwrap();
+    assert_eq!((network.received_bytes, network.sent_bytes, network.at), (111, 50, Some(proxy.at)));
 
     let close = newer_than(proxy.at).remove(0).samples[&key("proxy")];
     let (elapsed, used) = (close.at - proxy.at, close.cpu.total - proxy.cpu.total);

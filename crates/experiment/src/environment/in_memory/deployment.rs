@@ -105,6 +105,15 @@ impl<'a> InMemoryDeployment<'a> {
         }
     }
 
+    /// Components other than the drivers.
+    fn other_components(&self) -> impl Iterator<Item = ComponentSnapshot> {
+        self.trial.components.iter().map(
+            |ScriptedComponent { name, role, cpu_cores, throttled_periods_per_s }| {
+                self.component(name, *role, *cpu_cores, *throttled_periods_per_s)
+            },
+        )
+    }
+
     fn machine(&self, components: &[ComponentSnapshot]) -> MachineSnapshot {
         let elapsed = self.elapsed();
         let others = elapsed.mul_f64(self.trial.other_processes_cores);
@@ -237,16 +246,21 @@ impl Deployment for InMemoryDeployment<'_> {
         }
         let drivers = self.drivers.iter();
         let drivers = drivers.map(|driver| self.component(&driver.name, Role::Generator, DRIVER_CORES, 0.0));
-        let others = self.trial.components.iter().map(
-            |ScriptedComponent { name, role, cpu_cores, throttled_periods_per_s }| {
-                self.component(name, *role, *cpu_cores, *throttled_periods_per_s)
-            },
-        );
-        let components: Vec<ComponentSnapshot> = drivers.chain(others).collect();
+        let mut components: Vec<ComponentSnapshot> = drivers.collect();
+        if number > 0 || !self.trial.components_show_late {
+            components.extend(self.other_components());
+        }
         let machine = Some(self.machine(&components));
         let elapsed = self.elapsed();
         let gateways = self.trial.gateways.iter().map(|gateway| gateway.snapshot(elapsed)).collect();
         Ok(Snapshot { components, machine, gateways, ..Snapshot::default() })
+    }
+
+    fn complete_opening(&mut self, opened: &mut Snapshot) {
+        let is_complete = opened.components.len() > self.drivers.len();
+        if self.trial.components_show_late && !is_complete {
+            opened.components.extend(self.other_components());
+        }
     }
 
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {

@@ -36,6 +36,8 @@ pub struct ScriptedTrial {
     pub other_drivers: ScriptedDriver,
     /// Components other than the drivers.
     pub components: Vec<ScriptedComponent>,
+    /// True if their first counters within the window become known only after its opening.
+    pub components_show_late: bool,
     /// Gateways on the drivers' path. Their counts over the whole trial are in [`Self::evidence`].
     pub gateways: Vec<ScriptedGateway>,
     /// A component that fails.

@@ -185,9 +185,10 @@ impl ComponentSnapshot {
 
     fn usage_since(&self, open: &Self) -> ComponentUsage {
         let (cpu_user_s, cpu_system_s) = self.cpu.split_since(open.cpu);
-        // The cgroup of a component that has just ended shows only memory that the kernel has not reclaimed
-        // yet.
-        let memory = if self.memory.resident_bytes.is_some() { self.memory } else { open.memory };
+        // The cgroup of a component that has just ended shows only memory that the kernel has not reclaimed yet. On clusters,
+        // resident memory is never known.
+        let has_ended = self.memory.resident_bytes.is_none() && open.memory.resident_bytes.is_some();
+        let memory = if has_ended { open.memory } else { self.memory };
         let window_s = self.at.saturating_sub(open.at).as_secs_f64();
         ComponentUsage {
             pod: self.pod.clone(),

@@ -54,6 +54,18 @@ fn ended_component_keeps_memory_of_first_snapshot() {
 }
 
 #[test]
+fn memory_without_resident_memory_is_that_of_last_snapshot() {
+    let memory = |working_set| ComponentMemory {
+        working_set_bytes: Some(working_set),
+        anonymous_bytes: Some(working_set / 2),
+        ..ComponentMemory::default()
+    };
+    let open = ComponentSnapshot { memory: memory(50), ..component(0, 0) };
+    let usage = ComponentSnapshot { memory: memory(70), ..component(1000, 500) }.usage_since(&open);
+    assert_eq!((usage.memory_working_set_bytes, usage.memory_anonymous_bytes), (Some(70), Some(35)));
+}
+
+#[test]
 fn processes_are_listed_if_several() {
     let process = |name: &str, user| ProcessSnapshot {
         name: name.to_owned(),

@@ -17,11 +17,18 @@ pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
         // The reader may close the pipe early.
         let _ = writeln!(output, "{text}");
     };
-    if found.is_empty() {
+    if found.by_run.is_empty() {
         say("nothing is left of any run".to_owned());
     }
+    if !found.not_listed.is_empty() {
+        let kinds: Vec<&str> = found.not_listed.iter().copied().collect();
+        anstream::eprintln!(
+            "warning: this user may not list {}: objects of these kinds are not shown, and not removed by themselves",
+            kinds.join(", ")
+        );
+    }
     let is_asked = args.all || args.run.is_some();
-    for (run, objects) in &found {
+    for (run, objects) in &found.by_run {
         if is_asked {
             let is_detached = clean::end_runner(&cluster, run, objects)?;
             // The run may have written more objects before it ended.
@@ -30,7 +37,7 @@ pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
             } else {
                 Default::default()
             };
-            let objects = now.get(run).unwrap_or(objects);
+            let objects = now.by_run.get(run).unwrap_or(objects);
             clean::remove(&cluster, objects, &|| stop.load(Ordering::Relaxed))?;
         }
         let verb = if is_asked { "removed" } else { "has left" };
@@ -39,7 +46,7 @@ pub(super) fn run(args: &CleanArgs) -> Result<ExitCode, Failure> {
             say(format!("  {object}"));
         }
     }
-    if !is_asked && !found.is_empty() {
+    if !is_asked && !found.by_run.is_empty() {
         say("remove them with --run RUN, or all with --all".to_owned());
     }
     Ok(ExitCode::SUCCESS)

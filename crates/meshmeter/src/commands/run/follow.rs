@@ -159,6 +159,9 @@ impl Follower<'_> {
             let now = self.context.clock.now();
             if now.saturating_sub(checked_at) >= POLL_INTERVAL {
                 checked_at = now;
+                if let Some(opened) = self.opened.as_mut().filter(|_| !self.any_closed) {
+                    self.deployment.complete_opening(opened);
+                }
                 if self.interrupted_at.is_none() {
                     self.check(now, started_at);
                 } else if self.has_waited_enough(now) {

@@ -55,6 +55,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    if args.on == RunPlace::Cluster {
+        on_cluster::check(args)?;
+    }
     let mut experiment = read(args)?;
     live::check(&args.export)?;
     let seed = args.seed.or(experiment.seed).unwrap_or_else(draw_seed);
@@ -79,9 +82,11 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         }
         return detach::run(args, &experiment);
     }
-    let settings = plan.trials.iter().map(|trial| &trial.spec.components);
-    if let Some(status) = releases::provide(releases::named(settings), &args.releases)? {
-        return Ok(status);
+    if args.on == RunPlace::Lab {
+        let settings = plan.trials.iter().map(|trial| &trial.spec.components);
+        if let Some(status) = releases::provide(releases::named(settings), &args.releases)? {
+            return Ok(status);
+        }
     }
     let title = format!("run {}", experiment.name);
     let session = Session { args, yaml: experiment.to_yaml(), experiment, plan };

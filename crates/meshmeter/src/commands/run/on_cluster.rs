@@ -1,6 +1,7 @@
 //! A run on a Kubernetes cluster. The only file of `run` that depends on clusters.
 
 use super::run_environment::RunEnvironment;
+use super::unavailable::with;
 use super::{detach, pacing};
 use crate::cli::RunArgs;
 use crate::commands::cluster::documents;
@@ -8,26 +9,26 @@ use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::interrupt;
 use cluster::check::{Finding, Standing};
 use cluster::environment::Cluster;
+use cluster::settings::{ClusterSettings, SURE_WINDOW};
 use cluster::{in_pod, objects, plug};
-use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
+use experiment::environment::{EnvironmentError, ProgressSink, in_one_line};
 use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
 use experiment::units::format_duration;
-use experiment::{Experiment, Mode, Plan};
+use experiment::{Experiment, Plan};
 use report::folder::RunFolder;
+use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// Placeholder image when objects are only printed.
 const ANY_IMAGE: &str = "meshmeter";
 /// A label value holds 63 characters, 15 of which are the time.
 const MAX_LABELLED_NAME: usize = 40;
-/// Time for two kubelet samples, with some margin.
-const TWO_SAMPLES: Duration = Duration::from_secs(25);
 
 /// Cluster of a run.
 pub(super) struct OnCluster {
@@ -36,14 +37,24 @@ pub(super) struct OnCluster {
     reads_kubelets: bool,
 }
 
+/// Refuses options that only labs support.
+pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
+    if args.calibrate {
+        return Err(Failure::wrong_use("--calibrate measures this machine, and trials run on others"));
+    }
+    if args.overrides.is_given() {
+        let message = "a cluster runs the programs that are installed there, and none of this machine's";
+        return Err(Failure::wrong_use(message)
+            .with_hint("leave out the options that name programs, such as --envoy, or run in the lab"));
+    }
+    Ok(())
+}
+
 /// Opens the cluster that the options name. Does not write anything yet.
 pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
     if args.cluster.image.is_none() && !in_pod::is_in_pod() {
         return Err(Failure::wrong_use("a run on a cluster needs an image of Meshmeter")
             .with_hint("--image IMAGE, as the cluster's nodes pull it"));
-    }
-    if args.calibrate {
-        return Err(Failure::wrong_use("--calibrate measures this machine, and trials run on others"));
     }
     let run = args.detached.run_identifier.clone().unwrap_or_else(|| run_identifier(name));
     let connected = args.cluster.connection.connection().open()?;
@@ -64,9 +75,9 @@ impl OnCluster {
     /// proxies.
     fn warn_of_short_windows(&self, plan: &Plan) {
         let shortest = plan.trials.iter().map(|trial| trial.duration).min();
-        if let Some(shortest) = shortest.filter(|window| self.reads_kubelets && *window < TWO_SAMPLES) {
+        if let Some(shortest) = shortest.filter(|window| self.reads_kubelets && *window < SURE_WINDOW) {
             anstream::eprintln!(
-                "warning: kubelets sample usage about every ten seconds: windows of {} may leave services and proxies without \
+                "warning: kubelets sample usage every 10 to 30 seconds: windows of {} may leave services and proxies without \
                  usage\n  hint: --duration 60s",
                 format_duration(shortest)
             );
@@ -136,32 +147,17 @@ impl RunEnvironment for OnCluster {
     }
 }
 
-/// Prints every object of the first deployment of each mode. Modes that clusters do not support are named.
+/// Prints every object of each deployment, once per distinct set of objects. Modes that clusters do not support are named.
 pub(super) fn print_objects(
     args: &RunArgs,
     experiment: &Experiment,
     plan: &Plan,
 ) -> Result<ExitCode, Failure> {
-    let mut text = String::new();
-    let (mut modes, mut refused): (Vec<Mode>, Vec<Failure>) = Default::default();
     let settings = args.cluster.settings(&run_identifier(&plan.name), ANY_IMAGE);
-    for trial in &plan.trials {
-        if modes.contains(&trial.mode) {
-            continue;
-        }
-        modes.push(trial.mode);
-        let written = plug::of(trial.spec.mesh, trial.mode, &settings)
-            .and_then(|plug| objects::objects(&trial.spec, &settings, &*plug));
-        match written {
-            Ok(written) => {
-                let _ = writeln!(text, "# Mode {}: {} objects", trial.mode, written.len());
-                text.push_str(&documents(&written));
-            }
-            Err(error) => refused.push(error.into()),
-        }
-    }
-    for failure in &refused {
-        failure.report();
+    let (mut text, refused) = written(plan, &settings);
+    let is_any_refused = !refused.is_empty();
+    for error in refused.into_values() {
+        Failure::from(error).report();
     }
     if args.detached.detach {
         let written = detach::objects(args, experiment)?;
@@ -170,7 +166,31 @@ pub(super) fn print_objects(
     }
     // The reader may close the pipe early.
     let _ = anstream::stdout().write_all(text.as_bytes());
-    Ok(if text.is_empty() { ExitCode::from(ENVIRONMENT_FAILED) } else { ExitCode::SUCCESS })
+    let is_refused = text.is_empty() || (args.require_all_modes && is_any_refused);
+    Ok(if is_refused { ExitCode::from(ENVIRONMENT_FAILED) } else { ExitCode::SUCCESS })
+}
+
+/// Distinct deployments of a plan as text, and errors of unsupported ones by message.
+fn written(plan: &Plan, settings: &ClusterSettings) -> (String, BTreeMap<String, EnvironmentError>) {
+    let mut text = String::new();
+    let mut printed: Vec<Vec<Value>> = Vec::new();
+    let mut refused = BTreeMap::new();
+    for spec in super::specs(plan) {
+        let trial = plan.trials.iter().find(|trial| trial.spec == *spec);
+        let written = plug::of(spec.mesh, spec.mode, settings)
+            .and_then(|plug| objects::objects(spec, settings, &*plug));
+        match written {
+            Ok(written) if printed.contains(&written) => {}
+            Ok(written) => {
+                let factors = trial.map(|trial| with(&trial.factors)).unwrap_or_default();
+                let _ = writeln!(text, "# Mode {}{factors}: {} objects", spec.mode, written.len());
+                text.push_str(&documents(&written));
+                printed.push(written);
+            }
+            Err(error) => drop(refused.entry(in_one_line(&error)).or_insert(error)),
+        }
+    }
+    (text, refused)
 }
 
 /// Value of the run's label: the experiment's name, truncated to fit a label, and the time in UTC to the

@@ -67,10 +67,10 @@ pub(in crate::commands) fn sentence(left_out: &UnavailableMode) -> String {
     format!("mode {mode}{} cannot run here and is left out: {reason}", with(factors))
 }
 
-/// For example ` with components.istio 1.30.1`; empty without components.
-fn with(factors: &Factors) -> String {
-    let components: Vec<String> = factors.iter().map(|(key, value)| format!("{key} {value}")).collect();
-    if components.is_empty() { String::new() } else { format!(" with {}", components.join(", ")) }
+/// For example ` with components.istio 1.30.1`; empty without factors.
+pub(super) fn with(factors: &Factors) -> String {
+    let factors: Vec<String> = factors.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    if factors.is_empty() { String::new() } else { format!(" with {}", factors.join(", ")) }
 }
 
 #[cfg(test)]

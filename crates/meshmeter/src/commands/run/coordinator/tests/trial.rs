@@ -35,6 +35,20 @@ fn valid_trial_records_all_observations() {
 }
 
 #[test]
+fn usage_of_components_that_show_late_covers_window() {
+    let proxy = ScriptedComponent {
+        name: "gateway".to_owned(),
+        role: Role::Proxy,
+        cpu_cores: 0.25,
+        throttled_periods_per_s: 0.0,
+    };
+    let script = ScriptedTrial { components: vec![proxy], components_show_late: true, ..good() };
+    let ran = run_one(script);
+    let gateway = ran.trials[0].components.iter().find(|component| component.name == "gateway").unwrap();
+    assert!((gateway.cpu_cores() - 0.25).abs() < 1e-6, "includes time before the window: {gateway:?}");
+}
+
+#[test]
 fn gateway_figures_cover_window_and_counts_cover_trial() {
     let sent = result().requests.sent + result().warmup.sent;
     let script = |gateway_requests: u64, forwarded: u64| {
