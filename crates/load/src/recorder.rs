@@ -6,8 +6,8 @@ use crate::network::Security;
 use crate::protocol::grpc::GrpcEnd;
 use crate::second::SecondCounts;
 use experiment::schema::{HistogramSummary, RequestCounts, SizeSummary, UrlResult, WarmupCounts};
-use statistics::LatencyHistogram;
 use statistics::episodes::Slowest;
+use statistics::{FailedWaits, LatencyHistogram};
 use std::collections::BTreeMap;
 use std::mem;
 
@@ -60,8 +60,8 @@ pub(crate) struct Recorder {
     sent: u64,
     completed: u64,
     failed: u64,
-    /// Shortest time that a request without a response had waited.
-    least_wait_of_failed: Nanos,
+    /// How long failed requests had waited.
+    failed_waits: FailedWaits,
     late: u64,
     unsent: u64,
     /// Unsent requests per server that were dropped because too many waited. Grows on demand.
@@ -106,7 +106,7 @@ impl Recorder {
             sent: 0,
             completed: 0,
             failed: 0,
-            least_wait_of_failed: Nanos::MAX,
+            failed_waits: FailedWaits::default(),
             late: 0,
             unsent: 0,
             crowded_out: Vec::new(),
@@ -231,8 +231,7 @@ impl Recorder {
         if self.measures(flight) {
             self.failed += 1;
             self.per_url.failed(flight.url);
-            let waited = at.saturating_sub(flight.due);
-            self.least_wait_of_failed = self.least_wait_of_failed.min(waited);
+            self.failed_waits.record_ns(at.saturating_sub(flight.due));
             self.slowest.failed(flight.due, at);
             self.second.failed += 1;
             if flight.messages_sent > 0 {
@@ -351,7 +350,7 @@ impl Recorder {
         for (security, sessions) in &other.tls_sessions {
             self.add_sessions(*security, *sessions);
         }
-        self.least_wait_of_failed = self.least_wait_of_failed.min(other.least_wait_of_failed);
+        self.failed_waits.merge(&other.failed_waits);
         self.least_bytes = self.least_bytes.min(other.least_bytes);
         self.most_bytes = self.most_bytes.max(other.most_bytes);
         self.square_of_bytes += other.square_of_bytes;
@@ -366,18 +365,20 @@ impl Recorder {
         }
     }
 
-    /// Response times, and the lower bound for requests without a response, microseconds.
+    /// Response times, and what percentiles among requests without a response are greater than, microseconds.
     ///
     /// Requests without a response are those that failed and, in an open loop, those never sent. In a closed
     /// loop a request that waits for a connection when the run ends is no longer due.
     pub(crate) fn response_times(&self, open_loop: bool) -> (HistogramSummary, Option<f64>) {
         let never_sent = if open_loop { self.unsent } else { 0 };
         let times = self.response_time.summary_with(self.failed + never_sent);
-        let waited_us = if never_sent > 0 { 0 } else { self.least_wait_of_failed / 1000 };
-        // They rank above all others, however soon some of them failed.
-        let above_us = (waited_us as f64).max(self.response_time.max_us());
-        let above_us = (times.censored > 0).then_some(above_us);
+        let above_us = self.failed_waits.above_us(times.count, self.response_time.max_us(), never_sent);
         (times, above_us)
+    }
+
+    /// How long failed requests had waited, as the result schema has it.
+    pub(crate) fn failed_waits_us(&self) -> Vec<(f64, u64)> {
+        self.failed_waits.to_entries()
     }
 
     /// The record of each URL, in the order given; empty unless asked for.

@@ -65,6 +65,7 @@ pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances<'_>) -> Ve
     errors::judge(result, &mut verdict);
     lag::judge_sending(result, &mut verdict);
     lag::judge_reading(result, &mut verdict);
+    lag::judge_gaps(result, &mut verdict);
     lag::note_hidden_waiting(result, &mut verdict);
     notes::servers_left_out(&circumstances, &mut verdict);
     notes::crowded_out(&circumstances, &mut verdict);

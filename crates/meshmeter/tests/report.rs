@@ -251,3 +251,27 @@ fn a_run_of_an_earlier_version_is_read() {
     assert!(usable.flat_map(|cell| cell.response_time_us).all(|times| times.p50.is_some()));
     assert!(fs::read_to_string(root.path().join("report.html")).unwrap().contains("id=\"headline\""));
 }
+
+#[test]
+fn failed_requests_of_a_run_of_an_earlier_version_rank_above_its_answers() {
+    let root = tempfile::tempdir().unwrap();
+    run_of_an_earlier_version(root.path());
+    let path = root.path().join("trials.jsonl");
+    let with_failures = |line: &str| {
+        let mut trial: serde_json::Value = serde_json::from_str(line).unwrap();
+        let answered = trial["result"]["response_time_us"]["count"].as_u64().unwrap();
+        trial["result"]["requests"]["failed"] = (answered / 125).into();
+        trial.to_string()
+    };
+    let trials = fs::read_to_string(&path).unwrap();
+    let trials: Vec<String> = trials.lines().map(with_failures).collect();
+    fs::write(&path, trials.join("\n") + "\n").unwrap();
+    let output = run(&["report", text(root.path())]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let summary: Summary =
+        serde_json::from_slice(&fs::read(root.path().join("summary.json")).unwrap()).unwrap();
+    let measured = summary.cells.iter().filter_map(|cell| Some((cell, cell.response_time_us?)));
+    let figures: Vec<_> =
+        measured.map(|(cell, times)| (cell.censored > 0, times.p50.is_some(), times.p99_9)).collect();
+    assert_eq!(figures, [(true, true, None); 2]);
+}

@@ -136,9 +136,23 @@ pub fn run_resolution(calibration: &Calibration, repeats: usize, window: Duratio
     ))
 }
 
-/// Requirements of a run that exceed this machine's resolution; empty if it has none.
+/// What is said of the calibration before a run starts: what it resolves for this run, and a warning per difference that the run
+/// asks for beyond that.
 #[must_use]
-pub fn shortfalls(
+pub fn before_run(
+    resolve: &Resolve,
+    repeats: usize,
+    window: Duration,
+    calibration: Option<&Calibration>,
+) -> Vec<String> {
+    let resolved = calibration.and_then(|calibration| run_resolution(calibration, repeats, window));
+    let resolved = resolved.map(|text| format!("This run resolves {text}."));
+    let warnings = shortfalls(resolve, repeats, window, calibration).into_iter();
+    resolved.into_iter().chain(warnings.map(|shortfall| format!("warning: {shortfall}"))).collect()
+}
+
+/// What a run asks for beyond what this machine resolves; nothing where it asks for nothing.
+fn shortfalls(
     resolve: &Resolve,
     repeats: usize,
     window: Duration,
@@ -263,5 +277,16 @@ mod tests {
         assert!(shortfalls(&coarse, 5, window, Some(&calibration)).is_empty());
         assert!(shortfalls(&Resolve::default(), 5, window, None).is_empty());
         assert!(shortfalls(&coarse, 5, window, None)[0].contains("doctor --calibrate"));
+    }
+
+    #[test]
+    fn a_calibrated_run_says_before_it_starts_what_it_resolves() {
+        let (window, calibration) = (Duration::from_secs(10), calibration());
+        let said = |resolve: &Resolve| before_run(resolve, 5, window, Some(&calibration));
+        let [resolved] = said(&Resolve::default()).try_into().expect("one sentence");
+        assert!(resolved.starts_with("This run resolves differences between modes of"), "{resolved}");
+        let fine = Resolve { p50: Some(Duration::from_micros(5)), p99: None };
+        assert!(said(&fine)[1].starts_with("warning: "), "{:?}", said(&fine));
+        assert!(before_run(&Resolve::default(), 5, window, None).is_empty());
     }
 }

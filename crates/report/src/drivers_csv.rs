@@ -143,6 +143,7 @@ mod tests {
                 response_time_us: (name == "a").then_some(times),
                 rate_completed: Some(p50),
                 errors: 0.0,
+                errors_high: None,
                 objective: Some(DriverObjective::NotShown),
             })
             .into();

@@ -4,7 +4,8 @@
 use crate::RunData;
 use crate::conditions::ConditionLabels;
 use crate::format;
-use experiment::schema::{Cell, ComponentSummary, Estimate, Host, Role};
+use experiment::TimeFigure;
+use experiment::schema::{Cell, CensoredPercentiles, ComponentSummary, Estimate, Host, Role};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -74,12 +75,12 @@ pub struct Difference {
     pub values: [String; 2],
 }
 
+/// Percentiles of the response time, microseconds.
+const PERCENTILES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
+
 type Read = fn(&Cell) -> Option<Estimate>;
 
-const FIGURES: [(&str, &str, Read); 7] = [
-    ("p50", "µs", |cell| cell.response_time_us.as_ref()?.p50),
-    ("p90", "µs", |cell| cell.response_time_us.as_ref()?.p90),
-    ("p99", "µs", |cell| cell.response_time_us.as_ref()?.p99),
+const FIGURES: [(&str, &str, Read); 4] = [
     ("added p50", "µs", |cell| cell.added_us.as_ref()?.p50),
     ("added p99", "µs", |cell| cell.added_us.as_ref()?.p99),
     ("completed", "1/s", |cell| cell.rate_completed),
@@ -125,13 +126,36 @@ impl SideBySide {
     }
 }
 
-fn texts(estimates: &[Option<Estimate>; 2], ratio: Option<f64>) -> [String; 3] {
-    let text = |estimate: &Option<Estimate>| {
-        let interval = estimate.as_ref().map_or_else(format::Interval::absent, format::Interval::new);
-        interval.text()
-    };
-    let ratio = ratio.map(|ratio| format!("×{}", format::digits(ratio)));
-    [text(&estimates[0]), text(&estimates[1]), ratio.unwrap_or_else(|| format::Interval::absent().text())]
+/// A figure of one run.
+#[derive(Clone, Copy)]
+struct Reading {
+    estimate: Option<Estimate>,
+    /// Set where it falls among requests without a response.
+    unanswered: Option<CensoredPercentiles>,
+}
+
+impl From<Option<Estimate>> for Reading {
+    fn from(estimate: Option<Estimate>) -> Self {
+        Self { estimate, unanswered: None }
+    }
+}
+
+impl Reading {
+    fn of_percentile(cell: &Cell, figure: TimeFigure) -> Self {
+        let times = cell.response_time_us.as_ref();
+        Self {
+            estimate: times.and_then(|times| times.figure(figure)),
+            unanswered: times.and_then(|times| times.censored(figure)),
+        }
+    }
+
+    fn text(&self) -> String {
+        match (&self.estimate, self.unanswered) {
+            (Some(estimate), _) => format::Interval::new(estimate).text(),
+            (None, Some(unanswered)) => format::above(unanswered.above_us),
+            (None, None) => format::Interval::absent().text(),
+        }
+    }
 }
 
 /// Description of a run's environment: `Kubernetes 1.36.3 (1 Kubernetes node)`, or `lab (the CPU's name)`.
@@ -150,15 +174,19 @@ fn counterpart<'a>(run: &'a RunData, cell: &Cell) -> Option<&'a Cell> {
 }
 
 fn rows(label: &str, first: &Cell, second: &Cell) -> Vec<Row> {
-    let of_cells = FIGURES
-        .into_iter()
-        .filter_map(|(figure, unit, read)| row(label, figure.to_owned(), unit, [read(first), read(second)]));
+    let percentiles = PERCENTILES.into_iter().filter_map(|figure| {
+        let readings = [first, second].map(|cell| Reading::of_percentile(cell, figure));
+        row(label, figure.name().to_owned(), "µs", readings)
+    });
+    let of_cells = FIGURES.into_iter().filter_map(|(figure, unit, read)| {
+        row(label, figure.to_owned(), unit, [read(first).into(), read(second).into()])
+    });
     let of_components = components(first, second).into_iter().flat_map(|(one, other)| {
         COMPONENT_FIGURES.into_iter().filter_map(move |(figure, unit, read)| {
-            row(label, format!("{figure} of {}", one.name), unit, [read(one), read(other)])
+            row(label, format!("{figure} of {}", one.name), unit, [read(one).into(), read(other).into()])
         })
     });
-    of_cells.chain(of_components).collect()
+    percentiles.chain(of_cells).chain(of_components).collect()
 }
 
 /// Services, proxies and the mesh's own components that both cells have; none if they are too many.
@@ -171,19 +199,23 @@ fn components<'a>(first: &'a Cell, second: &'a Cell) -> Vec<(&'a ComponentSummar
     if both.len() > MOST_COMPONENTS { Vec::new() } else { both }
 }
 
-/// `None` if neither run has the figure.
-fn row(label: &str, figure: String, unit: &'static str, estimates: [Option<Estimate>; 2]) -> Option<Row> {
+/// Absent where neither run knows anything of the figure.
+fn row(label: &str, figure: String, unit: &'static str, readings: [Reading; 2]) -> Option<Row> {
+    let estimates = readings.map(|reading| reading.estimate);
     let ratio = match &estimates {
         [Some(one), Some(other)] if one.estimate > 0.0 && other.estimate > 0.0 => {
             Some(other.estimate / one.estimate)
         }
         _ => None,
     };
-    estimates.iter().any(Option::is_some).then(|| Row {
+    let is_known = |reading: &Reading| reading.estimate.is_some() || reading.unanswered.is_some();
+    let times = ratio.map(|ratio| format!("×{}", format::digits(ratio)));
+    let [one, other] = readings.map(|reading| reading.text());
+    readings.iter().any(is_known).then(|| Row {
         cell: label.to_owned(),
         figure,
         unit,
-        texts: texts(&estimates, ratio),
+        texts: [one, other, times.unwrap_or_else(|| format::Interval::absent().text())],
         estimates,
         ratio,
     })

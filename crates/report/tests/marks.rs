@@ -5,6 +5,7 @@ mod fixture;
 use experiment::Mode;
 use experiment::schema::{Figure, Figures, TrialRecord};
 use report::RunData;
+use report::side_by_side::{Row, SideBySide};
 use report::terminal::{Options, render};
 
 /// At 1000/s, 40 requests of the sidecar's first trial have no response after a second. With the gateway, the
@@ -47,6 +48,11 @@ fn percentile_among_unanswered_requests_is_shown_as_lower_bound() {
     assert!(row.contains("> 1000 ms") || row.contains(">\u{a0}1000\u{a0}ms"), "{terminal}");
     let page = report::html::render(&run);
     assert!(page.contains("<span>&gt;\u{a0}1000\u{a0}ms"), "p99 of the sidecar");
+
+    let beside = SideBySide::new(&run, &run);
+    let is_it = |row: &&Row| row.figure == "p99" && row.cell.starts_with("sidecar at 1000");
+    let row = beside.rows.iter().find(is_it).expect("p99 is known not to be a number");
+    assert_eq!((row.texts[0].as_str(), row.ratio), (">\u{a0}1000\u{a0}ms", None));
 
     let csv = report::cells_csv::table(&run.summary);
     let field = |name: &str, line: &str| {

@@ -9,7 +9,7 @@ mod kinds_of_runs;
 use experiment::Mode;
 use experiment::schema::{
     Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, NodeUsage, ProxyConfiguration,
-    ProxyHoldings, Rates, Role, SeriesPoint, TracedProxy, TracingProof, TrialRecord,
+    ProxyHoldings, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof, TrialRecord,
 };
 use report::RunData;
 use report::html::render;
@@ -189,7 +189,20 @@ fn service_time_is_shown_if_curve_differs() {
 }
 
 #[test]
-fn saturated_cell_shows_both_clocks() {
+fn gaps_of_spinning_generators_stand_beside_their_lateness() {
+    let mut trials = fixture::usual_trials();
+    for trial in trials.iter_mut().filter(|trial| trial.mode == Mode::Sidecar) {
+        let generator = &mut trial.result.as_mut().expect("a result").generator;
+        generator.pauses = Some(SpinPauses { count: 45, longest_us: 4700.0, total_us: 9e4, spun_s: 5.0 });
+    }
+    let text = words_of(section(&page(&fixture::run(trials)), "trials"));
+    let shown = "Gaps that spinning threads of the generator saw themselves: sidecar at 500&#x2f;s 9.00 per second of \
+                 spinning, the longest 4.70\u{a0}ms";
+    assert!(text.contains(shown), "{}", around(&text, "Gaps"));
+}
+
+#[test]
+fn a_saturated_cell_shows_both_clocks() {
     let page = page(&fixture::run(fixture::saturated_trials()));
     let text = words_of(section(&page, "corrected"));
     let cell = text.split("sidecar at 8000&#x2f;s").nth(2).expect("a chart and a row of the table");

@@ -158,7 +158,7 @@ fn welch(with: &[f64], without: &[f64]) -> Option<(f64, f64, f64)> {
 }
 
 /// The mean and its standard error; the error needs at least two values.
-fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
+pub(crate) fn mean_and_error(values: &[f64]) -> Option<(f64, Option<f64>)> {
     if values.is_empty() {
         return None;
     }

@@ -20,6 +20,7 @@ pub mod control_plane;
 pub mod copies;
 pub mod curve;
 pub mod episodes;
+mod failed_waits;
 mod family;
 mod figure_table;
 pub mod findings;
@@ -38,11 +39,13 @@ pub mod size;
 mod student;
 pub mod summary;
 mod trials;
+mod unanswered;
 pub mod witnesses;
 pub mod words;
 
 pub use curve::{CurvePoint, Distribution, censored, merged, merged_convergence, percentile_curve};
 pub use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
+pub use failed_waits::FailedWaits;
 pub use histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue,
 };
@@ -50,3 +53,4 @@ pub use merge::{MergeError, merge, merge_drivers};
 pub use objective::{ObjectiveCheck, ObjectiveOutcome, is_missed, judge_result, objective_met};
 pub use summary::summarize;
 pub use trials::TrialsByCell;
+pub use unanswered::rank_unanswered;

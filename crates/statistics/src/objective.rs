@@ -4,6 +4,7 @@ mod checks;
 
 pub use checks::{ObjectiveCheck, checks};
 
+use crate::trials::shows_saturation;
 use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
@@ -81,15 +82,14 @@ pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResu
             notes.push(format!("{name} rests on {episodes} separate {events}: a longer run would tell"));
         }
     }
-    if result.verdict.saturated {
+    let saturated = shows_saturation(&result.verdict);
+    if saturated {
         notes.push(
             "the offered rate was not kept up: how long requests waited depends on how long the run lasted"
                 .to_owned(),
         );
     }
-    let met = result.response_time_us.count > 0
-        && !result.verdict.saturated
-        && bounds.iter().all(|bound| bound.holds);
+    let met = result.response_time_us.count > 0 && !saturated && bounds.iter().all(|bound| bound.holds);
     ObjectiveResult { met, bounds, notes }
 }
 
@@ -125,13 +125,13 @@ pub(crate) fn driver_objective(
     if objective.is_empty() {
         return None;
     }
-    let too_many_errors = objective.errors.is_some_and(|bound| driver.errors > bound);
+    let errors = objective.errors.map(|bound| errors_within(driver.errors, driver.errors_high, bound));
     let times = objective.times().map(|(figure, bound)| {
         let response = driver.response_time_us.as_ref();
         response.map_or(NotShown, |response| within(response, figure, bound_us(bound), driver.valid))
     });
-    let all: Vec<DriverObjective> = times.collect();
-    Some(if saturated || too_many_errors || all.contains(&Missed) {
+    let all: Vec<DriverObjective> = times.chain(errors).collect();
+    Some(if saturated || all.contains(&Missed) {
         Missed
     } else if driver.valid == 0 || all.contains(&NotShown) {
         NotShown
@@ -150,6 +150,17 @@ fn within(response: &Percentiles, figure: TimeFigure, bound_us: f64, valid: usiz
         Some(Estimate { low: Some(low), .. }) if low > bound_us => Missed,
         Some(Estimate { high: Some(high), .. }) if high <= bound_us => Met,
         None if falls_among_unanswered(response, figure) => Missed,
+        _ => NotShown,
+    }
+}
+
+/// How a share of errors lies to the greatest that is good: too few requests without an error do not show that errors are rare. A
+/// bound of zero, which no number of requests shows, is held against the count.
+fn errors_within(errors: f64, high: Option<f64>, bound: f64) -> DriverObjective {
+    match high {
+        _ if errors > bound => Missed,
+        _ if bound <= 0.0 => Met,
+        Some(high) if high <= bound => Met,
         _ => NotShown,
     }
 }

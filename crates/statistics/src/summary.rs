@@ -11,6 +11,7 @@ mod components;
 pub(crate) mod distribution;
 mod drivers;
 mod edges;
+mod errors;
 mod estimates;
 mod factors;
 mod fleet;
@@ -29,14 +30,19 @@ mod word_factors;
 pub use estimates::VALID;
 pub(crate) use estimates::resolution_us;
 
-use crate::trials::{ERRORS, TrialsByCell, is_valid, kind_of, reason_kind, usable};
+use crate::figure_table::Difference;
+use crate::findings::resources::CpuScaling;
+use crate::trials::{
+    ERRORS, SATURATED, TrialsByCell, censored, is_valid, kind_of, reason_kind, shows_saturation, usable,
+};
 use crate::{control_plane, findings, objective, published, retakes, scaling};
 use components::components;
-use estimates::{commonest_kind, error_fraction};
+use errors::ErrorShare;
+use estimates::commonest_kind;
 use experiment::plan::{PlannedCell, cells, most_retakes, topology_of};
 use experiment::schema::{
-    Cell, CellKey, CellPath, Conditions, Figure, HopProof, Host, LoadPoint, ModeComparison, ProxySetup,
-    SUMMARY_SCHEMA, Summary, TrialOutcome, TrialRecord,
+    Cell, CellKey, CellPath, Conditions, CostTerm, Estimate, Figure, FindingVerdict, HopProof, Host,
+    LoadPoint, ModeComparison, ProxySetup, Role, SUMMARY_SCHEMA, Summary, TrialOutcome, TrialRecord,
 };
 use experiment::{Experiment, Mode};
 use std::collections::{BTreeMap, HashSet};
@@ -74,11 +80,24 @@ pub fn summarize(
         statement: Statement::Greatest(index),
         difference: greatest.difference,
     }));
+    let (mut control_plane_model, chances) =
+        control_plane::model_with_chances(experiment, trials.all()).unzip();
+    let costs = control_plane_model
+        .as_mut()
+        .map_or([const { None }; 4], |model| control_plane::first_slopes(&mut model.main));
+    tested.extend(costs_tested(&costs, chances.unwrap_or_default()));
+    let mut cpu_scalings = cpu_scalings(&keys, &modes, &tables);
+    tested.extend(cpu_scalings.iter().enumerate().map(|(index, scaling)| Tested {
+        statement: Statement::CpuScaling(index),
+        difference: scaling.difference,
+    }));
     let mut subjects = Subjects {
         comparisons: &mut comparisons,
         effects: &mut factor_effects,
         values: &mut factor_differences,
         greatest: &mut greatest,
+        costs,
+        cpu_scalings: &mut cpu_scalings,
     };
     verdicts::judge(&tested, &mut subjects);
     let mut cells: Vec<Cell> =
@@ -102,11 +121,38 @@ pub fn summarize(
         factor_effects,
         factor_differences,
         scaling: scaling::scaling(experiment, &keys, trials),
-        control_plane_model: control_plane::model(experiment, trials.all()),
+        control_plane_model,
     };
     summary.published = published::figures(experiment, &summary);
-    summary.findings = findings::findings(experiment, &summary, trials, &greatest);
+    summary.findings = findings::findings(experiment, &summary, trials, &greatest, &cpu_scalings);
     summary
+}
+
+fn costs_tested(
+    slopes: &[Option<&mut CostTerm>; 4],
+    chances: [Option<f64>; 4],
+) -> impl Iterator<Item = Tested> {
+    let slopes = slopes.each_ref().map(|slope| slope.as_ref().map(|slope| slope.coefficient));
+    let tested = |(index, (estimate, chance)): (usize, (Option<Estimate>, Option<f64>))| {
+        let difference = Difference { estimate: estimate?, chance };
+        Some(Tested { statement: Statement::Cost(index), difference })
+    };
+    slopes.into_iter().zip(chances).enumerate().filter_map(tested)
+}
+
+/// By mode the proxies' CPU at the highest rate against the lowest, with the first value of each factor.
+fn cpu_scalings(keys: &[PlannedCell], modes: &[Mode], tables: &Tables<'_>) -> Vec<CpuScaling> {
+    let of_mode = |mode: &Mode| {
+        let has_cpu = |cell: &&PlannedCell| tables.cpu(Role::Proxy, cell.key()).is_some();
+        let mut cells =
+            keys.iter().filter(|cell| cell.mode == *mode && cell.load.rate.is_some()).filter(has_cpu);
+        let lowest = cells.next()?;
+        let highest = cells.rfind(|cell| cell.factors == lowest.factors)?;
+        let difference = tables.proxy_cores_change(highest.key(), lowest.key())?;
+        let (lowest, highest) = (lowest.clone(), highest.clone());
+        Some(CpuScaling { lowest, highest, difference, verdict: FindingVerdict::CannotTell })
+    };
+    modes.iter().filter_map(of_mode).collect()
 }
 
 /// Every cell of the experiment and of the trials. Sorted by factors (the most expensive to change first),
@@ -143,20 +189,20 @@ fn cell(
     let mode = key.mode;
     let all = trials.of(key.key());
     let valid = usable(all, Figure::P50);
-    let count = |is: fn(&TrialRecord) -> bool| all.iter().filter(|trial| is(trial)).count();
     let retakes = all.iter().filter(|trial| retakes::is_another_take(trial, all)).count();
     let places = all.len() - retakes;
     let verdict = verdict(all, valid.len(), places);
+    let errors = ErrorShare::new(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests)));
     let mut cell = Cell {
         mode,
         factors: key.factors.clone(),
         load: key.load.clone(),
         trials: all.len(),
         valid: valid.len(),
-        saturated_trials: count(|trial| trial.verdict.saturated),
-        error_trials: count(|trial| trial.verdict.reasons.iter().any(|reason| kind_of(reason) == ERRORS)),
-        failed_trials: count(|trial| trial.outcome == TrialOutcome::Failed),
-        censored: censored(&valid),
+        saturated_trials: saturated_trials(all),
+        error_trials: error_trials(all),
+        failed_trials: all.iter().filter(|trial| trial.outcome == TrialOutcome::Failed).count(),
+        censored: censored(all),
         spoiled: spoiled::spoiled(all),
         events_beyond: events_beyond(trials, key.key()),
         objective: None,
@@ -167,7 +213,8 @@ fn cell(
         verdict,
         added_us: comparison::added_to_floor(mode, key.conditions(), comparisons),
         rate_completed: tables.throughput(key.key()),
-        errors: error_fraction(all.iter().filter_map(|trial| Some(&trial.result.as_ref()?.requests))),
+        errors: errors.fraction,
+        errors_high: errors.high,
         drivers: drivers::drivers(&experiment.objective, all, places),
         services: services::services(all),
         edges: edges::edges(all),
@@ -203,19 +250,31 @@ fn proxies(trials: &[&TrialRecord]) -> Option<ProxySetup> {
     known.all(|other| other == first).then_some(first)
 }
 
-/// Requests of these trials without a response.
-fn censored(trials: &[&TrialRecord]) -> u64 {
-    trials.iter().filter_map(|trial| Some(trial.result.as_ref()?.response_time_us.censored)).sum()
-}
-
-/// `valid` if more than half of the trials are valid, counting reruns of a trial once; else the most common
-/// kind of reason.
+/// `valid` where more than half of the trials are, those that were taken again counted once, unless some were saturated or had
+/// too many errors: `saturated in 2 of 5`. Else the commonest kind of reason.
 fn verdict(trials: &[&TrialRecord], valid: usize, places: usize) -> String {
     if trials.is_empty() {
         return NOT_MEASURED.to_owned();
     }
     let invalid = trials.iter().filter(|trial| !is_valid(trial));
-    commonest_kind(invalid.map(|trial| reason_kind(trial)), valid, places)
+    let kind = commonest_kind(invalid.map(|trial| reason_kind(trial)), valid, places);
+    let happened = [(SATURATED, saturated_trials(trials)), (ERRORS, error_trials(trials))];
+    let happened = happened.into_iter().filter(|(_, count)| *count > 0);
+    let happened: Vec<String> =
+        happened.map(|(kind, count)| format!("{kind} in {count} of {}", trials.len())).collect();
+    if kind == VALID && !happened.is_empty() { happened.join(" and ") } else { kind }
+}
+
+/// Trials whose offered rate was not kept up.
+fn saturated_trials(trials: &[&TrialRecord]) -> usize {
+    trials.iter().filter(|trial| shows_saturation(&trial.verdict)).count()
+}
+
+/// Trials with too many errors.
+fn error_trials(trials: &[&TrialRecord]) -> usize {
+    let has_errors =
+        |trial: &TrialRecord| trial.verdict.reasons.iter().any(|reason| kind_of(reason) == ERRORS);
+    trials.iter().filter(|trial| has_errors(trial)).count()
 }
 
 /// Path verification over the valid trials, or over all trials with a result if none is valid: a path may be
@@ -246,3 +305,5 @@ mod driver_tests;
 mod edge_tests;
 #[cfg(test)]
 mod fleet_tests;
+#[cfg(test)]
+mod outcome_tests;

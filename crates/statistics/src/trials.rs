@@ -72,12 +72,22 @@ pub(crate) fn are_enough(events: f64) -> bool {
     events >= SAMPLES_BEYOND_A_PERCENTILE - 1e-6
 }
 
-/// The trials whose whole distributions represent their cell: those with a sound 99th percentile, one per
-/// repeat. If there are none, those with a sound median; their tail then comes from the generator or the
-/// machine.
+/// The trials whose whole distributions speak for their cell: those with a sound 99th percentile, or one that is known to fall
+/// among requests without a response, one per repeat. Where no trial has one, those with a sound median, whose tail is then the
+/// generator's or the machine's.
 pub(crate) fn with_sound_tail<'a>(trials: &[&'a TrialRecord]) -> Vec<&'a TrialRecord> {
-    let sound = usable(trials, Figure::P99);
+    let sound = usable_or_unanswered(trials, Figure::P99, |result| &result.response_time_us);
     if sound.is_empty() { usable(trials, Figure::P50) } else { sound }
+}
+
+/// Requests without a response in these trials: in those with a sound median, and in those whose 99th percentile is known to fall
+/// among such requests, one per repeat.
+pub(crate) fn censored(trials: &[&TrialRecord]) -> u64 {
+    let is_known = |trial: &TrialRecord| {
+        is_valid(trial) || is_trial_unanswered(trial, Figure::P99, |result| &result.response_time_us)
+    };
+    let known = first_takes(trials, is_known).into_iter();
+    known.filter_map(|trial| Some(trial.result.as_ref()?.response_time_us.censored)).sum()
 }
 
 /// The trials whose figure is usable: per cell and repeat, the first take in which it is.
@@ -92,11 +102,16 @@ pub(crate) fn usable_or_unanswered<'a>(
     figure: Figure,
     times: impl Fn(&LoadResult) -> &HistogramSummary,
 ) -> Vec<&'a TrialRecord> {
-    let falls_there = |trial: &TrialRecord| {
-        let result = trial.result.as_ref();
-        result.is_some_and(|result| is_unanswered(times(result), &trial.verdict, figure))
-    };
-    first_takes(trials, |trial| is_usable(trial, figure) || falls_there(trial))
+    first_takes(trials, |trial| is_usable(trial, figure) || is_trial_unanswered(trial, figure, &times))
+}
+
+fn is_trial_unanswered(
+    trial: &TrialRecord,
+    figure: Figure,
+    times: impl Fn(&LoadResult) -> &HistogramSummary,
+) -> bool {
+    let result = trial.result.as_ref();
+    result.is_some_and(|result| is_unanswered(times(result), &trial.verdict, figure))
 }
 
 /// True if a figure falls among the requests without a response, and only errors spoil it.
@@ -110,6 +125,18 @@ pub(crate) fn is_unanswered(times: &HistogramSummary, verdict: &Verdict, figure:
 
 /// Kind of the reason for too many failed requests for times to be usable.
 pub(crate) const ERRORS: &str = "errors";
+/// Kind of the reason that the offered rate was not kept up.
+pub(crate) const SATURATED: &str = "saturated";
+/// Kinds of first reasons of a measurement that was cut short.
+const CUT_SHORT: [&str; 3] = ["interrupted", "failed", "generator-lost"];
+
+/// Whether the offered rate was not kept up, by the flag or by any reason. After a measurement was cut short, a reason alone
+/// says nothing: the missing responses may follow from that.
+pub(crate) fn shows_saturation(verdict: &Verdict) -> bool {
+    let mut kinds = verdict.reasons.iter().map(|reason| kind_of(reason)).peekable();
+    let is_cut_short = kinds.peek().is_some_and(|first| CUT_SHORT.contains(first));
+    verdict.saturated || !is_cut_short && kinds.any(|kind| kind == SATURATED)
+}
 
 /// Per cell and repeat, the first take that meets a condition.
 pub(crate) fn first_takes<'a>(

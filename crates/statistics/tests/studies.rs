@@ -7,22 +7,33 @@ mod simulator;
 
 use experiment::schema::{
     Cell, ComparedFigure, DriverObjective, Estimate, FactorDifference, Finding, FindingKind, FindingVerdict,
-    Host, SizedFigure, Summary,
+    Host, LoadPoint, ModeComparison, SizedFigure, Summary, TrialRecord,
 };
-use experiment::{Experiment, TimeFigure};
+use experiment::{Experiment, Mode, Plan, TimeFigure};
 use simulator::{AFTER, Design, Upgrade};
-use statistics::{objective_met, summarize};
+use statistics::{interval, objective_met, summarize};
 use std::collections::BTreeMap;
 
 const FIGURES: [TimeFigure; 3] = [TimeFigure::P50, TimeFigure::P90, TimeFigure::P99];
 
-/// Number of studies per design.
-fn studies() -> u64 {
-    std::env::var("MESHMETER_STUDIES").ok().and_then(|text| text.parse().ok()).unwrap_or(30)
+/// Standard deviations of what chance takes off a share: of one mode under one load, of which hundreds are looked at, and of all
+/// statements of a design together. Seeds are fixed: what passes, passes again until something changes. A failure where 93 % are
+/// asked for proves less than 88 % of one mode and load in 240 studies, less than 81 % in 40 large ones, and less than 92 % of a
+/// design. Where 95 % of runs are to show nothing, it proves less than 91 % of a design, or less than 94.2 % of all.
+const DEVIATIONS: f64 = 3.0;
+const DEVIATIONS_OF_ALL: f64 = 2.0;
+
+/// Trials of each design that all tests together simulate in some 40 s of one core.
+const TRIALS: usize = 3600;
+
+/// Studies of a design.
+fn studies(design: &Design) -> u64 {
+    let asked = std::env::var("MESHMETER_STUDIES").ok().and_then(|text| text.parse().ok());
+    asked.unwrap_or_else(|| (TRIALS / Plan::new(&design.experiment(), 0).trials.len()).clamp(40, 240) as u64)
 }
 
 fn summaries(design: &Design) -> impl Iterator<Item = (Experiment, Summary)> {
-    (0..studies()).map(|seed| {
+    (0..studies(design)).map(|seed| {
         let (experiment, trials) = design.study(seed);
         let summary = summarize(&experiment, seed, trials.len(), &Host::default(), &trials);
         (experiment, summary)
@@ -55,17 +66,32 @@ impl Share {
         self.studies.values().map(|counts| of_study(*counts)).sum()
     }
 
-    /// How far chance may lower the observed fraction if `expected` is true: exceeded once in ten thousand,
-    /// since hundreds of fractions are checked. Based on the variation between studies, and at least as large
-    /// as for independent statements.
-    fn slack(&self, expected: f64) -> f64 {
+    fn merge(&mut self, other: &Self) {
+        for (study, (right, all)) in &other.studies {
+            let counts = self.studies.entry(*study).or_default();
+            *counts = (counts.0 + right, counts.1 + all);
+        }
+    }
+
+    /// What chance takes off at most where this share is expected. By how much studies differ, and at least as if all statements
+    /// were independent.
+    fn slack(&self, expected: f64, deviations: f64) -> f64 {
         let squares = self.sum(|(right, all)| (right - expected * all).powi(2));
         let independent = self.all() * expected * (1.0 - expected);
-        3.8 * squares.max(independent).sqrt() / self.all()
+        deviations * squares.max(independent).sqrt() / self.all()
     }
 
     fn assert_at_least(&self, expected: f64, subject: &str) {
-        let (found, slack) = (self.of(), self.slack(expected));
+        self.assert_within(self.slack(expected, DEVIATIONS), expected, subject);
+    }
+
+    /// The same of many shares together.
+    fn assert_all_at_least(&self, expected: f64, subject: &str) {
+        self.assert_within(self.slack(expected, DEVIATIONS_OF_ALL), expected, subject);
+    }
+
+    fn assert_within(&self, slack: f64, expected: f64, subject: &str) {
+        let found = self.of();
         assert!(found >= expected - slack, "{subject}: {found:.3} of {}, ± {slack:.3}", self.all());
     }
 }
@@ -74,7 +100,13 @@ fn covers(estimate: &Estimate, truth: f64) -> Option<bool> {
     Some(estimate.low? <= truth && truth <= estimate.high?)
 }
 
-/// Coverage by estimated figure, for each mode separately.
+/// Such as `1000` requests/s or clients, and `1000 × 4` connections where these are a factor.
+fn at(design: &Design, load: &LoadPoint) -> String {
+    let level = load.rate.or(load.clients.map(|clients| clients as f64)).expect("a load");
+    if design.per_connection > 0.0 { format!("{level} × {}", load.connections) } else { level.to_string() }
+}
+
+/// Coverage by what is estimated: of each mode under each load by itself.
 fn coverage(design: &Design) -> BTreeMap<String, Share> {
     let mut shares: BTreeMap<String, Share> = BTreeMap::new();
     for (study, (experiment, summary)) in summaries(design).enumerate() {
@@ -88,12 +120,14 @@ fn coverage(design: &Design) -> BTreeMap<String, Share> {
             let Some(times) = &cell.response_time_us else { continue };
             let truth = design.truth(place(cell.mode), &cell.load);
             for (figure, truth) in FIGURES.into_iter().zip(truth) {
-                add(format!("{} of {}", figure.name(), cell.mode), times.figure(figure).as_ref(), truth);
+                let subject = format!("{} of {} at {}", figure.name(), cell.mode, at(design, &cell.load));
+                add(subject, times.figure(figure).as_ref(), truth);
             }
         }
         for comparison in &summary.comparisons {
             let (mode, than) = (place(comparison.mode), place(comparison.than));
-            let modes = format!("{} less {}", comparison.mode, comparison.than);
+            let load = at(design, &comparison.load);
+            let modes = format!("{} less {} at {load}", comparison.mode, comparison.than);
             let truths =
                 design.truth(mode, &comparison.load).into_iter().zip(design.truth(than, &comparison.load));
             for (figure, (with, without)) in FIGURES.into_iter().zip(truths) {
@@ -140,9 +174,17 @@ fn shapes() -> [Design; 4] {
 }
 
 fn assert_covered(design: &Design) {
+    assert_each_covered(design, 0.93);
+}
+
+/// `of_each`: the share asked for of each mode under each load.
+fn assert_each_covered(design: &Design, of_each: f64) {
+    let mut all = Share::default();
     for (subject, share) in coverage(design) {
-        share.assert_at_least(0.93, &format!("{subject} in {design:?}"));
+        share.assert_at_least(of_each, &format!("{subject} in {design:?}"));
+        all.merge(&share);
     }
+    all.assert_all_at_least(0.93, &format!("all in {design:?}"));
 }
 
 #[test]
@@ -172,12 +214,46 @@ fn intervals_contain_the_truth_if_bring_ups_of_a_mode_differ() {
     }
 }
 
+/// A cell that is noisy by its mode and by its load at once borrows from the quiet ones: with three repeats some 85 of 100
+/// intervals of it contain the truth (docs/decisions/0001-intervals.md).
 #[test]
 fn intervals_contain_the_truth_with_unequal_noise() {
     for shape in shapes() {
-        for (last_mode, greatest_load) in [(5.0, 1.0), (1.0, 5.0)] {
-            assert_covered(&Design { repeats: 3, between: 0.03, last_mode, greatest_load, ..shape.clone() });
+        for (last_mode, greatest_load, of_each) in [(5.0, 1.0, 0.93), (1.0, 5.0, 0.85)] {
+            let design = Design { repeats: 3, between: 0.03, last_mode, greatest_load, ..shape.clone() };
+            assert_each_covered(&design, of_each);
         }
+    }
+}
+
+/// The interval of a difference of medians if its two cells stood alone.
+fn alone(trials: &[TrialRecord], comparison: &ModeComparison) -> Option<Estimate> {
+    let medians = |mode: Mode| -> BTreeMap<usize, f64> {
+        let own = trials.iter().filter(|trial| trial.mode == mode && trial.load == comparison.load);
+        own.filter_map(|trial| Some((trial.repeat, trial.result.as_ref()?.response_time_us.p50?))).collect()
+    };
+    interval::difference(&medians(comparison.mode), &medians(comparison.than), 0.0)
+}
+
+/// Of a run of several loads: four modes under one load have fewer cells to borrow from, and intervals 0.68 times as wide.
+#[test]
+fn three_repeats_give_differences_a_third_narrower_than_cells_that_stand_alone() {
+    let width = |estimate: &Estimate| estimate.high.zip(estimate.low).map_or(0.0, |(high, low)| high - low);
+    for design in [0, 2, 3].map(|shape| shapes()[shape].clone()) {
+        let design = Design { repeats: 3, more_by_mode: 0.0, ..design };
+        let (mut together, mut apart) = (0.0, 0.0);
+        for seed in 0..studies(&design) {
+            let (experiment, trials) = design.study(seed);
+            let summary = summarize(&experiment, seed, trials.len(), &Host::default(), &trials);
+            for comparison in &summary.comparisons {
+                let judged = comparison.response_time_us.judged(TimeFigure::P50);
+                together += judged.map_or(0.0, |(difference, _)| width(&difference));
+                apart += alone(&trials, comparison).as_ref().map_or(0.0, width);
+            }
+        }
+        let ratio = together / apart;
+        println!("{ratio:.3} as wide in {design:?}");
+        assert!(ratio <= 0.67, "{ratio:.3} as wide in {design:?}");
     }
 }
 
@@ -230,7 +306,6 @@ fn differences_between_values_contain_the_truth_in_93_of_100() {
         for repeats in [3, 5] {
             let design = Design { repeats, ..design.clone() };
             for (subject, share) in coverage_of_words(&design) {
-                println!("{:.3} {subject} in {design:?}", share.of());
                 share.assert_at_least(0.93, &format!("{subject} in {design:?}"));
             }
         }
@@ -311,7 +386,6 @@ fn version_compared_with_itself_shows_nothing_in_95_of_100() {
             assert!(summary.findings[0].same_programs);
             assert!(summary.cells.iter().all(|cell| cell.versions.is_empty()));
         }
-        println!("{:.3} silent in {design:?}", silent.of());
         silent.assert_at_least(0.95, &format!("silent in {design:?}"));
     }
 }
@@ -337,8 +411,15 @@ fn at_most_5_of_100_runs_without_effect_show_something() {
         Design { repeats: 3, ..base.clone() },
         Design { repeats: 10, between: 0.2, ..base.clone() },
         Design { more_by_mode: 1.0, ..base.clone() },
-        Design { repeats: 3, last_mode: 5.0, ..base },
+        Design { repeats: 3, last_mode: 5.0, ..base.clone() },
+        Design { repeats: 3, greatest_load: 5.0, ..base.clone() },
+        Design { stalls: 0.3, late: 0.1, ..base.clone() },
+        Design { repeat: 0.1, drift: 0.3, ..base.clone() },
+        Design { repeats: 3, late: 0.3, ..base.clone() },
+        Design { censored: 0.1, ..base.clone() },
+        Design { missing: 0.2, ..base },
     ];
+    let (mut all, mut runs) = (Share::default(), 0);
     let bring_ups = shapes().into_iter().map(|shape| Design { repeats: 3, mode_repeat: 0.1, ..alike(shape) });
     let shapes = shapes().into_iter().skip(1).map(|shape| Design { repeats: 3, ..alike(shape) });
     let words = with_words(0.0).into_iter().map(|design| Design { repeats: 3, ..alike(design) });
@@ -346,9 +427,12 @@ fn at_most_5_of_100_runs_without_effect_show_something() {
         let mut right = Share::default();
         for (study, (_, summary)) in summaries(&design).enumerate() {
             right.add(study as u64, shown(&summary) == 0);
+            all.add(runs, shown(&summary) == 0);
+            runs += 1;
         }
         right.assert_at_least(0.95, &format!("nothing shown in {design:?}"));
     }
+    all.assert_all_at_least(0.95, "nothing shown in all designs");
 }
 
 #[test]

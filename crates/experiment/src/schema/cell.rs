@@ -76,6 +76,9 @@ pub struct Cell {
     pub rate_completed: Option<Estimate>,
     /// Fraction of sent requests that failed or were answered with an error status, over all trials, 0 to 1.
     pub errors: f64,
+    /// Upper end of its one-sided 95 % confidence interval; absent if nothing was sent, and in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors_high: Option<f64>,
     /// Figures of each driver, in the order of the topology; empty in results from earlier versions.
     #[serde(default)]
     pub drivers: Vec<DriverSummary>,

@@ -2,6 +2,7 @@
 
 use super::estimate::Estimate;
 use super::factor::Factors;
+use super::finding::FindingVerdict;
 use super::scaling::MeasuredRange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -110,6 +111,10 @@ pub struct CostTerm {
     pub variable: String,
     /// Cost per unit, with the interval over the repeats.
     pub coefficient: Estimate,
+    /// Whether the first slope of a law of the main model is shown, among all that the run tests; absent elsewhere, and in
+    /// results of earlier versions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<FindingVerdict>,
 }
 
 /// Measured and fitted cost of one cell.

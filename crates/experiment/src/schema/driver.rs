@@ -90,6 +90,9 @@ pub struct DriverSummary {
     pub rate_completed: Option<Estimate>,
     /// Fraction of sent requests that failed or had an error status, over all trials, 0 to 1.
     pub errors: f64,
+    /// Upper end of its one-sided 95 % confidence interval; absent if nothing was sent, and in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors_high: Option<f64>,
     /// The experiment's objective for this driver; absent if it has none.
     pub objective: Option<DriverObjective>,
 }

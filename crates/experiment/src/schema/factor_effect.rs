@@ -99,4 +99,15 @@ pub struct SizeEffect {
     pub for_each_service: Estimate,
     /// Figure in the largest mesh minus figure in the smallest.
     pub from_smallest_to_largest: Estimate,
+    /// Whether the slope is shown, among all that the run tests; absent in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<FindingVerdict>,
+}
+
+impl SizeEffect {
+    /// Whether the slope is shown; results of earlier versions have the interval alone to tell.
+    #[must_use]
+    pub fn judged(&self) -> FindingVerdict {
+        self.verdict.unwrap_or_else(|| FindingVerdict::of(&self.for_each_service))
+    }
 }

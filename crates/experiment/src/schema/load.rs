@@ -58,10 +58,14 @@ pub struct LoadResult {
     pub warmup: WarmupCounts,
     /// From the intended start of each request to the end of its response.
     pub response_time_us: HistogramSummary,
-    /// Lower bound of the response times of requests without a response, microseconds, as far as known: the
-    /// timeout, or less if a request failed or was abandoned earlier. Absent if every request has a response.
+    /// What the least percentile among requests without a response is greater than, as far as is known, and every answer: the
+    /// timeout, or less where requests failed or were given up before. Absent if every request has a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored_above_us: Option<f64>,
+    /// How long failed requests had waited: by similar waits the shortest, microseconds, and how many. Empty without any, and
+    /// in results of earlier versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed_waits_us: Vec<(f64, u64)>,
     /// From the actual send to the end of the response.
     pub service_time_us: HistogramSummary,
     /// From the intended start to the actual send, whatever the cause.

@@ -118,6 +118,7 @@ impl Course<'_> {
             warmup: recorder.warmup,
             response_time_us,
             censored_above_us,
+            failed_waits_us: recorder.failed_waits_us(),
             service_time_us: recorder.service_time.summary(),
             schedule_lag_us: recorder.schedule_lag.summary(),
             generator_lag_us: recorder.generator_lag.summary(),

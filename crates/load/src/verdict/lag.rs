@@ -80,33 +80,74 @@ impl Lateness<'_> {
         let Some(movement) = Movement::new(times, self.lag) else { return };
         // The part of the tolerance above the default is allowed in addition.
         let chosen = self.tolerated_us.map_or(0.0, |tolerated| (tolerated - ECONOMICAL_LAG_US).max(0.0));
-        let (mut spoiled, mut moved, mut noted) = (Figures::none(), Vec::new(), None);
-        for figure in Figures::times_from(Figure::P75).iter() {
-            let by_and_value = figure.quantile().and_then(|quantile| movement.of(quantile));
-            let Some((by, value)) = by_and_value.filter(|(by, value)| *by > MOVED_SHARE * value) else {
-                continue;
-            };
-            let text = format!("{} by up to {by:.0} of {value:.0} µs", figure.name());
-            if by > NEGLIGIBLE_MOVEMENT_US + chosen {
-                spoiled = spoiled.with(figure);
-                moved.push(text);
-            } else if figure == Figure::P99 {
-                noted = Some(text);
-            }
-        }
+        let Moved { mut spoiled, moved: mut texts, noted } =
+            Moved::new(&movement, Figure::P75, NEGLIGIBLE_MOVEMENT_US + chosen);
         if let (Some(lag), Some(mean)) = (self.lag.mean, times.mean)
             && lag > NEGLIGIBLE_LAG_P50_US + chosen
             && lag > LAG_SHARE_P50 * mean
             && self.tolerated_us.is_none()
         {
             spoiled = spoiled.with(Figure::Mean);
-            moved.push(format!("the mean by {lag:.0} of {mean:.0} µs"));
+            texts.push(format!("the mean by {lag:.0} of {mean:.0} µs"));
         }
         if !spoiled.is_empty() {
-            verdict.spoil(format!("{} late, which moves {}", self.reason, moved.join(", ")), spoiled);
+            verdict.spoil(format!("{} late, which moves {}", self.reason, texts.join(", ")), spoiled);
         } else if let Some(text) = noted {
             verdict.notes.push(format!("{} late, which moves {text}", self.reason));
         }
+    }
+}
+
+/// Percentiles that lateness can have moved by more than a share of their values.
+struct Moved {
+    /// Those moved by more than is negligible, and in words.
+    spoiled: Figures,
+    moved: Vec<String>,
+    /// The 99th percentile, if it was moved by less.
+    noted: Option<String>,
+}
+
+impl Moved {
+    fn new(movement: &Movement, from: Figure, negligible_us: f64) -> Self {
+        let mut all = Self { spoiled: Figures::none(), moved: Vec::new(), noted: None };
+        for figure in Figures::times_from(from).iter() {
+            let by_and_value = figure.quantile().and_then(|quantile| movement.of(quantile));
+            let Some((by, value)) = by_and_value.filter(|(by, value)| *by > MOVED_SHARE * value) else {
+                continue;
+            };
+            let text = format!("{} by up to {by:.0} of {value:.0} µs", figure.name());
+            if by > negligible_us {
+                all.spoiled = all.spoiled.with(figure);
+                all.moved.push(text);
+            } else if figure == Figure::P99 {
+                all.noted = Some(text);
+            }
+        }
+        all
+    }
+}
+
+/// Gaps of spinning threads against the response times that late reading is in, if nothing else measures it: io_uring does not
+/// tell when a response came.
+pub(super) fn judge_gaps(result: &LoadResult, verdict: &mut Verdict) {
+    let by_kernel = result.generator.pacing.is_some_and(|pacing| pacing.answers_timed_by_kernel);
+    let Some(gaps) = result.generator.pauses.filter(|gaps| gaps.count > 0) else { return };
+    if by_kernel || result.reading_lag_us.is_some() {
+        return;
+    }
+    let under_way = result.clients.unwrap_or(result.connections * result.streams.max(1));
+    let of_thread = under_way.div_ceil(result.threads.max(1)) as u64;
+    // A gap delays all requests of its thread. Of gaps longer than x there are no more than total / x.
+    let later_than = |us: f64| (gaps.total_us / us).min(gaps.count as f64) as u64 * of_thread;
+    let movement = Movement::from_gaps(&result.response_time_us, gaps.longest_us, later_than);
+    let Some(movement) = movement else { return };
+    let Moved { spoiled, moved, noted } = Moved::new(&movement, Figure::P50, NEGLIGIBLE_MOVEMENT_US);
+    let (count, longest_ms) = (gaps.count, gaps.longest_us / 1000.0);
+    let text = format!("reading-lag: spinning threads had {count} gaps of up to {longest_ms:.1} ms");
+    if !spoiled.is_empty() {
+        verdict.spoil(format!("{text}, which can move {}", moved.join(", ")), spoiled);
+    } else if let Some(noted) = noted {
+        verdict.notes.push(format!("{text}, which can move {noted}"));
     }
 }
 

@@ -96,7 +96,7 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
             ));
         }
         match parse_trial(&line) {
-            Ok(Some(trial)) => trials.push(trial.with_factors_of_load()),
+            Ok(Some(trial)) => trials.push(with_ranked_requests(trial.with_factors_of_load())),
             Ok(None) => {}
             Err(_) if !whole => {
                 notes.push(format!("The last line of {TRIALS_FILE} was cut short; that trial is lost."));
@@ -109,6 +109,13 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
     }
     trials.sort_by_key(|trial| trial.index);
     Ok(trials)
+}
+
+/// The trial with its requests without a response ranked, as earlier versions did not.
+fn with_ranked_requests(mut trial: TrialRecord) -> TrialRecord {
+    let of_drivers = trial.drivers.iter_mut().filter_map(|driver| driver.result.as_mut());
+    trial.result.iter_mut().chain(of_drivers).for_each(statistics::rank_unanswered);
+    trial
 }
 
 /// Parses a trial; `None` for a blank line.

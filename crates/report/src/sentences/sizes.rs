@@ -32,7 +32,7 @@ fn held(run: &Context<'_>, group: &[&Finding]) -> String {
     let costs: Vec<String> = group
         .chunk_by(|one, next| one.subject == next.subject)
         .filter_map(|of_proxy| {
-            let cost = |figure| of_proxy.iter().find(|finding| finding.is_of(figure))?.estimate.map(cost);
+            let cost = |figure| cost(of_proxy.iter().find(|finding| finding.is_of(figure))?);
             let heap = cost(figures::HEAP_BEFORE_LOAD);
             let heap = heap.map_or_else(String::new, |heap| format!(", {heap} of heap in use"));
             let name = of_proxy[0].subject.as_deref()?;
@@ -52,12 +52,13 @@ fn held(run: &Context<'_>, group: &[&Finding]) -> String {
     )
 }
 
-/// Example: `90 kB (88–92)`. If the interval includes zero, no cost is shown.
-fn cost(bytes: Estimate) -> String {
-    match (bytes.low, bytes.excludes_zero()) {
-        (Some(_), false) => format!("nothing that is shown ({})", words::size_interval(&bytes)),
-        _ => words::size_interval(&bytes),
-    }
+/// Such as `90 kB (88–92)`, and said so if it is not shown.
+fn cost(finding: &Finding) -> Option<String> {
+    let bytes = words::size_interval(&finding.estimate?);
+    Some(match finding.verdict {
+        Some(FindingVerdict::NotShown) => format!("nothing that is shown ({bytes})"),
+        _ => bytes,
+    })
 }
 
 fn propagation(group: &[&Finding]) -> String {

@@ -126,6 +126,7 @@ impl FittedLaw {
         let term = |(place, column): (usize, &usize)| CostTerm {
             variable: self.name(*column),
             coefficient: self.coefficient(place),
+            verdict: None,
         };
         CostLaw {
             unit: self.terms.unit.to_owned(),
@@ -134,6 +135,12 @@ impl FittedLaw {
             residuals: self.residuals.clone(),
             refusal: None,
         }
+    }
+
+    /// How likely its first slope is by chance if there is none; absent without a slope, and of too few repeats.
+    pub fn chance_of_slope(&self) -> Option<f64> {
+        let slopes = self.repeats.values().map(|coefficients| coefficients.get(1).copied());
+        interval::chance_of_mean(&slopes.collect::<Option<Vec<f64>>>()?)
     }
 
     fn name(&self, column: usize) -> String {

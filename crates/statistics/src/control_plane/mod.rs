@@ -18,7 +18,8 @@ pub mod size;
 use crate::trials::{first_takes, is_usable};
 use experiment::Experiment;
 use experiment::schema::{
-    ChangeCosts, ControlPlaneCosts, ControlPlaneModel, CostLaw, Factors, Figure, MeasuredRange, TrialRecord,
+    ChangeCosts, ControlPlaneCosts, ControlPlaneModel, CostLaw, CostTerm, Factors, Figure, MeasuredRange,
+    TrialRecord,
 };
 use experiment::settings::fleet::FleetSettings;
 use linear::{FittedLaw, Observation, Terms, Unresolved};
@@ -86,11 +87,28 @@ struct ChangeLaws {
 /// The cost models of a run; `None` if its fleets did not vary.
 #[must_use]
 pub fn model(experiment: &Experiment, trials: &[TrialRecord]) -> Option<ControlPlaneModel> {
+    model_with_chances(experiment, trials).map(|(model, _)| model)
+}
+
+/// The same, and how likely each of [`first_slopes`] is by chance if there is none.
+pub(crate) fn model_with_chances(
+    experiment: &Experiment,
+    trials: &[TrialRecord],
+) -> Option<(ControlPlaneModel, [Option<f64>; 4])> {
     let varies = VARIABLES.iter().any(|key| experiment.factor(key).is_some());
-    let mut models =
-        groups(&[(experiment, trials)]).into_iter().filter(|_| varies).map(|group| costs(&group));
-    let main = models.next()?;
-    Some(ControlPlaneModel { main, others: models.collect() })
+    let mut groups = groups(&[(experiment, trials)]).into_iter().filter(|_| varies);
+    let main = groups.next()?;
+    let laws = main.laws();
+    let chances = [&laws.changing, &laws.memory, &laws.configuration, &laws.connecting]
+        .map(|law| law.as_ref().ok().and_then(FittedLaw::chance_of_slope));
+    let others = groups.map(|group| costs(&group, group.laws())).collect();
+    Some((ControlPlaneModel { main: costs(&main, laws), others }, chances))
+}
+
+/// The first slope of each law that is a finding.
+pub(crate) fn first_slopes(costs: &mut ControlPlaneCosts) -> [Option<&mut CostTerm>; 4] {
+    let ControlPlaneCosts { changing, memory, configuration, connecting, .. } = costs;
+    [changing, memory, configuration, connecting].map(|law| law.terms.get_mut(1))
 }
 
 /// Groups of usable trials, the group with the most cells first. All runs must be from one machine; their
@@ -219,8 +237,8 @@ impl Group {
     }
 }
 
-fn costs(group: &Group) -> ControlPlaneCosts {
-    let Laws { configuration, connecting, changing, memory, changes } = group.laws();
+fn costs(group: &Group, laws: Laws) -> ControlPlaneCosts {
+    let Laws { configuration, connecting, changing, memory, changes } = laws;
     let of_change = |(kind, laws): (String, ChangeLaws)| {
         let terms = if is_of_endpoints(&kind) { BYTES_OF_ENDPOINTS } else { BYTES_OF_CONFIGURATION };
         let costs = ChangeCosts {

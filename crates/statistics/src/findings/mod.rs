@@ -31,7 +31,7 @@ mod latency;
 mod order;
 mod pauses;
 mod reservation;
-mod resources;
+pub(crate) mod resources;
 mod retakes;
 mod run;
 mod scaling;
@@ -47,6 +47,7 @@ use crate::trials::TrialsByCell;
 use experiment::Experiment;
 use experiment::schema::{Finding, FindingKind, Summary};
 use graph::Greatest;
+use resources::CpuScaling;
 use run::Run;
 
 /// Every finding, the headline first, without its text.
@@ -55,8 +56,9 @@ pub(crate) fn findings(
     summary: &Summary,
     trials: &TrialsByCell<'_>,
     greatest: &[Greatest],
+    cpu_scalings: &[CpuScaling],
 ) -> Vec<Finding> {
-    let run = Run { experiment, summary, trials, greatest };
+    let run = Run { experiment, summary, trials, greatest, cpu_scalings };
     let headlines = [
         components::headline(&run),
         fleets::headline(&run),

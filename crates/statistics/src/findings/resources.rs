@@ -2,6 +2,8 @@
 
 use super::run::Run;
 use crate::copies::{ComponentGroup, Spread, groups_of};
+use crate::figure_table::Difference;
+use experiment::plan::PlannedCell;
 use experiment::schema::finding::figures;
 use experiment::schema::{Cell, ComponentSummary, Finding, FindingKind, FindingVerdict, Role};
 
@@ -66,7 +68,26 @@ pub(super) fn control_plane(run: &Run<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// CPU of a proxy at the lowest and the highest measured rate, if their intervals do not overlap.
+/// The CPU of a mode's proxies at its highest rate against the lowest, with the first value of each factor.
+#[derive(Clone, Debug)]
+pub(crate) struct CpuScaling {
+    pub(crate) lowest: PlannedCell,
+    pub(crate) highest: PlannedCell,
+    /// The change, and how likely it is by chance if there is none.
+    pub(crate) difference: Difference,
+    /// Whether it is shown, among all that the run tests.
+    pub(crate) verdict: FindingVerdict,
+}
+
+impl CpuScaling {
+    fn is_shown(&self, lowest: &Cell, highest: &Cell) -> bool {
+        let is_of_them = (self.lowest.key(), self.highest.key()) == (lowest.key(), highest.key());
+        is_of_them && self.verdict == FindingVerdict::Shown
+    }
+}
+
+/// CPU of a proxy at the lowest and the highest measured rate, only if all of them together are shown to differ, and where no
+/// interval of the one touches the other's.
 pub(super) fn scaling(run: &Run<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for mode in run.modes_with_proxies() {
@@ -75,7 +96,8 @@ pub(super) fn scaling(run: &Run<'_>) -> Vec<Finding> {
         let factors = cells.first().map(|cell| &cell.factors);
         cells.retain(|cell| Some(&cell.factors) == factors);
         let (Some(lowest), Some(highest)) = (cells.first(), cells.last()) else { continue };
-        if is_apart(lowest, highest) {
+        let is_shown = run.cpu_scalings.iter().any(|scaling| scaling.is_shown(lowest, highest));
+        if is_shown && is_apart(lowest, highest) {
             findings.extend(per_proxy(lowest).into_iter().chain(per_proxy(highest)).flatten());
         }
     }

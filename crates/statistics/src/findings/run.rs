@@ -1,6 +1,7 @@
 //! The run that findings are derived from.
 
 use super::graph::Greatest;
+use super::resources::CpuScaling;
 use crate::trials::{TrialsByCell, are_enough};
 use experiment::schema::{Cell, Figure, LoadPoint, Summary};
 use experiment::{Experiment, Mode};
@@ -26,6 +27,8 @@ pub(crate) struct Run<'a> {
     pub(crate) trials: &'a TrialsByCell<'a>,
     /// The greatest driver, call and service of each cell, with their verdicts.
     pub(crate) greatest: &'a [Greatest],
+    /// The proxies' CPU at the highest rate against the lowest, by mode, with their verdicts.
+    pub(crate) cpu_scalings: &'a [CpuScaling],
 }
 
 impl<'a> Run<'a> {

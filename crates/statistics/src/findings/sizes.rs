@@ -5,9 +5,7 @@ use super::factors;
 use super::run::Run;
 use experiment::Mode;
 use experiment::schema::finding::figures;
-use experiment::schema::{
-    BACKGROUND_SERVICES, Finding, FindingKind, FindingVerdict, SizeEffect, SizedFigure,
-};
+use experiment::schema::{BACKGROUND_SERVICES, Finding, FindingKind, SizeEffect, SizedFigure};
 
 /// Effects of the size of the mesh, per mode with proxies.
 pub(super) fn sizes(run: &Run<'_>) -> Vec<Finding> {
@@ -69,7 +67,7 @@ fn finding(effect: &SizeEffect, figure: &str) -> Finding {
         mode: Some(effect.mode),
         factors: effect.factors.clone(),
         subject: effect.component.clone(),
-        verdict: Some(FindingVerdict::of(slope)),
+        verdict: Some(effect.judged()),
         ..Finding::new(FindingKind::MeshSize).with_figure(figure, slope)
     }
 }

@@ -22,6 +22,7 @@ pub use error::MergeError;
 pub use placed::MergeInput;
 
 use crate::episodes::Slowest;
+use crate::failed_waits::FailedWaits;
 use crate::histogram::LatencyHistogram;
 use experiment::schema::{
     Bytes, GeneratorUsage, GrpcMessages, HistogramSummary, LOAD_SCHEMA, LoadResult, MergedPart,
@@ -59,10 +60,8 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     let requests = requests(results());
     let response_time_us = times(&placed, "response_time_us", |result| Some(&result.response_time_us))?;
     let slowest = slowest(&placed, start);
-    // A request without a response ranks above every response of the other generators.
-    let greatest_us = results().filter_map(|result| result.response_time_us.max).fold(0.0, f64::max);
-    let above_us = results().filter_map(|result| result.censored_above_us).reduce(f64::min);
-    let censored_above_us = above_us.map(|above_us| above_us.max(greatest_us));
+    let failed_waits = failed_waits(&placed);
+    let censored_above_us = censored_above_us(&placed, &response_time_us, &failed_waits)?;
     Ok(LoadResult {
         schema: LOAD_SCHEMA.to_owned(),
         version: distinct(results().map(|result| result.version.as_str())).join(", "),
@@ -88,6 +87,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
             failed: total(results(), |result| result.warmup.failed),
         },
         censored_above_us,
+        failed_waits_us: failed_waits.to_entries(),
         service_time_us: times(&placed, "service_time_us", |result| Some(&result.service_time_us))?,
         schedule_lag_us: times(&placed, "schedule_lag_us", |result| Some(&result.schedule_lag_us))?,
         generator_lag_us: times(&placed, "generator_lag_us", |result| Some(&result.generator_lag_us))?,
@@ -185,6 +185,37 @@ fn times(
         whole.merge(&histogram(&part.name, field, &summary.histogram, summary.count)?);
     }
     Ok(whole.summary_with(censored))
+}
+
+/// How long failed requests of all generators had waited.
+fn failed_waits(placed: &[Placed]) -> FailedWaits {
+    let mut all = FailedWaits::default();
+    let waits = placed.iter().map(|placed| &placed.part.result.failed_waits_us);
+    waits.for_each(|waits| all.merge(&FailedWaits::from_entries(waits)));
+    all
+}
+
+/// What the least percentile of all response times among requests without a response is greater than.
+fn censored_above_us(
+    placed: &[Placed],
+    times: &HistogramSummary,
+    waits: &FailedWaits,
+) -> Result<Option<f64>, MergeError> {
+    let results = || placed.iter().map(|placed| &placed.part.result);
+    let greatest_us = histogram("the sum", "response_time_us", &times.histogram, times.count)?.max_us();
+    if results().all(knows_waits) {
+        return Ok(waits.above_us(times.count, greatest_us, times.censored.saturating_sub(waits.count())));
+    }
+    // Results of earlier versions have the bound alone. A request without a response ranks above all answers.
+    let least_us = results().filter_map(|result| result.censored_above_us).reduce(f64::min);
+    Ok(least_us.map(|least_us| least_us.max(greatest_us)))
+}
+
+/// Whether a result says how long each failed request had waited.
+fn knows_waits(result: &LoadResult) -> bool {
+    let known = FailedWaits::from_entries(&result.failed_waits_us).count();
+    let RequestCounts { failed, unsent, .. } = result.requests;
+    known == failed && known.saturating_add(unsent) >= result.response_time_us.censored
 }
 
 /// The slowest requests of all generators on one clock, so that a stall shared by several is one episode.

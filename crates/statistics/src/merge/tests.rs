@@ -285,7 +285,24 @@ fn requests_without_response_rank_above_responses_of_all_generators() {
 }
 
 #[test]
-fn stall_of_two_generators_is_one_episode() {
+fn early_failures_of_one_generator_do_not_hide_the_timeouts_of_another() {
+    let failing = |name: &str, waits: &[(f64, u64)]| {
+        let mut part = part(name, 0, &[vec![200; 990]]);
+        let failed = waits.iter().map(|(_, count)| count).sum();
+        part.result.response_time_us = histogram_of(&[200; 990]).summary_with(failed);
+        (part.result.requests.failed, part.result.failed_waits_us) = (failed, waits.to_vec());
+        part.result.censored_above_us = waits.first().map(|(wait_us, _)| *wait_us);
+        part.result.urls = vec![format!("http://{name}/")];
+        part
+    };
+    let merged = merge(vec![failing("a", &[(2000.0, 5)]), failing("b", &[(500_000.0, 30)])]).unwrap();
+    // p99 is the 21st from the top of 2015.
+    assert_eq!((merged.response_time_us.p99, merged.censored_above_us), (None, Some(500_000.0)));
+    assert_eq!(merged.failed_waits_us, [(2000.0, 5), (500_000.0, 30)]);
+}
+
+#[test]
+fn a_stall_that_two_generators_meet_is_one_episode() {
     // Both stall for 100 ms two seconds after the first began; the second generator began half a second
     // later.
     let with_slowest = |name: &str, after_ms: i64| {

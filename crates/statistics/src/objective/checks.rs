@@ -1,6 +1,6 @@
 //! Checks of a cell against each part of an objective.
 
-use super::{bound_us, within};
+use super::{bound_us, errors_within, within};
 use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
 use experiment::schema::{Cell, DriverObjective, DriverSummary, Figure, Percentiles};
@@ -121,17 +121,26 @@ fn missed_time(response: &Percentiles, figure: TimeFigure, bound: Duration, vali
         (Missed, None) if matches!(figure, TimeFigure::Max | TimeFigure::Mean) => {
             format!("some requests had no response, which a bound of {name} does not allow")
         }
-        (Missed, None) => format!("{name} falls among requests without a response, above {limit}"),
+        (Missed, None) => {
+            let known = response.censored(figure).and_then(|censored| censored.above_us);
+            let known = known.map(|us| format!(" (> {})", words::latency_value(us))).unwrap_or_default();
+            format!("{name} falls among requests without a response{known}, which {limit} does not allow")
+        }
         (NotShown, None) => format!("no trial has a usable {name}"),
     })
 }
 
 fn errors(cell: &Cell, bound: f64) -> ObjectiveCheck {
     let (measured, limit) = (words::percent(cell.errors), format_fraction(bound));
-    let (outcome, miss) = match (cell.errors > bound, cell.valid) {
-        (true, _) => (Missed, Some(format!("{measured} of the requests failed, above {limit}"))),
-        (false, 0) => (NotShown, Some(no_valid_trial(cell))),
-        (false, _) => (Met, None),
+    let (outcome, miss) = match (errors_within(cell.errors, cell.errors_high, bound), cell.valid) {
+        (Missed, _) => (Missed, Some(format!("{measured} of the requests failed, above {limit}"))),
+        (_, 0) => (NotShown, Some(no_valid_trial(cell))),
+        (NotShown, _) => {
+            let high = words::percent(cell.errors_high.unwrap_or(1.0));
+            let miss = format!("{measured} of the requests failed, up to {high} not excluded, above {limit}");
+            (NotShown, Some(miss))
+        }
+        (Met, _) => (Met, None),
     };
     ObjectiveCheck {
         name: format!("errors within {limit}"),

@@ -10,7 +10,9 @@ mod usl;
 
 use crate::noise::{Noise, Place, Values};
 use crate::retakes::fills_machine;
-use crate::trials::{TrialsByCell, first_takes, is_limited_by_generator, is_usable_at_limit};
+use crate::trials::{
+    TrialsByCell, first_takes, is_limited_by_generator, is_usable_at_limit, shows_saturation,
+};
 use experiment::plan::PlannedCell;
 use experiment::schema::{
     FactorValue, Factors, Figure, LoadPoint, MeasuredRange, Role, Scaling, ScalingLaw, ScalingResidual,
@@ -173,7 +175,7 @@ impl Series<'_> {
     }
 
     fn is_usable(&self, trial: &TrialRecord) -> bool {
-        let saturates = trial.verdict.saturated && !is_limited_by_generator(trial);
+        let saturates = shows_saturation(&trial.verdict) && !is_limited_by_generator(trial);
         is_usable_at_limit(trial, Figure::Throughput, self.key.limited)
             && (trial.load.rate.is_none() || saturates)
     }

@@ -2,6 +2,7 @@
 
 use super::ProbeOutcome;
 use crate::SAMPLES_BEYOND_A_PERCENTILE;
+use crate::trials::shows_saturation;
 use experiment::schema::{BoundResult, LoadResult, ObjectiveResult};
 use experiment::{Objective, TimeFigure};
 use std::time::Duration;
@@ -74,13 +75,14 @@ pub fn rest_after(outcome: ProbeOutcome, result: &LoadResult) -> Duration {
 pub fn classify(result: &LoadResult, objective: &ObjectiveResult) -> (ProbeOutcome, String) {
     let requests = &result.requests;
     let own: Vec<&str> = OWN_ERRORS.into_iter().filter(|own| requests.errors.contains_key(*own)).collect();
-    if result.verdict.saturated && result.generator.busiest_working_fraction() > BUSY_FRACTION {
+    let saturated = shows_saturation(&result.verdict);
+    if saturated && result.generator.busiest_working_fraction() > BUSY_FRACTION {
         return (ProbeOutcome::GeneratorLimited, "the generator's CPU was full".to_owned());
     }
     if !result.verdict.valid && !own.is_empty() {
         return (ProbeOutcome::GeneratorLimited, format!("the generator's own errors: {}", own.join(", ")));
     }
-    if result.verdict.saturated || requests.scheduled == 0 || requests.completed == 0 {
+    if saturated || requests.scheduled == 0 || requests.completed == 0 {
         let reason = result.verdict.reasons.first().cloned();
         return (ProbeOutcome::Failed, reason.unwrap_or_else(|| "nothing was completed".to_owned()));
     }
@@ -103,8 +105,12 @@ fn is_of_generator(reason: &str) -> bool {
     ["schedule-lag:", "reading-lag:"].iter().any(|kind| reason.starts_with(kind))
 }
 
-/// True if the bound may be missed because of the generator's lateness: without it, it would hold.
+/// Whether the generator's lateness may be why a bound does not hold: without it, it would hold. Lateness is no reason that a
+/// request has no response.
 fn is_excused(bound: &BoundResult, result: &LoadResult) -> bool {
+    if bound.measured.is_none() {
+        return false;
+    }
     match TimeFigure::ALL.into_iter().find(|figure| figure.name() == bound.figure) {
         Some(figure) => figure.of(&result.service_time_us).is_some_and(|time| time <= bound.limit),
         None => bound.figure != "errors",
@@ -196,7 +202,22 @@ mod tests {
     }
 
     #[test]
-    fn saturation_is_attributed_to_target_unless_generator_cpu_was_full() {
+    fn the_generators_lag_excuses_no_percentile_among_requests_without_a_response() {
+        let late = result(|result| {
+            result.verdict.valid = false;
+            result.verdict.reasons = vec!["schedule-lag: late".into()];
+        });
+        let mut judged = judged(false);
+        judged.bounds[0].measured = None;
+        let (outcome, reason) = classify(&late, &judged);
+        assert_eq!(
+            (outcome, reason.as_str()),
+            (ProbeOutcome::Failed, "p99 among requests without a response")
+        );
+    }
+
+    #[test]
+    fn saturation_is_the_targets_unless_the_generators_cpu_was_full() {
         let saturated = |busy: f64| {
             result(|result| {
                 (result.verdict.valid, result.verdict.saturated) = (false, true);

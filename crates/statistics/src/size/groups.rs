@@ -4,7 +4,7 @@
 use super::SizedRun;
 use super::settings::{experiment_of, joined};
 use crate::retakes::fills_machine;
-use crate::trials::{TrialsByCell, is_limited_by_generator, is_valid};
+use crate::trials::{TrialsByCell, is_limited_by_generator, is_valid, shows_saturation};
 use experiment::schema::{
     Cell, ComponentSummary, Estimate, FactorValue, Factors, LoadPoint, Role, SizeNote, SizeNoteKind,
     SizeQuestion, TrialRecord,
@@ -307,7 +307,7 @@ impl Limits {
 impl<'a> MeasuredCell<'a> {
     fn new(cell: &'a Cell, component: &Component, trials: &TrialsByCell<'a>) -> Self {
         let trials = trials.of(cell.key()).to_vec();
-        let valid = || trials.iter().filter(|trial| is_valid(trial) || trial.verdict.saturated);
+        let valid = || trials.iter().filter(|trial| is_valid(trial) || shows_saturation(&trial.verdict));
         let is_throttled = |trial: &&&TrialRecord| {
             let own = |name: &str| component.is_total || name == component.name;
             let of_role =

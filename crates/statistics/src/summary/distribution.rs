@@ -4,7 +4,7 @@
 //! percentile take a million requests.
 
 use crate::histogram::LatencyHistogram;
-use crate::trials::{is_valid, reason_kind, with_sound_tail};
+use crate::trials::{SATURATED, is_valid, reason_kind, with_sound_tail};
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{
     AbsentPercentile, DistributionPoint, HistogramSummary, LoadResult, RequestDistribution, TrialRecord,
@@ -15,11 +15,8 @@ const PERCENTILES: [f64; 8] = [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.
 
 /// True if saturation is the first reason that spoils a trial's figures.
 pub(crate) fn is_saturated(trial: &TrialRecord) -> bool {
-    trial.verdict.saturated && reason_kind(trial) == SATURATED
+    reason_kind(trial) == SATURATED
 }
-
-/// Kind of the reason for saturation.
-pub(crate) const SATURATED: &str = "saturated";
 
 /// Distribution over the trials of an open loop with a sound tail; if `verdict` is saturation, over all valid
 /// and saturated trials. `None` if there are none, or if a histogram cannot be decoded.

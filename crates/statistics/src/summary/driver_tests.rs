@@ -16,7 +16,7 @@ use experiment::{Objective, Plan, TimeFigure};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-const EXPERIMENT: &str = "{name: t, modes: [none], load: {rate: 100, duration: 10s, warmup: 2s}, repeats: 5, \
+pub(super) const EXPERIMENT: &str = "{name: t, modes: [none], load: {rate: 100, duration: 10s, warmup: 2s}, repeats: 5, \
                           objective: {p99: 2ms, errors: 1%}}";
 pub(super) const WINDOW_S: f64 = 10.0;
 pub(super) const WARMUP_REQUESTS: u64 = 200;
@@ -42,7 +42,7 @@ pub(super) fn result(rate: f64, median_us: f64) -> LoadResult {
     }
 }
 
-fn driver(tenant: usize, median_us: f64) -> DriverRecord {
+pub(super) fn driver(tenant: usize, median_us: f64) -> DriverRecord {
     DriverRecord {
         fleet: None,
         name: format!("tenant-{tenant}/generator"),
@@ -78,7 +78,7 @@ fn stored(mut drivers: Vec<DriverRecord>) -> (Option<LoadResult>, Vec<DriverReco
     (result.expect("results that can be added up"), drivers)
 }
 
-fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRecord {
+pub(super) fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) -> TrialRecord {
     let services: Vec<ServiceRecord> = (1..=drivers.len()).flat_map(services).collect();
     let pods = services.iter().flat_map(|service| &service.components);
     let components = pods

@@ -3,9 +3,10 @@
 //! Each driver has its own verdict: if its figures are spoiled, the figures of the others are not. A driver
 //! has one value per repeat and figure, from the first take in which the figure is usable.
 
-use super::estimates::{commonest_kind, error_fraction, estimate, percentiles_alone, with_censored};
+use super::errors::ErrorShare;
+use super::estimates::{commonest_kind, estimate, percentiles_alone, with_censored};
 use crate::objective::driver_objective;
-use crate::trials::{is_unanswered, kind_of};
+use crate::trials::{is_unanswered, kind_of, shows_saturation};
 use experiment::Objective;
 use experiment::schema::{DriverSummary, DriverView, Figure, HistogramSummary, LoadResult, TrialRecord};
 use std::collections::BTreeMap;
@@ -55,6 +56,7 @@ fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<Dr
     };
     let response = percentiles_alone(times).map(|times| with_censored(times, timed));
     let kinds = takes.iter().map(|take| take.view).filter(|view| !view.is_valid()).map(|view| kind(&view));
+    let errors = ErrorShare::new(takes.iter().filter_map(|take| Some(&take.view.result?.requests)));
     let mut summary = DriverSummary {
         name: first.name.to_owned(),
         namespace: first.namespace.to_owned(),
@@ -63,10 +65,11 @@ fn driver(objective: &Objective, takes: &[Take<'_>], places: usize) -> Option<Dr
         verdict: commonest_kind(kinds, valid, places),
         response_time_us: response,
         rate_completed: estimate(usable(Figure::Throughput).iter().map(|result| result.rate.completed)),
-        errors: error_fraction(takes.iter().filter_map(|take| Some(&take.view.result?.requests))),
+        errors: errors.fraction,
+        errors_high: errors.high,
         objective: None,
     };
-    let saturated = takes.iter().any(|take| kind(&take.view) == "saturated");
+    let saturated = takes.iter().any(|take| shows_saturation(take.view.verdict));
     summary.objective = driver_objective(objective, &summary, saturated);
     Some(summary)
 }

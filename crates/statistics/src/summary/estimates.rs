@@ -1,10 +1,11 @@
 //! Estimates over the trials of a cell.
 
 use crate::interval;
+use crate::unanswered::unanswered;
 use experiment::TimeFigure;
 use experiment::objective::SAMPLES_BEYOND_A_PERCENTILE;
 use experiment::schema::{
-    CensoredPercentiles, Estimate, Figure, Figures, HistogramSummary, LoadResult, Percentiles, RequestCounts,
+    CensoredPercentiles, Estimate, Figure, Figures, HistogramSummary, LoadResult, Percentiles,
 };
 use std::collections::BTreeMap;
 
@@ -73,7 +74,7 @@ pub(super) fn with_censored<'a>(
     usable: impl Fn(Figure) -> Vec<&'a LoadResult>,
 ) -> Percentiles {
     let is_censored = |result: &&LoadResult, figure| match figure {
-        Figure::Max => result.requests.failed + result.requests.unsent > 0,
+        Figure::Max => unanswered(result) > 0,
         _ => result.response_time_us.requests() > 0 && result.response_time_us.figure(figure).is_none(),
     };
     let first = quantiles().find_map(|from| {
@@ -123,16 +124,4 @@ pub(super) fn estimate(values: impl Iterator<Item = f64>) -> Option<Estimate> {
 /// Counts and times are never negative: the interval ends at zero, with the same coverage.
 pub(super) fn not_below_zero(estimate: Estimate) -> Estimate {
     Estimate { low: estimate.low.map(|low| low.max(0.0)), ..estimate }
-}
-
-/// Fraction of errors over all trials: errors of invalid trials count too.
-pub(super) fn error_fraction<'a>(counts: impl Iterator<Item = &'a RequestCounts>) -> f64 {
-    let counts: Vec<&RequestCounts> = counts.collect();
-    let sent: u64 = counts.iter().map(|requests| requests.sent).sum();
-    let wrong: u64 = counts.iter().map(|requests| requests.failed + requests.error_statuses()).sum();
-    match sent {
-        0 if counts.iter().any(|requests| !requests.errors.is_empty()) => 1.0,
-        0 => 0.0,
-        _ => wrong as f64 / sent as f64,
-    }
 }

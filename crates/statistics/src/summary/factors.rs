@@ -96,6 +96,7 @@ pub(super) fn size_effects(effects: &[FactorEffect]) -> Vec<SizeEffect> {
             sizes: effect.values.iter().map(|services| *services as usize).collect(),
             for_each_service: effect.per_unit,
             from_smallest_to_largest: effect.from_least_to_greatest,
+            verdict: effect.verdict,
         })
         .collect()
 }
@@ -306,6 +307,7 @@ pub(super) fn is_level(one: &LoadPoint, other: &LoadPoint) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use experiment::schema::FindingVerdict;
 
     fn group<'a>(factors: &'a Factors, values: &'a [f64]) -> Group<'a> {
         Group { factor: BACKGROUND_SERVICES, values, factors, mode: Mode::Sidecar }
@@ -345,6 +347,10 @@ mod tests {
         assert!((slope.estimate - 70.0).abs() < 0.1, "{slope:?}");
         assert!(slope.low.unwrap() > 69.5 && slope.high.unwrap() < 70.5, "{slope:?}");
         assert!((effect.from_least_to_greatest.estimate - 70_000.0).abs() < 30.0);
+        // Among many others its chance may not be small enough, whatever its interval.
+        let among_others = FactorEffect { verdict: Some(FindingVerdict::NotShown), ..effect };
+        let size = &size_effects(&[among_others])[0];
+        assert_eq!((size.judged(), size.for_each_service.excludes_zero()), (FindingVerdict::NotShown, true));
     }
 
     #[test]

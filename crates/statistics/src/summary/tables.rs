@@ -196,6 +196,12 @@ impl<'a> Tables<'a> {
         per_request.mean(self.position(cell)?, 0.0).map(not_below_zero)
     }
 
+    /// Change of the proxies' CPU against another cell.
+    pub(super) fn proxy_cores_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
+        let (_, cores, _) = self.cpu.iter().find(|(role, ..)| *role == Role::Proxy)?;
+        cores.change(self.position(with)?, self.position(without)?)
+    }
+
     /// Relative change in the proxies' CPU per request from `without` to `with`.
     pub(super) fn proxy_cpu_change(&self, with: CellKey<'_>, without: CellKey<'_>) -> Option<Difference> {
         let (.., per_request) = self.cpu.iter().find(|(role, ..)| *role == Role::Proxy)?;

@@ -6,8 +6,9 @@
 use crate::family::{Test, shown};
 use crate::figure_table::Difference;
 use crate::findings::graph::Greatest;
+use crate::findings::resources::CpuScaling;
 use experiment::schema::{
-    ComparedFigure, FactorDifference, FactorEffect, FindingVerdict, FleetFigure, ModeComparison,
+    ComparedFigure, CostTerm, FactorDifference, FactorEffect, FindingVerdict, FleetFigure, ModeComparison,
 };
 
 /// A difference that a run tests, by its index in the comparisons, the effects of factors, or the greatest of
@@ -21,6 +22,10 @@ pub(super) enum Statement {
     ProxyCpu(usize),
     Effect(usize),
     Greatest(usize),
+    /// The first slope of a law of the control plane.
+    Cost(usize),
+    /// CPU of the proxies of a mode at its highest rate against the lowest.
+    CpuScaling(usize),
     /// Difference between values of a factor.
     Values(ComparedFigure, usize),
     /// Difference between versions or programs of the mesh.
@@ -35,7 +40,12 @@ impl Statement {
             Self::P50(_) => 0.8,
             Self::Throughput(_) => 0.7,
             Self::P99(_) => 0.08,
-            Self::P90(_) | Self::ProxyCpu(_) | Self::Effect(_) | Self::Greatest(_) => 0.04,
+            Self::P90(_)
+            | Self::ProxyCpu(_)
+            | Self::Effect(_)
+            | Self::Greatest(_)
+            | Self::Cost(_)
+            | Self::CpuScaling(_) => 0.04,
             Self::Values(figure, _) => {
                 match figure {
                     ComparedFigure::ResponseTimeP50Us
@@ -105,6 +115,8 @@ pub(super) struct Subjects<'a> {
     pub effects: &'a mut [FactorEffect],
     pub values: &'a mut [FactorDifference],
     pub greatest: &'a mut [Greatest],
+    pub costs: [Option<&'a mut CostTerm>; 4],
+    pub cpu_scalings: &'a mut [CpuScaling],
 }
 
 /// Writes into the subjects whether each difference is shown.
@@ -150,6 +162,14 @@ impl Subjects<'_> {
                 self.greatest[index].verdict = verdict;
                 return;
             }
+            Statement::CpuScaling(index) => {
+                self.cpu_scalings[index].verdict = verdict;
+                return;
+            }
+            Statement::Cost(index) => match &mut self.costs[index] {
+                Some(slope) => &mut slope.verdict,
+                None => return,
+            },
         };
         *place = Some(verdict);
     }

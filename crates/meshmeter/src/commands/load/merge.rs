@@ -35,11 +35,12 @@ fn read(path: &Path) -> Result<MergeInput, Failure> {
     if text.len() as u64 > MAX_RESULT_BYTES {
         return Err(Failure::wrong_use(format!("read {name}: it is larger than 256 MiB")));
     }
-    let result = serde_json::from_slice::<LoadResult>(&text).map_err(|error| {
+    let mut result = serde_json::from_slice::<LoadResult>(&text).map_err(|error| {
         Failure::from_wrong_use(&error)
             .about(&format!("read {name}"))
             .with_hint("results are what `meshmeter load --json FILE` writes")
     })?;
+    statistics::rank_unanswered(&mut result);
     Ok(MergeInput { name, result })
 }
 

@@ -46,7 +46,7 @@ use files::FilesBeside;
 use live::LiveMetrics;
 use progress::RunProgress;
 use report::RunData;
-use report::calibration::shortfalls;
+use report::calibration::before_run;
 use report::folder::{Existing, RunFolder};
 use run_environment::RunEnvironment;
 use std::io::{IsTerminal as _, Write as _};
@@ -253,8 +253,8 @@ impl Session<'_> {
         versions
     }
 
-    /// The calibration of this machine, measured now if requested. Warns of requested differences that it
-    /// cannot resolve.
+    /// The calibration of this machine, which is made now if the user asks for it. Prints what it resolves for this run, and which
+    /// differences that the run asks for it does not resolve.
     fn calibration(
         &self,
         place: &mut dyn RunEnvironment,
@@ -262,8 +262,8 @@ impl Session<'_> {
     ) -> Result<Option<Calibration>, Failure> {
         let calibration = place.calibration(self.args.calibrate, pauses)?;
         let Experiment { resolve, repeats, load, .. } = &self.experiment;
-        for shortfall in shortfalls(resolve, *repeats, load.duration, calibration.as_ref()) {
-            anstream::eprintln!("warning: {shortfall}");
+        for sentence in before_run(resolve, *repeats, load.duration, calibration.as_ref()) {
+            anstream::eprintln!("{sentence}");
         }
         Ok(calibration)
     }

@@ -1,11 +1,12 @@
-//! Lateness of the generator, one chart per load.
+//! Lateness of the generator, a chart per load, and the gaps that its spinning threads saw.
 
 use super::context::{Context, Figure};
-use crate::format::TimeUnit;
+use crate::format::{self, TimeUnit};
 use crate::html::charts::rows::{Dot, Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use crate::svg::Marker;
-use experiment::schema::{CellKey, TrialRecord};
+use experiment::schema::{Cell, CellKey, SpinPauses, TrialRecord};
+use serde::Serialize;
 use statistics::copies::Spread;
 
 /// The 99th percentile of each trial, by mode.
@@ -24,6 +25,33 @@ pub fn lateness(context: &Context) -> Vec<Figure> {
         (!chart.lines.is_empty()).then_some(Figure { caption, svg })
     });
     charts.collect()
+}
+
+/// Gaps that the generator's threads saw themselves while they spun, in the trials of a cell.
+#[derive(Debug, Serialize)]
+pub struct Gaps {
+    cell: String,
+    text: String,
+}
+
+/// Those of each cell whose generator spun.
+pub fn gaps(context: &Context) -> Vec<Gaps> {
+    let of_cell = |cell: &Cell| {
+        let results = context.trials.of(cell.key()).iter().filter_map(|trial| trial.result.as_ref());
+        let seen: Vec<SpinPauses> = results.filter_map(|result| result.generator.pauses).collect();
+        let spun_s: f64 = seen.iter().map(|gaps| gaps.spun_s).sum();
+        let count: u64 = seen.iter().map(|gaps| gaps.count).sum();
+        let longest_us = seen.iter().map(|gaps| gaps.longest_us).fold(0.0, f64::max);
+        (count > 0 && spun_s > 0.0).then(|| Gaps {
+            cell: format!("{} at {}", cell.mode, context.conditions.label(cell.conditions())),
+            text: format!(
+                "{} per second of spinning, the longest {}",
+                format::digits(count as f64 / spun_s),
+                format::time(longest_us)
+            ),
+        })
+    };
+    context.run.summary.cells.iter().filter_map(of_cell).collect()
 }
 
 /// `None` for a closed loop, which has no schedule to be late for.

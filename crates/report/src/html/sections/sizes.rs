@@ -6,7 +6,7 @@ use crate::format::{self, Interval, TimeUnit};
 use crate::html::style::ModeStyle;
 use crate::table::Difference;
 use experiment::Mode;
-use experiment::schema::{Conditions, Estimate, FindingVerdict, SizeEffect, SizedFigure};
+use experiment::schema::{Conditions, Estimate, SizeEffect, SizedFigure};
 use serde::Serialize;
 
 /// Cost of each background service per proxy, in kB.
@@ -114,8 +114,7 @@ fn seen(context: &Context, effects: &[SizeEffect], unit: TimeUnit) -> Vec<Row> {
             };
             let found = effects.iter().find(is_it);
             found.map_or_else(String::new, |effect| {
-                let change = in_us(effect);
-                Difference::new((&change, FindingVerdict::of(&change)), unit).text()
+                Difference::new((&in_us(effect), effect.judged()), unit).text()
             })
         };
         rows.push(Row {

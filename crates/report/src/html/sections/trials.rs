@@ -1,7 +1,7 @@
 //! Every trial as a dot, and the excluded trials with their reasons.
 
 use super::context::{Context, Figure};
-use super::lateness::lateness;
+use super::lateness::{Gaps, gaps, lateness};
 use super::tables::{spoiled_figures, spoiling_reasons};
 use super::timelines::{Timelines, timelines};
 use crate::format::{self, TimeUnit};
@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 pub struct TrialSection {
     charts: Vec<Figure>,
     lateness: Vec<Figure>,
+    gaps: Vec<Gaps>,
     timelines: Vec<Timelines>,
     any_invalid: bool,
     any_again: bool,
@@ -63,6 +64,7 @@ pub fn trials(context: &Context) -> Option<TrialSection> {
     (!charts.is_empty()).then(|| TrialSection {
         charts,
         lateness: lateness(context),
+        gaps: gaps(context),
         timelines: timelines(context),
         any_invalid,
         any_again,
