@@ -1,6 +1,7 @@
 //! Checks of a cell against each part of an objective.
 
 use super::{bound_us, errors_within, within};
+use crate::trials::SATURATED;
 use crate::words;
 use DriverObjective::{Met, Missed, NotShown};
 use experiment::schema::{Cell, DriverObjective, DriverSummary, Figure, Percentiles};
@@ -64,7 +65,9 @@ fn trials(cell: &Cell) -> ObjectiveCheck {
 /// Kinds of reasons by which a cell does not represent what it is named after: a deployment or load other
 /// than the named one was measured. Disturbances by the machine are not among them, as they say nothing about
 /// the target.
-const UNSOUND: [&str; 9] = [
+const UNSOUND: [&str; 10] = [
+    // Of a trial that was cut short; saturation of other trials is counted.
+    SATURATED,
     "path-not-proven",
     "scenario-not-proven",
     "rates-disagree",
@@ -80,7 +83,9 @@ const UNSOUND: [&str; 9] = [
 fn unsound(cell: &Cell) -> impl Iterator<Item = (&str, usize)> {
     let median = cell.spoiled.iter().find(|spoiled| spoiled.figure == Figure::P50);
     let reasons = median.into_iter().flat_map(|spoiled| &spoiled.reasons);
-    reasons.map(|(kind, trials)| (kind.as_str(), *trials)).filter(|(kind, _)| UNSOUND.contains(kind))
+    let is_counted = |kind: &str| kind == SATURATED && cell.saturated_trials > 0;
+    let unsound = move |kind: &str| UNSOUND.contains(&kind) && !is_counted(kind);
+    reasons.map(|(kind, trials)| (kind.as_str(), *trials)).filter(move |(kind, _)| unsound(kind))
 }
 
 fn no_valid_trial(cell: &Cell) -> String {
