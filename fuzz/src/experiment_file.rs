@@ -6,9 +6,9 @@ use experiment::{Experiment, Files, Plan};
 use std::path::PathBuf;
 
 /// What an error shows of a file stays within this, bytes.
-const MOST_SHOWN: usize = 10_000;
+const MAX_SHOWN: usize = 10_000;
 /// Larger plans are not compared.
-const MOST_TRIALS: usize = 100;
+const MAX_TRIALS: usize = 100;
 
 /// Every file has the same text.
 struct OneText<'a>(&'a str);
@@ -30,7 +30,7 @@ pub fn check(input: &[u8]) {
         Ok(experiment) => check_written(&experiment),
         Err(error) => {
             let shown = error.render(true);
-            assert!(!shown.is_empty() && shown.len() < MOST_SHOWN, "{} bytes", shown.len());
+            assert!(!shown.is_empty() && shown.len() < MAX_SHOWN, "{} bytes", shown.len());
         }
     }
 }
@@ -42,7 +42,7 @@ fn check_written(experiment: &Experiment) {
         .unwrap_or_else(|error| panic!("{}\nin\n{written}", error.render(false)));
     assert_eq!(&again, experiment, "{written}");
     assert_eq!(again.to_yaml(), written);
-    if experiment.repeats * experiment.modes.len() <= MOST_TRIALS {
+    if experiment.repeats * experiment.modes.len() <= MAX_TRIALS {
         assert_eq!(Plan::new(&again, 1), Plan::new(experiment, 1));
     }
 }

@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-const MOST_STREAMS: usize = 5;
+const MAX_STREAMS: usize = 5;
 /// An empty SETTINGS frame, as most servers begin.
 const GREETING: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
 
@@ -27,7 +27,7 @@ fn requests() -> &'static Requests {
             request.make_call("/shop.Cart/Add", call, Duration::from_secs(1));
             request
         });
-        let common = CommonFields::of(plain.iter().chain(&calls));
+        let common = CommonFields::from_requests(plain.iter().chain(&calls));
         let [plain, calls] =
             [plain, calls].map(|kinds| kinds.each_ref().map(|request| Http2Request::new(request, &common)));
         Requests { common, plain, calls }
@@ -83,18 +83,18 @@ struct Client {
     /// Begins another request when one has ended, and gives some up.
     goes_on: bool,
     /// Streams that are open as far as this side was told.
-    open: [bool; MOST_STREAMS],
+    open: [bool; MAX_STREAMS],
     out: Vec<u8>,
 }
 
 impl Client {
     fn new(choices: u8, are_calls: bool) -> Self {
         let Requests { common, plain, calls } = requests();
-        let mut connection = Http2Connection::new(MOST_STREAMS, common);
+        let mut connection = Http2Connection::new(MAX_STREAMS, common);
         let mut out = Vec::new();
         connection.open(&mut out);
         let kinds = if are_calls { calls } else { plain };
-        Self { connection, kinds, are_calls, choices, goes_on: false, open: [false; MOST_STREAMS], out }
+        Self { connection, kinds, are_calls, choices, goes_on: false, open: [false; MAX_STREAMS], out }
     }
 
     fn receive_all(mut self, bytes: &[u8], piece: usize, greeted: bool) -> Outcome {
@@ -112,7 +112,7 @@ impl Client {
             }
             if self.goes_on {
                 self.begin();
-                let chosen = usize::from(self.choices >> 4) % MOST_STREAMS;
+                let chosen = usize::from(self.choices >> 4) % MAX_STREAMS;
                 if self.open[chosen] && part.len().is_multiple_of(3) {
                     self.give_up(chosen);
                 }
@@ -130,10 +130,10 @@ impl Client {
             assert!(taken <= bytes.len(), "more is taken than there is");
             assert!(parsed != Parsed::Incomplete || taken == bytes.len(), "nothing is left over");
             idle_turns = if taken == 0 { idle_turns + 1 } else { 0 };
-            assert!(idle_turns <= MOST_STREAMS, "no progress");
+            assert!(idle_turns <= MAX_STREAMS, "no progress");
             // Answers are no longer than what is answered, but for bodies that wait and the last word.
             let sent = self.out.len() - before;
-            assert!(sent <= 13 * bytes.len() + MOST_STREAMS * 110_000 + 100, "{sent} bytes sent");
+            assert!(sent <= 13 * bytes.len() + MAX_STREAMS * 110_000 + 100, "{sent} bytes sent");
             bytes = &bytes[taken..];
             self.told(parsed, events);
         }
@@ -169,7 +169,7 @@ impl Client {
     /// Begins as many requests as there is room for, of different kinds.
     fn begin(&mut self) {
         let mut kinds = self.kinds.iter().cycle().skip(usize::from(self.choices >> 2 & 3));
-        while self.connection.has_room() {
+        while self.connection.can_send() {
             let request = kinds.next().expect("there is always another");
             let stream = self.connection.begin(request, &[], &mut self.out);
             assert!(!std::mem::replace(&mut self.open[stream], true), "a stream is used twice");

@@ -9,7 +9,7 @@ use crate::prometheus::{CPU_METRIC, Prometheus, PrometheusAddress};
 use crate::quota::Demand;
 use crate::rights::{CILIUM_NAMESPACE, Parts, Rights, Rule};
 use crate::settings::{ClusterSettings, RUN_LABEL};
-use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
+use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use mesh::kubernetes::access::Action;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::linkerd;
@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 /// Outcome of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Standing {
+pub enum CheckOutcome {
     Right,
     /// Runs work, but report less.
     Less,
@@ -31,20 +31,20 @@ pub enum Standing {
 /// The result of one check.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Finding {
-    pub standing: Standing,
+    pub standing: CheckOutcome,
     pub text: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }
 
 impl Finding {
-    fn new(standing: Standing, text: impl Into<String>, hint: Option<&str>) -> Self {
+    fn new(standing: CheckOutcome, text: impl Into<String>, hint: Option<&str>) -> Self {
         Self { standing, text: text.into(), hint: hint.map(str::to_owned) }
     }
 
     /// A finding with an error's text and hint.
-    pub fn of_error(standing: Standing, error: &EnvironmentError) -> Self {
-        Self::new(standing, in_one_line(error), error.nearest_hint())
+    pub fn of_error(standing: CheckOutcome, error: &EnvironmentError) -> Self {
+        Self::new(standing, error_chain(error), error.nearest_hint())
     }
 
     /// An error of an operation that this finding prevents.
@@ -57,7 +57,7 @@ impl Finding {
     }
 
     fn right(text: impl Into<String>) -> Self {
-        Self::new(Standing::Right, text, None)
+        Self::new(CheckOutcome::Right, text, None)
     }
 }
 
@@ -77,7 +77,7 @@ impl Needs {
     pub fn add(&mut self, spec: &DeploymentSpec, objects: &[Value]) {
         let in_namespaces = objects.iter().filter(|object| object["kind"] != "Namespace");
         self.objects.extend(in_namespaces.filter_map(|object| ObjectRef::from_object(object).ok()));
-        self.demand.raise_to(&Demand::of(objects));
+        self.demand.raise_to(&Demand::from_objects(objects));
         self.gateway_tls |= gateway::has_secrets(spec);
         self.installed.extend(gateway::need(spec));
     }
@@ -112,9 +112,9 @@ pub fn check(
             Ok(false) => {
                 let text =
                     format!("this user may not look for {}; pods show whether it is there", need.object);
-                Finding::new(Standing::Less, text, None)
+                Finding::new(CheckOutcome::Less, text, None)
             }
-            Err(error) => Finding::of_error(Standing::Missing, &error),
+            Err(error) => Finding::of_error(CheckOutcome::Missing, &error),
         });
     }
     findings.extend(check_nodes(cluster, settings));
@@ -160,7 +160,7 @@ fn check_rules(cluster: &Connected, rules: &[Rule], namespace: Option<&str>) -> 
         let denied = match cluster.api.denied_in(namespace, &rule.actions()) {
             Ok(denied) => denied,
             Err(error) => {
-                return vec![Finding::of_error(Standing::Missing, &error)];
+                return vec![Finding::of_error(CheckOutcome::Missing, &error)];
             }
         };
         if denied.is_empty() {
@@ -170,9 +170,9 @@ fn check_rules(cluster: &Connected, rules: &[Rule], namespace: Option<&str>) -> 
         let actions: Vec<String> = denied.iter().map(Action::to_string).collect();
         let text = format!("this user may not {place}: {}", actions.join(", "));
         findings.push(match rule.lost_without {
-            Some(lost) => Finding::new(Standing::Less, format!("{text}; the run lacks {lost}"), None),
+            Some(lost) => Finding::new(CheckOutcome::Less, format!("{text}; the run lacks {lost}"), None),
             None => Finding::new(
-                Standing::Missing,
+                CheckOutcome::Missing,
                 text,
                 Some("`meshmeter cluster rbac` prints the Roles that an administrator can apply"),
             ),
@@ -188,12 +188,12 @@ fn check_rules(cluster: &Connected, rules: &[Rule], namespace: Option<&str>) -> 
 fn check_prometheus(cluster: &Connected, address: &PrometheusAddress) -> Finding {
     match Prometheus::new(address, &cluster.api).and_then(|prometheus| prometheus.count(CPU_METRIC)) {
         Ok(0) => Finding::new(
-            Standing::Missing,
+            CheckOutcome::Missing,
             format!("Prometheus at {address} has no {CPU_METRIC}"),
             Some("it must scrape the cluster's kubelets, at /metrics/cadvisor"),
         ),
         Ok(series) => Finding::right(format!("Prometheus at {address} has {series} series of {CPU_METRIC}")),
-        Err(error) => Finding::of_error(Standing::Missing, &error),
+        Err(error) => Finding::of_error(CheckOutcome::Missing, &error),
     }
 }
 
@@ -206,13 +206,13 @@ pub fn check_namespace(cluster: &Connected, settings: &ClusterSettings, name: &s
         Err(_) if settings.existing_namespaces => {
             return Finding::right(format!("namespace {name} is taken as it is"));
         }
-        Err(error) => return Finding::of_error(Standing::Missing, &error),
+        Err(error) => return Finding::of_error(CheckOutcome::Missing, &error),
     };
     match (existing, settings.existing_namespaces) {
         (None, false) => Finding::right(format!("namespace {name} is free")),
         (Some(_), true) => Finding::right(format!("namespace {name} is there")),
         (None, true) => Finding::new(
-            Standing::Missing,
+            CheckOutcome::Missing,
             format!("there is no namespace {name}"),
             Some("create it, or leave out --existing-namespaces"),
         ),
@@ -240,7 +240,7 @@ fn occupied(name: &str, namespace: &Value, settings: &ClusterSettings) -> Findin
             "take another --namespace-prefix, or say that it is meant: --existing-namespaces".to_owned(),
         ),
     };
-    Finding::new(Standing::Missing, text, Some(&hint))
+    Finding::new(CheckOutcome::Missing, text, Some(&hint))
 }
 
 /// Findings on objects that exist already and do not belong to this run. The run neither changes nor deletes
@@ -274,7 +274,7 @@ fn taken(object: &ObjectRef, run: Option<&str>) -> Finding {
                 .to_owned(),
         ),
     };
-    Finding::new(Standing::Missing, text, Some(&hint))
+    Finding::new(CheckOutcome::Missing, text, Some(&hint))
 }
 
 /// Findings on quotas that leave too little. The check of rights reports a missing right to list quotas.
@@ -282,5 +282,5 @@ fn check_quotas(cluster: &Connected, namespace: &str, demand: &Demand) -> Vec<Fi
     let quotas = cluster.api.list("v1", "ResourceQuota", Some(namespace), "").unwrap_or_default();
     let hint = "ask for less (resources, replicas), or have the quota raised";
     let lacks = quotas.iter().flat_map(|quota| demand.lacks_in(namespace, quota));
-    lacks.map(|lack| Finding::new(Standing::Missing, lack, Some(hint))).collect()
+    lacks.map(|lack| Finding::new(CheckOutcome::Missing, lack, Some(hint))).collect()
 }

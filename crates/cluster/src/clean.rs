@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::connection::Connected;
 use crate::detached::{self, DetachedRun};
-use crate::patience::{API_TIMEOUT, patiently};
+use crate::retry::{API_TIMEOUT, retry};
 use crate::settings::{RUN_LABEL, runner_selector};
 use experiment::environment::EnvironmentError;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -121,7 +121,7 @@ pub fn end_runner(cluster: &Connected, run: &str, objects: &[ObjectRef]) -> Resu
     let runners = detached::find(cluster, &namespaces, Some(run))?;
     for DetachedRun { namespace, job, .. } in &runners {
         let job = [ObjectRef::new("batch/v1", "Job", Some(namespace), job)];
-        patiently(API_TIMEOUT, || cluster.api.delete(&job, &|_| ()))?;
+        retry(API_TIMEOUT, || cluster.api.delete(&job, &|_| ()))?;
         wait_until_ended(cluster, run, namespace)?;
     }
     Ok(!runners.is_empty())
@@ -132,7 +132,7 @@ fn wait_until_ended(cluster: &Connected, run: &str, namespace: &str) -> Result<(
     let selector = runner_selector(Some(run));
     let deadline = Instant::now() + GONE_TIMEOUT;
     loop {
-        let left = patiently(API_TIMEOUT, || cluster.api.list("v1", "Pod", Some(namespace), &selector))?;
+        let left = retry(API_TIMEOUT, || cluster.api.list("v1", "Pod", Some(namespace), &selector))?;
         if left.is_empty() {
             return Ok(());
         }
@@ -146,13 +146,13 @@ fn wait_until_ended(cluster: &Connected, run: &str, namespace: &str) -> Result<(
 /// Deletes objects and waits until they are gone. Pods are removed with their owners. `is_stopped` ends the
 /// wait.
 pub fn remove(cluster: &Connected, objects: &[ObjectRef], is_stopped: &dyn Fn() -> bool) -> Result<()> {
-    patiently(API_TIMEOUT, || cluster.api.delete(objects, &|_| ()))?;
+    retry(API_TIMEOUT, || cluster.api.delete(objects, &|_| ()))?;
     let namespaces: BTreeSet<&ObjectRef> =
         objects.iter().filter(|object| object.kind == NAMESPACE.1).collect();
     let deadline = Instant::now() + GONE_TIMEOUT;
     loop {
         let left: Vec<ObjectRef> = namespaces.iter().map(|namespace| (*namespace).clone()).collect();
-        let left = patiently(API_TIMEOUT, || cluster.api.get_all(&left))?;
+        let left = retry(API_TIMEOUT, || cluster.api.get_all(&left))?;
         let Some(waiting) = left.iter().flatten().next() else { return Ok(()) };
         let name = waiting["metadata"]["name"].as_str().unwrap_or_default();
         if is_stopped() || Instant::now() > deadline {

@@ -4,10 +4,10 @@
 
 use crate::Result;
 use crate::connection::Connected;
-use crate::patience::{API_TIMEOUT, patiently};
 use crate::placement::place_generator;
 use crate::plug::{annotated_outside_of_meshes, outside_of_meshes};
 use crate::pods::{PodState, creation_failure};
+use crate::retry::{API_TIMEOUT, retry};
 use crate::rights::DETACHED;
 use crate::runner::protocol::{FETCHED_PATH, FOLDER_PATH, INTERRUPT_PATH, PROGRESS_PATH, RunProgress};
 use crate::settings::{
@@ -202,7 +202,7 @@ impl DetachedSpec<'_> {
         });
         if begun.is_err() {
             // `cluster clean` finds objects that cannot be removed.
-            let _ = patiently(API_TIMEOUT, || cluster.api.delete(&written, &|_| ()));
+            let _ = retry(API_TIMEOUT, || cluster.api.delete(&written, &|_| ()));
         }
         begun
     }
@@ -260,7 +260,7 @@ impl<'a> Attached<'a> {
                 return Err(EnvironmentError::new(operation(), "it was stopped"));
             }
             let listed =
-                patiently(API_TIMEOUT, || cluster.api.list("v1", "Pod", Some(&place.namespace), &selector))?;
+                retry(API_TIMEOUT, || cluster.api.list("v1", "Pod", Some(&place.namespace), &selector))?;
             if let Some(reason) = listed.iter().find_map(ended) {
                 return Err(EnvironmentError::new(operation(), reason).with_hint(clean_hint(&place.run)));
             }
@@ -289,7 +289,7 @@ impl<'a> Attached<'a> {
 
     fn ask(&self, from: usize) -> Result<RunProgress> {
         let operation = || format!("follow run {}", self.place.run);
-        self.runner.ask_json(&format!("{PROGRESS_PATH}?{from}")).map_err(|error| {
+        self.runner.get_json(&format!("{PROGRESS_PATH}?{from}")).map_err(|error| {
             match self.forward.last_error() {
                 Some(reason) => EnvironmentError::new(operation(), reason),
                 None => EnvironmentError::new(operation(), error),
@@ -327,7 +327,7 @@ impl<'a> Attached<'a> {
 
     /// Ends the run. It keeps the results so far.
     pub fn interrupt(&self) -> Result<()> {
-        patiently(API_TIMEOUT, || {
+        retry(API_TIMEOUT, || {
             self.runner.post_json::<()>(INTERRUPT_PATH, &()).context(format!("stop run {}", self.place.run))
         })
     }
@@ -335,7 +335,7 @@ impl<'a> Attached<'a> {
     /// Copies the run folder. Returns true if the run had one.
     pub fn copy_folder(&self, to: &Path) -> Result<bool> {
         let operation = || format!("copy the folder of run {}", self.place.run);
-        let archive = patiently(API_TIMEOUT, || self.runner.ask_long(FOLDER_PATH).context(operation()))?;
+        let archive = retry(API_TIMEOUT, || self.runner.get_long(FOLDER_PATH).context(operation()))?;
         tar::Archive::new(&*archive).unpack(to).context(operation())?;
         Ok(fs::read_dir(to).context(operation())?.next().is_some())
     }

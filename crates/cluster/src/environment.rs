@@ -3,7 +3,7 @@
 //! deployment.
 
 use crate::Result;
-use crate::check::{Finding, Needs, Standing, check, check_namespace};
+use crate::check::{CheckOutcome, Finding, Needs, check, check_namespace};
 use crate::clean;
 use crate::connection::Connected;
 use crate::deployment::{ClusterDeployment, RolledOut, bring_up, roll_out};
@@ -84,7 +84,7 @@ impl Cluster {
         let mut needs = Needs::default();
         let mut modes = BTreeSet::new();
         for spec in specs {
-            let plug = plug::of(spec.mesh, spec.mode, &self.settings)?;
+            let plug = plug::for_mode(spec.mesh, spec.mode, &self.settings)?;
             needs.add(spec, &objects::objects(spec, &self.settings, &*plug)?);
             if modes.insert(spec.mode.to_string()) {
                 plugs.push(plug);
@@ -132,7 +132,7 @@ impl Cluster {
                 continue;
             }
             let finding = check_namespace(&self.connected, &self.settings, &name);
-            if finding.standing == Standing::Missing {
+            if finding.standing == CheckOutcome::Missing {
                 return Err(finding.into_error(format!("use namespace {name}")));
             }
             if !self.settings.existing_namespaces {
@@ -145,13 +145,13 @@ impl Cluster {
     /// Writes the objects of a deployment and waits until every pod is ready, without connecting to
     /// generators.
     pub fn roll_out(&mut self, spec: &DeploymentSpec) -> Result<RolledOut> {
-        let plug = plug::of(spec.mesh, spec.mode, &self.settings)?;
+        let plug = plug::for_mode(spec.mesh, spec.mode, &self.settings)?;
         self.claim_namespaces(spec)?;
         roll_out(self, spec, &*plug)
     }
 
     fn deploy_on(&mut self, spec: &DeploymentSpec, label: &str) -> Result<ClusterDeployment<'_>> {
-        let plug = plug::of(spec.mesh, spec.mode, &self.settings)?;
+        let plug = plug::for_mode(spec.mesh, spec.mode, &self.settings)?;
         self.claim_namespaces(spec)?;
         bring_up(self, spec, plug, label)
     }
@@ -206,7 +206,7 @@ impl Environment for Cluster {
     }
 
     fn versions_for(&self, spec: &DeploymentSpec) -> Vec<ComponentVersion> {
-        let Ok(plug) = plug::of(spec.mesh, spec.mode, &self.settings) else { return Vec::new() };
+        let Ok(plug) = plug::for_mode(spec.mesh, spec.mode, &self.settings) else { return Vec::new() };
         let shared = plug.shared().into_iter().filter(|shared| shared.namespace.is_some());
         shared
             .filter_map(|shared| {
@@ -238,7 +238,7 @@ pub fn check_mode(
         return Err(EnvironmentError::new("choose components", reason)
             .with_hint("leave `components` out, or run in the lab"));
     }
-    let plug: Box<dyn MeshPlug> = plug::of(mesh, mode, settings)?;
+    let plug: Box<dyn MeshPlug> = plug::for_mode(mesh, mode, settings)?;
     plug.needs().iter().try_for_each(|need| need.check(&cluster.api).map(drop))
 }
 

@@ -1,7 +1,7 @@
 //! Nodes that pods of a run may use: generators those with the label that the user names, measured pods the
 //! others.
 
-use crate::check::{Finding, Standing};
+use crate::check::{CheckOutcome, Finding};
 use crate::connection::Connected;
 use crate::settings::ClusterSettings;
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ fn finding((label, wanted): &(String, String), nodes: &[Value]) -> Finding {
     others.retain(|node| takes_pods(node, None));
     let missing = |text: String| {
         let hint = format!("label some of the nodes: kubectl label node NAME {label}={wanted}");
-        Finding { standing: Standing::Missing, text, hint: Some(hint) }
+        Finding { standing: CheckOutcome::Missing, text, hint: Some(hint) }
     };
     if of_generators.is_empty() {
         return missing(format!(
@@ -55,7 +55,7 @@ fn finding((label, wanted): &(String, String), nodes: &[Value]) -> Finding {
         of_generators.len(),
         others.len()
     );
-    Finding { standing: Standing::Right, text, hint: None }
+    Finding { standing: CheckOutcome::Right, text, hint: None }
 }
 
 /// True if a node accepts pods that tolerate this label as a taint, and no other taint.
@@ -91,10 +91,10 @@ mod tests {
         let (of_generators, other) = (node("true", false), node("no", false));
         let standing =
             |nodes: &[&Value]| finding(&label, &nodes.iter().copied().cloned().collect::<Vec<_>>()).standing;
-        assert_eq!(standing(&[&of_generators, &other]), Standing::Right);
-        assert_eq!(standing(&[&of_generators]), Standing::Missing);
-        assert_eq!(standing(&[&other]), Standing::Missing);
-        assert_eq!(standing(&[&node("true", true), &other]), Standing::Missing, "it takes no pods");
+        assert_eq!(standing(&[&of_generators, &other]), CheckOutcome::Right);
+        assert_eq!(standing(&[&of_generators]), CheckOutcome::Missing);
+        assert_eq!(standing(&[&other]), CheckOutcome::Missing);
+        assert_eq!(standing(&[&node("true", true), &other]), CheckOutcome::Missing, "it takes no pods");
     }
 
     #[test]
@@ -107,12 +107,12 @@ mod tests {
         let label = ("load".to_owned(), "true".to_owned());
         let of_generators = tainted("load", "true", "NoSchedule");
         let beside = |other| finding(&label, &[of_generators.clone(), other]).standing;
-        assert_eq!(beside(node("no", false)), Standing::Right);
+        assert_eq!(beside(node("no", false)), CheckOutcome::Right);
         assert_eq!(
             beside(tainted("node-role.kubernetes.io/control-plane", "", "NoSchedule")),
-            Standing::Missing
+            CheckOutcome::Missing
         );
-        assert_eq!(beside(tainted("disk", "slow", "PreferNoSchedule")), Standing::Right);
+        assert_eq!(beside(tainted("disk", "slow", "PreferNoSchedule")), CheckOutcome::Right);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub struct Demand(BTreeMap<String, BTreeMap<String, f64>>);
 
 impl Demand {
     /// Total demand of these objects.
-    pub fn of(objects: &[Value]) -> Self {
+    pub fn from_objects(objects: &[Value]) -> Self {
         let mut demand = Self::default();
         for object in objects {
             let kind = object["kind"].as_str().unwrap_or_default().to_lowercase();
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn insufficient_quotas_are_named() {
-        let mut demand = Demand::of(&[deployment(2)]);
-        demand.raise_to(&Demand::of(&[deployment(4)]));
+        let mut demand = Demand::from_objects(&[deployment(2)]);
+        demand.raise_to(&Demand::from_objects(&[deployment(4)]));
         let none = json!({});
         assert_eq!(
             lacks(&demand, &json!({"pods": "4"}), &json!({"pods": "1"})),

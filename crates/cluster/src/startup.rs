@@ -2,8 +2,8 @@
 //! events.
 
 use crate::Result;
-use crate::patience::{API_TIMEOUT, patiently};
 use crate::pods::{PodState, creation_failure};
+use crate::retry::{API_TIMEOUT, retry};
 use experiment::environment::EnvironmentError;
 use mesh::kubernetes::client::ApiClient;
 use serde_json::Value;
@@ -77,7 +77,7 @@ impl<'a> Startup<'a> {
         let mut makers = Vec::new();
         for (api_version, kind) in self.makers {
             let list = || self.api.list(api_version, kind, Some(namespace), self.selector);
-            makers.extend(patiently(API_TIMEOUT, list)?);
+            makers.extend(retry(API_TIMEOUT, list)?);
         }
         for maker in &makers {
             if let Some(reason) = creation_failure(maker) {

@@ -22,14 +22,14 @@ pub fn find(component: Component, overrides: &Overrides) -> Result<Installed> {
 
 /// The program for a topology's databases: the user's own MongoDB if one was named, else FerretDB.
 pub fn find_database(overrides: &Overrides) -> Result<Installed> {
-    let named = overrides.name_one(Component::Mongod);
+    let named = overrides.overrides_component(Component::Mongod);
     find(if named { Component::Mongod } else { Component::FerretDb }, overrides)
 }
 
 /// The store of the rate limit service's counters: the user's own Redis if one was named, else the service's
 /// own store.
 pub fn find_rate_limit_store(overrides: &Overrides) -> Result<Installed> {
-    let named = overrides.name_one(Component::RedisServer);
+    let named = overrides.overrides_component(Component::RedisServer);
     find(if named { Component::RedisServer } else { Component::RateLimit }, overrides)
 }
 
@@ -44,7 +44,7 @@ pub fn check_options(overrides: &Overrides) -> Result<()> {
 /// Files of the Istio version in use.
 pub fn istio_files(overrides: &Overrides) -> Result<IstioFiles> {
     let pinned = installed(Component::IstioFiles, &folder()?);
-    let Some(release) = Release::of(overrides)? else {
+    let Some(release) = Release::from_overrides(overrides)? else {
         let package = pinned?;
         return Ok(IstioFiles {
             istio_crds: package.join(ISTIO_CRDS),
@@ -74,7 +74,7 @@ fn find_with(
     if let Some((path, origin)) = overrides.naming(component, value_of) {
         return named(component, &path, origin);
     }
-    let release = if component.is_istios() { Release::of(overrides)? } else { None };
+    let release = if component.is_istios() { Release::from_overrides(overrides)? } else { None };
     if let Some(found) = release.as_ref().and_then(|release| release.find(component)) {
         return Ok(found);
     }

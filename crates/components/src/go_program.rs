@@ -129,7 +129,7 @@ pub(super) struct Program {
 
 impl Program {
     /// `None` for components that are not built from Go.
-    pub(super) fn of(component: Component) -> Option<Self> {
+    pub(super) fn for_component(component: Component) -> Option<Self> {
         let (module, package, variables) = match component {
             Component::Etcd => (&KUBERNETES, "go.etcd.io/etcd/server/v3", Vec::new()),
             Component::ApiServer => {
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn recipes_are_distinct() {
-        let built = Component::ALL.into_iter().filter_map(Program::of);
+        let built = Component::ALL.into_iter().filter_map(Program::for_component);
         let recipes: std::collections::BTreeSet<String> = built.map(|program| program.recipe()).collect();
         assert_eq!(recipes.len(), 8);
     }

@@ -1,6 +1,6 @@
 //! The user's Go: checks that it exists and is recent enough for the modules that it builds.
 
-use super::supervised_command::{self, Look, Unended};
+use super::supervised_command::{self, CommandError, Look};
 use crate::Result;
 use experiment::environment::EnvironmentError;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// The command takes a moment, unless Go first downloads another version of itself, some 70 MB.
-const LIMIT: Duration = Duration::from_secs(600);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// User settings that would change the build. They are set rather than removed, since variables override the
 /// settings file (`go env -w`).
@@ -56,9 +56,9 @@ pub(super) fn version(go: &str, module: &Path, go_mod: &str, look: &mut Look<'_>
          of itself where GOTOOLCHAIN=auto lets it"
     );
     let operation = format!("use {go}, which must be of version {needed} or later");
-    let ended = supervised_command::run(command(go, module).arg("version"), LIMIT, look).map_err(
+    let ended = supervised_command::run(command(go, module).arg("version"), VERSION_TIMEOUT, look).map_err(
         |error| match error {
-            Unended::Interrupted => EnvironmentError::new("ask for the version of Go", error),
+            CommandError::Interrupted => EnvironmentError::new("ask for the version of Go", error),
             _ => EnvironmentError::new(operation.clone(), error).with_hint(hint.clone()),
         },
     )?;

@@ -169,7 +169,7 @@ struct Progress<'a, 'b> {
     goes_on: bool,
 }
 
-const SHOW_EVERY: Duration = Duration::from_millis(100);
+const SHOW_INTERVAL: Duration = Duration::from_millis(100);
 
 impl<'a, 'b> Progress<'a, 'b> {
     fn new(what: &'static str, look: &'a mut Look<'b>) -> Self {
@@ -177,7 +177,7 @@ impl<'a, 'b> Progress<'a, 'b> {
     }
 
     fn show(&mut self, text: &str) {
-        if self.shown_at.is_none_or(|at| at.elapsed() >= SHOW_EVERY) {
+        if self.shown_at.is_none_or(|at| at.elapsed() >= SHOW_INTERVAL) {
             self.shown_at = Some(Instant::now());
             self.goes_on &= (self.look)(self.started.elapsed(), text);
         }

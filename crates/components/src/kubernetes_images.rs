@@ -38,7 +38,7 @@ pub(super) struct Source {
 
 impl Source {
     /// `None` for components without an image.
-    pub(super) fn of(component: Component) -> Option<Self> {
+    pub(super) fn for_component(component: Component) -> Option<Self> {
         let version = component.pinned_version().unwrap_or_default();
         match component {
             Component::Etcd => Some(Self { image: &ETCD, tag: format!("{version}{ETCD_BUILD}") }),
@@ -54,7 +54,7 @@ impl Source {
 
 pub(super) fn fetch(component: Component, hub: &Hub, package: &Path, look: &mut Look<'_>) -> Result<Made> {
     let operation = format!("take {component} out of its image");
-    let Some(source) = Source::of(component) else {
+    let Some(source) = Source::for_component(component) else {
         return Err(EnvironmentError::new(operation, "it has none"));
     };
     let taken = hub

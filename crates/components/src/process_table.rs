@@ -53,12 +53,12 @@ pub fn pids(proc: &Path) -> io::Result<Vec<i32>> {
 }
 
 impl ProcessIdentity {
-    pub fn of(proc: &Path, pid: i32) -> io::Result<Self> {
+    pub fn read(proc: &Path, pid: i32) -> io::Result<Self> {
         Ok(Self { pid, start_time_ticks: stat(proc, pid)?.starttime })
     }
 
     pub fn current() -> io::Result<Self> {
-        Self::of(Path::new("/proc"), rustix::process::getpid().as_raw_nonzero().get())
+        Self::read(Path::new("/proc"), rustix::process::getpid().as_raw_nonzero().get())
     }
 
     /// True if this very process still runs. A zombie does not count.

@@ -89,7 +89,7 @@ pub(super) struct Release {
 
 impl Release {
     /// The requested release, or else the default one; absent if the pinned source is used.
-    pub(super) fn of(overrides: &Overrides) -> Result<Option<Self>> {
+    pub(super) fn from_overrides(overrides: &Overrides) -> Result<Option<Self>> {
         let folder = folder()?;
         match overrides.release(|| default_in(&folder)) {
             Some(release) => Self::open(&folder, &release).map(Some),

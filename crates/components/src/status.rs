@@ -6,7 +6,7 @@ use super::package::state;
 use super::release;
 use super::{Component, Origin, Overrides, find, folder, how_to_get};
 use crate::Result;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::schema::ComponentImage;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ fn status_of(component: Component, folder: &Path, overrides: &Overrides) -> Comp
     };
     // Releases have lines of their own.
     let overrides = &overrides.without_release();
-    if component.pinned_version().is_some() && !overrides.name_one(component) {
+    if component.pinned_version().is_some() && !overrides.overrides_component(component) {
         installed(component, folder, blank)
     } else {
         own(component, overrides, blank)
@@ -144,12 +144,12 @@ fn own(component: Component, overrides: &Overrides, blank: ComponentStatus) -> C
             ..blank
         },
         Err(error) => ComponentStatus {
-            state: if overrides.name_one(component) {
+            state: if overrides.overrides_component(component) {
                 ComponentState::Flawed
             } else {
                 ComponentState::Absent
             },
-            trouble: Some(in_one_line(&error)),
+            trouble: Some(error_chain(&error)),
             remedy: error.hint,
             ..blank
         },

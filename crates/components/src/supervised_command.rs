@@ -61,7 +61,7 @@ impl Ended {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unended {
+pub(super) enum CommandError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error("it was interrupted")]
@@ -79,7 +79,7 @@ pub(super) fn run_well(
     look: &mut Look<'_>,
 ) -> Result<Ended> {
     let ended = run(command, timeout, look).map_err(|error| {
-        let hint = if matches!(error, Unended::Interrupted) { INTERRUPTED_HINT } else { hint };
+        let hint = if matches!(error, CommandError::Interrupted) { INTERRUPTED_HINT } else { hint };
         EnvironmentError::new(operation, error).with_hint(hint)
     })?;
     if ended.status.success() {
@@ -91,7 +91,11 @@ pub(super) fn run_well(
 
 /// Runs a command. It is ended if `look` returns false, and after `limit`. On an error all its processes are
 /// gone.
-pub(super) fn run(command: &mut Command, limit: Duration, look: &mut Look<'_>) -> Result<Ended, Unended> {
+pub(super) fn run(
+    command: &mut Command,
+    limit: Duration,
+    look: &mut Look<'_>,
+) -> Result<Ended, CommandError> {
     let started = Instant::now();
     let mut running = Running::start(command)?;
     let output = running.child.stdout.take().map(Lines::keep_of).unwrap_or_default();
@@ -99,10 +103,10 @@ pub(super) fn run(command: &mut Command, limit: Duration, look: &mut Look<'_>) -
     while !ends_within(&running.end, POLL_INTERVAL) {
         let last_line = errors.last().or_else(|| output.last()).unwrap_or_default();
         if !look(started.elapsed(), &last_line) {
-            return Err(Unended::Interrupted);
+            return Err(CommandError::Interrupted);
         }
         if started.elapsed() > limit {
-            return Err(Unended::TimedOut(limit));
+            return Err(CommandError::TimedOut(limit));
         }
     }
     let status = running.child.wait()?;
@@ -247,7 +251,7 @@ mod tests {
             last.clone_into(&mut grandchild);
             last.is_empty()
         });
-        assert!(matches!(interrupted, Err(Unended::Interrupted)));
+        assert!(matches!(interrupted, Err(CommandError::Interrupted)));
         let pid = Pid::from_raw(grandchild.parse().unwrap()).unwrap();
         // It was killed before `run` returned, but may end a moment later, which its pidfd shows.
         if let Ok(end) = pidfd_open(pid, PidfdFlags::empty()) {
@@ -258,12 +262,12 @@ mod tests {
     #[test]
     fn hanging_command_is_ended_at_limit() {
         let error = run(&mut shell("sleep 600"), Duration::from_millis(50), &mut |_, _| true).unwrap_err();
-        assert!(matches!(error, Unended::TimedOut(_)));
+        assert!(matches!(error, CommandError::TimedOut(_)));
     }
 
     #[test]
     fn missing_command_is_error() {
         let error = run(&mut Command::new("/no/go"), Duration::from_secs(1), &mut |_, _| true).unwrap_err();
-        assert!(matches!(error, Unended::Io(error) if error.kind() == io::ErrorKind::NotFound));
+        assert!(matches!(error, CommandError::Io(error) if error.kind() == io::ErrorKind::NotFound));
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// Maximum length of a source line shown around an error, bytes. Longer lines are cut.
-const LONGEST_LINE_SHOWN: usize = 160;
+const MAX_SHOWN_LINE_BYTES: usize = 160;
 
 /// Source text of an experiment: a file, or a command-line option.
 #[derive(Debug, Eq, PartialEq)]
@@ -105,7 +105,7 @@ impl ExperimentError {
         let text = self.source.text.as_str();
         let line_start = text[..self.span.start].rfind('\n').map_or(0, |newline| newline + 1);
         let before = text[..line_start.saturating_sub(1)].rfind('\n').map_or(0, |newline| newline + 1);
-        let shows_before = before < line_start && line_start - before <= LONGEST_LINE_SHOWN;
+        let shows_before = before < line_start && line_start - before <= MAX_SHOWN_LINE_BYTES;
         let mut lines = String::new();
         if shows_before {
             lines.push_str(&shown(&text[before..line_start - 1]));
@@ -116,13 +116,13 @@ impl ExperimentError {
         // Cuts a window around the place if the line is too long to show.
         let from = floor_to_character(
             line,
-            if offset > LONGEST_LINE_SHOWN / 2 && line.len() > LONGEST_LINE_SHOWN {
-                offset - LONGEST_LINE_SHOWN / 2
+            if offset > MAX_SHOWN_LINE_BYTES / 2 && line.len() > MAX_SHOWN_LINE_BYTES {
+                offset - MAX_SHOWN_LINE_BYTES / 2
             } else {
                 0
             },
         );
-        let to = floor_to_character(line, (from + LONGEST_LINE_SHOWN).min(line.len()));
+        let to = floor_to_character(line, (from + MAX_SHOWN_LINE_BYTES).min(line.len()));
         let end = (self.span.end - line_start).clamp(offset, to.max(offset));
         let start_shown = lines.len() + shown(&line[from..offset]).len();
         let end_shown = start_shown + shown(&line[offset..end]).len();

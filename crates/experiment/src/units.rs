@@ -21,13 +21,13 @@ pub use in_files::{ByteSize, CpuCores, Fraction, Rate, TimeSpan};
 use std::time::Duration;
 
 /// Maximum duration accepted: one year. Longer ones are typos.
-const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+const MAX_DURATION: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Maximum size accepted: 1 PiB.
-const LARGEST_BYTES: f64 = (1_u64 << 50) as f64;
+const MAX_BYTES: f64 = (1_u64 << 50) as f64;
 /// Maximum rate accepted, per second.
-const HIGHEST_RATE: f64 = 1e9;
+const MAX_RATE: f64 = 1e9;
 /// Maximum number of cores accepted.
-const MOST_CORES: f64 = 100_000.0;
+const MAX_CORES: f64 = 100_000.0;
 
 /// Error: text is not a valid quantity.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
@@ -148,7 +148,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     if previous_unit_ns.is_infinite() {
         return Err(DURATION.malformed(text));
     }
-    if total_ns > LONGEST.as_nanos() as f64 {
+    if total_ns > MAX_DURATION.as_nanos() as f64 {
         return Err(DURATION.refused(text, "expected at most a year"));
     }
     Ok(Duration::from_nanos(total_ns.round() as u64))
@@ -191,7 +191,7 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         _ => return Err(SIZE.malformed(text)),
     };
     let bytes = number * unit_bytes;
-    if bytes > LARGEST_BYTES {
+    if bytes > MAX_BYTES {
         return Err(SIZE.refused(text, "expected at most 1 PiB"));
     }
     // `0.1KB` is 100 bytes although 0.1 has no exact binary form.
@@ -293,7 +293,7 @@ pub fn parse_rate(text: &str) -> Result<f64, UnitError> {
     if rate <= 0.0 {
         return Err(RATE.malformed(text));
     }
-    if rate > HIGHEST_RATE {
+    if rate > MAX_RATE {
         return Err(RATE.refused(text, "expected at most 1000000000 a second"));
     }
     Ok(rate)
@@ -319,7 +319,7 @@ pub fn parse_cores(text: &str) -> Result<f64, UnitError> {
     if cores < 0.001 {
         return Err(CORES.refused(text, "expected at least 1m, a thousandth of a core"));
     }
-    if cores > MOST_CORES {
+    if cores > MAX_CORES {
         return Err(CORES.refused(text, "expected at most 100000 cores"));
     }
     Ok(cores)

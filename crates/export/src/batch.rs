@@ -36,7 +36,7 @@ impl KnownSeries {
 
     fn frame(&mut self, snapshot: &Snapshot) -> Frame {
         let mut families = snapshot.families.clone();
-        let present = Self::of(&families);
+        let present = Self::from_families(&families);
         for ((name, labels), series) in std::mem::replace(&mut self.0, present) {
             let key = (name, labels);
             if !self.0.contains_key(&key) {
@@ -46,7 +46,7 @@ impl KnownSeries {
         Frame { time_ms: snapshot.time_ms, families }
     }
 
-    fn of(families: &Families) -> BTreeMap<(&'static str, Labels), Series> {
+    fn from_families(families: &Families) -> BTreeMap<(&'static str, Labels), Series> {
         let mut series = BTreeMap::new();
         for family in families.iter() {
             for point in &family.points {

@@ -60,16 +60,16 @@ impl Account {
             let cause = if known { cause } else { "other" };
             *record.errors.entry(cause.to_owned()).or_default() += 1;
         });
-        self.tell(&format!(
+        self.notify(&format!(
             "{cause}; measuring goes on, and what cannot be delivered is dropped and counted"
         ));
     }
 
     /// Reports undelivered snapshots, unless a failure has been reported already.
-    pub(crate) fn tell_dropped(&self) {
+    pub(crate) fn notify_dropped(&self) {
         let record = self.record();
         if record.dropped() > 0 {
-            self.tell(&format!(
+            self.notify(&format!(
                 "{} of {} snapshots were not delivered: no response in time",
                 record.dropped(),
                 record.snapshots
@@ -77,7 +77,7 @@ impl Account {
         }
     }
 
-    fn tell(&self, text: &str) {
+    fn notify(&self, text: &str) {
         let notice = self.notice.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(notice) = notice {
             notice(&format!("{} to {}: {text}", self.protocol.describe(), self.record().to));

@@ -105,7 +105,7 @@ impl Exporter {
         // Whether the thread has ended or is stuck, deliveries so far are counted.
         let _ = self.ended.recv_timeout(FLUSH_TIMEOUT + THREAD_END_TIMEOUT);
         let finished = |(_, account): &(_, Arc<Account>)| {
-            account.tell_dropped();
+            account.notify_dropped();
             account.record()
         };
         self.receivers.iter().map(finished).collect()

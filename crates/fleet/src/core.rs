@@ -1,9 +1,9 @@
 //! State shared by the proxies of a thread: store of the sessions, pursuits and figures.
 
-use crate::figures::{Figures, Lateness, Reading};
+use crate::expectation::{Expectation, Goal};
+use crate::figures::{Figures, ReadLag, Reading};
 use crate::outage::{Loss, Losses};
 use crate::proxy::{Ended, Phase, Proxy};
-use crate::pursuit::{Aim, Pursuit};
 use crate::shared::Shared;
 use crate::spec::Selection;
 use crate::transport::{Ending, EndingKind, Stamp};
@@ -26,9 +26,9 @@ pub(crate) struct Core {
     message_limit_bytes: u64,
     /// Figures per target.
     pub(crate) figures: Vec<Figures>,
-    pub(crate) lateness: Lateness,
+    pub(crate) read_lag: ReadLag,
     /// Open and past pursuits, by change.
-    pub(crate) pursuits: BTreeMap<usize, Pursuit>,
+    pub(crate) expectations: BTreeMap<usize, Expectation>,
     pub(crate) losses: Losses,
     /// Kinds of violations and endings that are already in the timeline.
     reported: BTreeSet<&'static str>,
@@ -44,8 +44,8 @@ impl Core {
             events: Vec::new(),
             message_limit_bytes: message_limit_bytes as u64,
             figures: vec![Figures::default(); targets],
-            lateness: Lateness::default(),
-            pursuits: BTreeMap::new(),
+            read_lag: ReadLag::default(),
+            expectations: BTreeMap::new(),
             losses: Losses::default(),
             reported: BTreeSet::new(),
         }
@@ -69,7 +69,7 @@ impl Core {
         proxies: &[Proxy],
         selection: &Selection,
         at: Instant,
-    ) -> Pursuit {
+    ) -> Expectation {
         let opened: Vec<_> =
             marks.iter().map(|mark| (self.marks.open(mark.clone()), mark.resource_type)).collect();
         self.changes.extend(opened.iter().map(|(id, _)| (*id, change)));
@@ -81,7 +81,7 @@ impl Core {
             let concerning = opened.iter().filter(|(_, of_type)| subscribes(&proxy.spec, *of_type));
             concerning.map(|(id, _)| session.expect(*id)).count() as u16
         });
-        Pursuit::new(Aim::Marks, at, expected.collect())
+        Expectation::new(Goal::Marks, at, expected.collect())
     }
 
     /// Called when the control plane's settings arrive.
@@ -115,7 +115,7 @@ impl Core {
     }
 
     pub(crate) fn message_ended(&mut self, session: &mut Session, stamp: &Stamp) -> Result<(), StreamBroken> {
-        self.lateness.record(stamp);
+        self.read_lag.record(stamp);
         let mut receiver = Receiver {
             store: &mut self.store,
             marks: &self.marks,
@@ -152,19 +152,19 @@ impl Core {
     }
 
     fn note_arrival(&mut self, mark: MarkId, reading: &Reading, is_followed: bool) {
-        let pursuit = self.changes.get(&mark).and_then(|change| self.pursuits.get(change));
-        if let Some(pursuit) = pursuit {
-            self.lateness.record_arrival(reading, is_followed, pursuit.begun());
+        let expectation = self.changes.get(&mark).and_then(|change| self.expectations.get(change));
+        if let Some(expectation) = expectation {
+            self.read_lag.record_arrival(reading, is_followed, expectation.begun());
         }
     }
 
     fn arrived(&mut self, proxy: &Proxy, mark: MarkId, at: Instant, shared: &Shared) {
         let Some(change) = self.changes.get(&mark).copied() else { return };
-        let Some(pursuit) = self.pursuits.get_mut(&change) else { return };
-        if pursuit.arrived(proxy.place, at) {
+        let Some(expectation) = self.expectations.get_mut(&change) else { return };
+        if expectation.arrived(proxy.place, at) {
             shared.reached(change);
         }
-        if pursuit.waiting() == 0 {
+        if expectation.waiting() == 0 {
             self.close_marks(change);
         }
     }
@@ -182,10 +182,10 @@ impl Core {
 
     /// Stops expecting a change.
     pub(crate) fn abandon(&mut self, change: usize, proxies: &[Proxy], shared: &Shared) {
-        let Some(pursuit) = self.pursuits.remove(&change) else { return };
-        (0..pursuit.waiting()).for_each(|_| shared.reached(change));
+        let Some(expectation) = self.expectations.remove(&change) else { return };
+        (0..expectation.waiting()).for_each(|_| shared.reached(change));
         let closed = self.close_marks(change);
-        for proxy in proxies.iter().filter(|proxy| pursuit.waits_for(proxy.place)) {
+        for proxy in proxies.iter().filter(|proxy| expectation.waits_for(proxy.place)) {
             let mut session = proxy.session.borrow_mut();
             closed.iter().for_each(|mark| session.forget(*mark));
         }
@@ -203,8 +203,8 @@ impl Core {
             shared.event(at, "all-complete", String::new());
             shared.notify();
         }
-        for (change, pursuit) in &mut self.pursuits {
-            if pursuit.aim == Aim::Return && pursuit.arrived(proxy.place, at) {
+        for (change, expectation) in &mut self.expectations {
+            if expectation.goal == Goal::Return && expectation.arrived(proxy.place, at) {
                 shared.reached(*change);
             }
         }
@@ -212,7 +212,8 @@ impl Core {
 
     /// Called when a certificate is signed.
     pub(crate) fn certified(&mut self, change: usize, proxy: &Proxy, at: Instant, shared: &Shared) {
-        if self.pursuits.get_mut(&change).is_some_and(|pursuit| pursuit.arrived(proxy.place, at)) {
+        if self.expectations.get_mut(&change).is_some_and(|expectation| expectation.arrived(proxy.place, at))
+        {
             shared.reached(change);
         }
     }
@@ -235,10 +236,12 @@ impl Core {
             shared.counters.connected.fetch_sub(1, Relaxed);
         }
         let mut is_awaited = false;
-        for pursuit in self.pursuits.values_mut().filter(|pursuit| pursuit.aim == Aim::Return) {
-            is_awaited |= pursuit.waits_for(proxy.place);
+        for expectation in
+            self.expectations.values_mut().filter(|expectation| expectation.goal == Goal::Return)
+        {
+            is_awaited |= expectation.waits_for(proxy.place);
             if phase != Phase::Down {
-                pursuit.lost(proxy.place);
+                expectation.lost(proxy.place);
             }
         }
         let Ended::By(ending) = ended else { return };

@@ -129,7 +129,7 @@ pub(crate) struct Reading {
 
 /// Read delays of a thread, and errors of its times of arrival.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Lateness {
+pub(crate) struct ReadLag {
     /// From the receipt of a response to its read.
     pub(crate) lag: LatencyHistogram,
     /// From the receipt of a response that contained a change to its read.
@@ -148,7 +148,7 @@ const NS_IN_US: u32 = 1000;
 /// Times in results are in whole microseconds.
 const RESOLUTION: Duration = Duration::from_micros(1);
 
-impl Lateness {
+impl ReadLag {
     /// True if times of arrival are kernel timestamps. A few may be missing: the kernel starts to stamp
     /// shortly after the first socket requests it.
     pub(crate) fn is_by_kernel(&self) -> bool {
@@ -167,10 +167,10 @@ impl Lateness {
     /// of the read. If other bytes followed those of the change, the change arrived earlier, but after the
     /// previous read's bytes and after its own beginning.
     pub(crate) fn record_arrival(&mut self, reading: &Reading, is_followed: bool, begun: Instant) {
-        let Stamp { received, read, uncertainty, after, is_cut } = reading.stamp;
+        let Stamp { received, read, uncertainty, after, filled_buffer } = reading.stamp;
         self.change_lag.record(read.saturating_duration_since(received));
         let since_begun = received.saturating_duration_since(begun);
-        let is_followed = is_followed || is_cut;
+        let is_followed = is_followed || filled_buffer;
         let span = after.map_or(since_begun, |after| received.saturating_duration_since(after));
         let late = if is_followed { since_begun.min(span) } else { Duration::ZERO };
         self.followed += u64::from(is_followed);

@@ -383,14 +383,14 @@ impl Fleet {
             changes.push(record);
             changes.len() - 1
         };
-        let (done, taken_up) = mpsc::channel();
+        let (done, processed) = mpsc::channel();
         let selection = Arc::new(selection);
         for thread in &self.threads {
             let (action, selection, done) = (action.clone(), Arc::clone(&selection), done.clone());
             let _ = thread.commands.send(Command::Begin { change, action, selection, at, done });
         }
         drop(done);
-        let expected = taken_up.iter().sum();
+        let expected = processed.iter().sum();
         lock(&self.changes)[change].expected = expected;
         ChangeId(change)
     }
@@ -423,12 +423,12 @@ impl Fleet {
 }
 
 /// tokio's default.
-const MIN_EVENTS_PER_LOOK: usize = 1024;
+const MIN_EVENTS_PER_POLL: usize = 1024;
 
 impl Thread {
     fn start(index: usize, spec: WorkerSpec) -> Result<Self, FleetError> {
         // One poll of the kernel reports all connections that have something to read.
-        let events = spec.links.len().max(MIN_EVENTS_PER_LOOK);
+        let events = spec.links.len().max(MIN_EVENTS_PER_POLL);
         let mut runtime = runtime::Builder::new_current_thread();
         runtime.enable_all().max_io_events_per_tick(events).on_thread_unpark(wait_ended);
         let runtime = runtime.build().map_err(FleetError::Thread)?;

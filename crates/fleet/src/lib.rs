@@ -3,7 +3,7 @@
 //!
 //! Read [`xds`] first: one proxy as a state machine without I/O. Then read [`Fleet`] and its threads.
 //! `worker` has the event loop, `proxy` the lifecycle of a proxy, and `stream` the transfer between a
-//! connection and a session. `transport` has the connection, `pursuit` the awaited events, and `result` the
+//! connection and a session. `transport` has the connection, `expectation` the awaited events, and `result` the
 //! assembly of the result.
 
 mod backoff;
@@ -11,12 +11,12 @@ mod certificate;
 mod certificates;
 mod core;
 mod error;
+mod expectation;
 mod figures;
 mod fleet;
 mod outage;
 mod probe;
 mod proxy;
-mod pursuit;
 mod result;
 mod rotation;
 mod sampler;

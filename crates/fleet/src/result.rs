@@ -1,6 +1,6 @@
 //! Assembles a fleet's result from its threads.
 
-use crate::figures::{Figures, Lateness};
+use crate::figures::{Figures, ReadLag};
 use crate::fleet::{ChangeClass, ChangeRecord};
 use crate::outage::{MAX_NAMES, outages};
 use crate::sampler::Samples;
@@ -49,10 +49,10 @@ pub(crate) fn assemble(mut ending: Ending) -> FleetResult {
     let outcomes = outcomes_by_change(&ending);
     let (changes, convergence) = all_changes(&ending, &outcomes);
     let proxies = proxies(&ending, None);
-    let mut lateness = Lateness::default();
-    ending.threads.iter().for_each(|thread| lateness.merge(&thread.core.lateness));
-    let usage = usage(&ending, &lateness);
-    let verdict = verdict(&ending, &proxies, &lateness);
+    let mut read_lag = ReadLag::default();
+    ending.threads.iter().for_each(|thread| read_lag.merge(&thread.core.read_lag));
+    let usage = usage(&ending, &read_lag);
+    let verdict = verdict(&ending, &proxies, &read_lag);
     FleetResult {
         schema: FLEET_SCHEMA.to_owned(),
         started_at: ending.started_at.to_string(),
@@ -91,7 +91,7 @@ struct Convergence {
 
 impl Convergence {
     /// Outcomes of a change that counts as written `offset` after its beginning.
-    fn of<'a>(outcomes: impl Iterator<Item = &'a Outcome>, offset: Duration) -> Self {
+    fn from_outcomes<'a>(outcomes: impl Iterator<Item = &'a Outcome>, offset: Duration) -> Self {
         let mut convergence = Self::default();
         for outcome in outcomes {
             match outcome.arrival {
@@ -150,7 +150,7 @@ fn entry(
     let acknowledged = record.written.map_or(record.begun, |written| written.acknowledged);
     let offset = acknowledged.saturating_duration_since(record.begun);
     let of_target = outcomes.iter().filter(|outcome| target.is_none_or(|target| target == outcome.target));
-    let convergence = Convergence::of(of_target, offset);
+    let convergence = Convergence::from_outcomes(of_target, offset);
     let reached = convergence.times.count();
     let change = FleetChange {
         kind: record.kind.clone(),
@@ -283,7 +283,7 @@ fn all_outages(ending: &mut Ending, outcomes: &BTreeMap<usize, Vec<Outcome>>) ->
             at: ending.shared.seconds(record.begun),
             proxies: links.len() as u64,
             names: links.iter().take(MAX_NAMES).map(|link| name(ending, *link)).collect(),
-            recovery_us: Convergence::of(outcomes.iter(), Duration::ZERO).summary(),
+            recovery_us: Convergence::from_outcomes(outcomes.iter(), Duration::ZERO).summary(),
         });
     }
     all.sort_by(|one, other| one.at.total_cmp(&other.at));
@@ -291,29 +291,29 @@ fn all_outages(ending: &mut Ending, outcomes: &BTreeMap<usize, Vec<Outcome>>) ->
     all
 }
 
-fn usage(ending: &Ending, lateness: &Lateness) -> FleetUsage {
+fn usage(ending: &Ending, read_lag: &ReadLag) -> FleetUsage {
     let cpu: Duration = ending.threads.iter().map(|thread| thread.cpu).sum();
     FleetUsage {
         cpu_s: (cpu + ending.samples.cpu).as_secs_f64(),
         memory_peak_bytes: memory_peak_bytes(),
         memory_settled_bytes: ending.samples.memory_settled_bytes,
-        lag_us: lateness.lag.summary(),
-        clock: if lateness.is_by_kernel() { "kernel" } else { "reading" }.to_owned(),
-        timestamp_error_p99_us: lateness
+        lag_us: read_lag.lag.summary(),
+        clock: if read_lag.is_by_kernel() { "kernel" } else { "reading" }.to_owned(),
+        timestamp_error_p99_us: read_lag
             .error_p99_us()
             .map(|bound_us| bound_us + ending.timestamp_check.map_or(0.0, |check| check.as_secs_f64() * 1e6)),
         timestamp_check_p99_us: ending.timestamp_check.map(|check| check.as_secs_f64() * 1e6),
-        arrivals_followed: lateness.followed,
+        arrivals_followed: read_lag.followed,
         threads: ending.threads.len(),
     }
 }
 
-fn verdict(ending: &Ending, proxies: &FleetProxies, lateness: &Lateness) -> FleetVerdict {
+fn verdict(ending: &Ending, proxies: &FleetProxies, read_lag: &ReadLag) -> FleetVerdict {
     let mut reasons = Vec::new();
     if proxies.never > 0 {
         reasons.push(format!("not-converged: {} of {} proxies", proxies.never, proxies.wanted));
     }
-    let lag_us = lateness.change_lag.percentile_us(99.0);
+    let lag_us = read_lag.change_lag.percentile_us(99.0);
     if lag_us > MAX_LAG_P99_US {
         reasons
             .push(format!("fleet-late: changes were read {:.1} s after their receipt at p99", lag_us / 1e6));

@@ -2,8 +2,8 @@
 
 use crate::certificates::Certificates;
 use crate::core::Core;
+use crate::expectation::{Expectation, Goal};
 use crate::proxy::{Ended, Phase, Proxy, live};
-use crate::pursuit::{Aim, Pursuit};
 use crate::rotation::rotate;
 use crate::shared::Shared;
 use crate::spec::{BackoffSpec, CertificateSharing, Keepalive, Selection, Spread};
@@ -234,18 +234,18 @@ impl Worker {
 
     /// Begins a change. Returns the number of awaited connections.
     fn begin(self: &Rc<Self>, change: usize, action: &Action, selection: &Selection, at: Instant) -> u64 {
-        let pursuit = match action {
+        let expectation = match action {
             Action::ExpectMarks(marks) => {
                 self.core.borrow_mut().expect_marks(change, marks, &self.proxies, selection, at)
             }
-            Action::RotateCertificates => self.expect(Aim::Certificate, selection, at),
+            Action::RotateCertificates => self.expect(Goal::Certificate, selection, at),
             Action::ExpectReturn | Action::Reconnect | Action::CutOff => {
-                self.expect(Aim::Return, selection, at)
+                self.expect(Goal::Return, selection, at)
             }
         };
-        let waiting = pursuit.waiting() as u64;
+        let waiting = expectation.waiting() as u64;
         self.shared.expect(change, waiting);
-        self.core.borrow_mut().pursuits.insert(change, pursuit);
+        self.core.borrow_mut().expectations.insert(change, expectation);
         let selected = self.proxies.iter().filter(|proxy| selection.contains(proxy.index, &proxy.spec));
         match action {
             Action::ExpectMarks(_) | Action::ExpectReturn => {}
@@ -259,20 +259,20 @@ impl Worker {
         waiting
     }
 
-    fn expect(&self, aim: Aim, selection: &Selection, at: Instant) -> Pursuit {
+    fn expect(&self, goal: Goal, selection: &Selection, at: Instant) -> Expectation {
         let expected =
             self.proxies.iter().map(|proxy| u16::from(selection.contains(proxy.index, &proxy.spec)));
-        let mut pursuit = Pursuit::new(aim, at, expected.collect());
+        let mut expectation = Expectation::new(goal, at, expected.collect());
         // A proxy without a connection cannot lose it before the return.
         let down = self.proxies.iter().filter(|proxy| proxy.phase.get() == Phase::Down);
-        down.for_each(|proxy| pursuit.lost(proxy.place));
-        pursuit
+        down.for_each(|proxy| expectation.lost(proxy.place));
+        expectation
     }
 
     fn restore(&self, change: usize) {
         let core = self.core.borrow();
-        let Some(pursuit) = core.pursuits.get(&change) else { return };
-        for proxy in self.proxies.iter().filter(|proxy| pursuit.expects(proxy.place)) {
+        let Some(expectation) = core.expectations.get(&change) else { return };
+        for proxy in self.proxies.iter().filter(|proxy| expectation.expects(proxy.place)) {
             proxy.cut_off.set(false);
             proxy.order();
         }
@@ -280,7 +280,7 @@ impl Worker {
 
     fn outcomes(&self, change: usize) -> Vec<Outcome> {
         let core = self.core.borrow();
-        let outcomes = core.pursuits.get(&change).into_iter().flat_map(Pursuit::outcomes);
+        let outcomes = core.expectations.get(&change).into_iter().flat_map(Expectation::outcomes);
         let located = outcomes.map(|(place, arrival)| {
             let proxy = &self.proxies[place];
             Outcome { link: proxy.link, target: proxy.target, arrival }
@@ -289,7 +289,7 @@ impl Worker {
     }
 
     fn all_outcomes(&self) -> Vec<(usize, Vec<Outcome>)> {
-        let changes: Vec<_> = self.core.borrow().pursuits.keys().copied().collect();
+        let changes: Vec<_> = self.core.borrow().expectations.keys().copied().collect();
         changes.into_iter().map(|change| (change, self.outcomes(change))).collect()
     }
 
@@ -300,7 +300,7 @@ impl Worker {
             link: proxy.link,
             connected: phase != Phase::Down,
             complete: phase == Phase::Complete,
-            reached: !core.pursuits.values().any(|pursuit| pursuit.misses(proxy.place)),
+            reached: !core.expectations.values().any(|expectation| expectation.misses(proxy.place)),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::manifest::Descriptor;
 use crate::session::Session;
 
 /// Maximum number of consecutive connections without data.
-const MAX_FRUITLESS: u32 = 3;
+const MAX_EMPTY_CONNECTIONS: u32 = 3;
 const MAX_CONNECTIONS: u32 = 20;
 
 pub(crate) struct BlobReader<'s, 'a> {
@@ -165,7 +165,7 @@ impl<'s, 'a> BlobReader<'s, 'a> {
     /// Records that a connection ended before the blob did. Without a `reason` it was closed properly.
     fn note_break(&mut self, reason: Option<String>) -> Result<(), ImageError> {
         self.fruitless += 1;
-        if self.fruitless >= MAX_FRUITLESS || self.connections >= MAX_CONNECTIONS {
+        if self.fruitless >= MAX_EMPTY_CONNECTIONS || self.connections >= MAX_CONNECTIONS {
             let Some(reason) = reason else { return Err(self.truncated()) };
             let (came, size) = (self.received_bytes, self.descriptor.size);
             let broke =

@@ -13,7 +13,7 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    pub(crate) fn of(content: &[u8]) -> Self {
+    pub(crate) fn from_content(content: &[u8]) -> Self {
         let mut hasher = Hasher::new(&SHA256);
         hasher.update(content);
         hasher.finish()

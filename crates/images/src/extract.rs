@@ -167,7 +167,7 @@ fn fetch_manifest(
     let told: Option<Digest> = header(DIGEST_HEADER).parse().ok();
     for digest in expected.into_iter().chain(told.as_ref()) {
         if !digest.matches(&fetched.body) {
-            let found = Digest::of(&fetched.body);
+            let found = Digest::from_content(&fetched.body);
             return Err(session.wrong_digest(format!("manifest {digest} came with other content, {found}")));
         }
     }
@@ -177,7 +177,7 @@ fn fetch_manifest(
             ImageError::Unsupported { image: session.image.to_string(), reason }
         }
     })?;
-    Ok((document, expected.cloned().or(told).unwrap_or_else(|| Digest::of(&fetched.body))))
+    Ok((document, expected.cloned().or(told).unwrap_or_else(|| Digest::from_content(&fetched.body))))
 }
 
 fn find_image(session: &Session<'_>, platform: &Platform) -> Result<Image, ImageError> {

@@ -27,15 +27,15 @@ impl LocalLab {
         Environment::check_mode(self, spec.mesh, spec.mode, &spec.components)?;
         deploy(self, spec, log_dir).map_err(|error| match spec.mesh {
             MeshKind::Envoy => error,
-            MeshKind::Istio => self.cause_of(error),
+            MeshKind::Istio => self.prefer_root_cause(error),
         })
     }
 
     /// Prefers a dead or hanging control plane as the cause: it explains more than a webhook that does not
     /// respond or a proxy that is not ready.
-    fn cause_of(&self, error: EnvironmentError) -> EnvironmentError {
+    fn prefer_root_cause(&self, error: EnvironmentError) -> EnvironmentError {
         match self.running_control_plane() {
-            Some(control_plane) if !self.lab.stop_requested() => control_plane.cause_of(error),
+            Some(control_plane) if !self.lab.stop_requested() => control_plane.prefer_root_cause(error),
             _ => error,
         }
     }
@@ -108,7 +108,7 @@ impl Environment for LocalLab {
     }
 
     fn check_scenario(&self, scenario: Scenario) -> Result<()> {
-        let has_services = Filter::of(scenario).iter().any(|filter| filter.service().is_some());
+        let has_services = Filter::for_scenario(scenario).iter().any(|filter| filter.service().is_some());
         if has_services { self.filter_programs().map(drop) } else { Ok(()) }
     }
 

@@ -25,7 +25,7 @@ pub mod environment;
 mod exit;
 mod filters;
 pub mod istio;
-mod life;
+mod liveness;
 mod local_lab;
 pub mod observe;
 mod private_dir;

@@ -49,7 +49,7 @@ pub struct LocalLab {
 
 impl LocalLab {
     pub fn new(lab: Lab, programs: Programs) -> Result<Self> {
-        let host_proc = HostProc::new(lab.outer_proc())?;
+        let host_proc = HostProc::new(lab.host_proc_path())?;
         let control_plane_logs = lab.private_dir().join("control-plane-logs");
         let logs = lab.private_dir().join("logs");
         let authority = RunAuthority::create().context("make the run's certificate authority")?;
@@ -160,7 +160,7 @@ impl LocalLab {
         let mut control_plane = self.control_plane.borrow_mut();
         let reusable = |running: &&Rc<ControlPlane>| !plan.is_studied && *running.plan() == plan;
         if let Some(running) = control_plane.as_ref().filter(reusable) {
-            let answers = running.check_answers();
+            let answers = running.check_responsive();
             self.lab.check_not_stopped()?;
             if answers.is_ok() {
                 return Ok(Rc::clone(running));

@@ -1,13 +1,13 @@
 //! A run: connect, warm up, measure, drain, and combine everything into one result.
 //!
-//! [`run`] starts the threads. `worker_task.rs` is the body of each thread, `course.rs` directs them from
+//! [`run`] starts the threads. `worker_task.rs` is the body of each thread, `coordinator.rs` directs them from
 //! connecting to the drain, and `result.rs` builds the result.
 
-use self::course::Course;
+use self::coordinator::Coordinator;
 use self::worker_task::WorkerTask;
 use crate::clock::nanos;
 use crate::error::LoadError;
-use crate::network::foundations;
+use crate::network::io_backends;
 use crate::pacing::SpareCpu;
 use crate::second::{Second, SecondCounts};
 use crate::spec::{LoadSpec, ScheduleSpec};
@@ -21,7 +21,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-mod course;
+mod coordinator;
 mod result;
 mod series;
 mod start;
@@ -29,7 +29,7 @@ mod window;
 mod worker_task;
 
 /// How often the run checks whether it should stop.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Progress events of a run.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +77,8 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
         timeout: nanos(spec.timeout),
         connecting: nanos(spec.connecting()),
     };
-    let (network, foundations) =
-        foundations(spec.network, spec.threads, matches!(spec.schedule, ScheduleSpec::Closed { .. }))?;
+    let (network, io_backends) =
+        io_backends(spec.network, spec.threads, matches!(spec.schedule, ScheduleSpec::Closed { .. }))?;
     if let Start::At(start) = spec.start {
         observer.progress(Progress::Waiting);
         start::await_connecting(start - spec.warmup, spec.connecting(), stop)?;
@@ -89,7 +89,7 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
     thread::scope(|scope| {
         let (to_run, from_workers) = channel();
         let mut workers = Vec::new();
-        for (thread, foundation) in foundations.into_iter().enumerate() {
+        for (thread, io_backend) in io_backends.into_iter().enumerate() {
             let (start, started) = channel();
             let (spare, spares) = channel();
             workers.push(ToWorker { start, spare });
@@ -99,15 +99,16 @@ pub fn run(spec: &LoadSpec, stop: &AtomicBool, observer: &mut dyn Observer) -> R
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn_scoped(scope, move || {
-                    let outcome = task.work(foundation);
+                    let outcome = task.work(io_backend);
                     // The run may have ended already, with an error of another worker.
                     let _ = task.to_run.send(FromWorker::Done(thread, outcome.map(Box::new)));
                 })
                 .map_err(LoadError::Thread)?;
         }
         drop(to_run);
-        let course = Course { spec, timeline, spare_cpu: &spare_cpu, stop, observer, from_workers, network };
-        course.follow(workers)
+        let coordinator =
+            Coordinator { spec, timeline, spare_cpu: &spare_cpu, stop, observer, from_workers, network };
+        coordinator.follow(workers)
     })
 }
 

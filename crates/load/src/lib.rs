@@ -29,7 +29,7 @@ mod worker;
 pub use engine::{Observer, Progress, run};
 pub use error::{ErrorKind, LoadError};
 pub use experiment::schema::Pacing;
-pub use network::NetworkChoice;
+pub use network::IoBackendChoice;
 pub use protocol::grpc::{CallError, GrpcCall};
 pub use protocol::raw::{ExpectedReply, pattern};
 pub use schedule::{Arrival, RateStage, ThinkTime, duration_of};

@@ -22,13 +22,13 @@ const STATUS_CODES: usize = 1000;
 
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Flight {
+pub(crate) struct InFlightRequest {
     /// Index of its URL among those given.
     pub(crate) url: usize,
     /// When it was due.
     pub(crate) due: Nanos,
     /// When it was due and a connection was free for it, or would have been without a stall of the thread.
-    pub(crate) could_send: Nanos,
+    pub(crate) sendable_at: Nanos,
     /// When it was sent.
     pub(crate) sent: Nanos,
     /// Its size in bytes.
@@ -149,12 +149,12 @@ impl Recorder {
         }
     }
 
-    fn measures(&self, flight: &Flight) -> bool {
+    fn measures(&self, flight: &InFlightRequest) -> bool {
         flight.due >= self.window_start
     }
 
     /// Records that a request was sent.
-    pub(crate) fn sent(&mut self, flight: &Flight) {
+    pub(crate) fn sent(&mut self, flight: &InFlightRequest) {
         if !self.measures(flight) {
             self.warmup.sent += 1;
             return;
@@ -171,11 +171,11 @@ impl Recorder {
         if let Some(detail) = &mut self.second.detail {
             detail.schedule_lag.record_ns(schedule_lag);
         }
-        self.generator_lag.record_ns(flight.sent.saturating_sub(flight.could_send));
+        self.generator_lag.record_ns(flight.sent.saturating_sub(flight.sendable_at));
     }
 
     /// Records a complete response. `bytes`: its size.
-    pub(crate) fn completed(&mut self, flight: &Flight, at: Nanos, status: u16, bytes: u64) {
+    pub(crate) fn completed(&mut self, flight: &InFlightRequest, at: Nanos, status: u16, bytes: u64) {
         if !self.measures(flight) {
             self.warmup.completed += 1;
             return;
@@ -203,14 +203,14 @@ impl Recorder {
     }
 
     /// Records how long after its arrival in the kernel a response was read.
-    pub(crate) fn read_late(&mut self, flight: &Flight, lag: Nanos) {
+    pub(crate) fn read_late(&mut self, flight: &InFlightRequest, lag: Nanos) {
         if self.measures(flight) {
             self.reading_lag.record_ns(lag);
         }
     }
 
     /// Records the end of a gRPC call.
-    pub(crate) fn call_ended(&mut self, flight: &Flight, end: GrpcEnd) {
+    pub(crate) fn call_ended(&mut self, flight: &InFlightRequest, end: GrpcEnd) {
         if self.measures(flight) {
             let grpc = self.grpc.get_or_insert_default();
             grpc.ended(end.status);
@@ -219,14 +219,14 @@ impl Recorder {
     }
 
     /// Records messages of a response, which may have more.
-    pub(crate) fn messages(&mut self, flight: &mut Flight, messages: u32, at: Nanos) {
+    pub(crate) fn messages(&mut self, flight: &mut InFlightRequest, messages: u32, at: Nanos) {
         if self.measures(flight) {
             self.grpc.get_or_insert_default().received(flight, messages, at);
         }
     }
 
     /// Records a failed request.
-    pub(crate) fn failed(&mut self, flight: &Flight, at: Nanos, kind: ErrorKind) {
+    pub(crate) fn failed(&mut self, flight: &InFlightRequest, at: Nanos, kind: ErrorKind) {
         self.error(kind, at);
         if self.measures(flight) {
             self.failed += 1;

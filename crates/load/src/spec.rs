@@ -1,7 +1,7 @@
 //! The fully resolved specification of a run: the engine applies no defaults.
 
 use crate::clock::{SECOND, nanos};
-use crate::network::NetworkChoice;
+use crate::network::IoBackendChoice;
 use crate::protocol::raw::ExpectedReply;
 use crate::schedule::{Arrival, RateProfile, RateStage, ThinkTime};
 use crate::share::GeneratorShare;
@@ -59,7 +59,7 @@ pub struct LoadSpec {
     /// When the measured window opens.
     pub start: Start,
     /// I/O interface of the connections.
-    pub network: NetworkChoice,
+    pub network: IoBackendChoice,
 }
 
 impl LoadSpec {

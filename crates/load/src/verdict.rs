@@ -1,6 +1,6 @@
 //! The verdict: which figures of a result are usable. docs/method.md gives each bound with its reason.
 //!
-//! Read [`judge`] first; each topic has a file. `connections.rs`: was there anything to measure, on as many
+//! Read [`check`] first; each topic has a file. `connections.rs`: was there anything to measure, on as many
 //! connections as requested? `rate.rs`: was the offered rate achieved? `errors.rs`: did too many requests
 //! fail? `lag.rs`: how late was the generator itself, with `movement.rs`: how much can that have moved a
 //! percentile? `notes.rs`: remarks that do not affect the figures.
@@ -19,7 +19,7 @@ use jiff::{SignedDuration, Timestamp};
 
 /// Facts about the run that the result does not contain.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Circumstances<'a> {
+pub(crate) struct RunContext<'a> {
     /// The user ended the run early.
     pub(crate) interrupted: bool,
     /// Connections that were open when the schedule started; `None` if connections roam.
@@ -43,33 +43,29 @@ pub(crate) struct Circumstances<'a> {
 }
 
 /// Computes the verdict of a result.
-pub(crate) fn judge(result: &LoadResult, circumstances: Circumstances<'_>) -> Verdict {
+pub(crate) fn check(result: &LoadResult, context: RunContext<'_>) -> Verdict {
     let mut verdict = Verdict::usable();
     if result.requests.scheduled == 0 {
-        verdict.spoil(connections::nothing_measured(result, circumstances.interrupted), Figures::all());
+        verdict.spoil(connections::nothing_measured(result, context.interrupted), Figures::all());
         return verdict;
     }
-    if circumstances.interrupted {
+    if context.interrupted {
         verdict
             .notes
             .push(format!("interrupted: ended early, after {:.1} s of the window", result.duration_s));
     }
     // Roaming connections need not all be open at the start.
-    connections::judge(
-        result,
-        circumstances.connections_at_start.unwrap_or(result.connections),
-        &mut verdict,
-    );
-    rate::judge(result, circumstances.cpus, &mut verdict);
-    rate::judge_generator(result, circumstances.cpus, &mut verdict);
-    errors::judge(result, &mut verdict);
-    lag::judge_sending(result, &mut verdict);
-    lag::judge_reading(result, &mut verdict);
+    connections::check(result, context.connections_at_start.unwrap_or(result.connections), &mut verdict);
+    rate::check(result, context.cpus, &mut verdict);
+    rate::check_generator(result, context.cpus, &mut verdict);
+    errors::check(result, &mut verdict);
+    lag::check_sending(result, &mut verdict);
+    lag::check_reading(result, &mut verdict);
     lag::judge_gaps(result, &mut verdict);
     lag::note_hidden_waiting(result, &mut verdict);
-    notes::servers_left_out(&circumstances, &mut verdict);
-    notes::crowded_out(&circumstances, &mut verdict);
-    notes::number(result, &circumstances, &mut verdict);
-    notes::clock(result, &circumstances, &mut verdict);
+    notes::servers_left_out(&context, &mut verdict);
+    notes::crowded_out(&context, &mut verdict);
+    notes::number(result, &context, &mut verdict);
+    notes::clock(result, &context, &mut verdict);
     verdict
 }

@@ -10,8 +10,8 @@ mod servers_at_fault;
 use experiment::schema::{Figure, GeneratorNetwork, LoadResult, Pacing, SeriesPoint, Verdict};
 use http::Method;
 use load::{
-    Arrival, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage, RequestTemplate, ScheduleSpec,
-    Second, ThinkTime,
+    Arrival, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage, RequestTemplate,
+    ScheduleSpec, Second, ThinkTime,
 };
 use servers::{OK, TestServer, reply, stalled};
 use statistics::LatencyHistogram;
@@ -22,19 +22,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// I/O interface of the connections. `engine_on_epoll.rs` runs these tests, too.
-const NETWORK: NetworkChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"engine_on_epoll" => NetworkChoice::Epoll,
-    _ => NetworkChoice::IoUring,
+const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"engine_on_epoll" => IoBackendChoice::Epoll,
+    _ => IoBackendChoice::IoUring,
 };
 
 /// Records the progress of a run.
 #[derive(Default)]
-struct Told {
+struct RecordingObserver {
     kinds: Vec<&'static str>,
     seconds: Vec<Second>,
 }
 
-impl Observer for Told {
+impl Observer for RecordingObserver {
     fn progress(&mut self, progress: Progress<'_>) {
         self.kinds.push(match progress {
             Progress::Waiting => "waiting",
@@ -64,7 +64,7 @@ fn spec(url: &str, schedule: ScheduleSpec, duration: Duration) -> LoadSpec {
         threads: 1,
         warmup: Duration::ZERO,
         duration,
-        timeout: PATIENCE,
+        timeout: TEST_TIMEOUT,
         tls: None,
         seed: 1,
         pacing: load::Pacing::Auto,
@@ -86,7 +86,8 @@ fn open_spec(url: &str, rate: f64, duration: Duration) -> LoadSpec {
 }
 
 fn run(spec: &LoadSpec) -> LoadResult {
-    let result = load::run(spec, &AtomicBool::new(false), &mut Told::default()).expect("the engine runs");
+    let result =
+        load::run(spec, &AtomicBool::new(false), &mut RecordingObserver::default()).expect("the engine runs");
     let requests = &result.requests;
     assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
     assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
@@ -100,7 +101,7 @@ fn run(spec: &LoadSpec) -> LoadResult {
 
 const SHORT: Duration = Duration::from_millis(400);
 /// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An address at which nothing listens. A port that was free a moment ago may be another test's by now.
 const NOBODY: &str = "127.0.0.1:1";
@@ -134,7 +135,7 @@ fn all_slots_are_sent_and_counted_by_both_sides() {
     assert!((result.rate.completed - completed as f64 / result.duration_s).abs() < 1e-6, "{:?}", result.rate);
     assert!(result.generator.cpu_user_s + result.generator.cpu_system_s > 0.0);
     let network = result.generator.network.map(GeneratorNetwork::name);
-    assert_eq!(network, Some(if NETWORK == NetworkChoice::Epoll { "epoll" } else { "io_uring" }));
+    assert_eq!(network, Some(if NETWORK == IoBackendChoice::Epoll { "epoll" } else { "io_uring" }));
 }
 
 #[test]
@@ -192,7 +193,7 @@ fn closed_loop_with_full_generator_reports_it() {
 
 #[test]
 fn reading_lag_is_measured_separately() {
-    if NETWORK != NetworkChoice::Epoll {
+    if NETWORK != IoBackendChoice::Epoll {
         // io_uring does not report when bytes arrived.
         let server = TestServer::start(|stream, _| reply(stream, OK));
         assert_eq!(run(&open_spec(&server.url(), 100.0, SHORT)).reading_lag_us, None);
@@ -289,7 +290,7 @@ fn excessive_rate_ends_on_time_and_is_saturated() {
     let started = Instant::now();
     let result = run(&spec);
     // All of them would take more than two minutes.
-    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TEST_TIMEOUT, "{:?}", started.elapsed());
     assert!(result.verdict.saturated && !result.verdict.valid, "{:?}", result.verdict);
     assert!(result.verdict.reasons[0].starts_with("saturated:"), "{:?}", result.verdict);
     assert_eq!(result.requests.scheduled, 100_000);
@@ -341,7 +342,7 @@ fn interrupt_does_not_wait_for_missing_responses() {
     spec.timeout = Duration::from_secs(60);
     let started = Instant::now();
     let result = load::run(&spec, &stop, &mut StopWhenOver(&stop)).unwrap();
-    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TEST_TIMEOUT, "{:?}", started.elapsed());
     assert_eq!(result.requests.failed, 4);
     assert_eq!(result.requests.errors["interrupted"], 4, "{:?}", result.requests);
 }
@@ -351,7 +352,7 @@ fn progress_is_reported_in_order() {
     let server = TestServer::start(|stream, _| reply(stream, OK));
     let mut spec = open_spec(&server.url(), 100.0, Duration::from_secs(2));
     spec.warmup = Duration::from_millis(100);
-    let mut told = Told::default();
+    let mut told = RecordingObserver::default();
     load::run(&spec, &AtomicBool::new(false), &mut told).unwrap();
     let (seconds, stages): (Vec<&str>, Vec<&str>) = told.kinds.iter().partition(|kind| **kind == "second");
     assert_eq!(stages, ["connecting", "warming up", "opened", "closed"]);
@@ -372,7 +373,7 @@ fn reported_seconds_add_up_to_whole_run() {
     });
     let mut spec = open_spec(&server.url(), 200.0, Duration::from_millis(2500));
     (spec.warmup, spec.threads, spec.whole_seconds) = (Duration::from_millis(100), 2, true);
-    let mut told = Told::default();
+    let mut told = RecordingObserver::default();
     let result = load::run(&spec, &AtomicBool::new(false), &mut told).unwrap();
     let total = |count: fn(&Second) -> u64| told.seconds.iter().map(count).sum::<u64>();
     assert_eq!(total(|second| second.point.sent), result.requests.sent);

@@ -29,11 +29,11 @@ fn number(number: u64) -> NonZeroU64 {
 /// Usual number of calls of the four clients together.
 const CALLS: u64 = 60;
 /// Timeout for things that should not take time at all.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Four clients on two connections.
 fn load(server: &GrpcServer, path: &str, call: GrpcCall) -> LoadResult {
-    load_within(server, path, call, CALLS, PATIENCE)
+    load_within(server, path, call, CALLS, TEST_TIMEOUT)
 }
 
 fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, calls: u64, timeout: Duration) -> LoadResult {
@@ -49,7 +49,7 @@ fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, calls: u64, time
         requests_per_connection: None,
         threads: 1,
         warmup: Duration::ZERO,
-        duration: PATIENCE,
+        duration: TEST_TIMEOUT,
         timeout,
         tls: None,
         seed: 1,
@@ -59,7 +59,7 @@ fn load_within(server: &GrpcServer, path: &str, call: GrpcCall, calls: u64, time
         lag_tolerance: load::DEFAULT_LAG_TOLERANCE,
         start: load::Start::AtOnce,
         share: load::GeneratorShare::default(),
-        network: load::NetworkChoice::Auto,
+        network: load::IoBackendChoice::Auto,
     };
     let result = load::run(&spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
     assert_eq!(result.protocol, SpokenProtocol::Grpc);
@@ -114,7 +114,7 @@ fn client_stream_is_sent_completely() {
     // More than fits into the server's window at once.
     let long = word(&"x".repeat(100));
     let call = GrpcCall::stream(&[long.clone(), word("b")], number(2000), false).unwrap();
-    let result = load_within(&server, "/test.Words/Count", call, 8, PATIENCE);
+    let result = load_within(&server, "/test.Words/Count", call, 8, TEST_TIMEOUT);
     assert_all_ok(&result);
     assert_messages(&server, &result);
     let calls = result.requests.completed;

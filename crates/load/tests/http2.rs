@@ -29,7 +29,7 @@ impl Observer for Silent {
 
 const DURATION: Duration = Duration::from_millis(400);
 /// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// A timeout that a test waits for: long enough for a busy machine to finish everything else in time.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -51,10 +51,10 @@ fn spec_of(url: &str, template: &RequestTemplate) -> LoadSpec {
         threads: 1,
         warmup: Duration::ZERO,
         duration: DURATION,
-        timeout: PATIENCE,
+        timeout: TEST_TIMEOUT,
         tls: None,
         seed: 1,
-        network: load::NetworkChoice::Auto,
+        network: load::IoBackendChoice::Auto,
         whole_seconds: false,
         per_url: false,
         pacing: load::Pacing::Auto,
@@ -71,7 +71,7 @@ fn closed_loop(clients: usize) -> ScheduleSpec {
 fn run(spec: &LoadSpec) -> LoadResult {
     let started = Instant::now();
     let result = load::run(spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
-    assert!(started.elapsed() < PATIENCE, "nothing hangs: {:?}", started.elapsed());
+    assert!(started.elapsed() < TEST_TIMEOUT, "nothing hangs: {:?}", started.elapsed());
     let requests = &result.requests;
     assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
     assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");

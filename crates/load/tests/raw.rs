@@ -2,7 +2,7 @@
 
 use experiment::schema::LoadResult;
 use load::{
-    ExpectedReply, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec,
+    ExpectedReply, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RequestTemplate, ScheduleSpec,
     ThinkTime, pattern, resolve,
 };
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use std::time::Duration;
 const MESSAGE_BYTES: usize = 300;
 const CONNECTIONS: usize = 3;
 /// Timeout for things that should not take time at all.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Silent;
 
@@ -46,7 +46,7 @@ fn run(
         requests_per_connection: None,
         threads: 1,
         warmup: Duration::ZERO,
-        duration: PATIENCE,
+        duration: TEST_TIMEOUT,
         timeout,
         tls: None,
         seed: 1,
@@ -56,7 +56,7 @@ fn run(
         per_url: false,
         start: load::Start::AtOnce,
         share: load::GeneratorShare::default(),
-        network: NetworkChoice::Auto,
+        network: IoBackendChoice::Auto,
     };
     let (done, messages) = (AtomicBool::new(false), Arc::new(AtomicU64::new(0)));
     let result = std::thread::scope(|scope| {
@@ -102,7 +102,7 @@ const FEW: u64 = 9;
 #[test]
 fn replies_with_expected_size_and_pattern_are_complete() {
     let (result, messages) =
-        run(CHECKED, MESSAGES, PATIENCE, |stream| stream.write_all(&pattern(1000)).is_ok());
+        run(CHECKED, MESSAGES, TEST_TIMEOUT, |stream| stream.write_all(&pattern(1000)).is_ok());
     let requests = &result.requests;
     assert_eq!((requests.completed, requests.failed), (MESSAGES, 0), "{requests:?}");
     assert_eq!(messages, requests.sent);
@@ -112,20 +112,20 @@ fn replies_with_expected_size_and_pattern_are_complete() {
 
 #[test]
 fn wrong_short_and_surplus_replies_are_distinguished() {
-    let (result, messages) = run(CHECKED, FEW, PATIENCE, |stream| stream.write_all(&[7; 1000]).is_ok());
+    let (result, messages) = run(CHECKED, FEW, TEST_TIMEOUT, |stream| stream.write_all(&[7; 1000]).is_ok());
     assert_eq!(result.requests.errors["wrong-reply"], result.requests.sent);
     assert_eq!(messages, result.requests.sent);
-    let (result, messages) = run(CHECKED, FEW, PATIENCE, |stream| {
+    let (result, messages) = run(CHECKED, FEW, TEST_TIMEOUT, |stream| {
         _ = stream.write_all(&pattern(999));
         false
     });
     assert_eq!(result.requests.errors["closed"], result.requests.sent, "{:?}", result.requests);
     assert_eq!(messages, result.requests.sent);
-    let (result, _) = run(CHECKED, FEW, PATIENCE, |stream| stream.write_all(&pattern(1001)).is_ok());
+    let (result, _) = run(CHECKED, FEW, TEST_TIMEOUT, |stream| stream.write_all(&pattern(1001)).is_ok());
     assert!(result.requests.completed > 0, "{:?}", result.requests);
     assert!(result.requests.errors["surplus-bytes"] > 0, "{:?}", result.requests);
     let unchecked = ExpectedReply { checked: false, ..CHECKED };
-    let (result, _) = run(unchecked, FEW, PATIENCE, |stream| stream.write_all(&[7; 1000]).is_ok());
+    let (result, _) = run(unchecked, FEW, TEST_TIMEOUT, |stream| stream.write_all(&[7; 1000]).is_ok());
     assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
 }
 

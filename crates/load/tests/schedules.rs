@@ -5,7 +5,7 @@ mod servers;
 
 use experiment::schema::LoadResult;
 use load::{
-    Arrival, GeneratorShare, LoadError, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage,
+    Arrival, GeneratorShare, IoBackendChoice, LoadError, LoadSpec, Observer, Progress, Protocol, RateStage,
     RequestTemplate, ScheduleSpec, Start, StartSignal, ThinkTime,
 };
 use servers::{OK, TestServer, reply};
@@ -42,7 +42,7 @@ fn spec(server: &TestServer, schedule: ScheduleSpec, duration: Duration) -> Load
         per_url: false,
         start: Start::AtOnce,
         share: GeneratorShare::default(),
-        network: NetworkChoice::Auto,
+        network: IoBackendChoice::Auto,
     }
 }
 

@@ -9,7 +9,7 @@ mod tls_servers;
 use experiment::schema::LoadResult;
 use http2_servers::{Answer, Http2Server};
 use load::{
-    Arrival, Handshakes, LoadSpec, NetworkChoice, Observer, Order, Progress, Protocol, RateStage,
+    Arrival, Handshakes, IoBackendChoice, LoadSpec, Observer, Order, Progress, Protocol, RateStage,
     RequestTemplate, ScheduleSpec, ServerPer, ThinkTime, TlsClient, Verification,
 };
 use servers::{OK, TestServer, reply};
@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 use tls_servers::{Authority, TlsServer, TlsStream, config};
 
 /// I/O interface of the connections. `several_servers_on_epoll.rs` runs these tests, too.
-const NETWORK: NetworkChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"several_servers_on_epoll" => NetworkChoice::Epoll,
-    _ => NetworkChoice::IoUring,
+const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"several_servers_on_epoll" => IoBackendChoice::Epoll,
+    _ => IoBackendChoice::IoUring,
 };
 const SHORT: Duration = Duration::from_millis(400);
 

@@ -6,7 +6,7 @@ mod tls_servers;
 use experiment::schema::LoadResult;
 use http::Method;
 use load::{
-    Arrival, ClientIdentity, Handshakes, LoadSpec, NetworkChoice, Observer, Progress, Protocol, RateStage,
+    Arrival, ClientIdentity, Handshakes, IoBackendChoice, LoadSpec, Observer, Progress, Protocol, RateStage,
     RequestTemplate, ScheduleSpec, ThinkTime, TlsClient, TlsVersion, Verification,
 };
 use rustls::version::{TLS12, TLS13};
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 use tls_servers::{Authority, Then, TlsServer, TlsStream, config, finish, reply};
 
 /// I/O interface of the connections. `tls_on_epoll.rs` runs these tests, too.
-const NETWORK: NetworkChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
-    b"tls_on_epoll" => NetworkChoice::Epoll,
-    _ => NetworkChoice::IoUring,
+const NETWORK: IoBackendChoice = match env!("CARGO_CRATE_NAME").as_bytes() {
+    b"tls_on_epoll" => IoBackendChoice::Epoll,
+    _ => IoBackendChoice::IoUring,
 };
 
 /// A complete response with a body of two bytes.
@@ -31,7 +31,7 @@ const DURATION: Duration = Duration::from_secs(1);
 const REQUESTS: u64 = 100;
 const CONNECTIONS: u64 = 4;
 /// Timeout for things that should not take time at all: a busy machine takes seconds, a hung one forever.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 struct Silent;
 
@@ -60,7 +60,7 @@ fn spec(
         threads: 1,
         warmup: Duration::ZERO,
         duration: DURATION,
-        timeout: PATIENCE,
+        timeout: TEST_TIMEOUT,
         tls: Some(TlsClient::new(verification, identity, Handshakes::default()).expect("usable TLS")),
         seed: 1,
         pacing: load::Pacing::Auto,
@@ -76,7 +76,7 @@ fn spec(
 fn run(spec: &LoadSpec) -> LoadResult {
     let started = Instant::now();
     let result = load::run(spec, &AtomicBool::new(false), &mut Silent).expect("the engine runs");
-    assert!(started.elapsed() < PATIENCE, "nothing hangs: {:?}", started.elapsed());
+    assert!(started.elapsed() < TEST_TIMEOUT, "nothing hangs: {:?}", started.elapsed());
     let requests = &result.requests;
     assert_eq!(requests.scheduled, requests.sent + requests.unsent, "{requests:?}");
     assert_eq!(requests.sent, requests.completed + requests.failed, "{requests:?}");
@@ -141,7 +141,7 @@ fn sessions_are_resumed_only_on_request_and_counted_separately() {
             (spec.connections, spec.requests_per_connection) = (1, NonZeroU64::new(1));
             spec.schedule =
                 ScheduleSpec::Closed { clients: 1, think_time: ThinkTime::NONE, requests: Some(20) };
-            spec.duration = PATIENCE;
+            spec.duration = TEST_TIMEOUT;
             let handshakes = Handshakes { version: None, resumed_servers };
             spec.tls = Some(TlsClient::new(&trusting(&authority), None, handshakes).expect("usable TLS"));
             let result = run(&spec);
@@ -391,7 +391,7 @@ fn bodies_of_any_size_pass_in_records_of_any_size() {
     let mut spec = spec(&[server.url()], &template, &trusting(&authority), None);
     // The test server reads byte by byte.
     spec.schedule = ScheduleSpec::Closed { clients: 4, think_time: ThinkTime::NONE, requests: Some(8) };
-    spec.duration = PATIENCE;
+    spec.duration = TEST_TIMEOUT;
     let result = run(&spec);
     assert_eq!(result.requests.completed, 8, "{:?}", result.requests);
     assert!(result.requests.errors.is_empty(), "{:?}", result.requests.errors);

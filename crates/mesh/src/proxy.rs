@@ -55,7 +55,7 @@ impl CounterSource for Admin {
     }
 
     fn heap(&self) -> Result<Option<ProxyHeap>, AdminError> {
-        let response: Memory = self.ask_json("/memory")?;
+        let response: Memory = self.get_json("/memory")?;
         Ok(Some(ProxyHeap { allocated_bytes: response.allocated.0, heap_bytes: response.heap_size.0 }))
     }
 

@@ -63,7 +63,7 @@ struct Counted {
 impl ServiceReading {
     /// Reads the counters. `asked`: number of readings so far, if the service counts their connections among its own.
     pub fn read(admin: &Admin, asked: Option<&AtomicU64>) -> Result<Self, AdminError> {
-        let counted: Counted = admin.ask_json(COUNTERS_PATH)?;
+        let counted: Counted = admin.get_json(COUNTERS_PATH)?;
         let asked = asked.map_or(0, |asked| asked.fetch_add(1, Ordering::Relaxed) + 1);
         let counters = [
             (CountedService::REQUESTS, counted.requests),

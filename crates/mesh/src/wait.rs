@@ -60,7 +60,7 @@ pub fn wait_with_progress<T, P: PartialEq>(
 }
 
 /// Adds what the last check saw to the error, unless it is empty or the error has a better hint.
-pub fn with_last_look(error: EnvironmentError, last: &str) -> EnvironmentError {
+pub fn with_last_state(error: EnvironmentError, last: &str) -> EnvironmentError {
     if last.is_empty() || error.hint.is_some() {
         return error;
     }

@@ -1,13 +1,13 @@
 //! Failure of a command: one line, an optional hint, and the exit status.
 
-use experiment::environment::{EnvironmentError, in_one_line};
+use experiment::environment::{EnvironmentError, error_chain};
 use std::error::Error;
 use std::process::ExitCode;
 
 /// Exit status: the measurement failed its objective, or none of it is valid.
 pub const MEASUREMENT_FAILED: u8 = 1;
 /// Exit status: usage error.
-pub const WRONG_USE: u8 = 2;
+pub const USAGE_ERROR: u8 = 2;
 /// Exit status: the environment failed.
 pub const ENVIRONMENT_FAILED: u8 = 3;
 
@@ -22,13 +22,13 @@ pub struct Failure {
 
 impl Failure {
     /// A usage error.
-    pub fn wrong_use(message: impl Into<String>) -> Self {
-        Self { status: WRONG_USE, message: message.into(), hint: None }
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { status: USAGE_ERROR, message: message.into(), hint: None }
     }
 
     /// A usage error, from an error with its causes.
-    pub fn from_wrong_use(error: &dyn Error) -> Self {
-        Self::wrong_use(in_one_line(error))
+    pub fn from_usage(error: &dyn Error) -> Self {
+        Self::usage(error_chain(error))
     }
 
     /// An environment failure, described by `message`.
@@ -38,7 +38,7 @@ impl Failure {
 
     /// An environment failure, from an error with its causes.
     pub fn environment(error: &dyn Error) -> Self {
-        Self { status: ENVIRONMENT_FAILED, message: in_one_line(error), hint: None }
+        Self { status: ENVIRONMENT_FAILED, message: error_chain(error), hint: None }
     }
 
     /// An environment failure, with the hint of the error.

@@ -50,7 +50,7 @@ pub fn on_signals() -> Result<Arc<AtomicBool>, Failure> {
 
 /// Returns a flag that the first signal sets. A second signal prints `last_words`, if any, and ends the
 /// process.
-pub fn on_signals_with_last_words(
+pub fn on_signals_with_message(
     last_words: impl Fn() -> Option<String> + Send + 'static,
 ) -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));

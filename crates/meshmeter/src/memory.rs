@@ -120,7 +120,7 @@ pub fn fleet_bytes(fleet: &FleetSettings, istiods: usize, copies: usize) -> u64 
 /// # Errors
 /// Returns an error if it cannot fit.
 pub fn check_fleet(fleet: &FleetSettings, istiods: usize, available: u64) -> Result<Option<String>, Failure> {
-    judge(fleet_need(fleet, istiods, istiods), available, FLEET_HINT)
+    check_fits(fleet_need(fleet, istiods, istiods), available, FLEET_HINT)
 }
 
 const FLEET_HINT: &str =
@@ -134,7 +134,7 @@ fn fleet_need(fleet: &FleetSettings, istiods: usize, copies: usize) -> (u64, Str
 }
 
 /// Compares a need with what is available.
-fn judge((needed, what): (u64, String), available: u64, hint: &str) -> Result<Option<String>, Failure> {
+fn check_fits((needed, what): (u64, String), available: u64, hint: &str) -> Result<Option<String>, Failure> {
     let fraction = needed as f64 / available as f64;
     if fraction <= WARN_FRACTION {
         return Ok(None);
@@ -166,7 +166,7 @@ pub fn check(plan: &Plan, available: u64) -> Result<Option<String>, Failure> {
     let needs = plan.trials.chunk_by(|one, next| one.deployment == next.deployment);
     let needs = needs.map(|trials| need(&trials[0]));
     let Some(((needed, what), hint)) = needs.max_by_key(|((needed, _), _)| *needed) else { return Ok(None) };
-    judge((needed, what), available, hint)
+    check_fits((needed, what), available, hint)
 }
 
 /// Need of a trial's deployment, and a hint if that is too large.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Timeout for nginx to listen.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// nginx with a certificate for `shop.example` and its address; stopped when dropped.
 struct Nginx {
@@ -40,10 +40,10 @@ impl Nginx {
             .spawn()
             .expect("nginx is installed");
         let nginx = Self { child, folder, address };
-        let give_up = Instant::now() + START_LIMIT;
+        let give_up = Instant::now() + START_TIMEOUT;
         while TcpStream::connect(address).is_err() {
             let log = fs::read_to_string(nginx.folder.path().join("error.log")).unwrap_or_default();
-            assert!(Instant::now() < give_up, "nginx does not listen after {START_LIMIT:?}: {log}");
+            assert!(Instant::now() < give_up, "nginx does not listen after {START_TIMEOUT:?}: {log}");
             std::thread::sleep(Duration::from_millis(5));
         }
         nginx

@@ -14,7 +14,7 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 /// Timeout for Prometheus to show what it has accepted.
-const SEEN_WITHIN: Duration = Duration::from_secs(60);
+const SEEN_TIMEOUT: Duration = Duration::from_secs(60);
 const EXPERIMENT: &str = "
 name: live
 topology: pair
@@ -118,7 +118,7 @@ fn dashboard_shows_a_run_from_real_prometheus() {
     let is_over = || prometheus.query(r#"{run="live"}"#).is_empty();
     let began = Instant::now();
     while !is_over() {
-        assert!(began.elapsed() < SEEN_WITHIN, "every series has ended");
+        assert!(began.elapsed() < SEEN_TIMEOUT, "every series has ended");
         std::thread::yield_now();
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Timeout for what should happen immediately: a busy machine takes seconds, a stall lasts a quarter of an
 /// hour.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 fn failing(arguments: &[&str]) -> (Option<i32>, String) {
     let output = run(&[&["serve"], arguments].concat());
@@ -42,11 +42,11 @@ fn signal_ends_server_immediately_even_in_a_stall() {
     };
     let started = Instant::now();
     while answers(&mut stream) {
-        assert!(started.elapsed() < PATIENCE, "it never stalls");
+        assert!(started.elapsed() < TEST_TIMEOUT, "it never stalls");
     }
     let (status, said, took) = serving.end(Signal::INT);
     assert_eq!(status, Some(0), "{said}");
-    assert!(took < PATIENCE, "it took {took:?}");
+    assert!(took < TEST_TIMEOUT, "it took {took:?}");
 }
 
 #[test]
@@ -259,11 +259,11 @@ fn second_signal_ends_topology_service_immediately() {
     // It no longer listens: the first signal has arrived.
     let started = Instant::now();
     while TcpStream::connect(slow.authority()).is_ok() {
-        assert!(started.elapsed() < PATIENCE, "it goes on");
+        assert!(started.elapsed() < TEST_TIMEOUT, "it goes on");
     }
     let (status, said, took) = slow.end(Signal::INT);
     assert_eq!(status, Some(130), "{said}");
-    assert!(took < PATIENCE, "it took {took:?}");
+    assert!(took < TEST_TIMEOUT, "it took {took:?}");
 }
 
 #[test]

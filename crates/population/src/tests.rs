@@ -1,5 +1,5 @@
 use super::*;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use std::collections::HashSet;
 
 fn settings(change: impl FnOnce(&mut FleetSettings)) -> FleetSettings {
@@ -156,7 +156,7 @@ fn topology_determines_services_namespaces_and_pods() {
         proxies,
         ["web-1.fleet-front", "cart-1.fleet-default", "web-2.fleet-front", "cart-2.fleet-default"]
     );
-    let refused = |workload| in_one_line(&of(vec![workload], 1).unwrap_err());
+    let refused = |workload| error_chain(&of(vec![workload], 1).unwrap_err());
     assert!(refused(workload("waypoint", "", 1)).contains("a fleet has a service `waypoint` of its own"));
     assert!(refused(workload("web", "proxies", 1)).contains("cannot have a namespace `fleet-proxies`"));
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 const CLUSTER: &str = "cluster";
 const BYTES_PER_MB: f64 = 1e6;
 /// Maximum number of components per cell: if both runs have more, components are not compared one by one.
-const MOST_COMPONENTS: usize = 12;
+const MAX_COMPONENTS: usize = 12;
 
 /// Inherent differences between a lab and a cluster, even on one machine.
 const LAB_AND_CLUSTER: [&str; 7] = [
@@ -196,7 +196,7 @@ fn components<'a>(first: &'a Cell, second: &'a Cell) -> Vec<(&'a ComponentSummar
     let both: Vec<_> = own
         .filter_map(|one| Some((one, second.components.iter().find(|other| other.name == one.name)?)))
         .collect();
-    if both.len() > MOST_COMPONENTS { Vec::new() } else { both }
+    if both.len() > MAX_COMPONENTS { Vec::new() } else { both }
 }
 
 /// Absent where neither run knows anything of the figure.

@@ -6,8 +6,8 @@ mod control_plane_size;
 mod drivers;
 mod fleet;
 mod fleets;
+mod footprint;
 mod gateways;
-mod holdings;
 mod load;
 mod reservations;
 mod result_table;
@@ -31,9 +31,9 @@ use crate::conditions::ConditionLabels;
 use crate::drivers::DriverTable;
 use crate::edges::EdgeTable;
 use crate::fleets::FleetTable;
+use crate::footprint::FootprintTable;
 use crate::format;
 use crate::gateways::GatewayTable;
-use crate::holdings::HoldingsTable;
 use crate::marks;
 use crate::reservations::ReservationTable;
 use crate::sentences;
@@ -93,8 +93,8 @@ pub(crate) fn parts(summary: &Summary, options: Options) -> String {
     for line in GatewayTable::new(summary).iter().flat_map(|table| gateways::lines(table, options)) {
         let _ = writeln!(text, "{line}");
     }
-    if let Some(held) = HoldingsTable::new(summary) {
-        for line in holdings::lines(&held, options) {
+    if let Some(held) = FootprintTable::new(summary) {
+        for line in footprint::lines(&held, options) {
             let _ = writeln!(text, "{line}");
         }
         text.push('\n');

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Widths of phones and of a wide screen, in pixels.
 const WIDTHS: [u32; 3] = [360, 390, 1280];
 /// Chromium takes about two seconds.
-const PATIENCE: Duration = Duration::from_secs(180);
+const BROWSER_TIMEOUT: Duration = Duration::from_secs(180);
 
 #[derive(Debug, Deserialize)]
 struct Seen {
@@ -156,9 +156,10 @@ fn run_chromium(page: &Path, profile: &Path) -> (String, String) {
         .spawn()
         .unwrap();
     let (dom, log) = (read_in_background(browser.stdout.take()), read_in_background(browser.stderr.take()));
-    let texts = dom.recv_timeout(PATIENCE).and_then(|dom| Ok((dom, log.recv_timeout(PATIENCE)?)));
+    let texts =
+        dom.recv_timeout(BROWSER_TIMEOUT).and_then(|dom| Ok((dom, log.recv_timeout(BROWSER_TIMEOUT)?)));
     end(&mut browser);
-    texts.unwrap_or_else(|_| panic!("Chromium did not end within {PATIENCE:?}"))
+    texts.unwrap_or_else(|_| panic!("Chromium did not end within {BROWSER_TIMEOUT:?}"))
 }
 
 fn read_in_background(stream: Option<impl std::io::Read + Send + 'static>) -> mpsc::Receiver<String> {

@@ -9,7 +9,7 @@ mod kinds_of_runs;
 use experiment::Mode;
 use experiment::schema::{
     Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, NodeUsage, ProxyConfiguration,
-    ProxyHoldings, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof, TrialRecord,
+    ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof, TrialRecord,
 };
 use report::RunData;
 use report::html::render;

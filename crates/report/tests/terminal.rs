@@ -205,7 +205,7 @@ fn load_run() {
 fn load_run_with_objective() {
     let mut result = load_result();
     let objective = "p50=100us,p99=1s,errors=0.1%,achieved=99%".parse().expect("an objective");
-    result.objective = Some(statistics::judge_result(&objective, &result));
+    result.objective = Some(statistics::check_result(&objective, &result));
     let text = load_text(&result);
     insta::assert_snapshot!(&text[..text.find("target").expect("a target")]);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Rounds of spinning between two readings of the thread's clock, which is a system call: less than a
 /// microsecond.
-const SPINS_PER_LOOK: u32 = 100;
+const SPINS_PER_POLL: u32 = 100;
 
 /// Uses this much CPU time on the calling thread.
 pub(crate) fn compute(duration: Duration) {
@@ -16,7 +16,7 @@ pub(crate) fn compute(duration: Duration) {
     let used = || Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
     let end = used().saturating_add(duration);
     while used() < end {
-        for _ in 0..SPINS_PER_LOOK {
+        for _ in 0..SPINS_PER_POLL {
             hint::black_box(());
         }
     }

@@ -37,7 +37,7 @@ pub use query::QueryError;
 pub use reply::COUNTERS_PATH;
 pub use server::{ServeError, Server};
 pub use settings::{
-    Answer, Listener, MOST_THREADS, Protocol, STATUSES, Settings, Stall, StallError, TcpSizes,
+    Answer, Listener, MAX_THREADS, Protocol, STATUSES, Settings, Stall, StallError, TcpSizes,
 };
 pub use tcp::TCP_REPLY_MODULUS;
 pub use tls::{Tls, TlsError};

@@ -8,7 +8,7 @@ use crate::transport::Transport;
 use rustix::io::{self, Errno};
 
 /// Maximum duration of a handshake, from accepting the connection.
-const HANDSHAKE_MAX_NS: u64 = 10_000_000_000;
+const MAX_HANDSHAKE_NS: u64 = 10_000_000_000;
 
 /// A connection during its TLS handshake.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) enum Opened {
 
 impl Opening {
     pub(crate) fn new(transport: Transport, protocol: Protocol, now_ns: u64) -> Self {
-        Self { transport, protocol, until_ns: now_ns + HANDSHAKE_MAX_NS, refused: false }
+        Self { transport, protocol, until_ns: now_ns + MAX_HANDSHAKE_NS, refused: false }
     }
 
     pub(crate) fn has_input(&mut self, half_closed: bool) {
@@ -47,7 +47,7 @@ impl Opening {
             return Ok(Some(Turn::Close));
         }
         if !self.refused {
-            match self.transport.shake_hands() {
+            match self.transport.handshake() {
                 Ok(true) => {
                     shared.tally.handshakes.add(1);
                     return Ok(None);
@@ -69,7 +69,7 @@ impl Opening {
     pub(crate) fn into_opened(self) -> Opened {
         match self.protocol {
             Protocol::Tcp => Opened::Tcp(self.transport),
-            Protocol::Http if self.transport.has_agreed_on_http2() => Opened::Http2(self.transport),
+            Protocol::Http if self.transport.negotiated_http2() => Opened::Http2(self.transport),
             Protocol::Http => Opened::Http1(self.transport),
         }
     }

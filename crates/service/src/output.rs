@@ -25,7 +25,7 @@ pub(crate) struct Output {
 
 impl Default for Output {
     fn default() -> Self {
-        Self::of(&FILLER)
+        Self::new(&FILLER)
     }
 }
 
@@ -40,7 +40,7 @@ pub(crate) enum Sent {
 
 impl Output {
     /// No output; filler will repeat this text.
-    pub(crate) fn of(filler: &'static [u8]) -> Self {
+    pub(crate) fn new(filler: &'static [u8]) -> Self {
         Self { unsent: Vec::new(), filler, filler_bytes: 0, filler_at: 0 }
     }
 

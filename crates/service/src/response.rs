@@ -8,7 +8,7 @@ pub(crate) const FILLER_BYTES: usize = 16 * 1024;
 /// Bodies repeat this text from its start: lines of 64 characters that contain their own position.
 pub(crate) static FILLER: [u8; FILLER_BYTES] = filler();
 /// Maximum size of a body that is copied behind its head instead of being sent from [`FILLER`].
-pub(crate) const COPIED_MAX_BYTES: u64 = 8 * 1024;
+pub(crate) const MAX_COPIED_BYTES: u64 = 8 * 1024;
 /// The response to `Expect: 100-continue`.
 pub(crate) const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
@@ -70,7 +70,7 @@ impl Composer {
         if frame.head_only || is_bodiless(status) {
             return 0;
         }
-        if body_bytes > COPIED_MAX_BYTES {
+        if body_bytes > MAX_COPIED_BYTES {
             return body_bytes;
         }
         out.extend_from_slice(&FILLER[..usize::try_from(body_bytes).unwrap_or(0)]);

@@ -1,7 +1,7 @@
 //! Binding and running a server: from settings to workers.
 
 use crate::counters::{Counters, Tally};
-use crate::settings::{Listener, MOST_THREADS, Protocol, STATUSES, Settings};
+use crate::settings::{Listener, MAX_THREADS, Protocol, STATUSES, Settings};
 use crate::shared::Shared;
 use crate::worker::{Acceptor, Inbox, Reception, Worker};
 use rustix::fd::{AsFd, OwnedFd};
@@ -15,7 +15,7 @@ use std::time::Instant;
 /// Listen backlog: connections that the kernel completes before they are accepted; `somaxconn` may lower it.
 const BACKLOG: i32 = 4096;
 /// Maximum number of listeners: anything greater is taken for a typo.
-const MOST_LISTENERS: usize = 16;
+const MAX_LISTENERS: usize = 16;
 /// Open files other than connections: standard streams, listeners, and per worker an epoll set, a timer and
 /// an eventfd.
 const OTHER_FILES: usize = 32;
@@ -166,10 +166,10 @@ pub(crate) fn kernel(operation: &'static str, source: std::io::Error) -> ServeEr
 }
 
 fn check(settings: &Settings) -> Result<(), ServeError> {
-    let problem = if !(1..=MOST_LISTENERS).contains(&settings.listeners.len()) {
-        format!("expected 1 to {MOST_LISTENERS} listeners, not {}", settings.listeners.len())
-    } else if !(1..=MOST_THREADS).contains(&settings.threads) {
-        format!("expected 1 to {MOST_THREADS} threads, not {}", settings.threads)
+    let problem = if !(1..=MAX_LISTENERS).contains(&settings.listeners.len()) {
+        format!("expected 1 to {MAX_LISTENERS} listeners, not {}", settings.listeners.len())
+    } else if !(1..=MAX_THREADS).contains(&settings.threads) {
+        format!("expected 1 to {MAX_THREADS} threads, not {}", settings.threads)
     } else if !STATUSES.contains(&settings.answer.status) {
         format!(
             "expected a status from {} to {}, not {}",

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Status codes that a response may have: final ones.
 pub const STATUSES: std::ops::RangeInclusive<u16> = 200..=599;
 /// Maximum number of worker threads: anything greater is taken for a typo.
-pub const MOST_THREADS: usize = 1024;
+pub const MAX_THREADS: usize = 1024;
 
 /// Settings of a server.
 #[derive(Clone, Debug)]

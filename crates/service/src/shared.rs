@@ -39,7 +39,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Above this much held memory, unfinished requests are rejected, so that slow clients cannot exhaust the
     /// memory.
-    pub const HELD_MAX_BYTES: usize = 64 * 1024 * 1024;
+    pub const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 
     pub(crate) fn new(
         settings: &Settings,

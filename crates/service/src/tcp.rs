@@ -7,7 +7,7 @@ use crate::compute::compute;
 use crate::connection::{LINGER_NS, Turn};
 use crate::counters::Tally;
 use crate::output::{Output, Sent};
-use crate::response::COPIED_MAX_BYTES;
+use crate::response::MAX_COPIED_BYTES;
 use crate::settings::TcpSizes;
 use crate::shared::Shared;
 use crate::transport::Transport;
@@ -67,7 +67,7 @@ impl Tcp {
             sizes: shared.tcp,
             phase: Phase::Receiving { read_bytes: 0 },
             received_ahead: 0,
-            output: Output::of(&PATTERN),
+            output: Output::new(&PATTERN),
             answered: 0,
             unsent_answers: 0,
         }
@@ -196,7 +196,7 @@ impl Tcp {
         self.answered += 1;
         self.unsent_answers += 1;
         let reply_bytes = self.sizes.reply_bytes.get();
-        if reply_bytes <= COPIED_MAX_BYTES {
+        if reply_bytes <= MAX_COPIED_BYTES {
             shared.composed.extend_from_slice(&PATTERN[..reply_bytes as usize]);
         } else {
             self.output.send_filler(reply_bytes);

@@ -46,13 +46,13 @@ pub(crate) struct Inbox {
     sockets: Mutex<Vec<(OwnedFd, usize)>>,
     /// The worker must stop: another one failed.
     ended: AtomicBool,
-    bell: OwnedFd,
+    wakeup_fd: OwnedFd,
 }
 
 impl Inbox {
     pub(crate) fn new() -> io::Result<Self> {
-        let bell = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { sockets: Mutex::new(Vec::new()), ended: AtomicBool::new(false), bell })
+        let wakeup_fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { sockets: Mutex::new(Vec::new()), ended: AtomicBool::new(false), wakeup_fd })
     }
 
     fn put(&self, socket: OwnedFd, listener: usize) {
@@ -68,11 +68,11 @@ impl Inbox {
 
     fn ring(&self) {
         // Fails only if the counter is at its maximum: the eventfd is signalled already.
-        let _ = io::write(&self.bell, &1_u64.to_ne_bytes());
+        let _ = io::write(&self.wakeup_fd, &1_u64.to_ne_bytes());
     }
 
     fn take(&self) -> Vec<(OwnedFd, usize)> {
-        let _ = io::read(&self.bell, &mut [0; 8]);
+        let _ = io::read(&self.wakeup_fd, &mut [0; 8]);
         std::mem::take(&mut *self.sockets.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -135,7 +135,7 @@ impl Worker {
         shared: Shared,
     ) -> io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, &inboxes[index].bell, EventData::new_u64(INBOX), EventFlags::IN)?;
+        epoll::add(&epoll, &inboxes[index].wakeup_fd, EventData::new_u64(INBOX), EventFlags::IN)?;
         for (index, listener) in acceptor.iter().flat_map(|acceptor| &acceptor.listeners).enumerate() {
             epoll::add(&epoll, listener, EventData::new_u64(LISTENERS + index as u64), EventFlags::IN)?;
         }

@@ -58,7 +58,7 @@ struct Health {
 struct Client(Grpc<Channel>);
 
 impl Client {
-    async fn of(server: &Running) -> Self {
+    async fn new(server: &Running) -> Self {
         let endpoint = Channel::from_shared(format!("http://{}", server.address())).unwrap();
         Self(Grpc::new(endpoint.connect().await.unwrap()).max_decoding_message_size(usize::MAX))
     }
@@ -99,7 +99,7 @@ fn against<F: Future<Output = ()>>(settings: &Settings, client: impl FnOnce(Clie
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let patience = Duration::from_secs(60);
-        tokio::time::timeout(patience, async { client(Client::of(&server).await).await }).await.unwrap();
+        tokio::time::timeout(patience, async { client(Client::new(&server).await).await }).await.unwrap();
     });
     drop(runtime);
     server.stop()
@@ -223,7 +223,7 @@ fn call_cancelled_by_client_is_failed() {
     let server = Running::start(&settings(0));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let mut client = Client::of(&server).await;
+        let mut client = Client::new(&server).await;
         let request = EchoRequest { delay_us: Some(3_600_000_000), ..EchoRequest::default() };
         // It has been sent by then.
         let given_up = tokio::time::timeout(Duration::from_secs(1), client.unary(request)).await;

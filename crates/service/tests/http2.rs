@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use tokio::net::TcpStream;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An HTTP/2 connection.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ async fn read(response: ResponseFuture) -> Result<Response, h2::Error> {
 /// Runs a client's future with a timeout.
 fn run<F: Future>(future: F) -> F::Output {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await.expect("it ends in time") })
+    runtime.block_on(async { tokio::time::timeout(TEST_TIMEOUT, future).await.expect("it ends in time") })
 }
 
 #[test]
@@ -143,7 +143,10 @@ fn streams_run_concurrently() {
         }
         let took = started.elapsed();
         assert!(took >= Duration::from_millis(200), "answers are never early: {took:?}");
-        assert!(took < PATIENCE, "500 delays of 0.2 s, one after the other, take 100 s; these took {took:?}");
+        assert!(
+            took < TEST_TIMEOUT,
+            "500 delays of 0.2 s, one after the other, take 100 s; these took {took:?}"
+        );
     });
     assert_eq!(server.stop().http2.answered, 500);
 }
@@ -279,7 +282,7 @@ fn stall_stops_every_stream() {
         let mut client = Http2::connect(&server).await;
         let (started, mut longest) = (Instant::now(), Duration::ZERO);
         // It occurs every second; if a stalled machine makes the client miss most of it, another one follows.
-        while longest < Duration::from_millis(250) && started.elapsed() < PATIENCE / 2 {
+        while longest < Duration::from_millis(250) && started.elapsed() < TEST_TIMEOUT / 2 {
             let asked = Instant::now();
             client.get("/").await.unwrap();
             longest = longest.max(asked.elapsed());

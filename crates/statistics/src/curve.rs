@@ -81,21 +81,21 @@ pub struct CurvePoint {
 }
 
 /// Points of a percentile curve on a logarithmic "nines" axis, evenly spaced in −log₁₀(1 − p) with
-/// `points_a_decade` points per decade.
+/// `points_per_decade` points per decade.
 ///
 /// The curve runs from the minimum to the last percentile with at least ten recorded values beyond it;
 /// further out it would only draw chance. Empty if the histogram is empty.
 #[must_use]
-pub fn percentile_curve(histogram: &LatencyHistogram, points_a_decade: usize) -> Vec<CurvePoint> {
+pub fn percentile_curve(histogram: &LatencyHistogram, points_per_decade: usize) -> Vec<CurvePoint> {
     let count = histogram.count();
-    if count == 0 || points_a_decade == 0 {
+    if count == 0 || points_per_decade == 0 {
         return Vec::new();
     }
     let decades = (count as f64 / SAMPLES_BEYOND_A_PERCENTILE).log10().max(0.0);
-    let last = (decades * points_a_decade as f64).floor() as usize;
+    let last = (decades * points_per_decade as f64).floor() as usize;
     (0..=last)
         .map(|step| {
-            let percentile = 100.0 * (1.0 - 10_f64.powf(-(step as f64) / points_a_decade as f64));
+            let percentile = 100.0 * (1.0 - 10_f64.powf(-(step as f64) / points_per_decade as f64));
             CurvePoint { percentile, value_us: histogram.percentile_us(percentile) }
         })
         .collect()

@@ -8,23 +8,23 @@
 /// Familywise error rate: the chance of any false statement in a run.
 const LEVEL: f64 = 0.05;
 
-/// One hypothesis to test: its p-value (`chance`), and its share (`weight`) of the error budget.
+/// One hypothesis to test: its p-value (`p_value`), and its share (`weight`) of the error budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Test {
-    pub chance: f64,
+    pub p_value: f64,
     pub weight: f64,
 }
 
 /// True for each test whose difference is shown.
 pub(crate) fn shown(tests: &[Test]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..tests.len()).collect();
-    let rank = |test: &Test| test.chance / test.weight;
+    let rank = |test: &Test| test.p_value / test.weight;
     order.sort_by(|one, other| rank(&tests[*one]).total_cmp(&rank(&tests[*other])));
     let mut remaining: f64 = tests.iter().map(|test| test.weight).sum();
     let mut shown = vec![false; tests.len()];
     for index in order {
-        let Test { chance, weight } = tests[index];
-        if chance > LEVEL * weight / remaining {
+        let Test { p_value, weight } = tests[index];
+        if p_value > LEVEL * weight / remaining {
             break;
         }
         shown[index] = true;
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     fn equal(chances: &[f64]) -> Vec<bool> {
-        shown(&chances.iter().map(|chance| Test { chance: *chance, weight: 2.0 }).collect::<Vec<_>>())
+        shown(&chances.iter().map(|p_value| Test { p_value: *p_value, weight: 2.0 }).collect::<Vec<_>>())
     }
 
     #[test]
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn weight_is_a_share_of_the_error_budget() {
-        let test = |chance, weight| Test { chance, weight };
+        let test = |p_value, weight| Test { p_value, weight };
         assert_eq!(shown(&[test(0.03, 3.0), test(0.03, 1.0)]), [true, true]);
         assert_eq!(shown(&[test(0.9, 3.0), test(0.03, 1.0)]), [false, false]);
         assert_eq!(shown(&[test(0.9, 3.0), test(0.01, 1.0)]), [false, true]);

@@ -15,12 +15,12 @@ pub(crate) struct FigureTable {
     noise: Noise,
 }
 
-/// A difference and its p-value (`chance`): how likely a difference this large is by chance if there is none.
+/// A difference and its p-value (`p_value`): how likely a difference this large is by chance if there is none.
 /// The p-value is `None` if there are too few trials.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Difference {
     pub estimate: Estimate,
-    pub chance: Option<f64>,
+    pub p_value: Option<f64>,
 }
 
 /// A variance with its degrees of freedom; variances can be added.
@@ -81,7 +81,7 @@ impl FigureTable {
         let choices = choices.iter().filter(|sides| sides.iter().all(|values| values.len() >= 2));
         let contrasts = choices.map(|sides| Contrast::new(sides, trials, repeats));
         let best = contrasts.min_by(|one, other| one.sum.variance.total_cmp(&other.sum.variance))?;
-        Some(Difference { estimate: best.interval(resolution), chance: Some(best.chance()) })
+        Some(Difference { estimate: best.interval(resolution), p_value: Some(best.p_value()) })
     }
 
     /// The relative change from one cell to another, as a fraction. `None` if a value has no logarithm.
@@ -108,8 +108,8 @@ impl FigureTable {
             high: Some(difference + half),
             n: sides[0].len().min(sides[1].len()),
         };
-        let chance = student::two_sided(difference / sum.variance.sqrt(), sum.freedom());
-        Some(Difference { estimate: estimate.map(f64::exp_m1), chance: Some(chance) })
+        let p_value = student::two_sided(difference / sum.variance.sqrt(), sum.freedom());
+        Some(Difference { estimate: estimate.map(f64::exp_m1), p_value: Some(p_value) })
     }
 
     fn spreads(&self, with: usize, without: usize) -> Option<[Spread; 2]> {
@@ -120,7 +120,7 @@ impl FigureTable {
 /// The difference of two cells by their own noise, with the p-value of Student's test.
 fn plain_difference(sides: [&Values; 2], resolution: f64) -> Option<Difference> {
     let estimate = interval::difference(sides[0], sides[1], resolution)?;
-    Some(Difference { estimate, chance: interval::chance(sides[0], sides[1]) })
+    Some(Difference { estimate, p_value: interval::p_value(sides[0], sides[1]) })
 }
 
 /// Values of the repeats that both sides have.
@@ -141,7 +141,7 @@ fn mean(values: &Values) -> f64 {
 /// How far an interval reaches above its mean, as a fraction. A skewed distribution reaches further, but with
 /// few trials the logarithm may reach anywhere.
 fn upwards(half: f64) -> f64 {
-    half.exp_m1().min(interval::WIDEST_SIDE * half)
+    half.exp_m1().min(interval::MAX_SIDE_WIDTH * half)
 }
 
 /// Factor for the variance of the repeats' effects: the sum of squares of their coefficients in a difference
@@ -203,7 +203,7 @@ impl<'a> Contrast<'a> {
     }
 
     /// P-value on the logarithms, in which effects common to a repeat cancel.
-    fn chance(&self) -> f64 {
+    fn p_value(&self) -> f64 {
         let sum = Sum::of_ratio(self.sides, self.trials, self.repeats);
         let logarithm =
             |values: &Values| values.values().map(|value| value.ln()).sum::<f64>() / values.len() as f64;

@@ -16,7 +16,7 @@ const UPPER_QUANTILE: f64 = 0.975;
 pub(crate) const ALLOWANCE: f64 = 1.1;
 /// The interval on the logarithm widens a side to at most this many half-widths: with three trials it may
 /// reach anywhere.
-pub(crate) const WIDEST_SIDE: f64 = 1.5;
+pub(crate) const MAX_SIDE_WIDTH: f64 = 1.5;
 
 /// The mean of values that were measured once per trial. A single value has no interval; `None` without a
 /// value. `resolution` is the smallest difference that the measurement resolves; the interval is never
@@ -65,10 +65,10 @@ pub fn difference(
 
 /// P-value of a difference: how likely one this large is by chance if there is none (Student's or Welch's
 /// test). `None` if there are too few trials.
-pub(crate) fn chance(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Option<f64> {
+pub(crate) fn p_value(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>) -> Option<f64> {
     match Sides::new(with, without) {
         Sides::Paired(pairs) => {
-            chance_of_mean(&pairs.iter().map(|(with, without)| with - without).collect::<Vec<f64>>())
+            p_value_of_mean(&pairs.iter().map(|(with, without)| with - without).collect::<Vec<f64>>())
         }
         Sides::Unpaired(with, without) => {
             let (difference, error, freedom) = welch(&with, &without)?;
@@ -79,7 +79,7 @@ pub(crate) fn chance(with: &BTreeMap<usize, f64>, without: &BTreeMap<usize, f64>
 
 /// P-value of a mean: how likely one this far from zero is by chance if the true mean is zero (Student's
 /// test). `None` with fewer than two values.
-pub(crate) fn chance_of_mean(values: &[f64]) -> Option<f64> {
+pub(crate) fn p_value_of_mean(values: &[f64]) -> Option<f64> {
     let (mean, error) = mean_and_error(values)?;
     let error = error?;
     Some(if mean == 0.0 { 1.0 } else { student::two_sided(mean / error, values.len() as f64 - 1.0) })
@@ -174,7 +174,7 @@ pub(crate) fn variance(values: &[f64]) -> Option<f64> {
 }
 
 /// The interval `estimate ± half`, with each side extended to the end of the interval on the logarithms, at
-/// most [`WIDEST_SIDE`] half-widths. Latencies have a lower bound and no upper bound: their spread is skewed
+/// most [`MAX_SIDE_WIDTH`] half-widths. Latencies have a lower bound and no upper bound: their spread is skewed
 /// upwards. Values on both sides of zero have no logarithms and no lower bound, and keep `± half`.
 fn widened_by_logarithms(values: &[f64], estimate: f64, half: f64, t: f64) -> (f64, f64) {
     let plain = (estimate - half, estimate + half);
@@ -187,8 +187,8 @@ fn widened_by_logarithms(values: &[f64], estimate: f64, half: f64, t: f64) -> (f
     let (near, far) = ((center - t * error).exp(), (center + t * error).exp());
     let (low, high) = if all_above { (near, far) } else { (-far, -near) };
     (
-        plain.0.min(low.max(estimate - WIDEST_SIDE * half)),
-        plain.1.max(high.min(estimate + WIDEST_SIDE * half)),
+        plain.0.min(low.max(estimate - MAX_SIDE_WIDTH * half)),
+        plain.1.max(high.min(estimate + MAX_SIDE_WIDTH * half)),
     )
 }
 

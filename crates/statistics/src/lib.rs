@@ -50,7 +50,7 @@ pub use histogram::{
     DecodeError, EncodedNanoseconds, LatencyHistogram, NanosecondEncoder, PercentileStep, RecordedValue,
 };
 pub use merge::{MergeError, merge, merge_drivers};
-pub use objective::{ObjectiveCheck, ObjectiveOutcome, is_missed, judge_result, objective_met};
+pub use objective::{ObjectiveCheck, ObjectiveOutcome, check_result, is_missed, objective_met};
 pub use summary::summarize;
 pub use trials::TrialsByCell;
 pub use unanswered::rank_unanswered;

@@ -55,7 +55,7 @@ pub fn is_missed(summary: &Summary) -> bool {
 
 /// Compares one result with an objective.
 #[must_use]
-pub fn judge_result(objective: &Objective, result: &LoadResult) -> ObjectiveResult {
+pub fn check_result(objective: &Objective, result: &LoadResult) -> ObjectiveResult {
     let bounds: Vec<BoundResult> = objective
         .measured(result)
         .into_iter()

@@ -248,7 +248,7 @@ fn relative(
             };
             match (comparison.mode, comparison.than) {
                 pair if pair == (mode, to) => Some(change),
-                pair if pair == (to, mode) => Some(turned_round(&change)),
+                pair if pair == (to, mode) => Some(inverted(&change)),
                 _ => None,
             }
         },
@@ -258,7 +258,7 @@ fn relative(
 }
 
 /// Inverts a relative change: A against B becomes B against A.
-pub(crate) fn turned_round(change: &Estimate) -> Estimate {
+pub(crate) fn inverted(change: &Estimate) -> Estimate {
     let turned = |change: f64| 1.0 / (1.0 + change) - 1.0;
     change.map_reversed(turned)
 }

@@ -15,8 +15,8 @@ mod errors;
 mod estimates;
 mod factors;
 mod fleet;
+mod footprint;
 mod gateways;
-mod holdings;
 mod readings;
 mod reservation;
 mod services;
@@ -39,7 +39,7 @@ use crate::{control_plane, findings, objective, published, retakes, scaling};
 use components::components;
 use errors::ErrorShare;
 use estimates::commonest_kind;
-use experiment::plan::{PlannedCell, cells, most_retakes, topology_of};
+use experiment::plan::{PlannedCell, cells, max_reruns, topology_of};
 use experiment::schema::{
     Cell, CellKey, CellPath, Conditions, CostTerm, Estimate, Figure, FindingVerdict, HopProof, Host,
     LoadPoint, ModeComparison, ProxySetup, Role, SUMMARY_SCHEMA, Summary, TrialOutcome, TrialRecord,
@@ -99,7 +99,7 @@ pub fn summarize(
         costs,
         cpu_scalings: &mut cpu_scalings,
     };
-    verdicts::judge(&tested, &mut subjects);
+    verdicts::check(&tested, &mut subjects);
     let mut cells: Vec<Cell> =
         keys.iter().map(|key| cell(key, experiment, trials, &tables, &comparisons)).collect();
     versions::note_differing(&mut cells, trials);
@@ -110,7 +110,7 @@ pub fn summarize(
         seed,
         trials_planned: planned,
         trials_recorded: trials.all().len(),
-        retakes: retakes::summary(experiment.retakes, most_retakes(planned, experiment.retakes), trials),
+        retakes: retakes::summary(experiment.retakes, max_reruns(planned, experiment.retakes), trials),
         host: host.clone(),
         cells,
         findings: Vec::new(),
@@ -134,7 +134,7 @@ fn costs_tested(
 ) -> impl Iterator<Item = Tested> {
     let slopes = slopes.each_ref().map(|slope| slope.as_ref().map(|slope| slope.coefficient));
     let tested = |(index, (estimate, chance)): (usize, (Option<Estimate>, Option<f64>))| {
-        let difference = Difference { estimate: estimate?, chance };
+        let difference = Difference { estimate: estimate?, p_value: chance };
         Some(Tested { statement: Statement::Cost(index), difference })
     };
     slopes.into_iter().zip(chances).enumerate().filter_map(tested)

@@ -45,7 +45,7 @@ impl Artifact {
         std::iter::once(&self.root).chain(&self.manifests)
     }
 
-    fn of(media_type: &str, config: Content, layers: Vec<Content>) -> Self {
+    fn from_parts(media_type: &str, config: Content, layers: Vec<Content>) -> Self {
         let manifest = json!({
             "schemaVersion": 2,
             "mediaType": media_type,
@@ -150,7 +150,7 @@ impl ImageBuilder {
             "rootfs": {"type": "layers", "diff_ids": []},
         });
         let config = Content::new(self.media_types.config(), config.to_string().into_bytes());
-        Artifact::of(self.media_types.manifest(), config, self.layers)
+        Artifact::from_parts(self.media_types.manifest(), config, self.layers)
     }
 }
 
@@ -219,6 +219,6 @@ impl Chart {
             Content::new("application/vnd.cncf.helm.config.v1+json", config.to_string().into_bytes());
         let (_, archive) = self.archive.finish();
         let layer = Content::new("application/vnd.cncf.helm.chart.content.v1.tar+gzip", archive);
-        Artifact::of(MediaTypes::Oci.manifest(), config, vec![layer])
+        Artifact::from_parts(MediaTypes::Oci.manifest(), config, vec![layer])
     }
 }

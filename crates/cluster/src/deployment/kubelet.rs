@@ -2,7 +2,7 @@
 
 use super::cadvisor::ControlGroups;
 use super::sample::{Key, Reading, Sample, Traffic};
-use experiment::environment::{CpuSample, CpuTimes, NodeSnapshot, in_one_line};
+use experiment::environment::{CpuSample, CpuTimes, NodeSnapshot, error_chain};
 use jiff::Timestamp;
 use mesh::kubernetes::client::ApiClient;
 use serde_json::Value;
@@ -38,14 +38,14 @@ impl Reading {
             Ok(summary) => summary,
             Err(error) => {
                 notes
-                    .push(format!("usage of what runs on node {node} is not known: {}", in_one_line(&error)));
+                    .push(format!("usage of what runs on node {node} is not known: {}", error_chain(&error)));
                 return Self { notes, ..Self::default() };
             }
         };
         let groups = match api.get_text(&operation, &path("metrics/cadvisor")) {
             Ok(page) => ControlGroups::read(&page),
             Err(error) => {
-                notes.push(format!("throttling on node {node} is not known: {}", in_one_line(&error)));
+                notes.push(format!("throttling on node {node} is not known: {}", error_chain(&error)));
                 ControlGroups::default()
             }
         };

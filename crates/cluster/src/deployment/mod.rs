@@ -3,7 +3,7 @@
 //! `rollout.rs` brings one up, `worker.rs` follows generators, `gateways.rs` handles requests through ingress
 //! gateways. `usage.rs` reads usage as samples (`sample.rs`) from workers, and from kubelets (`kubelet.rs`,
 //! `cadvisor.rs`) or a Prometheus (`scraped.rs`). `proof.rs` reads the counters of services and proxies,
-//! `silence.rs` notes for how long components were unresponsive, and `shared.rs` finds the pods of the mesh
+//! `unresponsive.rs` notes for how long components were unresponsive, and `shared.rs` finds the pods of the mesh
 //! that the run shares with others.
 
 mod cadvisor;
@@ -14,7 +14,7 @@ mod rollout;
 mod sample;
 mod scraped;
 mod shared;
-mod silence;
+mod unresponsive;
 mod usage;
 mod worker;
 
@@ -24,22 +24,22 @@ pub(crate) use self::rollout::{bring_up, roll_out};
 use self::proof::{ProxyCounters, Readings};
 use self::rollout::PROBE;
 use self::shared::SharedPods;
-use self::silence::{API, Silences};
+use self::unresponsive::{API, UnresponsivePeriods};
 use self::usage::{Watched, Window};
 use self::worker::{Followed, Worker, send_line, send_signal};
 use crate::Result;
 use crate::environment::Cluster;
 use crate::gateway::GatewayCertificates;
-use crate::patience::{API_TIMEOUT, patiently};
 use crate::placement;
 use crate::plug::{ENVOY, MeshPlug, PlugContext, ProxyKind};
 use crate::pods::PodState;
+use crate::retry::{API_TIMEOUT, retry};
 use crate::worker::protocol::Signal;
 use experiment::environment::deploy::{
     ComponentFailure, Deployment, DriverEnd, DriverEvent, DriverEventKind, DriverLoad, DriverStart,
     HealthProbe, TrialEvidence,
 };
-use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as _, Snapshot, in_one_line};
+use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext as _, Snapshot, error_chain};
 use experiment::schema::FleetAsk;
 use experiment::topology::WorkloadId;
 use jiff::{SignedDuration, Timestamp};
@@ -93,7 +93,7 @@ pub(crate) struct ClusterDeployment<'a> {
     is_over: Arc<AtomicBool>,
     api_away_since: Option<Instant>,
     /// Unresponsive periods in the current trial.
-    silences: Silences,
+    unresponsive_periods: UnresponsivePeriods,
     log_dir: PathBuf,
     written: Written,
 }
@@ -166,11 +166,11 @@ impl Written {
             return Ok(());
         }
         self.objects.reverse();
-        patiently(API_TIMEOUT, || self.api.delete(&self.objects, &|_| ()))?;
+        retry(API_TIMEOUT, || self.api.delete(&self.objects, &|_| ()))?;
         self.objects.clear();
         let (mut fewest, mut changed_at) = (usize::MAX, Instant::now());
         loop {
-            let left = patiently(API_TIMEOUT, || self.pods())?;
+            let left = retry(API_TIMEOUT, || self.pods())?;
             let Some(first) = left.first() else { return Ok(()) };
             if left.len() < fewest {
                 (fewest, changed_at) = (left.len(), Instant::now());
@@ -245,7 +245,7 @@ impl<'a> ClusterDeployment<'a> {
             events,
             is_over: Arc::default(),
             api_away_since: None,
-            silences: Silences::default(),
+            unresponsive_periods: UnresponsivePeriods::default(),
             log_dir: cluster.log_dir(label),
             written,
         };
@@ -306,7 +306,7 @@ impl<'a> ClusterDeployment<'a> {
             number: self.number,
             admin: worker.admin.clone(),
             pod: worker.pod.clone(),
-            silences: self.silences.clone(),
+            unresponsive_periods: self.unresponsive_periods.clone(),
             events: self.sender.clone(),
             is_over: Arc::clone(&self.is_over),
         };
@@ -321,13 +321,13 @@ impl<'a> ClusterDeployment<'a> {
             Ok(pods) => pods,
             Err(error) => {
                 let away = self.api_away_since.get_or_insert(asked_at).elapsed();
-                self.silences.note(API, away);
-                let how = format!("has not answered for {} s: {}", away.as_secs(), in_one_line(&error));
+                self.unresponsive_periods.note(API, away);
+                let how = format!("has not answered for {} s: {}", away.as_secs(), error_chain(&error));
                 return (away > AWAY_TIMEOUT).then_some(ComponentFailure { component: API.to_owned(), how });
             }
         };
         if let Some(since) = self.api_away_since.take() {
-            self.silences.note(API, since.elapsed());
+            self.unresponsive_periods.note(API, since.elapsed());
         }
         let by_name: BTreeMap<(&str, &str), &Value> = pods
             .iter()
@@ -398,7 +398,7 @@ impl Deployment for ClusterDeployment<'_> {
         self.is_over = Arc::default();
         (self.sender, self.events) = channel();
         self.generators.clear();
-        self.silences = Silences::default();
+        self.unresponsive_periods = UnresponsivePeriods::default();
         self.number += 1;
         self.trial = Trial { notes: self.lasting_notes.clone(), ..Trial::default() };
         if let Some(ComponentFailure { component, how }) = self.failure().or_else(|| self.failure_of_mesh()) {
@@ -471,7 +471,7 @@ impl Deployment for ClusterDeployment<'_> {
             evidence.path.reasons.push(format!("{component} {how}"));
             self.keep_log(&component, &mut evidence);
         }
-        for reason in self.silences.reasons() {
+        for reason in self.unresponsive_periods.reasons() {
             evidence.path.proven = false;
             evidence.path.reasons.push(reason);
         }

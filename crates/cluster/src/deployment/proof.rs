@@ -6,7 +6,7 @@ use crate::Result;
 use crate::gateway;
 use crate::plug::{SharedProxy, Stands};
 use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
-use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
+use experiment::environment::{EnvironmentError, SentLoad, error_chain};
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
@@ -45,7 +45,7 @@ struct StationProxy {
 pub(super) fn read_counters(proxy: &OpenProxy, name: &str) -> Result<Counters, String> {
     let OpenProxy { forward, kind } = proxy;
     let counters = (kind.counters)(&forward.admin(name));
-    counters.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error)))
+    counters.map_err(|error| forward.last_error().unwrap_or(error_chain(&error)))
 }
 
 impl ClusterDeployment<'_> {
@@ -73,7 +73,7 @@ impl ClusterDeployment<'_> {
             // Nodes do not count queries of their counters.
             let asked = workload.script().is_none().then_some(&pod.asked);
             let reading = ServiceReading::read(&forward.admin(&pod.name), asked);
-            (pod.name.clone(), reading.map_err(|error| forward.last_error().unwrap_or(in_one_line(&error))))
+            (pod.name.clone(), reading.map_err(|error| forward.last_error().unwrap_or(error_chain(&error))))
         });
         read.into_iter().collect()
     }

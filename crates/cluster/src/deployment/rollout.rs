@@ -9,13 +9,13 @@ use crate::check::others_objects;
 use crate::environment::Cluster;
 use crate::gateway::{self, Destination, Gateway, GatewayCertificates, NOT_SERVED};
 use crate::objects::{self, counters_port};
-use crate::patience::{API_TIMEOUT, patiently};
 use crate::plug::{ENVOY, MeshPlug, ProxyKind};
 use crate::pods::{NOT_INJECTED, PodState};
+use crate::retry::{API_TIMEOUT, retry};
 use crate::startup::Startup;
 use crate::worker::protocol::{End, StartArgument};
 use experiment::Protocol;
-use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
+use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use experiment::topology::DriverPlacement;
 use mesh::istio::objects::ingress;
 use mesh::kubernetes::client::ApiClient;
@@ -107,7 +107,7 @@ pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn Mesh
     let references: Vec<ObjectRef> = references.collect::<Result<_>>()?;
     if cluster.settings.existing_namespaces {
         let others = || others_objects(&cluster.connected, &cluster.settings, &references);
-        let others = patiently(API_TIMEOUT, others)?;
+        let others = retry(API_TIMEOUT, others)?;
         if let Some(first) = others.into_iter().next() {
             return Err(first.into_error("write the objects of a deployment"));
         }
@@ -125,7 +125,7 @@ pub(crate) fn roll_out(cluster: &Cluster, spec: &DeploymentSpec, plug: &dyn Mesh
     };
     for objects in [&first, &before_pods, &with_pods] {
         cluster.check_not_stopped("write the objects of a deployment")?;
-        patiently(APPLY_TIMEOUT, || api.apply(objects)).map_err(EnvironmentError::lasting)?;
+        retry(APPLY_TIMEOUT, || api.apply(objects)).map_err(EnvironmentError::lasting)?;
     }
     let pods = wait_until_running(cluster, spec, &written)?;
     Ok(RolledOut { written, pods, certificates })
@@ -140,7 +140,7 @@ fn wait_until_running(cluster: &Cluster, spec: &DeploymentSpec, written: &Writte
     loop {
         cluster.check_not_stopped("wait for pods")?;
         let looked_at = Instant::now();
-        let pods = patiently(API_TIMEOUT, || written.pods())?;
+        let pods = retry(API_TIMEOUT, || written.pods())?;
         let pods: Vec<PodState> = pods.iter().map(PodState::read).collect();
         let workloads = by_workload(cluster, spec, &pods);
         let of_gateways = of_gateways(&gateways, &pods);
@@ -299,7 +299,7 @@ impl ClusterDeployment<'_> {
             let last = match probe(worker, destination, protocol) {
                 Ok(None) => return Ok(()),
                 Ok(Some(reason)) => reason,
-                Err(error) => in_one_line(&error),
+                Err(error) => error_chain(&error),
             };
             if began.elapsed() > SERVING_TIMEOUT {
                 let Destination { probe_url, .. } = destination;
@@ -364,7 +364,7 @@ mod tests {
         }
         let error = check_injected(&pod("containerStatuses", "other"), ENVOY).unwrap_err();
         assert!(
-            in_one_line(&error).contains("server-1 in namespace m has no container istio-proxy"),
+            error_chain(&error).contains("server-1 in namespace m has no container istio-proxy"),
             "{error}"
         );
     }

@@ -3,11 +3,11 @@
 use super::cadvisor::{ControlGroups, Counters, METRICS};
 use super::sample::{Key, Reading, Sample};
 use crate::prometheus::{LastSample, Prometheus};
-use experiment::environment::{CpuTimes, in_one_line};
+use experiment::environment::{CpuTimes, error_chain};
 use std::collections::BTreeSet;
 
 /// Prometheus's own staleness limit.
-const WITHIN: &str = "5m";
+const STALENESS_WINDOW: &str = "5m";
 
 impl Reading {
     /// Reads the last samples. `own` are the namespaces and names of the pods that belong to the experiment.
@@ -16,10 +16,10 @@ impl Reading {
         let namespaces: Vec<&str> = namespaces.into_iter().collect();
         let selector =
             format!("{{__name__=~\"{}\",namespace=~\"{}\"}}", METRICS.join("|"), namespaces.join("|"));
-        match prometheus.last_samples(&selector, WITHIN) {
+        match prometheus.last_samples(&selector, STALENESS_WINDOW) {
             Ok(samples) => Self::of_samples(&samples, own),
             Err(error) => {
-                let note = format!("usage of services and proxies is not known: {}", in_one_line(&error));
+                let note = format!("usage of services and proxies is not known: {}", error_chain(&error));
                 Self { notes: vec![note], ..Self::default() }
             }
         }

@@ -7,12 +7,12 @@ use super::rollout::open_proxy;
 use super::{OpenProxy, RunningPod, Written};
 use crate::Result;
 use crate::environment::Cluster;
-use crate::patience::{API_TIMEOUT, patiently};
 use crate::plug::{Member, MeshPlug, SharedComponent, SharedProxy};
 use crate::pods::PodState;
+use crate::retry::{API_TIMEOUT, retry};
 use crate::startup::Startup;
 use experiment::environment::deploy::ComponentFailure;
-use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
+use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use mesh::istio::propagation::{Awaited, Running, wait_until_propagated};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -86,8 +86,7 @@ fn wait_until_ready(
         let shared = find(&components, written, nodes)?;
         let Some(lacking) = lacking(&components, &shared, written, nodes)? else { return Ok(shared) };
         cluster.progress.report(&lacking);
-        let pods: Vec<PodState> =
-            patiently(API_TIMEOUT, || written.pods())?.iter().map(PodState::read).collect();
+        let pods: Vec<PodState> = retry(API_TIMEOUT, || written.pods())?.iter().map(PodState::read).collect();
         startup.check(&pods)?;
         if began.elapsed() > READY_TIMEOUT {
             return Err(EnvironmentError::new("wait for the mesh", lacking));
@@ -104,7 +103,7 @@ fn find(components: &[SharedComponent], written: &Written, nodes: &BTreeSet<&str
         let pods = match list(component, written) {
             Ok(pods) => pods,
             Err(error) if component.proxy.is_none() => {
-                let note = format!("usage of {} is not known: {}", component.name, in_one_line(&error));
+                let note = format!("usage of {} is not known: {}", component.name, error_chain(&error));
                 found.notes.push(note);
                 continue;
             }
@@ -189,7 +188,7 @@ fn lacking(
 
 /// Why a Gateway is not programmed; absent if it is.
 fn unprogrammed(api: &ApiClient, gateway: &ObjectRef) -> Result<Option<String>> {
-    let Some(object) = patiently(API_TIMEOUT, || api.get(gateway))? else {
+    let Some(object) = retry(API_TIMEOUT, || api.get(gateway))? else {
         return Ok(Some("it is gone".to_owned()));
     };
     Ok(unprogrammed_by(&object))

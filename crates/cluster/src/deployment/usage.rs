@@ -10,7 +10,7 @@ use crate::prometheus::Prometheus;
 use crate::settings::SURE_WINDOW;
 use crate::worker::protocol::{Status, Usage, unix_ns};
 use experiment::environment::{
-    ComponentMemory, ComponentSnapshot, CpuTimes, NodeSnapshot, Snapshot, in_one_line,
+    ComponentMemory, ComponentSnapshot, CpuTimes, NodeSnapshot, Snapshot, error_chain,
 };
 use experiment::schema::{NetworkUsage, Role, Throttling};
 use jiff::Timestamp;
@@ -191,7 +191,7 @@ impl ClusterDeployment<'_> {
         match &settings.prometheus {
             Some(address) => match Prometheus::new(address, &self.cluster.connected.api) {
                 Ok(prometheus) => Reading::of_prometheus(&prometheus, &own),
-                Err(error) => not_known(&in_one_line(&error)),
+                Err(error) => not_known(&error_chain(&error)),
             },
             None if settings.reads_nodes => self.read_kubelets(Subject {
                 own: &own,

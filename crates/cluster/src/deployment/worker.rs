@@ -1,6 +1,6 @@
 //! A worker as seen from the run: its port, its clock, and its generator.
 
-use super::silence::Silences;
+use super::unresponsive::UnresponsivePeriods;
 use crate::Result;
 use crate::gateway::Destination;
 use crate::settings::WORKER_PORT;
@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use experiment::environment::deploy::{
     Argument, DriverEnd, DriverEvent, DriverEventKind, DriverResult, DriverStart, DriverVerb,
 };
-use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
+use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
 use experiment::schema::LoadResult;
 use jiff::Timestamp;
 use mesh::admin::Admin;
@@ -73,7 +73,7 @@ impl Worker {
     /// Queries its status. If the API is the reason for a failure, the error says why.
     pub fn status(&self) -> Result<Status> {
         let operation = || format!("ask worker {}", self.pod);
-        self.admin.ask_json(STATUS_PATH).map_err(|error| match self.forward.last_error() {
+        self.admin.get_json(STATUS_PATH).map_err(|error| match self.forward.last_error() {
             Some(reason) => EnvironmentError::new(operation(), reason),
             None => EnvironmentError::new(operation(), error),
         })
@@ -121,7 +121,7 @@ impl Worker {
     }
 
     pub fn progress(&self, from: usize) -> Result<Progress> {
-        self.admin.ask_json(&format!("{PROGRESS_PATH}?{from}")).context("ask a worker for progress")
+        self.admin.get_json(&format!("{PROGRESS_PATH}?{from}")).context("ask a worker for progress")
     }
 
     pub fn result(&self) -> Result<LoadResult> {
@@ -152,7 +152,7 @@ pub(super) struct Followed {
     pub number: u64,
     pub admin: Admin,
     pub pod: String,
-    pub silences: Silences,
+    pub unresponsive_periods: UnresponsivePeriods,
     pub events: Sender<DriverEvent>,
     /// True once the deployment is over.
     pub is_over: Arc<AtomicBool>,
@@ -183,14 +183,14 @@ impl Followed {
             if self.is_over.load(Ordering::Relaxed) {
                 return Err("the trial is over".to_owned());
             }
-            let progress: Result<Progress, _> = self.admin.ask_json(&format!("{PROGRESS_PATH}?{read}"));
+            let progress: Result<Progress, _> = self.admin.get_json(&format!("{PROGRESS_PATH}?{read}"));
             let progress = match progress {
                 Ok(progress) if progress.number == self.number => progress,
                 Ok(_) => return Err("another trial has begun in its worker".to_owned()),
                 Err(error) if heard_at.elapsed() > LOST_AFTER => {
                     let silent_s = heard_at.elapsed().as_secs();
                     self.note_silence(heard_at);
-                    return Err(format!("its worker was lost {silent_s} s ago: {}", in_one_line(&error)));
+                    return Err(format!("its worker was lost {silent_s} s ago: {}", error_chain(&error)));
                 }
                 Err(_) => {
                     thread::sleep(RETRY_INTERVAL);
@@ -216,7 +216,7 @@ impl Followed {
 
     fn note_silence(&self, heard_at: Instant) {
         let silence = heard_at.elapsed().saturating_sub(PROGRESS_WAIT);
-        self.silences.note(&format!("the worker in pod {}", self.pod), silence);
+        self.unresponsive_periods.note(&format!("the worker in pod {}", self.pod), silence);
     }
 
     /// Copies the result, and retries if the API is away for a while.
@@ -229,7 +229,7 @@ impl Followed {
             match self.admin.ask_long_json::<LoadResult>(RESULT_PATH) {
                 Ok(result) => return Ok(result.into()),
                 Err(error) if began.elapsed() > LOST_AFTER => {
-                    return Err(format!("copy its result off: {}", in_one_line(&error)));
+                    return Err(format!("copy its result off: {}", error_chain(&error)));
                 }
                 Err(_) => thread::sleep(RETRY_INTERVAL),
             }

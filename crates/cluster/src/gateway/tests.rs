@@ -22,7 +22,7 @@ fn spec(api: IngressApi, tls: IngressTls) -> DeploymentSpec {
 
 fn written(spec: &DeploymentSpec) -> Result<Vec<Value>> {
     let settings = settings();
-    let plug = plug::of(spec.mesh, spec.mode, &settings)?;
+    let plug = plug::for_mode(spec.mesh, spec.mode, &settings)?;
     objects::objects(spec, &settings, &*plug)
 }
 
@@ -128,7 +128,7 @@ fn path_is_encrypted_behind_gateway() {
     let expected = |spec: &DeploymentSpec| {
         let settings = settings();
         let context = PlugContext { spec, settings: &settings };
-        let plug = plug::of(spec.mesh, spec.mode, &settings).unwrap();
+        let plug = plug::for_mode(spec.mesh, spec.mode, &settings).unwrap();
         let call = spec.topology.calls[0];
         let of_gateway = of_call(&context, call).map(|gateway| gateway.evidence(&context).tls_expected);
         let of_sidecars = plug.evidence(&context, call).into_iter();

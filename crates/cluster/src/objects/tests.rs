@@ -11,7 +11,7 @@ fn settings() -> ClusterSettings {
 
 fn written(mode: Mode) -> Vec<Value> {
     let settings = settings();
-    let plug = plug::of(MeshKind::Istio, mode, &settings).unwrap();
+    let plug = plug::for_mode(MeshKind::Istio, mode, &settings).unwrap();
     objects(&DeploymentSpec::new(MeshKind::Istio, mode), &settings, &*plug).unwrap()
 }
 
@@ -40,7 +40,7 @@ fn objects_in_namespace_of_runner_job_are_owned_by_it() {
     };
     let owned = |owner| {
         let settings = ClusterSettings { owner: Some(owner), ..settings() };
-        let plug = plug::of(MeshKind::Istio, Mode::Ingress, &settings).unwrap();
+        let plug = plug::for_mode(MeshKind::Istio, Mode::Ingress, &settings).unwrap();
         objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Ingress), &settings, &*plug).unwrap()
     };
     let job = json!([{"apiVersion": "batch/v1", "kind": "Job", "name": "perf-1", "uid": "u"}]);
@@ -55,7 +55,7 @@ fn objects_in_namespace_of_runner_job_are_owned_by_it() {
 #[test]
 fn generators_and_measured_pods_are_on_separate_nodes() {
     let settings = ClusterSettings { image_pull_secret: Some("registry".to_owned()), ..settings() };
-    let plug = plug::of(MeshKind::Istio, Mode::Ingress, &settings).unwrap();
+    let plug = plug::for_mode(MeshKind::Istio, Mode::Ingress, &settings).unwrap();
     let all = objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Ingress), &settings, &*plug).unwrap();
     let expression = "/spec/template/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution\
                       /nodeSelectorTerms/0/matchExpressions/0";
@@ -80,7 +80,7 @@ fn objects_select_only_pods_of_run() {
     istio.sidecar_scope = true;
     istio.authorization.identities = 2;
     istio.lua = Some(experiment::mesh_settings::LuaScript::BuiltIn);
-    let plug = plug::of(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
+    let plug = plug::for_mode(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
     all.extend(objects(&spec, &settings, &*plug).unwrap());
     for (kind, labels) in [
         ("Service", "/spec/selector"),
@@ -133,7 +133,7 @@ fn modes_use_documented_mesh_labels() {
 fn ambient_labels_are_on_services_and_pods_in_existing_namespace() {
     let settings = ClusterSettings { existing_namespaces: true, ..settings() };
     for (mode, waypoint) in [(Mode::Ambient, Value::Null), (Mode::AmbientWaypoint, json!("waypoint"))] {
-        let plug = plug::of(MeshKind::Istio, mode, &settings).unwrap();
+        let plug = plug::for_mode(MeshKind::Istio, mode, &settings).unwrap();
         let all = objects(&DeploymentSpec::new(MeshKind::Istio, mode), &settings, &*plug).unwrap();
         let service = &of_kind(&all, "Service")[0]["metadata"]["labels"];
         assert_eq!((&service["istio.io/use-waypoint"], &service[RUN_LABEL]), (&waypoint, &json!("run-1")));
@@ -190,7 +190,7 @@ fn waypoints_keep_counters_that_prove_path_and_have_run_label() {
 #[test]
 fn settings_of_mesh_proxies_are_rejected() {
     let settings = settings();
-    let plug = plug::of(MeshKind::Istio, Mode::Ambient, &settings).unwrap();
+    let plug = plug::for_mode(MeshKind::Istio, Mode::Ambient, &settings).unwrap();
     let refused = |change: &dyn Fn(&mut DeploymentSpec)| {
         let mut spec = DeploymentSpec::new(MeshKind::Istio, Mode::Ambient);
         change(&mut spec);
@@ -208,7 +208,7 @@ fn settings_of_mesh_proxies_are_rejected() {
 #[test]
 fn linkerd_is_annotated() {
     let settings = ClusterSettings { mesh: crate::settings::MeshName::Linkerd, ..settings() };
-    let plug = plug::of(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
+    let plug = plug::for_mode(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
     let objects = objects(&DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar), &settings, &*plug).unwrap();
     let annotations = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["metadata"]["annotations"];
     assert_eq!(annotations["linkerd.io/inject"], "enabled");
@@ -219,21 +219,21 @@ fn linkerd_is_annotated() {
 #[test]
 fn cilium_pods_have_no_mesh_and_its_own_pods_are_cost() {
     let settings = ClusterSettings { mesh: crate::settings::MeshName::Cilium, ..settings() };
-    let plug = plug::of(MeshKind::Istio, Mode::None, &settings).unwrap();
+    let plug = plug::for_mode(MeshKind::Istio, Mode::None, &settings).unwrap();
     let spec = DeploymentSpec::new(MeshKind::Istio, Mode::None);
     assert_eq!(objects(&spec, &settings, &*plug).unwrap(), written(Mode::None));
     let shared = plug.shared();
     let names: Vec<(&str, bool)> = shared.iter().map(|shared| (shared.name, shared.is_per_node)).collect();
     assert_eq!(names, [("cilium-agent", true), ("cilium-envoy", true), ("cilium-operator", false)]);
     for mode in [Mode::Sidecar, Mode::Ambient, Mode::Ingress] {
-        assert!(plug::of(MeshKind::Istio, mode, &settings).is_err(), "{mode}");
+        assert!(plug::for_mode(MeshKind::Istio, mode, &settings).is_err(), "{mode}");
     }
 }
 
 #[test]
 fn settings_unknown_to_linkerd_are_rejected() {
     let settings = ClusterSettings { mesh: crate::settings::MeshName::Linkerd, ..settings() };
-    let plug = plug::of(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
+    let plug = plug::for_mode(MeshKind::Istio, Mode::Sidecar, &settings).unwrap();
     let refused = |change: &dyn Fn(&mut DeploymentSpec)| {
         let mut spec = DeploymentSpec::new(MeshKind::Istio, Mode::Sidecar);
         change(&mut spec);
@@ -261,7 +261,7 @@ fn modes_unavailable_on_clusters_are_rejected_by_name() {
         (MeshKind::Istio, Mode::EgressGateway),
         (MeshKind::Istio, Mode::ControlPlane),
     ] {
-        let error = plug::of(mesh, mode, &settings()).unwrap_err();
+        let error = plug::for_mode(mesh, mode, &settings()).unwrap_err();
         assert_eq!(error.operation, format!("run mode {mode}"));
         assert!(error.hint.is_some());
     }

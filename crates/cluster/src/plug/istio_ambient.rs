@@ -29,7 +29,7 @@ pub(super) const ZTUNNEL: ProxyKind =
 
 /// Counters of a ztunnel, including those of other pods' traffic.
 fn ztunnel_counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
-    Ok(metrics::counters(&String::from_utf8_lossy(&admin.ask_long("/metrics")?)))
+    Ok(metrics::counters(&String::from_utf8_lossy(&admin.get_long("/metrics")?)))
 }
 
 #[derive(Clone, Debug)]

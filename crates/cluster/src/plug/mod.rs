@@ -220,7 +220,7 @@ pub fn look_up(settings: &mut ClusterSettings, api: &ApiClient) {
 }
 
 /// The plug of a mode.
-pub fn of(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<dyn MeshPlug>> {
+pub fn for_mode(mesh: MeshKind, mode: Mode, settings: &ClusterSettings) -> Result<Box<dyn MeshPlug>> {
     let refused = |reason: &str, hint: &str| {
         Err(EnvironmentError::new(format!("run mode {mode}"), reason).with_hint(hint))
     };

@@ -191,7 +191,7 @@ struct Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::environment::in_one_line;
+    use experiment::environment::error_chain;
 
     #[test]
     fn address_is_url_or_service() {
@@ -216,7 +216,7 @@ mod tests {
         ] {
             let prometheus = at(&url);
             let error = prometheus.count(CPU_METRIC).unwrap_err();
-            let line = in_one_line(&error);
+            let line = error_chain(&error);
             assert!(line.starts_with(&format!("query Prometheus at {url}: ")), "{line}");
             assert!(line.contains(says), "{line}");
             assert!(error.nearest_hint().is_some_and(|hint| hint.contains("NAMESPACE/SERVICE:PORT")));
@@ -239,7 +239,7 @@ mod tests {
         assert!(age_ms >= 2500, "{age_ms} ms");
         assert_eq!((prometheus.count("sampled").unwrap(), prometheus.count("absent").unwrap()), (1, 0));
         let error = prometheus.count("{").unwrap_err();
-        assert!(in_one_line(&error).contains("bad_data"), "{error:?}");
+        assert!(error_chain(&error).contains("bad_data"), "{error:?}");
     }
 
     fn at(url: &str) -> Prometheus {

@@ -43,7 +43,7 @@ impl Served {
         let mut lines = Vec::new();
         loop {
             let path = format!("{PROGRESS_PATH}?{}", lines.len());
-            let progress: RunProgress = self.runner.ask_json(&path).unwrap();
+            let progress: RunProgress = self.runner.get_json(&path).unwrap();
             lines.extend(progress.lines);
             if let Some(status) = progress.ended {
                 return (lines, status);
@@ -57,14 +57,14 @@ fn runner_keeps_results_until_fetched_and_exits_with_run_status() {
     let script = "trap 'echo stops >&2; echo 1 > \"$1/trials.jsonl\"; exit 1' INT; echo begins >&2; while :; do sleep 0.05; done";
     let served = served(script, Duration::from_secs(600));
     let begins = RunProgress { lines: vec!["begins".to_owned()], ended: None };
-    while served.runner.ask_json::<RunProgress>(&format!("{PROGRESS_PATH}?0")).unwrap() != begins {}
+    while served.runner.get_json::<RunProgress>(&format!("{PROGRESS_PATH}?0")).unwrap() != begins {}
     assert!(served.ended.ask("/").is_err());
-    assert!(served.runner.ask_long(FOLDER_PATH).is_err());
+    assert!(served.runner.get_long(FOLDER_PATH).is_err());
 
     served.runner.post_json::<()>(INTERRUPT_PATH, &()).unwrap();
     assert_eq!(served.end(), (vec!["begins".to_owned(), "stops".to_owned()], 1));
     assert_eq!(served.ended.ask("/").unwrap(), b"1");
-    let archive = served.runner.ask_long(FOLDER_PATH).unwrap();
+    let archive = served.runner.get_long(FOLDER_PATH).unwrap();
     let copy = tempfile::tempdir().unwrap();
     tar::Archive::new(&*archive).unpack(copy.path()).unwrap();
     assert_eq!(std::fs::read_to_string(copy.path().join("trials.jsonl")).unwrap(), "1\n");

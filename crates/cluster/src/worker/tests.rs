@@ -35,7 +35,7 @@ impl Served {
     /// Lines from this one on, once there is one or the generator has ended.
     fn progress(&self, from: usize) -> Progress {
         loop {
-            let progress: Progress = self.admin.ask_json(&format!("{PROGRESS_PATH}?{from}")).unwrap();
+            let progress: Progress = self.admin.get_json(&format!("{PROGRESS_PATH}?{from}")).unwrap();
             if !progress.lines.is_empty() || progress.ended.is_some() {
                 return progress;
             }
@@ -64,7 +64,7 @@ fn generator_is_started_and_released_and_its_result_kept_until_finish() {
     let (lines, end) = worker.end(1);
     assert_eq!((lines, end.exit_code, end.result_bytes), (vec!["go".to_owned()], Some(0), Some(7)));
     assert_eq!(worker.admin.ask(RESULT_PATH).unwrap(), b"{\"a\":1}");
-    let status: Status = worker.admin.ask_json(STATUS_PATH).unwrap();
+    let status: Status = worker.admin.get_json(STATUS_PATH).unwrap();
     assert!(status.now_ns > 0);
     worker.admin.post_json::<()>(FINISH_PATH, &()).unwrap();
     assert_eq!(worker.thread.join().unwrap().unwrap(), WorkerEnd::Finished);

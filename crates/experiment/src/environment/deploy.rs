@@ -23,8 +23,8 @@ use crate::schema::edge::EdgeRecord;
 use crate::schema::event::LoadEvent;
 use crate::schema::fleet::FleetResult;
 use crate::schema::fleet_progress::{FleetAsk, FleetProgress};
+use crate::schema::footprint::ProxyFootprint;
 use crate::schema::gateway::GatewayCounts;
-use crate::schema::holdings::ProxyHoldings;
 use crate::schema::host::{ComponentVersion, Host};
 use crate::schema::load::LoadResult;
 use crate::schema::path::PathProof;
@@ -390,7 +390,7 @@ pub struct Footprint {
     /// Anonymous memory after the drivers had ended, bytes.
     pub memory_anonymous_after_load_bytes: Option<u64>,
     /// Configuration and heap as reported by the proxy; absent for other components.
-    pub holdings: Option<ProxyHoldings>,
+    pub holdings: Option<ProxyFootprint>,
 }
 
 impl Footprint {

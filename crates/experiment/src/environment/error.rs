@@ -108,7 +108,7 @@ impl std::error::Error for EnvironmentError {
 
 /// Formats an error and its causes on one line, as `operation: cause: cause of the cause`.
 #[must_use]
-pub fn in_one_line(error: &dyn std::error::Error) -> String {
+pub fn error_chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }

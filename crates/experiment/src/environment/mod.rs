@@ -15,7 +15,7 @@ pub use crate::settings::ingress::{Estate, GatewaySettings, Scenario};
 pub use crate::settings::proxy::{AccessLog, MutualTls, ProxySettings};
 pub use crate::settings::service::{ServerSettings, TCP_REQUEST_BYTES};
 pub use clock::Clock;
-pub use error::{EnvironmentError, ErrorContext, LastLines, in_one_line};
+pub use error::{EnvironmentError, ErrorContext, LastLines, error_chain};
 pub use progress::ProgressSink;
 pub use snapshot::{
     Bucket, Buckets, ComponentMemory, ComponentSnapshot, CpuSample, CpuTimes, GatewayCounters,

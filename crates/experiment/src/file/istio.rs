@@ -41,7 +41,7 @@ const MIN_ISTIOD_BYTES: u64 = 128 << 20;
 /// Istio's default for `PILOT_DEBOUNCE_AFTER`.
 const DEBOUNCE_AFTER: Duration = Duration::from_millis(100);
 /// Istio's default for `PILOT_DEBOUNCE_MAX`.
-const DEBOUNCE_MAX: Duration = Duration::from_secs(10);
+const MAX_DEBOUNCE: Duration = Duration::from_secs(10);
 /// Maximum length of a script, bytes, from the schema of its kind.
 const MAX_SCRIPT_BYTES: usize = 1 << 16;
 /// Maximum length of the text of objects, bytes: an API server accepts no larger object.
@@ -159,7 +159,7 @@ fn istiod(section: &Section<'_>) -> Result<IstiodSettings> {
         debounce_max: debounce("debounce-max")?,
     };
     let after = settings.debounce_after.unwrap_or(DEBOUNCE_AFTER);
-    let longest = settings.debounce_max.unwrap_or(DEBOUNCE_MAX);
+    let longest = settings.debounce_max.unwrap_or(MAX_DEBOUNCE);
     let field = section.field("debounce-max")?.or(section.field("debounce-after")?);
     match field.filter(|_| longest < after) {
         Some(field) => Err(field.place().error(

@@ -18,9 +18,9 @@ use TimeFigure::{Max, Mean, P75, P95, P99_9, P99_99};
 
 type Result<T> = std::result::Result<T, Box<ExperimentError>>;
 
-const LONGEST_TEXT: usize = 500;
-const MOST_FIGURES: usize = 1000;
-const MOST_CLIENTS: usize = 1_000_000;
+const MAX_TEXT_CHARACTERS: usize = 500;
+const MAX_FIGURES: usize = 1000;
+const MAX_CLIENTS: usize = 1_000_000;
 
 /// Kind of a figure.
 #[derive(Clone, Copy)]
@@ -82,8 +82,8 @@ pub(super) fn sources(root: &Section<'_>) -> Result<Vec<PublishedSource>> {
 fn source(section: &Section<'_>) -> Result<PublishedSource> {
     let figures = section.required("figures", "figures: [{figure: cpu, mode: sidecar, value: 0.2}]")?;
     let list = figures.sections("published.figures")?;
-    if list.len() > MOST_FIGURES {
-        return Err(figures.place().error("too many figures", format!("expected at most {MOST_FIGURES}")));
+    if list.len() > MAX_FIGURES {
+        return Err(figures.place().error("too many figures", format!("expected at most {MAX_FIGURES}")));
     }
     Ok(PublishedSource {
         source: text(&section.required("source", "source: Istio 1.24")?)?,
@@ -105,10 +105,10 @@ fn margin(field: &Field<'_>) -> Result<f64> {
 
 fn text(field: &Field<'_>) -> Result<String> {
     let words = field.text()?.split_whitespace().collect::<Vec<_>>().join(" ");
-    if words.is_empty() || words.chars().count() > LONGEST_TEXT {
+    if words.is_empty() || words.chars().count() > MAX_TEXT_CHARACTERS {
         return Err(field.place().error(
             format!("`{}` will not do", field.path),
-            format!("expected some words, at most {LONGEST_TEXT} characters"),
+            format!("expected some words, at most {MAX_TEXT_CHARACTERS} characters"),
         ));
     }
     Ok(words)
@@ -143,7 +143,7 @@ fn figure(section: &Section<'_>) -> Result<ReferenceFigure> {
             .field("gateway-cpu")?
             .map(|field| field.quantity(parse_cores))
             .transpose()?,
-        clients: section.field("clients")?.map(|field| field.whole(1..=MOST_CLIENTS)).transpose()?,
+        clients: section.field("clients")?.map(|field| field.whole(1..=MAX_CLIENTS)).transpose()?,
         component: component.map(|field| text(&field)).transpose()?,
         value,
     })

@@ -154,11 +154,11 @@ pub(crate) struct Section<'a> {
 impl<'a> Section<'a> {
     /// Section for the whole file.
     pub(crate) fn root(node: &'a Node) -> Result<Self> {
-        Self::of(node, "", keys_of(""), node.place.clone())
+        Self::new(node, "", keys_of(""), node.place.clone())
     }
 
     /// Map with these keys. `path` names it in messages; errors about missing keys point at `place`.
-    pub(crate) fn of(node: &'a Node, path: &str, known: &[&'static str], place: Place) -> Result<Self> {
+    pub(crate) fn new(node: &'a Node, path: &str, known: &[&'static str], place: Place) -> Result<Self> {
         let entries = match &node.value {
             Value::Map(entries) => entries.as_slice(),
             Value::Empty => &[],
@@ -187,7 +187,7 @@ impl<'a> Section<'a> {
         let known = SECTIONS.iter().find(|(section, _)| *section == dotted);
         let (path, _) = *known.expect("the reader asks for sections of the table alone");
         match self.entries.iter().find(|entry| entry.key == key) {
-            Some(entry) => Self::of(&entry.node, path, keys_of(path), entry.key_place.clone()),
+            Some(entry) => Self::new(&entry.node, path, keys_of(path), entry.key_place.clone()),
             None => Ok(Self { path: path.to_owned(), place: self.place.clone(), entries: &[] }),
         }
     }
@@ -264,7 +264,7 @@ impl<'a> Field<'a> {
 
     /// A map, or every map of a list, as sections.
     pub(crate) fn sections(&self, path: &'static str) -> Result<Vec<Section<'a>>> {
-        let section = |node: &'a Node| Section::of(node, path, keys_of(path), node.place.clone());
+        let section = |node: &'a Node| Section::new(node, path, keys_of(path), node.place.clone());
         match &self.node.value {
             Value::List(items) => items.iter().map(section).collect(),
             _ => Ok(vec![section(self.node)?]),

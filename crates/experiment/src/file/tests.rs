@@ -158,7 +158,7 @@ fn three_repeats_of_the_reference_study_end_within_ten_minutes() {
     assert_eq!(plan.trials.len(), 60);
     assert!(plan.estimated_time() < Duration::from_secs(500), "{:?}", plan.estimated_time());
     // With a third of the trials rerun.
-    assert_eq!(plan.most_retakes(), 20);
+    assert_eq!(plan.max_reruns(), 20);
     assert!(plan.longest_time() < Duration::from_secs(600), "{:?}", plan.longest_time());
 }
 

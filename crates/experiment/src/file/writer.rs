@@ -125,7 +125,7 @@ fn load(experiment: &Experiment) -> LoadView {
     let load = &experiment.load;
     let (rate, clients, arrival) = match &load.levels {
         LoadLevels::Open { rates, arrival } => {
-            (Some(rates.iter().map(|rate| Number::of(*rate)).collect()), None, Some(arrival.name()))
+            (Some(rates.iter().map(|rate| Number::new(*rate)).collect()), None, Some(arrival.name()))
         }
         LoadLevels::Closed { clients } => (None, Some(clients.clone()), None),
         LoadLevels::Fleet => (None, None, None),
@@ -283,13 +283,13 @@ fn published(source: &PublishedSource) -> PublishedView<'_> {
             _ => None,
         },
         component: figure.component.as_deref(),
-        rate: figure.rate.map(Number::of),
+        rate: figure.rate.map(Number::new),
         clients: figure.clients,
         gateway_cpu: figure.gateway_cpu_cores.map(CpuCores),
         value: match figure.value {
             ReferenceValue::Cpu(cores) => ValueView::Cores(CpuCores(cores)),
             ReferenceValue::Throughput(rate) | ReferenceValue::ThroughputPerCpu(rate) => {
-                ValueView::Rate(Number::of(rate))
+                ValueView::Rate(Number::new(rate))
             }
             ReferenceValue::Memory(_, bytes) => ValueView::Size(ByteSize(bytes)),
             ReferenceValue::ReservedCpu(cores) | ReferenceValue::IstiodCpu(cores) => {

@@ -14,38 +14,38 @@ fn overhead(spec: &DeploymentSpec) -> Duration {
     let told = if spec.mode == Mode::None { 0 } else { spec.istio.surroundings.services };
     // The overhead of a pair is included below.
     let further_pods = u32::try_from(spec.topology.pods().saturating_sub(2)).unwrap_or(u32::MAX);
-    let of_a_pod = if spec.mode.has_sidecars() { OF_A_POD_WITH_SIDECAR } else { OF_A_POD };
-    OF_A_SERVICE_TOLD * u32::try_from(told).unwrap_or(u32::MAX)
+    let of_a_pod = if spec.mode.has_sidecars() { TIME_PER_POD_WITH_SIDECAR } else { TIME_PER_POD };
+    TIME_PER_PUSHED_SERVICE * u32::try_from(told).unwrap_or(u32::MAX)
         + of_a_pod * further_pods
         + of_the_estate(spec)
         + of_an_arrangement(spec)
 }
 
 /// Pod with one process.
-const OF_A_POD: Duration = Duration::from_millis(50);
+const TIME_PER_POD: Duration = Duration::from_millis(50);
 
 /// Pod whose sidecar gets a certificate and its configuration.
-const OF_A_POD_WITH_SIDECAR: Duration = Duration::from_millis(500);
+const TIME_PER_POD_WITH_SIDECAR: Duration = Duration::from_millis(500);
 
 /// Domains of a gateway: objects that are written, pushed and removed, or a larger file.
 fn of_the_estate(spec: &DeploymentSpec) -> Duration {
     if spec.parts().entry == Entry::Direct {
         return Duration::ZERO;
     }
-    let of_a_domain = if spec.mesh == MeshKind::Istio { OF_A_DOMAIN } else { OF_A_STATIC_DOMAIN };
+    let of_a_domain = if spec.mesh == MeshKind::Istio { TIME_PER_DOMAIN } else { TIME_PER_STATIC_DOMAIN };
     let [domains, routes] =
         [spec.ingress.domains, spec.ingress.routes()].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
-    of_a_domain * domains.saturating_sub(1) + OF_A_ROUTE * routes.saturating_sub(1)
+    of_a_domain * domains.saturating_sub(1) + TIME_PER_ROUTE * routes.saturating_sub(1)
 }
 
 /// Domain under a control plane.
-const OF_A_DOMAIN: Duration = Duration::from_millis(15);
+const TIME_PER_DOMAIN: Duration = Duration::from_millis(15);
 
 /// Domain in a static file.
-const OF_A_STATIC_DOMAIN: Duration = Duration::from_millis(1);
+const TIME_PER_STATIC_DOMAIN: Duration = Duration::from_millis(1);
 
 /// Exact path of a domain.
-const OF_A_ROUTE: Duration = Duration::from_micros(150);
+const TIME_PER_ROUTE: Duration = Duration::from_micros(150);
 
 fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
     match (spec.mesh, spec.mode) {
@@ -63,10 +63,10 @@ fn of_an_arrangement(spec: &DeploymentSpec) -> Duration {
 }
 
 /// Background service, until it is written to or removed from the API and istiod has processed it.
-const OF_A_SERVICE: Duration = Duration::from_millis(6);
+const TIME_PER_SERVICE: Duration = Duration::from_millis(6);
 
 /// Background service in every trial: pushed to the proxies, and part of their config dumps.
-const OF_A_SERVICE_TOLD: Duration = Duration::from_millis(2);
+const TIME_PER_PUSHED_SERVICE: Duration = Duration::from_millis(2);
 
 /// Start of a control plane, when its version changes; with a fleet, once per deployment.
 const CONTROL_PLANE_START: Duration = Duration::from_secs(12);
@@ -84,14 +84,14 @@ impl Plan {
         let trials = self.trials.iter().map(PlannedTrial::load_time).sum::<Duration>();
         let deployments = self.trials.chunk_by(|one, next| one.deployment == next.deployment);
         let overheads = deployments.map(|shared| overhead(&shared[0].spec)).sum::<Duration>();
-        control_planes + self.changed_services() * OF_A_SERVICE + overheads + trials
+        control_planes + self.changed_services() * TIME_PER_SERVICE + overheads + trials
     }
 
     /// Estimated duration of the run with the maximum number of reruns.
     #[must_use]
     pub fn longest_time(&self) -> Duration {
         let longest = self.trials.iter().map(PlannedTrial::estimated_time).max().unwrap_or_default();
-        self.estimated_time() + longest * u32::try_from(self.most_retakes()).unwrap_or(u32::MAX)
+        self.estimated_time() + longest * u32::try_from(self.max_reruns()).unwrap_or(u32::MAX)
     }
 
     /// Background services written or removed between the trials of the run, including before the first.
@@ -117,22 +117,22 @@ fn preparation(fleet: &FleetSettings) -> Duration {
     ]
     .map(|count| u32::try_from(count).unwrap_or(u32::MAX));
     OF_AN_OBJECT.saturating_mul(objects)
-        + OF_A_PROXY.saturating_mul(proxies)
-        + OF_A_PROXY_AND_OBJECT.saturating_mul(proxies.saturating_mul(visible))
-        + OF_A_CHANGE.saturating_mul(changes)
+        + TIME_PER_PROXY.saturating_mul(proxies)
+        + TIME_PER_PROXY_AND_OBJECT.saturating_mul(proxies.saturating_mul(visible))
+        + TIME_PER_CHANGE.saturating_mul(changes)
 }
 
 /// Object, written and removed.
 const OF_AN_OBJECT: Duration = Duration::from_millis(12);
 
 /// Proxy: its certificate, connection and subscriptions.
-const OF_A_PROXY: Duration = Duration::from_millis(5);
+const TIME_PER_PROXY: Duration = Duration::from_millis(5);
 
 /// Configuration for one service or pod on one proxy.
-const OF_A_PROXY_AND_OBJECT: Duration = Duration::from_nanos(4_000);
+const TIME_PER_PROXY_AND_OBJECT: Duration = Duration::from_nanos(4_000);
 
 /// Change until it has arrived everywhere, in addition to the time between changes.
-const OF_A_CHANGE: Duration = Duration::from_millis(500);
+const TIME_PER_CHANGE: Duration = Duration::from_millis(500);
 
 impl PlannedTrial {
     /// True if both trials can share a control plane.

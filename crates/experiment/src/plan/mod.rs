@@ -34,7 +34,7 @@ const RETAKEN_FRACTION: f64 = 1.0 / 3.0;
 
 /// Maximum number of reruns in a run with this many trials and this limit per trial.
 #[must_use]
-pub fn most_retakes(trials: usize, of_each: usize) -> usize {
+pub fn max_reruns(trials: usize, of_each: usize) -> usize {
     let share = (trials as f64 * RETAKEN_FRACTION) as usize;
     (trials * of_each).min(share.max(1))
 }
@@ -103,8 +103,8 @@ impl Plan {
 
     /// Maximum number of reruns in the whole run.
     #[must_use]
-    pub fn most_retakes(&self) -> usize {
-        most_retakes(self.trials.len(), self.retakes)
+    pub fn max_reruns(&self) -> usize {
+        max_reruns(self.trials.len(), self.retakes)
     }
 
     /// Trials of each repeat, in execution order.
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn at_most_a_third_of_trials_or_one_is_rerun() {
-        assert_eq!([0, 1, 2].map(|each| most_retakes(60, each)), [0, 20, 20]);
-        assert_eq!([1, 2, 3, 5, 6].map(|trials| most_retakes(trials, 1)), [1, 1, 1, 1, 2]);
-        assert_eq!(most_retakes(0, 3), 0);
+        assert_eq!([0, 1, 2].map(|each| max_reruns(60, each)), [0, 20, 20]);
+        assert_eq!([1, 2, 3, 5, 6].map(|trials| max_reruns(trials, 1)), [1, 1, 1, 1, 2]);
+        assert_eq!(max_reruns(0, 3), 0);
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl fmt::Display for Plan {
                 "disturbed trials are taken again after their repeat: each at most {}, at most {} in all; the run then takes \
                  about {}",
                 if self.retakes == 1 { "once".to_owned() } else { format!("{} times", self.retakes) },
-                self.most_retakes(),
+                self.max_reruns(),
                 rounded(self.longest_time())
             )?;
         }

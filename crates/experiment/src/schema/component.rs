@@ -1,6 +1,6 @@
 //! Usage of one component in the measured window of a trial.
 
-use super::holdings::ProxyHoldings;
+use super::footprint::ProxyFootprint;
 use serde::{Deserialize, Serialize};
 
 /// Role of a component.
@@ -68,7 +68,7 @@ pub struct ComponentUsage {
     pub memory_anonymous_after_load_bytes: Option<u64>,
     /// Footprint reported by the proxy; absent for other components.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holdings: Option<ProxyHoldings>,
+    pub holdings: Option<ProxyFootprint>,
     /// Usage per process, if the component has several, such as an agent and the Envoy that it runs. The
     /// component's own figures include all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -88,7 +88,7 @@ impl ComponentUsage {
     /// A component without any readings except the time between the two readings: no CPU (source `proc`), no
     /// memory, nothing else.
     #[must_use]
-    pub fn of(name: impl Into<String>, role: Role, window_s: f64) -> Self {
+    pub fn new(name: impl Into<String>, role: Role, window_s: f64) -> Self {
         Self {
             name: name.into(),
             role,

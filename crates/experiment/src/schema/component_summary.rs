@@ -2,7 +2,7 @@
 
 use super::component::Role;
 use super::estimate::Estimate;
-use super::holdings::{ConfigurationSummary, HeapSummary};
+use super::footprint::{ConfigurationSummary, HeapSummary};
 use serde::{Deserialize, Serialize};
 
 /// Usage of all components of a role together, over the valid trials.

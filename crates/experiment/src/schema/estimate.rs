@@ -166,6 +166,6 @@ impl AddedLatency {
             _ => (None, None),
         };
         let estimate = estimate?;
-        Some((estimate, verdict.unwrap_or_else(|| FindingVerdict::of(&estimate))))
+        Some((estimate, verdict.unwrap_or_else(|| FindingVerdict::from_interval(&estimate))))
     }
 }

@@ -74,7 +74,7 @@ impl FactorValue {
 
 /// Short names for two values. Paths are shortened to the last components from where they differ.
 #[must_use]
-pub fn pair_in_words(one: &FactorValue, other: &FactorValue) -> (String, String) {
+pub fn short_names(one: &FactorValue, other: &FactorValue) -> (String, String) {
     let (one, other) = (one.to_string(), other.to_string());
     if !(one.starts_with('/') && other.starts_with('/')) {
         return (one, other);
@@ -146,8 +146,7 @@ mod tests {
     #[test]
     fn paths_are_shortened_to_distinct_suffixes() {
         let pair = |one: &str, other: &str| {
-            let (one, other) =
-                pair_in_words(&FactorValue::Text(one.into()), &FactorValue::Text(other.into()));
+            let (one, other) = short_names(&FactorValue::Text(one.into()), &FactorValue::Text(other.into()));
             format!("{one} {other}")
         };
         assert_eq!(pair("/opt/a/envoy", "/opt/b/envoy"), "a/envoy b/envoy");

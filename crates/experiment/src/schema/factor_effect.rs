@@ -73,7 +73,7 @@ impl FactorEffect {
     /// Verdict on the slope; results from earlier versions are judged by the interval alone.
     #[must_use]
     pub fn judged(&self) -> FindingVerdict {
-        self.verdict.unwrap_or_else(|| FindingVerdict::of(&self.per_unit))
+        self.verdict.unwrap_or_else(|| FindingVerdict::from_interval(&self.per_unit))
     }
 }
 
@@ -108,6 +108,6 @@ impl SizeEffect {
     /// Whether the slope is shown; results of earlier versions have the interval alone to tell.
     #[must_use]
     pub fn judged(&self) -> FindingVerdict {
-        self.verdict.unwrap_or_else(|| FindingVerdict::of(&self.for_each_service))
+        self.verdict.unwrap_or_else(|| FindingVerdict::from_interval(&self.for_each_service))
     }
 }

@@ -342,7 +342,7 @@ pub enum FindingVerdict {
 impl FindingVerdict {
     /// Verdict on a single difference, in either direction.
     #[must_use]
-    pub fn of(difference: &Estimate) -> Self {
+    pub fn from_interval(difference: &Estimate) -> Self {
         match difference.low {
             None => Self::CannotTell,
             Some(_) if difference.excludes_zero() => Self::Shown,
@@ -353,7 +353,7 @@ impl FindingVerdict {
     /// Verdict on an increase.
     #[must_use]
     pub fn of_increase(difference: &Estimate) -> Self {
-        match Self::of(difference) {
+        match Self::from_interval(difference) {
             Self::Shown if difference.estimate < 0.0 => Self::NotShown,
             verdict => verdict,
         }

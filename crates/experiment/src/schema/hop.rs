@@ -24,8 +24,8 @@ pub struct HopProof {
 impl HopProof {
     /// Display text of the observed protocols; says so if they are unknown.
     #[must_use]
-    pub fn words(&self) -> String {
-        let spoken: Vec<&str> = self.spoken.iter().map(|protocol| protocol.words()).collect();
+    pub fn describe(&self) -> String {
+        let spoken: Vec<&str> = self.spoken.iter().map(|protocol| protocol.describe()).collect();
         match (spoken.is_empty(), self.by_hbone) {
             (true, false) => "a protocol that no counter tells".to_owned(),
             (true, true) => "HBONE".to_owned(),
@@ -82,7 +82,7 @@ pub enum HopProtocol {
 impl HopProtocol {
     /// Display name.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::Http1 => "HTTP/1.1",
             Self::Http2 => "HTTP/2",
@@ -102,6 +102,6 @@ impl HopProtocol {
 
 impl fmt::Display for HopProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.words())
+        f.pad(self.describe())
     }
 }

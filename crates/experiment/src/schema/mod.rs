@@ -23,10 +23,10 @@ pub(crate) mod fleet;
 mod fleet_figure;
 pub(crate) mod fleet_progress;
 mod fleet_summary;
+pub(crate) mod footprint;
 pub(crate) mod gateway;
 mod grpc;
 pub(crate) mod histogram;
-pub(crate) mod holdings;
 mod hop;
 pub(crate) mod host;
 pub(crate) mod load;
@@ -70,7 +70,7 @@ pub use estimate::{AddedLatency, AddedVerdicts, CensoredPercentiles, Estimate, P
 pub use event::{LoadEvent, SecondDetail};
 pub use export::ExportRecord;
 pub use factor::{
-    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, is_of_components, pair_in_words,
+    BACKGROUND_SERVICES, CellKey, Conditions, FactorValue, Factors, is_of_components, short_names,
 };
 pub use factor_difference::{ComparedFigure, FactorDifference};
 pub use factor_effect::{FactorEffect, SizeEffect, SizedFigure};
@@ -86,14 +86,14 @@ pub use fleet_progress::{FleetAnswer, FleetAsk, FleetProgress, Happening};
 pub use fleet_summary::{
     FleetChangeSummary, FleetComponent, FleetOutageSummary, FleetPushSummary, FleetSummary, FleetTimes,
 };
+pub use footprint::{
+    ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyFootprint, ProxyHeap,
+};
 pub use gateway::{
     CellRates, GatewayCounts, GatewayDuration, GatewayPercentiles, GatewayRecord, GatewaySummary, TrialRates,
 };
 pub use grpc::{GRPC_STATUS_NAMES, GrpcMessages};
 pub use histogram::{HistogramSummary, SizeSummary};
-pub use holdings::{
-    ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyConfiguration, ProxyHeap, ProxyHoldings,
-};
 pub use hop::{HopProof, HopProtocol};
 pub use host::{ComponentImage, ComponentVersion, Floor, Host, RunPacing, UnavailableMode};
 pub use load::{

@@ -148,5 +148,5 @@ impl ModeComparison {
 /// Results from earlier versions are judged by the interval alone.
 fn judged(estimate: Option<Estimate>, verdict: Option<FindingVerdict>) -> Option<(Estimate, FindingVerdict)> {
     let estimate = estimate?;
-    Some((estimate, verdict.unwrap_or_else(|| FindingVerdict::of(&estimate))))
+    Some((estimate, verdict.unwrap_or_else(|| FindingVerdict::from_interval(&estimate))))
 }

@@ -44,7 +44,7 @@ pub(crate) fn form(protocol: Protocol) -> Option<(Version, HistogramForm)> {
 
 /// Encodes these frames as one request. `common`: labels of every series.
 pub(crate) fn encode(version: Version, form: HistogramForm, frames: &[Frame], common: &Labels) -> Encoded {
-    let series = SeriesSet::of(frames, common, form);
+    let series = SeriesSet::from_frames(frames, common, form);
     let (samples, histograms) = series.counts();
     let (message, content_type, version) = match version {
         Version::One => (v1::message(series), "application/x-protobuf", "0.1.0"),

@@ -43,7 +43,7 @@ impl Series {
 }
 
 impl SeriesSet {
-    pub(super) fn of(frames: &[Frame], common: &Labels, form: HistogramForm) -> Self {
+    pub(super) fn from_frames(frames: &[Frame], common: &Labels, form: HistogramForm) -> Self {
         let mut set = Self { form, common: common.clone(), series: BTreeMap::new() };
         for frame in frames {
             for family in frame.families.iter() {

@@ -29,9 +29,9 @@ use std::process::ExitCode;
 use stub_process::STUB;
 
 /// Promises of the fleet.
-const CPU_RATIO_MAX: f64 = 0.25;
-const MEMORY_MAX_KIB_PER_CLIENT: f64 = 64.0;
-const ERROR_P99_MAX_US: f64 = 1000.0;
+const MAX_CPU_RATIO: f64 = 0.25;
+const MAX_MEMORY_KIB_PER_CLIENT: f64 = 64.0;
+const MAX_ERROR_P99_US: f64 = 1000.0;
 
 /// Bytes sent to each client.
 const BYTES: usize = 2_000_000;
@@ -79,7 +79,7 @@ fn contest(words: &[&str]) -> Outcome<bool> {
             Effort { clients: clients.unwrap_or(usual), bytes: BYTES, rounds, connect_rate: CONNECT_RATE };
         let result = Settling::run(effort, vec![Client::Fleet, Client::Peer(Peer::build()?)])?;
         println!("{result}");
-        promises.push(("CPU over the Go client's", result.cpu_ratio().unwrap_or(f64::NAN), CPU_RATIO_MAX));
+        promises.push(("CPU over the Go client's", result.cpu_ratio().unwrap_or(f64::NAN), MAX_CPU_RATIO));
     }
     if is_chosen("many") {
         let usual = if quick { 1000 } else { 10_000 };
@@ -87,7 +87,7 @@ fn contest(words: &[&str]) -> Outcome<bool> {
             Effort { clients: clients.unwrap_or(usual), bytes: BYTES, rounds: 1, connect_rate: CONNECT_RATE };
         let result = Settling::run(effort, vec![Client::Fleet, Client::FleetOverTls])?;
         println!("{result}");
-        promises.push(("memory of a client, KiB", result.memory_kib_per_client(), MEMORY_MAX_KIB_PER_CLIENT));
+        promises.push(("memory of a client, KiB", result.memory_kib_per_client(), MAX_MEMORY_KIB_PER_CLIENT));
     }
     if is_chosen("arrivals") {
         let (usual, marks) = if quick { (200, 3) } else { (2000, 30) };
@@ -99,7 +99,7 @@ fn contest(words: &[&str]) -> Outcome<bool> {
             marks,
         })?;
         println!("{result}");
-        promises.push(("error of an arrival at p99, us", result.error_p99_us(), ERROR_P99_MAX_US));
+        promises.push(("error of an arrival at p99, us", result.error_p99_us(), MAX_ERROR_P99_US));
         promises.push(("error of an arrival over its stated bound, p99", result.error_over_stated(), 1.0));
     }
     for (what, figure, most) in &promises {

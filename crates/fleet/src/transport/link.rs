@@ -64,7 +64,7 @@ impl LastRead {
             Some(last) if last.is_drained => before_last_wait().max(Some(last.received)),
             Some(last) => Some(last.received),
         };
-        Self { received: stamp.received, after, is_drained: !stamp.is_cut }
+        Self { received: stamp.received, after, is_drained: !stamp.filled_buffer }
     }
 }
 

@@ -38,7 +38,7 @@ pub(crate) struct Stamp {
     /// All bytes of the read arrived after this; absent if unknown.
     pub(crate) after: Option<Instant>,
     /// True if the read filled its buffer: the kernel timestamp may belong to bytes that it left.
-    pub(crate) is_cut: bool,
+    pub(crate) filled_buffer: bool,
 }
 
 /// Makes the kernel timestamp what the socket receives from now on.
@@ -86,14 +86,14 @@ pub(crate) fn receive(socket: &impl AsFd, buffer: &mut [u8]) -> io::Result<(usiz
         _ => None,
     });
     let read = Instant::now();
-    let is_cut = message.bytes == room;
+    let filled_buffer = message.bytes == room;
     let stamp = match stamped {
-        None => Stamp { received: read, read, uncertainty: None, after: None, is_cut },
+        None => Stamp { received: read, read, uncertainty: None, after: None, filled_buffer },
         Some(stamped) => {
             let (monotonic, wall, uncertainty) = both_clocks(read);
             let received = monotonic.checked_sub(wall.saturating_sub(stamped)).unwrap_or(read);
             let received = received.min(read);
-            Stamp { received, read, uncertainty: Some(uncertainty), after: None, is_cut }
+            Stamp { received, read, uncertainty: Some(uncertainty), after: None, filled_buffer }
         }
     };
     Ok((message.bytes, stamp))

@@ -39,7 +39,7 @@ impl Session<'_> {
             (Challenge::Bearer { realm, service, scope }, credentials) => {
                 let service = service.unwrap_or_default();
                 let scope = scope.unwrap_or_else(|| format!("repository:{}:pull", self.image.repository()));
-                format!("Bearer {}", self.buy_token(&realm, &service, &scope, &credentials)?)
+                format!("Bearer {}", self.request_token(&realm, &service, &scope, &credentials)?)
             }
             (Challenge::Basic, Credentials::Password { user, password }) => basic(&user, &password),
             (Challenge::Basic, _) => {
@@ -76,7 +76,7 @@ impl Session<'_> {
         }
     }
 
-    fn buy_token(
+    fn request_token(
         &self,
         realm: &str,
         service: &str,
@@ -84,7 +84,7 @@ impl Session<'_> {
         credentials: &Credentials,
     ) -> Result<String, ImageError> {
         let shown = one_line(realm, 100);
-        let url = Url::parse(realm).ok().filter(|url| self.may_ask(url));
+        let url = Url::parse(realm).ok().filter(|url| self.may_request(url));
         let Some(url) = url else {
             return Err(self.invalid(format!("its token service \"{shown}\" is no encrypted one")));
         };

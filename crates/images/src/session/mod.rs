@@ -266,7 +266,7 @@ impl<'a> Session<'a> {
                 response.headers().get(header::LOCATION).and_then(|location| location.to_str().ok());
             let target = location.and_then(|location| url.join(location).ok());
             let Some(target) = target else { return Err(self.invalid("it redirects to nowhere".to_owned())) };
-            if !self.may_ask(&target) {
+            if !self.may_request(&target) {
                 let target = format!("{}://{}", target.scheme(), target.host_str().unwrap_or_default());
                 return Err(self
                     .invalid(format!("it redirects to {}, which is not encrypted", one_line(&target, 100))));
@@ -322,7 +322,7 @@ impl<'a> Session<'a> {
     }
 
     /// True if a URL from the registry may be requested: with TLS, unless the registry itself uses none.
-    fn may_ask(&self, url: &Url) -> bool {
+    fn may_request(&self, url: &Url) -> bool {
         match url.scheme() {
             "https" => true,
             "http" => self.base.borrow().scheme() == "http",

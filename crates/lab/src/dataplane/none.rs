@@ -12,7 +12,7 @@ use experiment::dataplane::{DataPlane, Entry};
 pub(super) const KIND: Kind = Kind { check: |_, _, _| Ok(()), part: |_| Ok(Box::new(Nothing)) };
 
 /// Routes callers without a proxy from Service addresses to pods, as kube-proxy does in a cluster.
-pub(crate) fn lead_to_services(rollout: &mut Rollout<'_>) -> Result<()> {
+pub(crate) fn route_services(rollout: &mut Rollout<'_>) -> Result<()> {
     for id in 0..rollout.topology().workloads.len() {
         let is_outside = rollout.mode.entry == Entry::Direct && !rollout.is_member(id);
         if rollout.mode.data_plane != DataPlane::None && !is_outside {

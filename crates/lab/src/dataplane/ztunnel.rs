@@ -70,7 +70,7 @@ impl<'a> Ztunnels<'a> {
             let identity = running.identity.as_ref().expect("members are described to the API");
             served.push(ServedPod { pod: &running.pod, identity, uid: api.uid(&identity.object_ref())? });
         }
-        let own = PodIdentity::of(&workload).next().expect("it has one pod");
+        let own = PodIdentity::for_workload(&workload).next().expect("it has one pod");
         let token = api.pod_token(&own.object_ref(), &own.account, TOKEN_AUDIENCE)?;
         let started = self.factory(rollout).start_shared(&mut pod, &token, served)?;
         rollout.pods.infrastructure.push(pod);

@@ -3,10 +3,10 @@
 
 use super::{Edge, LabDeployment};
 use crate::Result;
-use crate::life;
+use crate::liveness;
 use crate::running::{RunningPod, RunningService};
 use experiment::environment::deploy::{DriverLoad, ServiceCount};
-use experiment::environment::{EnvironmentError, SentLoad, in_one_line};
+use experiment::environment::{EnvironmentError, SentLoad, error_chain};
 use experiment::schema::EdgeRecord;
 use experiment::topology::WorkloadId;
 use mesh::admin::AdminCause;
@@ -73,11 +73,11 @@ impl LabDeployment<'_> {
                 }
                 let counters = service.counters.read().map_err(|error| {
                     if matches!(error.cause, AdminCause::TimedOut(_)) {
-                        life::mark_silent(&service.container, None);
+                        liveness::mark_unresponsive(&service.container, None);
                     }
                     match service.container.failed() {
                         Some(how) => format!("it {how}"),
-                        None => in_one_line(&error.cause),
+                        None => error_chain(&error.cause),
                     }
                 });
                 (running.name.clone(), counters)

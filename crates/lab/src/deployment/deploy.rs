@@ -78,7 +78,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     for part in &parts {
         part.services_have_addresses(&mut rollout)?;
     }
-    dataplane::none::lead_to_services(&mut rollout)?;
+    dataplane::none::route_services(&mut rollout)?;
     if let Some(written) = written.as_ref().filter(|_| !rollout.proxies.is_empty()) {
         let expected = parts.iter().flat_map(|part| part.expected(&rollout)).collect();
         push = Some(written.push(wait_until_configured(&rollout, expected, written.written_at)?));

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::istio::ControlPlane;
 use crate::istio::control_plane::{IstiodChange, happening};
 use crate::pod::Pod;
-use experiment::environment::{EnvironmentError, in_one_line};
+use experiment::environment::{EnvironmentError, error_chain};
 use experiment::schema::{FleetAnswer, FleetAsk, Happening};
 use mesh::names::STATISTICS_PORT;
 use std::collections::BTreeSet;
@@ -56,7 +56,7 @@ impl LabDeployment<'_> {
         let answer = match done {
             Ok(happened) => FleetAnswer { happened, istiods, failure: None },
             Err(error) => {
-                FleetAnswer { istiods, failure: Some(in_one_line(&error)), ..FleetAnswer::default() }
+                FleetAnswer { istiods, failure: Some(error_chain(&error)), ..FleetAnswer::default() }
             }
         };
         self.drivers.answer(fleet, &answer);

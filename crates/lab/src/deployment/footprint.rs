@@ -7,8 +7,8 @@ use super::kept_configuration::KeptConfiguration;
 use crate::observe::Watched;
 use crate::running::Proxy;
 use experiment::environment::deploy::Footprint;
-use experiment::environment::{ComponentMemory, in_one_line};
-use experiment::schema::{ProxyConfiguration, ProxyHeap, ProxyHoldings, Role};
+use experiment::environment::{ComponentMemory, error_chain};
+use experiment::schema::{ProxyConfiguration, ProxyFootprint, ProxyHeap, Role};
 use mesh::admin::AdminError;
 use mesh::concurrent::side_by_side;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ impl BeforeLoad {
             footprints.insert(name, footprint);
         }
         for (proxy, (heap_after, configuration)) in proxies.iter().zip(of_proxies) {
-            let mut held = ProxyHoldings::default();
+            let mut held = ProxyFootprint::default();
             let heap_before = self.heaps.remove(&proxy.name);
             for (heap, place) in
                 [(heap_before, &mut held.heap_before_load), (Some(heap_after), &mut held.heap_after_load)]
@@ -113,5 +113,5 @@ fn ask<T>(
     if let Some(reason) = unresponsive.get(proxy.name.as_str()) {
         return Err(format!("ask {} for {what}: not asked again: {reason}", proxy.name));
     }
-    question().map_err(|error| failed().unwrap_or_else(|| in_one_line(&error)))
+    question().map_err(|error| failed().unwrap_or_else(|| error_chain(&error)))
 }

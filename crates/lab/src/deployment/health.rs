@@ -2,7 +2,7 @@
 
 use super::LabDeployment;
 use crate::Result;
-use crate::life;
+use crate::liveness;
 use crate::running::RunningService;
 use experiment::environment::deploy::{ComponentFailure, HealthProbe};
 
@@ -44,13 +44,13 @@ impl LabDeployment<'_> {
         // If its own count is needed, a service would count the probe as well. It is queried for that count
         // later.
         let is_disturbed =
-            |service: &RunningService| service.counters.counts_questions() && self.needs_service_counts();
+            |service: &RunningService| service.counters.counts_own_queries() && self.needs_service_counts();
         let services = self.parts.pods.services().filter(|(_, service)| !is_disturbed(service));
         let services = services.map(|(_, service)| (&service.container, service.liveness.clone()));
         let asked: Vec<_> = proxies.chain(services).chain(supporting).collect();
         let control_plane = self.lab.running_control_plane();
         let control_plane = control_plane.filter(|_| !self.parts.supporting.is_empty());
-        life::ask_all(&asked, || {
+        liveness::probe_all(&asked, || {
             if let Some(control_plane) = control_plane {
                 control_plane.probe_api();
             }

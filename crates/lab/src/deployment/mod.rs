@@ -158,7 +158,7 @@ impl Trial {
 impl<'lab> LabDeployment<'lab> {
     fn new(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path, parts: Parts) -> Self {
         Self {
-            rules: Rules::of(parts.pods.all()),
+            rules: Rules::from_pods(parts.pods.all()),
             order: parts.order(),
             gateways: traffic::gateways(&parts, &spec.topology),
             parts,

@@ -105,7 +105,7 @@ impl<'a> Rollout<'a> {
         let namespaces = spec.topology.namespaces();
         let links = links(&spec.topology, &namespaces);
         let has_tokens =
-            mesh.is_some() && spec.istio.authorization.jwt || Filters::of(spec).contains(&Filter::Jwt);
+            mesh.is_some() && spec.istio.authorization.jwt || Filters::for_spec(spec).contains(&Filter::Jwt);
         let (pods, proxies, directories, topology_file) = Default::default();
         let mut rollout = Self {
             pods,
@@ -238,7 +238,7 @@ impl<'a> Rollout<'a> {
         self.describe(&described.iter().map(|(_, workload)| workload).collect::<Vec<_>>())?;
         for (id, workload) in described {
             let running = &mut self.pods.workloads[id];
-            for (pod, identity) in running.pods.iter_mut().zip(PodIdentity::of(&workload)) {
+            for (pod, identity) in running.pods.iter_mut().zip(PodIdentity::for_workload(&workload)) {
                 pod.identity = Some(identity);
             }
             running.described = Some(workload);

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub(super) struct Rules(BTreeMap<String, Result<Vec<String>, String>>);
 
 impl Rules {
-    pub fn of<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
+    pub fn from_pods<'a>(pods: impl IntoIterator<Item = &'a Pod>) -> Self {
         let rules = side_by_side(pods, |pod| {
             // A program that could not run in time may succeed at the second attempt.
             (pod.name().to_owned(), pod.saved_rules().or_else(|_| pod.saved_rules()))
@@ -22,8 +22,8 @@ impl Rules {
 
     /// How the rules of these pods differ. A difference must show in a second listing to count.
     pub fn changes<'a>(&self, pods: impl IntoIterator<Item = &'a Pod> + Clone) -> Vec<String> {
-        let changes = self.changes_to(&Self::of(pods.clone()));
-        if changes.is_empty() { changes } else { self.changes_to(&Self::of(pods)) }
+        let changes = self.changes_to(&Self::from_pods(pods.clone()));
+        if changes.is_empty() { changes } else { self.changes_to(&Self::from_pods(pods)) }
     }
 
     fn changes_to(&self, now: &Self) -> Vec<String> {

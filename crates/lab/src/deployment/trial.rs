@@ -254,7 +254,7 @@ impl LabDeployment<'_> {
             let Some(station) = self.station(&proof.name) else { continue };
             let Some(claimed) = station.evidence.accepts else { continue };
             for proxy in station.proxies.iter().map(|id| &self.parts.proxies[*id]) {
-                let takes = takes_plain_text(proxy, claimed, &mut path.reasons);
+                let takes = accepts_plaintext(proxy, claimed, &mut path.reasons);
                 proof.takes_plain_text = proof.takes_plain_text.or(takes);
             }
         }
@@ -262,7 +262,7 @@ impl LabDeployment<'_> {
 }
 
 /// True if a proxy reports that it accepts plaintext; absent if it cannot be queried.
-fn takes_plain_text(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) -> Option<bool> {
+fn accepts_plaintext(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>) -> Option<bool> {
     // A proxy that has failed or does not respond was reported when its counters were read.
     if proxy.container.failed().is_some() {
         return None;

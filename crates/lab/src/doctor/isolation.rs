@@ -8,7 +8,7 @@ use crate::sandbox::redirect::{OUTBOUND_PORT, PROXY_USER, ProxyIdentity, Redirec
 use crate::sandbox::registry::RUNTIME_VARIABLE;
 use crate::{ContainerSpec, ContainerUser, Lab, Pod, PodSpec, Privileges};
 use components::{Component, Overrides, find};
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::topology::Resources;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -193,7 +193,7 @@ fn redirected_to_proxy() -> io::Result<SocketAddrV4> {
 
 /// A check that failed. The error's own hint comes before the general remedy.
 pub(super) fn failure(name: &str, error: &EnvironmentError, remedy: &str) -> Check {
-    Check::missing(name, in_one_line(error), error.hint.as_deref().unwrap_or(remedy))
+    Check::missing(name, error_chain(error), error.hint.as_deref().unwrap_or(remedy))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::observe::noise_floor;
 use crate::sandbox::lab::Lab;
 use components::output_within;
 use experiment::environment::deploy::Environment as _;
-use experiment::environment::{ComponentsSettings, EnvironmentError, ErrorContext as _, in_one_line};
+use experiment::environment::{ComponentsSettings, EnvironmentError, ErrorContext as _, error_chain};
 use experiment::schema::Floor;
 use experiment::{MeshKind, Mode};
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
     let floor = noise_floor::measure(floor_time);
     if let Err(error) = &floor {
         let remedy = "reports of this machine lack its floor until this works";
-        checks.push(Check::warn("floor", in_one_line(error), remedy));
+        checks.push(Check::warn("floor", error_chain(error), remedy));
     }
     let modes_run = lab.modes.iter().all(|check| check.runs || !MAIN_JOB.contains(&check.mode));
     let main_job_runs = modes_run && checks.iter().all(|check| check.state != State::Missing);
@@ -118,13 +118,13 @@ fn mode_checks(lab: &Result<LocalLab>) -> Vec<ModeCheck> {
     let check = |mode| {
         let can_run = match lab {
             Ok(lab) => lab.check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default()),
-            Err(error) => Err(EnvironmentError::new("run", in_one_line(error))),
+            Err(error) => Err(EnvironmentError::new("run", error_chain(error))),
         };
         match can_run {
             Ok(()) => ModeCheck { mode, runs: true, lacks: None, remedy: None },
             Err(error) => {
                 // The operation is clear from the context: running this mode.
-                let lacks = error.source().map_or_else(|| error.to_string(), in_one_line);
+                let lacks = error.source().map_or_else(|| error.to_string(), error_chain);
                 ModeCheck { mode, runs: false, lacks: Some(lacks), remedy: error.hint }
             }
         }
@@ -156,9 +156,9 @@ mod tests {
         let programs = Programs { meshmeter: "true".into(), overrides: Overrides::default() };
         let error = examine_lab_in_child(&programs).unwrap_err();
         assert!(
-            in_one_line(&error).starts_with("look at a lab from within: it ended with"),
+            error_chain(&error).starts_with("look at a lab from within: it ended with"),
             "{}",
-            in_one_line(&error)
+            error_chain(&error)
         );
         let diagnosis = examine(&programs, Duration::from_millis(20));
         assert!(!diagnosis.main_job_runs);

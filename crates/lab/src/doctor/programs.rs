@@ -5,7 +5,7 @@ use crate::Result;
 use components::{
     Component, Installed, Overrides, find, find_database, find_rate_limit_store, how_to_get, istio_files,
 };
-use experiment::environment::{EnvironmentError, in_one_line};
+use experiment::environment::{EnvironmentError, error_chain};
 
 const OF_ISTIO: [Component; 4] =
     [Component::Etcd, Component::ApiServer, Component::Istiod, Component::PilotAgent];
@@ -23,7 +23,7 @@ pub(super) fn checks(overrides: &Overrides) -> Vec<Check> {
 fn envoy(overrides: &Overrides) -> Check {
     match find(Component::Envoy, overrides) {
         Ok(envoy) => Check::ok("envoy", format!("{} at {}", envoy.version, envoy.path.display())),
-        Err(error) => Check::missing("envoy", in_one_line(&error), remedy(error, Component::Envoy)),
+        Err(error) => Check::missing("envoy", error_chain(&error), remedy(error, Component::Envoy)),
     }
 }
 
@@ -74,7 +74,7 @@ fn filter_services(overrides: &Overrides) -> Check {
 }
 
 fn cannot_run(name: &str, what: &str, error: EnvironmentError, component: Component) -> Check {
-    Check::warn(name, format!("{what} cannot run: {}", in_one_line(&error)), remedy(error, component))
+    Check::warn(name, format!("{what} cannot run: {}", error_chain(&error)), remedy(error, component))
 }
 
 fn remedy(error: EnvironmentError, component: Component) -> String {

@@ -19,7 +19,7 @@ use mesh::gateway_probe::{ClientCredential, GatewayProbe};
 use mesh::istio::objects::estate;
 use mesh::istio::objects::ingress::{self, PORT};
 use mesh::istio::objects::subject::Subject;
-use mesh::wait::{Progress, wait_with_progress, with_last_look};
+use mesh::wait::{Progress, wait_with_progress, with_last_state};
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
@@ -177,7 +177,7 @@ impl Domains {
             }
             Ok(if pending.is_empty() { Progress::Done(()) } else { Progress::At(pending.len()) })
         });
-        waited.map_err(|error| with_last_look(error, &last))
+        waited.map_err(|error| with_last_state(error, &last))
     }
 
     /// Returns an error if the gateway serves a domain or a path outside the estate.

@@ -1,7 +1,7 @@
 //! A further domain, written while the gateway serves the others, and the time until the gateway serves it.
 
 use crate::Result;
-use experiment::environment::{ErrorContext as _, in_one_line};
+use experiment::environment::{ErrorContext as _, error_chain};
 use experiment::schema::FurtherDomain as Measured;
 use mesh::gateway_probe::GatewayProbe;
 use mesh::kubernetes::object_set::ObjectSet;
@@ -28,7 +28,7 @@ impl FurtherDomain {
         let mut measured = Measured { gateway, name, written_s: None, in_force_s: None, failure: None };
         let result = self.put_in_force(objects, check, &mut measured);
         let removed = objects.remove_some(&self.objects);
-        measured.failure = result.and(removed).err().map(|error| in_one_line(&error));
+        measured.failure = result.and(removed).err().map(|error| error_chain(&error));
         measured
     }
 

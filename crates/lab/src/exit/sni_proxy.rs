@@ -34,8 +34,8 @@ use std::time::Duration;
 pub const NAME: &str = "sni-proxy";
 
 /// nginx takes some 20 ms to start.
-const READY_WITHIN: Duration = Duration::from_secs(20);
-const VERSION_LIMIT: Duration = Duration::from_secs(20);
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// `worker_connections`: two per client connection, enough for the number of clients that experiments have.
 const WORKER_CONNECTIONS: usize = 8192;
@@ -57,7 +57,7 @@ pub fn find() -> Result<Nginx> {
     let program = find_program("nginx").ok_or_else(|| missing("there is none on the path".to_owned()))?;
     let ss = find_program("ss")
         .ok_or_else(|| missing("there is no ss on the path, which counts its bytes".to_owned()))?;
-    let output = answer_within(Command::new(&program).arg("-V"), VERSION_LIMIT).map_err(|reason| {
+    let output = answer_within(Command::new(&program).arg("-V"), VERSION_TIMEOUT).map_err(|reason| {
         missing(format!("{} does not say how it was built: {reason}", program.display()))
     })?;
     // nginx prints it on standard error.
@@ -100,7 +100,7 @@ pub fn start(context: &DeploymentContext<'_>, pod: &mut Pod, destination: Socket
         arguments: arguments.map(Into::into).to_vec(),
         ..context.proxy_container(NAME, &nginx.program)
     })?;
-    pod.wait_until_listening(&container, SNI_PROXY_PORT, READY_WITHIN)?;
+    pod.wait_until_listening(&container, SNI_PROXY_PORT, READY_TIMEOUT)?;
     let counters = Connections { log, ss: nginx.ss, namespace: Arc::clone(pod.namespace()) };
     Ok(Proxy::new(NAME, pod, container, Box::new(counters), files))
 }
@@ -185,7 +185,7 @@ impl Connections {
     fn open_connections(&self) -> io::Result<String> {
         let mut ss = Command::new(&self.ss);
         ss.args(["-t", "-i", "-n", "-H", "state", "established", &format!("sport = :{SNI_PROXY_PORT}")]);
-        let run = move || answer_within(&mut ss, VERSION_LIMIT).map_err(|reason| reason.to_string());
+        let run = move || answer_within(&mut ss, VERSION_TIMEOUT).map_err(|reason| reason.to_string());
         let output = self.namespace.run(run).map_err(io::Error::other)?.map_err(io::Error::other)?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }

@@ -80,9 +80,9 @@ impl Filters {
     /// Number of requests that each service has checked so far.
     fn checks(&self) -> BTreeMap<Filter, Result<u64, String>> {
         let read = side_by_side(&self.counters, |(filter, admin)| {
-            let counted: Result<Counted, AdminError> = admin.ask_json(COUNTERS_PATH);
+            let counted: Result<Counted, AdminError> = admin.get_json(COUNTERS_PATH);
             let checks = counted.map(|counted| counted.checks);
-            (*filter, checks.map_err(|error| experiment::environment::in_one_line(&error)))
+            (*filter, checks.map_err(|error| experiment::environment::error_chain(&error)))
         });
         read.into_iter().collect()
     }

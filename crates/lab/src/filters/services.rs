@@ -55,16 +55,16 @@ pub(crate) struct Filters {
 
 impl Filters {
     /// Filters of a deployment's scenario; empty without a gateway.
-    pub fn of(spec: &DeploymentSpec) -> &'static [Filter] {
+    pub fn for_spec(spec: &DeploymentSpec) -> &'static [Filter] {
         match spec.parts().entry {
             Entry::Direct => &[],
-            Entry::Gateway | Entry::Ingress => Filter::of(spec.ingress.scenario),
+            Entry::Gateway | Entry::Ingress => Filter::for_scenario(spec.ingress.scenario),
         }
     }
 
     /// Starts the services of the scenario and waits until they serve; absent if it has no filters.
     pub fn start(rollout: &mut Rollout<'_>, lab: &LocalLab) -> Result<Option<Self>> {
-        let filters = Self::of(rollout.context.spec);
+        let filters = Self::for_spec(rollout.context.spec);
         if filters.is_empty() {
             return Ok(None);
         }

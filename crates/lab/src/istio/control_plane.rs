@@ -27,7 +27,7 @@ use super::programs::IstioPrograms;
 use crate::Result;
 use crate::container::{Container, ContainerUser};
 use crate::lab::Lab;
-use crate::life;
+use crate::liveness;
 use crate::pod::{Pod, PodSpec, check_name_places};
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Supporting;
@@ -65,7 +65,7 @@ const ETCD_PORT: u16 = 2379;
 const ETCD_METRICS_PORT: u16 = 2381;
 
 /// Time within which a running component must respond on a busy machine. Responses usually take milliseconds.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A running control plane. Dropping it ends its processes and removes their files.
 #[derive(Debug)]
@@ -296,23 +296,23 @@ impl ControlPlane {
         if !self.api.responds_within(RESPONSE_TIMEOUT)
             && let Some(container) = self.containers.iter().find(|container| container.name() == API_SERVER)
         {
-            life::mark_silent(container, None);
+            liveness::mark_unresponsive(container, None);
         }
     }
 
     /// Returns an error if a component hangs: it does not respond, but has neither died nor been stopped.
-    pub fn check_answers(&self) -> Result<()> {
+    pub fn check_responsive(&self) -> Result<()> {
         let operation = "ask the control plane for a sign of life";
         self.check(operation)?;
         let supporting = self.supporting();
         let asked: Vec<_> =
             supporting.iter().filter_map(|part| Some((&part.container, part.liveness.clone()?))).collect();
-        life::ask_all(&asked, || self.probe_api());
+        liveness::probe_all(&asked, || self.probe_api());
         self.check(operation)?;
         // All processes respond. They may still be unable to do their work.
         let istiod = self.istiod();
         let answers = |what: &str, answers: &dyn Fn() -> bool| {
-            wait_for(what, ANSWERS_WITHIN, || {
+            wait_for(what, CHECK_TIMEOUT, || {
                 self.check(what)?;
                 self.api.check_not_stopped()?;
                 Ok(answers().then_some(()))
@@ -324,8 +324,8 @@ impl ControlPlane {
 
     /// Replaces the error of an operation that waited in vain for the control plane: a component that hangs
     /// explains more.
-    pub(crate) fn cause_of(&self, error: EnvironmentError) -> EnvironmentError {
-        match self.check_answers() {
+    pub(crate) fn prefer_root_cause(&self, error: EnvironmentError) -> EnvironmentError {
+        match self.check_responsive() {
             Ok(()) => error,
             Err(cause) => EnvironmentError::new(error.operation, cause),
         }

@@ -21,5 +21,5 @@ pub(crate) mod ztunnel;
 
 pub use control_plane::ControlPlane;
 pub use namespace::MeshNamespaces;
-pub use opened::{DOORS, OpenedControlPlane};
+pub use opened::{FORWARDED_PORTS, OpenedControlPlane};
 pub use programs::{AmbientPrograms, IstioPrograms};

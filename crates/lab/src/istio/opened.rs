@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 /// Number of machine ports that it needs, an argument of [`crate::enter_with_ports`].
-pub const DOORS: usize = 2;
+pub const FORWARDED_PORTS: usize = 2;
 const KUBECONFIG: &str = "kubeconfig";
 
 /// The service account whose tokens authenticate `istioctl`.

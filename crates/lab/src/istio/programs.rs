@@ -119,7 +119,7 @@ fn knows_upstream_envoy(istiod: &Installed) -> Result<bool> {
 mod tests {
     use super::*;
     use components::Origin;
-    use experiment::environment::in_one_line;
+    use experiment::environment::error_chain;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::path::Path;
@@ -160,7 +160,7 @@ mod tests {
         check(RELEASED, ProxyBuild::Istio).unwrap();
         check(OURS, ProxyBuild::Upstream).unwrap();
         let error = check(RELEASED, ProxyBuild::Upstream).unwrap_err();
-        let text = in_one_line(&error);
+        let text = error_chain(&error);
         assert!(
             text.contains("istiod 1.30.1 sends waypoints filters that only Istio's own proxy has"),
             "{text}"
@@ -178,7 +178,7 @@ mod tests {
             std::sync::Arc::make_mut(&mut spec.istio).telemetry = TelemetrySetting::On;
             upstream.proxies(&spec)
         };
-        assert!(in_one_line(&proxies(Mode::Sidecar).unwrap_err()).contains("is upstream's build of Envoy"));
+        assert!(error_chain(&proxies(Mode::Sidecar).unwrap_err()).contains("is upstream's build of Envoy"));
         let simulated = ProxySetup { build: ProxyBuild::Istio, telemetry: true };
         assert_eq!(proxies(Mode::ControlPlane).unwrap(), simulated);
         assert_eq!(proxies(Mode::Ambient).unwrap(), simulated);

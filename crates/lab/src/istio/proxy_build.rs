@@ -35,7 +35,7 @@ struct Identity {
 }
 
 impl Identity {
-    fn of(path: &Path) -> io::Result<Self> {
+    fn read(path: &Path) -> io::Result<Self> {
         let file = path.metadata()?;
         Ok(Self {
             path: path.to_path_buf(),
@@ -57,7 +57,7 @@ pub fn proxy_build(envoy: &Installed) -> Result<ProxyBuild> {
         EnvironmentError::new(operation, reason)
             .with_hint(format!("`{} --version` and `{0} --mode validate` must run here", path.display()))
     };
-    let identity = Identity::of(path).map_err(|cause| error(cause.to_string()))?;
+    let identity = Identity::read(path).map_err(|cause| error(cause.to_string()))?;
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(build) = known().get(&identity) {
         return Ok(*build);

@@ -23,7 +23,7 @@ use std::time::Duration;
 const EXCLUDED_INBOUND: &str = "15090,15021,15020";
 
 /// Installing the rules takes some 100 ms.
-const REDIRECTED_WITHIN: Duration = Duration::from_secs(30);
+const REDIRECT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two checks whether the program was stopped.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -80,7 +80,7 @@ fn set_up(pod: &mut Pod, name: &str, program: &Path, arguments: &[&str], log_dir
         user: ContainerUser::NetworkSetup,
         ..ContainerSpec::new(name, program, log_dir.join(format!("{}-init.log", pod.name())))
     })?;
-    let ended = wait_for(&format!("{name} has ended"), REDIRECTED_WITHIN, || {
+    let ended = wait_for(&format!("{name} has ended"), REDIRECT_TIMEOUT, || {
         pod.lab().check_not_stopped()?;
         if let Some(how) = setup.stopped() {
             return Err(EnvironmentError::new(operation.clone(), format!("{name} {how}")));

@@ -61,7 +61,7 @@ impl GatewayPod {
             place: PodPlace::Infrastructure(self.pod),
             name: rollout.qualified(self.namespace, name),
             kind,
-            identity: PodIdentity::of(&self.workload).next().expect("a gateway has one pod"),
+            identity: PodIdentity::for_workload(&self.workload).next().expect("a gateway has one pod"),
             statistics,
             resources: rollout.context.proxy_resources(),
         }

@@ -43,7 +43,7 @@ pub(crate) struct PodIdentity {
 }
 
 impl PodIdentity {
-    pub fn of(workload: &mesh::kubernetes::workloads::Workload) -> impl Iterator<Item = Self> + '_ {
+    pub fn for_workload(workload: &mesh::kubernetes::workloads::Workload) -> impl Iterator<Item = Self> + '_ {
         workload.replicas.iter().map(|replica| Self {
             pod: replica.pod.clone(),
             account: workload.name.clone(),

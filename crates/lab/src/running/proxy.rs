@@ -65,7 +65,7 @@ impl Proxy {
         match failed() {
             Some(how) => Err(how),
             None => self.counters.counters().map_err(|error| {
-                failed().unwrap_or_else(|| experiment::environment::in_one_line(&error.cause))
+                failed().unwrap_or_else(|| experiment::environment::error_chain(&error.cause))
             }),
         }
     }

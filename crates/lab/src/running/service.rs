@@ -200,7 +200,7 @@ enum Counts {
 
 impl ServiceCounters {
     /// True if the service counts queries among its own requests and bytes.
-    pub fn counts_questions(&self) -> bool {
+    pub fn counts_own_queries(&self) -> bool {
         matches!(self.counts, Counts::WithQuestions(_))
     }
 

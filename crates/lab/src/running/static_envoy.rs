@@ -18,7 +18,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Unix socket addresses hold 108 bytes including the terminating zero (unix(7)).
-const LONGEST_SOCKET_PATH: usize = 107;
+const MAX_SOCKET_PATH_BYTES: usize = 107;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StaticEnvoyFactory<'a> {
@@ -93,7 +93,7 @@ impl StaticEnvoyFactory<'_> {
 fn admin_socket(folder: &Path) -> Result<PathBuf> {
     let path = folder.join("admin");
     let length = path.as_os_str().len();
-    if length > LONGEST_SOCKET_PATH {
+    if length > MAX_SOCKET_PATH_BYTES {
         let reason = format!("{length} bytes are too long for a socket's path: {}", path.display());
         return Err(EnvironmentError::new("make a proxy's admin socket", reason));
     }

@@ -42,7 +42,7 @@ struct Inside {
     no_proxy_user: Option<NoProxyUser>,
     proxies_dir: PathBuf,
     /// The machine's own proc, opened before the lab's was mounted over it.
-    outer_proc: PathBuf,
+    host_proc_path: PathBuf,
     _outer_proc_file: OwnedFd,
     state: Mutex<Changing>,
     reserved_ports: Mutex<Vec<TcpListener>>,
@@ -70,13 +70,13 @@ impl Lab {
     pub(crate) fn open(
         record: Record,
         private_dir: PathBuf,
-        outer_proc_file: OwnedFd,
+        host_proc_file: OwnedFd,
         stop_requested: Arc<AtomicBool>,
         reserved_ports: Vec<TcpListener>,
     ) -> Result<Self> {
         let switch = Namespace::open("switch", Origin::Process)?;
         network::set_up_switch(&switch)?;
-        let outer_proc = PathBuf::from(format!("/proc/self/fd/{}", outer_proc_file.as_raw_fd()));
+        let host_proc_path = PathBuf::from(format!("/proc/self/fd/{}", host_proc_file.as_raw_fd()));
         let no_proxy_user = proxy_user::check(&record, &private_dir).err();
         let identity = if no_proxy_user.is_none() { ProxyIdentity::Uid } else { ProxyIdentity::Mark };
         let proxies_dir = match (record.privileges, identity) {
@@ -87,8 +87,8 @@ impl Lab {
         Ok(Self(Arc::new(Inside {
             record,
             private_dir,
-            outer_proc,
-            _outer_proc_file: outer_proc_file,
+            host_proc_path,
+            _outer_proc_file: host_proc_file,
             stop_requested,
             switch,
             identity,
@@ -134,8 +134,8 @@ impl Lab {
     }
 
     /// The machine's own `/proc`, which shows all its processes, not only the lab's.
-    pub fn outer_proc(&self) -> &Path {
-        &self.0.outer_proc
+    pub fn host_proc_path(&self) -> &Path {
+        &self.0.host_proc_path
     }
 
     pub fn proxy_identity(&self) -> ProxyIdentity {
@@ -173,11 +173,11 @@ impl Lab {
     pub fn status(&self) -> Result<LabStatus> {
         let mut record = self.0.record.clone();
         // The outer process records our PID only after starting us. The machine's proc has it too.
-        let number = fs::read_link(self.outer_proc().join("self"));
+        let number = fs::read_link(self.host_proc_path().join("self"));
         let pid = number.ok().and_then(|number| number.to_str()?.parse().ok());
-        let identity = pid.map(|pid| ProcessIdentity::of(self.outer_proc(), pid)).transpose();
+        let identity = pid.map(|pid| ProcessIdentity::read(self.host_proc_path(), pid)).transpose();
         record.inner = identity.context("read the machine's /proc")?;
-        Ok(status(record, self.0.private_dir.clone(), self.outer_proc()))
+        Ok(status(record, self.0.private_dir.clone(), self.host_proc_path()))
     }
 
     pub fn note_access(&self, access: Access) -> Result<()> {

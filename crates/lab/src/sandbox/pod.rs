@@ -10,7 +10,7 @@ use crate::sandbox::namespace::{Namespace, Origin};
 use crate::sandbox::redirect::{self, PROXY_USER, ProxyIdentity, Redirect};
 use crate::sandbox::registry::runtime_dir::RUNTIME_VARIABLE;
 use crate::sandbox::{network, process_table};
-use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
+use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
 use experiment::topology::Resources;
 use mesh::concurrent::try_side_by_side;
 use mesh::wait::wait_for;
@@ -214,7 +214,7 @@ impl Pod {
     pub(crate) fn saved_rules(&self) -> Result<Vec<String>, String> {
         let lock_file = self.iptables_lock();
         let saved = self.run(move || redirect::saved(&lock_file));
-        saved.and_then(|saved| saved).map_err(|error| in_one_line(&error))
+        saved.and_then(|saved| saved).map_err(|error| error_chain(&error))
     }
 
     /// Lock file shared by all programs that change rules of a lab's pods.

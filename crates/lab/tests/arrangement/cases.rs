@@ -92,7 +92,7 @@ struct Report {
 }
 
 impl<Case: Copy> Cases<Case> {
-    pub fn of(table: &[(&'static str, Case)]) -> Self {
+    pub fn new(table: &[(&'static str, Case)]) -> Self {
         let mut cases = Self { selected: Vec::new(), not_run: Vec::new(), filtered_out: 0 };
         cases.add(table, None);
         cases

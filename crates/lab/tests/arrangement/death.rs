@@ -3,13 +3,13 @@
 
 use crate::observation::Observation;
 use experiment::environment::deploy::{Deployment, DriverLoad, HealthProbe};
-use experiment::environment::{SentLoad, WindowUsage, in_one_line};
+use experiment::environment::{SentLoad, WindowUsage, error_chain};
 use lab::deployment::LabDeployment;
 use lab::{Container, Pod};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(120);
+const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The container with this name in these pods.
 pub fn container<'a>(pods: impl IntoIterator<Item = &'a Pod>, name: &str) -> &'a Container {
@@ -24,18 +24,18 @@ pub fn signal(pid: i32, signal: Signal) {
 /// Sends a signal that ends a container, and waits until it has ended.
 pub fn end(container: &Container, with: Signal) {
     signal(container.pid().cast_signed(), with);
-    assert!(container.wait(LIMIT).is_some(), "{} runs on", container.name());
+    assert!(container.wait(TEST_TIMEOUT).is_some(), "{} runs on", container.name());
 }
 
 /// What is seen of a component that died: its name, and a line of its log that contains `word` (any line if
 /// the word is empty).
-pub fn check_named(mut arrangement: LabDeployment<'_>, name: &str, word: &str) -> Observation {
-    let failed = arrangement.health(HealthProbe::Processes).unwrap_or_else(|| panic!("{name} has died"));
+pub fn check_named(mut deployment: LabDeployment<'_>, name: &str, word: &str) -> Observation {
+    let failed = deployment.health(HealthProbe::Processes).unwrap_or_else(|| panic!("{name} has died"));
     assert_eq!(failed.component, name);
-    let error = arrangement.begin_trial("dead").expect_err("a trial without it is none");
-    assert!(in_one_line(&error).contains(&format!("{name} has died")), "{}", in_one_line(&error));
+    let error = deployment.begin_trial("dead").expect_err("a trial without it is none");
+    assert!(error_chain(&error).contains(&format!("{name} has died")), "{}", error_chain(&error));
     let sent = SentLoad { requests: 1, ..SentLoad::default() };
-    let evidence = arrangement.end_trial(&[DriverLoad { driver: "generator".to_owned(), sent }]);
+    let evidence = deployment.end_trial(&[DriverLoad { driver: "generator".to_owned(), sent }]);
     let observation = Observation::new(WindowUsage::default(), evidence);
     let tail = &observation.evidence.log_tails[name];
     assert!(word.is_empty() || tail.iter().any(|line| line.contains(word)), "{name}: {tail:?}");

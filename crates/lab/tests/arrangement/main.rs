@@ -44,7 +44,7 @@ fn main() -> ExitCode {
         Some("burn") => return programs::burn(&arguments),
         _ => {}
     }
-    let cases = Cases::of(CASES);
+    let cases = Cases::new(CASES);
     if !Cases::<Case>::is_worker() {
         return cases.run(Demand::Cpu);
     }

@@ -18,13 +18,13 @@ fn spec(mode: Mode) -> DeploymentSpec {
     DeploymentSpec::new(MeshKind::Envoy, mode)
 }
 
-pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
+pub fn every_mode_proves_its_path(_lab: &Lab, local_lab: &mut LocalLab) {
     for (mode, expected) in [
         (Mode::None, vec!["generator", "server"]),
         (Mode::Gateway, vec!["generator", "gateway", "server"]),
         (Mode::Sidecar, vec!["generator", "client-proxy", "server-proxy", "server"]),
     ] {
-        let trial = trial(place, &spec(mode), |_| ());
+        let trial = trial(local_lab, &spec(mode), |_| ());
         let Observation { usage, evidence } = &trial.observation;
         let (path, machine) = (&evidence.path, &usage.machine);
         assert!(path.proven, "{mode}: {:?}", path.reasons);
@@ -45,7 +45,7 @@ pub fn every_mode_proves_its_path(_lab: &Lab, place: &mut LocalLab) {
             "{mode}: {:?}",
             path.hops
         );
-        assert!(path.hops.iter().all(|hop| hop.words() == "HTTP/1.1"), "{mode}: {:?}", path.hops);
+        assert!(path.hops.iter().all(|hop| hop.describe() == "HTTP/1.1"), "{mode}: {:?}", path.hops);
         for proxy in &path.proxies {
             assert_eq!(proxy.requests_received, REQUESTS, "{mode}: {}", proxy.name);
             let handshakes = if mode == Mode::Sidecar { 1..=CONNECTIONS } else { 0..=0 };
@@ -120,10 +120,10 @@ fn check_holdings(mode: Mode, component: &ComponentUsage) {
     assert_eq!(configuration.counts, expected, "{mode}: {}", component.name);
 }
 
-pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalLab) {
+pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, local_lab: &mut LocalLab) {
     let proxy =
         ProxySettings { mtls: MutualTls::Off, access_log: AccessLog::Json, ..ProxySettings::default() };
-    let trial = trial(place, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
+    let trial = trial(local_lab, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
     let path = &trial.observation.evidence.path;
     assert!(path.proven, "{:?}", path.reasons);
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
@@ -131,23 +131,23 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &mut LocalL
 }
 
 /// The generator of this test speaks HTTP/1.1 only.
-pub fn wrong_protocol_is_detected(_lab: &Lab, place: &mut LocalLab) {
-    let trial = trial(place, &spec(Mode::Gateway).with_protocol(Protocol::Http2), |_| ());
+pub fn wrong_protocol_is_detected(_lab: &Lab, local_lab: &mut LocalLab) {
+    let trial = trial(local_lab, &spec(Mode::Gateway).with_protocol(Protocol::Http2), |_| ());
     let path = &trial.observation.evidence.path;
     assert!(!path.proven);
     let why = "client and gateway spoke HTTP/1.1 with each other, though the experiment asks for HTTP/2 on this hop";
     assert!(path.reasons.iter().any(|reason| reason == why), "{:?}", path.reasons);
 }
 
-pub fn client_bypassing_proxy_is_refused(_lab: &Lab, place: &mut LocalLab) {
-    let trial = trial(place, &spec(Mode::Sidecar), |arrangement| flush_rules(arrangement.client_pod()));
+pub fn client_bypassing_proxy_is_refused(_lab: &Lab, local_lab: &mut LocalLab) {
+    let trial = trial(local_lab, &spec(Mode::Sidecar), |deployment| flush_rules(deployment.client_pod()));
     trial.check_plain_text_was_refused();
 }
 
-pub fn traffic_bypassing_both_proxies_is_detected(_lab: &Lab, place: &mut LocalLab) {
-    let trial = trial(place, &spec(Mode::Sidecar), |arrangement| {
-        flush_rules(arrangement.client_pod());
-        flush_rules(arrangement.server_pod());
+pub fn traffic_bypassing_both_proxies_is_detected(_lab: &Lab, local_lab: &mut LocalLab) {
+    let trial = trial(local_lab, &spec(Mode::Sidecar), |deployment| {
+        flush_rules(deployment.client_pod());
+        flush_rules(deployment.server_pod());
     });
     assert_eq!(trial.unanswered, 0);
     let path = &trial.observation.evidence.path;
@@ -155,42 +155,42 @@ pub fn traffic_bypassing_both_proxies_is_detected(_lab: &Lab, place: &mut LocalL
     assert!(path.proxies.iter().all(|proxy| proxy.requests_received == 0));
 }
 
-pub fn dead_static_envoy_is_reported_with_log(_lab: &Lab, place: &mut LocalLab) {
+pub fn dead_static_envoy_is_reported_with_log(_lab: &Lab, local_lab: &mut LocalLab) {
     let logs = LogFolder::create();
-    let mut arrangement = place.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
-    assert_eq!(arrangement.health(HealthProbe::Processes), None);
+    let mut deployment = local_lab.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
+    assert_eq!(deployment.health(HealthProbe::Processes), None);
     // Envoy prints a backtrace when it is aborted.
-    end(container(arrangement.pods(), "server-proxy"), Signal::ABORT);
-    let failure = arrangement.health(HealthProbe::Processes).expect("it has died");
+    end(container(deployment.pods(), "server-proxy"), Signal::ABORT);
+    let failure = deployment.health(HealthProbe::Processes).expect("it has died");
     assert!(failure.how.contains("signal: 6"), "{failure:?}");
-    let observation = check_named(arrangement, "server-proxy", "Caught Aborted");
+    let observation = check_named(deployment, "server-proxy", "Caught Aborted");
     assert!(!observation.evidence.path.proven);
 }
 
-pub fn unavailable_modes_report_reason(_lab: &Lab, place: &mut LocalLab) {
+pub fn unavailable_modes_report_reason(_lab: &Lab, local_lab: &mut LocalLab) {
     for mode in Mode::ALL {
         match mode {
             Mode::None | Mode::Gateway | Mode::Sidecar => {
-                place
+                local_lab
                     .check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default())
                     .expect("Envoy is installed");
             }
             _ => {
-                let error = place
+                let error = local_lab
                     .check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default())
                     .expect_err("nothing stands in for a mode");
                 assert_eq!(error.to_string(), format!("run mode {mode}"));
                 assert!(error.hint.is_some());
                 let logs = LogFolder::create();
-                assert!(place.deploy(&spec(mode), &logs.path().to_string_lossy()).is_err());
+                assert!(local_lab.deploy(&spec(mode), &logs.path().to_string_lossy()).is_err());
             }
         }
     }
 }
 
-pub fn secrets_are_private_and_removed_with_proxy(lab: &Lab, place: &mut LocalLab) {
+pub fn secrets_are_private_and_removed_with_proxy(lab: &Lab, local_lab: &mut LocalLab) {
     let logs = LogFolder::create();
-    let arrangement = place.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
+    let deployment = local_lab.bring_up(&spec(Mode::Sidecar), logs.path()).expect("it comes up");
     let folders = private_folders(lab);
     assert_eq!(folders.len(), 2, "{folders:?}");
     for folder in &folders {
@@ -209,7 +209,7 @@ pub fn secrets_are_private_and_removed_with_proxy(lab: &Lab, place: &mut LocalLa
         };
         assert_eq!(owner, expected);
     }
-    drop(arrangement);
+    drop(deployment);
     assert!(private_folders(lab).is_empty());
     let logged = std::fs::read_dir(logs.path()).expect("it is there").count();
     assert_eq!(logged, 3, "logs of the server and two proxies, and nothing else");

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Nothing in these tests takes longer.
-const LIMIT: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// `serve --listen=ADDRESS:PORT --size=BYTES …`: answers every request with a body of that size.
 pub fn serve(arguments: &[String]) -> ExitCode {
@@ -62,7 +62,7 @@ pub fn load(arguments: &[String]) -> ExitCode {
     let connections: usize = arguments[4].parse().expect("a number of connections");
     event("window-opened");
     let go = Path::new(&arguments[5]);
-    lab::wait_for("the test says go", LIMIT, || Ok(go.exists().then_some(()))).expect("it does");
+    lab::wait_for("the test says go", TEST_TIMEOUT, || Ok(go.exists().then_some(()))).expect("it does");
     let workers: Vec<_> = (0..connections)
         .map(|_| {
             let authority = authority.clone();
@@ -88,7 +88,7 @@ pub fn request(authority: &str) -> String {
 fn send(authority: &str, requests: usize) -> usize {
     let mut answered = 0;
     let _ = TcpStream::connect(authority).and_then(|stream| {
-        stream.set_read_timeout(Some(LIMIT))?;
+        stream.set_read_timeout(Some(TEST_TIMEOUT))?;
         let mut answers = BufReader::new(&stream);
         for _ in 0..requests {
             (&stream).write_all(request(authority).as_bytes())?;
@@ -114,7 +114,7 @@ pub fn burn(arguments: &[String]) -> ExitCode {
     let used = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).expect("CPU time is positive");
     say("ready");
     let go = Path::new(&arguments[3]);
-    lab::wait_for("the test says go", LIMIT, || Ok(go.exists().then_some(()))).expect("it does");
+    lab::wait_for("the test says go", TEST_TIMEOUT, || Ok(go.exists().then_some(()))).expect("it does");
     let end = used() + cpu;
     while used() < end {
         // Reading this clock is a system call, and the loop should mostly burn CPU in user mode.
@@ -122,7 +122,7 @@ pub fn burn(arguments: &[String]) -> ExitCode {
     }
     say("burnt");
     loop {
-        std::thread::park_timeout(LIMIT);
+        std::thread::park_timeout(TEST_TIMEOUT);
     }
 }
 

@@ -13,7 +13,7 @@ const BURN_MS: u64 = 500;
 
 /// A process burns a known amount of CPU time; its cgroup and `/proc` must both report it to within a tenth.
 /// An ordinary user may lack cgroups; root must have them.
-pub fn known_cpu_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) {
+pub fn known_cpu_burn_is_read_by_both_sources(lab: &Lab, _local_lab: &mut LocalLab) {
     let logs = LogFolder::create();
     let (log, go) = (logs.path().join("burner.log"), logs.path().join("go"));
     let mut pod = lab.create_pod(&PodSpec::new("burner")).expect("a pod can be made");
@@ -49,7 +49,7 @@ pub fn known_cpu_burn_is_read_by_both_sources(lab: &Lab, _place: &mut LocalLab) 
     };
     // Its own startup must not be part of the reading.
     await_word("ready");
-    let host = HostProc::new(lab.outer_proc()).expect("the machine's /proc can be read");
+    let host = HostProc::new(lab.host_proc_path()).expect("the machine's /proc can be read");
     let both = [watched, by_proc];
     let open = observe::read(&both, &host).expect("it runs");
     std::fs::write(&go, []).expect("a temporary folder can be written");

@@ -4,7 +4,7 @@ use crate::cases::LogFolder;
 use crate::observation::Observation;
 use crate::programs::request;
 use experiment::environment::deploy::{Argument, Deployment, DriverEventKind, DriverLoad, DriverStart};
-use experiment::environment::{DeploymentSpec, SentLoad, Snapshot, in_one_line};
+use experiment::environment::{DeploymentSpec, SentLoad, Snapshot, error_chain};
 use experiment::schema::ComponentUsage;
 use flate2::read::GzDecoder;
 use lab::Pod;
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 pub const REQUESTS: u64 = 800;
 pub const CONNECTIONS: u64 = 4;
-pub const LIMIT: Duration = Duration::from_secs(120);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Observations of a trial, and the number of its requests that were not answered (counted up to 100).
 pub struct Trial {
@@ -52,7 +52,7 @@ impl Trial {
 }
 
 /// Runs the generator in the client's pod and observes its window.
-pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path) -> Trial {
+pub fn run(mut deployment: LabDeployment<'_>, logs: &Path) -> Trial {
     let go = logs.join("go");
     let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
     let arguments = [requests, connections, go.display().to_string()].map(Argument::Text).to_vec();
@@ -62,21 +62,21 @@ pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path) -> Trial {
         arguments,
         ..DriverStart::default()
     };
-    arrangement.begin_trial(&logs.to_string_lossy()).expect("every component is there");
-    arrangement.start(&[generator]).expect("the generator starts");
+    deployment.begin_trial(&logs.to_string_lossy()).expect("every component is there");
+    deployment.start(&[generator]).expect("the generator starts");
     let mut snapshots: Vec<Snapshot> = Vec::new();
-    let mut snapshot = |arrangement: &mut LabDeployment<'_>| {
-        snapshots.push(arrangement.snapshot().expect("every component is there"));
+    let mut snapshot = |deployment: &mut LabDeployment<'_>| {
+        snapshots.push(deployment.snapshot().expect("every component is there"));
     };
     let end = loop {
-        let event = arrangement.next_event(LIMIT).expect("the generator ends by itself");
+        let event = deployment.next_event(TEST_TIMEOUT).expect("the generator ends by itself");
         match event.kind {
             DriverEventKind::Message(line) => match line.as_str() {
                 "window-opened" => {
-                    snapshot(&mut arrangement);
+                    snapshot(&mut deployment);
                     std::fs::write(&go, []).expect("a temporary folder can be written");
                 }
-                "window-closed" => snapshot(&mut arrangement),
+                "window-closed" => snapshot(&mut deployment),
                 other => panic!("the generator said {other}"),
             },
             event @ (DriverEventKind::Load(_) | DriverEventKind::Fleet(_)) => {
@@ -85,9 +85,9 @@ pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path) -> Trial {
             DriverEventKind::Ended(end) => break end,
         }
     };
-    let sent = SentLoad { requests: REQUESTS, request_bytes: Some(request_bytes(&arrangement.url())) };
+    let sent = SentLoad { requests: REQUESTS, request_bytes: Some(request_bytes(&deployment.url())) };
     let unanswered = end.exit_code.expect("it exits");
-    let evidence = arrangement.end_trial(&[DriverLoad { driver: "generator".to_owned(), sent }]);
+    let evidence = deployment.end_trial(&[DriverLoad { driver: "generator".to_owned(), sent }]);
     let usage = snapshots[1].usage_since(&snapshots[0]);
     let observation = Observation::new(usage, evidence);
     let proxies = || observation.evidence.path.proxies.iter().map(|proxy| proxy.name.as_str());
@@ -112,13 +112,13 @@ fn request_bytes(url: &str) -> f64 {
     request(authority).len() as f64
 }
 
-pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&LabDeployment<'_>)) -> Trial {
+pub fn trial(local_lab: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&LabDeployment<'_>)) -> Trial {
     let logs = LogFolder::create();
-    let arrangement = place.bring_up(spec, logs.path()).unwrap_or_else(|error| {
-        panic!("{} ({})", in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));
+    let deployment = local_lab.bring_up(spec, logs.path()).unwrap_or_else(|error| {
+        panic!("{} ({})", error_chain(&error), error.hint.as_deref().unwrap_or("no hint"));
     });
-    tamper(&arrangement);
-    run(arrangement, logs.path())
+    tamper(&deployment);
+    run(deployment, logs.path())
 }
 
 /// Removes all redirect rules of a pod.

@@ -9,7 +9,7 @@ use crate::remains::folders;
 use crate::trial::{CONNECTIONS, REQUESTS, Trial, flush_rules, trial};
 use components::{Component, Overrides};
 use experiment::environment::deploy::Environment as _;
-use experiment::environment::{ComponentsSettings, DeploymentSpec, MutualTls, ProxySettings, in_one_line};
+use experiment::environment::{ComponentsSettings, DeploymentSpec, MutualTls, ProxySettings, error_chain};
 use experiment::mesh_settings::ZtunnelPlacement;
 use experiment::{MeshKind, MeshSettings, Mode};
 use lab::Lab;
@@ -47,26 +47,26 @@ fn in_force_at(trial: &Trial) -> Vec<&str> {
     push.in_force_s.keys().map(String::as_str).collect()
 }
 
-pub fn a_shared_ztunnel_proves_mutual_tls_on_both_sides(_lab: &Lab, place: &LocalLab) {
-    let trial = trial(place, &ambient(Mode::Ambient, ZtunnelPlacement::Shared), |_| ());
+pub fn a_shared_ztunnel_proves_mutual_tls_on_both_sides(_lab: &Lab, local_lab: &LocalLab) {
+    let trial = trial(local_lab, &ambient(Mode::Ambient, ZtunnelPlacement::Shared), |_| ());
     check_path(&trial, &["ztunnel", "ztunnel"]);
     check_components(&trial, &["generator", "ztunnel", "server"]);
     assert_eq!(in_force_at(&trial), ["ztunnel"]);
 }
 
-pub fn dedicated_ztunnels_prove_mutual_tls(_lab: &Lab, place: &LocalLab) {
-    let trial = trial(place, &ambient(Mode::Ambient, ZtunnelPlacement::PerPod), |_| ());
+pub fn dedicated_ztunnels_prove_mutual_tls(_lab: &Lab, local_lab: &LocalLab) {
+    let trial = trial(local_lab, &ambient(Mode::Ambient, ZtunnelPlacement::PerPod), |_| ());
     check_path(&trial, &["client-ztunnel", "server-ztunnel"]);
     check_components(&trial, &["generator", "client-ztunnel", "server-ztunnel", "server"]);
     assert_eq!(in_force_at(&trial), ["client-ztunnel", "server-ztunnel"]);
 }
 
-pub fn waypoint_reads_requests_between_ztunnels(_lab: &Lab, place: &LocalLab) {
+pub fn waypoint_reads_requests_between_ztunnels(_lab: &Lab, local_lab: &LocalLab) {
     for (placement, first, last) in [
         (ZtunnelPlacement::Shared, "ztunnel", "ztunnel"),
         (ZtunnelPlacement::PerPod, "client-ztunnel", "server-ztunnel"),
     ] {
-        let trial = trial(place, &ambient(Mode::AmbientWaypoint, placement), |_| ());
+        let trial = trial(local_lab, &ambient(Mode::AmbientWaypoint, placement), |_| ());
         check_path(&trial, &[first, "waypoint", last]);
         let waypoint = &trial.observation.evidence.path.proxies[1].counters;
         assert_eq!(waypoint.get("listener_manager.lds.update_rejected"), Some(&0), "{waypoint:?}");
@@ -79,11 +79,11 @@ pub fn waypoint_reads_requests_between_ztunnels(_lab: &Lab, place: &LocalLab) {
 
 /// Redirect rules removed by hand, while ztunnel accepts plaintext too: everything is answered, and nothing
 /// is proven.
-pub fn traffic_bypassing_client_ztunnel_is_detected(_lab: &Lab, place: &LocalLab) {
+pub fn traffic_bypassing_client_ztunnel_is_detected(_lab: &Lab, local_lab: &LocalLab) {
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
-        let trial = trial(place, &permissive(mode), |arrangement| {
-            flush_rules(arrangement.client_pod());
-            lead_services_to(arrangement.client_pod(), arrangement.server_pod());
+        let trial = trial(local_lab, &permissive(mode), |deployment| {
+            flush_rules(deployment.client_pod());
+            lead_services_to(deployment.client_pod(), deployment.server_pod());
         });
         assert_eq!(trial.unanswered, 0, "{mode}");
         let path = &trial.observation.evidence.path;
@@ -98,48 +98,48 @@ pub fn traffic_bypassing_client_ztunnel_is_detected(_lab: &Lab, place: &LocalLab
     }
 }
 
-pub fn traffic_bypassing_both_sides_is_detected(_lab: &Lab, place: &LocalLab) {
-    let trial = trial(place, &permissive(Mode::Ambient), |arrangement| {
-        flush_rules(arrangement.client_pod());
-        flush_rules(arrangement.server_pod());
-        lead_services_to(arrangement.client_pod(), arrangement.server_pod());
+pub fn traffic_bypassing_both_sides_is_detected(_lab: &Lab, local_lab: &LocalLab) {
+    let trial = trial(local_lab, &permissive(Mode::Ambient), |deployment| {
+        flush_rules(deployment.client_pod());
+        flush_rules(deployment.server_pod());
+        lead_services_to(deployment.client_pod(), deployment.server_pod());
     });
     assert_eq!(trial.unanswered, 0);
     let path = &trial.observation.evidence.path;
     assert!(!path.proven && path.proxies.iter().all(|proxy| proxy.requests_received == 0), "{path:?}");
 }
 
-pub fn ambient_trial_leaves_nothing_behind(lab: &Lab, place: &LocalLab) {
+pub fn ambient_trial_leaves_nothing_behind(lab: &Lab, local_lab: &LocalLab) {
     let logs = LogFolder::create();
-    let arrangement = bring_up_mode(place, Mode::AmbientWaypoint, logs.path());
+    let deployment = bring_up_mode(local_lab, Mode::AmbientWaypoint, logs.path());
     assert_eq!(folders(lab).len(), 3, "the namespace, ztunnel and the waypoint");
-    let control_plane = place.running_control_plane().expect("it configured the proxies");
+    let control_plane = local_lab.running_control_plane().expect("it configured the proxies");
     let ztunnel = ObjectRef::new("v1", "Pod", Some("istio-system"), "ztunnel");
     assert!(control_plane.api().get(&ztunnel).expect("the API answers").is_some());
-    drop(arrangement);
+    drop(deployment);
     assert_eq!(control_plane.api().get(&ztunnel).expect("the API answers"), None);
     assert!(folders(lab).is_empty(), "{:?}", folders(lab));
     assert_eq!(lab.status().expect("the lab is up").pods.len(), 1, "the control plane's pod alone");
 }
 
-pub fn dead_ztunnel_is_reported_with_log(_lab: &Lab, place: &LocalLab) {
+pub fn dead_ztunnel_is_reported_with_log(_lab: &Lab, local_lab: &LocalLab) {
     let logs = LogFolder::create();
-    let arrangement = bring_up_mode(place, Mode::Ambient, logs.path());
-    end(container(arrangement.pods(), "ztunnel"), Signal::KILL);
-    check_named(arrangement, "ztunnel", "marking server ready");
-    let next = trial(place, &spec(Mode::Ambient), |_| ());
+    let deployment = bring_up_mode(local_lab, Mode::Ambient, logs.path());
+    end(container(deployment.pods(), "ztunnel"), Signal::KILL);
+    check_named(deployment, "ztunnel", "marking server ready");
+    let next = trial(local_lab, &spec(Mode::Ambient), |_| ());
     assert!(next.observation.evidence.path.proven, "{:?}", next.observation.evidence.path.reasons);
 }
 
-pub fn ambient_modes_without_ztunnel_report_it(lab: &Lab, _place: &LocalLab) {
+pub fn ambient_modes_without_ztunnel_report_it(lab: &Lab, _local_lab: &LocalLab) {
     let meshmeter = std::env::current_exe().expect("a running program has a path");
     let overrides = Overrides::from_iter([(Component::Ztunnel, "/nowhere/ztunnel".into())]);
-    let place = LocalLab::new(lab.clone(), Programs { meshmeter, overrides }).expect("the lab is up");
+    let local_lab = LocalLab::new(lab.clone(), Programs { meshmeter, overrides }).expect("the lab is up");
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
-        let error = place
+        let error = local_lab
             .check_mode(MeshKind::Istio, mode, &ComponentsSettings::default())
             .expect_err("there is no ztunnel");
-        let text = in_one_line(&error);
+        let text = error_chain(&error);
         assert_eq!(text, format!("run mode {mode}: use ztunnel at /nowhere/ztunnel: there is no such file"),);
         assert!(error.hint.is_some_and(|hint| hint.contains("MESHMETER_ZTUNNEL")));
     }

@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::modes::spec;
 use crate::trial::trial;
-use experiment::environment::{DeploymentSpec, EnvironmentError, in_one_line};
+use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use experiment::mesh_settings::ExtraObjects;
 use experiment::{MeshSettings, Mode};
 use lab::Lab;
@@ -54,12 +54,12 @@ fn objects_elsewhere() -> Vec<Value> {
     ]
 }
 
-pub fn extra_objects_elsewhere_are_removed_with_trial(_lab: &Lab, place: &LocalLab) {
+pub fn extra_objects_elsewhere_are_removed_with_trial(_lab: &Lab, local_lab: &LocalLab) {
     let objects = objects_elsewhere();
     // One mode after the other, each with the same objects.
     for mode in [Mode::Sidecar, Mode::None] {
-        let trial = trial(place, &with_extra(mode, &objects), |_| {
-            let control_plane = place.running_control_plane().expect("it configured the proxies");
+        let trial = trial(local_lab, &with_extra(mode, &objects), |_| {
+            let control_plane = local_lab.running_control_plane().expect("it configured the proxies");
             for object in &objects {
                 let reference = ObjectRef::from_object(object).expect("it names itself");
                 assert!(
@@ -73,7 +73,7 @@ pub fn extra_objects_elsewhere_are_removed_with_trial(_lab: &Lab, place: &LocalL
             "{mode}: {:?}",
             trial.observation.evidence.path.reasons
         );
-        let control_plane = place.running_control_plane().expect("it lives on");
+        let control_plane = local_lab.running_control_plane().expect("it lives on");
         for object in &objects {
             let reference = ObjectRef::from_object(object).expect("it names itself");
             let left = control_plane.api().get(&reference).expect("the API answers");
@@ -82,24 +82,25 @@ pub fn extra_objects_elsewhere_are_removed_with_trial(_lab: &Lab, place: &LocalL
     }
 }
 
-fn refused(place: &LocalLab, object: &Value) -> Box<EnvironmentError> {
+fn refused(local_lab: &LocalLab, object: &Value) -> Box<EnvironmentError> {
     let logs = LogFolder::create();
-    let brought_up = place.bring_up(&with_extra(Mode::Sidecar, std::slice::from_ref(object)), logs.path());
+    let brought_up =
+        local_lab.bring_up(&with_extra(Mode::Sidecar, std::slice::from_ref(object)), logs.path());
     Box::new(brought_up.err().unwrap_or_else(|| panic!("{object} was taken")))
 }
 
-pub fn extra_objects_cannot_replace_existing_ones(_lab: &Lab, place: &LocalLab) {
+pub fn extra_objects_cannot_replace_existing_ones(_lab: &Lab, local_lab: &LocalLab) {
     // An older version of the policy, which claims mutual TLS.
     let mut policy = object("security.istio.io/v1beta1", "PeerAuthentication", None, "default");
     policy["spec"] = json!({"mtls": {"mode": "DISABLE"}});
     let mut service = object("v1", "Service", None, "server");
     service["spec"] = json!({"ports": [{"port": 8080}]});
     for object in [policy, service, object("v1", "ServiceAccount", None, "client")] {
-        let error = refused(place, &object);
+        let error = refused(local_lab, &object);
         assert!(
-            in_one_line(&error).contains("the trial has such an object already"),
+            error_chain(&error).contains("the trial has such an object already"),
             "{}",
-            in_one_line(&error)
+            error_chain(&error)
         );
         assert!(error.hint.is_some());
     }
@@ -113,13 +114,13 @@ pub fn extra_objects_cannot_replace_existing_ones(_lab: &Lab, place: &LocalLab) 
             "envoyfilters.networking.istio.io",
         ),
     ] {
-        let error = refused(place, &object);
+        let error = refused(local_lab, &object);
         assert!(
-            in_one_line(&error).contains("the control plane has such an object already"),
+            error_chain(&error).contains("the control plane has such an object already"),
             "{object}: {}",
-            in_one_line(&error)
+            error_chain(&error)
         );
     }
-    let next = trial(place, &spec(Mode::Sidecar), |_| ());
+    let next = trial(local_lab, &spec(Mode::Sidecar), |_| ());
     assert!(next.observation.evidence.path.proven, "{:?}", next.observation.evidence.path.reasons);
 }

@@ -3,7 +3,7 @@
 
 use crate::cases::LogFolder;
 use experiment::environment::deploy::{Deployment, DriverEventKind, DriverStart, DriverVerb, HealthProbe};
-use experiment::environment::{DeploymentSpec, Snapshot, WindowUsage, in_one_line};
+use experiment::environment::{DeploymentSpec, Snapshot, WindowUsage, error_chain};
 use experiment::schema::{FleetAnswer, FleetAsk, FleetProgress, FleetResult, Happening, Role, Throttling};
 use experiment::settings::istio::IstiodSettings;
 use experiment::{MeshKind, Mode};
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 const FLEET: &str = "fleet";
 /// Nothing in these tests takes longer.
-const LIMIT: Duration = Duration::from_secs(300);
+const TEST_TIMEOUT: Duration = Duration::from_secs(300);
 /// A connection through a link that is up takes microseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 /// Less than istiod needs to start.
@@ -91,7 +91,7 @@ fn ask_environment(ask: FleetAsk) -> FleetAnswer {
     serde_json::from_str(&line).expect("an answer is JSON")
 }
 
-pub fn istiods_are_killed_added_and_removed(_lab: &Lab, place: &LocalLab) {
+pub fn istiods_are_killed_added_and_removed(_lab: &Lab, local_lab: &LocalLab) {
     let logs = LogFolder::create();
     let limited = IstiodSettings {
         replicas: 2,
@@ -100,8 +100,8 @@ pub fn istiods_are_killed_added_and_removed(_lab: &Lab, place: &LocalLab) {
         debounce_after: Some(Duration::from_millis(250)),
         debounce_max: Some(Duration::from_secs(3)),
     };
-    let deployment = place.bring_up(&spec(limited), logs.path());
-    let mut deployment = deployment.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let deployment = local_lab.bring_up(&spec(limited), logs.path());
+    let mut deployment = deployment.unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     deployment.begin_trial(&logs.path().to_string_lossy()).expect("every component is there");
     let fleet = DriverStart {
         driver: FLEET.to_owned(),
@@ -113,7 +113,7 @@ pub fn istiods_are_killed_added_and_removed(_lab: &Lab, place: &LocalLab) {
     let mut snapshots: Vec<Snapshot> = Vec::new();
     let mut messages = Vec::new();
     let end = loop {
-        match deployment.next_event(LIMIT).expect("the fleet ends by itself").kind {
+        match deployment.next_event(TEST_TIMEOUT).expect("the fleet ends by itself").kind {
             DriverEventKind::Fleet(FleetProgress::WindowOpened | FleetProgress::WindowClosed) => {
                 snapshots.push(deployment.snapshot().expect("every component is there"));
             }
@@ -133,16 +133,16 @@ pub fn istiods_are_killed_added_and_removed(_lab: &Lab, place: &LocalLab) {
     let answered = Box::new(deployment).finish();
     assert!(answered.is_ok(), "{answered:?}");
     // Another deployment starts with a control plane of its own, with its own settings.
-    let error = place.bring_up(
+    let error = local_lab.bring_up(
         &spec(IstiodSettings {
             memory_limit_bytes: Some(TOO_LITTLE_MEMORY_BYTES),
             ..IstiodSettings::default()
         }),
         LogFolder::create().path(),
     );
-    let error = in_one_line(&error.expect_err("istiod needs more memory"));
+    let error = error_chain(&error.expect_err("istiod needs more memory"));
     assert!(error.contains("istiod/istiod has died: it reached its memory limit"), "{error}");
-    assert!(place.running_control_plane().is_none());
+    assert!(local_lab.running_control_plane().is_none());
 }
 
 fn check_events(result: &FleetResult) {

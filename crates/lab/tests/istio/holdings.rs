@@ -5,7 +5,7 @@ use crate::modes::spec;
 use crate::trial::{Trial, trial};
 use experiment::environment::DeploymentSpec;
 use experiment::mesh_settings::Surroundings;
-use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyHoldings};
+use experiment::schema::{ComponentUsage, ProxyConfiguration, ProxyFootprint};
 use experiment::{MeshSettings, Mode};
 use lab::Lab;
 use lab::environment::LocalLab;
@@ -18,7 +18,7 @@ fn surrounded(mode: Mode) -> DeploymentSpec {
     DeploymentSpec { istio: Arc::new(settings), ..spec(mode) }
 }
 
-fn holdings(component: &ComponentUsage) -> &ProxyHoldings {
+fn holdings(component: &ComponentUsage) -> &ProxyFootprint {
     let held = component.holdings.as_ref().expect("a proxy says what it holds");
     assert_eq!(held.unread, Vec::<String>::new(), "{}", component.name);
     held
@@ -67,8 +67,8 @@ fn surroundings<'a>(all: impl IntoIterator<Item = &'a Value>, text: impl Fn(&Val
     all.into_iter().filter(is_other).count()
 }
 
-pub fn sidecar_configuration_matches_mesh(_lab: &Lab, place: &LocalLab) {
-    let trial = trial(place, &surrounded(Mode::Sidecar), |_| ());
+pub fn sidecar_configuration_matches_mesh(_lab: &Lab, local_lab: &LocalLab) {
+    let trial = trial(local_lab, &surrounded(Mode::Sidecar), |_| ());
     for name in ["client-proxy", "server-proxy"] {
         check_memory(trial.component(name));
         assert!(holdings(trial.component(name)).heap_after_load.is_some(), "Envoy tells of its heap");
@@ -97,8 +97,8 @@ pub fn sidecar_configuration_matches_mesh(_lab: &Lab, place: &LocalLab) {
     }
 }
 
-pub fn ztunnel_configuration_matches_mesh(_lab: &Lab, place: &LocalLab) {
-    let trial = trial(place, &surrounded(Mode::Ambient), |_| ());
+pub fn ztunnel_configuration_matches_mesh(_lab: &Lab, local_lab: &LocalLab) {
+    let trial = trial(local_lab, &surrounded(Mode::Ambient), |_| ());
     let ztunnel = trial.component("ztunnel");
     check_memory(ztunnel);
     assert_eq!(holdings(ztunnel).heap_after_load, None, "it tells of no heap");

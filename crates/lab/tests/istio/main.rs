@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         Some("fleet") => return fleets::fleet(&arguments),
         _ => {}
     }
-    let mut cases = Cases::of(EVERYWHERE);
+    let mut cases = Cases::new(EVERYWHERE);
     cases.add(WITH_ZTUNNEL, with_ztunnel::missing().as_deref());
     if !Cases::<Case>::is_worker() {
         return cases.run(Demand::Cpu);
@@ -102,8 +102,8 @@ fn main() -> ExitCode {
 fn work(lab: &Lab, cases: &Cases<Case>) -> ExitCode {
     let meshmeter = std::env::current_exe().expect("a running program has a path");
     let programs = Programs { meshmeter, overrides: Overrides::default() };
-    let mut place = LocalLab::new(lab.clone(), programs).expect("the lab is up");
+    let mut local_lab = LocalLab::new(lab.clone(), programs).expect("the lab is up");
     let shared_logs = lab.private_dir().join("control-plane-logs");
-    place.keep_control_plane_logs_in(shared_logs.clone());
-    cases.work(Some(&shared_logs), |case| case(lab, &place))
+    local_lab.keep_control_plane_logs_in(shared_logs.clone());
+    cases.work(Some(&shared_logs), |case| case(lab, &local_lab))
 }

@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use crate::modes::spec;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::{Mode, Protocol};
 use lab::Lab;
 use lab::environment::LocalLab;
@@ -19,12 +19,12 @@ const SERVICES: usize = 200;
 /// More than ten times what it takes on an idle machine with four cores.
 const WRITTEN_TIMEOUT: Duration = Duration::from_secs(60);
 
-pub fn two_hundred_services_are_written_and_removed(_lab: &Lab, place: &LocalLab) {
+pub fn two_hundred_services_are_written_and_removed(_lab: &Lab, local_lab: &LocalLab) {
     let logs = LogFolder::create();
-    let brought_up = place.bring_up(&spec(Mode::None), logs.path());
-    let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
-    let control_plane = place.running_control_plane().expect("the pods are in its API");
-    drop(arrangement);
+    let brought_up = local_lab.bring_up(&spec(Mode::None), logs.path());
+    let deployment = brought_up.unwrap_or_else(|error| panic!("{}", error_chain(&error)));
+    let control_plane = local_lab.running_control_plane().expect("the pods are in its API");
+    drop(deployment);
     let api = Arc::clone(control_plane.api());
     let namespaces: Vec<String> = (0..NAMESPACES).map(|number| format!("team-{number}")).collect();
     let workloads: Vec<Workload> = (0..SERVICES).map(|number| workload(number, &namespaces)).collect();

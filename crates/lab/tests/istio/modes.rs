@@ -26,17 +26,17 @@ pub fn check_components(trial: &Trial, path: &[&str]) {
     }
 }
 
-pub fn mode_none_uses_service_address(_lab: &Lab, place: &LocalLab) {
-    let trial = trial(place, &spec(Mode::None), |_| ());
+pub fn mode_none_uses_service_address(_lab: &Lab, local_lab: &LocalLab) {
+    let trial = trial(local_lab, &spec(Mode::None), |_| ());
     assert_eq!(trial.unanswered, 0);
     assert!(trial.observation.evidence.path.proven);
     assert_eq!(trial.observation.evidence.push, None);
     check_components(&trial, &["generator", "server"]);
 }
 
-pub fn sidecars_prove_mutual_tls(_lab: &Lab, place: &LocalLab) {
-    let trial = trial(place, &spec(Mode::Sidecar), |arrangement| {
-        for pod in [arrangement.client_pod(), arrangement.server_pod()] {
+pub fn sidecars_prove_mutual_tls(_lab: &Lab, local_lab: &LocalLab) {
+    let trial = trial(local_lab, &spec(Mode::Sidecar), |deployment| {
+        for pod in [deployment.client_pod(), deployment.server_pod()] {
             check_rules_came_first(pod);
         }
     });
@@ -72,9 +72,9 @@ fn check_rules_came_first(pod: &Pod) {
     assert!(rules.is_some() && rules < proxy, "{started:?}");
 }
 
-pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &LocalLab) {
+pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, local_lab: &LocalLab) {
     let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
-    let trial = trial(place, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
+    let trial = trial(local_lab, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |_| ());
     let path = &trial.observation.evidence.path;
     assert!(path.proven, "{:?}", path.reasons);
     assert!(path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0 && !proxy.tls_expected));
@@ -82,10 +82,10 @@ pub fn without_mutual_tls_there_are_no_handshakes(_lab: &Lab, place: &LocalLab) 
 
 /// Redirect rules removed by hand, while the proxies accept plaintext too: everything is answered, and
 /// nothing is proven.
-pub fn traffic_bypassing_server_proxy_is_detected(_lab: &Lab, place: &LocalLab) {
+pub fn traffic_bypassing_server_proxy_is_detected(_lab: &Lab, local_lab: &LocalLab) {
     let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
-    let trial = trial(place, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |arrangement| {
-        flush_rules(arrangement.server_pod());
+    let trial = trial(local_lab, &DeploymentSpec { proxy, ..spec(Mode::Sidecar) }, |deployment| {
+        flush_rules(deployment.server_pod());
     });
     assert_eq!(trial.unanswered, 0);
     let path = &trial.observation.evidence.path;
@@ -96,10 +96,10 @@ pub fn traffic_bypassing_server_proxy_is_detected(_lab: &Lab, place: &LocalLab) 
 }
 
 /// A client that connects to the service's pod without its own proxy. Mutual TLS is strict, so it is refused.
-pub fn traffic_bypassing_client_proxy_is_refused(_lab: &Lab, place: &LocalLab) {
-    let trial = trial(place, &spec(Mode::Sidecar), |arrangement| {
-        flush_rules(arrangement.client_pod());
-        lead_services_to(arrangement.client_pod(), arrangement.server_pod());
+pub fn traffic_bypassing_client_proxy_is_refused(_lab: &Lab, local_lab: &LocalLab) {
+    let trial = trial(local_lab, &spec(Mode::Sidecar), |deployment| {
+        flush_rules(deployment.client_pod());
+        lead_services_to(deployment.client_pod(), deployment.server_pod());
     });
     trial.check_plain_text_was_refused();
 }

@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::modes::spec;
 use experiment::Mode;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::settings::fleet::FleetSettings;
 use lab::Lab;
 use lab::environment::LocalLab;
@@ -37,18 +37,18 @@ fn population(run_id: &str) -> Population {
 }
 
 fn write(population: &Population, api: &ApiClient) -> Result<Written, String> {
-    population.write(api, &|_, _| ()).map_err(|error| in_one_line(&error))
+    population.write(api, &|_, _| ()).map_err(|error| error_chain(&error))
 }
 
 fn exists(api: &ApiClient, kind: &str, namespace: Option<&str>, name: &str) -> bool {
     api.get(&ObjectRef::new("v1", kind, namespace, name)).expect("the API responds").is_some()
 }
 
-pub fn a_population_is_written_taken_over_and_removed(_lab: &Lab, place: &LocalLab) {
+pub fn a_population_is_written_taken_over_and_removed(_lab: &Lab, local_lab: &LocalLab) {
     let logs = LogFolder::create();
-    let brought_up = place.bring_up(&spec(Mode::None), logs.path());
-    drop(brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error))));
-    let control_plane = place.running_control_plane().expect("it lives on");
+    let brought_up = local_lab.bring_up(&spec(Mode::None), logs.path());
+    drop(brought_up.unwrap_or_else(|error| panic!("{}", error_chain(&error))));
+    let control_plane = local_lab.running_control_plane().expect("it lives on");
     let api = Arc::clone(control_plane.api());
     let population = population(RUN);
 
@@ -77,7 +77,7 @@ pub fn a_population_is_written_taken_over_and_removed(_lab: &Lab, place: &LocalL
     kept["metadata"] = json!({"name": "kept", "namespace": "fleet-2"});
     api.apply(&[kept]).expect("the API takes it");
     let began = Instant::now();
-    let removed = remove(&api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let removed = remove(&api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     println!("{} objects removed in {:.1?}", removed.objects, began.elapsed());
     assert_eq!(removed.remaining, ["Namespace fleet-2, which holds ConfigMap kept"]);
     assert!(exists(&api, "ConfigMap", Some("fleet-2"), "kept"));
@@ -85,7 +85,7 @@ pub fn a_population_is_written_taken_over_and_removed(_lab: &Lab, place: &LocalL
         !exists(&api, "Service", Some("fleet-2"), "service-2") && !exists(&api, "Namespace", None, "fleet-1")
     );
     api.delete(&[ObjectRef::new("v1", "ConfigMap", Some("fleet-2"), "kept")], &|_| ()).expect("it goes");
-    let removed = remove(&api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let removed = remove(&api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     assert_eq!((removed.objects, removed.remaining), (1, Vec::new()));
 }
 
@@ -102,6 +102,6 @@ fn damage(api: &ApiClient) {
         json!({"name": "left", "namespace": "fleet-1", "labels": {"meshmeter.io/fleet": RUN}});
     let pod = ObjectRef::new("v1", "Pod", Some("fleet-1"), "service-1-1");
     let writes = [Write::Merge(route), Write::Create(account), Write::Delete(pod)];
-    let performed = api.perform(&writes).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let performed = api.perform(&writes).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     assert!(performed.objects == 3 && performed.first_sent < performed.acknowledged);
 }

@@ -26,8 +26,8 @@ pub fn damage() {
 }
 
 /// Checks that the control plane started after the damage has all kinds and has written the file again.
-pub fn check_replaced(place: &LocalLab) {
-    definitions(place);
+pub fn check_replaced(local_lab: &LocalLab) {
+    definitions(local_lab);
     let texts = files().into_iter().map(|file| fs::read_to_string(file).expect("it is ours"));
     // Files for other programs, which have not been started since, are still truncated.
     let mut whole = texts.filter_map(|text| Some((serde_json::from_str::<Value>(&text).ok()?, text)));
@@ -38,16 +38,16 @@ pub fn check_replaced(place: &LocalLab) {
 
 /// Checks that the control plane has all kinds from an earlier start: they are older than the first object of
 /// its own.
-pub fn check_started_from(place: &LocalLab) {
+pub fn check_started_from(local_lab: &LocalLab) {
     let created = |object: &Value| object["metadata"]["creationTimestamp"].as_str().map(str::to_owned);
-    let namespace = object(place, &ObjectRef::new("v1", "Namespace", None, "istio-system"));
-    for definition in definitions(place) {
+    let namespace = object(local_lab, &ObjectRef::new("v1", "Namespace", None, "istio-system"));
+    for definition in definitions(local_lab) {
         assert!(created(&definition) < created(&namespace), "{}", definition["metadata"]["name"]);
     }
 }
 
 /// All definitions of custom resources, each of which the API serves.
-fn definitions(place: &LocalLab) -> Vec<Value> {
+fn definitions(local_lab: &LocalLab) -> Vec<Value> {
     let files = istio_files(&Overrides::default()).expect("they are installed");
     let texts = [files.istio_crds, files.gateway_api_crds.expect("they are installed")]
         .map(|path| fs::read_to_string(path).expect("text"));
@@ -56,7 +56,7 @@ fn definitions(place: &LocalLab) -> Vec<Value> {
     assert!(names.len() > 20, "{names:?}");
     let definition = |name: &&str| {
         let reference = ObjectRef::new("apiextensions.k8s.io/v1", "CustomResourceDefinition", None, name);
-        let definition = object(place, &reference);
+        let definition = object(local_lab, &reference);
         let conditions = definition["status"]["conditions"].as_array().expect("it has a status");
         let established =
             |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
@@ -66,8 +66,8 @@ fn definitions(place: &LocalLab) -> Vec<Value> {
     names.iter().map(definition).collect()
 }
 
-fn object(place: &LocalLab, reference: &ObjectRef) -> Value {
-    let control_plane = place.running_control_plane().expect("it configured the proxies");
+fn object(local_lab: &LocalLab, reference: &ObjectRef) -> Value {
+    let control_plane = local_lab.running_control_plane().expect("it configured the proxies");
     let found = control_plane.api().get(reference).expect("the API answers");
     found.unwrap_or_else(|| panic!("there is no {reference}"))
 }

@@ -3,7 +3,7 @@
 use crate::cases::LogFolder;
 use crate::modes::spec;
 use experiment::Mode;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use lab::Lab;
 use lab::environment::LocalLab;
 use mesh::kubernetes::object_ref::ObjectRef;
@@ -20,17 +20,17 @@ pub fn folders(lab: &Lab) -> Vec<PathBuf> {
         .collect()
 }
 
-pub fn trial_leaves_nothing_behind(lab: &Lab, place: &LocalLab) {
+pub fn trial_leaves_nothing_behind(lab: &Lab, local_lab: &LocalLab) {
     let logs = LogFolder::create();
-    let brought_up = place.bring_up(&spec(Mode::Sidecar), logs.path());
-    let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let brought_up = local_lab.bring_up(&spec(Mode::Sidecar), logs.path());
+    let deployment = brought_up.unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     assert_eq!(folders(lab).len(), 3, "the namespace and two proxies");
-    let url = arrangement.url();
+    let url = deployment.url();
     let namespace = url.split('.').nth(1).expect("a URL with the namespace in it").to_owned();
-    let control_plane = place.running_control_plane().expect("it configured the proxies");
+    let control_plane = local_lab.running_control_plane().expect("it configured the proxies");
     let service = ObjectRef::new("v1", "Service", Some(&namespace), "server");
     assert!(control_plane.api().get(&service).expect("the API answers").is_some());
-    drop(arrangement);
+    drop(deployment);
     assert_eq!(folders(lab), Vec::<PathBuf>::new());
     for reference in [
         service,
@@ -44,13 +44,13 @@ pub fn trial_leaves_nothing_behind(lab: &Lab, place: &LocalLab) {
     assert_eq!(lab.status().expect("the lab is up").pods.len(), 1, "the control plane's pod alone");
 }
 
-pub fn keys_are_private(lab: &Lab, place: &LocalLab) {
+pub fn keys_are_private(lab: &Lab, local_lab: &LocalLab) {
     let logs = LogFolder::create();
-    let brought_up = place.bring_up(&spec(Mode::Sidecar), logs.path());
-    let arrangement = brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let brought_up = local_lab.bring_up(&spec(Mode::Sidecar), logs.path());
+    let deployment = brought_up.unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     let metadata = |path: &Path| fs::symlink_metadata(path).expect("it is there");
     let mode = |path: &Path| metadata(path).permissions().mode() & 0o777;
-    let control_plane = place.running_control_plane().expect("it configured the proxies");
+    let control_plane = local_lab.running_control_plane().expect("it configured the proxies");
     let folder = control_plane.kubeconfig().parent().expect("a file is in a folder");
     assert_eq!(mode(folder), 0o700);
     for file in ["kubeconfig", "api-key.pem", "token-key.pem"] {
@@ -64,7 +64,7 @@ pub fn keys_are_private(lab: &Lab, place: &LocalLab) {
         let token = proxy.join("var/run/secrets/tokens/istio-token");
         assert_eq!((mode(&token), metadata(&token).uid()), (0o600, 1337));
     }
-    drop(arrangement);
+    drop(deployment);
     // No secret may end up in a run's results.
     let kept =
         fs::read_dir(logs.path()).expect("it is there").map(|entry| entry.expect("it can be listed").path());

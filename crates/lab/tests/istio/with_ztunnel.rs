@@ -2,12 +2,12 @@
 //! passed.
 
 use components::{Component, Overrides, find, variable};
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 
 /// Why there is no ztunnel here; `None` if there is one. One that was named must be usable.
 pub fn missing() -> Option<String> {
     let error = find(Component::Ztunnel, &Overrides::default()).err()?;
     let named = variable(Component::Ztunnel).and_then(std::env::var_os);
-    assert!(named.is_none(), "{}", in_one_line(&error));
-    Some(in_one_line(&error))
+    assert!(named.is_none(), "{}", error_chain(&error));
+    Some(error_chain(&error))
 }

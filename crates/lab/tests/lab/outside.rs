@@ -12,7 +12,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Time limit for all tests inside a lab; they take seconds.
-const INSIDE_WITHIN: Duration = Duration::from_secs(300);
+const INSIDE_TIMEOUT: Duration = Duration::from_secs(300);
 
 type Test = (&'static str, fn(&Stage) -> Result<(), String>);
 
@@ -68,7 +68,7 @@ pub fn run() -> ExitCode {
 }
 
 fn from_within(stage: &Stage) -> Result<(), String> {
-    let (status, output) = stage.run(&["role:inside"], INSIDE_WITHIN)?;
+    let (status, output) = stage.run(&["role:inside"], INSIDE_TIMEOUT)?;
     ensure(status.success(), format!("{status}\n{output}"))
 }
 
@@ -228,15 +228,15 @@ fn next_lab_removes_unknown_groups(stage: &Stage) -> Result<(), String> {
 }
 
 fn no_such_lab(stage: &Stage) -> Result<(), String> {
-    let (status, output) = stage.run(&["role:down", "nosuch"], INSIDE_WITHIN)?;
+    let (status, output) = stage.run(&["role:down", "nosuch"], INSIDE_TIMEOUT)?;
     ensure(!status.success() && output.contains("there is no such lab"), format!("{status}: {output}"))?;
-    let (status, output) = stage.run(&["role:down"], INSIDE_WITHIN)?;
+    let (status, output) = stage.run(&["role:down"], INSIDE_TIMEOUT)?;
     ensure(status.success() && output.trim() == "[]", format!("{status}: {output}"))
 }
 
 fn open_registry(stage: &Stage) -> Result<(), String> {
     stage.open_registry_to_others()?;
-    let (status, output) = stage.run(&["role:hold"], INSIDE_WITHIN)?;
+    let (status, output) = stage.run(&["role:hold"], INSIDE_TIMEOUT)?;
     ensure(
         status.code() == Some(3) && output.contains("others may write to it"),
         format!("{status}: {output}"),

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// Timeout of everything here that waits for the network.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[allow(clippy::print_stdout, clippy::print_stderr)] // A process of its own, whose output its test reads.
 pub fn play(role: &str, arguments: &[String]) -> ExitCode {
@@ -47,7 +47,7 @@ pub fn play(role: &str, arguments: &[String]) -> ExitCode {
             std::hint::spin_loop();
         },
         "sleep" => loop {
-            std::thread::sleep(PATIENCE);
+            std::thread::sleep(TEST_TIMEOUT);
         },
         "leave-stray" => {
             let binary = std::env::current_exe().expect("proc is mounted");
@@ -101,7 +101,7 @@ fn hold(lab: Lab) -> Result<(), String> {
         client.start(&program(&lab, "app", ContainerUser::Lab, &["role:sleep"]))?;
         client.start(&program(&lab, "proxy", ContainerUser::Proxy, &["role:sleep"]))?;
         let leaver = server.start(&program(&lab, "leaver", ContainerUser::Lab, &["role:leave-stray"]))?;
-        lab::wait_for("the stray's number is logged", PATIENCE, || Ok(leaver.log_tail(1).pop()))?;
+        lab::wait_for("the stray's number is logged", TEST_TIMEOUT, || Ok(leaver.log_tail(1).pop()))?;
         Ok((client, server))
     };
     let pods = set_up().map_err(|error| explain(&error))?;
@@ -151,9 +151,9 @@ fn connect(address: &str, mark: Option<u32>) -> ExitCode {
     if let Some(mark) = mark {
         socket.set_mark(mark).expect("proxies may mark their sockets");
     }
-    socket.connect_timeout(&address.into(), PATIENCE).expect("the server listens");
+    socket.connect_timeout(&address.into(), TEST_TIMEOUT).expect("the server listens");
     let mut stream = TcpStream::from(socket);
-    stream.set_read_timeout(Some(PATIENCE)).expect("a valid time");
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("a valid time");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("the server answers");
     println!("{answer}");

@@ -1,13 +1,13 @@
 //! The measurements of a run as one result with its verdict.
 
-use super::course::Course;
+use super::coordinator::Coordinator;
 use crate::clock::{Nanos, SECOND};
 use crate::pacing::Spent;
 use crate::recorder::{GrpcRecord, Recorder};
 use crate::spec::ScheduleSpec;
 use crate::usage::cpus::usable_cpus;
 use crate::usage::{ProcessCpu, Switches, memory_peak_bytes};
-use crate::verdict::{self, Circumstances};
+use crate::verdict::{self, RunContext};
 use crate::worker::WorkerOutcome;
 use experiment::schema::{
     Bytes, GeneratorUsage, LOAD_SCHEMA, LoadResult, Pacing, PacingUsage, Rates, SeriesPoint,
@@ -56,7 +56,7 @@ impl Waiting {
     }
 }
 
-impl Course<'_> {
+impl Coordinator<'_> {
     fn pacing_usage(&self, waiting: &Waiting, duration_s: f64) -> PacingUsage {
         let fraction = |time: Nanos| {
             let whole_s = duration_s * self.spec.threads as f64;
@@ -151,7 +151,7 @@ impl Course<'_> {
             exports: Vec::new(),
             merged: None,
         };
-        let circumstances = Circumstances {
+        let context = RunContext {
             interrupted: stopped_at < self.timeline.end && self.stop.load(Ordering::Relaxed),
             connections_at_start: (self.spec.targets.servers.len() <= self.spec.connections).then_some(open),
             requests_wanted: self.spec.own_requests(),
@@ -164,7 +164,7 @@ impl Course<'_> {
                 .most_crowded()
                 .map(|(server, requests)| (self.spec.targets.servers[server].authority.as_str(), requests)),
         };
-        result.verdict = verdict::judge(&result, circumstances);
+        result.verdict = verdict::check(&result, context);
         result
     }
 }

@@ -6,7 +6,7 @@
 //! idle. Once the schedule has started, only the monotonic clock counts. The wall clock is read at the edges
 //! of the window to report how far it moved.
 
-use super::LOOK_INTERVAL;
+use super::POLL_INTERVAL;
 use crate::clock::{Clock, Nanos};
 use crate::error::LoadError;
 use crate::start::StartSignal;
@@ -24,7 +24,7 @@ const SIGNAL_INTERVAL: Duration = Duration::from_millis(5);
 const TELL_LEAD: Duration = Duration::from_millis(100);
 /// A run still starts if this thread wakes late by no more than this. The lateness is measured, and the
 /// verdict reports it if it matters.
-const LATE_AT_MOST: Duration = Duration::from_millis(500);
+const MAX_START_DELAY: Duration = Duration::from_millis(500);
 /// Two clocks read within this time count as read at the same instant …
 const TOGETHER: Duration = Duration::from_micros(20);
 /// … in at most this many attempts. On a busy machine the best of them is used.
@@ -55,7 +55,7 @@ pub(super) fn await_signal(
             continue;
         };
         return match until(start - warmup) {
-            Err(LoadError::StartMissed(late)) if late > LATE_AT_MOST => Err(LoadError::StartMissed(late)),
+            Err(LoadError::StartMissed(late)) if late > MAX_START_DELAY => Err(LoadError::StartMissed(late)),
             _ => Ok(Some(start)),
         };
     }
@@ -69,7 +69,7 @@ pub(super) fn await_start(start: Timestamp, stop: &AtomicBool) -> Result<Instant
     let (at, time) = read_both_clocks();
     match between(time, start) {
         Ok(ahead) => Ok(at + ahead),
-        Err(late) if late <= LATE_AT_MOST => at.checked_sub(late).ok_or(LoadError::StartMissed(late)),
+        Err(late) if late <= MAX_START_DELAY => at.checked_sub(late).ok_or(LoadError::StartMissed(late)),
         Err(late) => Err(LoadError::StartMissed(late)),
     }
 }
@@ -115,7 +115,7 @@ fn sleep_until(start: Timestamp, lead: Duration, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         match until(start).ok().and_then(|ahead| ahead.checked_sub(lead)) {
             None | Some(Duration::ZERO) => return,
-            Some(ahead) => thread::sleep(ahead.min(LOOK_INTERVAL)),
+            Some(ahead) => thread::sleep(ahead.min(POLL_INTERVAL)),
         }
     }
 }
@@ -187,7 +187,7 @@ mod tests {
             Ok(start) => assert!(start < now, "it is not put off"),
             // Simulates oversleeping.
             Err(error) => {
-                assert!(matches!(error, LoadError::StartMissed(by) if by > LATE_AT_MOST), "{error}");
+                assert!(matches!(error, LoadError::StartMissed(by) if by > MAX_START_DELAY), "{error}");
             }
         }
         let long_past = Timestamp::now() - SignedDuration::from_secs(1);

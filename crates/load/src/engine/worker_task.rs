@@ -2,7 +2,7 @@
 
 use super::FromWorker;
 use crate::clock::{Clock, nanos};
-use crate::network::{EpollNetwork, Foundation, Network, TlsNetwork, UringNetwork};
+use crate::network::{EpollNetwork, IoBackend, Network, TlsNetwork, UringNetwork};
 use crate::pacing::SpareCpu;
 use crate::protocol::Codec;
 use crate::protocol::http1::{Http1, Http1Request};
@@ -39,14 +39,14 @@ pub(super) struct WorkerTask<'a> {
 
 impl WorkerTask<'_> {
     /// Runs the thread's part to its end.
-    pub fn work(&self, foundation: Foundation) -> io::Result<WorkerOutcome> {
+    pub fn work(&self, io_backend: IoBackend) -> io::Result<WorkerOutcome> {
         let Self { spec, timeline, .. } = self;
         let (worker, workers) = spec.share.worker(self.thread, spec.threads);
         match &spec.schedule {
             ScheduleSpec::Open { stages, arrival } => {
                 let profile = RateProfile::new(stages, spec.warmup).ending_at(timeline.end);
                 let schedule = OpenLoop::new(profile, *arrival, spec.seed, worker, workers);
-                self.follow(Box::new(schedule), foundation)
+                self.follow(Box::new(schedule), io_backend)
             }
             ScheduleSpec::Closed { clients, think_time, .. } => {
                 let settings = ClosedLoopSettings {
@@ -58,21 +58,21 @@ impl WorkerTask<'_> {
                     end: timeline.end,
                     quota: self.quota.clone(),
                 };
-                self.follow(Box::new(ClosedLoop::new(settings, worker)), foundation)
+                self.follow(Box::new(ClosedLoop::new(settings, worker)), io_backend)
             }
         }
     }
 
-    fn follow(&self, schedule: Box<dyn Schedule>, foundation: Foundation) -> io::Result<WorkerOutcome> {
+    fn follow(&self, schedule: Box<dyn Schedule>, io_backend: IoBackend) -> io::Result<WorkerOutcome> {
         rustix::thread::set_current_timer_slack(Some(TIMER_SLACK_NS))?;
         let spec = self.spec;
         let assignment = spec.assignment(self.thread);
         let slots = assignment.servers.len();
-        match foundation {
-            Foundation::IoUring(ring) => {
+        match io_backend {
+            IoBackend::IoUring(ring) => {
                 self.follow_over(schedule, UringNetwork::new(*ring, slots)?, &assignment)
             }
-            Foundation::Epoll => self.follow_over(schedule, EpollNetwork::new(slots)?, &assignment),
+            IoBackend::Epoll => self.follow_over(schedule, EpollNetwork::new(slots)?, &assignment),
         }
     }
 
@@ -103,7 +103,7 @@ impl WorkerTask<'_> {
             Protocol::Http1 => self.speak(schedule, network, assignment, Http1Request::new, Http1::new),
             Protocol::Http2 { streams } => {
                 let requests = self.spec.targets.servers.iter().flat_map(|server| &server.requests);
-                let common = CommonFields::of(requests);
+                let common = CommonFields::from_requests(requests);
                 let make_request = |request: &Request| Http2Request::new(request, &common);
                 self.speak(schedule, network, assignment, make_request, || {
                     Http2Connection::new(streams, &common)

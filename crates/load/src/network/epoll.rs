@@ -1,7 +1,7 @@
 //! Connections over epoll, edge-triggered; a timer in the epoll set ends a wait on time.
 
-use super::alarm::Alarm;
-use super::arrival;
+use super::rx_timestamp;
+use super::wake_timer::WakeTimer;
 use super::{Event, Network, stream_socket};
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -16,21 +16,21 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Maximum events fetched from the kernel in one call.
-const EVENTS_A_WAIT: usize = 512;
+const MAX_EVENTS: usize = 512;
 /// Reads per event before the others get their turn. Otherwise a peer that sends faster than it can be read
 /// would hold the thread forever.
-const READS_A_TURN: u32 = 4;
+const MAX_READS_PER_EVENT: u32 = 4;
 /// The peer has closed its sending side, or the connection broke.
 const AT_END: EventFlags = EventFlags::RDHUP.union(EventFlags::HUP).union(EventFlags::ERR);
 /// Token of the timer's events; no slot has this number.
-const ALARM: u64 = u64::MAX;
+const WAKE_TIMER: u64 = u64::MAX;
 /// There is something to read, which may be the end of the stream.
 const READABLE: EventFlags = EventFlags::IN.union(AT_END);
 
 /// See [`Network`].
 pub(crate) struct EpollNetwork {
     epoll: OwnedFd,
-    alarm: Alarm,
+    wake_timer: WakeTimer,
     sockets: Vec<Socket>,
     events: Vec<epoll::Event>,
     /// Events of the last wait that are already handed out.
@@ -39,7 +39,7 @@ pub(crate) struct EpollNetwork {
     reads: u32,
     /// Receive timestamps are enabled; and the age of the last bytes received.
     notes_arrivals: bool,
-    came_ago: Duration,
+    rx_age: Duration,
     /// Events whose turn ended before everything was read. They are repeated after the next wait, because the
     /// kernel reports each edge once.
     unfinished: Vec<epoll::Event>,
@@ -60,17 +60,17 @@ impl EpollNetwork {
     /// Creates a network with this many slots.
     pub(crate) fn new(slots: usize) -> io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let alarm = Alarm::new()?;
-        epoll::add(&epoll, &alarm, EventData::new_u64(ALARM), EventFlags::IN | EventFlags::ET)?;
+        let wake_timer = WakeTimer::new()?;
+        epoll::add(&epoll, &wake_timer, EventData::new_u64(WAKE_TIMER), EventFlags::IN | EventFlags::ET)?;
         Ok(Self {
-            alarm,
+            wake_timer,
             epoll,
             sockets: (0..slots).map(|_| Socket::default()).collect(),
-            events: Vec::with_capacity(EVENTS_A_WAIT.min(slots + 1)),
+            events: Vec::with_capacity(MAX_EVENTS.min(slots + 1)),
             handed_out: 0,
             reads: 0,
             notes_arrivals: false,
-            came_ago: Duration::ZERO,
+            rx_age: Duration::ZERO,
             unfinished: Vec::new(),
         })
     }
@@ -105,12 +105,12 @@ impl EpollNetwork {
             self.finish_event();
             return Some((slot, Event::Failed(error)));
         }
-        let noted = self.notes_arrivals.then_some(&mut self.came_ago);
+        let noted = self.notes_arrivals.then_some(&mut self.rx_age);
         let (event, finished) = socket.receive(flags, buffer, noted);
         self.reads += 1;
         if finished {
             self.finish_event();
-        } else if self.reads >= READS_A_TURN {
+        } else if self.reads >= MAX_READS_PER_EVENT {
             self.unfinished.push(self.events[index]);
             self.finish_event();
         }
@@ -128,7 +128,7 @@ impl Network for EpollNetwork {
         self.close(slot);
         let descriptor = stream_socket(address, SocketFlags::NONBLOCK)?;
         if self.notes_arrivals {
-            arrival::note(&descriptor)?;
+            rx_timestamp::note(&descriptor)?;
         }
         let socket = &mut self.sockets[slot];
         let data = EventData::new_u64(slot as u64 | (u64::from(socket.generation) << 32));
@@ -174,11 +174,11 @@ impl Network for EpollNetwork {
         let timeout = if at_most.is_zero() {
             Some(&Timespec { tv_sec: 0, tv_nsec: 0 })
         } else {
-            self.alarm.set(at_most)?;
+            self.wake_timer.set(at_most)?;
             None
         };
         // If that many are unfinished, they come first: this bounds their number.
-        if self.unfinished.len() < EVENTS_A_WAIT {
+        if self.unfinished.len() < MAX_EVENTS {
             match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
@@ -187,9 +187,9 @@ impl Network for EpollNetwork {
         // This also covers an alarm that was already handled: the kernel may report an edge twice if it
         // occurred while events were being collected.
         let count = self.events.len();
-        self.events.retain(|event| event.data.u64() != ALARM);
+        self.events.retain(|event| event.data.u64() != WAKE_TIMER);
         if self.events.len() < count {
-            self.alarm.rang();
+            self.wake_timer.rang();
         }
         self.events.append(&mut self.unfinished);
         Ok(!self.events.is_empty())
@@ -207,8 +207,8 @@ impl Network for EpollNetwork {
         self.wait(Duration::ZERO)
     }
 
-    fn came_ago(&self) -> Duration {
-        self.came_ago
+    fn rx_age(&self) -> Duration {
+        self.rx_age
     }
 
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {
@@ -254,13 +254,13 @@ impl Socket {
     }
 
     /// Reads once. The flag means that there is nothing more to read until the next event. A read that leaves
-    /// room in the buffer has drained the socket (epoll(7)), unless its end is announced too. `came_ago`, if
+    /// room in the buffer has drained the socket (epoll(7)), unless its end is announced too. `rx_age`, if
     /// given, is set to the age of the bytes.
     fn receive(
         &mut self,
         flags: EventFlags,
         buffer: &mut [u8],
-        came_ago: Option<&mut Duration>,
+        rx_age: Option<&mut Duration>,
     ) -> (Option<Event>, bool) {
         if !flags.intersects(READABLE) {
             return (None, true);
@@ -268,9 +268,9 @@ impl Socket {
         let at_end = flags.intersects(AT_END);
         let Some(descriptor) = &self.descriptor else { return (None, true) };
         let room = buffer.len();
-        let received = match came_ago {
+        let received = match rx_age {
             None => net::recv(descriptor, buffer, net::RecvFlags::empty()).map(|(_, received)| received),
-            Some(ago) => arrival::receive(descriptor, buffer).map(|(received, came)| {
+            Some(ago) => rx_timestamp::receive(descriptor, buffer).map(|(received, came)| {
                 *ago = came;
                 received
             }),
@@ -318,9 +318,9 @@ mod tests {
     #[test]
     fn alarm_reported_twice_is_not_an_event() {
         let mut network = EpollNetwork::with_slots(1);
-        network.alarm.set(Duration::from_micros(1)).unwrap();
+        network.wake_timer.set(Duration::from_micros(1)).unwrap();
         std::thread::sleep(Duration::from_millis(1));
-        network.alarm.rang();
+        network.wake_timer.rang();
         assert!(!network.wait(Duration::ZERO).unwrap());
         assert!(network.next_event(&mut []).is_none());
     }
@@ -336,7 +336,7 @@ mod tests {
         // The kernel starts timestamping some time after it is enabled, if no other socket had it enabled
         // already.
         let deadline = Instant::now() + Duration::from_secs(60);
-        while network.came_ago().is_zero() {
+        while network.rx_age().is_zero() {
             assert!(Instant::now() < deadline, "nothing is noted");
             peer.write_all(b"hello").unwrap();
             network.await_bytes(5, &mut buffer);
@@ -351,7 +351,7 @@ mod tests {
         assert!(matches!(network.next_event(&mut buffer), Some((0, Event::Received(6)))));
         let most = before.elapsed();
         // The two clocks differ by little over such a time.
-        let (ago, tolerance) = (network.came_ago(), Duration::from_millis(1));
+        let (ago, tolerance) = (network.rx_age(), Duration::from_millis(1));
         assert!((least - tolerance..=most + tolerance).contains(&ago), "{ago:?} of {least:?} to {most:?}");
     }
 
@@ -364,9 +364,9 @@ mod tests {
         let of_a_wait = |network: &mut EpollNetwork, buffer: &mut [u8]| {
             std::iter::from_fn(|| network.next_event(buffer)).count() as u32
         };
-        assert_eq!(of_a_wait(&mut network, &mut buffer), READS_A_TURN);
+        assert_eq!(of_a_wait(&mut network, &mut buffer), MAX_READS_PER_EVENT);
         // Nothing new has arrived, but what is left must be reported at once.
         assert!(network.wait(Duration::from_secs(60)).unwrap());
-        assert_eq!(of_a_wait(&mut network, &mut buffer), READS_A_TURN);
+        assert_eq!(of_a_wait(&mut network, &mut buffer), MAX_READS_PER_EVENT);
     }
 }

@@ -3,17 +3,17 @@
 //! The interface is completion-based (opened, received, ended, failed), so that both readiness (epoll) and
 //! completion queues (io_uring) can implement it.
 
-mod alarm;
-mod arrival;
 mod choice;
 #[cfg(test)]
 mod contract_tests;
 mod epoll;
+mod rx_timestamp;
 mod tls;
 mod uring;
+mod wake_timer;
 
-pub use choice::NetworkChoice;
-pub(crate) use choice::{Foundation, foundations};
+pub use choice::IoBackendChoice;
+pub(crate) use choice::{IoBackend, io_backends};
 pub(crate) use epoll::EpollNetwork;
 pub(crate) use tls::{ServerKey, TlsFailure, TlsNetwork};
 pub(crate) use uring::UringNetwork;
@@ -101,7 +101,7 @@ pub(crate) trait Network {
     }
 
     /// Age of the bytes received last, at the time they were read; zero without receive timestamps.
-    fn came_ago(&self) -> Duration {
+    fn rx_age(&self) -> Duration {
         Duration::ZERO
     }
 

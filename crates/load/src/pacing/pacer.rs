@@ -177,7 +177,7 @@ impl<'a> Pacer<'a> {
         self.spent.unbounded += if unbounded { passed } else { 0 };
         let wait = match self.pacing {
             Pacing::Precise => Self::precise(due, limit, awaited, now),
-            Pacing::Economical => due.map(|due| self.thriftily(due + self.slack(), now)),
+            Pacing::Economical => due.map(|due| self.cheapest_wait(due + self.slack(), now)),
             Pacing::Auto => due.map(|due| self.by_budget(due, unbounded, now)),
         };
         match wait {
@@ -200,13 +200,13 @@ impl<'a> Pacer<'a> {
     fn by_budget(&self, due: Nanos, unbounded: bool, now: Nanos) -> Wait {
         let margin = self.worst_lateness.clamp(MIN_SLEEP, MAX_MARGIN);
         if !unbounded && self.budget < margin {
-            return self.thriftily(due, now);
+            return self.cheapest_wait(due, now);
         }
         if due.saturating_sub(now) > margin { Wait::Sleep(due - margin) } else { Wait::Spin(due) }
     }
 
     /// Spins only if sleeping would cost as much.
-    fn thriftily(&self, due: Nanos, now: Nanos) -> Wait {
+    fn cheapest_wait(&self, due: Nanos, now: Nanos) -> Wait {
         let ahead = due.saturating_sub(now);
         if ahead > self.usual_lateness + MIN_SLEEP {
             Wait::Sleep(due - self.usual_lateness)

@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Poll interval: long enough for idle time to be exact, short enough to notice a change.
-const LOOK_INTERVAL: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Dedicated CPUs: the maximum fraction of them that others may use, and for which the threads may queue.
-const BEARABLE: f64 = 0.05;
-const BEARABLE_QUEUE: f64 = 0.01;
+const MAX_SHARED_FRACTION: f64 = 0.05;
+const MAX_QUEUED_FRACTION: f64 = 0.01;
 
 /// Tells the threads whether they may spin without bound.
 #[derive(Debug, Default)]
@@ -69,7 +69,8 @@ impl Room {
             return false;
         }
         if self.allowed == self.threads && self.allowed < self.online {
-            return free_of_others >= (1.0 - BEARABLE) * threads && seen.queued <= BEARABLE_QUEUE * threads;
+            return free_of_others >= (1.0 - MAX_SHARED_FRACTION) * threads
+                && seen.queued <= MAX_QUEUED_FRACTION * threads;
         }
         free_of_others >= threads + 1.0
     }
@@ -107,7 +108,7 @@ impl<'a> SpareWatch<'a> {
 
     /// Takes a reading if the poll interval has passed.
     pub(crate) fn look(&mut self) {
-        if self.last.as_ref().is_some_and(|last| last.at.elapsed() < LOOK_INTERVAL) {
+        if self.last.as_ref().is_some_and(|last| last.at.elapsed() < POLL_INTERVAL) {
             return;
         }
         let reading = self.read();

@@ -25,7 +25,7 @@ pub(crate) trait Codec {
     fn streams(&self) -> usize;
 
     /// True if the protocol and the peer allow another request now.
-    fn has_room(&self) -> bool;
+    fn can_send(&self) -> bool;
 
     /// Resets the state for a new connection; appends the protocol's opening bytes.
     fn open(&mut self, out: &mut Vec<u8>);
@@ -35,7 +35,7 @@ pub(crate) trait Codec {
     fn begin(&mut self, request: &Self::Request, numbers: &[u64], out: &mut Vec<u8>) -> usize;
 
     /// Bytes of a started request that wait for the peer's flow-control window.
-    fn held_back(&self, _stream: usize) -> usize {
+    fn blocked_bytes(&self, _stream: usize) -> usize {
         0
     }
 

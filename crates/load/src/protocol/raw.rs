@@ -56,7 +56,7 @@ impl Codec for Raw {
         1
     }
 
-    fn has_room(&self) -> bool {
+    fn can_send(&self) -> bool {
         self.received.is_none()
     }
 
@@ -129,7 +129,7 @@ mod tests {
             let (last, others) = outcomes.split_last().unwrap();
             assert!(others.iter().all(|(_, parsed)| *parsed == Parsed::Incomplete));
             assert!(matches!(last.1, Parsed::Response(ResponseEnd { bytes: 1000, .. })), "{last:?}");
-            assert!(codec.has_room());
+            assert!(codec.can_send());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::clock::Nanos;
 use crate::protocol::grpc::STATUSES;
-use crate::recorder::Flight;
+use crate::recorder::InFlightRequest;
 use experiment::schema::{GRPC_STATUS_NAMES, GrpcMessages};
 use statistics::LatencyHistogram;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ impl GrpcRecord {
     }
 
     /// Records messages of a stream that arrived together; at least one.
-    pub(super) fn received(&mut self, flight: &mut Flight, messages: u32, at: Nanos) {
+    pub(super) fn received(&mut self, flight: &mut InFlightRequest, messages: u32, at: Nanos) {
         self.received += u64::from(messages);
         match flight.message_at.replace(at) {
             None => self.first_message_time.record_ns(at.saturating_sub(flight.due)),

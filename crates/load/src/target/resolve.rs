@@ -14,7 +14,7 @@ use std::sync::Arc;
 const THIS_PROGRAM: &str = concat!("meshmeter/", env!("CARGO_PKG_VERSION"));
 
 /// Maximum number of servers of a run.
-const MOST_SERVERS: usize = 10_000;
+const MAX_SERVERS: usize = 10_000;
 
 /// A URL scheme.
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ pub fn resolve(urls: &[String], template: &RequestTemplate) -> Result<Targets, T
     for url in urls {
         let template = UrlTemplate::parse(url)?;
         is_plain &= template.weight == 1 && !template.has_ranges();
-        let hosts = template.urls(MOST_SERVERS)?;
+        let hosts = template.urls(MAX_SERVERS)?;
         let options = hosts.iter().map(|host| resolver.option(host, &template.path));
         choices.push(Choice { weight: template.weight, options: options.collect::<Result<_, _>>()? });
     }
@@ -102,7 +102,7 @@ impl Resolver<'_> {
         let key = (endpoint, server_name);
         let server = match self.index.get(&key) {
             Some(server) => *server,
-            None if self.servers.len() == MOST_SERVERS => {
+            None if self.servers.len() == MAX_SERVERS => {
                 return Err(TargetError::TooManyServers(url.to_owned()));
             }
             None => {

@@ -3,10 +3,10 @@
 use std::io::Write as _;
 
 /// Maximum distance between the ends of a range: anything greater is taken for a typo.
-const MOST_NUMBERS: u64 = 1_000_000_000;
+const MAX_NUMBERS: u64 = 1_000_000_000;
 
 /// Maximum digits of a number in a range: as many as the maximum value has.
-const MOST_DIGITS: usize = 20;
+const MAX_DIGITS: usize = 20;
 
 /// Text with placeholders for numbers.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -133,12 +133,12 @@ impl Numbers {
         let (first, last) = inner.and_then(|inner| inner.split_once("..")).ok_or_else(malformed)?;
         let number = |text: &str| {
             let digits =
-                (1..=MOST_DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+                (1..=MAX_DIGITS).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
             digits.then(|| text.parse().ok()).flatten().ok_or_else(malformed)
         };
         let digits = if first.starts_with('0') { first.len() } else { 1 };
         let numbers = Self { first: number(first)?, last: number(last)?, digits };
-        if numbers.first > numbers.last || numbers.last - numbers.first >= MOST_NUMBERS {
+        if numbers.first > numbers.last || numbers.last - numbers.first >= MAX_NUMBERS {
             return Err(RangeError::Bounds(range.to_owned()));
         }
         Ok(numbers)

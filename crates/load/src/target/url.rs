@@ -3,7 +3,7 @@
 use super::{RangeError, TargetError, Text};
 
 /// Maximum weight.
-const GREATEST_WEIGHT: u32 = 1_000_000;
+const MAX_WEIGHT: u32 = 1_000_000;
 
 /// A URL as given, split into its parts.
 pub(super) struct UrlTemplate<'a> {
@@ -73,7 +73,7 @@ impl<'a> UrlTemplate<'a> {
 fn split_weight(given: &str) -> Result<(u32, &str), TargetError> {
     match given.split_once('=') {
         Some((weight, url)) if !weight.contains([':', '/', '?']) && url.contains("://") => {
-            let parsed = weight.parse().ok().filter(|weight| (1..=GREATEST_WEIGHT).contains(weight));
+            let parsed = weight.parse().ok().filter(|weight| (1..=MAX_WEIGHT).contains(weight));
             Ok((parsed.ok_or_else(|| TargetError::Weight(given.to_owned()))?, url))
         }
         _ => Ok((1, given)),

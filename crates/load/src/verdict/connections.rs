@@ -25,7 +25,7 @@ fn commonest(result: &LoadResult, wanted: impl Fn(ErrorKind) -> bool) -> Option<
 }
 
 /// With fewer connections than requested, the load was a different one.
-pub(super) fn judge(result: &LoadResult, at_start: usize, verdict: &mut Verdict) {
+pub(super) fn check(result: &LoadResult, at_start: usize, verdict: &mut Verdict) {
     let failed = commonest(result, ErrorKind::is_of_connecting);
     let why = failed.map_or("they were closed at once", |(kind, _)| kind.meaning());
     if (at_start as f64) < OPEN_FRACTION * result.connections as f64 {

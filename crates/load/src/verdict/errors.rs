@@ -8,7 +8,7 @@ const ERROR_FRACTION: f64 = 0.01;
 const ERRORS_NAMED: usize = 3;
 
 /// Few errors become a note, many a reason; the most frequent ones are named.
-pub(super) fn judge(result: &LoadResult, verdict: &mut Verdict) {
+pub(super) fn check(result: &LoadResult, verdict: &mut Verdict) {
     let fraction = result.requests.error_fraction();
     if fraction <= 0.0 {
         return;

@@ -21,7 +21,7 @@ const HIDDEN_FACTOR: f64 = 2.0;
 const HIDDEN_US: f64 = 1000.0;
 
 /// Checks late sending against the response times that include it.
-pub(super) fn judge_sending(result: &LoadResult, verdict: &mut Verdict) {
+pub(super) fn check_sending(result: &LoadResult, verdict: &mut Verdict) {
     // In a closed loop nothing is due before the response: lag only means that the generator was busy, as it
     // may be.
     if result.rate.offered.is_none() {
@@ -34,17 +34,17 @@ pub(super) fn judge_sending(result: &LoadResult, verdict: &mut Verdict) {
         lag: &result.generator_lag_us,
         tolerated_us,
     };
-    lateness.judge(&result.response_time_us, verdict);
+    lateness.check(&result.response_time_us, verdict);
 }
 
 /// Checks late reading against the response times that include it, unless responses are timed by the kernel.
-pub(super) fn judge_reading(result: &LoadResult, verdict: &mut Verdict) {
+pub(super) fn check_reading(result: &LoadResult, verdict: &mut Verdict) {
     let Some(lag) = &result.reading_lag_us else { return };
     let by_kernel = result.generator.pacing.is_some_and(|pacing| pacing.answers_timed_by_kernel);
     if !by_kernel {
         let lateness =
             Lateness { reason: "reading-lag: the generator read responses", lag, tolerated_us: None };
-        lateness.judge(&result.response_time_us, verdict);
+        lateness.check(&result.response_time_us, verdict);
     }
 }
 
@@ -58,7 +58,7 @@ struct Lateness<'a> {
 }
 
 impl Lateness<'_> {
-    fn judge(&self, times: &HistogramSummary, verdict: &mut Verdict) {
+    fn check(&self, times: &HistogramSummary, verdict: &mut Verdict) {
         if times.count == 0 {
             return;
         }
@@ -73,10 +73,10 @@ impl Lateness<'_> {
             }
             verdict.notes.push(format!("{text}, by economical pacing"));
         }
-        self.judge_mean_and_tail(times, verdict);
+        self.check_mean_and_tail(times, verdict);
     }
 
-    fn judge_mean_and_tail(&self, times: &HistogramSummary, verdict: &mut Verdict) {
+    fn check_mean_and_tail(&self, times: &HistogramSummary, verdict: &mut Verdict) {
         let Some(movement) = Movement::new(times, self.lag) else { return };
         // The part of the tolerance above the default is allowed in addition.
         let chosen = self.tolerated_us.map_or(0.0, |tolerated| (tolerated - ECONOMICAL_LAG_US).max(0.0));

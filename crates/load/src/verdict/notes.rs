@@ -1,6 +1,6 @@
 //! Remarks that do not affect the figures.
 
-use super::Circumstances;
+use super::RunContext;
 use experiment::schema::{LoadResult, Verdict};
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ const CLOCK_TOLERANCE: Duration = Duration::from_millis(10);
 const CLOCK_DRIFT: f64 = 0.001;
 
 /// Notes servers that got no requests.
-pub(super) fn servers_left_out(circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
-    if let Some((left_out, servers)) = circumstances.servers_left_out {
+pub(super) fn servers_left_out(context: &RunContext<'_>, verdict: &mut Verdict) {
+    if let Some((left_out, servers)) = context.servers_left_out {
         verdict.notes.push(format!(
             "servers: {left_out} of {servers} servers got no request, since each connection keeps to one (more \
              --connections reach them)"
@@ -20,8 +20,8 @@ pub(super) fn servers_left_out(circumstances: &Circumstances<'_>, verdict: &mut 
 }
 
 /// Notes requests dropped because too many waited for one server.
-pub(super) fn crowded_out(circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
-    if let Some((server, requests)) = circumstances.crowded_out {
+pub(super) fn crowded_out(context: &RunContext<'_>, verdict: &mut Verdict) {
+    if let Some((server, requests)) = context.crowded_out {
         verdict.notes.push(format!(
             "crowded-out: {requests} of the unsent requests could not even wait, most of them for {server}, which too many \
              waited for already; those for other servers went on"
@@ -30,11 +30,11 @@ pub(super) fn crowded_out(circumstances: &Circumstances<'_>, verdict: &mut Verdi
 }
 
 /// Notes that the requested number of requests was not reached in time.
-pub(super) fn number(result: &LoadResult, circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
-    let Some(wanted) = circumstances.requests_wanted.filter(|wanted| *wanted > result.requests.sent) else {
+pub(super) fn number(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
+    let Some(wanted) = context.requests_wanted.filter(|wanted| *wanted > result.requests.sent) else {
         return;
     };
-    if !circumstances.interrupted {
+    if !context.interrupted {
         verdict
             .notes
             .push(format!("requests: {} of {wanted} were sent when the time was over", result.requests.sent));
@@ -42,16 +42,16 @@ pub(super) fn number(result: &LoadResult, circumstances: &Circumstances<'_>, ver
 }
 
 /// Notes clock problems: several generators agree on a start by their wall clocks.
-pub(super) fn clock(result: &LoadResult, circumstances: &Circumstances<'_>, verdict: &mut Verdict) {
-    let moved = circumstances.clock_moved;
+pub(super) fn clock(result: &LoadResult, context: &RunContext<'_>, verdict: &mut Verdict) {
+    let moved = context.clock_moved;
     if moved.unsigned_abs() > CLOCK_TOLERANCE.max(Duration::from_secs_f64(result.duration_s * CLOCK_DRIFT)) {
         verdict.notes.push(format!(
             "clock: the machine's clock was set by {:+.3} s during the window; started_at is by the clock as it was at its start",
             moved.as_secs_f64()
         ));
     }
-    if let Some(wanted) = circumstances.start_at {
-        let away = circumstances.started_at.duration_since(wanted);
+    if let Some(wanted) = context.start_at {
+        let away = context.started_at.duration_since(wanted);
         if away.unsigned_abs() > CLOCK_TOLERANCE {
             verdict.notes.push(format!(
                 "start-at: the window opened {:+.3} s away from the agreed instant: the clock was set meanwhile",

@@ -14,7 +14,7 @@ const BUSY_FRACTION: f64 = 0.95;
 const ALL_BUSY_FRACTION: f64 = 0.9;
 
 /// In an open loop, due requests that were not sent in time make the result saturated.
-pub(super) fn judge(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
+pub(super) fn check(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
     let Some(offered) = result.rate.offered else { return };
     let requests = &result.requests;
     if requests.unsent as f64 > (1.0 - ACHIEVED_FRACTION) * requests.scheduled as f64 {
@@ -41,7 +41,7 @@ pub(super) fn judge(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
 }
 
 /// In a closed loop, a generator with full CPUs limits the throughput, whatever the target could do.
-pub(super) fn judge_generator(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
+pub(super) fn check_generator(result: &LoadResult, cpus: f64, verdict: &mut Verdict) {
     let Some(full) = full(result, cpus).filter(|_| result.rate.offered.is_none()) else { return };
     let reason = format!(
         "generator-full: {full} of the window: throughput and times are its own limit (more --threads on free cores, \

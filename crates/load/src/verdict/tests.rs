@@ -40,17 +40,16 @@ fn result() -> LoadResult {
 fn kinds(change: impl FnOnce(&mut LoadResult)) -> (Vec<String>, Vec<String>) {
     let mut result = result();
     change(&mut result);
-    let circumstances =
-        Circumstances { connections_at_start: Some(result.connections.min(10)), ..circumstances() };
-    let verdict = judge(&result, circumstances);
+    let context = RunContext { connections_at_start: Some(result.connections.min(10)), ..context() };
+    let verdict = check(&result, context);
     assert_eq!(verdict.valid, verdict.is_usable(Figure::P50));
     assert_eq!(verdict.spoiled.len(), verdict.reasons.len());
     let kind = |text: &String| text.split(':').next().unwrap_or_default().to_owned();
     (verdict.reasons.iter().map(kind).collect(), verdict.notes.iter().map(kind).collect())
 }
 
-fn circumstances() -> Circumstances<'static> {
-    Circumstances {
+fn context() -> RunContext<'static> {
+    RunContext {
         interrupted: false,
         connections_at_start: Some(1),
         requests_wanted: None,
@@ -63,8 +62,8 @@ fn circumstances() -> Circumstances<'static> {
     }
 }
 
-fn notes(circumstances: Circumstances<'_>) -> String {
-    judge(&result(), circumstances).notes.join("\n")
+fn notes(context: RunContext<'_>) -> String {
+    check(&result(), context).notes.join("\n")
 }
 
 fn expect(reasons: &[&str], notes: &[&str], change: impl FnOnce(&mut LoadResult)) {
@@ -84,7 +83,7 @@ fn limit_of_saturated_run_is_named() {
         result.connections = 2;
         result.service_time_us.mean = Some(service_time_us);
         result.generator.busiest_thread_fraction = busy;
-        judge(&result, circumstances()).reasons.join("; ")
+        check(&result, context()).reasons.join("; ")
     };
     // 500/s of 3.8 ms each are 1.9 requests in flight on 2 connections.
     assert!(bound_by(3800.0, 0.5).contains("all 2 connections were busy"), "{}", bound_by(3800.0, 0.5));
@@ -139,7 +138,7 @@ fn errors_are_named_with_their_counts() {
     result.requests.status = [("200".into(), 100), ("403".into(), 800), ("503".into(), 50)].into();
     result.requests.errors = [("timeout".into(), 40), ("connection-lost".into(), 10)].into();
     result.requests.failed = 50;
-    let reasons = judge(&result, circumstances()).reasons;
+    let reasons = check(&result, context()).reasons;
     let expected = "errors: 90.00 % of the requests failed or were answered with an error \
                     (status 403: 800, status 503: 50, timeout: 40)";
     assert!(reasons.iter().any(|reason| reason == expected), "{reasons:?}");
@@ -177,7 +176,7 @@ fn generator_lag_spoils_figures_it_affects() {
 fn spoiled(change: impl FnOnce(&mut LoadResult)) -> Vec<&'static str> {
     let mut result = result();
     change(&mut result);
-    judge(&result, circumstances()).spoiled_figures().iter().map(Figure::name).collect()
+    check(&result, context()).spoiled_figures().iter().map(Figure::name).collect()
 }
 
 #[test]
@@ -267,21 +266,19 @@ fn hidden_waiting_is_noted_unless_generator_caused_it() {
 
 #[test]
 fn fewer_requests_than_wanted_are_noted() {
-    assert_eq!(notes(Circumstances { requests_wanted: Some(1000), ..circumstances() }), "");
-    let text = notes(Circumstances { requests_wanted: Some(1001), ..circumstances() });
+    assert_eq!(notes(RunContext { requests_wanted: Some(1000), ..context() }), "");
+    let text = notes(RunContext { requests_wanted: Some(1001), ..context() });
     assert_eq!(text, "requests: 1000 of 1001 were sent when the time was over");
 }
 
 #[test]
 fn set_clock_is_noted() {
-    let moved = |milliseconds| Circumstances {
-        clock_moved: SignedDuration::from_millis(milliseconds),
-        ..circumstances()
-    };
+    let moved =
+        |milliseconds| RunContext { clock_moved: SignedDuration::from_millis(milliseconds), ..context() };
     assert_eq!(notes(moved(-10)), "");
     assert!(notes(moved(-11)).starts_with("clock: the machine's clock was set by -0.011 s"));
     let start_at = Some(Timestamp::UNIX_EPOCH + SignedDuration::from_secs(3));
-    let text = notes(Circumstances { start_at, ..circumstances() });
+    let text = notes(RunContext { start_at, ..context() });
     assert!(text.starts_with("start-at: the window opened -3.000 s"), "{text}");
 }
 
@@ -306,7 +303,7 @@ fn gaps_of_spinning_threads_spoil_the_percentiles_that_they_can_have_made() {
         result.generator.pauses = Some(SpinPauses { count, longest_us, total_us, spun_s: 1.0 });
         result
     };
-    let spoiled = |result: &LoadResult| judge(result, circumstances()).spoiled_figures();
+    let spoiled = |result: &LoadResult| check(result, context()).spoiled_figures();
     let many = with_gaps(20, 8000.0, 120_000.0);
     assert_eq!(spoiled(&many), Figures::times_from(Figure::P99));
     // One gap makes the greatest response time, not one in a hundred.

@@ -3,7 +3,7 @@
 use super::pools::Attempts;
 use crate::clock::Nanos;
 use crate::protocol::Codec;
-use crate::recorder::Flight;
+use crate::recorder::InFlightRequest;
 use crate::target::Target;
 
 /// First pause before a connection is retried; doubled with each failure.
@@ -43,7 +43,7 @@ pub(super) struct Connection<C> {
     /// With roaming: since when it has been open without an unanswered request; `None` if it is not.
     pub(super) idle_since: Option<Nanos>,
     /// Unanswered requests, by stream.
-    flights: Vec<Option<Flight>>,
+    flights: Vec<Option<InFlightRequest>>,
     pub(super) in_flight: usize,
     /// Requests started since it was opened.
     pub(super) requests: u64,
@@ -81,12 +81,12 @@ impl<C: Codec> Connection<C> {
         (self.requests, self.closing, self.heard_at) = (0, false, now);
         self.outgoing.clear();
         self.codec.open(&mut self.outgoing);
-        self.state = if self.codec.has_room() { State::Open } else { State::Greeting { since } };
+        self.state = if self.codec.can_send() { State::Open } else { State::Greeting { since } };
     }
 
     /// True if it accepts another request.
     pub(super) fn takes_requests(&self) -> bool {
-        self.state == State::Open && !self.closing && self.codec.has_room()
+        self.state == State::Open && !self.closing && self.codec.can_send()
     }
 
     /// Its server, if it has been idle since exactly this time.
@@ -102,7 +102,7 @@ impl<C: Codec> Connection<C> {
     }
 
     /// A request was started.
-    pub(super) fn begun(&mut self, stream: usize, flight: Flight) {
+    pub(super) fn begun(&mut self, stream: usize, flight: InFlightRequest) {
         self.flights[stream] = Some(flight);
         self.idle_since = None;
         self.in_flight += 1;
@@ -110,23 +110,23 @@ impl<C: Codec> Connection<C> {
     }
 
     /// The request of a stream, unless it has ended.
-    pub(super) fn flight(&mut self, stream: usize) -> Option<&mut Flight> {
+    pub(super) fn flight(&mut self, stream: usize) -> Option<&mut InFlightRequest> {
         self.flights.get_mut(stream)?.as_mut()
     }
 
     /// The request of a stream has ended. Returns it, unless it had ended before.
-    pub(super) fn ended(&mut self, stream: usize) -> Option<Flight> {
+    pub(super) fn ended(&mut self, stream: usize) -> Option<InFlightRequest> {
         let flight = self.flights.get_mut(stream)?.take()?;
         self.in_flight -= 1;
-        Some(Flight { messages_sent: self.codec.messages_sent(stream), ..flight })
+        Some(InFlightRequest { messages_sent: self.codec.messages_sent(stream), ..flight })
     }
 
     /// Ends all its requests.
-    pub(super) fn all_ended(&mut self) -> impl Iterator<Item = Flight> {
+    pub(super) fn all_ended(&mut self) -> impl Iterator<Item = InFlightRequest> {
         self.in_flight = 0;
         let codec = &self.codec;
         self.flights.iter_mut().enumerate().filter_map(|(stream, flight)| {
-            Some(Flight { messages_sent: codec.messages_sent(stream), ..flight.take()? })
+            Some(InFlightRequest { messages_sent: codec.messages_sent(stream), ..flight.take()? })
         })
     }
 

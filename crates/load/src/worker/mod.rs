@@ -41,7 +41,7 @@ const END_GRACE: Nanos = 10_000_000;
 /// the target is saturated, and the run ends on time.
 const CATCH_UP_SHARE: Nanos = 10;
 /// How long responses in flight are awaited once the run is interrupted.
-const INTERRUPTED_PATIENCE: Nanos = SECOND;
+const INTERRUPTED_TIMEOUT: Nanos = SECOND;
 /// Size of the read buffer, bytes.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
@@ -206,7 +206,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
             self.network.wait(Duration::from_millis(5))?;
             self.handle_events(clock)?;
         }
-        self.await_second_thoughts(clock, give_up)?;
+        self.wait_for_late_tls_rejection(clock, give_up)?;
         Ok(self.count_open())
     }
 
@@ -323,7 +323,7 @@ impl<'a, C: Codec, N: Network> Worker<'a, C, N> {
         while self.in_flight > 0 && clock.now() < give_up {
             if !interrupted && self.stop.load(Ordering::Relaxed) {
                 interrupted = true;
-                give_up = give_up.min(clock.now() + INTERRUPTED_PATIENCE);
+                give_up = give_up.min(clock.now() + INTERRUPTED_TIMEOUT);
             }
             self.network.wait(Duration::from_millis(1))?;
             self.handle_events(clock)?;

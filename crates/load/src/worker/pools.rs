@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 /// than its even share of them gets no more. This bounds memory (at most twice as many wait), and a dead
 /// server does not hold up the others. A stall of all servers is measured as long as it lasts no longer than
 /// this many requests.
-const MOST_WAITING: usize = 65_536;
+const MAX_WAITING: usize = 65_536;
 /// Entries per connection in the list of idle connections, beyond which outdated ones are removed.
-const IDLE_ENTRIES_A_CONNECTION: usize = 4;
+const IDLE_ENTRIES_PER_CONNECTION: usize = 4;
 
 /// The pools of a thread's servers.
 pub(super) struct Pools {
@@ -116,7 +116,7 @@ impl Pools {
         is_idle: impl Fn(usize, Nanos) -> Option<usize>,
     ) {
         self.idle.push_back((slot, since));
-        if self.idle.len() > IDLE_ENTRIES_A_CONNECTION * self.connections {
+        if self.idle.len() > IDLE_ENTRIES_PER_CONNECTION * self.connections {
             self.idle.retain(|(slot, since)| is_idle(*slot, *since).is_some());
         }
     }
@@ -136,8 +136,8 @@ impl Pools {
 
     /// True if so many requests wait, and so many of them for `server`, that no more for it can be kept.
     pub(super) fn is_crowded_by(&self, server: usize) -> bool {
-        let share = (MOST_WAITING / self.pools.len()).max(1);
-        self.waiting >= MOST_WAITING && self.pools[server].waiting.len() >= share
+        let share = (MAX_WAITING / self.pools.len()).max(1);
+        self.waiting >= MAX_WAITING && self.pools[server].waiting.len() >= share
     }
 
     /// Next server with requests that can be sent now. Call it again until there is none.
@@ -345,7 +345,7 @@ mod tests {
         for now in 0..1000 {
             pools.add_idle(now as usize % 2, now, |slot, since| (since + 2 > now).then_some(slot));
         }
-        assert!(pools.idle.len() <= 2 * IDLE_ENTRIES_A_CONNECTION + 1, "{}", pools.idle.len());
+        assert!(pools.idle.len() <= 2 * IDLE_ENTRIES_PER_CONNECTION + 1, "{}", pools.idle.len());
     }
 
     #[test]
@@ -363,11 +363,11 @@ mod tests {
     #[test]
     fn excess_waiting_requests_are_dropped_only_for_crowded_server() {
         let mut pools = Pools::new(3, &[0, 1, 2], None);
-        (0..MOST_WAITING - 1).for_each(|due| pools.wait(waiting(0, due as Nanos)));
+        (0..MAX_WAITING - 1).for_each(|due| pools.wait(waiting(0, due as Nanos)));
         assert!(!pools.is_crowded_by(0), "while there is room it is for any");
         pools.wait(waiting(1, 0));
         assert!(pools.is_crowded_by(0) && !pools.is_crowded_by(1) && !pools.is_crowded_by(2));
-        (1..MOST_WAITING / 3).for_each(|due| pools.wait(waiting(1, due as Nanos)));
+        (1..MAX_WAITING / 3).for_each(|due| pools.wait(waiting(1, due as Nanos)));
         assert!(pools.is_crowded_by(1) && !pools.is_crowded_by(2), "its share is full too");
         pools.give_up(Nanos::MAX);
         assert!(!pools.is_crowded_by(0));

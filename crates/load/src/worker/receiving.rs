@@ -18,7 +18,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
                 Event::Opened => self.opened(slot, now),
                 Event::OpenFailed(error) => self.open_failed(slot, ErrorKind::of_connect(&error), now),
                 Event::Received(length) => {
-                    self.reading_lag = nanos(self.network.came_ago());
+                    self.reading_lag = nanos(self.network.rx_age());
                     let came = now.saturating_sub(self.reading_lag);
                     self.received(slot, &buffer[..length], came);
                 }

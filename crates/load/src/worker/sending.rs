@@ -8,16 +8,16 @@ use crate::clock::{Clock, Nanos};
 use crate::error::ErrorKind;
 use crate::network::Network;
 use crate::protocol::Codec;
-use crate::recorder::Flight;
+use crate::recorder::InFlightRequest;
 use crate::target::Chosen;
 use std::io;
 
 /// Maximum requests sent before responses are polled again. If requests become due faster than this thread
 /// can send them, it would otherwise never read a response.
-const MOST_IN_A_TURN: usize = 1000;
+const MAX_SENDS_PER_TURN: usize = 1000;
 
 impl<C: Codec, N: Network> Worker<'_, C, N> {
-    /// Sends due requests as far as connections are free, and up to [`MOST_IN_A_TURN`].
+    /// Sends due requests as far as connections are free, and up to [`MAX_SENDS_PER_TURN`].
     pub(super) fn send_due(&mut self, clock: &Clock) -> io::Result<()> {
         self.send_waiting(clock);
         let (mut turn, mut taken) = (None, 0);
@@ -34,7 +34,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             }
             self.pacer.sent(due);
             taken += 1;
-            if taken == MOST_IN_A_TURN {
+            if taken == MAX_SENDS_PER_TURN {
                 self.flush_all(clock);
                 return Ok(());
             }
@@ -105,7 +105,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             // The connection of an outdated entry may belong to another server now.
             if self.pool_of(slot) == pool {
                 self.connections[slot].queued = false;
-                if self.has_room(slot) {
+                if self.can_send(slot) {
                     return Some(slot);
                 }
             }
@@ -115,14 +115,15 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     fn send(&mut self, slot: usize, due: Nanos, chosen: &Chosen, sent: Nanos) {
         let connection = &mut self.connections[slot];
-        self.backlog.thread_was_away(due.max(connection.free_since), sent);
-        let could_send = self.backlog.could_send(due, connection.free_since, sent);
+        self.backlog.thread_stalled(due.max(connection.free_since), sent);
+        let sendable_at = self.backlog.sendable_at(due, connection.free_since, sent);
         let before = out_of(connection, &mut self.buffers).len();
         let request = &self.requests[chosen.server][chosen.request];
         let stream = connection.codec.begin(request, &chosen.numbers, &mut connection.outgoing);
-        let bytes = connection.outgoing.len() - before + connection.codec.held_back(stream);
+        let bytes = connection.outgoing.len() - before + connection.codec.blocked_bytes(stream);
         let url = chosen.choice;
-        let flight = Flight { url, due, could_send, sent, bytes, message_at: None, messages_sent: 0 };
+        let flight =
+            InFlightRequest { url, due, sendable_at, sent, bytes, message_at: None, messages_sent: 0 };
         connection.begun(stream, flight);
         self.in_flight += 1;
         self.recorder.sent(&flight);
@@ -156,14 +157,14 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     }
 
     /// True if the connection may accept another request.
-    fn has_room(&self, slot: usize) -> bool {
+    fn can_send(&self, slot: usize) -> bool {
         let connection = &self.connections[slot];
         connection.takes_requests() && connection.requests < self.requests_per_connection
     }
 
     /// The connection may have room for a request again, or has no unanswered ones left.
     pub(super) fn set_free(&mut self, slot: usize, now: Nanos) {
-        if self.has_room(slot) && !self.connections[slot].queued {
+        if self.can_send(slot) && !self.connections[slot].queued {
             self.connections[slot].free_since = now;
             self.queue(slot);
         }
@@ -172,7 +173,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
 
     /// Adds the connection to its server's queue if it may accept a request.
     fn queue(&mut self, slot: usize) {
-        if self.has_room(slot) && !self.connections[slot].queued {
+        if self.can_send(slot) && !self.connections[slot].queued {
             self.connections[slot].queued = true;
             self.pools.add_free(self.pool_of(slot), slot);
         }

@@ -131,7 +131,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
     /// Before the schedule starts, waits once more as long as the slowest handshake took, if there was one.
     /// In TLS 1.3 the peer verifies the client's certificate only after the client considers the handshake
     /// complete.
-    pub(super) fn await_second_thoughts(&mut self, clock: &Clock, give_up: Nanos) -> io::Result<()> {
+    pub(super) fn wait_for_late_tls_rejection(&mut self, clock: &Clock, give_up: Nanos) -> io::Result<()> {
         let handshakes = &self.recorder.handshake_time;
         if handshakes.count() == 0 {
             return Ok(());

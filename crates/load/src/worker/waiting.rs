@@ -54,7 +54,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
         if became_due && !sendable {
             self.backlog.connections_are_busy();
         }
-        self.backlog.thread_was_away(until, woken);
+        self.backlog.thread_stalled(until, woken);
         Ok(())
     }
 
@@ -67,7 +67,7 @@ impl<C: Codec, N: Network> Worker<'_, C, N> {
             let before = now;
             now = clock.now();
             self.pacer.looked_again_after(now - before);
-            self.backlog.thread_was_away(before, now);
+            self.backlog.thread_stalled(before, now);
         }
         self.pacer.spun(now - since);
         Ok(())

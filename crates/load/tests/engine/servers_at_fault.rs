@@ -28,7 +28,7 @@ fn http1_server_faults_are_counted_by_kind() {
         }
         let started = Instant::now();
         let result = run(&spec);
-        assert!(started.elapsed() < PATIENCE, "{kind}: nothing hangs");
+        assert!(started.elapsed() < TEST_TIMEOUT, "{kind}: nothing hangs");
         assert!(result.requests.failed > 0, "{kind}: {:?}", result.requests);
         assert_eq!(
             result.requests.errors.get(kind),
@@ -55,7 +55,7 @@ fn connection_with_unread_request_is_not_reused() {
         ..RequestTemplate::default()
     };
     let schedule = ScheduleSpec::Closed { clients: 1, think_time: ThinkTime::NONE, requests: Some(3) };
-    let mut spec = spec(&server.url(), schedule, PATIENCE);
+    let mut spec = spec(&server.url(), schedule, TEST_TIMEOUT);
     spec.targets = load::resolve(&spec.urls, &template).unwrap();
     spec.connections = 1;
     let result = run(&spec);

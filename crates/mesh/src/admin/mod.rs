@@ -61,7 +61,7 @@ impl Admin {
         Ok(response.stats.into_iter().map(|counter| (counter.name, counter.value)).collect())
     }
 
-    pub fn ask_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
+    pub fn get_json<T: for<'de> Deserialize<'de>>(&self, path: &str) -> Result<T, AdminError> {
         let body = self.ask(path)?;
         serde_json::from_slice(&body).map_err(|error| self.error(path, AdminCause::Shape(error)))
     }
@@ -70,7 +70,7 @@ impl Admin {
         self.read(path, |response| serde_json::from_reader(BufReader::new(response)))
     }
 
-    pub fn ask_long(&self, path: &str) -> Result<Vec<u8>, AdminError> {
+    pub fn get_long(&self, path: &str) -> Result<Vec<u8>, AdminError> {
         self.read(path, whole)
     }
 

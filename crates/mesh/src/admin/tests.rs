@@ -3,7 +3,7 @@
 use super::dial::UnixSocket;
 use super::*;
 use crate::proxy::CounterSource as _;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::schema::ProxyHeap;
 use std::io::Write;
 use std::os::unix::net::UnixListener;
@@ -72,7 +72,7 @@ fn bad_response_error_names_proxy_and_cause() {
     ];
     for (bytes, expected) in cases {
         let error = FakeProxy::answering(bytes).ask(Admin::counters).unwrap_err();
-        let text = in_one_line(&error);
+        let text = error_chain(&error);
         assert!(text.starts_with(&format!("ask client-proxy for /stats: {expected}")), "{text}");
     }
 }
@@ -88,7 +88,7 @@ fn endless_response_is_cut_off() {
     let expected = format!(
         "ask client-proxy for /memory: no whole answer: it is longer than {MAX_RESPONSE_BYTES} bytes"
     );
-    assert_eq!(in_one_line(&error), expected);
+    assert_eq!(error_chain(&error), expected);
     let few = (RESPONSE_TIMEOUT, 1000);
     let read = |admin: &Admin| {
         admin.exchange("/stats", None, few, |answer| {
@@ -96,7 +96,7 @@ fn endless_response_is_cut_off() {
         })
     };
     let error = FakeProxy::answering(answer).ask(read).unwrap_err();
-    assert!(in_one_line(&error).ends_with("it is longer than 1000 bytes"), "{}", in_one_line(&error));
+    assert!(error_chain(&error).ends_with("it is longer than 1000 bytes"), "{}", error_chain(&error));
 }
 
 #[test]
@@ -108,16 +108,16 @@ fn long_response_is_streamed_and_early_end_is_error() {
             .concat()
             .into_boxed_slice(),
     );
-    let whole = FakeProxy::answering(long).ask(|admin| admin.ask_long("/config_dump")).unwrap();
+    let whole = FakeProxy::answering(long).ask(|admin| admin.get_long("/config_dump")).unwrap();
     assert_eq!(whole.len() as u64, MAX_RESPONSE_BYTES + 1);
     let read = FakeProxy::answering(long).ask(|admin| admin.read("/config_dump", length));
     assert_eq!(read.unwrap(), MAX_RESPONSE_BYTES + 1);
     let short = FakeProxy::answering(b"HTTP/1.1 200 OK\r\ncontent-length: 90\r\n\r\n{");
     let error = short.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
-    assert!(in_one_line(&error).starts_with("ask client-proxy for /config_dump: no whole answer: "));
+    assert!(error_chain(&error).starts_with("ask client-proxy for /config_dump: no whole answer: "));
     let refused = FakeProxy::answering(b"HTTP/1.1 500 No\r\ncontent-length: 0\r\n\r\n");
     let error = refused.ask(|admin| admin.read("/config_dump", length)).unwrap_err();
-    assert!(in_one_line(&error).ends_with("it answered with status 500"));
+    assert!(error_chain(&error).ends_with("it answered with status 500"));
 }
 
 #[test]

@@ -99,7 +99,7 @@ impl Traffic {
         let ended: u64 = responses.map(|(_, count)| count).sum();
         let deadline = Instant::now() + MERGE_TIMEOUT;
         loop {
-            let durations = self.timed(admin.ask_json(&path)?);
+            let durations = self.timed(admin.get_json(&path)?);
             if durations.downstream.count() >= ended {
                 return Ok(Some(durations));
             }

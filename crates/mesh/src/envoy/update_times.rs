@@ -13,7 +13,7 @@ const PATH: &str = "/stats/prometheus?filter=update_time$";
 /// Time of the last update per type (`cds`, `eds`, `lds`, `rds`), in milliseconds since 1970; for `eds` and
 /// `rds`, that of any resource.
 pub fn read(statistics: &Admin) -> Result<BTreeMap<&'static str, u64>, AdminError> {
-    Ok(last_updates(&String::from_utf8_lossy(&statistics.ask_long(PATH)?)))
+    Ok(last_updates(&String::from_utf8_lossy(&statistics.get_long(PATH)?)))
 }
 
 fn last_updates(page: &str) -> BTreeMap<&'static str, u64> {

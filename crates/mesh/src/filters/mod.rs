@@ -43,7 +43,7 @@ pub struct FilterService {
 
 impl Filter {
     /// Filters of a scenario, in the order in which requests pass them.
-    pub fn of(scenario: Scenario) -> &'static [Self] {
+    pub fn for_scenario(scenario: Scenario) -> &'static [Self] {
         match scenario {
             Scenario::ExtAuthzGrpc => &[Self::ExtAuthzGrpc],
             Scenario::ExtAuthzHttp => &[Self::ExtAuthzHttp],
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn scenario_with_one_filter_is_named_after_it() {
         for scenario in Scenario::ALL {
-            let filters = Filter::of(scenario);
+            let filters = Filter::for_scenario(scenario);
             if let [filter] = filters {
                 assert_eq!(filter.name(), scenario.name());
             }
@@ -163,12 +163,12 @@ mod tests {
             let services = filters.iter().filter(|filter| filter.service().is_some());
             assert_eq!(services.count(), ports.len(), "{}", scenario.name());
         }
-        assert_eq!(Filter::of(Scenario::AllFilters).len(), 6);
+        assert_eq!(Filter::for_scenario(Scenario::AllFilters).len(), 6);
     }
 
     #[test]
     fn every_filter_is_counted_once() {
-        for filter in Filter::of(Scenario::AllFilters) {
+        for filter in Filter::for_scenario(Scenario::AllFilters) {
             assert_ne!(filter.counter("gateway").is_some(), filter.service().is_some(), "{filter:?}");
         }
     }

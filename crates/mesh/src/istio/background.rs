@@ -7,7 +7,7 @@ use crate::Result;
 use crate::exposition::samples;
 use crate::kubernetes::client::ApiClient;
 use crate::kubernetes::workloads::namespace;
-use crate::wait::{Progress, wait_with_progress, with_last_look};
+use crate::wait::{Progress, wait_with_progress, with_last_state};
 use experiment::environment::ProgressSink;
 use experiment::mesh_settings::Surroundings;
 use std::ops::Range;
@@ -91,7 +91,7 @@ fn wait_until_processed(
         last = done;
         Ok(Progress::At(done))
     });
-    waited.map_err(|error| with_last_look(error, &format!("{last} of {changes}")))
+    waited.map_err(|error| with_last_state(error, &format!("{last} of {changes}")))
 }
 
 /// Service and EndpointSlice events that istiod has processed since it started.

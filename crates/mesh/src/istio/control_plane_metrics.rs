@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn page_of_another_program_is_error() {
         let parse = |page: &str| MetricsReading::parse(Exposed::Istiod, page).unwrap_err();
-        let reason = |page: &str| experiment::environment::in_one_line(&parse(page));
+        let reason = |page: &str| experiment::environment::error_chain(&parse(page));
         assert!(reason("up 1\n").contains("it has no pilot_info: another program responds there"));
         assert!(reason("<html>\n").contains("line 1 is not a sample"));
         assert!(reason("pilot_info{version=\"1\"} 1\n").contains("it has no process_cpu_seconds_total"));

@@ -76,7 +76,7 @@ fn failures_of_modules(lines: &[String]) -> Vec<&str> {
 }
 
 impl Nack {
-    pub fn of(self, proxy: &str) -> EnvironmentError {
+    pub fn for_proxy(self, proxy: &str) -> EnvironmentError {
         let reason = shortened(&self.reason);
         EnvironmentError::new(format!("configure {proxy}"), Self { reason, ..self })
             .with_hint(OWN_CONFIGURATION)
@@ -84,7 +84,7 @@ impl Nack {
 }
 
 pub fn check_not_rejected(proxy: &str, log_tail: &[String]) -> Result<()> {
-    first_nack(log_tail).map_or(Ok(()), |refusal| Err(refusal.of(proxy)))
+    first_nack(log_tail).map_or(Ok(()), |refusal| Err(refusal.for_proxy(proxy)))
 }
 
 /// Adds a hint to the error: the experiment's own objects whose kind can bring the rejected type of
@@ -173,7 +173,7 @@ mod tests {
         let extra = ExtraObjects { text: String::new(), objects };
         let hint = |kind: &str| {
             let refusal = Nack { kind: kind.to_owned(), reason: "no".to_owned() };
-            with_objects_behind(refusal.of("client-proxy"), Some(&extra)).hint.unwrap()
+            with_objects_behind(refusal.for_proxy("client-proxy"), Some(&extra)).hint.unwrap()
         };
         let named = "of `istio.extra`, this has a part in it: EnvoyFilter ";
         assert_eq!(hint("Listener"), format!("{named}of-listeners"));

@@ -7,8 +7,8 @@ use super::shown::ShownConfiguration;
 use crate::Result;
 use crate::admin::{Admin, AdminCause, AdminError};
 use crate::concurrent::side_by_side;
-use crate::wait::{Progress, wait_with_progress, with_last_look};
-use experiment::environment::{ErrorContext, in_one_line};
+use crate::wait::{Progress, wait_with_progress, with_last_state};
+use experiment::environment::{ErrorContext, error_chain};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -60,7 +60,7 @@ pub fn wait_until_propagated(
                 }
                 // A proxy may be unresponsive for seconds while it processes a large configuration; the
                 // timeout ends longer silences.
-                Err(error) => lacking = in_one_line(&error),
+                Err(error) => lacking = error_chain(&error),
                 Ok(()) => match proxy.expected.last() {
                     None => {
                         propagated.insert(proxy.name.to_owned(), written_at.elapsed().as_secs_f64());
@@ -74,7 +74,7 @@ pub fn wait_until_propagated(
         }
         Ok(if pending.is_empty() { Progress::Done(()) } else { Progress::At(progress) })
     });
-    waited.map(|()| propagated).map_err(|error| with_last_look(error, &lacking))
+    waited.map(|()| propagated).map_err(|error| with_last_state(error, &lacking))
 }
 
 struct Pending<'a> {

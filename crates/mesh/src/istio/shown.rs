@@ -66,11 +66,11 @@ impl<'a> ShownConfiguration<'a> {
     }
 
     fn listener_dump(&mut self) -> Result<&str, AdminError> {
-        Ok(once(&mut self.chains, || self.admin.ask_long(LISTENER_DUMP).map(|dump| text(&dump)))?)
+        Ok(once(&mut self.chains, || self.admin.get_long(LISTENER_DUMP).map(|dump| text(&dump)))?)
     }
 
     fn route_dump(&mut self) -> Result<&str, AdminError> {
-        Ok(once(&mut self.routes, || self.admin.ask_long(ROUTE_DUMP).map(|dump| text(&dump)))?)
+        Ok(once(&mut self.routes, || self.admin.get_long(ROUTE_DUMP).map(|dump| text(&dump)))?)
     }
 
     fn ztunnel(&mut self) -> Result<&ztunnel::state::Dump, AdminError> {
@@ -85,7 +85,7 @@ impl<'a> ShownConfiguration<'a> {
     fn listeners(&mut self) -> Result<&BTreeSet<String>, AdminError> {
         let names =
             |listeners: Listeners| listeners.listener_statuses.into_iter().map(|listener| listener.name);
-        let listeners = || Ok(names(self.admin.ask_json("/listeners?format=json")?).collect());
+        let listeners = || Ok(names(self.admin.get_json("/listeners?format=json")?).collect());
         once(&mut self.listeners, listeners)
     }
 }

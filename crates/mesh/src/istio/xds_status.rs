@@ -6,7 +6,7 @@
 use super::nack::Nack;
 use crate::Result;
 use crate::admin::Admin;
-use crate::wait::{Progress, wait_with_progress, with_last_look};
+use crate::wait::{Progress, wait_with_progress, with_last_state};
 use experiment::environment::ErrorContext;
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
@@ -34,7 +34,7 @@ pub fn wait_until_acknowledged(
         for (component, proxy) in proxies {
             match status.pending_ack(proxy) {
                 None => continue,
-                Some(PendingAck::Rejected(refusal)) => return Err(refusal.of(component)),
+                Some(PendingAck::Rejected(refusal)) => return Err(refusal.for_proxy(component)),
                 Some(pending) if count == 0 => last = format!("{component} {pending}"),
                 Some(_) => {}
             }
@@ -42,7 +42,7 @@ pub fn wait_until_acknowledged(
         }
         Ok(if count == 0 { Progress::Done(()) } else { Progress::At(count) })
     });
-    waited.map_err(|error| with_last_look(error, &last))
+    waited.map_err(|error| with_last_state(error, &last))
 }
 
 /// Connections by proxy (`name.namespace`).

@@ -8,7 +8,7 @@ use super::object_ref::ObjectRef;
 use super::request::{ApiError, ApiRequest, MAX_RESPONSE_BYTES, send};
 use super::rest_mapper::RestMapper;
 use crate::Result;
-use experiment::environment::{EnvironmentError, ErrorContext, in_one_line};
+use experiment::environment::{EnvironmentError, ErrorContext, error_chain};
 use futures_util::stream::{self, Stream, StreamExt as _};
 use http::{Response, Uri};
 use http_body_util::Limited;
@@ -198,7 +198,7 @@ impl ApiClient {
     /// Replaces the reason by a failed stop check, which explains more than a connection that cannot be opened.
     pub(super) fn explain(&self, error: ApiError) -> ApiError {
         match (error.code, self.check_not_stopped()) {
-            (None, Err(cause)) => ApiError { reason: in_one_line(&cause), ..error },
+            (None, Err(cause)) => ApiError { reason: error_chain(&cause), ..error },
             _ => error,
         }
     }
@@ -291,7 +291,7 @@ impl ApiClient {
             }
             // Checked while items arrive too: thousands may come without a pause.
             if checked_at.elapsed() >= POLL_INTERVAL {
-                self.check_not_stopped().map_err(|error| in_one_line(&error))?;
+                self.check_not_stopped().map_err(|error| error_chain(&error))?;
                 checked_at = Instant::now();
             }
         }

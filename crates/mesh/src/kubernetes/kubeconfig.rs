@@ -97,13 +97,13 @@ pub fn kubeconfig(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::environment::in_one_line;
+    use experiment::environment::error_chain;
 
     #[test]
     fn read_names_the_file_and_what_is_wrong_with_it() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("config");
-        let failure = || in_one_line(&read(Some(&path)).unwrap_err());
+        let failure = || error_chain(&read(Some(&path)).unwrap_err());
         let operation = format!("read the kubeconfig {}: ", path.display());
         assert_eq!(failure(), format!("{operation}No such file or directory (os error 2)"));
         std::fs::write(&path, "clusters: [").unwrap();

@@ -5,7 +5,7 @@ use super::documents::{documents, name_in};
 use super::object_ref::ObjectRef;
 use super::request::{ApiError, ApiRequest};
 use crate::Result;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use kube::core::Request;
 use kube::core::params::{
     DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy,
@@ -40,7 +40,7 @@ impl ApiClient {
     /// Checks whether the API would accept an object, without writing it. The error is the API's own message.
     pub fn dry_run(&self, object: &Value) -> Result<(), String> {
         let request = self.apply_request(object, &apply_params().validation_strict().dry_run());
-        let request = request.map_err(|error| in_one_line(&error))?;
+        let request = request.map_err(|error| error_chain(&error))?;
         self.send_within(PROBE_TIMEOUT, request).map(drop).map_err(|error| error.reason)
     }
 

@@ -90,7 +90,7 @@ pub(super) const TAKEN_FROM_APPLICATION: &str = "outbound.connections";
 
 /// All counters of a proxy, by the names of [`Outbound`] and [`Inbound`]. Absent until there is traffic of that kind.
 pub fn counters(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
-    Ok(read(&String::from_utf8_lossy(&admin.ask_long(PATH)?)))
+    Ok(read(&String::from_utf8_lossy(&admin.get_long(PATH)?)))
 }
 
 fn read(text: &str) -> BTreeMap<String, u64> {

@@ -10,9 +10,9 @@ pub const COUNTERS_REQUEST_BYTES: u64 = 1024;
 /// Size of the HTTP/2 preface, settings and first headers of a connection, in requests.
 const CONNECTION_IN_REQUESTS: u64 = 16;
 /// Size of a WINDOW_UPDATE frame of HTTP/2.
-const ROOM_FOR_MORE_BYTES: f64 = 13.0;
+const WINDOW_UPDATE_BYTES: f64 = 13.0;
 /// Bytes of a response after which the generator sends one: half of its window.
-const ROOM_FOR_MORE_AFTER_BYTES: f64 = (8 << 20) as f64;
+const WINDOW_UPDATE_AFTER_BYTES: f64 = (8 << 20) as f64;
 
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RequestCounters {
@@ -49,10 +49,10 @@ impl RequestByteCounters {
             return 0;
         }
         let Some(each) = sent.request_bytes.filter(|bytes| *bytes > 0.0) else { return 0 };
-        let told = counter(proof, &self.response_bytes) as f64 / ROOM_FOR_MORE_AFTER_BYTES;
-        let room_for_more = (told * ROOM_FOR_MORE_BYTES / each) as u64;
+        let told = counter(proof, &self.response_bytes) as f64 / WINDOW_UPDATE_AFTER_BYTES;
+        let window_updates = (told * WINDOW_UPDATE_BYTES / each) as u64;
         let said_once = CONNECTION_IN_REQUESTS * counter(proof, &self.connections);
-        said_once.saturating_add(room_for_more)
+        said_once.saturating_add(window_updates)
     }
 }
 

@@ -15,7 +15,7 @@ use super::finding::{Finding, charge};
 use super::hops::{check_hops, without_others};
 use super::place::{Member, Place, places};
 use super::proxy;
-use super::side::{Explained, Side, manner};
+use super::side::{Allowances, Side, manner};
 use super::summed::{Replicas, SummedEdge, sum_services};
 use experiment::environment::SentLoad;
 use experiment::schema::{EdgeProof, HopProof, PathProof, ProxyProof, ServiceProof, StreamProof};
@@ -29,13 +29,13 @@ const MAX_REASONS: usize = 12;
 /// Proves all edges of a trial; for a single edge, its whole path. Edges from a driver must have had
 /// requests; edges from a service too, unless chance alone explains their absence.
 pub fn prove_edges(edges: &[Edge<'_>]) -> PathProof {
-    Edges::of(edges).prove()
+    Edges::new(edges).prove()
 }
 
 /// True if the proxies of all edges have counted everything they will count: the last requests may still be
 /// in sockets when the drivers end.
 pub fn have_settled(edges: &[Edge<'_>]) -> bool {
-    Edges::of(edges).have_settled()
+    Edges::new(edges).have_settled()
 }
 
 struct Edges<'a> {
@@ -48,7 +48,7 @@ struct Edges<'a> {
 }
 
 impl<'a> Edges<'a> {
-    fn of(edges: &[Edge<'a>]) -> Self {
+    fn new(edges: &[Edge<'a>]) -> Self {
         let mut known = Replicas::new();
         let edges: Vec<SummedEdge<'_>> =
             edges.iter().map(|edge| SummedEdge::new(edge, &mut known, edges.len() == 1)).collect();
@@ -135,8 +135,8 @@ impl<'a> Edges<'a> {
             proxy,
             proof: &proof,
             sent: &sent,
-            before: self.explained(members, |(_, position)| 0..position),
-            with_own: self.explained(members, |(_, position)| 0..position + 1),
+            before: self.allowances(members, |(_, position)| 0..position),
+            with_own: self.allowances(members, |(_, position)| 0..position + 1),
             nearer: nearer.as_ref(),
             passing: passing.as_ref(),
         };
@@ -188,9 +188,9 @@ impl<'a> Edges<'a> {
 
     /// Reasons why counts may differ from what was sent: what the callers report, and what the proxies in
     /// `range` of each member's edge did with requests. Each counter is added only once.
-    fn explained(&self, members: &[Member], range: impl Fn(Member) -> std::ops::Range<usize>) -> Explained {
+    fn allowances(&self, members: &[Member], range: impl Fn(Member) -> std::ops::Range<usize>) -> Allowances {
         let mut counted = BTreeSet::new();
-        let mut sum = Explained::default();
+        let mut sum = Allowances::default();
         for member in members {
             let edge = &self.edges[member.0];
             sum.given_up = sum.given_up.saturating_add(edge.lost());
@@ -204,7 +204,7 @@ impl<'a> Edges<'a> {
                     if is_new { delta(&proxy.before, after, name) } else { 0 }
                 };
                 let given_up = counters.given_up.iter().map(|name| once(name)).fold(0, u64::saturating_add);
-                sum = sum.and(Explained { retries: once(&counters.retries), given_up });
+                sum = sum.and(Allowances { retries: once(&counters.retries), given_up });
             }
         }
         sum
@@ -300,7 +300,7 @@ impl<'a> Edges<'a> {
             };
             let edges: Vec<usize> = members.iter().map(|(edge, _)| *edge).collect();
             let sent = self.sent(edges.iter().copied());
-            let with_own = self.explained(members, |(_, position)| 0..position + 1);
+            let with_own = self.allowances(members, |(_, position)| 0..position + 1);
             let rise = |name: &String| delta(&proxy.before, after, name);
             let (expected, count) = (sent.requests, rise(&forwarded.requests));
             let refused: u64 = forwarded.errors.iter().map(rise).fold(0, u64::saturating_add);
@@ -312,7 +312,7 @@ impl<'a> Edges<'a> {
                 reasons.push(format!("{name} forwarded {count} of {expected} requests: {manner}"));
             }
             let proof = proxy::read(proxy, &sent, None);
-            let before = Explained::default();
+            let before = Allowances::default();
             let side =
                 Side { proxy, proof: &proof, sent: &sent, before, with_own, nearer: None, passing: None };
             proxy::check_tls(&side, &mut reasons);
@@ -339,7 +339,7 @@ impl<'a> Edges<'a> {
                 (service.proof().requests_received, self.sent(edges.iter().copied()).requests);
             let ends: Vec<Member> =
                 edges.iter().map(|edge| (*edge, self.edges[*edge].proxies.len())).collect();
-            let Explained { retries, given_up } = self.explained(&ends, |(_, end)| 0..end);
+            let Allowances { retries, given_up } = self.allowances(&ends, |(_, end)| 0..end);
             let missing = self.unread_of_drivers(edges, service).saturating_add(given_up);
             let said = format!("{name} received {received} requests; its callers sent {sent}");
             if received.saturating_add(missing) < sent {

@@ -102,8 +102,12 @@ fn keep_most_specific(hop: &mut HopProof) {
 
 fn check(hop: &HopProof, reasons: &mut Vec<String>) {
     let Some(asked) = hop.asked else { return };
-    let others: Vec<&str> =
-        hop.spoken.iter().filter(|spoken| !spoken.is_as_asked(asked)).map(|spoken| spoken.words()).collect();
+    let others: Vec<&str> = hop
+        .spoken
+        .iter()
+        .filter(|spoken| !spoken.is_as_asked(asked))
+        .map(|spoken| spoken.describe())
+        .collect();
     if !others.is_empty() {
         reasons.push(format!(
             "{} and {} spoke {} with each other, though the experiment asks for {asked} on this hop",
@@ -146,7 +150,7 @@ mod tests {
     fn told(proxies: &[CountedProxy]) -> (Vec<String>, Vec<String>) {
         let mut reasons = Vec::new();
         let hops = check_hops(proxies, ["client", "server"], &mut reasons);
-        let words = |hop: &HopProof| format!("{} > {}: {}", hop.from, hop.to, hop.words());
+        let words = |hop: &HopProof| format!("{} > {}: {}", hop.from, hop.to, hop.describe());
         (hops.iter().map(words).collect(), reasons)
     }
 

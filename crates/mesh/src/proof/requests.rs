@@ -8,7 +8,7 @@
 
 use super::counters::{RequestByteCounters, RequestCounters};
 use super::delta::{allowance, max_allowance};
-use super::side::{Explained, Side, manner};
+use super::side::{Allowances, Side, manner};
 
 pub(super) fn check_read(side: &Side<'_>, counters: &RequestCounters, reasons: &mut Vec<String>) {
     check_count(side, side.counter(&counters.connections), side.before, reasons);
@@ -17,18 +17,18 @@ pub(super) fn check_read(side: &Side<'_>, counters: &RequestCounters, reasons: &
 pub(super) fn check_bytes(side: &Side<'_>, counters: &RequestByteCounters, reasons: &mut Vec<String>) {
     let beside = counters.beside_requests(side.proof, side.sent);
     let none_of_them = beside.saturating_add(max_allowance(side.proof.requests_expected));
-    let explained = Explained { retries: side.before.retries.saturating_add(none_of_them), ..side.before };
-    check_count(side, side.counter(&counters.connections), explained, reasons);
+    let allowances = Allowances { retries: side.before.retries.saturating_add(none_of_them), ..side.before };
+    check_count(side, side.counter(&counters.connections), allowances, reasons);
 }
 
-fn check_count(side: &Side<'_>, connections: u64, explained: Explained, reasons: &mut Vec<String>) {
+fn check_count(side: &Side<'_>, connections: u64, allowances: Allowances, reasons: &mut Vec<String>) {
     let (name, received, expected) =
         (side.proxy.called(), side.proof.requests_received, side.proof.requests_expected);
     let allowance = allowance(expected, connections);
     // Applies even if the missing requests are explained: a proxy that saw nothing proves nothing.
-    if (received == 0 && expected > 0) || received + allowance + explained.given_up < expected {
+    if (received == 0 && expected > 0) || received + allowance + allowances.given_up < expected {
         reasons.push(format!("{name} saw {received} of {expected} requests: {}", manner(received)));
-    } else if let surplus @ 1.. = received.saturating_sub(expected + explained.retries) {
+    } else if let surplus @ 1.. = received.saturating_sub(expected + allowances.retries) {
         reasons.push(format!(
             "{name} saw {surplus} requests more than were sent: something else uses this path"
         ));

@@ -7,13 +7,13 @@ use experiment::schema::{ProxyProof, ServiceProof};
 
 /// Reasons why a proxy may count more or fewer requests than were sent: actions of the proxies before it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Explained {
+pub(super) struct Allowances {
     pub retries: u64,
     /// Requests that may not have reached the next proxy.
     pub given_up: u64,
 }
 
-impl Explained {
+impl Allowances {
     pub fn and(self, other: Self) -> Self {
         Self {
             retries: self.retries.saturating_add(other.retries),
@@ -28,9 +28,9 @@ pub(super) struct Side<'a> {
     pub proof: &'a ProxyProof,
     pub sent: &'a SentLoad,
     /// Totals of the proxies before it.
-    pub before: Explained,
+    pub before: Allowances,
     /// Totals of the proxies before it and of the proxy itself.
-    pub with_own: Explained,
+    pub with_own: Allowances,
     /// The nearest proxy before it that carries connections.
     pub nearer: Option<&'a ProxyProof>,
     /// Traffic that should have passed it, as counted behind or before it; absent if nobody counted it.

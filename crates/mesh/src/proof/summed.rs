@@ -84,7 +84,7 @@ pub(super) struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn of(Replica { before, after, .. }: &'a Replica) -> Self {
+    fn from_replica(Replica { before, after, .. }: &'a Replica) -> Self {
         let after = after.as_ref().ok();
         let names = after.into_iter().flat_map(|after| after.keys()).map(String::as_str);
         Self {
@@ -101,7 +101,7 @@ fn sum_proxy<'a>(proxy: &EdgeProxy<'a>, known: &mut Replicas<'a>, is_whole_path:
     let mut sum = Sum::new(proxy.replicas.len() == 1);
     for replica in proxy.replicas.iter().copied() {
         let Replica { name, before, after } = replica;
-        let known = known.entry(name.as_str()).or_insert_with(|| Known::of(replica));
+        let known = known.entry(name.as_str()).or_insert_with(|| Known::from_replica(replica));
         let kept: Vec<&str> = names.iter().chain(&known.of_faults).copied().collect();
         sum.add(name, before, after, known.has_restarted, (!is_whole_path).then_some(&kept));
     }

@@ -66,7 +66,7 @@ impl TraceCollector {
     }
 
     pub fn received(&self) -> Result<Received, AdminError> {
-        self.admin.ask_json(COUNTERS_PATH)
+        self.admin.get_json(COUNTERS_PATH)
     }
 }
 

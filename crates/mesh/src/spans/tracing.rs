@@ -9,7 +9,7 @@ use crate::admin::AdminError;
 use crate::proof::delta::{delta, max_allowance};
 use crate::proof::edge::{Edge, EdgeProxy, Sent};
 use crate::proof::evidence::Seen;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::schema::{PathProof, TracedProxy, TracingProof};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -74,7 +74,7 @@ impl Tracing {
             }
             Err(error) => {
                 path.proven = false;
-                path.reasons.push(format!("spans cannot be counted: {}", in_one_line(&error)));
+                path.reasons.push(format!("spans cannot be counted: {}", error_chain(&error)));
             }
         }
     }

@@ -9,7 +9,7 @@ const MESSAGES: &str = "istio_xds_message_total";
 
 /// Message counts by type URL; empty if the program is not a ztunnel, or is not connected.
 pub fn read(statistics: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
-    Ok(by_url(&String::from_utf8_lossy(&statistics.ask_long(PATH)?)))
+    Ok(by_url(&String::from_utf8_lossy(&statistics.get_long(PATH)?)))
 }
 
 fn by_url(page: &str) -> BTreeMap<String, u64> {

@@ -29,7 +29,7 @@ struct Graph {
 }
 
 impl Graph {
-    fn of(calls: &[(&str, &str, u64)]) -> Self {
+    fn new(calls: &[(&str, &str, u64)]) -> Self {
         let owned =
             |(from, to, requests): &(&str, &str, u64)| ((*from).to_owned(), (*to).to_owned(), *requests);
         Self {
@@ -42,7 +42,7 @@ impl Graph {
 
     /// In each of these namespaces: driver → a → b1, b2 → c.
     fn tiers(namespaces: usize, requests: u64) -> Self {
-        let mut graph = Self::of(&[]);
+        let mut graph = Self::new(&[]);
         for number in 1..=namespaces {
             let name = |service: &str| format!("tiered-{number}/{service}");
             for (from, to) in [("driver", "a"), ("a", "b1"), ("a", "b2"), ("b1", "c"), ("b2", "c")] {
@@ -255,7 +255,7 @@ fn number_of_reasons_is_limited_for_many_edges() {
 /// A bot that calls one of two services at random, replicas, and several calls per request.
 #[test]
 fn replicas_fan_out_and_probability_are_exact() {
-    let mut graph = Graph::of(&[
+    let mut graph = Graph::new(&[
         ("driver", "web", 1000),
         ("web", "emoji", 2000),
         ("web", "voting", 143),
@@ -273,7 +273,7 @@ fn replicas_fan_out_and_probability_are_exact() {
 
 #[test]
 fn edge_without_requests_is_proven_unless_graph_expects_some() {
-    let graph = Graph::of(&[("driver", "a", 1000), ("a", "b", 1000), ("a", "c", 0)]);
+    let graph = Graph::new(&[("driver", "a", 1000), ("a", "b", 1000), ("a", "c", 0)]);
     for (expected, is_proven) in [(19.0, true), (20.0, false)] {
         let counted = graph.counted();
         let proof = graph.with_edges(&counted.replicas(), &counted, |edges| {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 /// Timeout for a program to start, or to exit after it is due.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// CPU on which a program runs.
 #[derive(Clone, Copy)]
@@ -111,7 +111,7 @@ fn text(file: &mut File) -> Outcome<String> {
 
 /// Polls until there is a result, or until the timeout.
 pub fn until<T>(mut ask: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + EXIT_TIMEOUT;
     loop {
         let answer = ask();
         if answer.is_some() || Instant::now() >= deadline {

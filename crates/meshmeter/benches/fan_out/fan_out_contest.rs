@@ -1,6 +1,6 @@
 //! Services of one topology as processes, with load on a callee and on its caller in turn, round after round.
 
-use crate::contest::process::{PATIENCE, run_to_end};
+use crate::contest::process::{EXIT_TIMEOUT, run_to_end};
 use crate::contest::{Outcome, median};
 use std::fmt;
 use std::fs;
@@ -129,7 +129,7 @@ impl Contest {
             command.arg("--proto").arg(ECHO_PROTO);
         }
         command.arg("--json").arg(&json).arg(format!("{scheme}://{}/{path}", service.authority));
-        let ended = run_to_end(&mut command, PATIENCE + Duration::from_secs(self.seconds.into()))?;
+        let ended = run_to_end(&mut command, EXIT_TIMEOUT + Duration::from_secs(self.seconds.into()))?;
         let result: serde_json::Value = serde_json::from_str(
             &fs::read_to_string(&json).map_err(|error| format!("{error}: {}", ended.stderr))?,
         )?;

@@ -11,9 +11,9 @@ use std::process::ExitCode;
 
 /// Maximum that a fan-out of two over HTTP/1.1 adds to the p50 of a callee that responds at once,
 /// microseconds.
-const ADDED_P50_MAX_US: f64 = 60.0;
+const MAX_ADDED_P50_US: f64 = 60.0;
 /// Maximum resident memory of an idle service with four callees.
-const IDLE_MEMORY_MAX_BYTES: u64 = 6_000_000;
+const MAX_IDLE_MEMORY_BYTES: u64 = 6_000_000;
 
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's result is its output")]
 fn main() -> ExitCode {
@@ -22,8 +22,8 @@ fn main() -> ExitCode {
     match contest.run() {
         Ok(result) => {
             println!("{result}");
-            let small = result.idle_memory_bytes <= IDLE_MEMORY_MAX_BYTES;
-            let fast = result.added_p50_us(PROMISED).is_some_and(|added_us| added_us <= ADDED_P50_MAX_US);
+            let small = result.idle_memory_bytes <= MAX_IDLE_MEMORY_BYTES;
+            let fast = result.added_p50_us(PROMISED).is_some_and(|added_us| added_us <= MAX_ADDED_P50_US);
             println!("kept: at most 6 MB idle {small}, at most 60 us added by {PROMISED} {fast}");
             if small && fast { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }

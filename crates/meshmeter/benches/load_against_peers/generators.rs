@@ -4,7 +4,7 @@
 //! was due, fortio and oha from when it was sent, so the figures of the latter two are lower if requests
 //! wait. The output of peers is parsed in `peers.rs`.
 
-use crate::contest::process::{Ended, PATIENCE, Place, pinned, run_to_end};
+use crate::contest::process::{EXIT_TIMEOUT, Ended, Place, pinned, run_to_end};
 use crate::contest::server::Server;
 use crate::contest::{Outcome, h2load, wrk};
 use crate::peers::{Peer, fortio, oha, wrk2};
@@ -92,7 +92,7 @@ impl Generator {
         };
         let mut command = pinned(Place::Generator, program)?;
         command.args(arguments).arg(load.url(server));
-        let ended = run_to_end(&mut command, Duration::from_secs(seconds.into()) + PATIENCE)?;
+        let ended = run_to_end(&mut command, Duration::from_secs(seconds.into()) + EXIT_TIMEOUT)?;
         Ok((self.read(&ended)?, ended.cpu_s))
     }
 

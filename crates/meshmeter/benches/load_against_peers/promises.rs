@@ -10,7 +10,7 @@ use crate::parts::{
 use std::fmt;
 
 /// Maximum p99 of the schedule lag at 1000 requests/s, microseconds.
-const LAG_P99_MAX_US: f64 = 100.0;
+const MAX_LAG_P99_US: f64 = 100.0;
 /// Maximum CPU time per request over HTTP/2, as a fraction of a peer's.
 const HTTP2_CPU_RATIOS_MAX: [(&str, f64); 2] = [("h2load", 1.0), ("fortio", 0.7)];
 
@@ -23,7 +23,7 @@ pub struct Promise {
 
 /// Maximum difference of the median response time at 1000 requests/s from that of a client that has the
 /// server to itself, microseconds.
-const NEAR_ALONE_MAX_US: f64 = 10.0;
+const MAX_NEAR_ALONE_US: f64 = 10.0;
 /// Maximum p99 of the schedule lag at 20 000 requests/s, microseconds.
 const BRISK_LAG_P99_MAX_US: [(&str, f64); 4] =
     [(OURS, 100.0), (ON_IO_URING, 100.0), (PRECISE, 30.0), (PRECISE_ON_IO_URING, 30.0)];
@@ -34,17 +34,17 @@ const BRISK_CPU_MAX: [(&str, f64); 3] = [("fortio", 0.75), ("oha", 0.6), ("wrk2"
 const FULL_CPU_OF_WRK_MAX: [(&str, f64); 2] = [(OURS, 0.8), (ON_EPOLL, 1.0)];
 
 /// Maximum CPU time per request over TLS, as a fraction of wrk's.
-const TLS_CPU_OF_WRK_MAX: f64 = 1.0;
+const MAX_TLS_CPU_OF_WRK: f64 = 1.0;
 /// Minimum share of the churned connections whose handshake is in the histogram: the last ones may lie
 /// outside.
-const HANDSHAKES_MIN: f64 = 0.99;
+const MIN_HANDSHAKES: f64 = 0.99;
 /// Maximum deviation of a connection's requests from the average, percent.
-const IMBALANCE_MAX_PERCENT: f64 = 5.0;
+const MAX_IMBALANCE_PERCENT: f64 = 5.0;
 /// Maximum peak memory with 64 and with ten thousand connections, and maximum growth of a run four times as
 /// long.
-const MEMORY_MAX_MB: f64 = 16.0;
-const MEMORY_OF_MANY_MAX_MB: f64 = 80.0;
-const MEMORY_GROWTH_MAX: f64 = 1.1;
+const MAX_MEMORY_MB: f64 = 16.0;
+const MAX_MEMORY_OF_MANY_MB: f64 = 80.0;
+const MAX_MEMORY_GROWTH: f64 = 1.1;
 
 const OURS: &str = "meshmeter load";
 
@@ -88,7 +88,7 @@ fn tls(result: &PartResult) -> Vec<Promise> {
     for label in [OURS, ON_EPOLL] {
         if let (Some(ours), Some(theirs)) = (median(result, label, CPU_US), median(result, "wrk", CPU_US)) {
             let what = format!("{label}: CPU over wrk's");
-            promises.push(at_most(result, &what, ours / theirs, TLS_CPU_OF_WRK_MAX));
+            promises.push(at_most(result, &what, ours / theirs, MAX_TLS_CPU_OF_WRK));
         }
     }
     promises
@@ -100,7 +100,7 @@ fn churn(result: &PartResult) -> Vec<Promise> {
         let told = median(result, label, HANDSHAKES).zip(median(result, label, RATE));
         told.map(|(handshakes, answers)| {
             let what = format!("{label}: handshakes in their histogram over answers");
-            at_least(result, &what, handshakes / answers, HANDSHAKES_MIN)
+            at_least(result, &what, handshakes / answers, MIN_HANDSHAKES)
         })
     });
     shares.into_iter().flatten().collect()
@@ -112,11 +112,11 @@ fn many(result: &PartResult) -> Vec<Promise> {
     for label in [OURS, ON_IO_URING] {
         if let Some(percent) = median(result, label, IMBALANCE_PERCENT) {
             let what = format!("{label}: requests of a connection from the average, percent");
-            promises.push(at_most(result, &what, percent, IMBALANCE_MAX_PERCENT));
+            promises.push(at_most(result, &what, percent, MAX_IMBALANCE_PERCENT));
         }
         if let Some(memory_mb) = median(result, label, MEMORY_MB) {
             let what = format!("{label}: memory, MB");
-            promises.push(at_most(result, &what, memory_mb, MEMORY_OF_MANY_MAX_MB));
+            promises.push(at_most(result, &what, memory_mb, MAX_MEMORY_OF_MANY_MB));
         }
     }
     promises
@@ -128,12 +128,12 @@ fn lasting(result: &PartResult) -> Vec<Promise> {
     let mut promises: Vec<Promise> = [OURS, ON_IO_URING]
         .into_iter()
         .filter_map(|label| {
-            Some(at_most(result, &format!("{label}: memory, MB"), memory(label)?, MEMORY_MAX_MB))
+            Some(at_most(result, &format!("{label}: memory, MB"), memory(label)?, MAX_MEMORY_MB))
         })
         .collect();
     if let (Some(long), Some(short)) = (memory(FOUR_TIMES), memory(OURS)) {
         let what = "memory of a run four times as long over that";
-        promises.push(at_most(result, what, long / short, MEMORY_GROWTH_MAX));
+        promises.push(at_most(result, what, long / short, MAX_MEMORY_GROWTH));
     }
     promises
 }
@@ -159,12 +159,12 @@ fn calm(result: &PartResult) -> Vec<Promise> {
     let median = |label, figure| median(result, label, figure);
     let mut promises = Vec::new();
     if let Some(lag_us) = median(OURS, LAG_P99_US) {
-        promises.push(at_most(result, "schedule lag p99, us", lag_us, LAG_P99_MAX_US));
+        promises.push(at_most(result, "schedule lag p99, us", lag_us, MAX_LAG_P99_US));
     }
     if let (Some(ours_us), Some(alone_us)) = (median(OURS, P50_US), median(ALONE, P50_US)) {
         let what =
             format!("p50 {ours_us:.1} us, in a closed loop of one connection {alone_us:.1} us: apart, us");
-        promises.push(at_most(result, &what, (ours_us - alone_us).abs(), NEAR_ALONE_MAX_US));
+        promises.push(at_most(result, &what, (ours_us - alone_us).abs(), MAX_NEAR_ALONE_US));
     }
     if let (Some(ours_us), Some(theirs_us)) = (median(OURS, P50_US), median("fortio", P50_US)) {
         promises.push(at_most(result, "p50 over fortio's", ours_us / theirs_us, 1.0));

@@ -11,8 +11,8 @@ use std::process::ExitCode;
 
 /// Promises of the service: maximum idle memory, and minimum requests per CPU second as a fraction of
 /// nginx's.
-const IDLE_MEMORY_MAX_BYTES: u64 = 5_000_000;
-const REQUESTS_PER_CORE_RATIO_MIN: f64 = 0.9;
+const MAX_IDLE_MEMORY_BYTES: u64 = 5_000_000;
+const MIN_REQUESTS_PER_CORE_RATIO: f64 = 0.9;
 
 #[allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark's result is its output")]
 fn main() -> ExitCode {
@@ -21,8 +21,8 @@ fn main() -> ExitCode {
     match contest.run() {
         Ok(result) => {
             println!("{result}");
-            let small = result.servers[0].idle_memory_bytes <= IDLE_MEMORY_MAX_BYTES;
-            let fast = result.requests_per_core_ratio() >= REQUESTS_PER_CORE_RATIO_MIN;
+            let small = result.servers[0].idle_memory_bytes <= MAX_IDLE_MEMORY_BYTES;
+            let fast = result.requests_per_core_ratio() >= MIN_REQUESTS_PER_CORE_RATIO;
             if small && fast { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {

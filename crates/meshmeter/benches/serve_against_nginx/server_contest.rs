@@ -3,7 +3,7 @@
 //! wrk may be saturated before the faster server is, so requests per second of server CPU time is the figure
 //! that counts; throughput is shown beside it.
 
-use crate::contest::process::{PATIENCE, Place, pinned, run_to_end};
+use crate::contest::process::{EXIT_TIMEOUT, Place, pinned, run_to_end};
 use crate::contest::server::Server;
 use crate::contest::{BODY_BYTES, Outcome, median, nginx, turns, wrk};
 use std::fmt;
@@ -96,7 +96,7 @@ impl Contest {
         let before_s = server.cpu_s()?;
         let mut command = pinned(Place::Generator, Path::new("wrk"))?;
         command.args(wrk::arguments(self.connections, self.seconds)).arg(&server.url);
-        let ended = run_to_end(&mut command, Duration::from_secs(self.seconds.into()) + PATIENCE)?;
+        let ended = run_to_end(&mut command, Duration::from_secs(self.seconds.into()) + EXIT_TIMEOUT)?;
         let cpu_s = server.cpu_s()? - before_s;
         let reading = wrk::read(&ended)?;
         Ok(Round {

@@ -74,7 +74,7 @@ pub struct ServeArgs {
         long,
         value_name = "THREADS",
         default_value = "1",
-        value_parser = clap::value_parser!(u16).range(1..=service::MOST_THREADS as i64)
+        value_parser = clap::value_parser!(u16).range(1..=service::MAX_THREADS as i64)
     )]
     pub threads: u16,
 

@@ -58,7 +58,7 @@ pub fn run(args: &LoadArgs) -> Result<ExitCode, Failure> {
     let mut result = load::run(&spec, &stop, &mut watching).map_err(|error| cannot_run(&error))?;
     watching.progress.finish();
     watching.outputs.finish_metrics(&mut result);
-    result.objective = args.goal.objective.map(|objective| statistics::judge_result(&objective, &result));
+    result.objective = args.goal.objective.map(|objective| statistics::check_result(&objective, &result));
     // If the target could not be reached, there is no result to show as text.
     let text = unreachable(&result).is_none().then(|| report::terminal::load_text(&result));
     watching.outputs.finish(&mut result, text)?;
@@ -131,7 +131,7 @@ fn lag_tolerance(args: &LoadArgs) -> Result<Duration, Failure> {
     let pacing = Pacing::from(args.pacing.pacing);
     match args.pacing.lag_tolerance {
         Some(_) if pacing != Pacing::Economical => {
-            Err(Failure::wrong_use("--lag-tolerance is for economical pacing")
+            Err(Failure::usage("--lag-tolerance is for economical pacing")
                 .with_hint("add --pacing economical, or leave it out: the other pacings send on time"))
         }
         given => Ok(given.unwrap_or(DEFAULT_LAG_TOLERANCE)),

@@ -148,7 +148,7 @@ impl std::error::Error for StandardOutput {
 pub(super) fn folder_failure(error: FolderError) -> Failure {
     let failure = match &error {
         FolderError::NoRun { .. } | FolderError::HasRun { .. } | FolderError::NotEmpty { .. } => {
-            Failure::wrong_use(error.to_string())
+            Failure::usage(error.to_string())
         }
         _ => Failure::environment(&error),
     };

@@ -31,7 +31,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, Failure> {
 }
 
 fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
-    let (listeners, tls) = listeners::of(args)?;
+    let (listeners, tls) = listeners::from_args(args)?;
     Ok(Settings {
         listeners,
         tls,
@@ -54,7 +54,7 @@ fn settings(args: &ServeArgs) -> Result<Settings, Failure> {
 
 fn failure(error: &ServeError) -> Failure {
     if let ServeError::Settings(problem) = error {
-        return Failure::wrong_use(problem);
+        return Failure::usage(problem);
     }
     match error.hint() {
         Some(hint) => Failure::environment(error).with_hint(hint),

@@ -4,7 +4,7 @@
 use super::report::{folder_failure, print_text, terminal_options};
 use crate::cli::SizeArgs;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::schema::{ControlPlaneQuestion, Prices, SizeQuestion};
 use report::RunData;
 use report::sentences::control_plane_size::fill_control_plane_size;
@@ -121,18 +121,16 @@ fn prices(args: &SizeArgs) -> Result<Option<Prices>, Failure> {
 
 fn prices_of_file(path: &Path) -> Result<Prices, Failure> {
     let about = format!("read prices from {}", path.display());
-    let text = fs::read_to_string(path).map_err(|error| Failure::from_wrong_use(&error).about(&about))?;
+    let text = fs::read_to_string(path).map_err(|error| Failure::from_usage(&error).about(&about))?;
     let file: PricesFile = serde_saphyr::from_str(&text).map_err(|error| {
         let hint = "expected cpu-hour and gb-hour, and optionally per-replica-hour and currency";
-        Failure::wrong_use(in_one_line(&error)).about(&about).with_hint(hint)
+        Failure::usage(error_chain(&error)).about(&about).with_hint(hint)
     })?;
     let amounts =
         [("cpu-hour", file.cpu_hour), ("gb-hour", file.gb_hour), ("per-replica-hour", file.per_replica_hour)];
     if let Some((key, amount)) = amounts.into_iter().find(|(_, amount)| !amount.is_finite() || *amount < 0.0)
     {
-        return Err(
-            Failure::wrong_use(format!("`{key}` is {amount}: expected an amount per hour")).about(&about)
-        );
+        return Err(Failure::usage(format!("`{key}` is {amount}: expected an amount per hour")).about(&about));
     }
     let PricesFile { cpu_hour, gb_hour, per_replica_hour, currency } = file;
     Ok(Prices { cpu_hour, gb_hour, per_replica_hour, currency })

@@ -122,7 +122,7 @@ impl SearchRunner<'_> {
         interrupted: bool,
         progress: &mut SearchProgress,
     ) -> Option<Duration> {
-        let judged = statistics::judge_result(&self.settings.objective, &result);
+        let judged = statistics::check_result(&self.settings.objective, &result);
         let (outcome, reason) = classify(&result, &judged);
         result.objective = Some(judged);
         let rest = rest_after(outcome, &result);

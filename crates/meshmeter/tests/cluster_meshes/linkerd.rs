@@ -45,7 +45,7 @@ fn paths_through_linkerds_proxies_are_proven() {
         check(trial);
     }
     let last = of_pair.iter().find(|trial| trial.mode == Mode::Sidecar).unwrap();
-    let hops: Vec<String> = last.path.hops.iter().map(|hop| hop.words()).collect();
+    let hops: Vec<String> = last.path.hops.iter().map(|hop| hop.describe()).collect();
     assert_eq!(hops[..2], ["HTTP/1.1", "HTTP/2"], "Linkerd's proxies speak HTTP/2 with each other");
     for name in ["client-1-proxy", "client-2-proxy", "server-proxy"] {
         assert!(has_used(last, name, Role::Proxy), "{name}: {:?}", last.components);

@@ -30,7 +30,7 @@ const WITH_ZTUNNEL: &[(&str, fn())] =
     &[("paths_through_ztunnel_and_waypoint_are_proven", paths_through_ztunnel_and_waypoint_are_proven)];
 
 fn main() -> ExitCode {
-    let mut cases = Cases::of(&[]);
+    let mut cases = Cases::new(&[]);
     cases.add(WITH_ZTUNNEL, with_ztunnel::missing().as_deref());
     cases.add(linkerd::CASES, linkerd::missing().as_deref());
     if Cases::<fn()>::is_worker() { cases.work(None, |case| case()) } else { cases.run(Demand::Time) }

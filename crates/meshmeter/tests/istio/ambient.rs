@@ -61,11 +61,11 @@ fn check_ztunnels(what: &str, trial: &Trial, protocol: Protocol, changed_on_the_
     }
 }
 
-pub fn ztunnels_carry_every_protocol(place: &LocalLab) {
+pub fn ztunnels_carry_every_protocol(lab: &LocalLab) {
     for (placement, configured, names) in PLACEMENTS {
         for protocol in PROTOCOLS {
             let what = format!("{placement:?} {protocol}");
-            let trial = trial(place, &ambient(Mode::Ambient, protocol, placed(placement)), |_| ());
+            let trial = trial(lab, &ambient(Mode::Ambient, protocol, placed(placement)), |_| ());
             check_answered(&what, &trial);
             let proxies: Vec<&str> =
                 trial.observation.evidence.path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
@@ -76,11 +76,11 @@ pub fn ztunnels_carry_every_protocol(place: &LocalLab) {
     }
 }
 
-pub fn waypoints_accept_every_protocol(place: &LocalLab) {
+pub fn waypoints_accept_every_protocol(lab: &LocalLab) {
     for (placement, _, [first, last]) in PLACEMENTS {
         for protocol in PROTOCOLS {
             let what = format!("{placement:?} {protocol}");
-            let trial = trial(place, &ambient(Mode::AmbientWaypoint, protocol, placed(placement)), |_| ());
+            let trial = trial(lab, &ambient(Mode::AmbientWaypoint, protocol, placed(placement)), |_| ());
             check_answered(&what, &trial);
             let path = &trial.observation.evidence.path;
             let proxies: Vec<&str> = path.proxies.iter().map(|proxy| proxy.name.as_str()).collect();
@@ -102,10 +102,10 @@ pub fn waypoints_accept_every_protocol(place: &LocalLab) {
 
 /// Removes the redirection by hand, with a ztunnel that also accepts plaintext: every request gets a
 /// response, but the path is not proven.
-pub fn raw_tcp_bypassing_client_ztunnel_is_detected(place: &LocalLab) {
+pub fn raw_tcp_bypassing_client_ztunnel_is_detected(lab: &LocalLab) {
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
-        let trial = trial(place, &raw_tcp(mode, MutualTls::Permissive), |arrangement| {
-            let (client, server) = (arrangement.client_pod(), arrangement.server_pod());
+        let trial = trial(lab, &raw_tcp(mode, MutualTls::Permissive), |deployment| {
+            let (client, server) = (deployment.client_pod(), deployment.server_pod());
             iptables(client, &["-F"]);
             let destination = format!("{}:8080", server.address());
             let rule = ["-A", "OUTPUT", "-p", "tcp", "-d", "10.78.0.0/16", "-j", "DNAT", "--to-destination"];
@@ -125,15 +125,15 @@ pub fn raw_tcp_bypassing_client_ztunnel_is_detected(place: &LocalLab) {
 }
 
 /// ztunnels know callers by their certificates: rules are checked per connection, whatever it carries.
-pub fn ztunnels_know_callers_of_raw_tcp(place: &LocalLab) {
+pub fn ztunnels_know_callers_of_raw_tcp(lab: &LocalLab) {
     let authorization = AuthorizationSettings { identities: 3, ..AuthorizationSettings::default() };
     let with = |extra| MeshSettings { authorization, extra, ..MeshSettings::default() };
-    let allowed = trial(place, &ambient(Mode::Ambient, Protocol::Tcp, with(None)), |_| ());
+    let allowed = trial(lab, &ambient(Mode::Ambient, Protocol::Tcp, with(None)), |_| ());
     check_answered("allowed", &allowed);
     let refused =
-        trial_of_refusals(place, &ambient(Mode::Ambient, Protocol::Tcp, with(Some(denial()))), |_| ());
+        trial_of_refusals(lab, &ambient(Mode::Ambient, Protocol::Tcp, with(Some(denial()))), |_| ());
     assert_eq!(refused.answered(), 0);
     assert!(!refused.observation.evidence.path.proven);
-    let through = trial(place, &ambient(Mode::AmbientWaypoint, Protocol::Tcp, with(None)), |_| ());
+    let through = trial(lab, &ambient(Mode::AmbientWaypoint, Protocol::Tcp, with(None)), |_| ());
     check_answered("allowed by the waypoint", &through);
 }

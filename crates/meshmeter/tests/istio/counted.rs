@@ -12,10 +12,10 @@ const SERVICE_PORT: u16 = 8080;
 const COUNTERS_PATH: &str = "/meshmeter/counters";
 
 /// Runs a trial whose requests have this query. Also returns the service's counters at its end.
-pub fn counted(place: &LocalLab, spec: &DeploymentSpec, query: &str) -> (Trial, Value) {
+pub fn counted(lab: &LocalLab, spec: &DeploymentSpec, query: &str) -> (Trial, Value) {
     let logs = LogFolder::create();
-    let mut arrangement = bring_up(place, spec, logs.path());
-    let mut client_arguments = arrangement.client_arguments();
+    let mut deployment = bring_up(lab, spec, logs.path());
+    let mut client_arguments = deployment.client_arguments();
     match spec.topology.target().expect("it has a driver").protocol {
         Protocol::Http2 => client_arguments.push("--http=2".to_owned()),
         Protocol::Grpc => {
@@ -26,11 +26,11 @@ pub fn counted(place: &LocalLab, spec: &DeploymentSpec, query: &str) -> (Trial, 
         }
         Protocol::Http1 | Protocol::Tcp => {}
     }
-    let url = arrangement.url() + query;
-    let result = load(&mut arrangement, logs.path(), url, &client_arguments);
-    let server = arrangement.server_pod().admin("server", SERVICE_PORT);
-    let counters = server.ask_json(COUNTERS_PATH).expect("the service answers");
-    (finish(arrangement, result), counters)
+    let url = deployment.url() + query;
+    let result = load(&mut deployment, logs.path(), url, &client_arguments);
+    let server = deployment.server_pod().admin("server", SERVICE_PORT);
+    let counters = server.get_json(COUNTERS_PATH).expect("the service answers");
+    (finish(deployment, result), counters)
 }
 
 /// Requests that the service received over a protocol, by the protocol's name in its counters.

@@ -2,7 +2,7 @@
 
 use crate::cases::LogFolder;
 use crate::death::{check_named, container, end};
-use crate::trial::{CONNECTIONS, LIMIT, REQUESTS, bring_up, run, spec, trial};
+use crate::trial::{CONNECTIONS, REQUESTS, TEST_TIMEOUT, bring_up, run, spec, trial};
 use experiment::environment::ComponentsSettings;
 use experiment::environment::deploy::Environment as _;
 use experiment::schema::Role;
@@ -13,8 +13,8 @@ use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::names::ADMIN_PORT;
 use rustix::process::Signal;
 
-pub fn bypassed_sidecar_carries_nothing(place: &LocalLab) {
-    let direct = trial(place, &spec(Mode::EgressBypass), |_| ());
+pub fn bypassed_sidecar_carries_nothing(lab: &LocalLab) {
+    let direct = trial(lab, &spec(Mode::EgressBypass), |_| ());
     direct.check_proven("egress-bypass", &["client-proxy"]);
     assert_eq!(direct.components(), ["generator", "client-proxy", "server"]);
     let service = direct.observation.evidence.path.service.as_ref().expect("the service counts");
@@ -28,9 +28,9 @@ pub fn bypassed_sidecar_carries_nothing(place: &LocalLab) {
 
     // Removes the rule that excludes the service's address: the sidecar then receives the traffic, and
     // reports it.
-    let taken = trial(place, &spec(Mode::EgressBypass), |arrangement| {
-        let address = format!("{}/32", arrangement.server_pod().address());
-        let removed = arrangement.client_pod().run(move || {
+    let taken = trial(lab, &spec(Mode::EgressBypass), |deployment| {
+        let address = format!("{}/32", deployment.server_pod().address());
+        let removed = deployment.client_pod().run(move || {
             let rule = ["-t", "nat", "-D", "ISTIO_OUTPUT", "-d", &address, "-j", "RETURN"];
             std::process::Command::new("iptables").args(rule).status()
         });
@@ -43,17 +43,16 @@ pub fn bypassed_sidecar_carries_nothing(place: &LocalLab) {
     assert!(changed.starts_with("rules of pod client were changed in the trial: "), "{changed}");
 }
 
-pub fn every_egress_path_is_proven(place: &LocalLab) {
+pub fn every_egress_path_is_proven(lab: &LocalLab) {
     for (mode, proxies, mutual_tls) in [
         (Mode::EgressSidecar, vec!["client-proxy"], false),
         (Mode::EgressGateway, vec!["client-proxy", "egress-gateway"], false),
         (Mode::EgressGatewayMtls, vec!["client-proxy", "egress-gateway"], true),
         (Mode::EgressSni, vec!["client-proxy", "egress-gateway", "sni-proxy"], true),
     ] {
-        place
-            .check_mode(experiment::MeshKind::Istio, mode, &ComponentsSettings::default())
+        lab.check_mode(experiment::MeshKind::Istio, mode, &ComponentsSettings::default())
             .expect("all that it needs is installed");
-        let trial = trial(place, &spec(mode), |_| ());
+        let trial = trial(lab, &spec(mode), |_| ());
         let envoys: Vec<&str> = proxies.iter().copied().filter(|name| *name != "sni-proxy").collect();
         trial.check_proven(mode.name(), &envoys);
         assert_eq!(trial.components(), [&["generator"], proxies.as_slice(), &["server"]].concat(), "{mode}");
@@ -75,26 +74,26 @@ pub fn every_egress_path_is_proven(place: &LocalLab) {
     }
 }
 
-pub fn every_protocol_passes_egress(place: &LocalLab) {
+pub fn every_protocol_passes_egress(lab: &LocalLab) {
     for protocol in [Protocol::Http2, Protocol::Grpc, Protocol::Tcp] {
         let spec = spec(Mode::EgressGatewayMtls).with_protocol(protocol);
-        let trial = trial(place, &spec, |_| ());
+        let trial = trial(lab, &spec, |_| ());
         trial.check_proven(protocol.name(), &["client-proxy", "egress-gateway"]);
     }
 }
 
 /// Without the VirtualService the sidecar sends connections directly to the service: every request gets a
 /// response, but the path is not proven.
-pub fn gateway_without_its_rule_is_not_on_the_path(place: &LocalLab) {
-    let trial = trial(place, &spec(Mode::EgressGateway), |arrangement| {
-        let control_plane = place.running_control_plane().expect("it configured the proxies");
-        let namespace = namespace_of(arrangement.client_pod());
+pub fn gateway_without_its_rule_is_not_on_the_path(lab: &LocalLab) {
+    let trial = trial(lab, &spec(Mode::EgressGateway), |deployment| {
+        let control_plane = lab.running_control_plane().expect("it configured the proxies");
+        let namespace = namespace_of(deployment.client_pod());
         let rule = ObjectRef::new("networking.istio.io/v1", "VirtualService", Some(&namespace), "external");
         control_plane.api().delete(&[rule], &|_| ()).expect("there is such a rule");
         let to_gateway =
             format!("\"cluster\": \"outbound|8443|external|egress.{namespace}.svc.cluster.local\"");
-        lab::wait_for("the sidecar knows of no gateway", LIMIT, || {
-            Ok((!ask(arrangement.client_pod(), "/config_dump?resource=dynamic_listeners")
+        lab::wait_for("the sidecar knows of no gateway", TEST_TIMEOUT, || {
+            Ok((!ask(deployment.client_pod(), "/config_dump?resource=dynamic_listeners")
                 .contains(&to_gateway))
             .then_some(()))
         })
@@ -126,23 +125,23 @@ fn ask(pod: &Pod, path: &str) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-pub fn sni_outside_the_table_is_not_routed(place: &LocalLab) {
+pub fn sni_outside_the_table_is_not_routed(lab: &LocalLab) {
     let logs = LogFolder::create();
-    let arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
-    let mut client_arguments = arrangement.client_arguments();
+    let deployment = bring_up(lab, &spec(Mode::EgressSni), logs.path());
+    let mut client_arguments = deployment.client_arguments();
     client_arguments.push("--sni=other.external.example".to_owned());
-    let trial = run(arrangement, logs.path(), &client_arguments);
+    let trial = run(deployment, logs.path(), &client_arguments);
     assert_eq!(trial.answered(), 0);
     assert!(!trial.observation.evidence.path.proven);
     let reasons = trial.observation.evidence.path.reasons.join("\n");
     assert!(reasons.contains("sni-proxy ended connections that it could lead nowhere"), "{reasons}");
 }
 
-pub fn egress_component_that_dies_is_named_with_its_log(place: &LocalLab) {
+pub fn egress_component_that_dies_is_named_with_its_log(lab: &LocalLab) {
     for (name, word) in [("sni-proxy", ""), ("egress-gateway", "Envoy proxy is ready")] {
         let logs = LogFolder::create();
-        let arrangement = bring_up(place, &spec(Mode::EgressSni), logs.path());
-        end(container(arrangement.pods(), name), Signal::KILL);
-        assert!(!check_named(arrangement, name, word).evidence.path.proven);
+        let deployment = bring_up(lab, &spec(Mode::EgressSni), logs.path());
+        end(container(deployment.pods(), name), Signal::KILL);
+        assert!(!check_named(deployment, name, word).evidence.path.proven);
     }
 }

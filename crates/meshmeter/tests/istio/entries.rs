@@ -26,8 +26,8 @@ fn graph(mesh: MeshKind, mode: Mode) -> DeploymentSpec {
     DeploymentSpec { topology: Arc::new(topology), ..DeploymentSpec::new(mesh, mode) }
 }
 
-fn check(place: &LocalLab, mesh: MeshKind, mode: Mode, proxies: &[&str]) {
-    let trial = trial(place, &graph(mesh, mode), |_| ());
+fn check(lab: &LocalLab, mesh: MeshKind, mode: Mode, proxies: &[&str]) {
+    let trial = trial(lab, &graph(mesh, mode), |_| ());
     assert_eq!(trial.answered(), REQUESTS, "{mode}");
     let evidence = &trial.observation.evidence;
     assert!(evidence.path.proven, "{mode}: {:?}", evidence.path.reasons);
@@ -41,13 +41,13 @@ fn check(place: &LocalLab, mesh: MeshKind, mode: Mode, proxies: &[&str]) {
 
 const SIDECARS: [&str; 4] = ["shop/client-proxy", "shop/front-proxy", "shop/cart-proxy", "depot/stock-proxy"];
 
-pub fn graphs_run_without_a_control_plane(place: &LocalLab) {
-    check(place, MeshKind::Envoy, Mode::None, &[]);
-    check(place, MeshKind::Envoy, Mode::Gateway, &["shop/gateway"]);
-    check(place, MeshKind::Envoy, Mode::Sidecar, &SIDECARS);
+pub fn graphs_run_without_a_control_plane(lab: &LocalLab) {
+    check(lab, MeshKind::Envoy, Mode::None, &[]);
+    check(lab, MeshKind::Envoy, Mode::Gateway, &["shop/gateway"]);
+    check(lab, MeshKind::Envoy, Mode::Sidecar, &SIDECARS);
 }
 
-pub fn each_ingress_leads_into_a_graph(place: &LocalLab) {
+pub fn each_ingress_leads_into_a_graph(lab: &LocalLab) {
     let [_, services @ ..] = SIDECARS;
-    check(place, MeshKind::Istio, Mode::Ingress, &[&["shop/ingress-gateway"][..], &services].concat());
+    check(lab, MeshKind::Istio, Mode::Ingress, &[&["shop/ingress-gateway"][..], &services].concat());
 }

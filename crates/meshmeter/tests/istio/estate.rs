@@ -27,18 +27,18 @@ fn static_domains(scenario: Scenario) -> DeploymentSpec {
     DeploymentSpec { ingress: estate(scenario), ..DeploymentSpec::new(MeshKind::Envoy, Mode::Gateway) }
 }
 
-pub fn istios_api_describes_domains_and_nothing_else_is_served(place: &LocalLab) {
-    let inside = check_what_is_served(place, &domains(IngressApi::Istio, Scenario::NoFilters));
+pub fn istios_api_describes_domains_and_nothing_else_is_served(lab: &LocalLab) {
+    let inside = check_what_is_served(lab, &domains(IngressApi::Istio, Scenario::NoFilters));
     check_configured(&inside);
 }
 
-pub fn the_gateway_api_describes_domains_and_nothing_else_is_served(place: &LocalLab) {
-    let inside = check_what_is_served(place, &domains(IngressApi::Kubernetes, Scenario::NoFilters));
+pub fn the_gateway_api_describes_domains_and_nothing_else_is_served(lab: &LocalLab) {
+    let inside = check_what_is_served(lab, &domains(IngressApi::Kubernetes, Scenario::NoFilters));
     check_configured(&inside);
 }
 
-pub fn static_files_describe_domains_and_nothing_else_is_served(place: &LocalLab) {
-    let inside = check_what_is_served(place, &static_domains(Scenario::NoFilters));
+pub fn static_files_describe_domains_and_nothing_else_is_served(lab: &LocalLab) {
+    let inside = check_what_is_served(lab, &static_domains(Scenario::NoFilters));
     assert_eq!(inside.observation.evidence.further_domain, None);
     let path = &inside.observation.evidence.path;
     assert_eq!(path.proxies.iter().map(|proxy| proxy.name.as_str()).collect::<Vec<_>>(), ["gateway"]);
@@ -59,34 +59,34 @@ fn check_configured(trial: &Trial) {
 }
 
 /// Requests all domains and paths, and then others. Returns the trial of all domains.
-fn check_what_is_served(place: &LocalLab, spec: &DeploymentSpec) -> Trial {
+fn check_what_is_served(lab: &LocalLab, spec: &DeploymentSpec) -> Trial {
     let logs = LogFolder::create();
-    let mut arrangement = bring_up(place, spec, logs.path());
-    let (url, arguments) = (arrangement.url(), arrangement.client_arguments());
+    let mut deployment = bring_up(lab, spec, logs.path());
+    let (url, arguments) = (deployment.url(), deployment.client_arguments());
     assert_eq!(url, format!("https://d{{1..3}}.shop.example:8443/get/{{1..{PATHS}}}"));
-    let inside = load(&mut arrangement, logs.path(), url, &arguments);
-    let inside = end(&mut arrangement, inside);
+    let inside = load(&mut deployment, logs.path(), url, &arguments);
+    let inside = end(&mut deployment, inside);
     inside.check_path("domains");
 
     let beyond = format!("https://d2.shop.example:8443/get/{}", PATHS + 1);
-    let beyond = load(&mut arrangement, logs.path(), beyond, &arguments);
-    let beyond = end(&mut arrangement, beyond);
+    let beyond = load(&mut deployment, logs.path(), beyond, &arguments);
+    let beyond = end(&mut deployment, beyond);
     assert_eq!((beyond.answered(), beyond.responses("404")), (0, REQUESTS), "a path outside");
 
     let other_host = [&arguments[..], &["--header=host: elsewhere.shop.example".to_owned()]].concat();
     let url = "https://d2.shop.example:8443/get/1".to_owned();
-    let other_host = load(&mut arrangement, logs.path(), url, &other_host);
-    let other_host = end(&mut arrangement, other_host);
+    let other_host = load(&mut deployment, logs.path(), url, &other_host);
+    let other_host = end(&mut deployment, other_host);
     assert_eq!((other_host.answered(), other_host.responses("404")), (0, REQUESTS), "another host");
 
     let no_route = "https://elsewhere.shop.example:8443/get/1".to_owned();
-    let no_route = load_refused(&mut arrangement, logs.path(), no_route, &arguments);
-    let no_route = end(&mut arrangement, no_route);
+    let no_route = load_refused(&mut deployment, logs.path(), no_route, &arguments);
+    let no_route = end(&mut deployment, no_route);
     assert_eq!(no_route.completed(), 0, "a name that no filter chain is for");
     inside
 }
 
-pub fn tls_matches_the_scenario(place: &LocalLab) {
+pub fn tls_matches_the_scenario(lab: &LocalLab) {
     let scenarios =
         [Scenario::Tls12, Scenario::Rsa, Scenario::MutualTls, Scenario::FullHandshakes, Scenario::Resumption];
     for spec in scenarios
@@ -96,7 +96,7 @@ pub fn tls_matches_the_scenario(place: &LocalLab) {
         let scenario = spec.ingress.scenario;
         let gateway = if spec.mesh == MeshKind::Istio { "ingress-gateway" } else { "gateway" };
         let what = format!("{} {}", spec.mesh, scenario.name());
-        let trial = trial(place, &spec, |_| ());
+        let trial = trial(lab, &spec, |_| ());
         trial.check_path(&what);
         let rose = |counter: &str| trial.rise(gateway, &format!("{LISTENER}.{counter}"));
         let per_request = matches!(scenario, Scenario::FullHandshakes | Scenario::Resumption);
@@ -131,9 +131,9 @@ pub fn tls_matches_the_scenario(place: &LocalLab) {
     }
 }
 
-pub fn the_direct_scenario_has_no_gateway(place: &LocalLab) {
+pub fn the_direct_scenario_has_no_gateway(lab: &LocalLab) {
     for spec in [domains(IngressApi::Istio, Scenario::Direct), static_domains(Scenario::Direct)] {
-        let trial = trial(place, &spec, |_| ());
+        let trial = trial(lab, &spec, |_| ());
         trial.check_path("direct");
         assert_eq!(trial.components(), ["generator", "server"], "{}", spec.mesh);
     }

@@ -37,21 +37,21 @@ pub struct Target {
 
 impl Target {
     /// Target of the generator: the Service, or the ingress gateway, which must accept plaintext HTTP.
-    pub fn of_client(place: &LocalLab, arrangement: &LabDeployment<'_>) -> Self {
-        let gateway = arrangement.pods().into_iter().find(|pod| pod.name() == ingress::NAME);
+    pub fn of_client(lab: &LocalLab, deployment: &LabDeployment<'_>) -> Self {
+        let gateway = deployment.pods().into_iter().find(|pod| pod.name() == ingress::NAME);
         match gateway {
             Some(pod) => Self {
                 address: SocketAddrV4::new(pod.address(), ingress::PORT),
                 host: ingress::HOST.to_owned(),
             },
-            None => Self::service(place, arrangement),
+            None => Self::service(lab, deployment),
         }
     }
 
     /// The Service, for any caller.
-    pub fn service(place: &LocalLab, arrangement: &LabDeployment<'_>) -> Self {
-        let namespace = namespace(arrangement);
-        let control_plane = place.running_control_plane().expect("it configured the proxies");
+    pub fn service(lab: &LocalLab, deployment: &LabDeployment<'_>) -> Self {
+        let namespace = namespace(deployment);
+        let control_plane = lab.running_control_plane().expect("it configured the proxies");
         let service = ObjectRef::new("v1", "Service", Some(&namespace), "server");
         let service = control_plane.api().get(&service).expect("the API answers").expect("it is there");
         let address: Ipv4Addr = service["spec"]["clusterIP"].as_str().unwrap().parse().unwrap();
@@ -60,8 +60,8 @@ impl Target {
     }
 
     /// The server's pod itself.
-    pub fn server_pod(arrangement: &LabDeployment<'_>) -> Self {
-        let address = SocketAddrV4::new(arrangement.server_pod().address(), 8080);
+    pub fn server_pod(deployment: &LabDeployment<'_>) -> Self {
+        let address = SocketAddrV4::new(deployment.server_pod().address(), 8080);
         Self { address, host: "server".to_owned() }
     }
 
@@ -106,21 +106,21 @@ fn exchange(address: SocketAddrV4, request: &str) -> io::Result<Answer> {
 
 /// Namespace of a trial: that of the requested Service, or else from the node name of the server's Envoy
 /// (`sidecar~address~pod.namespace~…`).
-pub fn namespace(arrangement: &LabDeployment<'_>) -> String {
-    let url = arrangement.url();
+pub fn namespace(deployment: &LabDeployment<'_>) -> String {
+    let url = deployment.url();
     if let Some((before, _)) = url.split_once(".svc.cluster.local") {
         return before.rsplit('.').next().expect("a name has parts").to_owned();
     }
-    let information = ask(arrangement.server_pod(), "/server_info");
+    let information = ask(deployment.server_pod(), "/server_info");
     let name = information.split("sidecar~").nth(1).and_then(|name| name.split('~').nth(1));
     let (_, namespace) = name.and_then(|name| name.split_once('.')).expect("Envoy's name has its namespace");
     namespace.to_owned()
 }
 
 /// Pod of the proxy that checks requests to the service: the service's own, or the waypoint's.
-pub fn before_service<'a>(arrangement: &'a LabDeployment<'_>) -> &'a Pod {
-    let waypoint = arrangement.pods().into_iter().find(|pod| pod.name() == waypoint::NAME);
-    waypoint.unwrap_or_else(|| arrangement.server_pod())
+pub fn before_service<'a>(deployment: &'a LabDeployment<'_>) -> &'a Pod {
+    let waypoint = deployment.pods().into_iter().find(|pod| pod.name() == waypoint::NAME);
+    waypoint.unwrap_or_else(|| deployment.server_pod())
 }
 
 /// Queries the admin interface of a pod's Envoy.
@@ -130,6 +130,6 @@ pub fn ask(pod: &Pod, path: &str) -> String {
 }
 
 /// Like [`ask`], parsed as JSON.
-pub fn ask_json(pod: &Pod, path: &str) -> Value {
+pub fn get_json(pod: &Pod, path: &str) -> Value {
     serde_json::from_str(&ask(pod, path)).expect("Envoy answers in JSON")
 }

@@ -40,48 +40,48 @@ fn readers(mode: Mode) -> &'static [&'static str] {
     }
 }
 
-pub fn the_built_in_script_sets_its_header(place: &LocalLab) {
+pub fn the_built_in_script_sets_its_header(lab: &LocalLab) {
     let logs = LogFolder::create();
-    let arrangement = bring_up(place, &with_lua(Mode::Sidecar, LuaScript::BuiltIn), logs.path());
-    let target = Target::of_client(place, &arrangement);
+    let deployment = bring_up(lab, &with_lua(Mode::Sidecar, LuaScript::BuiltIn), logs.path());
+    let target = Target::of_client(lab, &deployment);
     let agent = [("user-agent", "a test")];
-    let answer = target.get(arrangement.client_pod(), "/", &agent).expect("an answer");
+    let answer = target.get(deployment.client_pod(), "/", &agent).expect("an answer");
     assert_eq!((answer.status, answer.all("x-meshmeter-lua")), (200, vec!["a test"]));
 }
 
-pub fn every_proxy_runs_a_script(place: &LocalLab) {
-    script(place, Mode::Sidecar);
-    script(place, Mode::Ingress);
+pub fn every_proxy_runs_a_script(lab: &LocalLab) {
+    script(lab, Mode::Sidecar);
+    script(lab, Mode::Ingress);
 }
 
-pub fn a_waypoint_runs_a_script(place: &LocalLab) {
-    script(place, Mode::AmbientWaypoint);
+pub fn a_waypoint_runs_a_script(lab: &LocalLab) {
+    script(lab, Mode::AmbientWaypoint);
 }
 
-fn script(place: &LocalLab, mode: Mode) {
+fn script(lab: &LocalLab, mode: Mode) {
     let logs = LogFolder::create();
     let spec = with_lua(mode, LuaScript::Inline(SCRIPT.to_owned()));
-    let arrangement = bring_up(place, &spec, logs.path());
-    let target = Target::of_client(place, &arrangement);
-    let answer = target.get(arrangement.client_pod(), "/some/path", &[]).expect("an answer");
+    let deployment = bring_up(lab, &spec, logs.path());
+    let target = Target::of_client(lab, &deployment);
+    let answer = target.get(deployment.client_pod(), "/some/path", &[]).expect("an answer");
     let proxies = readers(mode).len().to_string();
     assert_eq!((answer.all("x-proxies"), answer.all("x-path")), (vec![proxies.as_str()], vec!["/some/path"]));
-    run_proven(place, &spec, arrangement, logs.path());
+    run_proven(lab, &spec, deployment, logs.path());
 }
 
-pub fn invalid_script_is_rejected(place: &LocalLab) {
-    broken_script(place, Mode::Sidecar);
-    broken_script(place, Mode::Ingress);
+pub fn invalid_script_is_rejected(lab: &LocalLab) {
+    broken_script(lab, Mode::Sidecar);
+    broken_script(lab, Mode::Ingress);
 }
 
-pub fn waypoint_rejects_invalid_script(place: &LocalLab) {
-    broken_script(place, Mode::AmbientWaypoint);
+pub fn waypoint_rejects_invalid_script(lab: &LocalLab) {
+    broken_script(lab, Mode::AmbientWaypoint);
 }
 
 /// Is reported immediately, with the line that Envoy's Lua names.
-fn broken_script(place: &LocalLab, mode: Mode) {
+fn broken_script(lab: &LocalLab, mode: Mode) {
     let script = "function envoy_on_request(handle)\n  local x = = 1\nend\n";
-    let why = refused(place, &with_lua(mode, LuaScript::Inline(script.to_owned())));
+    let why = refused(lab, &with_lua(mode, LuaScript::Inline(script.to_owned())));
     check_refused_by(&why, readers(mode), "Listener");
     for part in [":2: unexpected symbol near '='", "`istio.lua`"] {
         assert!(why.contains(part), "{mode}: {part} is not in: {why}");
@@ -95,11 +95,11 @@ pub fn check_refused_by(why: &str, proxies: &[&str], kind: &str) {
 }
 
 /// A script that loads but fails on every request has no effect.
-pub fn script_that_fails_on_requests_is_detected(place: &LocalLab) {
+pub fn script_that_fails_on_requests_is_detected(lab: &LocalLab) {
     let script = "function envoy_on_request(handle)\n  local nothing = nil\n  nothing:call()\nend\n";
     let logs = LogFolder::create();
     let spec = with_lua(Mode::Sidecar, LuaScript::Inline(script.to_owned()));
-    let trial = run(bring_up(place, &spec, logs.path()), logs.path(), &[]);
+    let trial = run(bring_up(lab, &spec, logs.path()), logs.path(), &[]);
     assert_eq!(trial.answered(), REQUESTS);
     let reasons = trial.observation.evidence.path.reasons.join("\n");
     assert!(!trial.observation.evidence.path.proven, "{reasons}");
@@ -113,30 +113,30 @@ fn with_wasm(mode: Mode, module: &Path) -> DeploymentSpec {
     switched(mode, MeshSettings { wasm: Some(module.to_owned()), ..MeshSettings::default() })
 }
 
-pub fn every_proxy_runs_a_module(place: &LocalLab) {
-    module(place, Mode::Sidecar);
-    module(place, Mode::Ingress);
+pub fn every_proxy_runs_a_module(lab: &LocalLab) {
+    module(lab, Mode::Sidecar);
+    module(lab, Mode::Ingress);
 }
 
-pub fn a_waypoint_runs_a_module(place: &LocalLab) {
-    module(place, Mode::AmbientWaypoint);
+pub fn a_waypoint_runs_a_module(lab: &LocalLab) {
+    module(lab, Mode::AmbientWaypoint);
 }
 
 /// The module is in a directory that the proxies' user cannot enter, and not readable for that user.
-fn module(place: &LocalLab, mode: Mode) {
+fn module(lab: &LocalLab, mode: Mode) {
     let folder = LogFolder::create();
     let file = folder.path().join("adds header.wasm");
     fs::write(&file, wasm::adds_a_header()).expect("it is writable");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("it is ours");
     let spec = with_wasm(mode, &file);
-    let arrangement = bring_up(place, &spec, folder.path());
-    let target = Target::of_client(place, &arrangement);
-    let answer = target.get(arrangement.client_pod(), "/", &[]).expect("an answer");
+    let deployment = bring_up(lab, &spec, folder.path());
+    let target = Target::of_client(lab, &deployment);
+    let answer = target.get(deployment.client_pod(), "/", &[]).expect("an answer");
     assert_eq!(answer.all(wasm::HEADER.0), vec![wasm::HEADER.1; readers(mode).len()], "{mode}: {answer:?}");
-    run_proven(place, &spec, arrangement, folder.path());
+    run_proven(lab, &spec, deployment, folder.path());
 }
 
-pub fn file_that_is_not_a_module_is_rejected(place: &LocalLab) {
+pub fn file_that_is_not_a_module_is_rejected(lab: &LocalLab) {
     let folder = LogFolder::create();
     for (name, content, words) in [
         ("text.wasm", Some(&b"no module\n"[..]), "it is no WebAssembly module"),
@@ -147,29 +147,29 @@ pub fn file_that_is_not_a_module_is_rejected(place: &LocalLab) {
         if let Some(content) = content {
             fs::write(&module, content).expect("it is writable");
         }
-        let why = refused(place, &with_wasm(Mode::Sidecar, &module));
+        let why = refused(lab, &with_wasm(Mode::Sidecar, &module));
         assert!(why.starts_with(&format!("read {}: {words}", module.display())), "{why}");
     }
 }
 
-pub fn modules_that_proxies_cannot_run_are_rejected(place: &LocalLab) {
+pub fn modules_that_proxies_cannot_run_are_rejected(lab: &LocalLab) {
     let whole = wasm::adds_a_header();
-    broken_module(place, Mode::Sidecar, &whole[..60], "Failed to load Wasm code");
-    broken_module(place, Mode::Sidecar, &wasm::imports_what_there_is_not(), MISSING);
-    broken_module(place, Mode::Ingress, &wasm::imports_what_there_is_not(), MISSING);
+    broken_module(lab, Mode::Sidecar, &whole[..60], "Failed to load Wasm code");
+    broken_module(lab, Mode::Sidecar, &wasm::imports_what_there_is_not(), MISSING);
+    broken_module(lab, Mode::Ingress, &wasm::imports_what_there_is_not(), MISSING);
 }
 
-pub fn waypoint_rejects_module_that_it_cannot_run(place: &LocalLab) {
-    broken_module(place, Mode::AmbientWaypoint, &wasm::imports_what_there_is_not(), MISSING);
+pub fn waypoint_rejects_module_that_it_cannot_run(lab: &LocalLab) {
+    broken_module(lab, Mode::AmbientWaypoint, &wasm::imports_what_there_is_not(), MISSING);
 }
 
 const MISSING: &str = "env.there_is_no_such_function";
 
-fn broken_module(place: &LocalLab, mode: Mode, content: &[u8], words: &str) {
+fn broken_module(lab: &LocalLab, mode: Mode, content: &[u8], words: &str) {
     let folder = LogFolder::create();
     let file = folder.path().join("broken.wasm");
     fs::write(&file, content).expect("it is writable");
-    let why = refused(place, &with_wasm(mode, &file));
+    let why = refused(lab, &with_wasm(mode, &file));
     check_refused_by(&why, readers(mode), "TypedExtensionConfig");
     assert!(why.contains(words), "{mode}: {words} is not in: {why}");
 }

@@ -47,7 +47,7 @@ fn lua(script: &str) -> Value {
 const SETS_A_HEADER: &str =
     "function envoy_on_response(handle)\n  handle:headers():add(\"x-extra\", \"there\")\nend\n";
 
-pub fn further_objects_take_effect(place: &LocalLab) {
+pub fn further_objects_take_effect(lab: &LocalLab) {
     let one_request_a_connection = json!({
         "apiVersion": "networking.istio.io/v1",
         "kind": "DestinationRule",
@@ -63,11 +63,11 @@ pub fn further_objects_take_effect(place: &LocalLab) {
         let filter = filter_before_router(context, &lua(SETS_A_HEADER));
         let spec = with(mode, &[filter, one_request_a_connection.clone()]);
         let logs = LogFolder::create();
-        let arrangement = bring_up(place, &spec, logs.path());
-        let target = Target::of_client(place, &arrangement);
-        let answer = target.get(arrangement.client_pod(), "/", &[]).expect("an answer");
+        let deployment = bring_up(lab, &spec, logs.path());
+        let target = Target::of_client(lab, &deployment);
+        let answer = target.get(deployment.client_pod(), "/", &[]).expect("an answer");
         assert_eq!((answer.status, answer.all("x-extra")), (200, vec!["there"]), "{mode}");
-        let trial = run(arrangement, logs.path(), &[]);
+        let trial = run(deployment, logs.path(), &[]);
         trial.check_path(mode.name());
         let counters = &trial.proxy(proxy).counters;
         let connections: Vec<_> = counters
@@ -80,7 +80,7 @@ pub fn further_objects_take_effect(place: &LocalLab) {
 }
 
 /// The lab's API rejects what a cluster with Istio rejects: by the schema of the kind, or through istiod.
-pub fn object_rejected_by_api_is_named(place: &LocalLab) {
+pub fn object_rejected_by_api_is_named(lab: &LocalLab) {
     let object = |api_version: &str, kind: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "wrong"}, "spec": spec});
     let fastest = json!({"host": "server", "trafficPolicy": {"loadBalancer": {"simple": "FASTEST"}}});
     let no_route = json!({"hosts": ["server"], "http": [{"timeout": "1s"}]});
@@ -109,19 +109,19 @@ pub fn object_rejected_by_api_is_named(place: &LocalLab) {
         (object("nobodys.example/v1", "Thing", json!({})), "has no kind Thing in nobodys.example/v1"),
     ] {
         let kind = object["kind"].as_str().expect("a kind").to_owned();
-        let why = refused(place, &with(Mode::Sidecar, &[object]));
+        let why = refused(lab, &with(Mode::Sidecar, &[object]));
         let named = why.starts_with(&format!("apply {kind} mesh-")) && why.contains("/wrong: ");
         assert!(named && why.contains(words), "{words} is not in: {why}");
     }
 }
 
-pub fn object_rejected_by_proxy_is_named(place: &LocalLab) {
+pub fn object_rejected_by_proxy_is_named(lab: &LocalLab) {
     let broken = lua("function = end\n");
     let sidecars: &[&str] = &["client-proxy", "server-proxy"];
     for (mode, context, proxies) in
         [(Mode::Sidecar, "SIDECAR_INBOUND", sidecars), (Mode::Ingress, "GATEWAY", &["ingress-gateway"])]
     {
-        let why = refused(place, &with(mode, &[filter_before_router(context, &broken)]));
+        let why = refused(lab, &with(mode, &[filter_before_router(context, &broken)]));
         check_refused_by(&why, proxies, "Listener");
         for part in ["script load error", "of `istio.extra`", "EnvoyFilter of-the-test"] {
             assert!(why.contains(part), "{mode}: {part} is not in: {why}");
@@ -132,13 +132,13 @@ pub fn object_rejected_by_proxy_is_named(place: &LocalLab) {
         "match": {"context": "SIDECAR_OUTBOUND"},
         "patch": {"operation": "ADD", "value": {"name": "no-type", "connect_timeout": "-1s"}},
     }));
-    let why = refused(place, &with(Mode::Sidecar, &[cluster]));
+    let why = refused(lab, &with(Mode::Sidecar, &[cluster]));
     check_refused_by(&why, sidecars, "Cluster");
     assert!(why.contains("EnvoyFilter of-the-test"), "{why}");
     // Nothing is left of it for the next case.
     let logs = LogFolder::create();
-    let arrangement = bring_up(
-        place,
+    let deployment = bring_up(
+        lab,
         &with(
             Mode::Sidecar,
             &[envoy_filter(&json!({
@@ -148,12 +148,12 @@ pub fn object_rejected_by_proxy_is_named(place: &LocalLab) {
         ),
         logs.path(),
     );
-    assert!(ask(arrangement.client_pod(), "/clusters").contains("of-the-test::"));
-    run(arrangement, logs.path(), &[]).check_path("sidecar");
+    assert!(ask(deployment.client_pod(), "/clusters").contains("of-the-test::"));
+    run(deployment, logs.path(), &[]).check_path("sidecar");
 }
 
 /// Faults apply from the first request on: no request meets the mesh without them.
-pub fn faults_apply_from_the_first_request(place: &LocalLab) {
+pub fn faults_apply_from_the_first_request(lab: &LocalLab) {
     let faults = json!({
         "apiVersion": "networking.istio.io/v1",
         "kind": "VirtualService",
@@ -166,12 +166,12 @@ pub fn faults_apply_from_the_first_request(place: &LocalLab) {
             }],
         },
     });
-    let trial = trial(place, &with(Mode::Sidecar, &[faults]), |_| ());
+    let trial = trial(lab, &with(Mode::Sidecar, &[faults]), |_| ());
     assert_eq!(trial.responses("418"), REQUESTS, "{:?}", trial.observation.evidence.path);
 }
 
 /// A custom kind with an object, cluster-scoped and with a plural that no rule derives.
-pub fn custom_kind_is_created_with_its_objects(place: &LocalLab) {
+pub fn custom_kind_is_created_with_its_objects(lab: &LocalLab) {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let kind = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
@@ -188,13 +188,13 @@ pub fn custom_kind_is_created_with_its_objects(place: &LocalLab) {
     // Both are removed with their trial, so that the next trial can create them again.
     for _ in 0..2 {
         let spec = with(Mode::Sidecar, &[goose.clone(), kind.clone()]);
-        trial(place, &spec, |_| ()).check_path("sidecar");
+        trial(lab, &spec, |_| ()).check_path("sidecar");
     }
 }
 
 /// A webhook without a server rejects all objects after it, including those of the trial. The error names the
 /// webhook, and the next trial is not affected.
-pub fn webhook_that_rejects_all_objects_is_removed_with_its_trial(place: &LocalLab) {
+pub fn webhook_that_rejects_all_objects_is_removed_with_its_trial(lab: &LocalLab) {
     let webhook = json!({
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -238,11 +238,11 @@ pub fn webhook_that_rejects_all_objects_is_removed_with_its_trial(place: &LocalL
         (vec![refusing, binding], "the test refuses everything", false),
     ] {
         let logs = LogFolder::create();
-        match place.bring_up(&with(Mode::Sidecar, &objects), logs.path()).map(drop) {
+        match lab.bring_up(&with(Mode::Sidecar, &objects), logs.path()).map(drop) {
             Ok(()) => assert!(!is_heard_at_once, "{words}: it was brought up"),
             Err(error) => check_named(&error, words),
         }
-        trial(place, &spec(Mode::Sidecar), |_| ()).check_path("sidecar");
+        trial(lab, &spec(Mode::Sidecar), |_| ()).check_path("sidecar");
     }
 }
 
@@ -254,7 +254,7 @@ fn check_named(error: &EnvironmentError, words: &str) {
 }
 
 /// A ztunnel has a policy of the experiment before anything is sent.
-pub fn ztunnel_has_policies_of_the_experiment(place: &LocalLab) {
+pub fn ztunnel_has_policies_of_the_experiment(lab: &LocalLab) {
     let policy = json!({
         "apiVersion": "security.istio.io/v1",
         "kind": "AuthorizationPolicy",
@@ -263,13 +263,13 @@ pub fn ztunnel_has_policies_of_the_experiment(place: &LocalLab) {
     });
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
         let logs = tempfile::tempdir().expect("a temporary folder");
-        let arrangement = bring_up(place, &with(mode, std::slice::from_ref(&policy)), logs.path());
-        let (_, _, ztunnel) = arrangement
+        let deployment = bring_up(lab, &with(mode, std::slice::from_ref(&policy)), logs.path());
+        let (_, _, ztunnel) = deployment
             .admin_interfaces()
             .find(|(name, _, _)| *name == "ztunnel")
             .expect("the client and the server share one");
         let dump = ztunnel.ask("/config_dump").expect("ztunnel answers");
         assert!(String::from_utf8_lossy(&dump).contains("of-the-test"), "{mode}");
-        run(arrangement, logs.path(), &[]).check_path(mode.name());
+        run(deployment, logs.path(), &[]).check_path(mode.name());
     }
 }

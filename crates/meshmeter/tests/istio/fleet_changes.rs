@@ -4,7 +4,7 @@
 use crate::cases::LogFolder;
 use crate::trial::spec;
 use experiment::Mode;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::settings::fleet::{ChangeKind, FleetSettings};
 use fleet::xds::ProxySpec;
 use fleet::{ChangeMarks, Credentials, Fleet, FleetSpec, Security, Selection, Target};
@@ -54,15 +54,15 @@ fn proxy(proxy: &Proxy) -> ProxySpec {
 }
 
 /// A fleet with all proxies of a population, authenticated by tokens.
-pub fn connect(place: &LocalLab, api: &ApiClient, population: &Population) -> Fleet {
-    let control_plane = place.running_control_plane().expect("it is up");
+pub fn connect(lab: &LocalLab, api: &ApiClient, population: &Population) -> Fleet {
+    let control_plane = lab.running_control_plane().expect("it is up");
     let accounts: Vec<(&str, &str)> = population
         .proxies()
         .iter()
         .map(|proxy| (proxy.namespace.as_str(), proxy.service_account.as_str()))
         .collect();
     let tokens =
-        api.tokens(&accounts, TOKEN_AUDIENCE).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+        api.tokens(&accounts, TOKEN_AUDIENCE).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     let credentials = tokens.into_iter().map(|token| Credentials { token: Some(Arc::from(token)) });
     let target = Target {
         address: format!("{}:{DISCOVERY_PORT}", control_plane.pod().address()),
@@ -105,7 +105,7 @@ fn missing(
             (id, expected)
         })
         .collect();
-    let performed = change.perform(api).unwrap_or_else(|error| panic!("{what}: {}", in_one_line(&error)));
+    let performed = change.perform(api).unwrap_or_else(|error| panic!("{what}: {}", error_chain(&error)));
     expected.iter().for_each(|(id, _)| fleet.written(*id, performed.first_sent, performed.acknowledged));
     let deadline = Instant::now() + ARRIVED_TIMEOUT;
     let missed = expected.iter().filter_map(|(id, expected)| {
@@ -117,19 +117,19 @@ fn missing(
     missed.collect()
 }
 
-fn every_change_arrives(place: &LocalLab, settings: &FleetSettings) {
+fn every_change_arrives(lab: &LocalLab, settings: &FleetSettings) {
     let logs = LogFolder::create();
-    let brought_up = place.bring_up(&spec(Mode::None), logs.path());
-    drop(brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error))));
-    let api = Arc::clone(place.running_control_plane().expect("it lives on").api());
+    let brought_up = lab.bring_up(&spec(Mode::None), logs.path());
+    drop(brought_up.unwrap_or_else(|error| panic!("{}", error_chain(&error))));
+    let api = Arc::clone(lab.running_control_plane().expect("it lives on").api());
     let placement = Placement { run_id: RUN.to_owned(), ..Placement::default() };
     let population = Population::new(settings, &placement).expect("it fits");
-    population.write(&api, &|_, _| ()).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
-    let fleet = connect(place, &api, &population);
+    population.write(&api, &|_, _| ()).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
+    let fleet = connect(lab, &api, &population);
     let mut changes = Changes::new(&population, 1);
     let mut missed = Vec::new();
     for kind in ChangeKind::ALL.into_iter().filter(|kind| kind.is_of_mesh()) {
-        let change = changes.next(kind).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+        let change = changes.next(kind).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
         missed.extend(missing(&fleet, &api, &population, &change, kind.name()));
         if let Some(undo) = changes.undo(&change) {
             missed.extend(missing(&fleet, &api, &population, &undo, &format!("undo of {}", kind.name())));
@@ -137,10 +137,10 @@ fn every_change_arrives(place: &LocalLab, settings: &FleetSettings) {
     }
     let result = fleet.finish();
     assert_eq!((missed, result.rejections), (Vec::new(), 0));
-    let removed = remove(&api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let removed = remove(&api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     assert_eq!(removed.remaining, Vec::<String>::new());
 }
 
-pub fn every_change_arrives_at_every_kind_of_proxy(place: &LocalLab) {
-    every_change_arrives(place, &settings("gateway=2,waypoint=3,ztunnel=2,sidecar", false));
+pub fn every_change_arrives_at_every_kind_of_proxy(lab: &LocalLab) {
+    every_change_arrives(lab, &settings("gateway=2,waypoint=3,ztunnel=2,sidecar", false));
 }

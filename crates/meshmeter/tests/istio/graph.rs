@@ -71,41 +71,41 @@ fn check_graph(mode: Mode, trial: &Trial) {
     assert_eq!((received.requests, received.replicas), (Some(REQUESTS + of_b2), 2), "{mode}");
 }
 
-pub fn every_edge_of_a_graph_is_proven(place: &LocalLab) {
+pub fn every_edge_of_a_graph_is_proven(lab: &LocalLab) {
     for mode in [Mode::None, Mode::Sidecar] {
-        check_graph(mode, &trial(place, &graph(mode), |_| ()));
+        check_graph(mode, &trial(lab, &graph(mode), |_| ()));
     }
 }
 
-pub fn every_edge_of_a_graph_is_proven_in_ambient(place: &LocalLab) {
+pub fn every_edge_of_a_graph_is_proven_in_ambient(lab: &LocalLab) {
     for mode in [Mode::Ambient, Mode::AmbientWaypoint] {
-        check_graph(mode, &trial(place, &graph(mode), |_| ()));
+        check_graph(mode, &trial(lab, &graph(mode), |_| ()));
     }
 }
 
 /// Services keep their connections for the second trial, which opens none and completes no handshake.
-fn check_twice(place: &LocalLab, mode: Mode) {
+fn check_twice(lab: &LocalLab, mode: Mode) {
     let logs = LogFolder::create();
-    let mut arrangement = bring_up(place, &graph(mode), logs.path());
+    let mut deployment = bring_up(lab, &graph(mode), logs.path());
     for _ in 0..2 {
-        let url = arrangement.url();
-        let load = load(&mut arrangement, logs.path(), url, &[]);
-        check_graph(mode, &end(&mut arrangement, load));
+        let url = deployment.url();
+        let load = load(&mut deployment, logs.path(), url, &[]);
+        check_graph(mode, &end(&mut deployment, load));
     }
 }
 
-pub fn connections_of_services_outlive_a_trial(place: &LocalLab) {
-    check_twice(place, Mode::Sidecar);
+pub fn connections_of_services_outlive_a_trial(lab: &LocalLab) {
+    check_twice(lab, Mode::Sidecar);
 }
 
-pub fn connections_of_services_through_ztunnels_outlive_a_trial(place: &LocalLab) {
-    check_twice(place, Mode::Ambient);
-    check_twice(place, Mode::AmbientWaypoint);
+pub fn connections_of_services_through_ztunnels_outlive_a_trial(lab: &LocalLab) {
+    check_twice(lab, Mode::Ambient);
+    check_twice(lab, Mode::AmbientWaypoint);
 }
 
 /// Routes the calls of `from` past its proxy to a pod of `to`.
-fn bypass(arrangement: &LabDeployment<'_>, from: &str, to: &str) {
-    let pods = arrangement.pods();
+fn bypass(deployment: &LabDeployment<'_>, from: &str, to: &str) {
+    let pods = deployment.pods();
     let pod = |name: &str| *pods.iter().find(|pod| pod.name() == name).expect("it is a pod of the graph");
     let destination = format!("{}:8080", pod(to).address());
     let rule = ["-I", "OUTPUT", "-p", "tcp", "-d", "10.78.0.0/16", "-j", "DNAT", "--to-destination"];
@@ -114,10 +114,10 @@ fn bypass(arrangement: &LabDeployment<'_>, from: &str, to: &str) {
 
 /// Only the calls of b2 bypass its sidecar. Those to c are certain to occur; c accepts plaintext, and
 /// responds.
-fn check_bypassed(place: &LocalLab, mode: Mode) {
+fn check_bypassed(lab: &LocalLab, mode: Mode) {
     let proxy = ProxySettings { mtls: MutualTls::Permissive, ..ProxySettings::default() };
-    let trial = trial(place, &DeploymentSpec { proxy, ..graph(mode) }, |arrangement| {
-        bypass(arrangement, "b2", "c-1");
+    let trial = trial(lab, &DeploymentSpec { proxy, ..graph(mode) }, |deployment| {
+        bypass(deployment, "b2", "c-1");
     });
     let path = &trial.observation.evidence.path;
     let unproven: Vec<String> = path.edges.iter().filter(|edge| !edge.proven).map(name).collect();
@@ -130,12 +130,12 @@ fn check_bypassed(place: &LocalLab, mode: Mode) {
     assert!(about_edge.iter().all(|reason| reason.starts_with("edge")), "{mode}: {:#?}", path.reasons);
 }
 
-pub fn service_bypassing_its_sidecar_is_named_with_its_edge(place: &LocalLab) {
-    check_bypassed(place, Mode::Sidecar);
+pub fn service_bypassing_its_sidecar_is_named_with_its_edge(lab: &LocalLab) {
+    check_bypassed(lab, Mode::Sidecar);
 }
 
-pub fn service_bypassing_its_ztunnel_is_named_with_its_edge(place: &LocalLab) {
-    check_bypassed(place, Mode::Ambient);
+pub fn service_bypassing_its_ztunnel_is_named_with_its_edge(lab: &LocalLab) {
+    check_bypassed(lab, Mode::Ambient);
 }
 
 fn booking() -> Topology {
@@ -161,11 +161,11 @@ fn bypass_to_database(pod: &Pod, database: Ipv4Addr) {
 }
 
 /// Four services query the database through one gateway. Only the queries of auth bypass its sidecar.
-pub fn service_bypassing_its_sidecar_to_database_is_named_with_its_edge(place: &LocalLab) {
+pub fn service_bypassing_its_sidecar_to_database_is_named_with_its_edge(lab: &LocalLab) {
     let spec = DeploymentSpec { topology: Arc::new(booking()), ..spec(Mode::EgressGateway) };
-    trial(place, &spec, |_| ()).check_path("booking");
-    let trial = trial(place, &spec, |arrangement| {
-        let pods = arrangement.pods();
+    trial(lab, &spec, |_| ()).check_path("booking");
+    let trial = trial(lab, &spec, |deployment| {
+        let pods = deployment.pods();
         let pod = |name: &str| *pods.iter().find(|pod| pod.name() == name).expect("it is a pod of the graph");
         bypass_to_database(pod("auth"), pod("db").address());
     });
@@ -179,7 +179,7 @@ pub fn service_bypassing_its_sidecar_to_database_is_named_with_its_edge(place: &
 }
 
 /// Unsupported topologies are rejected before anything starts, by name and with a hint.
-pub fn unsupported_topologies_are_rejected_by_name(place: &LocalLab) {
+pub fn unsupported_topologies_are_rejected_by_name(lab: &LocalLab) {
     let outside = "services: [{name: web, script: [{call: cart}]}, {name: cart, in-mesh: false, script: [{call: stock}]}, \
         {name: stock}]\ndrivers: [{target: web}]";
     let one = "services: [{name: web, script: [{query: {database: db, find: items}}]}]\ndatabases: [{name: db}]\n\
@@ -197,15 +197,15 @@ pub fn unsupported_topologies_are_rejected_by_name(place: &LocalLab) {
         ),
     ] {
         let topology = file::read(text, "t.yaml").unwrap_or_else(|error| panic!("{}", error.render(false)));
-        let told = refused(place, &DeploymentSpec { topology: Arc::new(topology), ..spec(mode) });
+        let told = refused(lab, &DeploymentSpec { topology: Arc::new(topology), ..spec(mode) });
         assert!(told.contains(expected), "{told}");
     }
 }
 
 /// Either all calls caused by a driver's request are traced, or none.
-pub fn calls_of_a_request_are_traced_together(place: &LocalLab) {
+pub fn calls_of_a_request_are_traced_together(lab: &LocalLab) {
     let istio = MeshSettings { tracing_fraction: Some(0.25), ..MeshSettings::default() };
-    let trial = trial(place, &DeploymentSpec { istio: Arc::new(istio), ..graph(Mode::Sidecar) }, |_| ());
+    let trial = trial(lab, &DeploymentSpec { istio: Arc::new(istio), ..graph(Mode::Sidecar) }, |_| ());
     trial.check_path("25 %");
     let tracing = trial.observation.evidence.path.tracing.as_ref().expect("tracing was asked for");
     let of = |name: &str| {

@@ -16,11 +16,11 @@ pub fn ingress(tls: IngressTls, api: IngressApi) -> DeploymentSpec {
     DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Ingress) }
 }
 
-pub fn ingress_proves_tls_on_both_sides(place: &LocalLab) {
+pub fn ingress_proves_tls_on_both_sides(lab: &LocalLab) {
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         for tls in [IngressTls::Simple, IngressTls::Mutual] {
             let what = format!("{api:?} {tls:?}");
-            let trial = trial(place, &ingress(tls, api), |_| ());
+            let trial = trial(lab, &ingress(tls, api), |_| ());
             trial.check_proven(&what, &["ingress-gateway", "server-proxy"]);
             assert_eq!(
                 trial.components(),
@@ -44,25 +44,25 @@ pub fn ingress_proves_tls_on_both_sides(place: &LocalLab) {
     }
 }
 
-pub fn ingress_without_tls_has_no_handshakes(place: &LocalLab) {
+pub fn ingress_without_tls_has_no_handshakes(lab: &LocalLab) {
     let proxy = ProxySettings { mtls: MutualTls::Off, ..ProxySettings::default() };
     let spec = DeploymentSpec { proxy, ..ingress(IngressTls::Off, IngressApi::Istio) };
-    let trial = trial(place, &spec, |arrangement| {
-        assert!(arrangement.url().starts_with("http://") && arrangement.client_arguments().is_empty());
+    let trial = trial(lab, &spec, |deployment| {
+        assert!(deployment.url().starts_with("http://") && deployment.client_arguments().is_empty());
     });
     trial.check_proven("no TLS", &["ingress-gateway", "server-proxy"]);
     assert!(trial.observation.evidence.path.proxies.iter().all(|proxy| proxy.tls_handshakes == 0));
 }
 
-pub fn ingress_refuses_clients_without_certificate(place: &LocalLab) {
+pub fn ingress_refuses_clients_without_certificate(lab: &LocalLab) {
     let logs = LogFolder::create();
-    let arrangement = bring_up(place, &ingress(IngressTls::Mutual, IngressApi::Istio), logs.path());
-    let trusting: Vec<String> = arrangement
+    let deployment = bring_up(lab, &ingress(IngressTls::Mutual, IngressApi::Istio), logs.path());
+    let trusting: Vec<String> = deployment
         .client_arguments()
         .into_iter()
         .filter(|argument| argument.starts_with("--cacert"))
         .collect();
-    let trial = run(arrangement, logs.path(), &trusting);
+    let trial = run(deployment, logs.path(), &trusting);
     assert_eq!(trial.answered(), 0);
     assert!(!trial.observation.evidence.path.proven);
 }

@@ -44,9 +44,9 @@ fn check_push(trial: &Trial, what: &str) {
     assert!(push.in_force_s.values().all(|seconds| *seconds > 0.0 && *seconds < 120.0), "{what}: {push:?}");
 }
 
-pub fn a_sidecar_holds_the_whole_mesh_unless_it_is_scoped(place: &LocalLab) {
+pub fn a_sidecar_holds_the_whole_mesh_unless_it_is_scoped(lab: &LocalLab) {
     let proven = |what: &str, spec: &DeploymentSpec| {
-        let trial = trial(place, spec, |_| ());
+        let trial = trial(lab, spec, |_| ());
         trial.check_proven(what, &["client-proxy", "server-proxy"]);
         check_push(&trial, what);
         trial
@@ -79,9 +79,9 @@ pub fn a_sidecar_holds_the_whole_mesh_unless_it_is_scoped(place: &LocalLab) {
     }
 }
 
-pub fn a_gateway_holds_the_whole_mesh(place: &LocalLab) {
+pub fn a_gateway_holds_the_whole_mesh(lab: &LocalLab) {
     let [whole, alone] = [SERVICES, 0].map(|services| {
-        let trial = trial(place, &surrounded_by(services, Mode::Ingress, false), |_| ());
+        let trial = trial(lab, &surrounded_by(services, Mode::Ingress, false), |_| ());
         trial.check_proven("ingress", &["ingress-gateway", "server-proxy"]);
         check_push(&trial, "ingress");
         held(&trial, "ingress-gateway")
@@ -95,9 +95,9 @@ pub fn a_gateway_holds_the_whole_mesh(place: &LocalLab) {
 }
 
 /// A ztunnel receives all services; a waypoint only those that it serves.
-pub fn a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not(place: &LocalLab) {
+pub fn a_ztunnel_holds_the_whole_mesh_and_a_waypoint_does_not(lab: &LocalLab) {
     let [whole, alone] = [SERVICES, 0].map(|services| {
-        let trial = trial(place, &surrounded_by(services, Mode::AmbientWaypoint, false), |_| ());
+        let trial = trial(lab, &surrounded_by(services, Mode::AmbientWaypoint, false), |_| ());
         trial.check_path("waypoint");
         check_push(&trial, "waypoint");
         let configuration = |proxy| {

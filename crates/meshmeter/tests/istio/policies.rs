@@ -24,9 +24,9 @@ fn authorized(mode: Mode, authorization: AuthorizationSettings) -> DeploymentSpe
 }
 
 /// Rules of a kind in the configuration of the proxy in front of the service, by name.
-fn rules_in_force(arrangement: &LabDeployment<'_>, sort: &str) -> BTreeSet<String> {
-    let listeners = ask(before_service(arrangement), "/config_dump?resource=dynamic_listeners");
-    let of_sort = format!("ns[{}]-policy[{sort}-server-", namespace(arrangement));
+fn rules_in_force(deployment: &LabDeployment<'_>, sort: &str) -> BTreeSet<String> {
+    let listeners = ask(before_service(deployment), "/config_dump?resource=dynamic_listeners");
+    let of_sort = format!("ns[{}]-policy[{sort}-server-", namespace(deployment));
     let names = listeners.split('"').filter_map(|text| text.strip_prefix(&of_sort)?.strip_suffix(']'));
     names.map(ToOwned::to_owned).collect()
 }
@@ -40,40 +40,40 @@ fn check_refused(answer: &Answer, status: u16, words: &str, what: &str) {
     assert!(answer.body.contains(words), "{what}: {answer:?}");
 }
 
-pub fn rules_by_path_refuse_other_paths(place: &LocalLab) {
-    rules_by_path(place, Mode::Sidecar);
-    rules_by_path(place, Mode::Ingress);
+pub fn rules_by_path_refuse_other_paths(lab: &LocalLab) {
+    rules_by_path(lab, Mode::Sidecar);
+    rules_by_path(lab, Mode::Ingress);
 }
 
-pub fn rules_by_path_in_a_waypoint(place: &LocalLab) {
-    rules_by_path(place, Mode::AmbientWaypoint);
+pub fn rules_by_path_in_a_waypoint(lab: &LocalLab) {
+    rules_by_path(lab, Mode::AmbientWaypoint);
 }
 
-fn rules_by_path(place: &LocalLab, mode: Mode) {
+fn rules_by_path(lab: &LocalLab, mode: Mode) {
     let logs = LogFolder::create();
     let rules = AuthorizationSettings { paths: RULES, ..AuthorizationSettings::default() };
     let spec = authorized(mode, rules);
-    let arrangement = bring_up(place, &spec, logs.path());
-    assert_eq!(rules_in_force(&arrangement, PATH_RULES), all_rules(), "{mode}");
-    let target = Target::of_client(place, &arrangement);
-    let client = arrangement.client_pod();
+    let deployment = bring_up(lab, &spec, logs.path());
+    assert_eq!(rules_in_force(&deployment, PATH_RULES), all_rules(), "{mode}");
+    let target = Target::of_client(lab, &deployment);
+    let client = deployment.client_pod();
     let answer = target.get(client, "/another", &[]).expect("an answer");
     check_refused(&answer, 403, "RBAC: access denied", &format!("{mode}: another path"));
     // A rule before the last one, which the generator does not use.
     let answer = target.get(client, "/elsewhere/3", &[]).expect("an answer");
     assert_eq!(answer.status, 200, "{mode}: {answer:?}");
-    let trial = run_proven(place, &spec, arrangement, logs.path());
+    let trial = run_proven(lab, &spec, deployment, logs.path());
     let checker = if mode == Mode::AmbientWaypoint { "waypoint" } else { "server-proxy" };
     assert_eq!(trial.rise(checker, ".rbac.allowed"), REQUESTS, "{mode}");
     assert_eq!(trial.rise(checker, ".rbac.denied"), 0, "{mode}");
 }
 
-pub fn rules_beyond_one_policy_are_checked(place: &LocalLab) {
+pub fn rules_beyond_one_policy_are_checked(lab: &LocalLab) {
     let logs = LogFolder::create();
     let rules = AuthorizationSettings { paths: 600, identities: 600, jwt: false };
     let spec = authorized(Mode::Sidecar, rules);
-    let arrangement = bring_up(place, &spec, logs.path());
-    run_proven(place, &spec, arrangement, logs.path());
+    let deployment = bring_up(lab, &spec, logs.path());
+    run_proven(lab, &spec, deployment, logs.path());
     let kept = kept_configuration(logs.path(), "server-proxy").to_string();
     for sort in [PATH_RULES, IDENTITY_RULES] {
         // The first policy has 512 rules.
@@ -85,57 +85,57 @@ pub fn rules_beyond_one_policy_are_checked(place: &LocalLab) {
     }
 }
 
-pub fn rules_by_identity_refuse_other_callers(place: &LocalLab) {
-    rules_by_identity(place, Mode::Sidecar);
-    rules_by_identity(place, Mode::Ingress);
+pub fn rules_by_identity_refuse_other_callers(lab: &LocalLab) {
+    rules_by_identity(lab, Mode::Sidecar);
+    rules_by_identity(lab, Mode::Ingress);
 }
 
-pub fn rules_by_identity_in_a_waypoint(place: &LocalLab) {
-    rules_by_identity(place, Mode::AmbientWaypoint);
+pub fn rules_by_identity_in_a_waypoint(lab: &LocalLab) {
+    rules_by_identity(lab, Mode::AmbientWaypoint);
 }
 
 /// The other caller is the server itself. What its application sends to its own Service leaves through its
 /// proxy with the server's certificate, and comes in again.
-fn rules_by_identity(place: &LocalLab, mode: Mode) {
+fn rules_by_identity(lab: &LocalLab, mode: Mode) {
     for (identities, expected) in [(0, 200), (RULES, 403)] {
         let logs = LogFolder::create();
         let rules = AuthorizationSettings { identities, ..AuthorizationSettings::default() };
         let spec = authorized(mode, rules);
-        let arrangement = bring_up(place, &spec, logs.path());
-        let service = Target::service(place, &arrangement);
-        let answer = service.get(arrangement.server_pod(), "/", &[]).expect("an answer");
+        let deployment = bring_up(lab, &spec, logs.path());
+        let service = Target::service(lab, &deployment);
+        let answer = service.get(deployment.server_pod(), "/", &[]).expect("an answer");
         assert_eq!(answer.status, expected, "{mode}, {identities} rules: {answer:?}");
         if identities > 0 {
-            assert_eq!(rules_in_force(&arrangement, IDENTITY_RULES), all_rules(), "{mode}");
-            run_proven(place, &spec, arrangement, logs.path());
+            assert_eq!(rules_in_force(&deployment, IDENTITY_RULES), all_rules(), "{mode}");
+            run_proven(lab, &spec, deployment, logs.path());
         }
     }
 }
 
 /// A ztunnel checks callers without reading requests: it closes connections that are not allowed.
-pub fn rules_by_identity_in_a_ztunnel(place: &LocalLab) {
+pub fn rules_by_identity_in_a_ztunnel(lab: &LocalLab) {
     let logs = LogFolder::create();
     let rules = AuthorizationSettings { identities: RULES, ..AuthorizationSettings::default() };
     let spec = authorized(Mode::Ambient, rules);
-    let arrangement = bring_up(place, &spec, logs.path());
-    let service = Target::service(place, &arrangement);
-    let refused = service.get(arrangement.server_pod(), "/", &[]);
+    let deployment = bring_up(lab, &spec, logs.path());
+    let service = Target::service(lab, &deployment);
+    let refused = service.get(deployment.server_pod(), "/", &[]);
     assert!(refused.is_err(), "{refused:?}");
-    run_proven(place, &spec, arrangement, logs.path());
+    run_proven(lab, &spec, deployment, logs.path());
 }
 
-pub fn tokens_are_verified(place: &LocalLab) {
-    tokens(place, Mode::Sidecar);
-    tokens(place, Mode::Ingress);
+pub fn tokens_are_verified(lab: &LocalLab) {
+    tokens(lab, Mode::Sidecar);
+    tokens(lab, Mode::Ingress);
 }
 
-pub fn tokens_are_verified_by_a_waypoint(place: &LocalLab) {
-    tokens(place, Mode::AmbientWaypoint);
+pub fn tokens_are_verified_by_a_waypoint(lab: &LocalLab) {
+    tokens(lab, Mode::AmbientWaypoint);
 }
 
 /// In addition to the run's own key, the proxy trusts one of this test. Tokens can then be wrong in a single
 /// respect.
-fn tokens(place: &LocalLab, mode: Mode) {
+fn tokens(lab: &LocalLab, mode: Mode) {
     let logs = LogFolder::create();
     let issuer = TokenIssuer::create().expect("a key");
     let rule = json!({
@@ -159,11 +159,11 @@ fn tokens(place: &LocalLab, mode: Mode) {
     let settings =
         MeshSettings { authorization, extra: Some(has_all(&[trusted])), ..MeshSettings::default() };
     let spec = switched(mode, settings);
-    let arrangement = bring_up(place, &spec, logs.path());
-    let target = Target::of_client(place, &arrangement);
+    let deployment = bring_up(lab, &spec, logs.path());
+    let target = Target::of_client(lab, &deployment);
     let with = |token: &str| {
         let authorization = format!("Bearer {token}");
-        target.get(arrangement.client_pod(), "/", &[("authorization", &authorization)]).expect("an answer")
+        target.get(deployment.client_pod(), "/", &[("authorization", &authorization)]).expect("an answer")
     };
     let now = Timestamp::now();
     let hour = Duration::from_secs(3600);
@@ -171,7 +171,7 @@ fn tokens(place: &LocalLab, mode: Mode) {
     let good = token(&issuer, SignedDuration::from_mins(1));
     assert_eq!(with(&good).status, 200, "{mode}");
 
-    let without = target.get(arrangement.client_pod(), "/", &[]).expect("an answer");
+    let without = target.get(deployment.client_pod(), "/", &[]).expect("an answer");
     check_refused(&without, 403, "RBAC: access denied", &format!("{mode}: no token"));
     let expired = with(&token(&issuer, SignedDuration::from_hours(3)));
     check_refused(&expired, 401, "Jwt is expired", &format!("{mode}: expired"));
@@ -182,19 +182,19 @@ fn tokens(place: &LocalLab, mode: Mode) {
     let tampered = with(&format!("{signed}.{first}{}", &signature[1..]));
     check_refused(&tampered, 401, "Jwt verification fails", &format!("{mode}: tampered"));
 
-    let client_arguments = arrangement.client_arguments();
+    let client_arguments = deployment.client_arguments();
     assert!(client_arguments.iter().any(|argument| argument.starts_with("authorization: Bearer ")));
-    let trial = run_proven(place, &spec, arrangement, logs.path());
+    let trial = run_proven(lab, &spec, deployment, logs.path());
     let checker = if mode == Mode::AmbientWaypoint { "waypoint" } else { "server-proxy" };
     assert_eq!(trial.rise(checker, ".jwt_authn.allowed"), REQUESTS, "{mode}");
 }
 
 /// Rejected requests get fast responses on a proven path: only the verdict shows that nothing was measured.
-pub fn trial_with_all_requests_rejected_is_invalid(place: &LocalLab) {
+pub fn trial_with_all_requests_rejected_is_invalid(lab: &LocalLab) {
     let logs = LogFolder::create();
     let authorization = AuthorizationSettings { jwt: true, ..AuthorizationSettings::default() };
-    let arrangement = bring_up(place, &authorized(Mode::Sidecar, authorization), logs.path());
-    let trial = run(arrangement, logs.path(), &[]);
+    let deployment = bring_up(lab, &authorized(Mode::Sidecar, authorization), logs.path());
+    let trial = run(deployment, logs.path(), &[]);
     assert_eq!((trial.answered(), trial.completed()), (0, REQUESTS));
     let verdict = &trial.result().verdict;
     assert!(!verdict.valid);

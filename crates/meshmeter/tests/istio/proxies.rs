@@ -1,8 +1,8 @@
 //! Settings of proxies: mutual TLS, access logs, worker threads.
 
 use crate::cases::LogFolder;
-use crate::exchange::{Target, ask, ask_json};
-use crate::trial::{LIMIT, bring_up, run, switched};
+use crate::exchange::{Target, ask, get_json};
+use crate::trial::{TEST_TIMEOUT, bring_up, run, switched};
 use experiment::environment::{AccessLog, DeploymentSpec, GatewaySettings, MutualTls, ProxySettings};
 use experiment::{MeshSettings, Mode};
 use lab::Pod;
@@ -18,7 +18,7 @@ fn with(mode: Mode, proxy: ProxySettings) -> DeploymentSpec {
 
 /// A client without a proxy is accepted if plaintext is allowed. With a proxy, connections use mutual TLS if
 /// it is enabled.
-pub fn mutual_tls_matches_the_setting(place: &LocalLab) {
+pub fn mutual_tls_matches_the_setting(lab: &LocalLab) {
     for mode in [Mode::Sidecar, Mode::Ingress] {
         for (mtls, takes_plain_text, handshakes) in [
             (MutualTls::Strict, false, true),
@@ -28,10 +28,10 @@ pub fn mutual_tls_matches_the_setting(place: &LocalLab) {
             let what = format!("{mode}, {}", mtls.name());
             let logs = LogFolder::create();
             let proxy = ProxySettings { mtls, ..ProxySettings::default() };
-            let arrangement = bring_up(place, &with(mode, proxy), logs.path());
-            let plain = Target::server_pod(&arrangement).get_from_outside("/");
+            let deployment = bring_up(lab, &with(mode, proxy), logs.path());
+            let plain = Target::server_pod(&deployment).get_from_outside("/");
             assert_eq!(plain.is_ok_and(|answer| answer.status == 200), takes_plain_text, "{what}");
-            let trial = run(arrangement, logs.path(), &[]);
+            let trial = run(deployment, logs.path(), &[]);
             trial.check_path(&what);
             for proof in &trial.observation.evidence.path.proxies {
                 assert_eq!(proof.tls_expected, handshakes, "{what}: {proof:?}");
@@ -44,9 +44,9 @@ pub fn mutual_tls_matches_the_setting(place: &LocalLab) {
 }
 
 /// Pods of a mode whose Envoys write access logs, each with the name of its proxy.
-fn proxies<'a>(arrangement: &'a LabDeployment<'_>, mode: Mode) -> Vec<(&'static str, &'a Pod)> {
+fn proxies<'a>(deployment: &'a LabDeployment<'_>, mode: Mode) -> Vec<(&'static str, &'a Pod)> {
     let find = |name: &str| {
-        let found = arrangement.pods().into_iter().find(|pod| pod.name() == name);
+        let found = deployment.pods().into_iter().find(|pod| pod.name() == name);
         found.unwrap_or_else(|| panic!("{mode} has no pod {name}"))
     };
     match mode {
@@ -56,30 +56,30 @@ fn proxies<'a>(arrangement: &'a LabDeployment<'_>, mode: Mode) -> Vec<(&'static 
     }
 }
 
-pub fn access_logs_have_a_line_per_request(place: &LocalLab) {
-    access_logs(place, Mode::Sidecar);
-    access_logs(place, Mode::Ingress);
+pub fn access_logs_have_a_line_per_request(lab: &LocalLab) {
+    access_logs(lab, Mode::Sidecar);
+    access_logs(lab, Mode::Ingress);
 }
 
-pub fn waypoint_access_log_has_a_line_per_request(place: &LocalLab) {
-    access_logs(place, Mode::AmbientWaypoint);
+pub fn waypoint_access_log_has_a_line_per_request(lab: &LocalLab) {
+    access_logs(lab, Mode::AmbientWaypoint);
 }
 
 const ASKED: usize = 5;
 
-fn access_logs(place: &LocalLab, mode: Mode) {
+fn access_logs(lab: &LocalLab, mode: Mode) {
     for access_log in [AccessLog::Text, AccessLog::Json, AccessLog::Off] {
         let logs = LogFolder::create();
         let settings = ProxySettings { access_log, ..ProxySettings::default() };
-        let arrangement = bring_up(place, &with(mode, settings), logs.path());
-        let target = Target::of_client(place, &arrangement);
+        let deployment = bring_up(lab, &with(mode, settings), logs.path());
+        let target = Target::of_client(lab, &deployment);
         for number in 0..ASKED {
             let path = format!("/logged/{number}");
-            let answer = target.get(arrangement.client_pod(), &path, &[]).expect("an answer");
+            let answer = target.get(deployment.client_pod(), &path, &[]).expect("an answer");
             assert_eq!(answer.status, 200);
         }
         let expected = if access_log == AccessLog::Off { 0 } else { ASKED };
-        for (name, pod) in proxies(&arrangement, mode) {
+        for (name, pod) in proxies(&deployment, mode) {
             let what = format!("{mode}, {access_log:?}: {name}");
             if access_log == AccessLog::Off {
                 // No later line can be waited for: there is no log to write to.
@@ -87,7 +87,7 @@ fn access_logs(place: &LocalLab, mode: Mode) {
             }
             let file = logs.path().join(format!("{name}.log"));
             // Envoy flushes its log once per second.
-            lab::wait_for("the log has its lines", LIMIT, || {
+            lab::wait_for("the log has its lines", TEST_TIMEOUT, || {
                 Ok((logged(&file, access_log).len() >= expected).then_some(()))
             })
             .unwrap_or_else(|_| panic!("{what}: {:?}", logged(&file, access_log)));
@@ -98,14 +98,14 @@ fn access_logs(place: &LocalLab, mode: Mode) {
 }
 
 /// A ztunnel does not read requests: it writes a line per connection when it ends, on both sides.
-pub fn ztunnel_access_log_has_a_line_per_connection(place: &LocalLab) {
+pub fn ztunnel_access_log_has_a_line_per_connection(lab: &LocalLab) {
     for access_log in [AccessLog::Text, AccessLog::Json, AccessLog::Off] {
         let logs = LogFolder::create();
         let settings = ProxySettings { access_log, ..ProxySettings::default() };
-        let arrangement = bring_up(place, &with(Mode::Ambient, settings), logs.path());
-        let target = Target::of_client(place, &arrangement);
+        let deployment = bring_up(lab, &with(Mode::Ambient, settings), logs.path());
+        let target = Target::of_client(lab, &deployment);
         for _ in 0..ASKED {
-            assert_eq!(target.get(arrangement.client_pod(), "/", &[]).expect("an answer").status, 200);
+            assert_eq!(target.get(deployment.client_pod(), "/", &[]).expect("an answer").status, 200);
         }
         let lines = || {
             let text = fs::read_to_string(logs.path().join("ztunnel.log")).expect("ztunnel has a log");
@@ -113,8 +113,12 @@ pub fn ztunnel_access_log_has_a_line_per_connection(place: &LocalLab) {
             lines.map(ToOwned::to_owned).collect::<Vec<String>>()
         };
         let expected = if access_log == AccessLog::Off { 0 } else { 2 * ASKED };
-        lab::wait_for("the log has its lines", LIMIT, || Ok((lines().len() >= expected).then_some(())))
-            .unwrap_or_else(|_| panic!("{access_log:?}: {:?}", lines()));
+        lab::wait_for(
+            "the log has its lines",
+            TEST_TIMEOUT,
+            || Ok((lines().len() >= expected).then_some(())),
+        )
+        .unwrap_or_else(|_| panic!("{access_log:?}: {:?}", lines()));
         assert_eq!(lines().len(), expected, "{access_log:?}: {:?}", lines());
         let are_json = lines().iter().all(|line| serde_json::from_str::<Value>(line).is_ok());
         assert!(
@@ -145,32 +149,32 @@ fn logged(file: &Path, access_log: AccessLog) -> Vec<String> {
     lines.map(path).collect()
 }
 
-pub fn proxies_have_configured_number_of_workers(place: &LocalLab) {
-    workers(place, Mode::Sidecar);
-    workers(place, Mode::Ingress);
+pub fn proxies_have_configured_number_of_workers(lab: &LocalLab) {
+    workers(lab, Mode::Sidecar);
+    workers(lab, Mode::Ingress);
 }
 
-pub fn waypoint_has_configured_number_of_workers(place: &LocalLab) {
-    workers(place, Mode::AmbientWaypoint);
+pub fn waypoint_has_configured_number_of_workers(lab: &LocalLab) {
+    workers(lab, Mode::AmbientWaypoint);
 }
 
-pub fn gateway_has_its_own_number_of_workers(place: &LocalLab) {
+pub fn gateway_has_its_own_number_of_workers(lab: &LocalLab) {
     let logs = LogFolder::create();
     let gateway = GatewaySettings { workers: Some(3), ..GatewaySettings::default() };
     let spec = DeploymentSpec { gateway, ..with(Mode::Ingress, ProxySettings::default()) };
-    let arrangement = bring_up(place, &spec, logs.path());
-    let proxies = proxies(&arrangement, Mode::Ingress).into_iter();
+    let deployment = bring_up(lab, &spec, logs.path());
+    let proxies = proxies(&deployment, Mode::Ingress).into_iter();
     let workers: Vec<_> = proxies.map(|(name, pod)| (name, worker_threads(pod, name))).collect();
     assert_eq!(workers, [("ingress-gateway", 3), ("server-proxy", 2)]);
 }
 
-fn workers(place: &LocalLab, mode: Mode) {
+fn workers(lab: &LocalLab, mode: Mode) {
     for workers in [1, 3] {
         let logs = LogFolder::create();
         let settings = ProxySettings { workers, ..ProxySettings::default() };
-        let arrangement = bring_up(place, &with(mode, settings), logs.path());
-        for (name, pod) in proxies(&arrangement, mode) {
-            let information = ask_json(pod, "/server_info");
+        let deployment = bring_up(lab, &with(mode, settings), logs.path());
+        for (name, pod) in proxies(&deployment, mode) {
+            let information = get_json(pod, "/server_info");
             let told = information["command_line_options"]["concurrency"].as_u64();
             assert_eq!(told, Some(workers as u64), "{mode}: {name}");
             assert_eq!(worker_threads(pod, name), workers, "{mode}: {name}");

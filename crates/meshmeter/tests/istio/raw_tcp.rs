@@ -29,18 +29,18 @@ fn check_streams(what: &str, trial: &Trial, proxy: &str) {
     assert_eq!((service.requests_received, service.connections), (REQUESTS, CONNECTIONS), "{what}");
 }
 
-pub fn mode_none_routes_raw_tcp_to_the_service(place: &LocalLab) {
-    let trial = trial(place, &raw_tcp(Mode::None, MutualTls::Strict), |_| ());
+pub fn mode_none_routes_raw_tcp_to_the_service(lab: &LocalLab) {
+    let trial = trial(lab, &raw_tcp(Mode::None, MutualTls::Strict), |_| ());
     assert_eq!(trial.answered(), REQUESTS);
     let path = &trial.observation.evidence.path;
     assert!(path.proven && path.proxies.is_empty() && path.service.is_none(), "{path:?}");
     assert_eq!(trial.components(), ["generator", "server"]);
 }
 
-pub fn sidecars_carry_raw_tcp(place: &LocalLab) {
+pub fn sidecars_carry_raw_tcp(lab: &LocalLab) {
     for mtls in [MutualTls::Strict, MutualTls::Permissive, MutualTls::Off] {
         let what = mtls.name();
-        let trial = trial(place, &raw_tcp(Mode::Sidecar, mtls), |_| ());
+        let trial = trial(lab, &raw_tcp(Mode::Sidecar, mtls), |_| ());
         trial.check_proven(what, &SIDECARS);
         assert_eq!(trial.components(), ["generator", "client-proxy", "server-proxy", "server"]);
         for name in SIDECARS {
@@ -59,9 +59,9 @@ pub fn sidecars_carry_raw_tcp(place: &LocalLab) {
 
 /// Removes the redirection by hand, with proxies that also accept plaintext: every request gets a response,
 /// but the path is not proven.
-pub fn raw_tcp_bypassing_server_proxy_is_detected(place: &LocalLab) {
-    let trial = trial(place, &raw_tcp(Mode::Sidecar, MutualTls::Off), |arrangement| {
-        iptables(arrangement.server_pod(), &["-F"]);
+pub fn raw_tcp_bypassing_server_proxy_is_detected(lab: &LocalLab) {
+    let trial = trial(lab, &raw_tcp(Mode::Sidecar, MutualTls::Off), |deployment| {
+        iptables(deployment.server_pod(), &["-F"]);
     });
     assert_eq!(trial.answered(), REQUESTS);
     let path = &trial.observation.evidence.path;
@@ -70,18 +70,18 @@ pub fn raw_tcp_bypassing_server_proxy_is_detected(place: &LocalLab) {
     assert!(path.reasons[1].starts_with("rules of pod server were changed"), "{:?}", path.reasons);
 }
 
-pub fn raw_tcp_bypassing_client_proxy_is_rejected_or_detected(place: &LocalLab) {
+pub fn raw_tcp_bypassing_client_proxy_is_rejected_or_detected(lab: &LocalLab) {
     for mtls in [MutualTls::Strict, MutualTls::Permissive] {
         let trial = |tamper: &dyn Fn(&LabDeployment<'_>)| {
             let spec = raw_tcp(Mode::Sidecar, mtls);
             if mtls == MutualTls::Strict {
-                trial_of_refusals(place, &spec, tamper)
+                trial_of_refusals(lab, &spec, tamper)
             } else {
-                trial(place, &spec, tamper)
+                trial(lab, &spec, tamper)
             }
         };
-        let trial = trial(&|arrangement| {
-            let (client, server) = (arrangement.client_pod(), arrangement.server_pod());
+        let trial = trial(&|deployment| {
+            let (client, server) = (deployment.client_pod(), deployment.server_pod());
             iptables(client, &["-F"]);
             let destination = format!("{}:8080", server.address());
             iptables(
@@ -148,25 +148,25 @@ pub fn denial() -> ExtraObjects {
 
 /// Rules that allow callers by identity are checked once per connection; a rule that denies the client ends
 /// all its connections.
-pub fn callers_of_raw_tcp_are_identified_by_certificate(place: &LocalLab) {
+pub fn callers_of_raw_tcp_are_identified_by_certificate(lab: &LocalLab) {
     let authorization = AuthorizationSettings { identities: 3, ..AuthorizationSettings::default() };
     let with = |extra| {
         let istio = MeshSettings { authorization, extra, ..MeshSettings::default() };
         DeploymentSpec { istio: Arc::new(istio), ..raw_tcp(Mode::Sidecar, MutualTls::Strict) }
     };
-    trial(place, &with(None), |_| ()).check_proven("allowed", &SIDECARS);
-    let refused = trial_of_refusals(place, &with(Some(denial())), |_| ());
+    trial(lab, &with(None), |_| ()).check_proven("allowed", &SIDECARS);
+    let refused = trial_of_refusals(lab, &with(Some(denial())), |_| ());
     assert_eq!(refused.answered(), 0);
     let reasons = refused.observation.evidence.path.reasons.join("\n");
     assert!(reasons.contains("server received 0 requests; its callers sent "), "{reasons}");
 }
 
-pub fn ingress_routes_raw_tcp(place: &LocalLab) {
+pub fn ingress_routes_raw_tcp(lab: &LocalLab) {
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         for tls in [IngressTls::Off, IngressTls::Simple, IngressTls::Mutual] {
             let what = format!("{api:?} {tls:?}");
             let spec = ingress(tls, api).with_protocol(Protocol::Tcp);
-            let trial = trial(place, &spec, |_| ());
+            let trial = trial(lab, &spec, |_| ());
             trial.check_proven(&what, &["ingress-gateway", "server-proxy"]);
             assert_eq!(
                 trial.components(),

@@ -19,21 +19,21 @@ const FILTERS: [Scenario; 8] = [
     Scenario::AllFilters,
 ];
 
-pub fn every_filter_acts_at_a_static_gateway(place: &LocalLab) {
+pub fn every_filter_acts_at_a_static_gateway(lab: &LocalLab) {
     for scenario in FILTERS {
-        check(place, MeshKind::Envoy, Mode::Gateway, scenario);
+        check(lab, MeshKind::Envoy, Mode::Gateway, scenario);
     }
 }
 
-pub fn every_filter_acts_at_the_ingress_gateway(place: &LocalLab) {
+pub fn every_filter_acts_at_the_ingress_gateway(lab: &LocalLab) {
     for scenario in FILTERS {
-        check(place, MeshKind::Istio, Mode::Ingress, scenario);
+        check(lab, MeshKind::Istio, Mode::Ingress, scenario);
     }
 }
 
-pub fn filters_read_http2(place: &LocalLab) {
+pub fn filters_read_http2(lab: &LocalLab) {
     let spec = spec(MeshKind::Envoy, Mode::Gateway, Scenario::AllFilters).with_protocol(Protocol::Http2);
-    let trial = trial(place, &spec, |_| ());
+    let trial = trial(lab, &spec, |_| ());
     trial.check_path("HTTP/2");
 }
 
@@ -42,9 +42,9 @@ fn spec(mesh: MeshKind, mode: Mode, scenario: Scenario) -> DeploymentSpec {
     DeploymentSpec { ingress: Arc::new(estate), ..DeploymentSpec::new(mesh, mode) }
 }
 
-fn check(place: &LocalLab, mesh: MeshKind, mode: Mode, scenario: Scenario) {
+fn check(lab: &LocalLab, mesh: MeshKind, mode: Mode, scenario: Scenario) {
     let what = format!("{mode} {}", scenario.name());
-    let trial = trial(place, &spec(mesh, mode, scenario), |_| ());
+    let trial = trial(lab, &spec(mesh, mode, scenario), |_| ());
     trial.check_path(&what);
     let filters = &trial.observation.evidence.path.filters;
     match scenario {

@@ -6,7 +6,7 @@ use crate::fleet_changes::connect;
 use crate::trial::spec;
 use experiment::Mode;
 use experiment::environment::deploy::Environment as _;
-use experiment::environment::{DeploymentSpec, in_one_line};
+use experiment::environment::{DeploymentSpec, error_chain};
 use experiment::mesh_settings::TelemetrySetting;
 use experiment::settings::fleet::{FleetSettings, ProxyKind};
 use lab::environment::LocalLab;
@@ -50,7 +50,7 @@ fn dump(istiod: &Admin, proxy: &Proxy, awaited: &str) -> String {
     let page = format!("/debug/config_dump?proxyID={}.{}", proxy.name, proxy.namespace);
     let give_up_at = Instant::now() + TIMEOUT;
     loop {
-        let dump = istiod.ask_long(&page).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+        let dump = istiod.get_long(&page).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
         let dump = String::from_utf8_lossy(&dump).into_owned();
         if dump.contains(awaited) {
             return dump;
@@ -61,11 +61,11 @@ fn dump(istiod: &Admin, proxy: &Proxy, awaited: &str) -> String {
 }
 
 /// Filters that istiod sends to each kind of proxy.
-fn filters(place: &LocalLab, spec: &DeploymentSpec) -> BTreeMap<&'static str, Vec<&'static str>> {
+fn filters(lab: &LocalLab, spec: &DeploymentSpec) -> BTreeMap<&'static str, Vec<&'static str>> {
     let logs = LogFolder::create();
-    let brought_up = place.bring_up(spec, logs.path());
-    drop(brought_up.unwrap_or_else(|error| panic!("{}", in_one_line(&error))));
-    let control_plane = place.running_control_plane().expect("it lives on");
+    let brought_up = lab.bring_up(spec, logs.path());
+    drop(brought_up.unwrap_or_else(|error| panic!("{}", error_chain(&error))));
+    let control_plane = lab.running_control_plane().expect("it lives on");
     let settings = FleetSettings {
         proxies: 3,
         kinds: "gateway=1,waypoint=1,sidecar".parse().expect("they are kinds"),
@@ -78,8 +78,8 @@ fn filters(place: &LocalLab, spec: &DeploymentSpec) -> BTreeMap<&'static str, Ve
     let placement = Placement { run_id: RUN.to_owned(), ..Placement::default() };
     let population = Population::new(&settings, &placement).expect("it fits");
     let api = control_plane.api();
-    population.write(api, &|_, _| ()).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
-    let fleet = connect(place, api, &population);
+    population.write(api, &|_, _| ()).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
+    let fleet = connect(lab, api, &population);
     let istiod = control_plane.pod().admin(ISTIOD, ISTIOD_HTTP_PORT);
     let of_proxy = |proxy: &Proxy| {
         let (kind, last) = match proxy.kind {
@@ -93,15 +93,15 @@ fn filters(place: &LocalLab, spec: &DeploymentSpec) -> BTreeMap<&'static str, Ve
     };
     let sent = population.proxies().iter().map(of_proxy).collect();
     assert_eq!(fleet.finish().rejections, 0);
-    let removed = remove(api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", in_one_line(&error)));
+    let removed = remove(api, RUN, &|_| ()).unwrap_or_else(|error| panic!("{}", error_chain(&error)));
     assert_eq!(removed.remaining, Vec::<String>::new());
     sent
 }
 
-pub fn istiod_sends_filters_by_proxy_and_setting(place: &LocalLab) {
+pub fn istiod_sends_filters_by_proxy_and_setting(lab: &LocalLab) {
     let folder = tempfile::tempdir().expect("there is room");
     let envoy = istios_envoy(folder.path());
-    let sent = |telemetry, envoy| filters(place, &with(telemetry, envoy));
+    let sent = |telemetry, envoy| filters(lab, &with(telemetry, envoy));
     let all = |sidecar: &[&'static str], gateway: &[&'static str], waypoint: &[&'static str]| {
         BTreeMap::from([
             ("sidecar", sidecar.to_vec()),
@@ -117,14 +117,14 @@ pub fn istiod_sends_filters_by_proxy_and_setting(place: &LocalLab) {
     assert_eq!(off, all(&[ALPN], &[ALPN], &[METADATA]));
 }
 
-pub fn telemetry_without_its_filters_is_rejected(place: &LocalLab) {
+pub fn telemetry_without_its_filters_is_rejected(lab: &LocalLab) {
     let refused = |mode| {
         let mut spec = spec(mode);
         Arc::make_mut(&mut spec.istio).telemetry = TelemetrySetting::On;
-        place.check_settings(&spec)
+        lab.check_settings(&spec)
     };
     let error = refused(Mode::Sidecar).expect_err("upstream's Envoy has no telemetry");
-    let text = in_one_line(&error);
+    let text = error_chain(&error);
     assert!(text.contains("istio.telemetry: on") && text.contains("is upstream's build of Envoy"), "{text}");
     let hint = error.hint.expect("there is something to do");
     assert!(hint.contains("lab install --istio") && hint.contains("--envoy PATH"), "{hint}");

@@ -11,16 +11,16 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-pub fn all_settings_work_together(place: &LocalLab) {
+pub fn all_settings_work_together(lab: &LocalLab) {
     for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc] {
-        together(place, Mode::Sidecar, protocol);
-        together(place, Mode::Ingress, protocol);
+        together(lab, Mode::Sidecar, protocol);
+        together(lab, Mode::Ingress, protocol);
     }
 }
 
-pub fn all_settings_work_together_in_a_waypoint(place: &LocalLab) {
+pub fn all_settings_work_together_in_a_waypoint(lab: &LocalLab) {
     for protocol in [Protocol::Http1, Protocol::Http2, Protocol::Grpc] {
-        together(place, Mode::AmbientWaypoint, protocol);
+        together(lab, Mode::AmbientWaypoint, protocol);
     }
 }
 
@@ -38,17 +38,17 @@ fn every_switch(module: &Path) -> MeshSettings {
     }
 }
 
-fn together(place: &LocalLab, mode: Mode, protocol: Protocol) {
+fn together(lab: &LocalLab, mode: Mode, protocol: Protocol) {
     let what = format!("{mode}, {protocol}");
     let folder = LogFolder::create();
     let module = folder.path().join("adds-a-header.wasm");
     fs::write(&module, wasm::adds_a_header()).expect("it is writable");
     let proxy = ProxySettings { access_log: AccessLog::Json, ..ProxySettings::default() };
     let spec = DeploymentSpec { proxy, ..switched(mode, every_switch(&module)) }.with_protocol(protocol);
-    let arrangement = bring_up(place, &spec, folder.path());
-    let mut client_arguments = arrangement.client_arguments();
+    let deployment = bring_up(lab, &spec, folder.path());
+    let mut client_arguments = deployment.client_arguments();
     client_arguments.extend(of_protocol(protocol, folder.path()));
-    let trial = run(arrangement, folder.path(), &client_arguments);
+    let trial = run(deployment, folder.path(), &client_arguments);
     trial.check_path(&what);
     let checker = if mode == Mode::AmbientWaypoint { "waypoint" } else { "server-proxy" };
     // One filter denies requests without a token, another allows those that match a rule.

@@ -23,7 +23,7 @@ fn routing_proxy(mode: Mode) -> &'static str {
 }
 
 /// Sum of the deltas of a proxy's counters with this prefix and suffix.
-fn risen(trial: &Trial, proxy: &str, prefix: &str, suffix: &str) -> u64 {
+fn delta(trial: &Trial, proxy: &str, prefix: &str, suffix: &str) -> u64 {
     let counters = &trial.proxy(proxy).counters;
     let of = |name: &str| name.starts_with(prefix) && name.ends_with(suffix);
     assert!(
@@ -47,13 +47,13 @@ const RETRIES: usize = 10;
 
 /// Requests, a fifth of which fail, are retried until none does. The path proof explains why the server saw
 /// more requests than the client sent.
-fn check_retried(place: &LocalLab, what: &str, spec: &DeploymentSpec, protocol: &str) {
-    let (trial, service) = counted(place, spec, "");
+fn check_retried(lab: &LocalLab, what: &str, spec: &DeploymentSpec, protocol: &str) {
+    let (trial, service) = counted(lab, spec, "");
     let path = &trial.observation.evidence.path;
     assert!(path.proven, "{what}: {:?}", path.reasons);
     assert_eq!(trial.errors(), 0, "{what}");
     assert_eq!(trial.completed(), REQUESTS, "{what}");
-    let retried = risen(&trial, routing_proxy(spec.mode), "cluster.", ".upstream_rq_retry");
+    let retried = delta(&trial, routing_proxy(spec.mode), "cluster.", ".upstream_rq_retry");
     // A quarter more on average; six standard deviations of the negative binomial distribution on either
     // side.
     assert!((33..=167).contains(&retried), "{what}: {retried}");
@@ -64,36 +64,36 @@ fn check_retried(place: &LocalLab, what: &str, spec: &DeploymentSpec, protocol: 
     }
 }
 
-pub fn failed_requests_are_retried(place: &LocalLab) {
-    check_retried(place, "sidecar", &failing(Mode::Sidecar, Some(RETRIES)), "http/1.1");
+pub fn failed_requests_are_retried(lab: &LocalLab) {
+    check_retried(lab, "sidecar", &failing(Mode::Sidecar, Some(RETRIES)), "http/1.1");
     let grpc = failing(Mode::Sidecar, Some(RETRIES)).with_protocol(Protocol::Grpc);
-    check_retried(place, "gRPC", &grpc, "grpc");
+    check_retried(lab, "gRPC", &grpc, "grpc");
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         let ingress = IngressSettings { api, ..IngressSettings::default() };
         let istio = MeshSettings { retries: Some(RETRIES), ingress, ..MeshSettings::default() };
         let spec = DeploymentSpec { istio: Arc::new(istio), ..failing(Mode::Ingress, None) };
-        check_retried(place, &format!("ingress, {api:?}"), &spec, "http/1.1");
+        check_retried(lab, &format!("ingress, {api:?}"), &spec, "http/1.1");
         let grpc = spec.with_protocol(Protocol::Grpc);
-        check_retried(place, &format!("ingress, {api:?}, gRPC"), &grpc, "grpc");
+        check_retried(lab, &format!("ingress, {api:?}, gRPC"), &grpc, "grpc");
     }
 }
 
-pub fn waypoint_retries_failed_requests(place: &LocalLab) {
-    check_retried(place, "waypoint", &failing(Mode::AmbientWaypoint, Some(RETRIES)), "http/1.1");
+pub fn waypoint_retries_failed_requests(lab: &LocalLab) {
+    check_retried(lab, "waypoint", &failing(Mode::AmbientWaypoint, Some(RETRIES)), "http/1.1");
 }
 
 /// Without retries the errors reach the client. They also do if the experiment sets nothing, since Istio's
 /// default retry policy does not cover them.
-pub fn failed_requests_are_not_retried_by_default(place: &LocalLab) {
+pub fn failed_requests_are_not_retried_by_default(lab: &LocalLab) {
     for retries in [Some(0), None] {
-        let (trial, service) = counted(place, &failing(Mode::Sidecar, retries), "");
+        let (trial, service) = counted(lab, &failing(Mode::Sidecar, retries), "");
         let path = &trial.observation.evidence.path;
         assert!(path.proven, "{retries:?}: {:?}", path.reasons);
         let errors = trial.responses("500");
         // Six standard deviations of a binomial distribution on either side.
         assert!((32..=128).contains(&errors), "{retries:?}: {errors}");
         assert_eq!((trial.answered(), requests(&service, "http/1.1")), (REQUESTS - errors, REQUESTS));
-        assert_eq!(risen(&trial, "client-proxy", "cluster.", ".upstream_rq_retry"), 0, "{retries:?}");
+        assert_eq!(delta(&trial, "client-proxy", "cluster.", ".upstream_rq_retry"), 0, "{retries:?}");
     }
 }
 
@@ -107,16 +107,16 @@ fn impatient(mode: Mode, ingress: IngressSettings) -> DeploymentSpec {
     DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }
 }
 
-fn check_given_up(place: &LocalLab, what: &str, spec: &DeploymentSpec) {
-    let (trial, service) = counted(place, spec, TOO_LATE);
+fn check_given_up(lab: &LocalLab, what: &str, spec: &DeploymentSpec) {
+    let (trial, service) = counted(lab, spec, TOO_LATE);
     // A busy machine wakes the proxy late, sometimes so late that the response has arrived.
     let late = trial.responses("504");
     assert_eq!(late + trial.answered(), REQUESTS, "{what}: {:?}", trial.observation.evidence.path);
     assert!(late > REQUESTS / 2, "{what}: {late}");
     // Istio also sets the timeout for the whole stream, and whichever expires first ends the request.
     let proxy = routing_proxy(spec.mode);
-    let given_up = risen(&trial, proxy, "cluster.", ".upstream_rq_timeout")
-        + risen(&trial, proxy, "http.", ".downstream_rq_max_duration_reached");
+    let given_up = delta(&trial, proxy, "cluster.", ".upstream_rq_timeout")
+        + delta(&trial, proxy, "http.", ".downstream_rq_max_duration_reached");
     assert_eq!(given_up, late, "{what}: {:?}", trial.proxy(proxy).counters);
     // A request that timed out on a connection that was still being opened did not get further; the path
     // proof accounts for that.
@@ -125,30 +125,30 @@ fn check_given_up(place: &LocalLab, what: &str, spec: &DeploymentSpec) {
     assert!(path.proven, "{what}: {:?}", path.reasons);
 }
 
-pub fn route_times_out(place: &LocalLab) {
-    check_given_up(place, "sidecar", &impatient(Mode::Sidecar, IngressSettings::default()));
+pub fn route_times_out(lab: &LocalLab) {
+    check_given_up(lab, "sidecar", &impatient(Mode::Sidecar, IngressSettings::default()));
     for api in [IngressApi::Istio, IngressApi::Kubernetes] {
         let ingress = IngressSettings { api, ..IngressSettings::default() };
-        check_given_up(place, &format!("ingress, {api:?}"), &impatient(Mode::Ingress, ingress));
+        check_given_up(lab, &format!("ingress, {api:?}"), &impatient(Mode::Ingress, ingress));
     }
     // It was the route that timed out, not the service.
-    let (patient, _) = counted(place, &spec(Mode::Sidecar), TOO_LATE);
+    let (patient, _) = counted(lab, &spec(Mode::Sidecar), TOO_LATE);
     assert_eq!((patient.answered(), patient.responses("504")), (REQUESTS, 0));
-    assert_eq!(risen(&patient, "client-proxy", "cluster.", ".upstream_rq_timeout"), 0);
+    assert_eq!(delta(&patient, "client-proxy", "cluster.", ".upstream_rq_timeout"), 0);
 }
 
-pub fn waypoint_route_times_out(place: &LocalLab) {
-    check_given_up(place, "waypoint", &impatient(Mode::AmbientWaypoint, IngressSettings::default()));
+pub fn waypoint_route_times_out(lab: &LocalLab) {
+    check_given_up(lab, "waypoint", &impatient(Mode::AmbientWaypoint, IngressSettings::default()));
 }
 
 /// Every hop carries the protocol of the client: no proxy converts the HTTP version.
-fn check_spoken(place: &LocalLab, mode: Mode) {
+fn check_spoken(lab: &LocalLab, mode: Mode) {
     for (protocol, name) in
         [(Protocol::Http1, "http/1.1"), (Protocol::Http2, "http/2"), (Protocol::Grpc, "grpc")]
     {
         let what = format!("{mode}, {protocol}");
         let spec = spec(mode).with_protocol(protocol);
-        let (trial, service) = counted(place, &spec, "");
+        let (trial, service) = counted(lab, &spec, "");
         let path = &trial.observation.evidence.path;
         assert!(path.proven, "{what}: {:?}", path.reasons);
         assert_eq!((trial.completed(), trial.errors()), (REQUESTS, 0), "{what}");
@@ -178,13 +178,13 @@ fn check_hops(what: &str, hops: &[HopProof], protocol: Protocol) {
         } else {
             read.to_owned()
         };
-        assert_eq!(hop.words(), expected, "{what}: {hop:?}");
+        assert_eq!(hop.describe(), expected, "{what}: {hop:?}");
     }
 }
 
 /// Additional objects of an experiment can make proxies use another HTTP version between each other: every
 /// request gets a response, and the trial notes it.
-pub fn other_http_version_between_proxies_is_detected(place: &LocalLab) {
+pub fn other_http_version_between_proxies_is_detected(lab: &LocalLab) {
     let upgrade = json!({
         "apiVersion": "networking.istio.io/v1",
         "kind": "DestinationRule",
@@ -195,33 +195,33 @@ pub fn other_http_version_between_proxies_is_detected(place: &LocalLab) {
         },
     });
     let istio = MeshSettings { extra: Some(has_all(&[upgrade])), ..MeshSettings::default() };
-    let (trial, _) = counted(place, &DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Sidecar) }, "");
+    let (trial, _) = counted(lab, &DeploymentSpec { istio: Arc::new(istio), ..spec(Mode::Sidecar) }, "");
     assert_eq!(trial.answered(), REQUESTS);
     let path = &trial.observation.evidence.path;
-    let spoken: Vec<String> = path.hops.iter().map(HopProof::words).collect();
+    let spoken: Vec<String> = path.hops.iter().map(HopProof::describe).collect();
     assert_eq!((spoken[0].as_str(), spoken[1].as_str()), ("HTTP/1.1", "HTTP/2"), "{:?}", path.hops);
     let why = "client-proxy and server-proxy spoke HTTP/2 with each other, though the experiment asks for HTTP/1.1 on this hop";
     assert!(path.reasons.iter().any(|reason| reason == why), "{:?}", path.reasons);
 }
 
-pub fn every_hop_speaks_the_protocol(place: &LocalLab) {
+pub fn every_hop_speaks_the_protocol(lab: &LocalLab) {
     for mode in [Mode::Sidecar, Mode::Ingress] {
-        check_spoken(place, mode);
+        check_spoken(lab, mode);
     }
 }
 
-pub fn a_waypoint_speaks_the_protocol(place: &LocalLab) {
-    check_spoken(place, Mode::AmbientWaypoint);
+pub fn a_waypoint_speaks_the_protocol(lab: &LocalLab) {
+    check_spoken(lab, Mode::AmbientWaypoint);
 }
 
 /// Only between proxies: client and service still use their own version.
-pub fn proxies_use_http2_between_each_other_if_configured(place: &LocalLab) {
+pub fn proxies_use_http2_between_each_other_if_configured(lab: &LocalLab) {
     for mode in [Mode::Sidecar, Mode::Ingress] {
         let istio = MeshSettings { http2_upgrade: true, ..MeshSettings::default() };
-        let (trial, service) = counted(place, &DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }, "");
+        let (trial, service) = counted(lab, &DeploymentSpec { istio: Arc::new(istio), ..spec(mode) }, "");
         trial.check_path(mode.name());
         let hops = &trial.observation.evidence.path.hops;
-        let spoken: Vec<String> = hops.iter().map(HopProof::words).collect();
+        let spoken: Vec<String> = hops.iter().map(HopProof::describe).collect();
         assert_eq!(spoken, ["HTTP/1.1", "HTTP/2", "HTTP/1.1"], "{mode}");
         assert_eq!(requests(&service, "http/1.1"), REQUESTS, "{mode}: {service}");
     }

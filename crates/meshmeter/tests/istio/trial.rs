@@ -4,7 +4,7 @@ use crate::cases::LogFolder;
 use crate::observation::Observation;
 use experiment::environment::deploy::{Argument, Deployment, DriverEventKind, DriverLoad, DriverStart};
 use experiment::environment::{
-    DeploymentSpec, EnvironmentError, SentLoad, Snapshot, TCP_REQUEST_BYTES, WindowUsage, in_one_line,
+    DeploymentSpec, EnvironmentError, SentLoad, Snapshot, TCP_REQUEST_BYTES, WindowUsage, error_chain,
 };
 use experiment::mesh_settings::{ExtraObjects, IngressSettings, IngressTls};
 use experiment::schema::{ConfigurationPush, LoadEvent, LoadResult, ProxyProof, SpokenProtocol};
@@ -20,7 +20,7 @@ pub const REQUESTS: u64 = 400;
 pub const CONNECTIONS: u64 = 4;
 /// Driver of a pair.
 const GENERATOR: &str = "generator";
-pub const LIMIT: Duration = Duration::from_secs(120);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Longer than all requests take if they get responses: their number ends the window.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -135,9 +135,9 @@ pub fn has_all(objects: &[Value]) -> ExtraObjects {
     ExtraObjects { text: text.concat(), objects: objects.to_vec() }
 }
 
-pub fn bring_up<'a>(place: &'a LocalLab, spec: &DeploymentSpec, logs: &Path) -> LabDeployment<'a> {
-    place.bring_up(spec, logs).unwrap_or_else(|error| {
-        panic!("{}: {} ({})", spec.mode, in_one_line(&error), error.hint.as_deref().unwrap_or("no hint"));
+pub fn bring_up<'a>(lab: &'a LocalLab, spec: &DeploymentSpec, logs: &Path) -> LabDeployment<'a> {
+    lab.bring_up(spec, logs).unwrap_or_else(|error| {
+        panic!("{}: {} ({})", spec.mode, error_chain(&error), error.hint.as_deref().unwrap_or("no hint"));
     })
 }
 
@@ -145,27 +145,27 @@ pub fn bring_up<'a>(place: &'a LocalLab, spec: &DeploymentSpec, logs: &Path) -> 
 /// With ztunnels on the path, it uses a new deployment: earlier requests of the test leave connections
 /// between ztunnels open, and the generator's requests would then open none.
 pub fn run_proven(
-    place: &LocalLab,
+    lab: &LocalLab,
     spec: &DeploymentSpec,
-    arrangement: LabDeployment<'_>,
+    deployment: LabDeployment<'_>,
     logs: &Path,
 ) -> Trial {
-    let arrangement = if spec.mode.is_ambient() {
-        drop(arrangement);
-        bring_up(place, spec, logs)
+    let deployment = if spec.mode.is_ambient() {
+        drop(deployment);
+        bring_up(lab, spec, logs)
     } else {
-        arrangement
+        deployment
     };
-    let client_arguments = arrangement.client_arguments();
-    let trial = run(arrangement, logs, &client_arguments);
+    let client_arguments = deployment.client_arguments();
+    let trial = run(deployment, logs, &client_arguments);
     trial.check_path(spec.mode.name());
     trial
 }
 
 /// Error of a deployment that cannot be brought up, with its hint, as one line.
-pub fn refused(place: &LocalLab, spec: &DeploymentSpec) -> String {
+pub fn refused(lab: &LocalLab, spec: &DeploymentSpec) -> String {
     let logs = LogFolder::create();
-    match place.bring_up(spec, logs.path()) {
+    match lab.bring_up(spec, logs.path()) {
         Ok(_) => panic!("{}: it was brought up", spec.mode),
         Err(error) => told(&error),
     }
@@ -173,41 +173,41 @@ pub fn refused(place: &LocalLab, spec: &DeploymentSpec) -> String {
 
 /// An error with its hint, as one line.
 pub fn told(error: &EnvironmentError) -> String {
-    format!("{} ({})", in_one_line(error), error.hint.as_deref().unwrap_or("no hint"))
+    format!("{} ({})", error_chain(error), error.hint.as_deref().unwrap_or("no hint"))
 }
 
 /// Runs the generator in the client's pod, with the arguments that the deployment adds, and observes its
 /// window.
-pub fn run(mut arrangement: LabDeployment<'_>, logs: &Path, client_arguments: &[String]) -> Trial {
-    let url = arrangement.url();
-    let result = load(&mut arrangement, logs, url, client_arguments);
-    finish(arrangement, result)
+pub fn run(mut deployment: LabDeployment<'_>, logs: &Path, client_arguments: &[String]) -> Trial {
+    let url = deployment.url();
+    let result = load(&mut deployment, logs, url, client_arguments);
+    finish(deployment, result)
 }
 
 /// First half of [`run`], with a given URL.
 pub fn load(
-    arrangement: &mut LabDeployment<'_>,
+    deployment: &mut LabDeployment<'_>,
     logs: &Path,
     url: String,
     client_arguments: &[String],
 ) -> Load {
-    load_for(WINDOW, arrangement, logs, url, client_arguments)
+    load_for(WINDOW, deployment, logs, url, client_arguments)
 }
 
 /// Like [`load`], if connections are expected to be refused.
 pub fn load_refused(
-    arrangement: &mut LabDeployment<'_>,
+    deployment: &mut LabDeployment<'_>,
     logs: &Path,
     url: String,
     client_arguments: &[String],
 ) -> Load {
-    load_for(WINDOW_OF_REFUSALS, arrangement, logs, url, client_arguments)
+    load_for(WINDOW_OF_REFUSALS, deployment, logs, url, client_arguments)
 }
 
 /// Like [`load`], with a window of this length, which ends early once all requests were sent.
 fn load_for(
     at_most: Duration,
-    arrangement: &mut LabDeployment<'_>,
+    deployment: &mut LabDeployment<'_>,
     logs: &Path,
     url: String,
     client_arguments: &[String],
@@ -227,14 +227,14 @@ fn load_for(
         arguments,
         ..DriverStart::default()
     };
-    arrangement.begin_trial(&logs.to_string_lossy()).expect("every component is there");
-    arrangement.start_at(&generator, url, client_arguments.to_vec()).expect("the generator starts");
+    deployment.begin_trial(&logs.to_string_lossy()).expect("every component is there");
+    deployment.start_at(&generator, url, client_arguments.to_vec()).expect("the generator starts");
     let mut snapshots: Vec<Snapshot> = Vec::new();
     loop {
-        let event = arrangement.next_event(LIMIT).expect("the generator ends by itself");
+        let event = deployment.next_event(TEST_TIMEOUT).expect("the generator ends by itself");
         match event.kind {
             DriverEventKind::Load(LoadEvent::WindowOpened | LoadEvent::WindowClosed) => {
-                snapshots.push(arrangement.snapshot().expect("every component is there"));
+                snapshots.push(deployment.snapshot().expect("every component is there"));
             }
             // Other events are for people.
             DriverEventKind::Load(_) | DriverEventKind::Fleet(_) | DriverEventKind::Message(_) => {}
@@ -251,15 +251,15 @@ fn load_for(
 }
 
 /// Second half of [`run`].
-pub fn finish(mut arrangement: LabDeployment<'_>, load: Load) -> Trial {
-    end(&mut arrangement, load)
+pub fn finish(mut deployment: LabDeployment<'_>, load: Load) -> Trial {
+    end(&mut deployment, load)
 }
 
 /// Ends a trial; the deployment stays up.
-pub fn end(arrangement: &mut LabDeployment<'_>, load: Load) -> Trial {
+pub fn end(deployment: &mut LabDeployment<'_>, load: Load) -> Trial {
     let Load { result, usage } = load;
     let sent = result.as_ref().map(sent_load).unwrap_or_default();
-    let evidence = arrangement.end_trial(&[DriverLoad { driver: GENERATOR.to_owned(), sent }]);
+    let evidence = deployment.end_trial(&[DriverLoad { driver: GENERATOR.to_owned(), sent }]);
     Trial { observation: Observation::new(usage.unwrap_or_default(), evidence), result }
 }
 
@@ -285,30 +285,30 @@ fn options(spec: &DeploymentSpec, logs: &Path) -> Vec<String> {
 }
 
 /// Runs a whole trial; `tamper` runs before the load.
-pub fn trial(place: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&LabDeployment<'_>)) -> Trial {
-    trial_for(WINDOW, place, spec, tamper)
+pub fn trial(lab: &LocalLab, spec: &DeploymentSpec, tamper: impl FnOnce(&LabDeployment<'_>)) -> Trial {
+    trial_for(WINDOW, lab, spec, tamper)
 }
 
 /// Like [`trial`], if connections are expected to be refused.
 pub fn trial_of_refusals(
-    place: &LocalLab,
+    lab: &LocalLab,
     spec: &DeploymentSpec,
     tamper: impl FnOnce(&LabDeployment<'_>),
 ) -> Trial {
-    trial_for(WINDOW_OF_REFUSALS, place, spec, tamper)
+    trial_for(WINDOW_OF_REFUSALS, lab, spec, tamper)
 }
 
 fn trial_for(
     at_most: Duration,
-    place: &LocalLab,
+    lab: &LocalLab,
     spec: &DeploymentSpec,
     tamper: impl FnOnce(&LabDeployment<'_>),
 ) -> Trial {
     let logs = LogFolder::create();
-    let mut arrangement = bring_up(place, spec, logs.path());
-    tamper(&arrangement);
-    let client_arguments = [arrangement.client_arguments(), options(spec, logs.path())].concat();
-    let url = arrangement.url();
-    let result = load_for(at_most, &mut arrangement, logs.path(), url, &client_arguments);
-    finish(arrangement, result)
+    let mut deployment = bring_up(lab, spec, logs.path());
+    tamper(&deployment);
+    let client_arguments = [deployment.client_arguments(), options(spec, logs.path())].concat();
+    let url = deployment.url();
+    let result = load_for(at_most, &mut deployment, logs.path(), url, &client_arguments);
+    finish(deployment, result)
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// A route change propagates within a second, but takes longer on a busy machine.
-const IN_FORCE_WITHIN: Duration = Duration::from_secs(120);
+const PROPAGATION_TIMEOUT: Duration = Duration::from_secs(120);
 
 #[test]
 fn objects_changed_from_the_machine_take_effect() {
@@ -38,7 +38,7 @@ fn objects_changed_from_the_machine_take_effect() {
     }
     assert_eq!(statuses(&registry, &held), ["200"]);
     api.apply(&[answer_by_the_proxy(namespace)]).expect("the API takes it");
-    lab::wait_for("the client's proxy answers by itself", IN_FORCE_WITHIN, || {
+    lab::wait_for("the client's proxy answers by itself", PROPAGATION_TIMEOUT, || {
         Ok((statuses(&registry, &held) == ["418"]).then_some(()))
     })
     .expect("the route is changed");
@@ -52,7 +52,7 @@ fn objects_changed_from_the_machine_take_effect() {
         None,
         "default",
     ));
-    let refusal = experiment::environment::in_one_line(&refused.expect_err("it is refused"));
+    let refusal = experiment::environment::error_chain(&refused.expect_err("it is refused"));
     assert!(refusal.contains("Unauthorized"), "{refusal}");
     drop(api);
 

@@ -7,10 +7,10 @@ use experiment::schema::{TrialOutcome, TrialRecord};
 use rustix::process::Signal;
 use std::time::Duration;
 
-const RUN_LIMIT: Duration = Duration::from_secs(400);
+const RUN_TIMEOUT: Duration = Duration::from_secs(400);
 
 /// What is done to a part of the control plane, and what must be reported about it.
-type Deed = Option<(&'static str, Signal, &'static str)>;
+type Tampering = Option<(&'static str, Signal, &'static str)>;
 
 fn scene(repeats: usize) -> Scene {
     Scene::new(&format!(
@@ -20,29 +20,29 @@ fn scene(repeats: usize) -> Scene {
 }
 
 pub fn a_control_plane_that_dies_while_a_mode_is_brought_up_is_named() {
-    let deeds: [Deed; 5] = [
+    let tamperings: [Tampering; 5] = [
         Some(("istiod", Signal::KILL, "has died: ")),
         Some(("istiod", Signal::STOP, "stands still: ")),
         None,
         Some(("kube-apiserver", Signal::KILL, "has died: ")),
         None,
     ];
-    let scene = scene(deeds.len());
+    let scene = scene(tamperings.len());
     let mut run = scene.start("out");
     let mut server = None;
-    for deed in deeds {
+    for tampering in tamperings {
         // The service is the first process of a mode; objects, rules and proxies come later.
         server = Some(run.await_other(Place::Anywhere("serve"), server.as_ref()));
-        if let Some((name, signal, _)) = deed {
+        if let Some((name, signal, _)) = tampering {
             run.await_process(Place::Anywhere(name)).signal(signal);
         }
     }
-    let ended = run.end_within(RUN_LIMIT);
+    let ended = run.end_within(RUN_TIMEOUT);
     ended.check_status();
     let trials = ended.trials();
-    assert_eq!(trials.len(), deeds.len(), "{}", ended.text());
-    for (trial, deed) in trials.iter().zip(&deeds) {
-        match deed {
+    assert_eq!(trials.len(), tamperings.len(), "{}", ended.text());
+    for (trial, tampering) in trials.iter().zip(&tamperings) {
+        match tampering {
             Some((name, _, how)) => check_named(trial, name, how),
             None => check_good(trial),
         }
@@ -63,7 +63,7 @@ pub fn a_control_plane_that_dies_between_two_trials_is_replaced() {
     let istiod = run.await_process(Place::Anywhere("istiod"));
     run.await_line("1/3");
     istiod.signal(Signal::KILL);
-    let ended = run.end_within(RUN_LIMIT);
+    let ended = run.end_within(RUN_TIMEOUT);
     ended.check_status();
     let trials = ended.trials();
     assert_eq!(trials.len(), 3, "{}", ended.text());

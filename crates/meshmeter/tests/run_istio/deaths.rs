@@ -10,16 +10,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longer than any trial here would take if the failure went unnoticed.
-const RUN_LIMIT: Duration = Duration::from_secs(400);
+const RUN_TIMEOUT: Duration = Duration::from_secs(400);
 
 /// Window of an undisturbed trial, seconds.
 const WINDOW_S: f64 = 2.0;
 
 /// Minimum characters of a log line that the terminal shows.
-const CUT_AT_LEAST_AT: usize = 100;
+const MIN_SHOWN_CHARACTERS: usize = 100;
 
 /// What is done to a component during a trial.
-struct Deed {
+struct Tampering {
     act: Act,
     place: Place,
     /// Name of the component that must be reported.
@@ -36,25 +36,25 @@ enum Act {
     Freeze,
 }
 
-const fn kill(place: Place, named: &'static str) -> Option<Deed> {
-    Some(Deed { act: Act::Kill, place, named })
+const fn kill(place: Place, named: &'static str) -> Option<Tampering> {
+    Some(Tampering { act: Act::Kill, place, named })
 }
 
-const fn stop(place: Place, named: &'static str) -> Option<Deed> {
-    Some(Deed { act: Act::Stop, place, named })
+const fn stop(place: Place, named: &'static str) -> Option<Tampering> {
+    Some(Tampering { act: Act::Stop, place, named })
 }
 
-const fn freeze(place: Place, named: &'static str) -> Option<Deed> {
-    Some(Deed { act: Act::Freeze, place, named })
+const fn freeze(place: Place, named: &'static str) -> Option<Tampering> {
+    Some(Tampering { act: Act::Freeze, place, named })
 }
 
 /// Nothing is done: the trial must be valid.
-const NOTHING: Option<Deed> = None;
+const NOTHING: Option<Tampering> = None;
 
 pub fn components_that_die_or_stop_are_named() {
     use Place::{Anywhere, Beside};
     // At most two in a row: a run gives up after three failed trials.
-    let deeds = [
+    let tamperings = [
         kill(Anywhere("istiod"), "istiod"),
         stop(Anywhere("serve"), "server"),
         NOTHING,
@@ -74,12 +74,12 @@ pub fn components_that_die_or_stop_are_named() {
         stop(Beside("pilot-agent", "serve"), "server-proxy"),
         NOTHING,
     ];
-    do_to_each_trial("modes: [sidecar]", WINDOW_S, &deeds);
+    do_to_each_trial("modes: [sidecar]", WINDOW_S, &tamperings);
 }
 
 pub fn components_that_hang_are_named() {
     use Place::{Anywhere, Beside};
-    let deeds = [
+    let tamperings = [
         freeze(Anywhere("istiod"), "istiod"),
         freeze(Beside("envoy", "load"), "client-proxy"),
         NOTHING,
@@ -90,14 +90,14 @@ pub fn components_that_hang_are_named() {
         freeze(Beside("pilot-agent", "serve"), "server-proxy"),
         NOTHING,
     ];
-    do_to_each_trial("modes: [sidecar]", WINDOW_S, &deeds);
+    do_to_each_trial("modes: [sidecar]", WINDOW_S, &tamperings);
 }
 
 /// A long window in which nothing passes any more is cut short.
 pub fn component_that_hangs_in_a_long_trial_ends_it() {
     const LONG_S: f64 = 15.0;
-    let deed = freeze(Place::Beside("envoy", "serve"), "server-proxy");
-    let trials = do_to_each_trial("modes: [sidecar]", LONG_S, &[deed, NOTHING]);
+    let tampering = freeze(Place::Beside("envoy", "serve"), "server-proxy");
+    let trials = do_to_each_trial("modes: [sidecar]", LONG_S, &[tampering, NOTHING]);
     assert!(trials[0].result.as_ref().is_none_or(|result| result.duration_s < 0.9 * LONG_S));
 }
 
@@ -144,7 +144,7 @@ pub fn component_that_dies_in_a_graph_is_named() {
 struct Frozen(PathBuf);
 
 impl Frozen {
-    fn of(process: &Process) -> Self {
+    fn new(process: &Process) -> Self {
         let mounts = fs::read_to_string("/proc/self/mounts").expect("proc is mounted");
         let version_2 = mounts.lines().find(|line| line.split(' ').nth(2) == Some("cgroup2"));
         let mount = version_2.and_then(|line| line.split(' ').nth(1)).expect("control groups of version 2");
@@ -166,49 +166,49 @@ impl Drop for Frozen {
 }
 
 /// Runs one trial with these settings per deed, does the deed in its trial, and checks the outcome.
-fn do_to_each_trial(settings: &str, window_s: f64, deeds: &[Option<Deed>]) -> Vec<TrialRecord> {
+fn do_to_each_trial(settings: &str, window_s: f64, tamperings: &[Option<Tampering>]) -> Vec<TrialRecord> {
     let scene = Scene::new(&format!(
         "{settings}\nrepeats: {}\nload: {{rate: 100, connections: 4, warmup: 100ms, duration: {window_s}s, timeout: 2s}}\n",
-        deeds.len()
+        tamperings.len()
     ));
     let mut run = scene.start("out");
     let mut generator = None;
     let mut frozen = Vec::new();
-    for deed in deeds {
+    for tampering in tamperings {
         let current = run.await_other(Place::Anywhere("load"), generator.as_ref());
-        if deed.as_ref().is_some_and(|deed| deed.named == "generator") {
+        if tampering.as_ref().is_some_and(|tampering| tampering.named == "generator") {
             // By then it has written some output.
             current.await_connections(1);
         }
         generator = Some(current);
-        if let Some(deed) = deed {
-            let process = run.await_process(deed.place);
-            match deed.act {
+        if let Some(tampering) = tampering {
+            let process = run.await_process(tampering.place);
+            match tampering.act {
                 Act::Kill => process.signal(Signal::KILL),
                 Act::Stop => process.signal(Signal::STOP),
-                Act::Freeze => frozen.push(Frozen::of(&process)),
+                Act::Freeze => frozen.push(Frozen::new(&process)),
             }
         }
     }
-    let ended = run.end_within(RUN_LIMIT);
+    let ended = run.end_within(RUN_TIMEOUT);
     ended.check_status();
     let (trials, report) = (ended.trials(), ended.report());
-    assert_eq!(trials.len(), deeds.len(), "{}", ended.text());
-    for (trial, deed) in trials.iter().zip(deeds) {
-        match deed {
-            Some(deed) => check_named(trial, deed, &ended, &report),
+    assert_eq!(trials.len(), tamperings.len(), "{}", ended.text());
+    for (trial, tampering) in trials.iter().zip(tamperings) {
+        match tampering {
+            Some(tampering) => check_named(trial, tampering, &ended, &report),
             None => check_good(trial),
         }
     }
     trials
 }
 
-fn check_named(trial: &TrialRecord, deed: &Deed, ended: &Ended, report: &str) {
-    let (name, verdict) = (deed.named, &trial.verdict);
+fn check_named(trial: &TrialRecord, tampering: &Tampering, ended: &Ended, report: &str) {
+    let (name, verdict) = (tampering.named, &trial.verdict);
     assert_eq!(trial.outcome, TrialOutcome::Failed, "{name}: {verdict:?}");
     assert!(!verdict.valid);
     let reason = &verdict.reasons[0];
-    let how = match (deed.act, name) {
+    let how = match (tampering.act, name) {
         (Act::Stop, _) => format!("{name} stands still: "),
         (Act::Freeze, _) => format!("{name} is alive and silent: "),
         (_, "generator") => "the generator was ended by a signal".to_owned(),
@@ -217,7 +217,7 @@ fn check_named(trial: &TrialRecord, deed: &Deed, ended: &Ended, report: &str) {
     assert!(reason.starts_with("failed: ") && reason.contains(&how), "{reason}");
     // The trial did not run for its whole window. A component that hangs may take that long to be detected.
     let cut_short = trial.result.as_ref().is_none_or(|result| result.duration_s < WINDOW_S);
-    assert!(cut_short || deed.act == Act::Freeze, "{name}");
+    assert!(cut_short || tampering.act == Act::Freeze, "{name}");
     let others: Vec<&String> = trial.log_tails.keys().filter(|other| other.as_str() != name).collect();
     assert!(others.is_empty(), "{name}: {others:?} are said to have failed too");
     let number = trial.index + 1;
@@ -238,7 +238,7 @@ fn check_named(trial: &TrialRecord, deed: &Deed, ended: &Ended, report: &str) {
     };
     // The terminal cuts long lines; only letters and digits are certain to be written alike there and in the
     // report.
-    let start: String = last_line.chars().take(CUT_AT_LEAST_AT).collect();
+    let start: String = last_line.chars().take(MIN_SHOWN_CHARACTERS).collect();
     let word = start.split(|letter: char| !letter.is_alphanumeric()).max_by_key(|word| word.len());
     let word = word.expect("splitting gives one part at least");
     let words_shown = |line: &String| line.trim_start().starts_with(name) && line.contains(word);

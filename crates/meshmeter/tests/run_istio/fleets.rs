@@ -4,14 +4,14 @@ use crate::run::Scene;
 use experiment::schema::TrialOutcome;
 use std::time::Duration;
 
-const RUN_LIMIT: Duration = Duration::from_secs(400);
+const RUN_TIMEOUT: Duration = Duration::from_secs(400);
 
 pub fn fleet_is_measured_against_its_own_istiod() {
     let scene = Scene::new(
         "modes: [control-plane]\nrepeats: 1\nfleet: {proxies: [5, 15], services: 10, pods: 20, namespaces: 2, \
          changes: [endpoint-added=2, service-entry], between: 200ms, settle: 3m}\n",
     );
-    let ended = scene.start("out").end_within(RUN_LIMIT);
+    let ended = scene.start("out").end_within(RUN_TIMEOUT);
     ended.check_status();
     let trials = ended.trials();
     assert_eq!(trials.len(), 2);

@@ -67,7 +67,7 @@ const WITH_ZTUNNEL: &[(&str, fn())] = &[
 ];
 
 fn main() -> ExitCode {
-    let mut cases = Cases::of(EVERYWHERE);
+    let mut cases = Cases::new(EVERYWHERE);
     cases.add(WITH_ZTUNNEL, with_ztunnel::missing().as_deref());
     if Cases::<fn()>::is_worker() { cases.work(None, |case| case()) } else { cases.run(Demand::Time) }
 }

@@ -82,7 +82,7 @@ pub struct Processes(pub BTreeSet<Process>);
 
 impl Processes {
     /// The process with this ID and all its descendants.
-    pub fn of(root: i32) -> Self {
+    pub fn for_root(root: i32) -> Self {
         let mut pids = vec![root];
         let mut next = 0;
         while let Some(parent) = pids.get(next).copied() {

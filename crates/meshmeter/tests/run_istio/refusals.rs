@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 /// Longer than any of these runs takes.
-const LIMIT: Duration = Duration::from_secs(300);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 
 const EXPERIMENT: &str =
     "modes: [none, sidecar]\nrepeats: 1\nload: {rate: 100, connections: 4, warmup: 100ms, duration: 500ms}\n";
@@ -59,7 +59,7 @@ pub fn a_wrong_program_is_named() {
             (&nowhere, "there is no such file"),
         ] {
             let run = scene.start_with("out", scene.meshmeter().arg("run").arg(option).arg(path));
-            let ended = run.end_within(LIMIT);
+            let ended = run.end_within(COMMAND_TIMEOUT);
             let named = format!("use {} at {}", &option[2..], path.display());
             check(&scene, &ended, &[&named, why, "hint: ", variable]);
             assert!(!ended.folder.exists(), "a run that could not begin has a folder");
@@ -73,7 +73,7 @@ pub fn a_program_that_is_too_old_is_named() {
     let run = scene.start_with("old-out", scene.meshmeter().arg("run").arg("--istiod").arg(old));
     check(
         &scene,
-        &run.end_within(LIMIT),
+        &run.end_within(COMMAND_TIMEOUT),
         &["istiod", "exit status: 7", "this old program knows no such thing"],
     );
 }
@@ -87,7 +87,7 @@ pub fn a_database_that_does_not_come_up_is_named() {
     let text = format!("[ \"$1\" = --version ] && exec echo db version v7.0.5\necho {words} >&2\nexit 62");
     let database = script(&scene, "mongod", &text);
     let run = scene.start_with("out", scene.meshmeter().arg("run").arg("--mongod").arg(database));
-    let ended = run.end_within(LIMIT);
+    let ended = run.end_within(COMMAND_TIMEOUT);
     assert_eq!(ended.status, Some(3), "{}", ended.text());
     let trials = ended.trials();
     let reason = &trials[0].verdict.reasons[0];
@@ -105,7 +105,7 @@ pub fn a_program_that_hangs_is_named() {
     let run = scene.start_with("out", scene.meshmeter().arg("run").arg("--pilot-agent").arg(hanging));
     check(
         &scene,
-        &run.end_within(LIMIT),
+        &run.end_within(COMMAND_TIMEOUT),
         &["use pilot-agent at", "it hangs", "hint: ", "MESHMETER_PILOT_AGENT"],
     );
 }
@@ -114,13 +114,13 @@ pub fn missing_prerequisites_are_named() {
     let scene = Scene::new(EXPERIMENT);
     let without = |name: &str, variable: &str, value: &str, parts: &[&str]| {
         let run = scene.start_with(name, scene.meshmeter().env(variable, value).arg("run"));
-        check(&scene, &run.end_within(LIMIT), parts);
+        check(&scene, &run.end_within(COMMAND_TIMEOUT), parts);
     };
     without("b", "MESHMETER_COMPONENTS", "/nowhere", &["/nowhere", "hint: ", "lab install"]);
     without("c", "MESHMETER_COMPONENTS", "/dev/null", &["/dev/null", "hint: ", "lab install"]);
     without("experiment.yaml/d", "LANG", "C", &["experiment.yaml/d", "Not a directory", "hint: "]);
     let run = scene.start_with("e", &mut where_mounted(&scene, "/usr/sbin", "4k", "PATH=/usr/bin:/bin"));
-    check(&scene, &run.end_within(LIMIT), &["iptables", "hint: "]);
+    check(&scene, &run.end_within(COMMAND_TIMEOUT), &["iptables", "hint: "]);
 }
 
 /// The command, with an empty disk of `bytes` bytes mounted on this existing directory.
@@ -142,11 +142,11 @@ pub fn a_full_disk_is_named() {
     fs::create_dir(scene.path("full")).expect("it is writable");
     for bytes in ["4k", "64k"] {
         let run = scene.start_with("full/out", &mut where_mounted(&scene, "full", bytes, ""));
-        check(&scene, &run.end_within(LIMIT), &["No space left on device", "full/out"]);
+        check(&scene, &run.end_within(COMMAND_TIMEOUT), &["No space left on device", "full/out"]);
     }
     let variable = "MESHMETER_RUNTIME_DIR=$PWD/full/m";
     let run = scene.start_with("out", &mut where_mounted(&scene, "full", "16k", variable));
-    check(&scene, &run.end_within(LIMIT), &["No space left on device"]);
+    check(&scene, &run.end_within(COMMAND_TIMEOUT), &["No space left on device"]);
 }
 
 pub fn missing_rights_are_named() {
@@ -162,6 +162,6 @@ pub fn missing_rights_are_named() {
         }
         wrapped.current_dir(scene.path(""));
         let run = scene.start_with("out", wrapped.arg("run"));
-        check(&scene, &run.end_within(LIMIT), &["hint: "]);
+        check(&scene, &run.end_within(COMMAND_TIMEOUT), &["hint: "]);
     }
 }

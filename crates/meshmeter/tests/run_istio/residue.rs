@@ -10,8 +10,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Timeout for a run to end, which takes a few seconds.
-const END_LIMIT: Duration = Duration::from_secs(120);
-const RUN_LIMIT: Duration = Duration::from_secs(400);
+const END_TIMEOUT: Duration = Duration::from_secs(120);
+const RUN_TIMEOUT: Duration = Duration::from_secs(400);
 
 const ONE_TRIAL: &str =
     "modes: [sidecar]\nrepeats: 1\nload: {rate: 100, connections: 4, warmup: 100ms, duration: 500ms}\n";
@@ -55,7 +55,7 @@ struct Belongings {
 }
 
 impl Belongings {
-    fn of(scene: &Scene, run: &Run) -> Self {
+    fn for_run(scene: &Scene, run: &Run) -> Self {
         let outer = run.pid().as_raw_nonzero().get();
         let labs = names(&scene.path("m/labs")).into_iter().map(|id| scene.path("m/labs").join(id));
         let record = |folder: &PathBuf| -> serde_json::Value {
@@ -91,9 +91,9 @@ pub fn five_runs_in_a_row_leave_nothing() {
     for number in 1..=5 {
         let mut run = scene.start(&format!("out-{number}"));
         run.await_process(Place::Anywhere("load"));
-        let belongings = Belongings::of(&scene, &run);
+        let belongings = Belongings::for_run(&scene, &run);
         assert!(belongings.processes.len() > 8, "{:?}", belongings.processes);
-        let ended = run.end_within(RUN_LIMIT);
+        let ended = run.end_within(RUN_TIMEOUT);
         ended.check_status();
         ended.trials().iter().for_each(check_good);
         belongings.check_gone();
@@ -108,7 +108,7 @@ pub fn leftovers_of_kill_9_are_taken_down_and_a_running_lab_is_not() {
     let (scene, machine) = (Scene::new(LONG_TRIALS), Machine::now());
     let mut living = scene.start("living");
     let generator = living.await_process(Place::Anywhere("load"));
-    let of_living = Belongings::of(&scene, &living);
+    let of_living = Belongings::for_run(&scene, &living);
     for (name, stage, outer_dies, inner_dies) in [
         ("outer", "load", true, false),
         ("inner", "istiod", false, true),
@@ -116,7 +116,7 @@ pub fn leftovers_of_kill_9_are_taken_down_and_a_running_lab_is_not() {
     ] {
         let mut run = scene.start(name);
         run.await_process(Place::Anywhere(stage));
-        let belongings = Belongings::of(&scene, &run);
+        let belongings = Belongings::for_run(&scene, &run);
         let outer = run.pid().as_raw_nonzero().get();
         let processes = run.processes();
         let inner = processes.inner(outer).expect("a lab has a first process");
@@ -130,7 +130,7 @@ pub fn leftovers_of_kill_9_are_taken_down_and_a_running_lab_is_not() {
         if outer_dies {
             run.signal(Signal::KILL);
         }
-        let ended = run.end_within(END_LIMIT);
+        let ended = run.end_within(END_TIMEOUT);
         assert_eq!(ended.status, (!outer_dies).then_some(3), "{name}: {}", ended.text());
         down(&scene);
         belongings.check_gone();
@@ -139,7 +139,7 @@ pub fn leftovers_of_kill_9_are_taken_down_and_a_running_lab_is_not() {
         assert!(of_living.folder.exists(), "{name}");
     }
     living.signal(Signal::INT);
-    let ended = living.end_within(END_LIMIT);
+    let ended = living.end_within(END_TIMEOUT);
     assert_eq!(ended.trials()[0].verdict.reasons[0], "interrupted: the run was stopped during this trial");
     of_living.check_gone();
     check_scene(&scene, &machine);
@@ -165,10 +165,10 @@ pub fn one_signal_ends_a_run_with_results_so_far() {
     {
         let mut run = scene.start(what);
         run.await_process(place);
-        let belongings = Belongings::of(&scene, &run);
+        let belongings = Belongings::for_run(&scene, &run);
         let began = Instant::now();
         run.signal(signal);
-        let ended = run.end_within(END_LIMIT);
+        let ended = run.end_within(END_TIMEOUT);
         println!("  {signal:?} in {what}: ended after {:.2} s", began.elapsed().as_secs_f64());
         assert_eq!(ended.status, Some(1), "{what}: {}", ended.text());
         let trials = ended.trials();
@@ -187,10 +187,10 @@ pub fn a_second_signal_ends_a_run_and_leaves_nothing() {
     for (what, place) in [STAGES[0], STAGES[3]] {
         let mut run = scene.start(what);
         run.await_process(place);
-        let belongings = Belongings::of(&scene, &run);
+        let belongings = Belongings::for_run(&scene, &run);
         run.signal(Signal::INT);
         run.signal(Signal::TERM);
-        let ended = run.end_within(END_LIMIT);
+        let ended = run.end_within(END_TIMEOUT);
         // It may have ended before the second signal.
         assert!(matches!(ended.status, Some(1 | 130 | 143)), "{what}: {:?}", ended.status);
         assert!(!ended.folder.join("trials.jsonl").exists() || ended.trials().len() <= 1);
@@ -208,7 +208,7 @@ pub fn a_signal_while_it_reports_changes_nothing() {
     if test_kill_process(run.pid()).is_ok() {
         run.signal(Signal::INT);
     }
-    let ended = run.end_within(END_LIMIT);
+    let ended = run.end_within(END_TIMEOUT);
     ended.check_status();
     check_good(&ended.trials()[0]);
     assert!(ended.report().contains("</html>"));

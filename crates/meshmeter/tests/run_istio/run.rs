@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Timeout for anything awaited from a run, even on a busy machine.
-const LIMIT: Duration = Duration::from_secs(300);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Short compared with the steps of a run, long compared with reading its processes.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -115,7 +115,7 @@ impl Run {
     }
 
     pub fn processes(&self) -> Processes {
-        Processes::of(self.pid().as_raw_nonzero().get())
+        Processes::for_root(self.pid().as_raw_nonzero().get())
     }
 
     pub fn signal(&self, signal: Signal) {
@@ -124,7 +124,7 @@ impl Run {
 
     /// Waits for a process of the run other than `than`.
     pub fn await_other(&mut self, place: Place, than: Option<&Process>) -> Process {
-        let give_up_at = Instant::now() + LIMIT;
+        let give_up_at = Instant::now() + COMMAND_TIMEOUT;
         loop {
             if let Some(process) = self.processes().find(place).filter(|process| Some(*process) != than) {
                 return process.clone();
@@ -143,7 +143,7 @@ impl Run {
 
     /// Waits for a line on standard error that contains `part`.
     pub fn await_line(&mut self, part: &str) {
-        let give_up_at = Instant::now() + LIMIT;
+        let give_up_at = Instant::now() + COMMAND_TIMEOUT;
         while !self.heard.last().is_some_and(|line| line.contains(part)) {
             let left = give_up_at.saturating_duration_since(Instant::now());
             let line = self.said.recv_timeout(left);

@@ -7,7 +7,7 @@ use experiment::schema::TrialOutcome;
 use std::process::Command;
 use std::time::Duration;
 
-const RUN_LIMIT: Duration = Duration::from_secs(400);
+const RUN_TIMEOUT: Duration = Duration::from_secs(400);
 
 /// Rules that are removed while connections are open. These connections may stay on their path, and then no
 /// counter shows it.
@@ -36,7 +36,7 @@ fn remove_rules(mode: &str) {
         assert!(current.is_alive(), "the window is not over");
         generator = Some(current);
     }
-    let ended = run.end_within(RUN_LIMIT);
+    let ended = run.end_within(RUN_TIMEOUT);
     ended.check_status();
     let trials = ended.trials();
     for (trial, pod) in trials.iter().zip(["client", "server"]) {
@@ -85,7 +85,7 @@ istio:
 
 pub fn proxy_that_responds_by_itself_is_not_proof() {
     let scene = Scene::new(ANSWERS_ITSELF);
-    let ended = scene.start("out").end_within(RUN_LIMIT);
+    let ended = scene.start("out").end_within(RUN_TIMEOUT);
     assert_eq!(ended.status, Some(1), "{}", ended.text());
     let trial = &ended.trials()[0];
     let answered = trial.result.as_ref().and_then(|result| result.requests.status.get("200").copied());

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Maximum length of a line in `trials.jsonl`. A trial takes some 20 KB; one with a fleet of components, a
 /// few hundred.
-const LINE_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
+const MAX_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// A run as stored in its directory.
 #[derive(Clone, Debug)]
@@ -82,17 +82,17 @@ fn read_trials(path: &Path, notes: &mut Vec<String>) -> Result<Vec<TrialRecord>,
         line.clear();
         let bytes = reader
             .by_ref()
-            .take(LINE_LIMIT_BYTES)
+            .take(MAX_LINE_BYTES)
             .read_until(b'\n', &mut line)
             .map_err(|error| FolderError::read(path, error))?;
         if bytes == 0 {
             break;
         }
         let whole = line.last() == Some(&b'\n');
-        if !whole && bytes as u64 == LINE_LIMIT_BYTES {
+        if !whole && bytes as u64 == MAX_LINE_BYTES {
             return Err(FolderError::read(
                 path,
-                format!("line {number} is over {LINE_LIMIT_BYTES} bytes long"),
+                format!("line {number} is over {MAX_LINE_BYTES} bytes long"),
             ));
         }
         match parse_trial(&line) {

@@ -5,7 +5,7 @@ use experiment::schema::{CellKey, Conditions, Factors, LoadPoint};
 use statistics::{CurvePoint, DecodeError, Distribution, LatencyHistogram, TrialsByCell};
 
 /// Points between two consecutive nines.
-const POINTS_A_DECADE: usize = 24;
+const POINTS_PER_DECADE: usize = 24;
 /// Percentiles that get a marker.
 const MARKED: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
@@ -57,7 +57,7 @@ impl Curve {
         // Requests without a response rank above all others: the curve ends where they start.
         let censored = censored as f64;
         let answered = response.count() as f64 / (response.count() as f64 + censored);
-        let mut points = statistics::percentile_curve(response, POINTS_A_DECADE);
+        let mut points = statistics::percentile_curve(response, POINTS_PER_DECADE);
         points.iter_mut().for_each(|point| point.percentile *= answered);
         if points.len() < 2 {
             return None;
@@ -68,7 +68,7 @@ impl Curve {
             load: cell.conditions.load.clone(),
             marks: marks(response, &points, answered),
             response: points,
-            service: statistics::percentile_curve(service, POINTS_A_DECADE),
+            service: statistics::percentile_curve(service, POINTS_PER_DECADE),
         })
     }
 

@@ -16,7 +16,7 @@ pub struct ModeStyle {
 impl ModeStyle {
     /// Appearance of a mode. Modes that are rarely compared with each other may share a shape or a colour,
     /// never both.
-    pub fn of(mode: Mode) -> Self {
+    pub fn for_mode(mode: Mode) -> Self {
         let (class, marker) = match mode {
             Mode::None => ("grey", Marker::Circle),
             Mode::Gateway => ("blue", Marker::Square),
@@ -43,7 +43,7 @@ mod tests {
     fn modes_have_distinct_styles() {
         for (index, one) in Mode::ALL.into_iter().enumerate() {
             for other in &Mode::ALL[index + 1..] {
-                let (a, b) = (ModeStyle::of(one), ModeStyle::of(*other));
+                let (a, b) = (ModeStyle::for_mode(one), ModeStyle::for_mode(*other));
                 assert!(a.class != b.class || a.marker != b.marker, "{one} and {other}");
             }
         }

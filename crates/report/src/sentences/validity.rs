@@ -147,16 +147,16 @@ pub(super) fn path(run: &Context<'_>, finding: &Finding) -> String {
 /// Protocols on the hops of a mode's path, as the end of a sentence; empty if older results lack them.
 fn spoken(cells: &[&Cell]) -> String {
     let hops = HopProof::of_all(cells.iter().map(|cell| cell.path.hops.as_slice()));
-    let Some(first) = hops.first().map(HopProof::words) else { return String::new() };
-    if hops.iter().all(|hop| hop.words() == first) {
+    let Some(first) = hops.first().map(HopProof::describe) else { return String::new() };
+    if hops.iter().all(|hop| hop.describe() == first) {
         return format!("; every hop spoke {first}");
     }
     if hops.len() > MAX_HOPS {
-        let spoken = grouped(&hops, HopProof::words);
+        let spoken = grouped(&hops, HopProof::describe);
         let each = spoken.iter().map(|(words, hops)| format!("{words} on {} hops", hops.len()));
         return format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()));
     }
-    let each = hops.iter().map(|hop| format!("{} from {} to {}", hop.words(), hop.from, hop.to));
+    let each = hops.iter().map(|hop| format!("{} from {} to {}", hop.describe(), hop.from, hop.to));
     format!("; spoken was {}", words::list(&each.collect::<Vec<_>>()))
 }
 

@@ -1,7 +1,7 @@
 //! Values of a factor compared with its first value.
 
 use experiment::schema::finding::figures;
-use experiment::schema::{Conditions, Estimate, Factors, Finding, FindingVerdict, pair_in_words};
+use experiment::schema::{Conditions, Estimate, Factors, Finding, FindingVerdict, short_names};
 use statistics::words;
 
 /// Example: `waf instead of no-filters adds 0.21 ms (0.18–0.24) to the median and takes 18 % (16 to 20) of
@@ -12,7 +12,7 @@ pub(super) fn difference(group: &[&Finding]) -> String {
         return String::new();
     };
     let Some(to) = first.factors.get(key) else { return String::new() };
-    let (to, from) = pair_in_words(to, from);
+    let (to, from) = short_names(to, from);
     let others: Factors = first.factors.clone().into_iter().filter(|(other, _)| other != key).collect();
     let at = first.load.as_ref().map(|load| words::described(Conditions { factors: &others, load }));
     let shown: Vec<String> = group.iter().filter_map(|finding| shown(finding)).collect();
@@ -43,7 +43,7 @@ pub(super) fn headline(group: &[&Finding]) -> String {
     let first = group[0];
     let (Some(key), Some(from)) = (first.subject.as_deref(), &first.from) else { return String::new() };
     let Some(to) = first.factors.get(key) else { return String::new() };
-    let (to, from) = pair_in_words(to, from);
+    let (to, from) = short_names(to, from);
     let clauses: Vec<String> = group.iter().filter_map(|finding| clause(finding, key)).collect();
     let (shown, of) = (first.n.unwrap_or_default(), first.of.unwrap_or_default());
     let rest = match (clauses.is_empty(), first.verdict) {

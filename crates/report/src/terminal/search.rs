@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 /// Length of the longest bar in columns.
 const BAR_COLUMNS: f64 = 30.0;
 /// Bars are cut at this multiple of the median p99: a saturated rate would flatten all others.
-const LONGEST_BAR: f64 = 20.0;
+const MAX_BAR_RATIO: f64 = 20.0;
 
 /// A search as text, ending with a line break.
 #[must_use]
@@ -66,12 +66,12 @@ fn curve(text: &mut String, result: &SearchResult) {
     }
 }
 
-/// The p99 of the longest bar: the maximum, limited to [`LONGEST_BAR`] times the median.
+/// The p99 of the longest bar: the maximum, limited to [`MAX_BAR_RATIO`] times the median.
 fn longest(points: &[RatePoint]) -> f64 {
     let mut times: Vec<f64> = points.iter().filter_map(|point| point.p99_us).collect();
     times.sort_by(f64::total_cmp);
     let median = times.get(times.len() / 2).copied().unwrap_or_default();
-    times.last().copied().unwrap_or(0.0).min(median * LONGEST_BAR).max(f64::MIN_POSITIVE)
+    times.last().copied().unwrap_or(0.0).min(median * MAX_BAR_RATIO).max(f64::MIN_POSITIVE)
 }
 
 fn bar(point: &RatePoint, longest_us: f64) -> String {

@@ -64,7 +64,7 @@ fn gateway_domains_have_cost_and_propagation_time() {
         for usage in trial.components.iter_mut().filter(|usage| usage.role == Role::Proxy) {
             let configuration = ProxyConfiguration { size_bytes: 126_000 * domains, ..Default::default() };
             usage.holdings =
-                Some(ProxyHoldings { configuration: Some(configuration), ..ProxyHoldings::default() });
+                Some(ProxyFootprint { configuration: Some(configuration), ..ProxyFootprint::default() });
         }
         trial.further_domain = Some(FurtherDomain {
             gateway: "gateway".to_owned(),

@@ -14,7 +14,7 @@ use prost::Message;
 use std::future::poll_fn;
 
 /// Maximum size of a received message, bytes.
-const MESSAGE_MAX_BYTES: usize = 16 * 1024 * 1024;
+const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Why a call ended before its method was finished.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Call {
             return failed(Code::Unimplemented, "compressed messages are not read here");
         }
         let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
-        if length > MESSAGE_MAX_BYTES {
+        if length > MAX_MESSAGE_BYTES {
             return failed(Code::ResourceExhausted, "a message is longer than 16 MiB");
         }
         if rest.len() >= length {

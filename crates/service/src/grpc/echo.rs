@@ -1,7 +1,7 @@
 //! The service that receives the load: `proto/meshmeter/v1/echo.proto` describes each method.
 
 use super::call::{Call, Failure};
-use super::status::{CODE_MAX, Code, Status};
+use super::status::{Code, MAX_CODE, Status};
 use crate::compute::compute;
 use crate::settings::Answer;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(super) fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "Unary" => Self::Unary,
             "ServerStreaming" => Self::ServerStreaming,
@@ -152,9 +152,9 @@ impl Echo<'_> {
                 Err(Failure::Status(Status::new(Code::Internal, "the error rate wanted it")))
             }
             None | Some(0) => Ok(()),
-            Some(code @ 1..=CODE_MAX) => Err(Failure::Status(Status::asked_for(code))),
+            Some(code @ 1..=MAX_CODE) => Err(Failure::Status(Status::asked_for(code))),
             Some(code) => {
-                let message = format!("expected a status from 0 to {CODE_MAX}, not {code}");
+                let message = format!("expected a status from 0 to {MAX_CODE}, not {code}");
                 Err(Failure::Status(Status::new(Code::InvalidArgument, message)))
             }
         }

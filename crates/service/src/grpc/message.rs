@@ -1,7 +1,7 @@
 //! Serialized messages: the prefix, and a filler field that is not copied if it is long.
 
 use crate::http2::filler_piece;
-use crate::response::COPIED_MAX_BYTES;
+use crate::response::MAX_COPIED_BYTES;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use prost::Message;
 
@@ -31,7 +31,7 @@ pub(crate) fn message_with_filler(
     let length = (bytes.len() - PREFIX_BYTES) as u64 + filler_bytes;
     (&mut bytes[1..PREFIX_BYTES]).put_u32(u32::try_from(length).ok()?);
     let mut filler_at = 0;
-    if filler_bytes <= COPIED_MAX_BYTES {
+    if filler_bytes <= MAX_COPIED_BYTES {
         bytes.extend_from_slice(&filler_piece(0, filler_bytes as usize));
         filler_at = filler_bytes;
     }

@@ -33,7 +33,7 @@ pub(crate) fn is_call(head: &Parts) -> bool {
 
 /// How a call is counted.
 pub(crate) fn kind_of(head: &Parts) -> Kind {
-    if Method::of(head.uri.path()) == Some(Method::Reflection) { Kind::Uncounted } else { Kind::Grpc }
+    if Method::from_path(head.uri.path()) == Some(Method::Reflection) { Kind::Uncounted } else { Kind::Grpc }
 }
 
 /// The future that runs a call. `answer` holds the server's settings; `fails`: the call gets an injected
@@ -54,7 +54,7 @@ pub(crate) fn answer(
             }
         });
     }
-    let method = Method::of(head.uri.path());
+    let method = Method::from_path(head.uri.path());
     Box::pin(async move {
         let mut call = Call::new(exchange, body);
         let ended = match method {
@@ -84,10 +84,10 @@ enum Method {
 
 impl Method {
     /// Parses a path such as `/meshmeter.v1.Echo/Unary`.
-    fn of(path: &str) -> Option<Self> {
+    fn from_path(path: &str) -> Option<Self> {
         let (service, method) = path.strip_prefix('/')?.split_once('/')?;
         match (service, method) {
-            (echo::SERVICE, _) => echo::Method::of(method).map(Self::Echo),
+            (echo::SERVICE, _) => echo::Method::from_name(method).map(Self::Echo),
             (health::SERVICE, "Check") => Some(Self::Check),
             (health::SERVICE, "Watch") => Some(Self::Watch),
             (_, "ServerReflectionInfo") if reflection::SERVICES.contains(&service) => Some(Self::Reflection),

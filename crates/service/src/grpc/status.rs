@@ -17,7 +17,7 @@ pub(crate) enum Code {
 }
 
 /// Highest status code: UNAUTHENTICATED.
-pub(super) const CODE_MAX: u32 = 16;
+pub(super) const MAX_CODE: u32 = 16;
 
 /// A code and a message in plain ASCII.
 #[derive(Clone, Debug, Eq, PartialEq)]

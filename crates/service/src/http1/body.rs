@@ -6,7 +6,7 @@
 use super::request::Rejection;
 
 /// Maximum size of the extensions of one chunk, and of all trailers together.
-const LINE_MAX_BYTES: u32 = 64 * 1024;
+const MAX_LINE_BYTES: u32 = 64 * 1024;
 
 /// The remaining part of a body.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -106,7 +106,7 @@ fn after(stage: Stage, byte: u8) -> Result<Stage, Rejection> {
         (Stage::Size { digits: 0, .. }, _) => return Err(broken),
         (Stage::Size { bytes, .. } | Stage::Extension { bytes, .. }, b'\r') => Stage::SizeEnd { bytes },
         (Stage::Size { bytes, .. }, b';' | b' ' | b'\t') => Stage::Extension { bytes, read: 1 },
-        (Stage::Extension { bytes, read }, _) if byte != b'\n' && read < LINE_MAX_BYTES => {
+        (Stage::Extension { bytes, read }, _) if byte != b'\n' && read < MAX_LINE_BYTES => {
             Stage::Extension { bytes, read: read + 1 }
         }
         (Stage::SizeEnd { bytes: 0 }, b'\n') => Stage::TrailerStart { read: 0 },
@@ -116,7 +116,7 @@ fn after(stage: Stage, byte: u8) -> Result<Stage, Rejection> {
         (Stage::TrailerStart { .. }, b'\r') => Stage::End,
         (Stage::Trailer { read }, b'\r') => Stage::TrailerEnd { read },
         (Stage::TrailerStart { read } | Stage::Trailer { read }, _)
-            if byte != b'\n' && read < LINE_MAX_BYTES =>
+            if byte != b'\n' && read < MAX_LINE_BYTES =>
         {
             Stage::Trailer { read: read + 1 }
         }

@@ -13,7 +13,7 @@ mod receiver;
 mod request;
 
 pub(crate) use body::Body;
-pub(crate) use request::{Framing, HEAD_MAX_BYTES, HEADERS_MAX, Rejection, parse_with, read_fields};
+pub(crate) use request::{Framing, MAX_HEAD_BYTES, MAX_HEADERS, Rejection, parse_with, read_fields};
 
 use crate::compute::compute;
 use crate::connection::{LINGER_NS, Turn};
@@ -203,7 +203,7 @@ impl Http1 {
         }
         let mut pending = std::mem::take(&mut self.pending);
         if self.starved {
-            if shared.held_bytes > Shared::HELD_MAX_BYTES {
+            if shared.held_bytes > Shared::MAX_HELD_BYTES {
                 self.reject(&Rejection { status: 503, reason: "too many unfinished requests" }, shared);
                 return Ok(None);
             }

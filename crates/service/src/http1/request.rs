@@ -10,9 +10,9 @@ use httparse::{Header, Status};
 use std::mem::MaybeUninit;
 
 /// Maximum size of a head, bytes, from the request line to the empty line.
-pub(crate) const HEAD_MAX_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// Maximum number of header fields.
-pub(crate) const HEADERS_MAX: usize = 128;
+pub(crate) const MAX_HEADERS: usize = 128;
 
 /// A valid request.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,12 +64,12 @@ pub(crate) fn parse_with<T>(
     input: &[u8],
     understand: impl FnOnce(&httparse::Request<'_, '_>, Framing) -> T,
 ) -> Result<Option<(usize, T)>, Rejection> {
-    let considered = &input[..input.len().min(HEAD_MAX_BYTES)];
-    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; HEADERS_MAX];
+    let considered = &input[..input.len().min(MAX_HEAD_BYTES)];
+    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut []);
     match parsed.parse_with_uninit_headers(considered, &mut headers) {
         Ok(Status::Complete(length)) => Ok(Some((length, understand(&parsed, framing(&parsed)?)))),
-        Ok(Status::Partial) if considered.len() == HEAD_MAX_BYTES => {
+        Ok(Status::Partial) if considered.len() == MAX_HEAD_BYTES => {
             Err(Rejection { status: 431, reason: "the head of the request is over 64 KiB" })
         }
         Ok(Status::Partial) => Ok(None),

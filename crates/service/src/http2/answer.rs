@@ -4,7 +4,7 @@ use super::Context;
 use super::exchange::{Answering, Broken, Exchange, capacity};
 use crate::compute::compute;
 use crate::reply::Reply;
-use crate::response::{COPIED_MAX_BYTES, FILLER, FILLER_BYTES, is_bodiless};
+use crate::response::{FILLER, FILLER_BYTES, MAX_COPIED_BYTES, is_bodiless};
 use crate::settings::Answer;
 use bytes::Bytes;
 use h2::{RecvStream, SendStream};
@@ -50,7 +50,7 @@ fn answer_at_once(mut exchange: Exchange, composed: Composed, head_only: bool) -
         exchange.answered();
         return None;
     }
-    if body.bytes() <= COPIED_MAX_BYTES {
+    if body.bytes() <= MAX_COPIED_BYTES {
         let length = body.bytes() as usize;
         stream.reserve_capacity(length);
         if stream.capacity() >= length {

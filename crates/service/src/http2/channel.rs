@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Collected bytes above which the socket has to accept some first.
-const UNSENT_MAX_BYTES: usize = 64 * 1024;
+const MAX_UNSENT_BYTES: usize = 64 * 1024;
 /// Maximum bytes read in one turn, after which other connections get theirs.
 const READ_PER_TURN_BYTES: usize = 256 * 1024;
 
@@ -107,7 +107,7 @@ impl Inner {
     }
 
     fn gather(&mut self, pieces: &[IoSlice<'_>]) -> Poll<std::io::Result<usize>> {
-        if self.unsent.len() >= UNSENT_MAX_BYTES {
+        if self.unsent.len() >= MAX_UNSENT_BYTES {
             match self.send() {
                 Ok(()) => {}
                 Err(Errno::AGAIN) => {

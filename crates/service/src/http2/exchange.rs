@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{self, Poll};
 
 /// Maximum bytes queued for sending on one stream.
-const WAITING_MAX_BYTES: usize = 64 * 1024;
+const MAX_WAITING_BYTES: usize = 64 * 1024;
 
 /// Future of an exchange: ready when it is over.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -133,7 +133,7 @@ impl Drop for Exchange {
 
 /// How many of the remaining bytes may be sent now: at least one, once the client opens its window.
 pub(crate) async fn capacity(stream: &mut SendStream<Bytes>, left: u64) -> Result<usize, Broken> {
-    let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(WAITING_MAX_BYTES);
+    let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(MAX_WAITING_BYTES);
     stream.reserve_capacity(wanted);
     poll_fn(|context| poll_capacity(stream, wanted, context)).await
 }

@@ -41,18 +41,18 @@ use std::time::Instant;
 use timers::Timers;
 
 /// Maximum concurrent requests of a client on one connection.
-const STREAMS_MAX: u32 = 1024;
+const MAX_STREAMS: u32 = 1024;
 /// Receive window for bodies, per stream and per connection. Bodies are discarded as they arrive.
 const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Maximum size of the decoded header fields, bytes.
-const HEADERS_MAX_BYTES: u32 = 64 * 1024;
+const MAX_HEADERS_BYTES: u32 = 64 * 1024;
 /// Maximum memory for all unfinished messages of one worker, so that slow clients cannot exhaust the memory.
-const HELD_MAX_BYTES: usize = 64 * 1024 * 1024;
+const MAX_HELD_BYTES: usize = 64 * 1024 * 1024;
 /// How often one turn polls futures that were woken in the meantime.
 const ROUNDS_PER_TURN: usize = 8;
 /// Maximum size of the output buffer that a worker keeps.
-const ROOM_MAX_BYTES: usize = 256 * 1024;
+const MAX_SPARE_BYTES: usize = 256 * 1024;
 
 /// What all HTTP/2 connections of one worker share.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Context {
             tally: Arc::clone(&tallies[worker]),
             tallies: Arc::clone(tallies),
             started,
-            free_bytes: AtomicUsize::new(HELD_MAX_BYTES),
+            free_bytes: AtomicUsize::new(MAX_HELD_BYTES),
             room: Mutex::default(),
         }
     }
@@ -111,7 +111,7 @@ impl Context {
 
     fn give_back(&self, mut room: Vec<u8>) {
         room.clear();
-        if room.capacity() <= ROOM_MAX_BYTES {
+        if room.capacity() <= MAX_SPARE_BYTES {
             *self.room.lock().unwrap_or_else(PoisonError::into_inner) = room;
         }
     }
@@ -203,10 +203,10 @@ impl Http2 {
 async fn serve(channel: Channel, timers: Timers, worker: Arc<Context>, random: SmallRng) {
     let mut builder = Builder::new();
     builder
-        .max_concurrent_streams(STREAMS_MAX)
+        .max_concurrent_streams(MAX_STREAMS)
         .initial_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_header_list_size(HEADERS_MAX_BYTES);
+        .max_header_list_size(MAX_HEADERS_BYTES);
     let served = match builder.handshake(channel.clone()).await {
         Ok(connection) => {
             let mut server = Server {

@@ -3,7 +3,7 @@
 
 use super::settings::NodeSettings;
 use crate::server::ServeError;
-use crate::settings::MOST_THREADS;
+use crate::settings::MAX_THREADS;
 use experiment::protocol::Protocol;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::script::{
@@ -75,8 +75,8 @@ pub(crate) struct Place {
 
 impl Application {
     pub(crate) fn new(settings: &NodeSettings) -> Result<Self, ServeError> {
-        if !(1..=MOST_THREADS).contains(&settings.threads) {
-            return Err(problem(format!("expected 1 to {MOST_THREADS} threads, not {}", settings.threads)));
+        if !(1..=MAX_THREADS).contains(&settings.threads) {
+            return Err(problem(format!("expected 1 to {MAX_THREADS} threads, not {}", settings.threads)));
         }
         let workload = workload(settings, settings.service)?;
         let name = workload.qualified_name();

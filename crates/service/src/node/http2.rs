@@ -80,7 +80,7 @@ async fn answer(
         }
         Some(index) => {
             let endpoint = &worker.application.endpoints[index].endpoint;
-            let answer = execute(&worker, endpoint, &PassedFields::of(&head.headers)).await;
+            let answer = execute(&worker, endpoint, &PassedFields::from_headers(&head.headers)).await;
             exchange.decided(Some(index), answer.outcome);
             let response = if kind == Kind::Grpc { grpc_response(&answer) } else { http_response(&answer) };
             exchange.hold(answer.held);

@@ -39,7 +39,7 @@ pub(crate) struct PassedFields(Vec<(HeaderName, HeaderValue)>);
 impl PassedFields {
     /// W3C Trace Context and Baggage, B3 (single and multiple), the request ID that proxies write, and the
     /// token that policies of a mesh may require at every hop.
-    pub(crate) fn of(fields: &HeaderMap) -> Self {
+    pub(crate) fn from_headers(fields: &HeaderMap) -> Self {
         let passed = fields.iter().filter(|(name, _)| is_passed(name.as_str()));
         Self(passed.map(|(name, value)| (name.clone(), value.clone())).collect())
     }

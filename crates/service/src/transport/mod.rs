@@ -46,15 +46,15 @@ impl Transport {
     }
 
     /// Continues the TLS handshake. Returns true if it is complete, as it always is without TLS.
-    pub(crate) fn shake_hands(&mut self) -> io::Result<bool> {
+    pub(crate) fn handshake(&mut self) -> io::Result<bool> {
         match &mut self.session {
             None => Ok(true),
-            Some(session) => session.shake_hands(&mut self.link),
+            Some(session) => session.handshake(&mut self.link),
         }
     }
 
     /// True if the TLS handshake selected HTTP/2.
-    pub(crate) fn has_agreed_on_http2(&self) -> bool {
+    pub(crate) fn negotiated_http2(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.has_agreed_on(b"h2"))
     }
 
@@ -112,7 +112,7 @@ impl Transport {
     /// Announces that nothing more will be sent.
     pub(crate) fn end_sending(&mut self) -> io::Result<()> {
         if let Some(session) = &mut self.session {
-            session.say_goodbye();
+            session.send_close_notify();
             match session.flush(&mut self.link) {
                 // A client that reads nothing gets no close_notify.
                 Ok(()) | Err(Errno::AGAIN) => {}

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, ErrorKind, IoSlice, Write as _};
 use std::sync::Arc;
 
 /// Maximum plaintext encrypted before the socket has to accept some; bounds the cost of a slow client.
-const UNSENT_MAX_BYTES: usize = 64 * 1024;
+const MAX_UNSENT_BYTES: usize = 64 * 1024;
 
 /// The TLS session of a connection.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ impl Session {
     pub(super) fn new(config: &Arc<ServerConfig>) -> Self {
         let mut connection = ServerConnection::new(Arc::clone(config))
             .expect("a configuration that was made with certificate and key can serve");
-        connection.set_buffer_limit(Some(UNSENT_MAX_BYTES));
+        connection.set_buffer_limit(Some(MAX_UNSENT_BYTES));
         Self { connection, may_hold_more: false }
     }
 
@@ -34,7 +34,7 @@ impl Session {
     }
 
     /// Continues the handshake. Returns true if it is complete. If it fails, the client gets an alert.
-    pub(super) fn shake_hands(&mut self, link: &mut Link) -> io::Result<bool> {
+    pub(super) fn handshake(&mut self, link: &mut Link) -> io::Result<bool> {
         while self.connection.is_handshaking() {
             match self.take_records(link)? {
                 None => return Ok(false),
@@ -118,7 +118,7 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn say_goodbye(&mut self) {
+    pub(super) fn send_close_notify(&mut self) {
         self.connection.send_close_notify();
     }
 }

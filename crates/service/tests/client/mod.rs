@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Settings of a server on a free port.
 pub fn settings(body_bytes: u64) -> Settings {
@@ -51,8 +51,8 @@ impl Running {
     pub fn client_of(&self, listener: usize) -> Client {
         let stream = TcpStream::connect(self.address_of(listener)).unwrap();
         stream.set_nodelay(true).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
+        stream.set_write_timeout(Some(TEST_TIMEOUT)).unwrap();
         Client { reader: BufReader::new(stream) }
     }
 

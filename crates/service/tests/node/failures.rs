@@ -1,7 +1,7 @@
 //! Failing callees: what is retried, what the caller responds, and what is counted.
 
 use crate::graph::{
-    LOOPBACK, PATIENCE, Running, call, get, service, settings, start, topology, with_endpoints,
+    LOOPBACK, Running, TEST_TIMEOUT, call, get, service, settings, start, topology, with_endpoints,
 };
 use experiment::protocol::Protocol;
 use experiment::topology::distribution::Distribution;
@@ -69,7 +69,7 @@ fn database_refusing_connections_is_named_and_blocks_readiness() {
         documents: 1,
         document_bytes: 100,
         probability: 1.0,
-        timeout: PATIENCE,
+        timeout: TEST_TIMEOUT,
     };
     let web = service("web", Protocol::Http1, vec![Step::Query(query)]);
     let database = Workload { runs: Runs::Database, ..service("db", Protocol::Tcp, Vec::new()) };
@@ -176,11 +176,11 @@ fn connection_closed_by_callee_is_replaced() {
     let web = caller(Protocol::Http1, CallStep::new(1), address);
     for connections in 1..=3 {
         assert_eq!(get(web.address, "/").0, 200);
-        is_closed.recv_timeout(PATIENCE).unwrap();
+        is_closed.recv_timeout(TEST_TIMEOUT).unwrap();
         // It notices the end as soon as it polls: requesting counters makes it poll.
         let started = Instant::now();
         while web.calls("cart", "connections_open") > 0 {
-            assert!(started.elapsed() < PATIENCE, "the connection stays open");
+            assert!(started.elapsed() < TEST_TIMEOUT, "the connection stays open");
         }
         assert_eq!(web.calls("cart", "connections"), connections);
     }

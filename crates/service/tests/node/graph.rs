@@ -14,7 +14,7 @@ use std::thread::{JoinHandle, spawn};
 use std::time::Duration;
 
 /// Timeout of every wait in a test: only a failing wait takes this long.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
 
@@ -124,7 +124,7 @@ pub fn get(address: SocketAddr, path: &str) -> (u16, String) {
 /// `fields`: header field lines, each with its line end.
 pub fn get_with(address: SocketAddr, path: &str, fields: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\n{fields}Connection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut response = String::new();

@@ -1,6 +1,6 @@
 //! Unusual but allowed uses of HTTP/1.1, and invalid ones.
 
-use crate::graph::{LOOPBACK, PATIENCE, Running, call, get, service, settings, start, topology};
+use crate::graph::{LOOPBACK, Running, TEST_TIMEOUT, call, get, service, settings, start, topology};
 use experiment::protocol::Protocol;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::script::Step;
@@ -12,7 +12,7 @@ use std::time::Instant;
 /// Everything that is returned for these bytes.
 fn exchange(node: &Running, sent: &[u8]) -> String {
     let mut stream = TcpStream::connect(node.address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     stream.write_all(sent).unwrap();
     let mut received = String::new();
     stream.read_to_string(&mut received).unwrap();
@@ -72,12 +72,12 @@ fn disconnected_client_ends_its_request() {
     let count = |name: &str| nodes[0].counters()["protocols"]["http/1.1"][name].as_u64().unwrap();
     let started = Instant::now();
     while count("requests") == 0 {
-        assert!(started.elapsed() < PATIENCE, "the request does not come");
+        assert!(started.elapsed() < TEST_TIMEOUT, "the request does not come");
         yield_now();
     }
     drop(stream);
     while count("failed") == 0 {
-        assert!(started.elapsed() < PATIENCE, "the request goes on");
+        assert!(started.elapsed() < TEST_TIMEOUT, "the request goes on");
         yield_now();
     }
 }

@@ -1,6 +1,6 @@
 //! Persistent connections, and nodes that lose nothing when they stop.
 
-use crate::graph::{PATIENCE, Running, call, get, service, start, topology, with_endpoints};
+use crate::graph::{Running, TEST_TIMEOUT, call, get, service, start, topology, with_endpoints};
 use experiment::protocol::Protocol;
 use experiment::topology::distribution::Distribution;
 use experiment::topology::script::{Endpoint, Step};
@@ -14,8 +14,8 @@ const CLIENTS: u64 = 8;
 
 #[test]
 fn connections_are_reused_over_10_000_requests() {
-    const MOST: usize = 32;
-    let widths = [1, 8, 3, MOST, 2, 16];
+    const MAX_WIDTH: usize = 32;
+    let widths = [1, 8, 3, MAX_WIDTH, 2, 16];
     let calls: usize = widths.iter().sum();
     let rounds = 10_000 / calls + 1;
     let fan_out = |to: usize| {
@@ -36,7 +36,7 @@ fn connections_are_reused_over_10_000_requests() {
         service("raw", Protocol::Tcp, vec![]),
     ]);
     let nodes = start(&shop);
-    for (callee, connections) in [("one", MOST), ("two", 1), ("rpc", 1), ("raw", MOST)] {
+    for (callee, connections) in [("one", MAX_WIDTH), ("two", 1), ("rpc", 1), ("raw", MAX_WIDTH)] {
         for _ in 0..rounds {
             assert_eq!(get(nodes[0].address, &format!("/{callee}")).0, 200);
         }
@@ -84,7 +84,7 @@ struct Progress {
 /// were sent and how many were answered.
 fn client(address: SocketAddr, progress: &Progress) -> (u64, u64) {
     let stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
     let mut reader = BufReader::new(stream);
     let (mut sent, mut answered) = (0, 0);
     loop {
@@ -129,7 +129,7 @@ fn node_stopping_under_load_answers_every_request() {
 fn await_count(count: impl Fn() -> u64, enough: u64) {
     let started = Instant::now();
     while count() < enough {
-        assert!(started.elapsed() < PATIENCE, "nothing moves");
+        assert!(started.elapsed() < TEST_TIMEOUT, "nothing moves");
         yield_now();
     }
 }

@@ -140,7 +140,7 @@ impl FittedLaw {
     /// How likely its first slope is by chance if there is none; absent without a slope, and of too few repeats.
     pub fn chance_of_slope(&self) -> Option<f64> {
         let slopes = self.repeats.values().map(|coefficients| coefficients.get(1).copied());
-        interval::chance_of_mean(&slopes.collect::<Option<Vec<f64>>>()?)
+        interval::p_value_of_mean(&slopes.collect::<Option<Vec<f64>>>()?)
     }
 
     fn name(&self, column: usize) -> String {

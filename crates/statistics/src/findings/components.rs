@@ -1,7 +1,7 @@
 //! Comparison of mesh versions and programs: the headline of a run that compares them.
 
 use super::run::{Run, distance_from_reference};
-use super::word_factors::told;
+use super::word_factors::reported;
 use experiment::schema::{FactorDifference, Finding, FindingKind, FindingVerdict, is_of_components};
 
 /// Maximum number of differences in the headline.
@@ -23,14 +23,14 @@ pub(super) fn headline(run: &Run<'_>) -> Vec<Finding> {
     let mut shown: Vec<&FactorDifference> = between.iter().copied().filter(is_shown).collect();
     shown.sort_by(|one, other| size(other).total_cmp(&size(one)));
     let mut stated: Vec<&FactorDifference> = Vec::new();
-    for difference in shown.iter().copied().filter(|difference| told(difference).is_some()) {
+    for difference in shown.iter().copied().filter(|difference| reported(difference).is_some()) {
         let is_stated = |known: &&FactorDifference| known.figure == difference.figure;
         if stated.len() < MAX_STATED && !stated.iter().any(is_stated) {
             stated.push(difference);
         }
     }
     if stated.is_empty() {
-        let nearest = between.iter().filter(|difference| told(difference).is_some());
+        let nearest = between.iter().filter(|difference| reported(difference).is_some());
         let nearest = nearest.min_by(|one, other| {
             distance_from_reference(&one.load).total_cmp(&distance_from_reference(&other.load))
         });

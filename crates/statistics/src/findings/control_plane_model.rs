@@ -21,7 +21,7 @@ pub(super) fn costs(run: &Run<'_>) -> Vec<Finding> {
 fn finding(subject: &str, law: &CostLaw) -> Option<Finding> {
     let slope = law.terms.get(1)?;
     let fits = law.greatest_residual().is_some_and(|residual| residual <= LACK_OF_FIT);
-    let verdict = slope.verdict.unwrap_or_else(|| FindingVerdict::of(&slope.coefficient));
+    let verdict = slope.verdict.unwrap_or_else(|| FindingVerdict::from_interval(&slope.coefficient));
     let figure = format!("{} per {}", law.unit, slope.variable);
     Some(Finding {
         verdict: Some(if fits { verdict } else { FindingVerdict::NotShown }),

@@ -7,7 +7,7 @@ use experiment::schema::finding::figures;
 use experiment::schema::{Cell, ComponentSummary, Estimate, Finding, FindingKind, FindingVerdict};
 
 /// If memory before the load is more than this fraction of that under load, the load is not what needs it.
-const MOST: f64 = 0.5;
+const MAX_MEMORY_SHARE_BEFORE_LOAD: f64 = 0.5;
 
 /// Per mode, the proxies' memory before the first request, and the largest configuration.
 pub(super) fn before_the_load(run: &Run<'_>) -> Vec<Finding> {
@@ -61,9 +61,10 @@ fn largest_configuration(cell: &Cell, proxies: &[&ComponentSummary]) -> Option<F
     Some(finding.with_figure(figures::CONFIGURATION, &size))
 }
 
-/// True if `before` is more than [`MOST`] of `under`, allowing for both intervals.
+/// True if `before` is more than [`MAX_MEMORY_SHARE_BEFORE_LOAD`] of `under`, allowing for both intervals.
 fn is_most(before: &Estimate, under: &Estimate) -> bool {
-    before.low.unwrap_or(before.estimate) > MOST * under.high.unwrap_or(under.estimate)
+    before.low.unwrap_or(before.estimate)
+        > MAX_MEMORY_SHARE_BEFORE_LOAD * under.high.unwrap_or(under.estimate)
 }
 
 /// Proxies that rejected an update, once per mode.

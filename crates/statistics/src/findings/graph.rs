@@ -71,17 +71,17 @@ fn slowest_driver(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Great
     let medians: BTreeMap<usize, f64> =
         of_repeats.into_iter().filter_map(|(repeat, all)| Some((repeat, Spread::new(all)?.median))).collect();
     let figure = if resolves { figures::P99 } else { figures::MEAN };
-    let told = Told { cell, kind: FindingKind::SlowestDriver, against: None, figure };
-    Greatest::new(&told, &figures, |_| Some(&medians), resolution_us)
+    let reported = Reported { cell, kind: FindingKind::SlowestDriver, against: None, figure };
+    Greatest::new(&reported, &figures, |_| Some(&medians), resolution_us)
 }
 
 fn added_time(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
     let against = cell.mode.floor()?;
     let figures = |mode: Mode| medians_of_calls(valid_trials(trials, cell, mode));
     let (with, without) = (figures(cell.mode), figures(against));
-    let told =
-        Told { cell, kind: FindingKind::GreatestAddedTime, against: Some(against), figure: figures::P50 };
-    Greatest::new(&told, &with, |name| without.get(name), |us| 2.0 * resolution_us(us))
+    let reported =
+        Reported { cell, kind: FindingKind::GreatestAddedTime, against: Some(against), figure: figures::P50 };
+    Greatest::new(&reported, &with, |name| without.get(name), |us| 2.0 * resolution_us(us))
 }
 
 fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> {
@@ -92,9 +92,9 @@ fn added_cpu(trials: &TrialsByCell<'_>, cell: &PlannedCell) -> Option<Greatest> 
     if with.len() < 2 {
         return None;
     }
-    let told =
-        Told { cell, kind: FindingKind::GreatestAddedCpu, against: Some(against), figure: figures::CPU };
-    Greatest::new(&told, &with, |name| without.get(name), |_| 0.0)
+    let reported =
+        Reported { cell, kind: FindingKind::GreatestAddedCpu, against: Some(against), figure: figures::CPU };
+    Greatest::new(&reported, &with, |name| without.get(name), |_| 0.0)
 }
 
 fn valid_trials<'a>(trials: &TrialsByCell<'a>, cell: &PlannedCell, mode: Mode) -> Vec<&'a TrialRecord> {
@@ -150,7 +150,7 @@ fn cpu_of_services(trials: Vec<&TrialRecord>) -> Figures {
 }
 
 /// Everything that a finding about the greatest of several contains, except its figures.
-struct Told<'a> {
+struct Reported<'a> {
     cell: &'a PlannedCell,
     kind: FindingKind,
     against: Option<Mode>,
@@ -177,7 +177,7 @@ pub(crate) struct Greatest {
 impl Greatest {
     /// Selects by the difference to `reference` in the same repeats.
     fn new<'a>(
-        told: &Told<'_>,
+        reported: &Reported<'_>,
         figures: &Figures,
         reference: impl Fn(&str) -> Option<&'a BTreeMap<usize, f64>>,
         resolution: impl Fn(f64) -> f64,
@@ -195,17 +195,18 @@ impl Greatest {
         let own: Vec<f64> = figures[*name].values().copied().collect();
         let greatest = own.iter().copied().fold(0.0, f64::max);
         // Any of the candidates could have been the greatest (Bonferroni).
-        let chance = interval::chance_of_mean(by).map(|chance| (chance * candidates.len() as f64).min(1.0));
+        let p_value =
+            interval::p_value_of_mean(by).map(|p_value| (p_value * candidates.len() as f64).min(1.0));
         let estimate = interval::mean_of_greatest(by, resolution(greatest), candidates.len())?;
         Some(Self {
-            cell: told.cell.clone(),
-            kind: told.kind,
-            against: told.against,
-            figure: told.figure,
+            cell: reported.cell.clone(),
+            kind: reported.kind,
+            against: reported.against,
+            figure: reported.figure,
             name: (*name).clone(),
             value: mean(&own),
             candidates: candidates.len(),
-            difference: Difference { estimate, chance },
+            difference: Difference { estimate, p_value },
             verdict: FindingVerdict::CannotTell,
         })
     }

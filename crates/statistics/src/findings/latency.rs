@@ -9,7 +9,7 @@ use experiment::{Mode, TimeFigure};
 
 /// A response time above this multiple of the service time hides waiting, if it is at least a millisecond.
 const HIDES_FACTOR: f64 = 3.0;
-const HIDES_AT_LEAST_US: f64 = 1000.0;
+const MIN_HIDDEN_US: f64 = 1000.0;
 
 /// The median of the first mode with proxies and what it adds, then the CPU of a proxy. Without such a mode,
 /// the median of the baseline; without a valid trial, a finding without a mode.
@@ -88,7 +88,7 @@ pub(super) fn hidden_waiting(run: &Run<'_>) -> Vec<Finding> {
             whole_p99(run, cell, Distribution::ResponseTime),
             whole_p99(run, cell, Distribution::ServiceTime),
         );
-        if response_us > service_us * HIDES_FACTOR && response_us > service_us + HIDES_AT_LEAST_US {
+        if response_us > service_us * HIDES_FACTOR && response_us > service_us + MIN_HIDDEN_US {
             let finding =
                 |figure, us| Finding::of_cell(FindingKind::HiddenWaiting, cell).with_value(figure, us);
             findings.push(finding(figures::P99, response_us));

@@ -157,7 +157,7 @@ pub(super) fn difference(run: &Run<'_>, at: Conditions<'_>, mode: Mode, than: Mo
     })?;
     let difference = match (straight, is_closed(at.load)) {
         (true, _) => difference,
-        (false, true) => crate::published::turned_round(&difference),
+        (false, true) => crate::published::inverted(&difference),
         (false, false) => difference.map_reversed(std::ops::Neg::neg),
     };
     Some((difference, verdict))

@@ -41,11 +41,11 @@ pub(super) fn late_with_one_mode(run: &Run<'_>) -> Option<Finding> {
         return None;
     }
     let share = 1.0 / modes.len() as f64;
-    let chance = Binomial::new(share, all as u64).ok()?.sf(of_it as u64 - 1) * modes.len() as f64;
-    (chance < SIGNIFICANCE_LEVEL).then(|| Finding {
+    let p_value = Binomial::new(share, all as u64).ok()?.sf(of_it as u64 - 1) * modes.len() as f64;
+    (p_value < SIGNIFICANCE_LEVEL).then(|| Finding {
         mode: Some(mode),
         candidates: Some(all),
-        value: Some(chance),
+        value: Some(p_value),
         n: Some(of_it),
         of: Some(first(mode).count()),
         ..Finding::new(FindingKind::LateGenerator)

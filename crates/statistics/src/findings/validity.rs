@@ -43,7 +43,7 @@ pub(super) fn objective(run: &Run<'_>) -> Vec<Finding> {
     let of_cell = |cell: &Cell| {
         let outcome = cell.objective?;
         let finding =
-            Finding { verdict: Some(told(outcome)), ..Finding::of_cell(FindingKind::Objective, cell) };
+            Finding { verdict: Some(reported(outcome)), ..Finding::of_cell(FindingKind::Objective, cell) };
         let finding = finding.about(outcome.name());
         let too_many_errors = objective.errors.is_some_and(|bound| cell.errors > bound);
         Some(match undecided(objective, cell.response_time_us.as_ref(), cell.valid) {
@@ -71,7 +71,7 @@ pub(super) fn driver_objectives(run: &Run<'_>) -> Vec<Finding> {
         Some(Finding {
             driver: Some(slowest.name.clone()),
             candidates: Some(cell.drivers.len()),
-            verdict: Some(told(outcome)),
+            verdict: Some(reported(outcome)),
             n: Some(drivers.len()),
             of: Some(cell.drivers.len()),
             ..with_time(finding, slowest.response_time_us.as_ref(), figure)
@@ -82,7 +82,7 @@ pub(super) fn driver_objectives(run: &Run<'_>) -> Vec<Finding> {
     cells.flat_map(|cell| outcomes.into_iter().filter_map(move |outcome| of_outcome(cell, outcome))).collect()
 }
 
-fn told(outcome: DriverObjective) -> FindingVerdict {
+fn reported(outcome: DriverObjective) -> FindingVerdict {
     if outcome == DriverObjective::NotShown { FindingVerdict::NotShown } else { FindingVerdict::Shown }
 }
 

@@ -45,7 +45,7 @@ fn medians_under_reference_load(all: &[FactorDifference]) -> Vec<&FactorDifferen
 
 /// The name of a difference's figure in findings, and the reported change: times in their unit, everything
 /// else as a fraction.
-pub(super) fn told(difference: &FactorDifference) -> Option<(&'static str, Estimate)> {
+pub(super) fn reported(difference: &FactorDifference) -> Option<(&'static str, Estimate)> {
     Some(match difference.figure {
         ComparedFigure::ResponseTimeP50Us => (figures::P50, difference.estimate),
         ComparedFigure::RateCompleted => (figures::COMPLETED_CHANGE, difference.relative?),
@@ -71,7 +71,7 @@ pub(super) fn told(difference: &FactorDifference) -> Option<(&'static str, Estim
 }
 
 pub(super) fn finding(kind: FindingKind, difference: &FactorDifference) -> Option<Finding> {
-    let (figure, estimate) = told(difference)?;
+    let (figure, estimate) = reported(difference)?;
     let mut factors = difference.factors.clone();
     factors.insert(difference.factor.clone(), difference.to.clone());
     Some(Finding {

@@ -30,7 +30,7 @@ use experiment::schema::{
 };
 use jiff::Timestamp;
 use placed::{
-    Placed, distinct, histogram, overlap_s, place, refuse_twins, seconds_between, start_offsets_us,
+    Placed, distinct, histogram, overlap_s, place, reject_duplicates, seconds_between, start_offsets_us,
 };
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
         let key = |placed: &Placed| (placed.start, placed.end, placed.part.name.clone());
         key(one).cmp(&key(other))
     });
-    refuse_twins(&placed)?;
+    reject_duplicates(&placed)?;
     let (Some(first), Some(end)) = (placed.first(), placed.iter().map(|placed| placed.end).max()) else {
         return Err(MergeError::Nothing);
     };
@@ -55,7 +55,7 @@ pub fn merge(parts: Vec<MergeInput>) -> Result<LoadResult, MergeError> {
     let overlap_s = overlap_s(&placed);
     let duration_s = seconds_between(start, end);
     let (series, series_histograms) = series::merge(&placed)?;
-    let verdict = verdict::judge(&placed, overlap_s, duration_s);
+    let verdict = verdict::check(&placed, overlap_s, duration_s);
     let results = || placed.iter().map(|placed| &placed.part.result);
     let requests = requests(results());
     let response_time_us = times(&placed, "response_time_us", |result| Some(&result.response_time_us))?;

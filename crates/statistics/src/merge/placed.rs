@@ -70,7 +70,7 @@ pub(super) fn start_offsets_us(placed: &[Placed]) -> Vec<f64> {
 }
 
 /// Two generators never measure the same to the nanosecond, but a file that is given twice does.
-pub(super) fn refuse_twins(placed: &[Placed]) -> Result<(), MergeError> {
+pub(super) fn reject_duplicates(placed: &[Placed]) -> Result<(), MergeError> {
     for (index, one) in placed.iter().enumerate() {
         let at_the_same_time = placed[index + 1..].iter().take_while(|other| other.start == one.start);
         for other in at_the_same_time {

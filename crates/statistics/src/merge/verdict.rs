@@ -11,7 +11,7 @@ const TOGETHER: f64 = 0.90;
 /// A smaller fraction is noted.
 const ALL_BUT_TOGETHER: f64 = 0.99;
 
-pub(super) fn judge(placed: &[Placed], overlap_s: f64, duration_s: f64) -> Verdict {
+pub(super) fn check(placed: &[Placed], overlap_s: f64, duration_s: f64) -> Verdict {
     let mut verdict = Verdict::usable();
     for Placed { part, .. } in placed {
         let of_part = &part.result.verdict;
@@ -24,7 +24,7 @@ pub(super) fn judge(placed: &[Placed], overlap_s: f64, duration_s: f64) -> Verdi
             verdict.spoil(format!("not-valid: {} says no reason", part.name), Figures::all());
         }
     }
-    judge_overlap(placed.len(), overlap_s, duration_s, &mut verdict);
+    check_overlap(placed.len(), overlap_s, duration_s, &mut verdict);
     note_differences(placed, &mut verdict);
     verdict
 }
@@ -37,7 +37,7 @@ fn attributed(text: &str, name: &str) -> String {
     }
 }
 
-fn judge_overlap(parts: usize, overlap_s: f64, duration_s: f64, verdict: &mut Verdict) {
+fn check_overlap(parts: usize, overlap_s: f64, duration_s: f64, verdict: &mut Verdict) {
     let share = if duration_s > 0.0 { overlap_s / duration_s } else { 1.0 };
     if parts < 2 || share >= ALL_BUT_TOGETHER {
         return;

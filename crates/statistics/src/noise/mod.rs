@@ -22,7 +22,7 @@ const ROUNDS: usize = 2;
 /// Passes of the fit; the first pass is already exact if no trial is missing.
 const PASSES: usize = 20;
 /// Minimum standard deviation as a fraction: finer than any figure of a trial is read.
-const LEAST_DEVIATION: f64 = 1e-4;
+const MIN_DEVIATION: f64 = 1e-4;
 
 /// The noise of one figure.
 #[derive(Clone, Debug, Default)]
@@ -157,7 +157,7 @@ impl<'a> Fit<'a> {
                 let squares: f64 = self.residuals(cell).map(|(_, rest)| rest * rest).sum();
                 SampleVariance {
                     place: places[cell],
-                    variance: (squares / freedom).max(LEAST_DEVIATION * LEAST_DEVIATION),
+                    variance: (squares / freedom).max(MIN_DEVIATION * MIN_DEVIATION),
                     freedom,
                     added_freedom: freedom / (1.0 + others * dependence * dependence),
                 }
@@ -173,7 +173,7 @@ impl<'a> Fit<'a> {
             let rest: Vec<(usize, f64)> = self.residuals(cell).collect();
             let scale = rest.iter().map(|(_, rest)| rest * rest).sum::<f64>() / rest.len() as f64;
             for (repeat, rest) in rest {
-                let standard = rest / scale.sqrt().max(LEAST_DEVIATION);
+                let standard = rest / scale.sqrt().max(MIN_DEVIATION);
                 let (sum, squares, count) = sums.entry((*group, repeat)).or_default();
                 *sum += standard;
                 *squares += standard * standard;

@@ -38,7 +38,7 @@ fn figure_agrees_if_interval_is_within_margin() {
 #[test]
 fn inverted_change_keeps_interval() {
     let halved = Estimate { estimate: -0.5, low: Some(-0.6), high: Some(-0.2), n: 3 };
-    let doubled = turned_round(&halved);
+    let doubled = inverted(&halved);
     assert!((doubled.estimate - 1.0).abs() < 1e-12, "{doubled:?}");
     assert!((doubled.low.unwrap() - 0.25).abs() < 1e-12 && (doubled.high.unwrap() - 1.5).abs() < 1e-12);
 }

@@ -20,7 +20,7 @@ use experiment::schema::{Estimate, LackOfFit, ScalingParameters};
 type Shape = [f64; 2];
 const SIGMA: usize = 0;
 const KAPPA: usize = 1;
-const GREATEST: Shape = [1.0, f64::INFINITY];
+const MAX_SHAPE: Shape = [1.0, f64::INFINITY];
 
 /// Starts of the search: σ, and the share that κ adds to the denominator at the largest value.
 const SIGMAS: [f64; 6] = [0.0, 0.02, 0.1, 0.3, 0.7, 0.97];
@@ -29,7 +29,7 @@ const STEPS: usize = 200;
 /// Bisection steps to find an end of an interval.
 const HALVINGS: usize = 30;
 /// Minimum standard deviation of the logarithm of a throughput.
-const LEAST_DEVIATION: f64 = 1e-4;
+const MIN_DEVIATION: f64 = 1e-4;
 /// An interval that extends beyond this distance of the logarithm is open.
 const FARTHEST_LOGARITHM: f64 = 20.0;
 
@@ -60,7 +60,7 @@ pub(super) fn fit(observations: &[Observation]) -> Option<FittedLaw> {
     let problem = Problem::new(observations);
     let best = problem.search(Constraint::default())?;
     let freedom = observations.len() as f64 - problem.repeats as f64 - 2.0;
-    let variance = (freedom >= 1.0).then(|| (best.sum / freedom).max(LEAST_DEVIATION * LEAST_DEVIATION));
+    let variance = (freedom >= 1.0).then(|| (best.sum / freedom).max(MIN_DEVIATION * MIN_DEVIATION));
     let within = variance.map(|variance| Within {
         problem: &problem,
         best,
@@ -214,11 +214,11 @@ impl<'a> Problem<'a> {
         for _ in 0..STEPS {
             let free = [0, 1].map(|index| {
                 let (value, slope) = (point.shape[index], point.gradient[index]);
-                let pushed_out = value <= 0.0 && slope > 0.0 || value >= GREATEST[index] && slope < 0.0;
+                let pushed_out = value <= 0.0 && slope > 0.0 || value >= MAX_SHAPE[index] && slope < 0.0;
                 constraint.shape[index].is_none() && !pushed_out
             });
             let step = step(&point, free, damping);
-            let next = [0, 1].map(|index| (point.shape[index] + step[index]).clamp(0.0, GREATEST[index]));
+            let next = [0, 1].map(|index| (point.shape[index] + step[index]).clamp(0.0, MAX_SHAPE[index]));
             match self.evaluate(next, constraint.level).filter(|next| next.sum < point.sum) {
                 Some(next) => {
                     let gained = point.sum - next.sum;

@@ -12,14 +12,14 @@
 //!
 //! docs/decisions/0005-search.md has the reasons.
 
-mod belief;
 mod outcome;
+mod posterior;
 mod probe;
 #[cfg(test)]
 mod simulation_tests;
 
-use belief::Belief;
 pub use outcome::{Found, Limit, SearchEnd, SearchOutcome};
+use posterior::Posterior;
 pub use probe::{ProbeLength, classify, rest_after};
 
 /// The reported interval of the belief runs from this quantile to the opposite one.
@@ -45,7 +45,7 @@ const CAPACITY_DOUBT: f64 = 0.05;
 /// A rate is given up after this many failed confirmations.
 const REFUTATIONS: usize = 2;
 /// Rates that may be given up before the search ends as unconfirmed.
-const MOST_STEPS_DOWN: usize = 6;
+const MAX_STEPS_DOWN: usize = 6;
 /// Probes for the curve, as fractions of the rate found.
 const CURVE: [f64; 8] = [0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.1];
 /// A probe this close to a point of the curve replaces it.
@@ -150,7 +150,7 @@ enum State {
 /// A search in progress; see the module documentation.
 pub struct Search {
     plan: SearchPlan,
-    belief: Belief,
+    posterior: Posterior,
     probes: Vec<Probe>,
     state: State,
     /// The rate found, and whether it was confirmed.
@@ -165,11 +165,11 @@ impl Search {
     /// A search without any probes yet.
     #[must_use]
     pub fn new(plan: SearchPlan) -> Self {
-        let belief = Belief::new(plan.lowest, plan.highest, plan.precision);
+        let posterior = Posterior::new(plan.lowest, plan.highest, plan.precision);
         let first = rounded((plan.highest * FIRST_OF_HIGHEST).max(plan.lowest));
         Self {
             plan,
-            belief,
+            posterior,
             probes: Vec::new(),
             state: if plan.measure_capacity { State::Capacity } else { State::Growth(first) },
             candidate: None,
@@ -189,7 +189,7 @@ impl Search {
                 let rate = match self.probes.last() {
                     // Probed once more, since a single failure does not show that the generator is the limit.
                     Some(last) if self.is_to_be_repeated(last) => last.rate,
-                    _ => self.within(self.belief.quantile(0.5)),
+                    _ => self.within(self.posterior.quantile(0.5)),
                 };
                 Step::Probe { rate, phase: Phase::Bisection }
             }
@@ -209,7 +209,7 @@ impl Search {
         }
         let first = match completed.filter(|rate| *rate > 0.0) {
             Some(capacity) => {
-                self.belief.expect_below(capacity * CAPACITY_SLACK, CAPACITY_DOUBT);
+                self.posterior.expect_below(capacity * CAPACITY_SLACK, CAPACITY_DOUBT);
                 capacity * FIRST_OF_CAPACITY
             }
             None => self.plan.lowest,
@@ -224,7 +224,7 @@ impl Search {
         let believed = !self.is_first_limit(&probe);
         self.probes.push(probe);
         if believed {
-            self.belief.learn(rate, outcome == ProbeOutcome::Held);
+            self.posterior.learn(rate, outcome == ProbeOutcome::Held);
         }
         match self.state.clone() {
             State::Growth(_) if believed => self.grow(rate, outcome),
@@ -312,15 +312,15 @@ impl Search {
     /// Ends the bisection when the border is known well enough, or as well as this many probes allow.
     fn bisect(&mut self) {
         self.state = State::Bisection;
-        let (low, high) = (self.belief.quantile(NARROW), self.belief.quantile(1.0 - NARROW));
+        let (low, high) = (self.posterior.quantile(NARROW), self.posterior.quantile(1.0 - NARROW));
         let searching = self.bisections();
-        if self.belief.probability_below(self.plan.lowest) > 1.0 - INTERVAL {
+        if self.posterior.probability_below(self.plan.lowest) > 1.0 - INTERVAL {
             self.finish(SearchEnd::NotHeld);
         } else if high / low <= 1.0 + self.plan.precision
             || low >= self.plan.highest
             || searching >= self.plan.most_probes
         {
-            self.propose(self.belief.quantile(CAUTIOUS));
+            self.propose(self.posterior.quantile(CAUTIOUS));
         }
     }
 
@@ -357,7 +357,7 @@ impl Search {
     fn step_down(&mut self, rate: f64) {
         self.refuted = Some(self.refuted.map_or(rate, |refuted| refuted.min(rate)));
         self.steps_down += 1;
-        if self.steps_down > MOST_STEPS_DOWN {
+        if self.steps_down > MAX_STEPS_DOWN {
             self.finish(SearchEnd::Unconfirmed);
         } else {
             self.bisect();
@@ -367,7 +367,7 @@ impl Search {
     /// Accepts a confirmed rate. If everything known by now suggests that more would hold, the search
     /// continues above it.
     fn accept(&mut self, rate: f64) {
-        let could_be = self.belief.quantile(CAUTIOUS).min(self.plan.highest);
+        let could_be = self.posterior.quantile(CAUTIOUS).min(self.plan.highest);
         let more = could_be > rate * (1.0 + self.plan.precision)
             && self.refuted.is_none_or(|refuted| refuted > could_be);
         self.candidate = Some((rate, true));

@@ -99,7 +99,7 @@ impl Search {
             of,
             confirmed: self.candidate == Some((rate, true)),
             failed_at: nearest.map(|probe| probe.rate),
-            likely: (self.belief.quantile(INTERVAL), self.belief.quantile(1.0 - INTERVAL)),
+            likely: (self.posterior.quantile(INTERVAL), self.posterior.quantile(1.0 - INTERVAL)),
             limit: nearest.map_or(Limit::Range, |nearest| self.limit(nearest)),
         }
     }

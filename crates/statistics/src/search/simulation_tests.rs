@@ -17,7 +17,7 @@ const PLAN: SearchPlan = SearchPlan {
 /// Simulated searches per success rate.
 const SEARCHES: u64 = 100;
 /// Maximum number of probes of a search, all phases together.
-const MOST_PROBES: usize = 70;
+const MAX_PROBES: usize = 70;
 
 /// A standard normal variate (Box and Muller 1958).
 fn normal(random: &mut ChaCha8Rng) -> f64 {
@@ -48,7 +48,7 @@ fn search(
             }
             Step::Done => break,
         }
-        assert!(search.probes().len() <= MOST_PROBES, "every search ends: {:?}", search.probes());
+        assert!(search.probes().len() <= MAX_PROBES, "every search ends: {:?}", search.probes());
     }
     (search.outcome(), search)
 }

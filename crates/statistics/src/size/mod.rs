@@ -118,7 +118,7 @@ impl SizedRun {
 
 /// A trial without the reasons that one of its proxies was throttled by its CPU limit.
 fn without_own_throttling(trial: &TrialRecord) -> TrialRecord {
-    let forgiven = |verdict: &Verdict| {
+    let without_allowed = |verdict: &Verdict| {
         let is_kept = |reason: &String| !is_throttled(trial, reason, Role::Proxy);
         let keeps: Vec<bool> = verdict.reasons.iter().map(is_kept).collect();
         let kept = |index: usize| keeps.get(index).copied().unwrap_or(true);
@@ -137,9 +137,9 @@ fn without_own_throttling(trial: &TrialRecord) -> TrialRecord {
         verdict
     };
     let mut sized = trial.clone();
-    sized.verdict = forgiven(&trial.verdict);
+    sized.verdict = without_allowed(&trial.verdict);
     for driver in &mut sized.drivers {
-        driver.verdict = forgiven(&driver.verdict);
+        driver.verdict = without_allowed(&driver.verdict);
     }
     sized
 }

@@ -1,9 +1,9 @@
 //! Usage of each component, over the trials of a cell in which it is usable.
 
 use super::estimates::estimate;
-use super::holdings;
+use super::footprint;
 use crate::trials::usable;
-use experiment::schema::{ComponentSummary, ComponentUsage, Figure, ProxyHoldings, Role, TrialRecord};
+use experiment::schema::{ComponentSummary, ComponentUsage, Figure, ProxyFootprint, Role, TrialRecord};
 use std::collections::{HashMap, HashSet};
 
 /// A component's usage in each trial, with the trial's responses per second.
@@ -49,7 +49,7 @@ fn component(name: &str, role: Role, all: &Usages<'_>, usable: &Usable) -> Optio
         each(&usable.memory, &|usage, _| read(usage).map(|bytes| bytes as f64))
     };
     let read = || all.iter().filter(|(trial, ..)| usable.memory.contains(&trial.index));
-    let held: Vec<&ProxyHoldings> = read().filter_map(|(_, usage, _)| usage.holdings.as_ref()).collect();
+    let held: Vec<&ProxyFootprint> = read().filter_map(|(_, usage, _)| usage.holdings.as_ref()).collect();
     let a_second =
         |usage: &ComponentUsage, bytes: u64| (usage.window_s > 0.0).then(|| bytes as f64 / usage.window_s);
     Some(ComponentSummary {
@@ -70,14 +70,14 @@ fn component(name: &str, role: Role, all: &Usages<'_>, usable: &Usable) -> Optio
         memory_after_load_bytes: memory(&|usage| usage.memory_after_load_bytes),
         memory_anonymous_before_load_bytes: memory(&|usage| usage.memory_anonymous_before_load_bytes),
         memory_anonymous_after_load_bytes: memory(&|usage| usage.memory_anonymous_after_load_bytes),
-        heap_before_load: holdings::heap(&held, |holdings| holdings.heap_before_load),
-        heap_after_load: holdings::heap(&held, |holdings| holdings.heap_after_load),
-        configuration: holdings::configuration(&held),
+        heap_before_load: footprint::heap(&held, |holdings| holdings.heap_before_load),
+        heap_after_load: footprint::heap(&held, |holdings| holdings.heap_after_load),
+        configuration: footprint::configuration(&held),
         configured_in_s: estimate(
             read().filter_map(|(trial, ..)| trial.push.as_ref()?.in_force_s.get(name).copied()),
         ),
         further_domain_in_s: estimate(read().filter_map(|(trial, ..)| trial.further_domain_in_s(name))),
-        unread: holdings::unread(&held),
+        unread: footprint::unread(&held),
         network_bytes_received_s: each(&usable.network, &|usage, _| {
             a_second(usage, usage.network?.received_bytes)
         }),

@@ -82,7 +82,7 @@ pub(super) fn trial(load: &LoadPoint, index: usize, drivers: Vec<DriverRecord>) 
     let services: Vec<ServiceRecord> = (1..=drivers.len()).flat_map(services).collect();
     let pods = services.iter().flat_map(|service| &service.components);
     let components = pods
-        .map(|pod| ComponentUsage { cpu_user_s: 0.5, ..ComponentUsage::of(pod, Role::App, WINDOW_S) })
+        .map(|pod| ComponentUsage { cpu_user_s: 0.5, ..ComponentUsage::new(pod, Role::App, WINDOW_S) })
         .collect();
     let reasons: Vec<String> = drivers.iter().flat_map(|driver| driver.verdict.reasons.clone()).collect();
     let (result, drivers) = stored(drivers);
@@ -199,7 +199,7 @@ fn reservations_are_reported_with_usage() {
             pod: Some(pod.to_owned()),
             cpu_user_s: 1.0,
             memory_working_set_bytes: Some(10 << 20),
-            ..ComponentUsage::of(name, role, WINDOW_S)
+            ..ComponentUsage::new(name, role, WINDOW_S)
         }));
     }
     trials[3..].iter_mut().for_each(|trial| trial.verdict.valid = false);

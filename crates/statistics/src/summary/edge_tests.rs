@@ -43,7 +43,7 @@ fn pod(service: &ServiceRecord) -> [ComponentUsage; 2] {
     let usage = |name: &str, role, cpu_user_s| ComponentUsage {
         pod: Some(service.components[0].replace('/', "--")),
         cpu_user_s,
-        ..ComponentUsage::of(name, role, WINDOW_S)
+        ..ComponentUsage::new(name, role, WINDOW_S)
     };
     [usage(name, Role::App, 0.5), usage(&format!("{name}-proxy"), Role::Proxy, 1.0)]
 }
@@ -58,7 +58,7 @@ fn tiered(change: impl Fn(usize, usize, &mut DriverRecord)) -> (Experiment, Vec<
         let shared = ComponentUsage {
             pod: Some("ztunnel".to_owned()),
             cpu_user_s: 5.0,
-            ..ComponentUsage::of("ztunnel", Role::Proxy, WINDOW_S)
+            ..ComponentUsage::new("ztunnel", Role::Proxy, WINDOW_S)
         };
         trial.components.push(shared);
         let median_us = 200.0 + 2.0 * trial.index as f64;

@@ -15,7 +15,7 @@ use crate::trials::usable;
 use experiment::definition::Factor;
 use experiment::schema::{
     BACKGROUND_SERVICES, ComponentUsage, Conditions, FactorEffect, Factors, Figure, FleetFigure, LoadPoint,
-    ProxyHoldings, Role, SizeEffect, SizedFigure, TrialRecord,
+    ProxyFootprint, Role, SizeEffect, SizedFigure, TrialRecord,
 };
 use experiment::{Experiment, Mode, TimeFigure};
 use std::cmp::Ordering;
@@ -71,7 +71,7 @@ pub(super) fn effects(
     }
     let tested = |(index, slope): (usize, &Slope)| Tested {
         statement: Statement::Effect(index),
-        difference: Difference { estimate: slope.effect.per_unit, chance: slope.chance },
+        difference: Difference { estimate: slope.effect.per_unit, p_value: slope.p_value },
     };
     let tested = effects.iter().enumerate().map(tested).collect();
     (effects.into_iter().map(|slope| slope.effect).collect(), tested)
@@ -80,7 +80,7 @@ pub(super) fn effects(
 /// The slope of a figure against a factor, with its p-value.
 struct Slope {
     effect: FactorEffect,
-    chance: Option<f64>,
+    p_value: Option<f64>,
 }
 
 /// The effects of the size of the mesh, in the form that results had before there were other factors.
@@ -149,7 +149,7 @@ impl Group<'_> {
     fn held(&self, usable: &[&TrialRecord]) -> Vec<Slope> {
         let figures: [(SizedFigure, OfComponent); 6] = [
             (SizedFigure::HeapAllocatedBeforeLoadBytes, |_, usage| {
-                let heap = |held: &ProxyHoldings| held.heap_before_load;
+                let heap = |held: &ProxyFootprint| held.heap_before_load;
                 Some(usage.holdings.as_ref().and_then(heap)?.allocated_bytes as f64)
             }),
             (SizedFigure::MemoryAnonymousBeforeLoadBytes, |_, usage| {
@@ -159,7 +159,7 @@ impl Group<'_> {
                 usage.memory_before_load_bytes.map(|bytes| bytes as f64)
             }),
             (SizedFigure::ConfigurationSizeBytes, |_, usage| {
-                let configuration = |held: &ProxyHoldings| held.configuration;
+                let configuration = |held: &ProxyFootprint| held.configuration;
                 Some(usage.holdings.as_ref().and_then(configuration)?.size_bytes as f64)
             }),
             (SizedFigure::ConfiguredInS, |trial, usage| {
@@ -205,7 +205,7 @@ impl Group<'_> {
             self.effect(&self.points(&usable, read), sized, |greatest| resolution_us(greatest) * 2.0)
         };
         let observed = usable(&trials, Figure::Cpu);
-        let cpu = |trial: &TrialRecord| Sum::of(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
+        let cpu = |trial: &TrialRecord| Sum::for_role(Role::Proxy, trial)?.cpu_cores_per_1000_rps();
         let of_fleet = |figure: FleetFigure| {
             let usable = usable(&trials, figure.figure());
             let read = |trial: &TrialRecord| fleet::value(figure, trial.fleet()?);
@@ -219,7 +219,7 @@ impl Group<'_> {
         ];
         let under_load = |slope: Slope| Slope {
             effect: FactorEffect { load: load.clone(), ..slope.effect },
-            chance: slope.chance,
+            p_value: slope.p_value,
         };
         let of_fleets = FleetFigure::ALL.into_iter().map(of_fleet);
         of_requests.into_iter().chain(of_fleets).flatten().map(under_load).collect()
@@ -278,7 +278,7 @@ impl Group<'_> {
             from_least_to_greatest: interval::difference(&at(greatest), &at(least), resolution)?,
             verdict: None,
         };
-        Some(Slope { effect, chance: interval::chance_of_mean(&slopes) })
+        Some(Slope { effect, p_value: interval::p_value_of_mean(&slopes) })
     }
 
     /// Least squares slope through the values of one repeat; `None` with a single value.

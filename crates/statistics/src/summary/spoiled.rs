@@ -50,8 +50,8 @@ fn value(trial: &TrialRecord, figure: Figure) -> Option<f64> {
     let result = trial.result.as_ref()?;
     match figure {
         Figure::Throughput => Some(result.rate.completed),
-        Figure::Cpu => Some(Sum::of(Role::Proxy, trial)?.cpu_cores),
-        Figure::Memory => Sum::of(Role::Proxy, trial)?.memory_bytes,
+        Figure::Cpu => Some(Sum::for_role(Role::Proxy, trial)?.cpu_cores),
+        Figure::Memory => Sum::for_role(Role::Proxy, trial)?.memory_bytes,
         Figure::Network => None,
         time => result.response_time_us.figure(time).filter(|_| result.response_time_us.count > 0),
     }

@@ -73,11 +73,11 @@ impl<'a> Tables<'a> {
         tables.throughput =
             tables.table(Figure::Throughput, |trial| Some(trial.result.as_ref()?.rate.completed));
         tables.cpu = SUMMED_ROLES.map(|role| {
-            let cores = tables.table(Figure::Cpu, |trial| Some(Sum::of(role, trial)?.cpu_cores));
-            let per_request = |trial: &TrialRecord| Sum::of(role, trial)?.cpu_cores_per_1000_rps();
+            let cores = tables.table(Figure::Cpu, |trial| Some(Sum::for_role(role, trial)?.cpu_cores));
+            let per_request = |trial: &TrialRecord| Sum::for_role(role, trial)?.cpu_cores_per_1000_rps();
             (role, cores, tables.table(Figure::Cpu, per_request))
         });
-        tables.memory = tables.table(Figure::Memory, |trial| Sum::of(Role::Proxy, trial)?.memory_bytes);
+        tables.memory = tables.table(Figure::Memory, |trial| Sum::for_role(Role::Proxy, trial)?.memory_bytes);
         // Both depend on the deployment only, not on the fate of the requests.
         tables.configuration = tables.table(Figure::Memory, configuration_bytes);
         tables.configured_last = tables.table(Figure::Memory, configured_last_us);

@@ -15,10 +15,10 @@ pub(super) fn totals(cell: CellKey<'_>, tables: &Tables<'_>) -> Vec<RoleTotal> {
 
 fn total(role: Role, cell: CellKey<'_>, tables: &Tables<'_>) -> Option<RoleTotal> {
     let trials = tables.trials(cell, Figure::Cpu);
-    let components = trials.iter().filter_map(|trial| Some(Sum::of(role, trial)?.components)).max()?;
+    let components = trials.iter().filter_map(|trial| Some(Sum::for_role(role, trial)?.components)).max()?;
     let memory = |read: fn(&Sum) -> Option<f64>| {
         let trials = tables.trials(cell, Figure::Memory);
-        estimate(trials.iter().filter_map(|trial| read(&Sum::of(role, trial)?)))
+        estimate(trials.iter().filter_map(|trial| read(&Sum::for_role(role, trial)?)))
     };
     Some(RoleTotal {
         role,
@@ -41,7 +41,7 @@ pub(super) struct Sum {
 
 impl Sum {
     /// `None` if the trial has no such component, or the generator has no result.
-    pub(super) fn of(role: Role, trial: &TrialRecord) -> Option<Self> {
+    pub(super) fn for_role(role: Role, trial: &TrialRecord) -> Option<Self> {
         let rate_completed = trial.result.as_ref()?.rate.completed;
         let components: Vec<&ComponentUsage> =
             trial.components.iter().filter(|usage| usage.role == role).collect();

@@ -120,13 +120,13 @@ pub(super) struct Subjects<'a> {
 }
 
 /// Writes into the subjects whether each difference is shown.
-pub(super) fn judge(tested: &[Tested], subjects: &mut Subjects<'_>) {
+pub(super) fn check(tested: &[Tested], subjects: &mut Subjects<'_>) {
     let same = |one: &Tested, other: &Tested| one.statement.is_alike(other.statement);
-    let told: Vec<&Tested> = tested.iter().filter(|tested| tested.difference.chance.is_some()).collect();
+    let told: Vec<&Tested> = tested.iter().filter(|tested| tested.difference.p_value.is_some()).collect();
     let tests: Vec<Test> = told
         .iter()
         .map(|tested| Test {
-            chance: tested.difference.chance.unwrap_or(1.0),
+            p_value: tested.difference.p_value.unwrap_or(1.0),
             weight: tested.statement.share() / told.iter().filter(|other| same(tested, other)).count() as f64,
         })
         .collect();
@@ -140,7 +140,7 @@ pub(super) fn judge(tested: &[Tested], subjects: &mut Subjects<'_>) {
         };
         subjects.write(tested.statement, verdict);
     }
-    for tested in tested.iter().filter(|tested| tested.difference.chance.is_none()) {
+    for tested in tested.iter().filter(|tested| tested.difference.p_value.is_none()) {
         subjects.write(tested.statement, FindingVerdict::CannotTell);
     }
 }

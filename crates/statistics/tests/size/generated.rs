@@ -222,7 +222,7 @@ pub fn proxy(name: &str, cores: f64) -> ComponentUsage {
         cpu_user_s: 10.0 * cores,
         memory_resident_bytes: 70_000_000,
         memory_working_set_bytes: Some(50_000_000),
-        ..ComponentUsage::of(name, Role::Proxy, 10.0)
+        ..ComponentUsage::new(name, Role::Proxy, 10.0)
     }
 }
 

@@ -5,7 +5,7 @@
 
 use experiment::schema::{
     ComponentUsage, ComponentVersion, ConfigurationPush, FactorValue, Figure, Figures, HistogramSummary,
-    LoadPoint, LoadResult, PathProof, ProxyConfiguration, ProxyHoldings, Rates, RequestCounts, Role,
+    LoadPoint, LoadResult, PathProof, ProxyConfiguration, ProxyFootprint, Rates, RequestCounts, Role,
     TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
 };
 use experiment::{Experiment, Plan, PlannedTrial};
@@ -104,7 +104,7 @@ impl Default for Design {
 /// Requests of a trial.
 const REQUESTS: f64 = 5000.0;
 /// Standard deviation of the logarithm of response times within a trial.
-const WITHIN: f64 = 0.3;
+const WITHIN_TRIAL_DEVIATION: f64 = 0.3;
 const STALL_LIFTS_P99: f64 = 1.5;
 const QUANTILES: [(f64, f64); 3] = [(0.5, 0.0), (0.9, 1.281_552), (0.99, 2.326_348)];
 
@@ -149,7 +149,7 @@ impl Design {
     /// The true p50, p90 and p99.
     pub fn truth(&self, mode: usize, load: &LoadPoint) -> [f64; 3] {
         let lifted = 1.0 + self.stalls * (STALL_LIFTS_P99 - 1.0);
-        let at = |index: usize| self.median(mode, load) * (WITHIN * QUANTILES[index].1).exp();
+        let at = |index: usize| self.median(mode, load) * (WITHIN_TRIAL_DEVIATION * QUANTILES[index].1).exp();
         [at(0), at(1), at(2) * lifted]
     }
 
@@ -210,7 +210,7 @@ impl Design {
             // Standard error of an order statistic, from the density at its quantile.
             let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
             let place = (quantile * (1.0 - quantile) / REQUESTS).sqrt() / density;
-            median * (WITHIN * (z + place * normal(random))).exp()
+            median * (WITHIN_TRIAL_DEVIATION * (z + place * normal(random))).exp()
         });
         let mut verdict = Verdict::usable();
         if random.random::<f64>() < self.late {
@@ -261,7 +261,7 @@ impl Upgrade {
             ..ProxyConfiguration::default()
         };
         proxy.holdings =
-            Some(ProxyHoldings { configuration: Some(configuration), ..ProxyHoldings::default() });
+            Some(ProxyFootprint { configuration: Some(configuration), ..ProxyFootprint::default() });
         let last = 0.12 * (0.3 * normal(random)).exp();
         record.push = Some(ConfigurationPush {
             in_force_s: BTreeMap::from([("proxy".to_owned(), last)]),
@@ -305,7 +305,7 @@ fn record(
         ..LoadResult::default()
     };
     let proxy =
-        ComponentUsage { cpu_user_s: 10.0 * proxy_cores, ..ComponentUsage::of("proxy", Role::Proxy, 10.0) };
+        ComponentUsage { cpu_user_s: 10.0 * proxy_cores, ..ComponentUsage::new("proxy", Role::Proxy, 10.0) };
     TrialRecord {
         schema: TRIAL_SCHEMA.to_owned(),
         index: planned.index,

@@ -161,7 +161,7 @@ impl Snapshot {
 fn kernel_usage(machine: &MachineUsage) -> ComponentUsage {
     ComponentUsage {
         cpu_system_s: machine.kernel_cores * machine.window_s,
-        ..ComponentUsage::of(KERNEL, Role::Kernel, machine.window_s)
+        ..ComponentUsage::new(KERNEL, Role::Kernel, machine.window_s)
     }
 }
 
@@ -212,7 +212,7 @@ impl ComponentSnapshot {
                     .map(|(open, close)| close.saturating_sub(open)),
                 time_s: (close.time_s - open.time_s).max(0.0),
             }),
-            ..ComponentUsage::of(&self.name, self.role, window_s)
+            ..ComponentUsage::new(&self.name, self.role, window_s)
         }
     }
 

@@ -98,7 +98,7 @@ impl FleetView {
             between: TimeSpan(fleet.between),
             duration: TimeSpan(fleet.duration),
             settle: TimeSpan(fleet.settle),
-            connect_rate: fleet.connect_rate.map(Number::of),
+            connect_rate: fleet.connect_rate.map(Number::new),
             threads: fleet.threads,
         }
     }
@@ -335,7 +335,7 @@ pub(super) enum Number {
 }
 
 impl Number {
-    pub(super) fn of(value: f64) -> Self {
+    pub(super) fn new(value: f64) -> Self {
         if value.fract() == 0.0 && value < 1e15 { Self::Whole(value as u64) } else { Self::Decimal(value) }
     }
 }

@@ -37,7 +37,7 @@ const ONLY_ISOTOPE: [&str; 12] = [
 ];
 
 impl Dialect {
-    pub(super) fn of(root: &Node) -> Self {
+    pub(super) fn for_root(root: &Node) -> Self {
         let has = |node: &Node| node.entries().iter().any(|entry| ONLY_ISOTOPE.contains(&entry.key.as_str()));
         let below = |entry: &crate::file::document::Entry| match &entry.node.value {
             Value::List(items) if entry.key == "services" => items.iter().any(has),

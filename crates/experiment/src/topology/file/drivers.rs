@@ -145,7 +145,7 @@ impl<'a> Reader<'a> {
     fn given_drivers(&self, field: &Field<'a>) -> Result<Vec<Driver<'a>>> {
         let mut drivers = Vec::new();
         for node in maps_of(field)? {
-            let section = Section::of(node, &field.path, &DRIVER_KEYS, node.place.clone())?;
+            let section = Section::new(node, &field.path, &DRIVER_KEYS, node.place.clone())?;
             let name = section.field("name")?;
             let target = section.required("target", "target: web")?;
             let endpoint = section.field("endpoint")?;

@@ -25,7 +25,7 @@ const MAX_ENDPOINTS: usize = 1_000;
 
 /// Reads and validates a tree. `default_name` is the name of a topology without one.
 pub(super) fn read(root: &Node, default_name: &str) -> Result<TopologyFile> {
-    let dialect = Dialect::of(root);
+    let dialect = Dialect::for_root(root);
     read_as(dialect, root, default_name).map_err(|error| {
         if dialect == Dialect::Isotope && error.hint.is_none() {
             error.with_hint(
@@ -38,7 +38,7 @@ pub(super) fn read(root: &Node, default_name: &str) -> Result<TopologyFile> {
 }
 
 fn read_as(dialect: Dialect, root: &Node, default_name: &str) -> Result<TopologyFile> {
-    let section = Section::of(root, "topology", dialect.root_keys(), root.place.clone())?;
+    let section = Section::new(root, "topology", dialect.root_keys(), root.place.clone())?;
     let name = match (dialect, section_field(&section, dialect, "name")?) {
         (Dialect::Native, Some(field)) => check_namespace(field.text()?, field.place())?,
         _ => default_name.to_owned(),
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
         }
         let section = field
             .map(|field| {
-                Section::of(field.node, &field.path, dialect.default_keys(), field.key_place.clone())
+                Section::new(field.node, &field.path, dialect.default_keys(), field.key_place.clone())
             })
             .transpose()?;
         let given = |key: &'static str| match &section {
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
                 Some(Value::Scalar(name)) => format!("{}.{}", field.path, shortened(name)),
                 _ => field.path.clone(),
             };
-            let section = Section::of(node, &path, keys, node.place.clone())?;
+            let section = Section::new(node, &path, keys, node.place.clone())?;
             let name = section.required("name", "name: web")?;
             let namespace = match section.field("namespace")? {
                 Some(field) => Some(check_namespace(field.text()?, field.place())?),
@@ -291,7 +291,7 @@ impl<'a> Reader<'a> {
         for (position, entry) in entries.iter().enumerate() {
             check_path(&entry.key, protocol, &entry.key_place)?;
             let path = format!("{}.{}", field.path, entry.key);
-            let section = Section::of(&entry.node, &path, &ENDPOINT_KEYS, entry.key_place.clone())?;
+            let section = Section::new(&entry.node, &path, &ENDPOINT_KEYS, entry.key_place.clone())?;
             endpoints.push(self.endpoint(&section, &entry.key, position, protocol, namespace, defaults)?);
         }
         Ok(endpoints)
@@ -388,10 +388,10 @@ pub(super) fn switch(field: &Field<'_>) -> Result<bool> {
 }
 
 pub(super) fn resources(field: &Field<'_>) -> Result<Resources> {
-    let section = Section::of(field.node, &field.path, &["requests", "limits"], field.key_place.clone())?;
+    let section = Section::new(field.node, &field.path, &["requests", "limits"], field.key_place.clone())?;
     let pair = |key: &'static str| -> Result<(Option<f64>, Option<u64>)> {
         let Some(field) = section.field(key)? else { return Ok((None, None)) };
-        let section = Section::of(field.node, &field.path, &["cpu", "memory"], field.key_place.clone())?;
+        let section = Section::new(field.node, &field.path, &["cpu", "memory"], field.key_place.clone())?;
         Ok((
             section.field("cpu")?.map(|field| field.quantity(parse_cores)).transpose()?,
             section.field("memory")?.map(|field| field.quantity(parse_size)).transpose()?,

@@ -105,7 +105,7 @@ impl<'a> Scripts<'_, 'a> {
         let Value::Map(entries) = &node.value else {
             return Err(node.place.error(format!("`{path}` has something that is not a step"), expected()));
         };
-        let section = Section::of(node, path, keys, node.place.clone())?;
+        let section = Section::new(node, path, keys, node.place.clone())?;
         let [entry] = entries.as_slice() else {
             return Err(node
                 .place
@@ -125,8 +125,9 @@ impl<'a> Scripts<'_, 'a> {
 
     fn call(&mut self, field: &Field<'a>) -> Result<CallStep> {
         let is_map = field.is_map();
-        let section = is_map
-            .then(|| Section::of(field.node, &field.path, self.dialect.call_keys(), field.key_place.clone()));
+        let section = is_map.then(|| {
+            Section::new(field.node, &field.path, self.dialect.call_keys(), field.key_place.clone())
+        });
         let section = section.transpose()?;
         let given = |key: &'static str| section.as_ref().map_or(Ok(None), |section| section.field(key));
         let service = match &section {
@@ -179,7 +180,7 @@ impl<'a> Scripts<'_, 'a> {
         ];
         const KEYS: [&str; 8] =
             ["database", "find", "insert", "update", "documents", "size", "probability", "timeout"];
-        let section = Section::of(field.node, &field.path, &KEYS, field.key_place.clone())?;
+        let section = Section::new(field.node, &field.path, &KEYS, field.key_place.clone())?;
         let database = section.required("database", "database: db")?;
         let mut operations = Vec::new();
         for (key, operation) in OPERATIONS {
@@ -269,7 +270,7 @@ fn amount(
     if !field.is_map() {
         return Ok(Distribution::Fixed(within(field.place(), field.quantity(&parse)?)?));
     }
-    let section = Section::of(
+    let section = Section::new(
         field.node,
         &field.path,
         &["uniform", "exponential", "log-normal"],
@@ -300,7 +301,7 @@ fn amount(
             Ok(Distribution::Exponential { mean })
         }
         (None, None, Some(log_normal)) => {
-            let section = Section::of(
+            let section = Section::new(
                 log_normal.node,
                 &log_normal.path,
                 &["median", "p99"],

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The collector starts within milliseconds, longer on a busy machine.
-const READY_WITHIN: Duration = Duration::from_secs(20);
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 impl ControlPlane {
     /// Provides, once, what an experiment's settings need in addition to the objects of its trials.
@@ -29,7 +29,7 @@ impl ControlPlane {
     ) -> Result<()> {
         let mut shared = self.shared.borrow_mut();
         let istiod = self.istiods.borrow().first().metrics.clone();
-        let metrics = || istiod.ask_long(METRICS_PATH).context("look at what istiod has taken up");
+        let metrics = || istiod.get_long(METRICS_PATH).context("look at what istiod has taken up");
         shared.background.change(self.api(), &metrics, settings.surroundings, progress)?;
         if settings.tracing_fraction.is_some() && shared.collector.is_none() {
             shared.collector = Some(self.start_collector(lab, meshmeter)?);
@@ -52,7 +52,7 @@ impl ControlPlane {
                 .to_vec(),
             ..ContainerSpec::new(TRACE_COLLECTOR, meshmeter, log)
         })?;
-        pod.wait_until_listening(&container, TRACE_COLLECTOR_PORT, READY_WITHIN)?;
+        pod.wait_until_listening(&container, TRACE_COLLECTOR_PORT, READY_TIMEOUT)?;
         let workload =
             Workload::single(TRACE_COLLECTOR, SYSTEM_NAMESPACE, pod.address(), Membership::Outside);
         let ports = [ServicePort { name: "http-spans", port: TRACE_COLLECTOR_PORT }];

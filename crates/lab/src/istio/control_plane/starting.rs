@@ -23,7 +23,7 @@ const SERVICE_ADDRESSES: &str = "10.78.0.0/16";
 const GARBAGE_COLLECTION: (&str, &str) = ("GOGC", "200");
 
 /// Startup timeout of each of the three components. Together they take some 8 s on two idle cores.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) struct Starting<'a> {
     pub(super) lab: &'a Lab,
@@ -56,7 +56,7 @@ impl Starting<'_> {
             "--log-level=warn".to_owned(),
         ];
         let etcd = self.start(ETCD, &self.programs.etcd.path, arguments, garbage_collection())?;
-        self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_WITHIN)
+        self.pod.wait_until_listening(&etcd, ETCD_PORT, READY_TIMEOUT)
     }
 
     pub(super) fn api_server(&mut self, credentials: &ApiCredentials) -> Result<()> {
@@ -113,7 +113,7 @@ impl Starting<'_> {
     }
 
     pub(super) fn wait_until(&self, what: &str, so: impl Fn() -> bool) -> Result<()> {
-        wait_for(what, READY_WITHIN, || {
+        wait_for(what, READY_TIMEOUT, || {
             self.check_alive(what)?;
             Ok(so().then_some(()))
         })
@@ -129,7 +129,7 @@ impl Starting<'_> {
     pub(super) fn root_certificate(&self, api: &ApiClient) -> Result<String> {
         let reference = ObjectRef::new("v1", "ConfigMap", Some(SYSTEM_NAMESPACE), "istio-ca-root-cert");
         let what = "istiod gives out its root certificate";
-        wait_for(what, READY_WITHIN, || {
+        wait_for(what, READY_TIMEOUT, || {
             self.check_alive(what)?;
             let map = api.get(&reference)?;
             Ok(map.and_then(|map| map["data"]["root-cert.pem"].as_str().map(ToOwned::to_owned)))

@@ -24,10 +24,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// ztunnel connects and responds within milliseconds. It opens listeners in the pod before it responds.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(20);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Only a message with a long error can be longer; it may be truncated.
-const LONGEST_MESSAGE_BYTES: usize = 4096;
+const MAX_MESSAGE_BYTES: usize = 4096;
 
 #[derive(Clone, Debug)]
 pub(super) struct NodePod<'a> {
@@ -82,9 +82,9 @@ impl NodeAgent {
             };
             let add = Payload::Add(AddWorkload { uid: pod.uid.clone(), workload: Some(workload) });
             let operation = format!("hand the network namespace of pod {} to ztunnel", pod.name);
-            connection.tell(&operation, add, Some(pod.network), check)?;
+            connection.send_and_check(&operation, add, Some(pod.network), check)?;
         }
-        connection.tell(
+        connection.send_and_check(
             "tell ztunnel that it has all pods",
             Payload::SnapshotSent(SnapshotSent {}),
             None,
@@ -94,7 +94,7 @@ impl NodeAgent {
     }
 
     fn accept(&self, check: &dyn Fn() -> Result<()>) -> Result<OwnedFd> {
-        wait_for("ztunnel asks for its pods", ANSWERED_WITHIN, || {
+        wait_for("ztunnel asks for its pods", RESPONSE_TIMEOUT, || {
             check()?;
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             not_yet(rustix::net::accept_with(&self.socket, flags)).context("take ztunnel's connection")
@@ -113,7 +113,7 @@ impl Connection {
         Err(EnvironmentError::new(operation, spoken).with_hint("another version of ztunnel is needed"))
     }
 
-    fn tell(
+    fn send_and_check(
         &self,
         operation: &str,
         payload: Payload,
@@ -145,8 +145,8 @@ impl Connection {
         operation: &str,
         check: &dyn Fn() -> Result<()>,
     ) -> Result<M> {
-        let mut buffer = [0; LONGEST_MESSAGE_BYTES];
-        let received = wait_for("ztunnel answers", ANSWERED_WITHIN, || {
+        let mut buffer = [0; MAX_MESSAGE_BYTES];
+        let received = wait_for("ztunnel answers", RESPONSE_TIMEOUT, || {
             check()?;
             not_yet(rustix::net::recv(&self.socket, &mut buffer, RecvFlags::empty())).context(operation)
         })?;
@@ -170,7 +170,7 @@ fn not_yet<T>(result: rustix::io::Result<T>) -> io::Result<Option<T>> {
 mod tests {
     use super::message::Acknowledgement;
     use super::*;
-    use experiment::environment::in_one_line;
+    use experiment::environment::error_chain;
     use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage};
     use std::fs::File;
     use std::io::IoSliceMut;
@@ -274,7 +274,7 @@ mod tests {
         let other = hand_over(|ztunnel| ztunnel.say(b"SSH-2.0"));
         let texts: Vec<String> = [refusing, hanging_up, newer, other]
             .iter()
-            .map(|(result, ())| in_one_line(result.as_ref().unwrap_err()))
+            .map(|(result, ())| error_chain(result.as_ref().unwrap_err()))
             .collect();
         assert_eq!(
             texts[0],
@@ -296,6 +296,6 @@ mod tests {
         let agent = NodeAgent::listen(&folder.path().join("zds")).unwrap();
         let error =
             agent.hand_over(&[], &|| Err(EnvironmentError::new("start ztunnel", "it ended"))).unwrap_err();
-        assert_eq!(in_one_line(&error), "start ztunnel: it ended");
+        assert_eq!(error_chain(&error), "start ztunnel: it ended");
     }
 }

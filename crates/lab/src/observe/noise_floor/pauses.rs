@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Time between two requests of the load.
 const LOAD_INTERVAL: Duration = Duration::from_millis(1);
 /// Up to this many CPUs are measured one at a time; on larger machines several are measured in parallel.
-const CPUS_PER_SPINNER: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// Measures half of the time on the idle machine, and half under a load of 1000 requests/s over loopback.
 pub(super) fn measure(at_most: Duration) -> io::Result<Pauses> {
@@ -27,7 +27,7 @@ pub(super) fn measure(at_most: Duration) -> io::Result<Pauses> {
 }
 
 fn look_at(cpus: &[usize], at_most: Duration) -> io::Result<Vec<CpuPauses>> {
-    let groups = cpus.chunks(cpus.len().div_ceil(CPUS_PER_SPINNER));
+    let groups = cpus.chunks(cpus.len().div_ceil(MAX_ROUNDS));
     let each = at_most / u32::try_from(groups.len()).unwrap_or(u32::MAX);
     let look_at_group = |group: &[usize]| {
         thread::scope(|scope| {

@@ -33,7 +33,7 @@ pub(crate) struct Launch<'a> {
 pub(crate) fn start(launch: Launch<'_>, spec: &ContainerSpec) -> Result<Container> {
     let operation = format!("start {}/{} ({})", launch.pod, spec.name, spec.program.display());
     let failed = |error: io::Error| EnvironmentError::new(operation.clone(), error);
-    let rights = Rights::of(spec.user, launch.identity);
+    let rights = Rights::new(spec.user, launch.identity);
     let mut command = command(&launch.program, spec, &rights).map_err(failed)?;
     let membership_files =
         launch.cgroup.as_ref().map(Cgroup::membership_files).transpose().map_err(failed)?.unwrap_or_default();
@@ -110,7 +110,7 @@ struct Rights {
 }
 
 impl Rights {
-    fn of(user: ContainerUser, identity: ProxyIdentity) -> Self {
+    fn new(user: ContainerUser, identity: ProxyIdentity) -> Self {
         match (user, identity) {
             (ContainerUser::Lab, _) => Self { user: None, keep: CapabilitySet::empty() },
             (ContainerUser::Proxy, ProxyIdentity::Uid) => {

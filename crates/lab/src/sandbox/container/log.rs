@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
 /// Number of bytes that are read from a log's end.
-const LOOKED_AT_BYTES: u64 = 64 * 1024;
+const TAIL_BYTES: u64 = 64 * 1024;
 
 /// The last lines of a log; empty if it cannot be read.
 pub fn tail(path: &Path, lines: usize) -> Vec<String> {
@@ -18,9 +18,9 @@ pub fn tail(path: &Path, lines: usize) -> Vec<String> {
 fn last_bytes(path: &Path) -> Option<Vec<u8>> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(length.saturating_sub(LOOKED_AT_BYTES))).ok()?;
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).ok()?;
     let mut bytes = Vec::new();
-    file.take(LOOKED_AT_BYTES).read_to_end(&mut bytes).ok()?;
+    file.take(TAIL_BYTES).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 

@@ -180,7 +180,7 @@ impl Container {
         Some(self.0.failure.get_or_init(|| failure).clone())
     }
 
-    pub(crate) fn was_found_silent(&self, how: &str) {
+    pub(crate) fn was_unresponsive(&self, how: &str) {
         // A failure found earlier is more informative.
         let _ = self.failed().is_none() && self.0.failure.set(how.to_owned()).is_ok();
     }

@@ -45,7 +45,7 @@ pub(super) fn enter(private_dir: PathBuf, ports: usize, on_machine: impl FnOnce(
     if !record.outer.is_alive(Path::new("/proc")) {
         return Err(EnvironmentError::new(operation, "the process that made the lab has ended"));
     }
-    let outer_proc = open_proc().context(operation)?;
+    let host_proc_file = open_proc().context(operation)?;
     // Must come before we leave the machine's network: a socket stays in the network namespace in which it
     // was created.
     let ports = (0..ports).map(|_| port_forward::reserve()).collect::<Result<_, _>>()?;
@@ -54,7 +54,7 @@ pub(super) fn enter(private_dir: PathBuf, ports: usize, on_machine: impl FnOnce(
     unshare(UnshareFlags::NEWNS | UnshareFlags::NEWNET)
         .map_err(|error| refused("make the lab's network and mount namespaces", error))?;
     mount_proc()?;
-    Lab::open(record, private_dir, outer_proc, stop_requested, ports)
+    Lab::open(record, private_dir, host_proc_file, stop_requested, ports)
 }
 
 /// Sets our process name. Programs started through `/proc/self/exe` show as `exe` in process lists.

@@ -79,7 +79,8 @@ fn record(id: String, purpose: &str) -> io::Result<Record> {
 
 fn note_inner(registration: &mut Registration, child: &Child) -> Result<()> {
     // It may have ended already with an error of its own, which is more informative than ours.
-    let Ok(identity) = ProcessIdentity::of(Path::new("/proc"), Pid::from_child(child).as_raw_nonzero().get())
+    let Ok(identity) =
+        ProcessIdentity::read(Path::new("/proc"), Pid::from_child(child).as_raw_nonzero().get())
     else {
         return Ok(());
     };

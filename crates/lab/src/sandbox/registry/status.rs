@@ -54,7 +54,7 @@ pub struct PodNamespaces {
 }
 
 impl PodNamespaces {
-    fn of(pod: &PodNote, holder: ProcessIdentity, privileges: Privileges) -> Self {
+    fn new(pod: &PodNote, holder: ProcessIdentity, privileges: Privileges) -> Self {
         let file = |name: &str| PathBuf::from(format!("/proc/{}/{name}", holder.pid));
         let open = |number: i32| file(&format!("fd/{number}"));
         Self {
@@ -139,7 +139,7 @@ fn pod_status(
     privileges: Privileges,
     processes: &BTreeMap<i32, i32>,
 ) -> PodStatus {
-    let namespaces = PodNamespaces::of(&pod, inner, privileges);
+    let namespaces = PodNamespaces::new(&pod, inner, privileges);
     let enter = namespaces.nsenter();
     let containers = pod.containers.into_iter().map(|container| ContainerStatus {
         name: container.name,

@@ -2,7 +2,7 @@
 
 use super::{OrFail as _, Test};
 use crate::ensure;
-use crate::roles::{PATIENCE, proc_file, program};
+use crate::roles::{TEST_TIMEOUT, proc_file, program};
 use experiment::topology::Resources;
 use lab::{ContainerSpec, ContainerUser, ErrorOutput, Lab, PodSpec, ProxyIdentity};
 use std::fs;
@@ -34,7 +34,7 @@ fn end_is_noticed(lab: &Lab) -> Result<(), String> {
     let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
     let spec = shell(lab, "app", "echo first; echo last words >&2; exit 7");
     let container = pod.start(&spec).or_fail()?;
-    let status = container.wait(PATIENCE).ok_or("it does not end")?;
+    let status = container.wait(TEST_TIMEOUT).ok_or("it does not end")?;
     ensure(status.code() == Some(7), format!("it ended with {status}"))?;
     ensure(container.has_exited() == Some(status), "its status is forgotten")?;
     ensure(container.log_tail(1) == ["last words"], format!("{:?}", container.log_tail(1)))?;
@@ -46,13 +46,14 @@ fn stubborn_process_is_killed(lab: &Lab) -> Result<(), String> {
     let mut pod = lab.create_pod(&PodSpec::new("pod")).or_fail()?;
     let spec = shell(lab, "app", "trap '' TERM; sleep 60 & echo $!; wait");
     let container = pod.start(&spec).or_fail()?;
-    let child = lab::wait_for("the child's number is logged", PATIENCE, || Ok(container.log_tail(1).pop()))
-        .or_fail()?;
+    let child =
+        lab::wait_for("the child's number is logged", TEST_TIMEOUT, || Ok(container.log_tail(1).pop()))
+            .or_fail()?;
     let status = container.stop(Duration::from_millis(50)).or_fail()?;
     ensure(status.signal() == Some(9), format!("it ended with {status}"))?;
     // The child is then an orphan and dies within moments; it is a zombie until the pod is removed.
     let child = child.parse().map_err(|_| "no number")?;
-    lab::wait_for("the child is dead", PATIENCE, || {
+    lab::wait_for("the child is dead", TEST_TIMEOUT, || {
         let stat = lab::process_table::stat("/proc".as_ref(), child);
         Ok(stat.map_or(true, |stat| lab::process_table::is_dead(&stat)).then_some(()))
     })
@@ -70,7 +71,7 @@ fn error_output_is_piped(lab: &Lab) -> Result<(), String> {
     container.take_error_output().ok_or("there is no pipe")?.read_to_string(&mut output).or_fail()?;
     ensure(output == "to us\n", format!("{output:?}"))?;
     ensure(container.take_error_output().is_none(), "it can be taken twice")?;
-    container.wait(PATIENCE).ok_or("it does not end")?;
+    container.wait(TEST_TIMEOUT).ok_or("it does not end")?;
     ensure(container.log_tail(5) == ["to the log"], format!("{:?}", container.log_tail(5)))
 }
 
@@ -99,7 +100,7 @@ fn no_rights(lab: &Lab) -> Result<(), String> {
     let group = stat.split_whitespace().nth(4).unwrap_or_default();
     ensure(group == container.pid().to_string(), "it is in the process group of another")?;
     // The loader has libraries open for a moment at the start.
-    let only_three = lab::wait_for("it has nothing open beside the three", PATIENCE, || {
+    let only_three = lab::wait_for("it has nothing open beside the three", TEST_TIMEOUT, || {
         let open = fs::read_dir(format!("/proc/{}/fd", container.pid())).map(|open| open.flatten().count());
         Ok((open.ok() == Some(3)).then_some(()))
     });
@@ -175,7 +176,7 @@ fn memory_is_counted(lab: &Lab) -> Result<(), String> {
     let Some(cgroup) = container.cgroup() else {
         return ensure(lab.no_cgroup_because().is_some(), "there is no cgroup, and no reason why");
     };
-    lab::wait_for("the memory is held", PATIENCE, || {
+    lab::wait_for("the memory is held", TEST_TIMEOUT, || {
         Ok((container.log_tail(1) == ["16000000"]).then_some(()))
     })
     .or_fail()?;
@@ -205,11 +206,11 @@ fn waiting_for_a_port(lab: &Lab) -> Result<(), String> {
     let error = pod.wait_until_listening(&sleeper, 8080, short).expect_err("nobody listens");
     ensure(error.to_string() == "wait until pod/sleeper listens on port 8080", error.to_string())?;
     let listener = pod.run(|| std::net::TcpListener::bind("0.0.0.0:8080")).or_fail()?.or_fail()?;
-    pod.wait_until_listening(&sleeper, 8080, PATIENCE).or_fail()?;
+    pod.wait_until_listening(&sleeper, 8080, TEST_TIMEOUT).or_fail()?;
     drop(listener);
     let dead = pod.start(&shell(lab, "dead", "echo cannot bind >&2; exit 1")).or_fail()?;
     let began = Instant::now();
-    let error = pod.wait_until_listening(&dead, 8080, PATIENCE).or_fail().expect_err("it has ended");
+    let error = pod.wait_until_listening(&dead, 8080, TEST_TIMEOUT).or_fail().expect_err("it has ended");
     ensure(error.contains("cannot bind"), error)?;
-    ensure(began.elapsed() < PATIENCE, "it waited for the dead")
+    ensure(began.elapsed() < TEST_TIMEOUT, "it waited for the dead")
 }

@@ -2,7 +2,7 @@
 
 use super::{OrFail as _, Test};
 use crate::ensure;
-use crate::roles::{PATIENCE, program};
+use crate::roles::{TEST_TIMEOUT, program};
 use lab::{ContainerUser, Lab, Pod, PodSpec};
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -38,8 +38,8 @@ pub fn answer_once(
 /// Connects from a pod and reads everything until the end of the connection.
 pub fn ask(pod: &Pod, address: (Ipv4Addr, u16)) -> Result<String, String> {
     let asked = pod.run(move || {
-        let mut stream = TcpStream::connect_timeout(&SocketAddr::from(address), PATIENCE)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut stream = TcpStream::connect_timeout(&SocketAddr::from(address), TEST_TIMEOUT)?;
+        stream.set_read_timeout(Some(TEST_TIMEOUT))?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok::<_, std::io::Error>(answer)
@@ -69,7 +69,7 @@ fn a_pod_reaches_itself(lab: &Lab) -> Result<(), String> {
 }
 
 fn not_in_the_machines_network(lab: &Lab) -> Result<(), String> {
-    let outer = fs::metadata(lab.outer_proc().join("1/ns/net")).or_fail();
+    let outer = fs::metadata(lab.host_proc_path().join("1/ns/net")).or_fail();
     let inner = fs::metadata("/proc/self/ns/net").or_fail()?;
     // An ordinary user may not inspect the machine's first process; then the interfaces have to do.
     if let Ok(outer) = outer {
@@ -144,7 +144,7 @@ fn stray_ends_with_its_pod(lab: &Lab) -> Result<(), String> {
     let mut pod = lab.create_pod(&PodSpec::new("strays")).or_fail()?;
     let spec = program(lab, "leaver", ContainerUser::Lab, &["role:leave-stray"]);
     let container = pod.start(&spec).or_fail()?;
-    let status = container.wait(PATIENCE).ok_or("the parent does not end")?;
+    let status = container.wait(TEST_TIMEOUT).ok_or("the parent does not end")?;
     ensure(status.success(), format!("the parent ended with {status}: {:?}", container.log_tail(5)))?;
     let stray = PathBuf::from(format!("/proc/{}", container.log_tail(1).concat()));
     ensure(stray.join("stat").exists(), format!("{} does not run", stray.display()))?;
@@ -166,7 +166,7 @@ fn names_are_checked(lab: &Lab) -> Result<(), String> {
 }
 
 fn outer_proc_shows_the_machine(lab: &Lab) -> Result<(), String> {
-    let outer = lab::process_table::pids(lab.outer_proc()).or_fail()?;
+    let outer = lab::process_table::pids(lab.host_proc_path()).or_fail()?;
     let inner = lab::process_table::pids(Path::new("/proc")).or_fail()?;
     ensure(
         inner.contains(&1) && outer.len() > inner.len(),

@@ -4,7 +4,7 @@
 use super::pods::{answer_once, ask};
 use super::{OrFail as _, Test};
 use crate::ensure;
-use crate::roles::{PATIENCE, program, proxy_connection};
+use crate::roles::{TEST_TIMEOUT, program, proxy_connection};
 use lab::redirect::{INBOUND_PORT, OUTBOUND_PORT, Redirect};
 use lab::{ContainerUser, Lab, Pod, PodSpec};
 use std::io::Write as _;
@@ -50,7 +50,7 @@ fn proxy_is_exempt(lab: &Lab) -> Result<(), String> {
     let arguments = proxy_connection(lab.proxy_identity(), (server.address(), 8080).into());
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let proxy = client.start(&program(lab, "proxy", ContainerUser::Proxy, &arguments)).or_fail()?;
-    let status = proxy.wait(PATIENCE).ok_or("it does not end")?;
+    let status = proxy.wait(TEST_TIMEOUT).ok_or("it does not end")?;
     ensure(status.success(), format!("it ended with {status}: {:?}", proxy.log_tail(3)))?;
     ensure(proxy.log_tail(1) == ["by server"], format!("{:?}", proxy.log_tail(3)))?;
     answered.join().map(drop).map_err(|_| "the server panicked".to_owned())

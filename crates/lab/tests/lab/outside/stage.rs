@@ -1,6 +1,6 @@
 //! A registry of a test's own, the user that runs it, and the state of the machine before.
 
-use crate::roles::{PATIENCE, send};
+use crate::roles::{TEST_TIMEOUT, send};
 use crate::{ensure, explain};
 use lab::process_table::{ProcessIdentity, is_dead, pids, stat};
 use rustix::process::Signal;
@@ -188,7 +188,7 @@ impl Stage {
         let record =
             fs::read_to_string(self.directory(id).join("lab.json")).map_err(|error| error.to_string())?;
         let record: HeldRecord = serde_json::from_str(&record).map_err(|error| error.to_string())?;
-        held.inner = Some(Inner::of(record.inner)?);
+        held.inner = Some(Inner::for_process(record.inner)?);
         Ok(held)
     }
 
@@ -202,24 +202,24 @@ impl Stage {
     }
 
     pub fn down(&self, id: &str) -> Result<(), String> {
-        let (status, output) = self.run(&["role:down", id], PATIENCE)?;
+        let (status, output) = self.run(&["role:down", id], TEST_TIMEOUT)?;
         ensure(status.success() && output.contains(id), format!("lab down: {status}: {output}"))
     }
 
     /// What `meshmeter lab down` does without a name.
     pub fn clear(&self) -> Result<(), String> {
-        let (status, output) = self.run(&["role:clear"], PATIENCE)?;
+        let (status, output) = self.run(&["role:clear"], TEST_TIMEOUT)?;
         ensure(status.success(), format!("lab down: {status}: {output}"))
     }
 
     pub fn labs(&self) -> Result<Vec<ListedLab>, String> {
-        let (status, output) = self.run(&["role:list"], PATIENCE)?;
+        let (status, output) = self.run(&["role:list"], TEST_TIMEOUT)?;
         ensure(status.success(), format!("lab status: {status}: {output}"))?;
         serde_json::from_str(&output).map_err(|error| format!("{error}: {output}"))
     }
 
     pub fn wait_until(&self, what: &str, check: impl Fn() -> Result<bool, String>) -> Result<(), String> {
-        lab::wait_for(what, PATIENCE, || {
+        lab::wait_for(what, TEST_TIMEOUT, || {
             let there =
                 check().map_err(|reason| experiment::environment::EnvironmentError::new("look", reason))?;
             Ok(there.then_some(()))
@@ -277,7 +277,7 @@ struct Inner {
 }
 
 impl Inner {
-    fn of(process: ProcessIdentity) -> Result<Self, String> {
+    fn for_process(process: ProcessIdentity) -> Result<Self, String> {
         let link = format!("/proc/{}/ns/pid", process.pid);
         let namespace = fs::read_link(&link).map_err(|error| error.to_string())?;
         let held = fs::File::open(&link).map_err(|error| error.to_string())?;
@@ -320,7 +320,7 @@ impl Held {
     /// Waits for the outer process.
     pub fn ended(&mut self) -> Result<ExitStatus, String> {
         let mut child = self.child.take().ok_or("it was waited for before")?;
-        wait(&mut child, PATIENCE)
+        wait(&mut child, TEST_TIMEOUT)
     }
 
     pub fn wait_until_no_process_is_left(&self, stage: &Stage) -> Result<(), String> {

@@ -11,7 +11,7 @@ pub(crate) struct TlsFailure(pub(crate) ErrorKind);
 
 impl TlsFailure {
     /// Classifies an error of the TLS library.
-    pub(super) fn of(error: &Error, established: bool) -> Self {
+    pub(super) fn from_error(error: &Error, established: bool) -> Self {
         Self(match error {
             Error::InvalidCertificate(error) => of_certificate(error),
             Error::NoCertificatesPresented => ErrorKind::CertificateInvalid,

@@ -115,7 +115,7 @@ impl<N: Network> TlsNetwork<N> {
         if let (None, Some(server_name)) = (&session, server_name) {
             match Session::new(&self.config, server_name) {
                 Ok(new) => *session = Some(new),
-                Err(error) => return Some(Event::OpenFailed(TlsFailure::of(&error, false).into())),
+                Err(error) => return Some(Event::OpenFailed(TlsFailure::from_error(&error, false).into())),
             }
         }
         let step = session.as_mut()?.receive(&mut [], &mut self.outgoing, buffer);
@@ -196,7 +196,7 @@ impl<N: Network> Network for TlsNetwork<N> {
             self.unfinished = None;
         }
         if let Some(mut session) = self.slots[slot].session.take() {
-            session.say_goodbye(&mut self.outgoing);
+            session.send_close_notify(&mut self.outgoing);
             if !self.outgoing.is_empty() {
                 // The alert does not matter to a peer that is gone.
                 let _ = self.inner.send(slot, self.outgoing.bytes());
@@ -218,8 +218,8 @@ impl<N: Network> Network for TlsNetwork<N> {
         self.inner.sleep_through(time)
     }
 
-    fn came_ago(&self) -> Duration {
-        self.inner.came_ago()
+    fn rx_age(&self) -> Duration {
+        self.inner.rx_age()
     }
 
     fn next_event(&mut self, buffer: &mut [u8]) -> Option<(usize, Event)> {

@@ -37,7 +37,7 @@ impl fmt::Display for ServerKey {
 }
 
 impl ServerKey {
-    pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
+    pub(super) fn from_certificate(certificate: &CertificateDer<'_>) -> Self {
         let Ok(parsed) = ParsedCertificate::try_from(certificate) else { return Self::Other };
         let info = parsed.subject_public_key_info();
         // SEQUENCE { SEQUENCE algorithm, BIT STRING key }
@@ -89,7 +89,7 @@ impl KnownKeys {
         if self.0.len() == MAX_KNOWN {
             self.0.clear();
         }
-        let key = ServerKey::of(certificate);
+        let key = ServerKey::from_certificate(certificate);
         self.0.push((certificate.clone().into_owned(), key));
         key
     }
@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn key_of_a_generated_certificate_is_named() {
         let certified = rcgen::generate_simple_self_signed(vec!["server".to_owned()]).unwrap();
-        assert_eq!(ServerKey::of(certified.cert.der()).to_string(), "ECDSA P-256");
-        assert_eq!(ServerKey::of(&CertificateDer::from(vec![0x30, 0x84, 1])), ServerKey::Other);
+        assert_eq!(ServerKey::from_certificate(certified.cert.der()).to_string(), "ECDSA P-256");
+        assert_eq!(ServerKey::from_certificate(&CertificateDer::from(vec![0x30, 0x84, 1])), ServerKey::Other);
     }
 
     #[test]

@@ -138,7 +138,7 @@ impl Session {
                 Ok(ConnectionState::PeerClosed) => self.over = Some(Step::Ended),
                 Ok(_) => break,
                 Err(error) => {
-                    self.fail(TlsFailure::of(&error, self.established));
+                    self.fail(TlsFailure::from_error(&error, self.established));
                     if !matches!(error, Error::AlertReceived(_)) {
                         self.tell_peer(&mut records[taken..], outgoing);
                     }
@@ -169,7 +169,7 @@ impl Session {
     }
 
     /// Appends a close_notify to `outgoing` if the peer can still receive one.
-    pub(super) fn say_goodbye(&mut self, outgoing: &mut Outgoing) {
+    pub(super) fn send_close_notify(&mut self, outgoing: &mut Outgoing) {
         if self.established && self.over.is_none() {
             // A session that cannot write a close_notify has failed in a way that is reported elsewhere.
             let _ = self.write(outgoing, |traffic, room| traffic.queue_close_notify(room));
@@ -209,7 +209,7 @@ impl Session {
                     None
                 }
                 Ok(_) => Some(false),
-                Err(error) => return Err(self.fail(TlsFailure::of(&error, self.established))),
+                Err(error) => return Err(self.fail(TlsFailure::from_error(&error, self.established))),
             };
             self.rest.drain(..discard);
             match written {

@@ -16,7 +16,7 @@ mod ring;
 mod socket;
 mod tag;
 
-use super::alarm::Alarm;
+use super::wake_timer::WakeTimer;
 use super::{Event, Network, stream_socket};
 use ring::Completion;
 pub(crate) use ring::Ring;
@@ -31,12 +31,12 @@ use std::time::Duration;
 use tag::{Operation, Tag};
 
 /// The operation that watches the timer.
-const ALARM: Tag = Tag { operation: Operation::Alarm, slot: 0, generation: 0 };
+const WAKE_TIMER: Tag = Tag { operation: Operation::WakeTimer, slot: 0, generation: 0 };
 
 /// Connections of one thread over io_uring.
 pub(crate) struct UringNetwork {
     ring: Ring,
-    alarm: Alarm,
+    wake_timer: WakeTimer,
     /// The kernel watches the timer.
     alarm_watched: bool,
     sockets: Vec<Socket>,
@@ -57,7 +57,7 @@ impl UringNetwork {
         ring.reserve(slots)?;
         Ok(Self {
             ring,
-            alarm: Alarm::new()?,
+            wake_timer: WakeTimer::new()?,
             alarm_watched: false,
             sockets: (0..slots).map(|_| Socket::default()).collect(),
             listed: Vec::new(),
@@ -113,9 +113,9 @@ impl UringNetwork {
     /// Removes the timer's completions from those of a wait, which begin at index `first`.
     fn take_alarm(&mut self, first: usize) {
         for index in (first..self.completions.len()).rev() {
-            if self.completions[index].tag == ALARM {
+            if self.completions[index].tag == WAKE_TIMER {
                 self.alarm_watched = self.completions[index].more;
-                self.alarm.rang();
+                self.wake_timer.rang();
                 self.completions.remove(index);
             }
         }
@@ -154,7 +154,7 @@ impl UringNetwork {
             Operation::Connect => (Some(self.connected(slot, completion)), true),
             Operation::Receive => self.received(slot, completion, buffer),
             Operation::SendNow | Operation::SendAll => (self.sent(slot, completion), true),
-            Operation::Cancel | Operation::Alarm => (None, true),
+            Operation::Cancel | Operation::WakeTimer => (None, true),
         }
     }
 
@@ -304,9 +304,9 @@ impl Network for UringNetwork {
         if at_most.is_zero() || !self.completions.is_empty() {
             self.ring.submit()?;
         } else {
-            self.alarm.set(at_most)?;
+            self.wake_timer.set(at_most)?;
             if !self.alarm_watched {
-                self.ring.watch(&self.alarm, ALARM)?;
+                self.ring.watch(&self.wake_timer, WAKE_TIMER)?;
                 self.alarm_watched = true;
             }
             self.ring.submit_and_wait()?;

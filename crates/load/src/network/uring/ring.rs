@@ -29,9 +29,9 @@ const SUBMISSIONS: u32 = 256;
 /// Capacity of the completion queue; the kernel holds back any more until there is room.
 const COMPLETIONS: u32 = 1024;
 /// How often in a row the kernel may accept no submission before this is an error.
-const VAIN_SUBMISSIONS: u32 = 1000;
+const MAX_EMPTY_SUBMISSIONS: u32 = 1000;
 /// How long to wait for in-flight operations when a ring is dropped.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Sends as much as possible, and posts a completion if that is less than everything.
 const ALL_OF_IT: u32 = SendFlags::NOSIGNAL.bits() | RecvFlags::WAITALL.bits();
 
@@ -228,7 +228,7 @@ impl Ring {
 
     /// Submits everything, and lets the kernel run its deferred work, if there is any.
     pub(super) fn submit(&mut self) -> io::Result<()> {
-        for _ in 0..VAIN_SUBMISSIONS {
+        for _ in 0..MAX_EMPTY_SUBMISSIONS {
             let queue = self.ring.submission();
             if queue.is_empty() && !queue.taskrun() && !queue.cq_overflow() {
                 return Ok(());
@@ -255,12 +255,12 @@ impl Ring {
     pub(super) fn take_completions(&mut self, completions: &mut Vec<Completion>) -> io::Result<()> {
         loop {
             for entry in self.ring.completion() {
-                let completion = Completion::of(&entry);
+                let completion = Completion::from_entry(&entry);
                 match completion.tag.operation {
                     Operation::SendNow => {}
                     // Nothing depends on it.
                     Operation::Cancel => continue,
-                    Operation::Connect | Operation::Receive | Operation::SendAll | Operation::Alarm => {
+                    Operation::Connect | Operation::Receive | Operation::SendAll | Operation::WakeTimer => {
                         self.in_flight -= usize::from(!completion.more);
                     }
                 }
@@ -308,11 +308,11 @@ impl Ring {
         if self.in_flight == 0 {
             return Ok(());
         }
-        match self.ring.submitter().register_sync_cancel(Some(FAREWELL.into()), CancelBuilder::any()) {
+        match self.ring.submitter().register_sync_cancel(Some(CANCEL_TIMEOUT.into()), CancelBuilder::any()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + CANCEL_TIMEOUT;
         let mut completions = Vec::new();
         self.take_completions(&mut completions)?;
         while self.in_flight > 0 && Instant::now() < deadline {
@@ -347,7 +347,7 @@ impl fmt::Debug for Ring {
 }
 
 impl Completion {
-    fn of(entry: &cqueue::Entry) -> Self {
+    fn from_entry(entry: &cqueue::Entry) -> Self {
         Self {
             tag: Tag::from_bits(entry.user_data()),
             outcome: match usize::try_from(entry.result()) {

@@ -13,7 +13,7 @@ pub(super) enum Operation {
     /// reports.
     Cancel,
     /// Watch the timer, repeatedly.
-    Alarm,
+    WakeTimer,
 }
 
 /// An operation, its slot, and which of the slot's connections it belongs to. The latter identifies leftovers
@@ -43,7 +43,7 @@ impl Tag {
             Operation::SendNow => 2,
             Operation::SendAll => 3,
             Operation::Cancel => 4,
-            Operation::Alarm => 5,
+            Operation::WakeTimer => 5,
         };
         operation << OPERATION_SHIFT | u64::from(self.generation) << 32 | u64::from(self.slot)
     }
@@ -55,7 +55,7 @@ impl Tag {
             2 => Operation::SendNow,
             3 => Operation::SendAll,
             4 => Operation::Cancel,
-            _ => Operation::Alarm,
+            _ => Operation::WakeTimer,
         };
         Self { operation, slot: bits as u32, generation: (bits >> 32) as u32 % (1 << GENERATION_BITS) }
     }
@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn tag_round_trips_through_bits() {
-        use Operation::{Alarm, Cancel, Connect, Receive, SendAll, SendNow};
-        for operation in [Connect, Receive, SendNow, SendAll, Cancel, Alarm] {
+        use Operation::{Cancel, Connect, Receive, SendAll, SendNow, WakeTimer};
+        for operation in [Connect, Receive, SendNow, SendAll, Cancel, WakeTimer] {
             let last = (1 << GENERATION_BITS) - 1;
             for (slot, generation) in [(0, 0), (u32::MAX, last), (7, 70_000)] {
                 let tag = Tag { operation, slot, generation };

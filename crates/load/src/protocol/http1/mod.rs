@@ -33,7 +33,7 @@ impl Codec for Http1 {
         1
     }
 
-    fn has_room(&self) -> bool {
+    fn can_send(&self) -> bool {
         !self.awaits
     }
 

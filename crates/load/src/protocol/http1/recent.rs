@@ -4,7 +4,7 @@
 use super::head::Head;
 
 /// Maximum size of a head that is kept: longer ones would take too much memory per connection.
-const LONGEST_BYTES: usize = 1024;
+const MAX_KEPT_HEAD_BYTES: usize = 1024;
 
 /// The last head of a connection, with its meaning.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl RecentHead {
 
     /// Keeps a complete, parsed head, including the blank line at its end.
     pub(super) fn keep(&mut self, bytes: &[u8], head: Head, head_only: bool) {
-        if bytes.len() > LONGEST_BYTES {
+        if bytes.len() > MAX_KEPT_HEAD_BYTES {
             return;
         }
         self.bytes.clear();

@@ -21,7 +21,7 @@ pub struct Http2Connection {
     /// Maximum number of concurrent streams, whatever the peer allows.
     most_streams: usize,
     pub(super) phase: Phase,
-    pub(super) first_words: FirstWords,
+    pub(super) protocol_sniffer: ProtocolSniffer,
     pub(super) peer: PeerSettings,
     pub(super) input: FrameReader,
     pub(super) block: FieldBlock,
@@ -41,7 +41,7 @@ pub struct Http2Connection {
     /// This side has reset a stream: the peer may send frames of it before it knows.
     pub(super) gave_up: bool,
     /// Results to report after the one just reported.
-    pub(super) to_tell: VecDeque<Parsed>,
+    pub(super) pending_results: VecDeque<Parsed>,
 }
 
 /// State of a connection.
@@ -58,12 +58,12 @@ pub(super) enum Phase {
 /// The first two bytes of a connection, however they were split: they show what a peer speaks instead of
 /// HTTP/2.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct FirstWords {
+pub(super) struct ProtocolSniffer {
     bytes: [u8; 2],
     count: usize,
 }
 
-impl FirstWords {
+impl ProtocolSniffer {
     /// Adds received bytes.
     fn hear(&mut self, bytes: &[u8]) {
         for (place, byte) in self.bytes[self.count..].iter_mut().zip(bytes) {
@@ -73,7 +73,7 @@ impl FirstWords {
     }
 
     /// True if a TLS record begins like this: an alert (21) or a handshake (22), version 3.
-    pub(super) fn are_tls(&self) -> bool {
+    pub(super) fn is_tls_record(&self) -> bool {
         matches!(self.bytes, [21 | 22, 3])
     }
 }
@@ -96,7 +96,7 @@ impl Http2Connection {
         Self {
             most_streams,
             phase: Phase::Greeting,
-            first_words: FirstWords::default(),
+            protocol_sniffer: ProtocolSniffer::default(),
             peer: PeerSettings::default(),
             input: FrameReader::default(),
             block: FieldBlock::default(),
@@ -109,7 +109,7 @@ impl Http2Connection {
             answers: 0,
             peer_blames: false,
             gave_up: false,
-            to_tell: VecDeque::new(),
+            pending_results: VecDeque::new(),
         }
     }
 
@@ -122,7 +122,7 @@ impl Http2Connection {
     /// Resets the state for a new connection. Appends the client's preface and settings.
     pub fn open(&mut self, out: &mut Vec<u8>) {
         self.phase = Phase::Greeting;
-        self.first_words = FirstWords::default();
+        self.protocol_sniffer = ProtocolSniffer::default();
         self.peer = PeerSettings::default();
         self.input.reset();
         self.block = FieldBlock::default();
@@ -133,14 +133,14 @@ impl Http2Connection {
         self.waiting.clear();
         (self.received_bytes, self.answers) = (0, 0);
         (self.peer_blames, self.gave_up) = (false, false);
-        self.to_tell.clear();
+        self.pending_results.clear();
         out.extend_from_slice(PREFACE);
         announce(out);
     }
 
     /// True if another request may be sent now. False until the peer has announced how many it accepts.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn can_send(&self) -> bool {
         let limit = self.most_streams.min(self.peer.max_streams as usize);
         self.phase == Phase::Open && self.streams.open_count() < limit && self.streams.has_identifiers()
     }
@@ -181,7 +181,7 @@ impl Http2Connection {
 
     /// Bytes of a request that wait for window, plus at least the frame headers that they will need.
     #[must_use]
-    pub fn held_back(&self, slot: usize) -> usize {
+    pub fn blocked_bytes(&self, slot: usize) -> usize {
         let Some(stream) = self.streams.open_in(slot) else { return 0 };
         let bytes = stream.body.as_ref().map_or(0, |body| body.bytes.len() - body.sent);
         let messages = stream.messages.as_ref().map_or(0, OutgoingMessages::missing_bytes);
@@ -205,18 +205,18 @@ impl Http2Connection {
     /// # Errors
     /// Returns an error if the peer violates the protocol: the connection is then unusable.
     pub fn receive(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(usize, Parsed), ProtocolError> {
-        if let Some(next) = self.to_tell.pop_front() {
+        if let Some(next) = self.pending_results.pop_front() {
             // The last byte of the frame that produced all these results is consumed with the last of them.
-            return Ok((usize::from(self.to_tell.is_empty()).min(bytes.len()), next));
+            return Ok((usize::from(self.pending_results.is_empty()).min(bytes.len()), next));
         }
         if self.phase == Phase::Greeting {
-            self.first_words.hear(bytes);
+            self.protocol_sniffer.hear(bytes);
         }
         let mut input = std::mem::take(&mut self.input);
         let outcome = self.read(&mut input, bytes, out);
         self.input = input;
         match outcome {
-            Ok((taken, parsed)) if self.to_tell.is_empty() => Ok((taken, parsed)),
+            Ok((taken, parsed)) if self.pending_results.is_empty() => Ok((taken, parsed)),
             Ok((taken, parsed)) => Ok((taken - 1, parsed)),
             Err(violation) => Err(self.refuse(violation, out)),
         }
@@ -228,7 +228,9 @@ impl Http2Connection {
     /// Returns an error if a response is missing or incomplete.
     pub fn end(&mut self) -> Result<Option<ResponseEnd>, ProtocolError> {
         match self.phase {
-            Phase::Greeting if self.first_words.are_tls() => Err(ProtocolError(ErrorKind::TlsResponse)),
+            Phase::Greeting if self.protocol_sniffer.is_tls_record() => {
+                Err(ProtocolError(ErrorKind::TlsResponse))
+            }
             Phase::Greeting => Err(ProtocolError(ErrorKind::NotHttp2)),
             _ if self.streams.open_count() > 0 && self.peer_blames => Err(ProtocolError(ErrorKind::GoneAway)),
             _ if self.streams.open_count() > 0 => Err(ProtocolError(ErrorKind::Closed)),
@@ -241,7 +243,7 @@ impl Http2Connection {
     /// HTTP/2.
     fn refuse(&self, violation: Violation, out: &mut Vec<u8>) -> ProtocolError {
         let violation = match self.phase {
-            Phase::Greeting if self.first_words.are_tls() => Violation::TLS,
+            Phase::Greeting if self.protocol_sniffer.is_tls_record() => Violation::TLS,
             Phase::Greeting => Violation::NOT_HTTP2,
             _ => violation,
         };

@@ -41,8 +41,8 @@ impl Codec for Http2Connection {
         self.most_streams()
     }
 
-    fn has_room(&self) -> bool {
-        self.has_room()
+    fn can_send(&self) -> bool {
+        self.can_send()
     }
 
     fn open(&mut self, out: &mut Vec<u8>) {
@@ -53,8 +53,8 @@ impl Codec for Http2Connection {
         self.begin(request, numbers, out)
     }
 
-    fn held_back(&self, stream: usize) -> usize {
-        self.held_back(stream)
+    fn blocked_bytes(&self, stream: usize) -> usize {
+        self.blocked_bytes(stream)
     }
 
     fn messages_sent(&self, stream: usize) -> u64 {

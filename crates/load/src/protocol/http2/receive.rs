@@ -13,7 +13,7 @@ use crate::protocol::{Parsed, ResponseEnd};
 const MAX_ANSWERS: u32 = 10_000;
 
 /// The result that a frame produces for the caller; usually none.
-type Told = Result<Option<Parsed>, Violation>;
+type ReceiveResult = Result<Option<Parsed>, Violation>;
 
 impl Http2Connection {
     /// Reads up to the next result. If there is none, all bytes are consumed.
@@ -29,7 +29,7 @@ impl Http2Connection {
             taken += step;
             let Some(piece) = piece else {
                 // No HTTP/2 peer starts a frame like this, and a TLS alert is shorter than a frame header.
-                let tls = self.phase == Phase::Greeting && self.first_words.are_tls();
+                let tls = self.phase == Phase::Greeting && self.protocol_sniffer.is_tls_record();
                 return if tls { Err(Violation::TLS) } else { Ok((taken, Parsed::Incomplete)) };
             };
             let told = match piece {
@@ -44,7 +44,7 @@ impl Http2Connection {
         }
     }
 
-    fn frame(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+    fn frame(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
         if self.phase == Phase::Greeting && (head.kind != kind::SETTINGS || head.has(flag::ACK)) {
             return Err(Violation::NOT_HTTP2);
         }
@@ -76,7 +76,7 @@ impl Http2Connection {
         }
     }
 
-    fn data_begins(&mut self, head: &FrameHead, out: &mut Vec<u8>) -> Told {
+    fn data_begins(&mut self, head: &FrameHead, out: &mut Vec<u8>) -> ReceiveResult {
         if self.phase == Phase::Greeting {
             return Err(Violation::NOT_HTTP2);
         }
@@ -101,7 +101,7 @@ impl Http2Connection {
         Ok(None)
     }
 
-    fn content(&mut self, head: &FrameHead, content: &[u8], out: &mut Vec<u8>) -> Told {
+    fn content(&mut self, head: &FrameHead, content: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
         let Some(slot) = self.streams.find(head.stream) else { return Ok(None) };
         let stream = self.streams.get(slot);
         let (messages, outcome) = stream.response.content_read(content);
@@ -116,19 +116,19 @@ impl Http2Connection {
         let Err(kind) = outcome else { return Ok(told) };
         let failed = self.malformed(slot, kind, head.has(flag::END_STREAM), out);
         if told.is_some() {
-            self.to_tell.push_back(failed);
+            self.pending_results.push_back(failed);
         }
         Ok(told.or(Some(failed)))
     }
 
-    fn data_ended(&mut self, head: &FrameHead, out: &mut Vec<u8>) -> Told {
+    fn data_ended(&mut self, head: &FrameHead, out: &mut Vec<u8>) -> ReceiveResult {
         match self.streams.find(head.stream) {
             Some(slot) if head.has(flag::END_STREAM) => Ok(Some(self.response_ended(slot, out))),
             _ => Ok(None),
         }
     }
 
-    fn headers(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+    fn headers(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
         let payload = unpadded(head, payload)?;
         let fragment =
             if head.has(flag::PRIORITY) { payload.get(5..).ok_or(Violation::FRAME_SIZE)? } else { payload };
@@ -145,7 +145,7 @@ impl Http2Connection {
         Ok(None)
     }
 
-    fn continuation(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+    fn continuation(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
         if self.block.stream == 0 {
             return Err(Violation::PROTOCOL);
         }
@@ -170,7 +170,7 @@ impl Http2Connection {
         ends_stream: bool,
         wire_bytes: usize,
         out: &mut Vec<u8>,
-    ) -> Told {
+    ) -> ReceiveResult {
         let Some(slot) = self.streams.find(stream) else {
             // It must be decoded nevertheless, because it may change the table.
             self.decoder.decode(block, &mut NoFields)?;
@@ -226,7 +226,7 @@ impl Http2Connection {
         }
     }
 
-    fn stream_reset(&mut self, head: &FrameHead, payload: &[u8]) -> Told {
+    fn stream_reset(&mut self, head: &FrameHead, payload: &[u8]) -> ReceiveResult {
         let code = u32_of(payload)?;
         if !self.streams.was_opened(head.stream) {
             return Err(Violation::PROTOCOL);
@@ -240,7 +240,7 @@ impl Http2Connection {
         )))
     }
 
-    fn settings(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+    fn settings(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
         if head.stream != 0 {
             return Err(Violation::PROTOCOL);
         }
@@ -251,7 +251,7 @@ impl Http2Connection {
             return Ok(None);
         }
         self.answer(kind::SETTINGS, &[], out)?;
-        let had_room = self.has_room();
+        let had_room = self.can_send();
         let before = self.peer;
         self.peer.apply(payload)?;
         self.encoder.limit(self.peer.header_table_bytes);
@@ -265,10 +265,10 @@ impl Http2Connection {
         if self.phase == Phase::Greeting {
             self.phase = Phase::Open;
         }
-        Ok((!had_room && self.has_room()).then_some(Parsed::Room))
+        Ok((!had_room && self.can_send()).then_some(Parsed::Room))
     }
 
-    fn ping(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+    fn ping(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
         if head.stream != 0 {
             return Err(Violation::PROTOCOL);
         }
@@ -293,7 +293,7 @@ impl Http2Connection {
 
     /// GOAWAY: the peer accepts no more requests, and has not processed those after the last one that it
     /// names.
-    fn going_away(&mut self, head: &FrameHead, payload: &[u8]) -> Told {
+    fn going_away(&mut self, head: &FrameHead, payload: &[u8]) -> ReceiveResult {
         if head.stream != 0 {
             return Err(Violation::PROTOCOL);
         }
@@ -305,13 +305,13 @@ impl Http2Connection {
             self.streams.all_open().filter(|(_, stream)| stream.id > last).map(|(slot, _)| slot).collect();
         for slot in unseen {
             self.forget(slot);
-            self.to_tell.push_back(Parsed::Failed(slot, ErrorKind::GoneAway));
+            self.pending_results.push_back(Parsed::Failed(slot, ErrorKind::GoneAway));
         }
-        self.to_tell.push_back(Parsed::Closing);
-        Ok(self.to_tell.pop_front())
+        self.pending_results.push_back(Parsed::Closing);
+        Ok(self.pending_results.pop_front())
     }
 
-    fn window_update(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> Told {
+    fn window_update(&mut self, head: &FrameHead, payload: &[u8], out: &mut Vec<u8>) -> ReceiveResult {
         let by = u32_of(payload)? & MAX_31_BITS;
         if head.stream == 0 {
             if by == 0 {
@@ -364,7 +364,7 @@ fn replenish(
 }
 
 /// PRIORITY: validated, but has no effect here.
-fn priority(head: &FrameHead) -> Told {
+fn priority(head: &FrameHead) -> ReceiveResult {
     match head {
         FrameHead { stream: 0, .. } => Err(Violation::PROTOCOL),
         FrameHead { length: 5, .. } => Ok(None),

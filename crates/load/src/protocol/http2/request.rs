@@ -24,7 +24,7 @@ pub struct CommonFields(pub(super) Dictionary);
 
 impl CommonFields {
     /// Collects the common fields of these requests.
-    pub fn of<'r>(requests: impl Iterator<Item = &'r Request>) -> Self {
+    pub fn from_requests<'r>(requests: impl Iterator<Item = &'r Request>) -> Self {
         let mut dictionary = Dictionary::default();
         for request in requests {
             for_each_field(request, |name, value| dictionary.add(name, value.as_bytes()));

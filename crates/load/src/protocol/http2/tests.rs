@@ -60,7 +60,7 @@ fn neutral(method: Method, body: &[u8]) -> Request {
 }
 
 fn common() -> CommonFields {
-    CommonFields::of([Method::GET, Method::HEAD].map(|method| neutral(method, b"")).iter())
+    CommonFields::from_requests([Method::GET, Method::HEAD].map(|method| neutral(method, b"")).iter())
 }
 
 fn request(method: Method, body: &[u8]) -> Http2Request {
@@ -148,10 +148,10 @@ fn connection_opens_with_preface_and_waits_for_settings() {
     assert!(client.out.starts_with(PREFACE));
     let said = client.said();
     assert_eq!(said.iter().map(|frame| frame.0).collect::<Vec<_>>(), [kind::SETTINGS, kind::WINDOW_UPDATE]);
-    assert!(!client.connection.has_room());
+    assert!(!client.connection.can_send());
     assert_eq!(client.receive(&settings(&[])), Ok(vec![Parsed::Room]));
     assert_eq!(client.said(), [(kind::SETTINGS, flag::ACK, 0, vec![])]);
-    assert!(client.connection.has_room());
+    assert!(client.connection.can_send());
     // The acknowledgement of this side's own settings needs no reply.
     assert_eq!(client.receive(&frame(kind::SETTINGS, flag::ACK, 0, b"")), Ok(vec![]));
     assert!(client.out.is_empty());
@@ -161,7 +161,7 @@ fn connection_opens_with_preface_and_waits_for_settings() {
 fn responses_arrive_in_any_order_with_their_bytes_counted() {
     let mut client = Client::greeted(3, &[]);
     assert_eq!([client.get(), client.get(), client.get()], [0, 1, 2]);
-    assert!(!client.connection.has_room());
+    assert!(!client.connection.can_send());
     let sent = client.said();
     assert_eq!(sent.iter().map(|frame| frame.2).collect::<Vec<_>>(), [1, 3, 5]);
     assert!(sent.iter().all(|frame| frame.0 == kind::HEADERS && frame.1 == END_HEADERS | END_STREAM));
@@ -187,14 +187,14 @@ fn responses_arrive_in_any_order_with_their_bytes_counted() {
 fn concurrent_requests_stay_within_peers_limit() {
     let mut client = Client::greeted(10, &[(3, 1)]);
     client.get();
-    assert!(!client.connection.has_room());
+    assert!(!client.connection.can_send());
     assert_eq!(client.receive(&settings(&[(3, 2)])), Ok(vec![Parsed::Room]));
     client.get();
-    assert!(!client.connection.has_room());
+    assert!(!client.connection.can_send());
     assert_eq!(client.receive(&settings(&[(3, 0)])), Ok(vec![]));
     let both = [headers(1, END_STREAM, STATUS_200), headers(3, END_STREAM, STATUS_200)].concat();
     assert_eq!(client.receive(&both).map(|events| events.len()), Ok(2));
-    assert!(!client.connection.has_room());
+    assert!(!client.connection.can_send());
     assert_eq!(client.receive(&settings(&[(3, 100)])), Ok(vec![Parsed::Room]));
 }
 
@@ -259,7 +259,7 @@ fn goaway_fails_unprocessed_requests_and_rest_completes() {
     client.get_times(3);
     // The first GOAWAY is only a warning.
     assert_eq!(client.receive(&goaway(u32::MAX >> 1, 0)), Ok(vec![Parsed::Closing]));
-    assert!(!client.connection.has_room());
+    assert!(!client.connection.can_send());
     let gone = |slot| Parsed::Failed(slot, ErrorKind::GoneAway);
     assert_eq!(client.receive(&goaway(1, 0)), Ok(vec![gone(1), gone(2), Parsed::Closing]));
     let last = ResponseEnd { stream: 0, status: 200, bytes: 10, reusable: false, grpc: None };
@@ -321,7 +321,7 @@ fn connection_without_identifiers_accepts_no_requests() {
     assert_eq!(client.said()[0].2, (1 << 31) - 3);
     client.get();
     assert_eq!(client.said()[0].2, (1 << 31) - 1);
-    assert!(!client.connection.has_room());
+    assert!(!client.connection.can_send());
     for id in [(1 << 31) - 3, (1_u32 << 31) - 1] {
         let events = client.receive(&headers(id, END_STREAM, STATUS_200)).unwrap();
         assert!(matches!(events[..], [Parsed::Response(ResponseEnd { reusable: false, .. })]), "{events:?}");

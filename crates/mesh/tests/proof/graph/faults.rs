@@ -27,7 +27,7 @@ fn callee_that_received_fewer_requests_than_sent_is_reported() {
 
 #[test]
 fn service_without_request_counter_is_not_checked_for_requests() {
-    let graph = Graph { protocol: Protocol::Tcp, ..Graph::of(&[("driver", "a", 1000), ("a", "db", 1000)]) };
+    let graph = Graph { protocol: Protocol::Tcp, ..Graph::new(&[("driver", "a", 1000), ("a", "db", 1000)]) };
     let proof = graph.prove_after(|counted| {
         counted.services.get_mut("db").unwrap().retain(|name, _| name == CountedService::CONNECTIONS);
     });
@@ -70,7 +70,7 @@ fn restarted_or_unreadable_component_leaves_only_its_edges_unproven() {
 /// One caller uses HTTP/1.1 to one callee and gRPC to another: its proxy counts both at one listener.
 #[test]
 fn protocols_of_other_edges_are_not_faults() {
-    let graph = Graph::of(&[("driver", "a", 1000), ("a", "b", 1000), ("a", "c", 500)]);
+    let graph = Graph::new(&[("driver", "a", 1000), ("a", "b", 1000), ("a", "c", 500)]);
     let mut counted = graph.counted();
     let of_a = &mut counted.proxies.get_mut("a").unwrap()[0];
     of_a.insert("http.outbound_0.0.0.0_8080.downstream_rq_http1_total".to_owned(), 1000);
@@ -113,7 +113,7 @@ fn unexpected_protocol_is_charged_to_edge_already_unproven() {
 #[test]
 fn connections_older_than_trial_are_enough() {
     for protocol in [Protocol::Http1, Protocol::Tcp] {
-        let graph = Graph { protocol, ..Graph::of(&[("driver", "a", 1000), ("a", "b", 1000)]) };
+        let graph = Graph { protocol, ..Graph::new(&[("driver", "a", 1000), ("a", "b", 1000)]) };
         let proof = graph.prove_after(|counted| {
             let of_connections = |name: &String| name.contains("_cx_total") || name.ends_with("handshake");
             let rises = counted.proxies.values_mut().flatten().flat_map(BTreeMap::iter_mut);
@@ -146,7 +146,7 @@ fn proof_waits_for_total_at_shared_proxy() {
 fn query_that_bypasses_sidecar_is_named_despite_shared_gateway() {
     let services = ["flights", "booking", "customer", "auth"];
     let calls = services.map(|service| (service, "db", 500));
-    let mut graph = Graph { protocol: Protocol::Tcp, ..Graph::of(&calls) };
+    let mut graph = Graph { protocol: Protocol::Tcp, ..Graph::new(&calls) };
     graph.calls.push(("driver".to_owned(), "flights".to_owned(), 1000));
     let gateway = Hop::outbound(Layer::L4, 8443, "outbound|27017||db".to_owned());
     let prove = |graph: &Graph| {

@@ -1,7 +1,7 @@
 //! Options of `meshmeter load` for kernel I/O.
 
 use clap::{Args, ValueEnum};
-use load::NetworkChoice;
+use load::IoBackendChoice;
 
 /// Options for kernel I/O.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ pub enum NetworkName {
     Epoll,
 }
 
-impl From<NetworkName> for NetworkChoice {
+impl From<NetworkName> for IoBackendChoice {
     fn from(name: NetworkName) -> Self {
         match name {
             NetworkName::Auto => Self::Auto,

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Maximum number of generators that share a load.
 const MAX_GENERATORS: usize = 10_000;
 /// Maximum of --requests.
-const MOST_REQUESTS: u64 = 1_000_000_000;
+const MAX_REQUESTS: u64 = 1_000_000_000;
 
 /// Options for the schedule.
 #[derive(Debug, Args)]
@@ -40,7 +40,7 @@ pub struct ScheduleArgs {
     pub think_time: Option<ThinkTime>,
 
     /// Requests to send in the measured window, which ends after them, or after --duration if that is given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_REQUESTS), help_heading = "Load")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_REQUESTS), help_heading = "Load")]
     pub requests: Option<u64>,
 
     /// Length of the measured window [default: 10s; with --requests until they are sent, at most 1h]

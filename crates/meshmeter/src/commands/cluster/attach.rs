@@ -70,12 +70,12 @@ fn choose(cluster: &Connected, args: &AttachArgs) -> Result<DetachedRun, Failure
     found.retain(|place| args.run.is_some() || !place.is_over);
     match (found.len(), &args.run) {
         (1, _) => Ok(found.remove(0)),
-        (0, Some(run)) => Err(Failure::wrong_use(format!("no detached run {run} is in this cluster"))
+        (0, Some(run)) => Err(Failure::usage(format!("no detached run {run} is in this cluster"))
             .with_hint("`meshmeter cluster clean` lists what runs have left")),
-        (0, None) => Err(Failure::wrong_use("no detached run is in this cluster")),
+        (0, None) => Err(Failure::usage("no detached run is in this cluster")),
         _ => {
             let runs: Vec<&str> = found.iter().map(|place| place.run.as_str()).collect();
-            Err(Failure::wrong_use("several detached runs are in this cluster")
+            Err(Failure::usage("several detached runs are in this cluster")
                 .with_hint(format!("name one of {}", runs.join(", "))))
         }
     }
@@ -88,7 +88,7 @@ fn check_free(out: &Path, overwrite: bool) -> Result<(), Failure> {
     if is_empty || overwrite {
         return Ok(());
     }
-    Err(Failure::wrong_use(format!("{} is not empty", out.display()))
+    Err(Failure::usage(format!("{} is not empty", out.display()))
         .with_hint("name another with --out, or replace an earlier run with --overwrite"))
 }
 

@@ -3,7 +3,7 @@
 use crate::cli::CheckClusterArgs;
 use crate::commands::run::{read_experiment, unavailable};
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
-use cluster::check::{Finding, Needs, Standing, check};
+use cluster::check::{CheckOutcome, Finding, Needs, check};
 use cluster::connection::Connected;
 use cluster::environment::check_mode;
 use cluster::objects;
@@ -38,9 +38,9 @@ pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
     } else {
         for Finding { standing, text, hint } in &findings {
             let mark = match standing {
-                Standing::Right => "ok     ",
-                Standing::Less => "less   ",
-                Standing::Missing => "missing",
+                CheckOutcome::Right => "ok     ",
+                CheckOutcome::Less => "less   ",
+                CheckOutcome::Missing => "missing",
             };
             let _ = writeln!(output, "{mark}  {text}");
             if let Some(hint) = hint {
@@ -48,7 +48,7 @@ pub(super) fn run(args: &CheckClusterArgs) -> Result<ExitCode, Failure> {
             }
         }
     }
-    let is_missing = findings.iter().any(|finding| finding.standing == Standing::Missing);
+    let is_missing = findings.iter().any(|finding| finding.standing == CheckOutcome::Missing);
     Ok(if is_missing { ExitCode::from(ENVIRONMENT_FAILED) } else { ExitCode::SUCCESS })
 }
 
@@ -64,19 +64,19 @@ fn leave_out(
         check_mode(cluster, settings, (mesh, mode), components)
     });
     match left_out {
-        Err(error) => vec![Finding::of_error(Standing::Missing, &error)],
+        Err(error) => vec![Finding::of_error(CheckOutcome::Missing, &error)],
         Ok(modes) => modes.into_iter().map(finding).collect(),
     }
 }
 
 fn finding(left_out: UnavailableMode) -> Finding {
-    Finding { standing: Standing::Less, text: unavailable::sentence(&left_out), hint: left_out.hint }
+    Finding { standing: CheckOutcome::Less, text: unavailable::sentence(&left_out), hint: left_out.hint }
 }
 
 /// Plugs of the experiment's modes.
 fn plugs(experiment: Option<&Experiment>, settings: &ClusterSettings) -> Vec<Box<dyn MeshPlug>> {
     let modes = experiment.into_iter().flat_map(|one| one.modes.iter().map(|mode| (one.mesh, *mode)));
-    modes.filter_map(|(mesh, mode)| plug::of(mesh, mode, settings).ok()).collect()
+    modes.filter_map(|(mesh, mode)| plug::for_mode(mesh, mode, settings).ok()).collect()
 }
 
 /// Needs of all deployments. Modes without a plug are findings already; settings that clusters do not support
@@ -85,11 +85,11 @@ fn needs(experiment: Option<&Experiment>, settings: &ClusterSettings, findings: 
     let mut needs = Needs::default();
     let Some(experiment) = experiment else { return needs };
     for trial in &experiment::Plan::new(experiment, 0).trials {
-        let Ok(plug) = plug::of(trial.spec.mesh, trial.mode, settings) else { continue };
+        let Ok(plug) = plug::for_mode(trial.spec.mesh, trial.mode, settings) else { continue };
         match objects::objects(&trial.spec, settings, &*plug) {
             Ok(objects) => needs.add(&trial.spec, &objects),
             Err(error) => {
-                let finding = Finding::of_error(Standing::Missing, &error);
+                let finding = Finding::of_error(CheckOutcome::Missing, &error);
                 if !findings.contains(&finding) {
                     findings.push(finding);
                 }

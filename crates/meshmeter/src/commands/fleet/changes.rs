@@ -2,12 +2,12 @@
 
 use super::churn;
 use super::conclude::CHURN;
-use super::course::{Course, LOOK_INTERVAL};
 use super::links;
 use super::metrics::MetricsSampler;
 use super::phases::PhaseRecorder;
+use super::runner::{FleetRunner, POLL_INTERVAL};
 use super::witnesses::Witnesses;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::schema::{FleetAsk, FleetChange, FleetPhase, FleetProgress, FleetWitness, IDLE_PHASE};
 use experiment::settings::fleet::{ChangeKind, Churn};
 use experiment::xds::Presence;
@@ -23,7 +23,7 @@ const SEED: u64 = 1;
 
 /// Makes the changes of a run.
 pub(super) struct Changing<'a> {
-    pub course: &'a Course<'a>,
+    pub runner: &'a FleetRunner<'a>,
     pub fleet: &'a Fleet,
     pub population: &'a Population,
     /// Locked until a change is written: the next change builds on it.
@@ -95,7 +95,7 @@ fn contents(change: &Change, presence: Presence) -> impl Iterator<Item = Vec<u8>
 
 impl<'a> Changing<'a> {
     pub fn new(
-        course: &'a Course<'a>,
+        runner: &'a FleetRunner<'a>,
         fleet: &'a Fleet,
         population: &'a Population,
         sampler: &'a MetricsSampler,
@@ -103,19 +103,19 @@ impl<'a> Changing<'a> {
         let sequence =
             Sequence { changes: Changes::new(population, SEED), resized: Vec::new(), pending: Vec::new() };
         Self {
-            course,
+            runner,
             fleet,
             population,
             sequence: Mutex::new(sequence),
             impossible: Mutex::default(),
-            witnesses: Witnesses::new(&course.args.proxies.witness),
+            witnesses: Witnesses::new(&runner.args.proxies.witness),
             phases: PhaseRecorder::new(fleet, sampler),
         }
     }
 
     /// Makes every configured change while the fleet is observed, with churn alongside.
     pub fn make_all(&self) {
-        let settings = self.course.settings;
+        let settings = self.runner.settings;
         std::thread::scope(|scope| {
             let beside = if settings.churn == Churn::None { IDLE_PHASE } else { CHURN };
             let churn = (!settings.duration.is_zero()).then(|| {
@@ -128,19 +128,19 @@ impl<'a> Changing<'a> {
             }
             while churn.as_ref().is_some_and(|churn| !churn.is_finished()) {
                 self.tick();
-                std::thread::sleep(LOOK_INTERVAL);
+                std::thread::sleep(POLL_INTERVAL);
             }
         });
         self.phases.end();
     }
 
     fn make_each(&self) {
-        let settings = self.course.settings;
+        let settings = self.runner.settings;
         let kinds = settings.changes.iter().flat_map(|change| std::iter::repeat_n(change.kind, change.count));
         let mut next_at = Instant::now();
         for (place, kind) in kinds.enumerate() {
             self.rest_until(next_at);
-            if self.course.is_stopped() {
+            if self.runner.is_stopped() {
                 return;
             }
             next_at = Instant::now() + settings.between;
@@ -168,7 +168,7 @@ impl<'a> Changing<'a> {
             ChangeKind::ConnectStorm => Ok(vec![self.fleet.reconnect(kind.name(), Selection::All)]),
             ChangeKind::CertificateRotation => {
                 let rotation = self.fleet.rotate_certificates(Selection::All);
-                rotation.map(|change| vec![change]).map_err(|error| in_one_line(&error))
+                rotation.map(|change| vec![change]).map_err(|error| error_chain(&error))
             }
             ChangeKind::IstiodRestart => self.restart_istiod(),
             ChangeKind::IstiodAdded => self.add_istiod(),
@@ -196,7 +196,7 @@ impl<'a> Changing<'a> {
         cut_off: Option<&CutOff<'_>>,
     ) -> Result<Written, String> {
         let mut sequence = self.sequence.lock().unwrap_or_else(PoisonError::into_inner);
-        let change = sequence.changes.next(kind).map_err(|error| in_one_line(&error))?;
+        let change = sequence.changes.next(kind).map_err(|error| error_chain(&error))?;
         self.wait_for_undone(&mut sequence.pending, &change);
         let expect = |expected: &Expected| {
             self.fleet.expect(ChangeMarks {
@@ -222,7 +222,7 @@ impl<'a> Changing<'a> {
         if name == kind.name() {
             ids.iter().zip(&change.expected).for_each(|(id, expected)| self.witnesses.expect(*id, expected));
         }
-        match change.perform(&self.course.api.client) {
+        match change.perform(&self.runner.api.client) {
             Ok(performed) => {
                 ids.iter()
                     .for_each(|id| self.fleet.written(*id, performed.first_sent, performed.acknowledged));
@@ -234,7 +234,7 @@ impl<'a> Changing<'a> {
                 Ok(Written { changes: ids, catching_up })
             }
             Err(error) => {
-                let failure = in_one_line(&error);
+                let failure = error_chain(&error);
                 ids.iter().chain(&catching_up).for_each(|id| self.fleet.failed(*id, failure.clone()));
                 if ids.is_empty() { Err(failure) } else { Ok(Written::default()) }
             }
@@ -244,12 +244,12 @@ impl<'a> Changing<'a> {
     /// Waits until content that `change` removes has arrived, or its time is up.
     fn wait_for_undone(&self, pending: &mut Vec<Pending>, change: &Change) {
         pending.retain(|pending| !pending.ids.iter().all(|id| self.fleet.reached(*id).is_complete()));
-        let deadline = Instant::now() + self.course.settings.settle;
+        let deadline = Instant::now() + self.runner.settings.settle;
         for id in
             pending.iter().filter(|pending| pending.is_undone_by(change)).flat_map(|pending| &pending.ids)
         {
-            while !self.course.is_stopped() && Instant::now() < deadline {
-                if self.fleet.wait(*id, deadline.min(Instant::now() + LOOK_INTERVAL)).is_complete() {
+            while !self.runner.is_stopped() && Instant::now() < deadline {
+                if self.fleet.wait(*id, deadline.min(Instant::now() + POLL_INTERVAL)).is_complete() {
                     break;
                 }
             }
@@ -272,23 +272,23 @@ impl<'a> Changing<'a> {
 
     /// Follows a change until it has reached all proxies, its time is up, or the run is to end.
     pub fn follow(&self, number: usize, kind: &str, changes: &[ChangeId]) {
-        let deadline = Instant::now() + self.course.settings.settle;
+        let deadline = Instant::now() + self.runner.settings.settle;
         loop {
-            let look_at = deadline.min(Instant::now() + LOOK_INTERVAL);
+            let look_at = deadline.min(Instant::now() + POLL_INTERVAL);
             let waited: Vec<Waited> =
                 changes.iter().map(|change| self.fleet.wait(*change, look_at)).collect();
             let (reached, expected) = (
                 waited.iter().map(|waited| waited.reached).sum(),
                 waited.iter().map(|waited| waited.expected).sum(),
             );
-            self.course.reporter.report(&FleetProgress::Change {
+            self.runner.reporter.report(&FleetProgress::Change {
                 kind: kind.to_owned(),
                 number,
                 reached,
                 expected,
             });
             self.tick();
-            if reached >= expected || Instant::now() >= deadline || self.course.is_stopped() {
+            if reached >= expected || Instant::now() >= deadline || self.runner.is_stopped() {
                 break;
             }
         }
@@ -309,12 +309,12 @@ impl<'a> Changing<'a> {
     /// Connected proxies stay where they are, as in a cluster; only new connections may reach the new istiod.
     fn add_istiod(&self) -> Result<Vec<ChangeId>, String> {
         let istiods = self.ask(FleetAsk::IstiodAdded)?;
-        let first = self.course.targets.first().ok_or("there is no istiod")?;
+        let first = self.runner.targets.first().ok_or("there is no istiod")?;
         for address in istiods {
-            if self.course.targets.iter().all(|target| target.address != address) {
+            if self.runner.targets.iter().all(|target| target.address != address) {
                 self.fleet
                     .add_target(&Target { address, ..first.clone() })
-                    .map_err(|error| in_one_line(&error))?;
+                    .map_err(|error| error_chain(&error))?;
             }
         }
         Ok(Vec::new())
@@ -322,7 +322,7 @@ impl<'a> Changing<'a> {
 
     /// The proxies of the removed istiod reconnect to another one.
     fn remove_istiod(&self) -> Result<Vec<ChangeId>, String> {
-        let before = self.course.targets.iter().map(|target| target.address.clone());
+        let before = self.runner.targets.iter().map(|target| target.address.clone());
         let change = self.fleet.expect_return(ChangeKind::IstiodRemoved.name(), Selection::All);
         let left = match self.ask(FleetAsk::IstiodRemoved) {
             Ok(left) => left,
@@ -335,11 +335,11 @@ impl<'a> Changing<'a> {
             .filter(|address| !left.contains(address))
             .for_each(|address| self.fleet.remove_target(&address));
         // Only proxies of that istiod reconnect: waits until the fleet is complete again.
-        let deadline = Instant::now() + self.course.settings.settle;
-        self.rest_until(Instant::now() + self.course.settings.between);
-        while !self.course.is_stopped() && Instant::now() < deadline {
+        let deadline = Instant::now() + self.runner.settings.settle;
+        self.rest_until(Instant::now() + self.runner.settings.between);
+        while !self.runner.is_stopped() && Instant::now() < deadline {
             self.tick();
-            if self.fleet.wait_complete(deadline.min(Instant::now() + LOOK_INTERVAL)).is_complete() {
+            if self.fleet.wait_complete(deadline.min(Instant::now() + POLL_INTERVAL)).is_complete() {
                 break;
             }
         }
@@ -348,7 +348,7 @@ impl<'a> Changing<'a> {
 
     /// Returns the istiods after the action.
     pub fn ask(&self, ask: FleetAsk) -> Result<Vec<String>, String> {
-        let answer = self.course.link.ask(ask, &self.course.reporter, &self.course.stop)?;
+        let answer = self.runner.link.ask(ask, &self.runner.reporter, &self.runner.stop)?;
         let started_at_unix_s = self.fleet.started_at_unix_s();
         for happening in answer.happened {
             self.fleet.event_at(happening.since(started_at_unix_s));
@@ -366,17 +366,17 @@ impl<'a> Changing<'a> {
     }
 
     pub fn rest_until(&self, until: Instant) {
-        while !self.course.is_stopped() {
+        while !self.runner.is_stopped() {
             self.tick();
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return;
             }
-            std::thread::sleep(left.min(LOOK_INTERVAL));
+            std::thread::sleep(left.min(POLL_INTERVAL));
         }
     }
 
     fn tick(&self) {
-        self.course.tick(self.fleet);
+        self.runner.tick(self.fleet);
     }
 }

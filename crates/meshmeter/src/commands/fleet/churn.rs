@@ -7,7 +7,7 @@ use fleet::ChangeId;
 use population::changes::ChurnSchedule;
 use std::time::{Duration, Instant};
 
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Allowance for the last changes of the observation, which may be a little late.
 const LATE_ALLOWANCE: Duration = Duration::from_secs(1);
 /// Failures are alike, so only this many are shown.
@@ -17,7 +17,7 @@ const SEED: u64 = 1;
 
 /// Makes changes until the observation ends, then waits up to `settle` until the last ones have arrived.
 pub(super) fn run(changing: &Changing<'_>) {
-    let settings = changing.course.settings;
+    let settings = changing.runner.settings;
     let begun = Instant::now();
     let (mut open, mut failures) = (Vec::<ChangeId>::new(), 0);
     let schedule = ChurnSchedule::new(settings.churn, settings.pods, SEED).into_iter().flatten();
@@ -46,8 +46,8 @@ pub(super) fn run(changing: &Changing<'_>) {
     }
     let deadline = Instant::now() + settings.settle;
     for change in open {
-        while !changing.fleet.wait(change, deadline.min(Instant::now() + LOOK_INTERVAL)).is_complete() {
-            if changing.course.is_stopped() || Instant::now() >= deadline {
+        while !changing.fleet.wait(change, deadline.min(Instant::now() + POLL_INTERVAL)).is_complete() {
+            if changing.runner.is_stopped() || Instant::now() >= deadline {
                 return;
             }
         }
@@ -57,13 +57,13 @@ pub(super) fn run(changing: &Changing<'_>) {
 /// Waits until `until`. Returns false if the run is stopped before.
 fn waited_until(changing: &Changing<'_>, until: Instant) -> bool {
     loop {
-        if changing.course.is_stopped() {
+        if changing.runner.is_stopped() {
             return false;
         }
         let left = until.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return true;
         }
-        std::thread::sleep(left.min(LOOK_INTERVAL));
+        std::thread::sleep(left.min(POLL_INTERVAL));
     }
 }

@@ -2,7 +2,7 @@
 //! figures.
 
 use super::changes::Changed;
-use super::course::Course;
+use super::runner::FleetRunner;
 use crate::failure::Failure;
 use experiment::schema::{
     ControlPlaneFigures, FLEET_SCHEMA, FleetChange, FleetMesh, FleetProxies, FleetResult, FleetVerdict,
@@ -100,12 +100,12 @@ impl Sum {
 }
 
 /// The result of a run that was interrupted before its fleet began.
-pub fn interrupted(course: &Course<'_>, started_at: &str, mesh: Option<FleetMesh>) -> FleetResult {
-    let settings = course.settings;
+pub fn interrupted(runner: &FleetRunner<'_>, started_at: &str, mesh: Option<FleetMesh>) -> FleetResult {
+    let settings = runner.settings;
     FleetResult {
         schema: FLEET_SCHEMA.to_owned(),
         started_at: started_at.to_owned(),
-        istiod: course.targets.iter().map(|target| target.address.clone()).collect(),
+        istiod: runner.targets.iter().map(|target| target.address.clone()).collect(),
         xds: settings.xds.name().to_owned(),
         security: settings.security.name().to_owned(),
         proxies: FleetProxies { wanted: settings.proxies as u64, ..FleetProxies::default() },

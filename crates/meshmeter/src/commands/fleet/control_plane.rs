@@ -61,7 +61,7 @@ pub fn targets(args: &FleetArgs, addresses: &[String], api: &ApiClient) -> Resul
         (Security::Plaintext, _) => Arc::default(),
         (_, Some(path)) => std::fs::read(path)
             .map_err(|error| {
-                Failure::from_wrong_use(&error).about(&format!("read --istiod-ca {}", path.display()))
+                Failure::from_usage(&error).about(&format!("read --istiod-ca {}", path.display()))
             })?
             .into(),
         (_, None) => root_certificate(api, &control_plane.istio_namespace)?.into_bytes().into(),

@@ -3,7 +3,7 @@
 //! their connections.
 
 use super::changes::{Changing, CutOff, Written};
-use super::course::Course;
+use super::runner::FleetRunner;
 use experiment::schema::FleetAsk;
 use experiment::settings::fleet::ChangeKind;
 use fleet::{ChangeId, Selection};
@@ -17,28 +17,28 @@ const DOWN_DURATION: Duration = Duration::from_secs(5);
 /// Names listed in the timeline's event.
 const MAX_NAMES: usize = 20;
 
-fn places(course: &Course<'_>) -> impl Iterator<Item = usize> {
-    (0..course.settings.proxies).step_by(CUT_OFF_EVERY)
+fn places(runner: &FleetRunner<'_>) -> impl Iterator<Item = usize> {
+    (0..runner.settings.proxies).step_by(CUT_OFF_EVERY)
 }
 
 /// Source addresses of the proxies that can be cut off.
-pub(super) fn source_addresses(course: &Course<'_>) -> BTreeMap<usize, IpAddr> {
-    let addresses = course.args.proxies.source_address.iter().copied().map(IpAddr::V4).cycle();
-    places(course).zip(addresses).collect()
+pub(super) fn source_addresses(runner: &FleetRunner<'_>) -> BTreeMap<usize, IpAddr> {
+    let addresses = runner.args.proxies.source_address.iter().copied().map(IpAddr::V4).cycle();
+    places(runner).zip(addresses).collect()
 }
 
 pub(super) fn cut(changing: &Changing<'_>, number: usize) -> Result<Vec<ChangeId>, String> {
-    let addresses = changing.course.args.proxies.source_address.clone();
+    let addresses = changing.runner.args.proxies.source_address.clone();
     let kind = ChangeKind::EndpointAdded;
     let cut_off = if addresses.is_empty() {
-        let places = places(changing.course).collect();
+        let places = places(changing.runner).collect();
         Some(changing.fleet.cut_off(ChangeKind::LinkDown.name(), Selection::Proxies(places)))
     } else {
         changing.ask(FleetAsk::LinkDown { addresses: addresses.clone() })?;
         None
     };
     // A connection may survive the dropped packets, so these proxies are identified by what they miss.
-    let dropped = CutOff { cause: ChangeKind::LinkDown.name(), places: places(changing.course).collect() };
+    let dropped = CutOff { cause: ChangeKind::LinkDown.name(), places: places(changing.runner).collect() };
     let dropped = cut_off.is_none().then_some(&dropped);
     let meanwhile = changing.write_while(kind, kind.name(), dropped);
     changing.rest_until(Instant::now() + DOWN_DURATION);
@@ -69,7 +69,7 @@ fn note_missing(changing: &Changing<'_>, changes: &[ChangeId]) {
         return;
     }
     let proxies = changing.population.proxies();
-    let names = places(changing.course).take(MAX_NAMES).filter_map(|place| proxies.get(place));
+    let names = places(changing.runner).take(MAX_NAMES).filter_map(|place| proxies.get(place));
     let names: Vec<String> = names.map(|proxy| format!("{}.{}", proxy.name, proxy.namespace)).collect();
     let detail = format!("{missing} proxies; cut off are {}", names.join(", "));
     changing.fleet.event("not-converged", detail);

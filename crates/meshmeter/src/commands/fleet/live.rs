@@ -1,6 +1,6 @@
 //! Live metrics of a fleet.
 
-use super::course::made_up_id;
+use super::runner::random_id;
 use crate::cli::ExportArgs;
 use crate::commands::metric_labels;
 use crate::failure::Failure;
@@ -27,8 +27,8 @@ impl LiveFleet {
         if !args.is_asked_for() {
             return Ok(None);
         }
-        let destinations = args.destinations().map_err(Failure::wrong_use)?;
-        let labels = metric_labels::of_process(&made_up_id()?, &args.label);
+        let destinations = args.destinations().map_err(Failure::usage)?;
+        let labels = metric_labels::of_process(&random_id()?, &args.label);
         let exporter =
             Exporter::start(Settings { destinations, labels }, |text| anstream::eprintln!("{text}"))
                 .map_err(|error| Failure::environment(&error).about("start to send metrics"))?;

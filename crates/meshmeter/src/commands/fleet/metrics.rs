@@ -2,7 +2,7 @@
 //! of each phase.
 
 use crate::cli::MetricsUrl;
-use experiment::environment::{EnvironmentError, ErrorContext as _, in_one_line};
+use experiment::environment::{EnvironmentError, ErrorContext as _, error_chain};
 use experiment::schema::ControlPlaneFigures;
 use mesh::admin::Admin;
 use mesh::admin::dial::TcpPort;
@@ -69,7 +69,7 @@ impl Watched {
         let first = page.reading().map(|reading| MetricsWindow::new(page.exposed, reading));
         let window = first.map_err(|error| {
             let hint = if page.hint.is_empty() { String::new() } else { format!(" ({})", page.hint) };
-            in_one_line(&error) + &hint
+            error_chain(&error) + &hint
         });
         Self { page, window: Mutex::new(window), turn: Mutex::new(()) }
     }

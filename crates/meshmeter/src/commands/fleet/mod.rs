@@ -1,6 +1,6 @@
 //! `meshmeter fleet`: simulated proxies against an istiod.
 //!
-//! Read `course.rs` first: the run, from checking the API to removing the mesh. `settings.rs` interprets the
+//! Read `runner.rs` first: the run, from checking the API to removing the mesh. `settings.rs` interprets the
 //! options, `control_plane.rs` finds what the fleet connects to, `changes.rs` and `churn.rs` make changes,
 //! `metrics.rs` reads istiod's own metrics, `phases.rs` splits the time under changes into phases,
 //! `identities.rs` has the proxies, `asks.rs` communicates with the environment, `links.rs` cuts proxies off,
@@ -11,7 +11,6 @@ mod changes;
 mod churn;
 mod conclude;
 mod control_plane;
-mod course;
 mod identities;
 mod in_lab;
 mod links;
@@ -20,6 +19,7 @@ mod metrics;
 mod phases;
 mod progress;
 mod remove;
+mod runner;
 mod settings;
 mod witnesses;
 
@@ -36,7 +36,7 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
         return remove::run(args, run_id);
     }
     if let Some(path) = &args.json {
-        destination::check_path("--json", &Destination::of(path))?;
+        destination::check_path("--json", &Destination::from_path(path))?;
     }
     let settings = settings::settings(args)?;
     match settings::control_plane(args)? {
@@ -48,7 +48,7 @@ pub fn run(args: &FleetArgs) -> Result<ExitCode, Failure> {
                 1
             };
             open_files::allow(settings.proxies * copies)?;
-            course::run(args, &settings, &addresses)
+            runner::run(args, &settings, &addresses)
         }
     }
 }
@@ -58,12 +58,13 @@ fn write_json(args: &FleetArgs, result: &FleetResult) -> Result<(), Failure> {
     let Some(path) = &args.json else { return Ok(()) };
     let mut text = serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
     text.push(b'\n');
-    Destination::of(path).write(&text)
+    Destination::from_path(path).write(&text)
 }
 
 /// Prints a result and returns the exit status.
 fn show(args: &FleetArgs, result: &FleetResult) -> Result<ExitCode, Failure> {
-    let stdout_is_free = args.json.as_deref().is_none_or(|path| Destination::of(path) != Destination::Stdout);
+    let stdout_is_free =
+        args.json.as_deref().is_none_or(|path| Destination::from_path(path) != Destination::Stdout);
     if stdout_is_free {
         let text = report::terminal::fleet_text(result, super::report::terminal_options());
         super::report::print_text(&text)?;

@@ -28,7 +28,7 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
     let (services, proxies) = (mesh.services as usize, args.proxies.proxies as usize);
     let topology = mesh.topology.as_deref().map(held_topology).transpose()?;
     let kinds = args.proxies.kind.of(proxies).map_err(|error| {
-        Failure::wrong_use(format!("--kind: {error}"))
+        Failure::usage(format!("--kind: {error}"))
             .with_hint("leave the number of one kind out: it has the rest")
     })?;
     let sidecars = kinds.iter().find_map(|(kind, count)| (*kind == ProxyKind::Sidecar).then_some(*count));
@@ -84,11 +84,11 @@ pub fn settings(args: &FleetArgs) -> Result<FleetSettings, Failure> {
 
 fn held_topology(source: &str) -> Result<HeldTopology, Failure> {
     let topology = topology::named("--topology", source)?;
-    HeldTopology::new(&topology).map_err(|reason| Failure::wrong_use(format!("--topology: {reason}")))
+    HeldTopology::new(&topology).map_err(|reason| Failure::usage(format!("--topology: {reason}")))
 }
 
 fn check(settings: &FleetSettings, sidecars: usize, args: &FleetArgs) -> Result<(), Failure> {
-    let wrong = |message: String, hint: &str| Err(Failure::wrong_use(message).with_hint(hint));
+    let wrong = |message: String, hint: &str| Err(Failure::usage(message).with_hint(hint));
     let FleetSettings { services, pods, namespaces, .. } = *settings;
     if sidecars > pods {
         let (option, hint) = match args.mesh.topology {
@@ -129,17 +129,17 @@ fn check_changes(settings: &FleetSettings, args: &FleetArgs) -> Result<(), Failu
                 kind.name(),
                 settings.kinds
             );
-            return Err(Failure::wrong_use(message).with_hint("choose another kind of change, or of proxy"));
+            return Err(Failure::usage(message).with_hint("choose another kind of change, or of proxy"));
         }
         if !settings.is_told_of(kind) {
             let message =
                 format!("--change {}: ztunnels on demand are told of it only once they ask", kind.name());
             let hint = "name --change root-policy or connect-storm, or leave --on-demand out";
-            return Err(Failure::wrong_use(message).with_hint(hint));
+            return Err(Failure::usage(message).with_hint(hint));
         }
         if kind == ChangeKind::CertificateRotation && settings.security != FleetSecurity::MutualTls {
             let message = format!("--change {} needs proxies with certificates", kind.name());
-            return Err(Failure::wrong_use(message).with_hint("leave --security out, or say mutual-tls"));
+            return Err(Failure::usage(message).with_hint("leave --security out, or say mutual-tls"));
         }
         let is_elsewhere = matches!(control_plane(args)?, ControlPlane::Elsewhere(_));
         if kind.is_of_environment()
@@ -149,7 +149,7 @@ fn check_changes(settings: &FleetSettings, args: &FleetArgs) -> Result<(), Failu
         {
             let message =
                 format!("--change {} is made in a lab, and --istiod names an istiod elsewhere", kind.name());
-            return Err(Failure::wrong_use(message).with_hint("leave --istiod out, or leave the change out"));
+            return Err(Failure::usage(message).with_hint("leave --istiod out, or leave the change out"));
         }
     }
     Ok(())
@@ -175,7 +175,7 @@ pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
         if let Some((option, _)) = lab_has_its_own.into_iter().find(|(_, given)| *given) {
             let message =
                 format!("{option} is for an istiod elsewhere, and without its address there is a lab");
-            return Err(Failure::wrong_use(message).with_hint("add --istiod HOST:PORT"));
+            return Err(Failure::usage(message).with_hint("add --istiod HOST:PORT"));
         }
         let program = |path: &&String| {
             let path = PathBuf::from(path);
@@ -185,11 +185,11 @@ pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
     }
     if args.proxies.witnesses > 0 {
         let message = "--witnesses is for a lab, and --istiod names an istiod elsewhere".to_owned();
-        return Err(Failure::wrong_use(message).with_hint("--witness HOST:15090 names a real sidecar there"));
+        return Err(Failure::usage(message).with_hint("--witness HOST:15090 names a real sidecar there"));
     }
     if let Some(path) = paths.first() {
         let message = format!("--istiod names a program, {path}, and an address, {}", addresses[0]);
-        return Err(Failure::wrong_use(message).with_hint("compare programs in a lab, or istiods elsewhere"));
+        return Err(Failure::usage(message).with_hint("compare programs in a lab, or istiods elsewhere"));
     }
     for address in &addresses {
         check_address(address)?;
@@ -198,13 +198,14 @@ pub fn control_plane(args: &FleetArgs) -> Result<ControlPlane, Failure> {
     if given.istiod_metrics.is_empty() && hosts.len() < addresses.len() {
         let message =
             "two --istiod have one host, and their figures would be read from one page of metrics".to_owned();
-        return Err(Failure::wrong_use(message)
-            .with_hint("name the page of each with --istiod-metrics, in their order"));
+        return Err(
+            Failure::usage(message).with_hint("name the page of each with --istiod-metrics, in their order")
+        );
     }
     let pages = given.istiod_metrics.len();
     if pages > 0 && pages != addresses.len() {
         let message = format!("{pages} --istiod-metrics for {} --istiod", addresses.len());
-        return Err(Failure::wrong_use(message).with_hint("give one per istiod, in their order"));
+        return Err(Failure::usage(message).with_hint("give one per istiod, in their order"));
     }
     Ok(ControlPlane::Elsewhere(addresses.into_iter().cloned().collect()))
 }
@@ -218,14 +219,14 @@ fn is_path(istiod: &str) -> bool {
 }
 
 fn no_program(path: &Path) -> Failure {
-    Failure::wrong_use(format!("--istiod: there is no program {}", path.display()))
+    Failure::usage(format!("--istiod: there is no program {}", path.display()))
         .with_hint("an istiod elsewhere is HOST:PORT, without http://")
 }
 
 fn check_address(address: &str) -> Result<(), Failure> {
     match address.rsplit_once(':') {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => Ok(()),
-        _ => Err(Failure::wrong_use(format!("--istiod: `{address}` has no port"))
+        _ => Err(Failure::usage(format!("--istiod: `{address}` has no port"))
             .with_hint("expected HOST:PORT, such as istiod.example:15012, or the path of a program")),
     }
 }

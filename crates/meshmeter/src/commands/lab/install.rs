@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Time between two lines while a component is built, if standard error is not a terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Output of `--json` per package.
 #[derive(Serialize)]
@@ -160,7 +160,7 @@ impl Progress {
                 ProgressStyle::with_template("{spinner} {wide_msg}").expect("the template is constant");
             ProgressBar::new_spinner().with_style(style)
         });
-        Self { stop, bar, next_line: LINE_EVERY, waiting_told: false }
+        Self { stop, bar, next_line: LINE_INTERVAL, waiting_told: false }
     }
 
     fn clear(&self) {
@@ -184,7 +184,7 @@ impl Progress {
             Some(bar) => bar.set_message(format!("{text}  {last_line}")),
             None if elapsed >= self.next_line => {
                 plain_line(&text);
-                self.next_line += LINE_EVERY;
+                self.next_line += LINE_INTERVAL;
             }
             None => {}
         }
@@ -207,7 +207,7 @@ impl InstallObserver for Progress {
                 self.line(&format!("{package}: {flaw}; it is made again"));
             }
             InstallNews::Started { package, announcement } => {
-                self.next_line = LINE_EVERY;
+                self.next_line = LINE_INTERVAL;
                 self.line(&format!("{package}: {announcement}"));
             }
             InstallNews::Working { package, elapsed, last_line } => {

@@ -16,15 +16,15 @@ fn choose(labs: Vec<LabStatus>, id: Option<&str>, pod: &str) -> Result<PodStatus
         (Some(lab), _) if up.is_empty() => lab,
         (Some(last), _) => {
             let ids: Vec<&str> = up.iter().chain([&last]).map(|lab| lab.id.as_str()).collect();
-            return Err(Failure::wrong_use(format!("{} labs are up: {}", ids.len(), ids.join(", ")))
+            return Err(Failure::usage(format!("{} labs are up: {}", ids.len(), ids.join(", ")))
                 .with_hint(format!("name one: --lab {}", last.id)));
         }
         (None, Some(id)) => {
-            return Err(Failure::wrong_use(format!("no lab {id} is up"))
+            return Err(Failure::usage(format!("no lab {id} is up"))
                 .with_hint("`meshmeter lab status` lists the labs of this user"));
         }
         (None, None) => {
-            return Err(Failure::wrong_use("no lab is up").with_hint(
+            return Err(Failure::usage("no lab is up").with_hint(
                 "`meshmeter lab up` brings one up, until Ctrl-C; labs belong to the user who made them",
             ));
         }
@@ -35,7 +35,7 @@ fn choose(labs: Vec<LabStatus>, id: Option<&str>, pod: &str) -> Result<PodStatus
     } else {
         format!("it has {}", names.join(", "))
     };
-    let missing = Failure::wrong_use(format!("lab {} has no pod {pod}", lab.id)).with_hint(hint);
+    let missing = Failure::usage(format!("lab {} has no pod {pod}", lab.id)).with_hint(hint);
     lab.pods.into_iter().find(|candidate| candidate.name == pod).ok_or(missing)
 }
 

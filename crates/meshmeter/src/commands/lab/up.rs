@@ -12,7 +12,7 @@ use experiment::environment::deploy::{ComponentFailure, Deployment as _, Environ
 use experiment::{Experiment, MeshKind, Override, Plan, PlannedTrial};
 use lab::deployment::LabDeployment;
 use lab::environment::{LocalLab, Programs};
-use lab::istio::{ControlPlane, DOORS, OpenedControlPlane};
+use lab::istio::{ControlPlane, FORWARDED_PORTS, OpenedControlPlane};
 use lab::registry::{Access, ControlPlaneAccess, LabStatus, ProxyAccess};
 use lab::{Entered, Lab};
 use mesh::names::ISTIOD_DEBUG_PORT;
@@ -23,10 +23,10 @@ use std::thread;
 use std::time::Duration;
 
 /// Poll interval for the state of the lab and for a request to stop.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Components are checked every this many polls, that is, once per second.
-const LOOKS_A_SECOND: u32 = 10;
+const POLLS_PER_SECOND: u32 = 10;
 
 /// Directory for logs, inside the lab's.
 const LOGS: &str = "logs";
@@ -36,8 +36,8 @@ pub fn run(args: &UpArgs) -> Result<ExitCode, Failure> {
     if let Some(status) = releases::provide(releases::named([&trial.spec.components]), &args.releases)? {
         return Ok(status);
     }
-    let doors = if args.mesh == MeshKind::Istio { DOORS } else { 0 };
-    match lab::enter_with_ports(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), doors)? {
+    let ports = if args.mesh == MeshKind::Istio { FORWARDED_PORTS } else { 0 };
+    match lab::enter_with_ports(&format!("lab up --mesh {} --mode {}", args.mesh, args.mode), ports)? {
         Entered::Outside(status) => Ok(status),
         Entered::Inside(lab) => match hold(args, &trial, &lab) {
             // The step that was interrupted failed because of the interruption; its error would mislead.
@@ -54,23 +54,23 @@ fn what_to_bring_up(args: &UpArgs) -> Result<PlannedTrial, Failure> {
     let (mesh, mode) = (args.mesh, args.mode);
     if !mesh.makes(mode) {
         let modes: Vec<&str> = mesh.modes().map(|mode| mode.name()).collect();
-        return Err(Failure::wrong_use(format!("`--mesh {mesh}` has no mode {mode}"))
+        return Err(Failure::usage(format!("`--mesh {mesh}` has no mode {mode}"))
             .with_hint(format!("it has {}", modes.join(", "))));
     }
     let text = format!("name: lab-up\nmesh: {mesh}\nmodes: [{mode}]\nload: {{rate: 100, duration: 10s}}\n");
     let sets = args.set.iter().map(Override::set);
     let overrides: Vec<Override> = sets.chain(releases::setting(args.istio.as_slice())).collect();
     let experiment = Experiment::parse_with(&text, "lab up", &overrides, &FilesBeside::experiment("lab-up"))
-        .map_err(|error| Failure::wrong_use(error.render(std::io::stderr().is_terminal())))?;
+        .map_err(|error| Failure::usage(error.render(std::io::stderr().is_terminal())))?;
     if experiment.modes != [mode] || experiment.mesh != mesh {
         let reason = "`--set` does not choose what a lab holds, which is one mode of one mesh";
-        return Err(Failure::wrong_use(reason).with_hint("choose with --mesh and --mode"));
+        return Err(Failure::usage(reason).with_hint("choose with --mesh and --mode"));
     }
     if let Some(factor) = experiment.factors.first() {
-        return Err(Failure::wrong_use("`--set` asks for several deployments, and a lab holds one")
+        return Err(Failure::usage("`--set` asks for several deployments, and a lab holds one")
             .with_hint(format!("give `{}` one value", factor.key)));
     }
-    let nothing = || Failure::wrong_use("`--set` leaves no load to bring a lab up for");
+    let nothing = || Failure::usage("`--set` leaves no load to bring a lab up for");
     Plan::new(&experiment, 0).trials.into_iter().next().ok_or_else(nothing)
 }
 
@@ -82,27 +82,27 @@ fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Fail
     place.report_progress_to(progress::in_lines());
     let logs = lab.create_private_dir(LOGS, lab::ContainerUser::Lab)?;
     place.keep_control_plane_logs_in(logs.join("control-plane"));
-    let mut arrangement = place.bring_up(&trial.spec, &logs)?;
+    let mut deployment = place.bring_up(&trial.spec, &logs)?;
     let control_plane = place.running_control_plane();
-    let opened = match (&control_plane, arrangement.namespace()) {
+    let opened = match (&control_plane, deployment.namespace()) {
         (Some(control_plane), Some(namespace)) => {
             Some(OpenedControlPlane::open(lab, control_plane, namespace)?)
         }
         _ => None,
     };
     let commands = Commands { program: called_as(&meshmeter), lab: lab.id().to_owned() };
-    let in_pod = commands.in_pod(arrangement.client_pod().name());
+    let in_pod = commands.in_pod(deployment.client_pod().name());
     let access = Access {
-        url: arrangement.url(),
+        url: deployment.url(),
         load: in_pod
             .with([meshmeter.to_string_lossy().into_owned()])
-            .with(load(trial, &arrangement, &logs)?)
+            .with(load(trial, &deployment, &logs)?)
             .0,
         components: place.host().versions,
-        proxies: proxies(&commands, &arrangement),
+        proxies: proxies(&commands, &deployment),
         control_plane: match (control_plane, &opened) {
             (Some(control_plane), Some(opened)) => {
-                Some(control_plane_access(&commands, &control_plane, opened, &arrangement, &lab.status()?))
+                Some(control_plane_access(&commands, &control_plane, opened, &deployment, &lab.status()?))
             }
             _ => None,
         },
@@ -111,18 +111,18 @@ fn hold(args: &UpArgs, trial: &PlannedTrial, lab: &Lab) -> Result<ExitCode, Fail
     lab.note_access(access)?;
     let status = lab.status()?;
     print(&if args.json { json(&status) } else { text::lab_up(&status) })?;
-    wait_until_the_end(lab, &mut arrangement)
+    wait_until_the_end(lab, &mut deployment)
 }
 
-fn wait_until_the_end(lab: &Lab, arrangement: &mut LabDeployment<'_>) -> Result<ExitCode, Failure> {
-    let mut looks = 0_u32;
+fn wait_until_the_end(lab: &Lab, deployment: &mut LabDeployment<'_>) -> Result<ExitCode, Failure> {
+    let mut polls = 0_u32;
     while !lab.stop_requested() {
-        thread::sleep(LOOK_EVERY);
-        looks = looks.wrapping_add(1);
-        if !looks.is_multiple_of(LOOKS_A_SECOND) {
+        thread::sleep(POLL_INTERVAL);
+        polls = polls.wrapping_add(1);
+        if !polls.is_multiple_of(POLLS_PER_SECOND) {
             continue;
         }
-        if let Some(ComponentFailure { component, how }) = arrangement.health(HealthProbe::Processes) {
+        if let Some(ComponentFailure { component, how }) = deployment.health(HealthProbe::Processes) {
             return Err(EnvironmentError::new(format!("keep {component} up"), format!("it {how}")).into());
         }
         // Other commands find the lab by this directory.
@@ -147,7 +147,7 @@ fn called_as(program: &Path) -> PathBuf {
 /// A load as the mode needs it: modest, and over within seconds.
 fn load(
     trial: &PlannedTrial,
-    arrangement: &LabDeployment<'_>,
+    deployment: &LabDeployment<'_>,
     folder: &Path,
 ) -> Result<Vec<String>, EnvironmentError> {
     let mut words: Vec<String> = ["load", "--rate", "100", "--duration", "10s"].map(str::to_owned).to_vec();
@@ -162,8 +162,8 @@ fn load(
             }
         });
     }
-    words.extend(arrangement.client_arguments());
-    words.push(arrangement.url());
+    words.extend(deployment.client_arguments());
+    words.push(deployment.url());
     Ok(words)
 }
 
@@ -196,20 +196,20 @@ impl Words {
     }
 }
 
-fn proxies(commands: &Commands, arrangement: &LabDeployment<'_>) -> Vec<ProxyAccess> {
+fn proxies(commands: &Commands, deployment: &LabDeployment<'_>) -> Vec<ProxyAccess> {
     let proxy = |(name, pod, admin): (&str, &str, &mesh::admin::Admin)| ProxyAccess {
         name: name.to_owned(),
         pod: pod.to_owned(),
         config_dump: commands.in_pod(pod).curl(admin.curl_arguments("/config_dump?include_eds")),
     };
-    arrangement.admin_interfaces().map(proxy).collect()
+    deployment.admin_interfaces().map(proxy).collect()
 }
 
 fn control_plane_access(
     commands: &Commands,
     control_plane: &ControlPlane,
     opened: &OpenedControlPlane,
-    arrangement: &LabDeployment<'_>,
+    deployment: &LabDeployment<'_>,
     lab: &LabStatus,
 ) -> ControlPlaneAccess {
     let name = control_plane.pod().name();
@@ -219,7 +219,7 @@ fn control_plane_access(
         kubeconfig: opened.kubeconfig().to_owned(),
         api: format!("https://{}", opened.api()),
         discovery: opened.discovery().to_string(),
-        namespace: arrangement.namespace().unwrap_or_default().to_owned(),
+        namespace: deployment.namespace().unwrap_or_default().to_owned(),
         proxy_status: commands.in_pod(name).curl([debug]),
         enter: pod.map(|pod| pod.enter.clone()).unwrap_or_default(),
     }

@@ -10,9 +10,9 @@ pub fn read_file(content: &str, path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     fs::File::open(path)
         .and_then(|file| file.take(load::MAX_BODY_BYTES + 1).read_to_end(&mut bytes))
-        .map_err(|error| Failure::wrong_use(format!("read {content} from `{}`: {error}", path.display())))?;
+        .map_err(|error| Failure::usage(format!("read {content} from `{}`: {error}", path.display())))?;
     if bytes.len() as u64 > load::MAX_BODY_BYTES {
-        return Err(Failure::wrong_use(format!("{content} in `{}` is larger than 64 MiB", path.display())));
+        return Err(Failure::usage(format!("{content} in `{}` is larger than 64 MiB", path.display())));
     }
     Ok(bytes)
 }

@@ -20,7 +20,7 @@ pub enum Destination {
 
 impl Destination {
     /// Interprets the value of an option.
-    pub fn of(path: &Path) -> Self {
+    pub fn from_path(path: &Path) -> Self {
         if path == Path::new(STDOUT) { Self::Stdout } else { Self::File(path.to_owned()) }
     }
 
@@ -46,7 +46,7 @@ impl Destination {
             Self::Stdout => {
                 let mut stdout = io::stdout();
                 let written = stdout.write_all(contents).and_then(|()| stdout.flush());
-                end_of_reader_is_fine(written)
+                ignore_broken_pipe(written)
                     .map_err(|error| Failure::environment(&error).about("write to standard output"))
             }
             Self::File(path) => {
@@ -57,7 +57,7 @@ impl Destination {
 }
 
 /// A reader that closes the pipe early is not a failure of the measurement.
-pub fn end_of_reader_is_fine(written: io::Result<()>) -> io::Result<()> {
+pub fn ignore_broken_pipe(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other,
@@ -73,7 +73,7 @@ pub fn named(args: &ResultFileArgs) -> impl Iterator<Item = (&'static str, Desti
         ("--percentiles", &args.percentiles),
         ("--fortio", &args.fortio),
     ];
-    options.into_iter().filter_map(|(option, path)| Some((option, Destination::of(path.as_deref()?))))
+    options.into_iter().filter_map(|(option, path)| Some((option, Destination::from_path(path.as_deref()?))))
 }
 
 /// True if standard output is only used for text for people.
@@ -88,7 +88,7 @@ pub fn check(args: &ResultFileArgs) -> Result<(), Failure> {
         check_path(option, &destination)?;
         if let Some((other, _)) = before.iter().find(|(_, other)| are_one(other, &destination)) {
             let both = format!("{other} and {option} cannot both write to {}", destination.name());
-            return Err(Failure::wrong_use(both).with_hint("name a file of its own for each"));
+            return Err(Failure::usage(both).with_hint("name a file of its own for each"));
         }
         before.push((option, destination));
     }
@@ -101,10 +101,10 @@ pub fn check_path(option: &str, destination: &Destination) -> Result<(), Failure
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     match folder {
         Some(folder) if !folder.is_dir() => {
-            Err(Failure::wrong_use(format!("{option}: there is no folder `{}`", folder.display())))
+            Err(Failure::usage(format!("{option}: there is no folder `{}`", folder.display())))
         }
         _ if path.is_dir() => {
-            Err(Failure::wrong_use(format!("{option}: `{}` is a folder, not a file", path.display())))
+            Err(Failure::usage(format!("{option}: `{}` is a folder, not a file", path.display())))
         }
         _ => Ok(()),
     }

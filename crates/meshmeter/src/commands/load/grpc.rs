@@ -10,9 +10,9 @@ use std::num::NonZeroU64;
 use std::path::Path;
 
 /// Rejects gRPC options if no URL is a gRPC URL.
-pub fn in_vain(args: &LoadArgs) -> Result<(), Failure> {
+pub fn check_unused_options(args: &LoadArgs) -> Result<(), Failure> {
     match args.grpc.given() {
-        Some(option) => Err(Failure::wrong_use(format!("{option} is for grpc:// and grpcs:// URLs"))),
+        Some(option) => Err(Failure::usage(format!("{option} is for grpc:// and grpcs:// URLs"))),
         None => Ok(()),
     }
 }
@@ -20,10 +20,10 @@ pub fn in_vain(args: &LoadArgs) -> Result<(), Failure> {
 /// Rejects HTTP options for calls, which have their own method and content.
 pub fn check_request(args: &LoadArgs) -> Result<(), Failure> {
     if args.method != http::Method::GET {
-        return Err(Failure::wrong_use("--method is not for gRPC: a call is always a POST"));
+        return Err(Failure::usage("--method is not for gRPC: a call is always a POST"));
     }
     if args.body.is_some() || args.body_size.is_some() {
-        let failure = Failure::wrong_use("--body and --body-size are not for gRPC: its messages have fields");
+        let failure = Failure::usage("--body and --body-size are not for gRPC: its messages have fields");
         return Err(failure.with_hint("give them in JSON, such as --message '{\"name\": \"x\"}'"));
     }
     Ok(())
@@ -62,7 +62,7 @@ fn messages(args: &GrpcArgs) -> Result<String, Failure> {
     match args.message.as_deref() {
         Some(text) if text.starts_with('@') => {
             let bytes = read_file("the messages", Path::new(&text[1..]))?;
-            String::from_utf8(bytes).map_err(|_| Failure::wrong_use("--message: the file is not UTF-8"))
+            String::from_utf8(bytes).map_err(|_| Failure::usage("--message: the file is not UTF-8"))
         }
         Some(text) => Ok(text.to_owned()),
         None => Ok(String::new()),
@@ -71,7 +71,7 @@ fn messages(args: &GrpcArgs) -> Result<String, Failure> {
 
 fn method_path(request: &Request) -> Result<MethodPath, Failure> {
     let path = request.path.constant().ok_or_else(|| {
-        Failure::wrong_use("the path of a gRPC URL names a method: it has no place for numbers")
+        Failure::usage("the path of a gRPC URL names a method: it has no place for numbers")
     })?;
     MethodPath::parse(&path).map_err(|error| failure(&error))
 }
@@ -105,7 +105,7 @@ fn call(
     let method = grpc::describe(description, path).map_err(|error| failure(&error))?;
     refuse_what_streams_have(args, &method, path)?;
     let messages = method.encode(json).map_err(|error| {
-        let failure = Failure::from_wrong_use(&error).about("--message");
+        let failure = Failure::from_usage(&error).about("--message");
         match error.hint() {
             Some(hint) => failure.with_hint(hint),
             None => failure,
@@ -121,14 +121,14 @@ fn call(
         (true, true) if args.bidi == Bidirectional::PingPong => GrpcCall::dialogue(&messages, count),
         (true, server) => GrpcCall::stream(&messages, count, server),
     };
-    call.map_err(|error| Failure::from_wrong_use(&error).about("--message"))
+    call.map_err(|error| Failure::from_usage(&error).about("--message"))
 }
 
 /// Limits what a call sends at once: it is held in memory as long as the server has room for it.
 fn refuse_too_much(messages: &[Vec<u8>], count: u64) -> Result<(), Failure> {
     let longest = messages.iter().map(Vec::len).max().unwrap_or(0) as u64;
     if count.saturating_mul(longest) > load::MAX_BODY_BYTES {
-        return Err(Failure::wrong_use("the messages that a call sends at once are larger than 64 MiB")
+        return Err(Failure::usage("the messages that a call sends at once are larger than 64 MiB")
             .with_hint("send fewer with --stream-messages"));
     }
     Ok(())
@@ -138,12 +138,12 @@ fn refuse_too_much(messages: &[Vec<u8>], count: u64) -> Result<(), Failure> {
 fn refuse_what_streams_have(args: &GrpcArgs, method: &Method, path: &MethodPath) -> Result<(), Failure> {
     let streaming = method.streaming();
     if args.stream_messages.is_some() && !streaming.client {
-        return Err(Failure::wrong_use(format!(
+        return Err(Failure::usage(format!(
             "--stream-messages is for methods that take a stream, and `{path}` takes one message"
         )));
     }
     if args.bidi != Bidirectional::default() && !(streaming.client && streaming.server) {
-        return Err(Failure::wrong_use(format!(
+        return Err(Failure::usage(format!(
             "--bidi is for methods with streams on both sides, and `{path}` has not"
         )));
     }
@@ -152,7 +152,7 @@ fn refuse_what_streams_have(args: &GrpcArgs, method: &Method, path: &MethodPath)
 
 fn failure(error: &DescribeError) -> Failure {
     let failure =
-        if error.is_of_environment() { Failure::environment(error) } else { Failure::from_wrong_use(error) };
+        if error.is_of_environment() { Failure::environment(error) } else { Failure::from_usage(error) };
     match error.hint() {
         Some(hint) => failure.with_hint(hint),
         None => failure,

@@ -10,10 +10,10 @@ const DEFAULT_STREAMS: usize = 32;
 /// Protocol selected by the options.
 pub fn plan(args: &HttpArgs) -> Result<Protocol, Failure> {
     match (args.http, args.streams) {
-        (HttpVersion::Http1, Some(_)) => Err(Failure::wrong_use(
-            "--streams is for HTTP/2: HTTP/1.1 has one request at a time on a connection",
-        )
-        .with_hint("add --http 2, or use more --connections")),
+        (HttpVersion::Http1, Some(_)) => {
+            Err(Failure::usage("--streams is for HTTP/2: HTTP/1.1 has one request at a time on a connection")
+                .with_hint("add --http 2, or use more --connections"))
+        }
         (HttpVersion::Http1, None) => Ok(Protocol::Http1),
         (HttpVersion::Http2, streams) => Ok(http2(streams)),
     }
@@ -29,10 +29,10 @@ fn http2(streams: Option<u32>) -> Protocol {
 }
 
 /// Rejects HTTP options for other URLs.
-pub fn in_vain(args: &HttpArgs) -> Result<(), Failure> {
+pub fn check_unused_options(args: &HttpArgs) -> Result<(), Failure> {
     let options = [("--http", args.http != HttpVersion::default()), ("--streams", args.streams.is_some())];
     match options.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Failure::wrong_use(format!("{option} is for http:// and https:// URLs"))),
+        Some((option, _)) => Err(Failure::usage(format!("{option} is for http:// and https:// URLs"))),
         None => Ok(()),
     }
 }

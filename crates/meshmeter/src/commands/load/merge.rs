@@ -20,7 +20,7 @@ const MAX_RESULT_BYTES: u64 = 256 * 1024 * 1024;
 pub fn run(args: &MergeArgs) -> Result<ExitCode, Failure> {
     destination::check(&args.files)?;
     let parts = args.results.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
-    let merged = statistics::merge(parts).map_err(|error| Failure::from_wrong_use(&error).about("merge"))?;
+    let merged = statistics::merge(parts).map_err(|error| Failure::from_usage(&error).about("merge"))?;
     let mut failures = write_seconds(args, &merged)?;
     failures.extend(write_at_end(&args.files, &merged, Some(report::terminal::load_text(&merged))));
     Failure::all(failures)?;
@@ -31,12 +31,12 @@ fn read(path: &Path) -> Result<MergeInput, Failure> {
     let name = path.display().to_string();
     let mut text = Vec::new();
     let opened = File::open(path).and_then(|file| file.take(MAX_RESULT_BYTES + 1).read_to_end(&mut text));
-    opened.map_err(|error| Failure::from_wrong_use(&error).about(&format!("read {name}")))?;
+    opened.map_err(|error| Failure::from_usage(&error).about(&format!("read {name}")))?;
     if text.len() as u64 > MAX_RESULT_BYTES {
-        return Err(Failure::wrong_use(format!("read {name}: it is larger than 256 MiB")));
+        return Err(Failure::usage(format!("read {name}: it is larger than 256 MiB")));
     }
     let mut result = serde_json::from_slice::<LoadResult>(&text).map_err(|error| {
-        Failure::from_wrong_use(&error)
+        Failure::from_usage(&error)
             .about(&format!("read {name}"))
             .with_hint("results are what `meshmeter load --json FILE` writes")
     })?;
@@ -50,7 +50,7 @@ fn write_seconds(args: &MergeArgs, merged: &LoadResult) -> Result<Vec<Failure>, 
     let mut failures = Vec::new();
     if let Some(path) = &args.files.hdr {
         let log = interval_log(merged)?;
-        failures.extend(Destination::of(path).write(log.as_bytes()).err());
+        failures.extend(Destination::from_path(path).write(log.as_bytes()).err());
     }
     if let Some(path) = &args.files.csv {
         let lines = merged.series.iter().map(|point| {
@@ -58,21 +58,22 @@ fn write_seconds(args: &MergeArgs, merged: &LoadResult) -> Result<Vec<Failure>, 
             csv::line(&SecondOfRun { point, length_s, due: None, errors: &[] })
         });
         let lines: String = lines.collect();
-        failures.extend(Destination::of(path).write((csv::HEADER.to_owned() + &lines).as_bytes()).err());
+        failures
+            .extend(Destination::from_path(path).write((csv::HEADER.to_owned() + &lines).as_bytes()).err());
     }
     Ok(failures)
 }
 
 fn interval_log(merged: &LoadResult) -> Result<String, Failure> {
     if merged.series_histograms.len() != merged.series.len() {
-        return Err(Failure::wrong_use("--hdr: not every result has the histogram of each second")
+        return Err(Failure::usage("--hdr: not every result has the histogram of each second")
             .with_hint("run every generator with --series-histograms"));
     }
     let mut log = IntervalLog::new();
     let mut text = log.header(merged.started_at.parse().unwrap_or_default());
     for (point, histogram) in merged.series.iter().zip(&merged.series_histograms) {
         let histogram = LatencyHistogram::decode(histogram)
-            .map_err(|error| Failure::from_wrong_use(&error).about("read the histogram of a second"))?;
+            .map_err(|error| Failure::from_usage(&error).about("read the histogram of a second"))?;
         let length_s = length_s(point.t_s, merged.duration_s);
         text.push_str(&log.interval(None, point.t_s, length_s, &histogram, point.failed));
     }

@@ -83,7 +83,7 @@ impl Metrics {
 
 impl Export {
     fn start(args: &ExportArgs) -> Result<Self, Failure> {
-        let destinations = args.destinations().map_err(Failure::wrong_use)?;
+        let destinations = args.destinations().map_err(Failure::usage)?;
         let labels = metric_labels::of_process(&std::process::id().to_string(), &args.label);
         let exporter =
             Exporter::start(Settings { destinations, labels }, |text| anstream::eprintln!("{text}"))

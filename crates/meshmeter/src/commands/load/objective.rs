@@ -14,10 +14,10 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
     check_timeout(objective, spec)?;
     match &spec.schedule {
         ScheduleSpec::Open { .. } => check_requests(objective, spec),
-        ScheduleSpec::Closed { .. } if objective.achieved.is_some() => Err(Failure::wrong_use(
-            "--objective: achieved is of the offered rate, and a closed loop offers none",
-        )
-        .with_hint("rate=R asks for so many completed requests a second")),
+        ScheduleSpec::Closed { .. } if objective.achieved.is_some() => {
+            Err(Failure::usage("--objective: achieved is of the offered rate, and a closed loop offers none")
+                .with_hint("rate=R asks for so many completed requests a second"))
+        }
         ScheduleSpec::Closed { .. } => Ok(()),
     }
 }
@@ -26,7 +26,7 @@ pub fn check(args: &LoadArgs, spec: &LoadSpec) -> Result<(), Failure> {
 pub fn check_timeout(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure> {
     for (figure, bound) in objective.times() {
         if bound > spec.timeout {
-            return Err(Failure::wrong_use(format!(
+            return Err(Failure::usage(format!(
                 "--objective: {} under {} cannot be missed: requests end after {}",
                 figure.name(),
                 format_duration(bound),
@@ -48,7 +48,7 @@ fn check_requests(objective: &Objective, spec: &LoadSpec) -> Result<(), Failure>
         return Ok(());
     }
     let longer = Duration::from_secs_f64((needed / rate * 0.999).ceil());
-    Err(Failure::wrong_use(format!(
+    Err(Failure::usage(format!(
         "--objective: {requests:.0} requests cannot tell its highest percentile: fewer than 10 would lie beyond it"
     ))
     .with_hint(format!("at this rate it takes {}", format_duration(longer))))

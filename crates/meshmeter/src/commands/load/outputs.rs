@@ -42,8 +42,9 @@ impl<'a> Outputs<'a> {
 
     /// Opens the outputs that are written while the load runs.
     pub fn open(args: &'a OutputArgs, spec: &LoadSpec) -> Result<Self, Failure> {
-        let stream =
-            |path: &Option<_>| path.as_deref().map(|path| Stream::open(&Destination::of(path))).transpose();
+        let stream = |path: &Option<_>| {
+            path.as_deref().map(|path| Stream::open(&Destination::from_path(path))).transpose()
+        };
         let csv = stream(&args.files.csv)?;
         if let Some(csv) = &csv {
             csv.write(csv::HEADER.to_owned());

@@ -17,11 +17,11 @@ pub fn message(args: &LoadArgs) -> Vec<u8> {
 pub fn expected_reply(args: &LoadArgs, targets: &Targets) -> Result<ExpectedReply, Failure> {
     let http_only = [("--method", args.method != http::Method::GET), ("--header", !args.header.is_empty())];
     if let Some((option, _)) = http_only.iter().find(|(_, given)| *given) {
-        return Err(Failure::wrong_use(format!("{option} is for http:// and https:// URLs")));
+        return Err(Failure::usage(format!("{option} is for http:// and https:// URLs")));
     }
     let message_bytes = targets.servers[0].requests[0].body.len();
     if message_bytes == 0 {
-        return Err(Failure::wrong_use("a message over TCP has at least a byte")
+        return Err(Failure::usage("a message over TCP has at least a byte")
             .with_hint("give its size with --body-size"));
     }
     let bytes = args.raw.reply_size.unwrap_or(message_bytes as u64);
@@ -29,11 +29,11 @@ pub fn expected_reply(args: &LoadArgs, targets: &Targets) -> Result<ExpectedRepl
 }
 
 /// Rejects options for raw messages if the URLs are of another kind.
-pub fn in_vain(args: &LoadArgs) -> Result<(), Failure> {
+pub fn check_unused_options(args: &LoadArgs) -> Result<(), Failure> {
     let options =
         [("--reply-size", args.raw.reply_size.is_some()), ("--no-reply-check", args.raw.no_reply_check)];
     match options.iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Failure::wrong_use(format!("{option} is for tcp:// and tls:// URLs"))),
+        Some((option, _)) => Err(Failure::usage(format!("{option} is for tcp:// and tls:// URLs"))),
         None => Ok(()),
     }
 }

@@ -35,11 +35,11 @@ pub fn plan(args: &LoadArgs, at_once: usize, threads: usize) -> Result<Planned, 
         (None, Some(OfferedRate::Unlimited), _) => return Ok(closed(args, at_once, bound)),
         (None, None, Some(clients)) => return Ok(closed(args, clients as usize, bound)),
         (None, None, None) => {
-            return Err(Failure::wrong_use("one of --rate, --clients and --stages is needed"));
+            return Err(Failure::usage("one of --rate, --clients and --stages is needed"));
         }
     };
     if stages.iter().all(|stage| stage.requests() == 0.0) {
-        return Err(Failure::wrong_use("every stage has the rate 0: nothing would be sent"));
+        return Err(Failure::usage("every stage has the rate 0: nothing would be sent"));
     }
     let duration = open_duration(args, &stages, threads)?;
     Ok(Planned { schedule: ScheduleSpec::Open { stages, arrival: given.arrival.into() }, duration })
@@ -64,7 +64,7 @@ fn open_duration(args: &LoadArgs, stages: &[RateStage], threads: usize) -> Resul
     // mistake.
     let most: f64 = stages.iter().map(RateStage::requests).sum();
     if given.duration.is_none() && most + 0.5 < requests as f64 {
-        return Err(Failure::wrong_use(format!(
+        return Err(Failure::usage(format!(
             "--requests: only {most:.0} of {requests} requests would be due"
         ))
         .with_hint("a higher rate or longer stages bring more; one run takes 1h at most"));
@@ -83,16 +83,13 @@ pub fn start(args: &LoadArgs) -> Result<Start, Failure> {
     };
     let ahead = start.duration_since(now);
     if ahead.is_negative() {
-        return Err(Failure::wrong_use(format!(
-            "--start-at: {start} is past, by {:.1?}",
-            ahead.unsigned_abs()
-        )));
+        return Err(Failure::usage(format!("--start-at: {start} is past, by {:.1?}", ahead.unsigned_abs())));
     }
     if ahead > SignedDuration::from_hours(1) {
-        return Err(Failure::wrong_use(format!("--start-at: {start} is more than an hour away")));
+        return Err(Failure::usage(format!("--start-at: {start} is more than an hour away")));
     }
     if ahead.unsigned_abs() < warmup {
-        return Err(Failure::wrong_use(
+        return Err(Failure::usage(
             "--start-at: the warm-up, which comes before, would have to start already",
         )
         .with_hint("a later instant, or a shorter --warmup"));

@@ -49,16 +49,16 @@ fn settings(args: &LoadArgs, objective: Objective, spec: &LoadSpec) -> Result<Se
     let given = &args.search;
     objective::check_timeout(&objective, spec)?;
     if objective.rate.is_some() {
-        return Err(Failure::wrong_use(
+        return Err(Failure::usage(
             "--objective: a search finds the rate, so that a bound on it says nothing",
         ));
     }
     let highest = given.search_max.unwrap_or(load::MAX_RATE);
     if given.search_min >= highest {
-        return Err(Failure::wrong_use("--search-min must lie below --search-max"));
+        return Err(Failure::usage("--search-min must lie below --search-max"));
     }
     if given.search_probe_max < spec.duration {
-        return Err(Failure::wrong_use("--search-probe-max must not be shorter than --duration"));
+        return Err(Failure::usage("--search-probe-max must not be shorter than --duration"));
     }
     Ok(SearchSettings {
         urls: args.urls.clone(),
@@ -119,7 +119,7 @@ fn write(args: &LoadArgs, result: &SearchResult) -> Result<(), Failure> {
         let mut text =
             serde_json::to_vec_pretty(result).expect("results have string keys and finite numbers");
         text.push(b'\n');
-        failures.extend(Destination::of(path).write(&text).err());
+        failures.extend(Destination::from_path(path).write(&text).err());
     }
     if destination::stdout_is_free(&args.output.files) {
         failures.extend(Destination::Stdout.write(report::terminal::search_text(result).as_bytes()).err());

@@ -13,7 +13,7 @@ pub fn check(args: &LoadArgs, connections: usize) -> Result<(), Failure> {
     let divided = [(Some(connections), "connections"), (clients, "clients"), (requests, "requests")];
     for (number, what) in divided {
         if let Some(number) = number.filter(|number| *number < generators) {
-            return Err(Failure::wrong_use(format!(
+            return Err(Failure::usage(format!(
                 "--share: {number} {what} cannot be divided among {generators} generators"
             ))
             .with_hint("--connections, --clients and --requests are those of all generators together"));

@@ -1,7 +1,7 @@
 //! An output that is written during the run, on a separate thread. A slow disk or reader never delays the
 //! measurement, and results are kept even if the run is cut short.
 
-use super::destination::{Destination, end_of_reader_is_fine};
+use super::destination::{Destination, ignore_broken_pipe};
 use crate::failure::Failure;
 use std::io::{self, Write as _};
 use std::sync::mpsc::{Sender, channel};
@@ -25,7 +25,7 @@ impl Stream {
             for piece in to_write {
                 let written = file.write_all(piece.as_bytes()).and_then(|()| file.flush());
                 if written.is_err() {
-                    return end_of_reader_is_fine(written);
+                    return ignore_broken_pipe(written);
                 }
             }
             Ok(())

@@ -31,24 +31,24 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
     targets.server_per = args.targets.server_per.into();
     if let (ServerPerName::Connection, Some(OrderName::Turn)) = (args.targets.server_per, args.targets.order)
     {
-        return Err(Failure::wrong_use("--order turn: with --server-per connection requests are drawn"));
+        return Err(Failure::usage("--order turn: with --server-per connection requests are drawn"));
     }
     targets.connections_per_server = args.targets.connections_per_server.map(|count| count as usize);
     if targets.family != Family::Grpc {
-        grpc::in_vain(args)?;
+        grpc::check_unused_options(args)?;
     }
     let protocol = match targets.family {
         Family::Grpc => {
-            raw::in_vain(args)?;
+            raw::check_unused_options(args)?;
             grpc::check_request(args)?;
             http_version::of_grpc(&args.http)
         }
         Family::Raw => {
-            http_version::in_vain(&args.http)?;
+            http_version::check_unused_options(&args.http)?;
             Protocol::Raw(raw::expected_reply(args, &targets)?)
         }
         Family::Http => {
-            raw::in_vain(args)?;
+            raw::check_unused_options(args)?;
             http_version::plan(&args.http)?
         }
     };
@@ -57,7 +57,7 @@ pub fn plan(args: &LoadArgs) -> Result<(Targets, Protocol), Failure> {
 
 fn check_per_url(args: &LoadArgs) -> Result<(), Failure> {
     if args.output.per_url && args.urls.len() > MAX_URLS_APART {
-        let failure = Failure::wrong_use(format!("--per-url takes at most {MAX_URLS_APART} URLs"));
+        let failure = Failure::usage(format!("--per-url takes at most {MAX_URLS_APART} URLs"));
         return Err(failure.with_hint("a URL with a range, such as http://host/{1..1000}, counts as one"));
     }
     Ok(())
@@ -66,28 +66,26 @@ fn check_per_url(args: &LoadArgs) -> Result<(), Failure> {
 fn failure(error: &TargetError) -> Failure {
     match error {
         TargetError::Resolve { .. } | TargetError::NoAddress(_) => Failure::environment(error),
-        TargetError::Range { .. } => Failure::from_wrong_use(error).with_hint(
+        TargetError::Range { .. } => Failure::from_usage(error).with_hint(
             "a brace that is no range is written %7B or %7D; quote the URL, since shells expand braces too",
         ),
         TargetError::Port { port, .. } if port.is_empty() => {
-            Failure::from_wrong_use(error).with_hint("such as tcp://127.0.0.1:9000")
+            Failure::from_usage(error).with_hint("such as tcp://127.0.0.1:9000")
         }
-        TargetError::PathOfRaw(_) => Failure::from_wrong_use(error).with_hint("such as tcp://127.0.0.1:9000"),
+        TargetError::PathOfRaw(_) => Failure::from_usage(error).with_hint("such as tcp://127.0.0.1:9000"),
         TargetError::TooManyServers(_) => {
-            Failure::from_wrong_use(error).with_hint("ranges in the path, and only these, may be longer")
+            Failure::from_usage(error).with_hint("ranges in the path, and only these, may be longer")
         }
-        TargetError::Families(_) => Failure::from_wrong_use(error).with_hint("give each a run of its own"),
-        TargetError::Weight(_) => {
-            Failure::from_wrong_use(error).with_hint("such as 3=http://127.0.0.1:8080/")
-        }
-        _ => Failure::from_wrong_use(error).with_hint("such as http://127.0.0.1:8080/path"),
+        TargetError::Families(_) => Failure::from_usage(error).with_hint("give each a run of its own"),
+        TargetError::Weight(_) => Failure::from_usage(error).with_hint("such as 3=http://127.0.0.1:8080/"),
+        _ => Failure::from_usage(error).with_hint("such as http://127.0.0.1:8080/path"),
     }
 }
 
 fn body(text: Option<&str>, size: Option<u64>) -> Result<Vec<u8>, Failure> {
     if let Some(size) = size {
-        let size = usize::try_from(size)
-            .map_err(|_| Failure::wrong_use("the body is too large for this machine"))?;
+        let size =
+            usize::try_from(size).map_err(|_| Failure::usage("the body is too large for this machine"))?;
         return Ok(vec![b'x'; size]);
     }
     match text {

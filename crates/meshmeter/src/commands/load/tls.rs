@@ -7,8 +7,8 @@ use load::{ClientIdentity, Handshakes, Targets, TlsClient, TlsError, Verificatio
 /// TLS settings of connections; `None` if no target uses TLS.
 pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Failure> {
     if targets.servers.iter().all(|target| target.server_name.is_none()) {
-        return match in_vain(args) {
-            Some(option) => Err(Failure::wrong_use(format!(
+        return match check_unused_options(args) {
+            Some(option) => Err(Failure::usage(format!(
                 "{option} is for https://, grpcs:// and tls:// URLs, and there is none"
             ))),
             None => Ok(None),
@@ -33,12 +33,12 @@ pub fn plan(args: &LoadArgs, targets: &Targets) -> Result<Option<TlsClient>, Fai
         TlsError::NoSystemRoots => Failure::environment(&error)
             .with_hint("name an authority with --cacert, or do not verify the server with --insecure"),
         TlsError::Library(_) => Failure::environment(&error),
-        _ => Failure::from_wrong_use(&error),
+        _ => Failure::from_usage(&error),
     })
 }
 
 /// The first given option that has no effect without TLS.
-fn in_vain(args: &LoadArgs) -> Option<&'static str> {
+fn check_unused_options(args: &LoadArgs) -> Option<&'static str> {
     let options = [
         ("--insecure", args.insecure),
         ("--cacert", args.cacert.is_some()),

@@ -17,7 +17,7 @@ use super::{allowed_cpus, draw_seed};
 use crate::cli::DoctorArgs;
 use crate::commands::report::folder_failure;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
-use experiment::environment::{ComponentsSettings, EnvironmentError, in_one_line};
+use experiment::environment::{ComponentsSettings, EnvironmentError, error_chain};
 use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Host, Pauses};
 use experiment::units::format_duration;
 use experiment::{Experiment, MeshKind, Mode, Plan};
@@ -136,7 +136,7 @@ pub(super) fn machine(host: &Host) -> CalibratedMachine {
 /// The requested modes, or all that can run here. A requested mode that cannot run is an error.
 fn runnable(lab: &mut OnLab, asked: &[Mode]) -> Result<Vec<Mode>, Failure> {
     if let Some(mode) = asked.iter().find(|mode| !MODES.contains(mode)) {
-        let failure = Failure::wrong_use(format!("mode {mode} is not calibrated"));
+        let failure = Failure::usage(format!("mode {mode} is not calibrated"));
         return Err(failure.with_hint("the modes are none, gateway and sidecar, with static Envoy"));
     }
     let mut modes = Vec::new();
@@ -144,7 +144,7 @@ fn runnable(lab: &mut OnLab, asked: &[Mode]) -> Result<Vec<Mode>, Failure> {
         match lab.environment().check_mode(MeshKind::Envoy, mode, &ComponentsSettings::default()) {
             Ok(()) => modes.push(mode),
             Err(error) if asked.is_empty() && mode != Mode::None => {
-                anstream::eprintln!("mode {mode} cannot run here and is left out: {}", in_one_line(&error));
+                anstream::eprintln!("mode {mode} cannot run here and is left out: {}", error_chain(&error));
             }
             Err(error) => return Err(error.into()),
         }
@@ -161,7 +161,7 @@ fn experiment(modes: &[Mode], extent: &Extent) -> Result<Experiment, Failure> {
         format_duration(WARMUP),
         format_duration(extent.window),
     );
-    Experiment::parse(&text, "calibration").map_err(|error| Failure::wrong_use(error.render(false)))
+    Experiment::parse(&text, "calibration").map_err(|error| Failure::usage(error.render(false)))
 }
 
 #[cfg(test)]

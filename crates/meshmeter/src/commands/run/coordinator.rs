@@ -9,7 +9,7 @@ use super::trial::{self, Place, TrialRun};
 use crate::commands::report::folder_failure;
 use crate::failure::Failure;
 use experiment::environment::deploy::{Deployment, Environment};
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::schema::{DeploymentUse, Retake};
 use experiment::{Plan, PlannedTrial};
 use report::folder::RunFolder;
@@ -54,7 +54,7 @@ impl<'a> Coordinator<'a> {
         progress: &'a mut RunProgress,
         context: RunContext<'a>,
     ) -> Self {
-        let retakes = Retakes::new(plan.retakes, plan.most_retakes());
+        let retakes = Retakes::new(plan.retakes, plan.max_reruns());
         let live = context.live;
         let log = RunLog { folder, progress, failures: Failures::default(), retakes, live, trials: 0 };
         log.planned(plan.trials.len());
@@ -163,7 +163,7 @@ fn shares_deployment(rest: &VecDeque<DueTrial<'_>>, trial: &DueTrial<'_>) -> boo
 
 fn finish(deployment: Box<dyn Deployment + '_>, progress: &RunProgress) {
     if let Err(error) = deployment.finish() {
-        progress.note(&format!("a deployment was not removed completely: {}", in_one_line(&error)));
+        progress.note(&format!("a deployment was not removed completely: {}", error_chain(&error)));
     }
 }
 

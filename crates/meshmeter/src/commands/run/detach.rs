@@ -53,7 +53,7 @@ impl<'a> Detached<'a> {
         let yaml = experiment.to_yaml();
         // The pod has nothing but this text, so it must parse without files.
         Experiment::parse_with(&yaml, "experiment", &[], &NoFiles).map_err(|error| {
-            Failure::wrong_use(format!(
+            Failure::usage(format!(
                 "an experiment that names files cannot be detached: {}",
                 error.render(false)
             ))
@@ -71,7 +71,7 @@ impl<'a> Detached<'a> {
 
     fn spec(&self) -> Result<DetachedSpec<'_>, Failure> {
         let Some((namespace, name)) = &self.args.detached.service_account else {
-            return Err(Failure::wrong_use("a detached run needs an account whose rights it has").with_hint(
+            return Err(Failure::usage("a detached run needs an account whose rights it has").with_hint(
                 "--service-account NAMESPACE:NAME; `meshmeter cluster rbac` prints the rights that it needs",
             ));
         };
@@ -88,7 +88,7 @@ impl<'a> Detached<'a> {
 /// Rejects options that have no effect before the results are copied.
 fn check(args: &RunArgs) -> Result<(), Failure> {
     if args.cluster.image.is_none() {
-        return Err(Failure::wrong_use("a run on a cluster needs an image of Meshmeter")
+        return Err(Failure::usage("a run on a cluster needs an image of Meshmeter")
             .with_hint("--image IMAGE, as the cluster's nodes pull it"));
     }
     let automation = &args.automation;
@@ -99,11 +99,11 @@ fn check(args: &RunArgs) -> Result<(), Failure> {
         (automation.markdown.is_some(), "--markdown"),
     ];
     if let Some((_, option)) = later.iter().find(|(is_given, _)| *is_given) {
-        return Err(Failure::wrong_use(format!("{option} is of results, which a detached run has later"))
+        return Err(Failure::usage(format!("{option} is of results, which a detached run has later"))
             .with_hint(format!("give {option} to `meshmeter cluster attach`")));
     }
     if args.export.is_asked_for() {
-        return Err(Failure::wrong_use("a detached run sends no live metrics")
+        return Err(Failure::usage("a detached run sends no live metrics")
             .with_hint("leave out --detach, or the options that send metrics"));
     }
     Ok(())

@@ -4,7 +4,7 @@ use super::fleet;
 use experiment::environment::deploy::{
     Argument, DriverEnd, DriverLoad, DriverResult, DriverStart, DriverVerb,
 };
-use experiment::environment::{SentLoad, TCP_REQUEST_BYTES, in_one_line};
+use experiment::environment::{SentLoad, TCP_REQUEST_BYTES, error_chain};
 use experiment::schema::{FleetResult, LoadResult};
 use experiment::settings::fleet::FleetSettings;
 use experiment::topology::{DriverPlacement, Workload};
@@ -88,7 +88,7 @@ fn together(generators: &[GeneratorRun]) -> Result<LoadResult, String> {
         Some(MergeInput { name: generator.name.clone(), result })
     };
     let merged = merge_generators(generators.iter().filter_map(part).collect());
-    merged.map_err(|error| in_one_line(&error))?.ok_or_else(|| "it has no result".to_owned())
+    merged.map_err(|error| error_chain(&error))?.ok_or_else(|| "it has no result".to_owned())
 }
 
 /// Total number of generators in a trial.

@@ -42,7 +42,7 @@ pub(super) fn start_exporter(args: &ExportArgs, run: &str) -> Result<Option<Expo
     if !args.is_asked_for() {
         return Ok(None);
     }
-    let destinations = args.destinations().map_err(Failure::wrong_use)?;
+    let destinations = args.destinations().map_err(Failure::usage)?;
     let own = [("job", "meshmeter".to_owned()), ("run", run.to_owned())];
     let mut labels: Labels = own.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)).collect();
     labels.extend(args.label.iter().map(|(name, value)| (Cow::Owned(name.clone()), value.clone())));
@@ -53,21 +53,21 @@ pub(super) fn start_exporter(args: &ExportArgs, run: &str) -> Result<Option<Expo
 
 /// Checks the options as far as possible before the lab is entered.
 pub(super) fn check(args: &ExportArgs) -> Result<(), Failure> {
-    args.destinations().map_err(Failure::wrong_use)?;
+    args.destinations().map_err(Failure::usage)?;
     match args.label.iter().find(|(name, _)| OWN_LABELS.contains(&name.as_str())) {
-        Some((name, _)) => Err(Failure::wrong_use(format!("--label {name}: a run sets this label itself"))),
+        Some((name, _)) => Err(Failure::usage(format!("--label {name}: a run sets this label itself"))),
         None => Ok(()),
     }
 }
 
 /// Live metrics of a run.
 pub(super) struct LiveMetrics {
-    told: Sender<Told>,
+    events: Sender<LiveEvent>,
     collector: JoinHandle<Vec<ExportRecord>>,
 }
 
 /// Message from the run to the collector.
-enum Told {
+enum LiveEvent {
     Planned(usize),
     Begins(Labels),
     Load { generator: String, driver: String, namespace: String, event: LoadEvent },
@@ -78,18 +78,18 @@ enum Told {
 impl LiveMetrics {
     /// Starts the collector, which publishes a snapshot per `interval` to this exporter.
     pub(super) fn start(exporter: Exporter, interval: Duration) -> Result<Self, Failure> {
-        let (told, heard) = channel();
-        let collect = move || Collector::new(exporter, interval).collect(&heard);
+        let (events, received) = channel();
+        let collect = move || Collector::new(exporter, interval).collect(&received);
         let collector = thread::Builder::new()
             .name("collect metrics".to_owned())
             .spawn(collect)
             .map_err(|error| Failure::environment(&error).about("start to collect metrics"))?;
-        Ok(Self { told, collector })
+        Ok(Self { events, collector })
     }
 
     /// Announces `trials` more trials.
     pub(super) fn planned(&self, trials: usize) {
-        self.tell(Told::Planned(trials));
+        self.send_event(LiveEvent::Planned(trials));
     }
 
     /// Announces trial number `index` of the run.
@@ -98,7 +98,7 @@ impl LiveMetrics {
         labels.insert(Cow::Borrowed("mode"), planned.mode.to_string());
         labels.insert(Cow::Borrowed("repeat"), planned.repeat.to_string());
         labels.insert(Cow::Borrowed("trial"), index.to_string());
-        self.tell(Told::Begins(labels));
+        self.send_event(LiveEvent::Begins(labels));
     }
 
     /// Passes on an event of a generator.
@@ -106,29 +106,29 @@ impl LiveMetrics {
         // Skips plain seconds: `SecondDetail` has everything that they have.
         if !matches!(event, LoadEvent::Second(_)) {
             let [generator, driver, namespace] = [generator, driver, namespace].map(str::to_owned);
-            self.tell(Told::Load { generator, driver, namespace, event: event.clone() });
+            self.send_event(LiveEvent::Load { generator, driver, namespace, event: event.clone() });
         }
     }
 
     /// Passes on an event of a fleet.
     pub(super) fn fleet(&self, driver: &str, event: &FleetProgress) {
-        self.tell(Told::Fleet { driver: driver.to_owned(), event: event.clone() });
+        self.send_event(LiveEvent::Fleet { driver: driver.to_owned(), event: event.clone() });
     }
 
     /// Passes on the record of a completed trial.
     pub(super) fn trial_ended(&self, record: &TrialRecord) {
-        self.tell(Told::Ended(Box::new(record.clone())));
+        self.send_event(LiveEvent::Ended(Box::new(record.clone())));
     }
 
     /// Ends all series, with a timeout, and returns what became of the snapshots.
     pub(super) fn finish(self) -> Vec<ExportRecord> {
-        drop(self.told);
+        drop(self.events);
         self.collector.join().unwrap_or_default()
     }
 
-    fn tell(&self, told: Told) {
+    fn send_event(&self, event: LiveEvent) {
         // The collector has exited with the run, or panicked; either way there are no more metrics.
-        let _ = self.told.send(told);
+        let _ = self.events.send(event);
     }
 }
 
@@ -181,29 +181,29 @@ impl Collector {
     }
 
     /// Collects until all senders are gone.
-    fn collect(mut self, heard: &Receiver<Told>) -> Vec<ExportRecord> {
+    fn collect(mut self, received: &Receiver<LiveEvent>) -> Vec<ExportRecord> {
         loop {
             let due_in = self.interval.saturating_sub(self.published_at.elapsed());
-            match heard.recv_timeout(due_in) {
-                Ok(told) => self.hear(told),
+            match received.recv_timeout(due_in) {
+                Ok(event) => self.handle(event),
                 Err(RecvTimeoutError::Timeout) => self.publish(),
                 Err(RecvTimeoutError::Disconnected) => return self.exporter.finish(),
             }
         }
     }
 
-    fn hear(&mut self, told: Told) {
-        match told {
-            Told::Planned(trials) => self.planned += trials,
-            Told::Begins(labels) => {
+    fn handle(&mut self, event: LiveEvent) {
+        match event {
+            LiveEvent::Planned(trials) => self.planned += trials,
+            LiveEvent::Begins(labels) => {
                 self.labels = labels;
                 self.generators.clear();
                 self.fleets.clear();
             }
-            Told::Load { generator, driver, namespace, event } => {
+            LiveEvent::Load { generator, driver, namespace, event } => {
                 self.load(generator, [("driver", driver), ("namespace", namespace)], event);
             }
-            Told::Fleet { driver, event } => {
+            LiveEvent::Fleet { driver, event } => {
                 let (_, figures) = self.fleets.entry(driver).or_insert_with_key(|driver| {
                     let mut labels = self.labels.clone();
                     labels.insert(Cow::Borrowed("driver"), driver.clone());
@@ -211,7 +211,7 @@ impl Collector {
                 });
                 figures.add(&event);
             }
-            Told::Ended(record) => {
+            LiveEvent::Ended(record) => {
                 self.ended += 1;
                 self.last_trial = trial_families(&record, &self.labels);
                 // Publishes the last state of the generators before they are removed.

@@ -76,9 +76,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     }
     if args.detached.detach {
         if args.on != RunPlace::Cluster {
-            return Err(
-                Failure::wrong_use("only a run on a cluster can be detached").with_hint("--on cluster")
-            );
+            return Err(Failure::usage("only a run on a cluster can be detached").with_hint("--on cluster"));
         }
         return detach::run(args, &experiment);
     }
@@ -132,13 +130,13 @@ pub(super) fn read_experiment(experiment: &str, overrides: &[Override]) -> Resul
     let colours = std::io::stderr().is_terminal();
     let files = FilesBeside::experiment(experiment);
     Experiment::parse_with(&text, &name, overrides, &files)
-        .map_err(|error| Failure::wrong_use(error.render(colours)))
+        .map_err(|error| Failure::usage(error.render(colours)))
 }
 
 fn read_file(name: &str) -> Result<String, Failure> {
     files::read_text(Path::new(name)).map_err(|error| {
         let names: Vec<&str> = studies::STUDIES.iter().map(|study| study.name).collect();
-        let failure = Failure::wrong_use(format!("read the experiment `{name}`: {error}"));
+        let failure = Failure::usage(format!("read the experiment `{name}`: {error}"));
         if error.kind() == std::io::ErrorKind::NotFound {
             failure.with_hint(format!("name a file, or one of the preset studies: {}", names.join(", ")))
         } else {

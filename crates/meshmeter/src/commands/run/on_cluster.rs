@@ -7,12 +7,12 @@ use crate::cli::RunArgs;
 use crate::commands::cluster::documents;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
 use crate::interrupt;
-use cluster::check::{Finding, Standing};
+use cluster::check::{CheckOutcome, Finding};
 use cluster::environment::Cluster;
 use cluster::settings::{ClusterSettings, SURE_WINDOW};
 use cluster::{in_pod, objects, plug};
 use experiment::environment::deploy::Environment;
-use experiment::environment::{EnvironmentError, ProgressSink, in_one_line};
+use experiment::environment::{EnvironmentError, ProgressSink, error_chain};
 use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
 use experiment::units::format_duration;
 use experiment::{Experiment, Plan};
@@ -40,11 +40,11 @@ pub(super) struct OnCluster {
 /// Refuses options that only labs support.
 pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
     if args.calibrate {
-        return Err(Failure::wrong_use("--calibrate measures this machine, and trials run on others"));
+        return Err(Failure::usage("--calibrate measures this machine, and trials run on others"));
     }
     if args.overrides.is_given() {
         let message = "a cluster runs the programs that are installed there, and none of this machine's";
-        return Err(Failure::wrong_use(message)
+        return Err(Failure::usage(message)
             .with_hint("leave out the options that name programs, such as --envoy, or run in the lab"));
     }
     Ok(())
@@ -53,7 +53,7 @@ pub(super) fn check(args: &RunArgs) -> Result<(), Failure> {
 /// Opens the cluster that the options name. Does not write anything yet.
 pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
     if args.cluster.image.is_none() && !in_pod::is_in_pod() {
-        return Err(Failure::wrong_use("a run on a cluster needs an image of Meshmeter")
+        return Err(Failure::usage("a run on a cluster needs an image of Meshmeter")
             .with_hint("--image IMAGE, as the cluster's nodes pull it"));
     }
     let run = args.detached.run_identifier.clone().unwrap_or_else(|| run_identifier(name));
@@ -64,7 +64,7 @@ pub(super) fn open(args: &RunArgs, name: &str) -> Result<OnCluster, Failure> {
     let last_words =
         format!("what the run has written stays; remove it: meshmeter cluster clean --run {run}");
     let reads_kubelets = settings.reads_kubelets();
-    let stop = interrupt::on_signals_with_last_words(move || Some(last_words.clone()))?;
+    let stop = interrupt::on_signals_with_message(move || Some(last_words.clone()))?;
     let is_stopped = Arc::clone(&stop);
     let environment = Cluster::new(connected, settings, Arc::new(move || is_stopped.load(Ordering::Relaxed)));
     Ok(OnCluster { environment, stop, reads_kubelets })
@@ -106,7 +106,7 @@ impl RunEnvironment for OnCluster {
     fn check_before(&self, plan: &Plan) -> Result<(), Failure> {
         self.warn_of_short_windows(plan);
         let findings = self.environment.check_before(&super::specs(plan))?;
-        let missing = findings.into_iter().filter(|finding| finding.standing == Standing::Missing);
+        let missing = findings.into_iter().filter(|finding| finding.standing == CheckOutcome::Missing);
         Failure::all(
             missing
                 .map(|Finding { text, hint, .. }| match hint {
@@ -177,7 +177,7 @@ fn written(plan: &Plan, settings: &ClusterSettings) -> (String, BTreeMap<String,
     let mut refused = BTreeMap::new();
     for spec in super::specs(plan) {
         let trial = plan.trials.iter().find(|trial| trial.spec == *spec);
-        let written = plug::of(spec.mesh, spec.mode, settings)
+        let written = plug::for_mode(spec.mesh, spec.mode, settings)
             .and_then(|plug| objects::objects(spec, settings, &*plug));
         match written {
             Ok(written) if printed.contains(&written) => {}
@@ -187,7 +187,7 @@ fn written(plan: &Plan, settings: &ClusterSettings) -> (String, BTreeMap<String,
                 text.push_str(&documents(&written));
                 printed.push(written);
             }
-            Err(error) => drop(refused.entry(in_one_line(&error)).or_insert(error)),
+            Err(error) => drop(refused.entry(error_chain(&error)).or_insert(error)),
         }
     }
     (text, refused)

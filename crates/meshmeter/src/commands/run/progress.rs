@@ -18,7 +18,7 @@ const LAST_LINES: usize = 3;
 const LINE_CHARACTERS: usize = 200;
 
 /// Minimum time between two lines of progress that is reported as lines.
-const LINE_EVERY: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Shows the progress of a run.
 pub(super) struct RunProgress {
@@ -45,7 +45,7 @@ impl RunProgress {
         let trials = plan.trials.len();
         let time = format_duration(Duration::from_secs(plan.estimated_time().as_secs()));
         let plural = if trials == 1 { "" } else { "s" };
-        let longest = match plan.most_retakes() {
+        let longest = match plan.max_reruns() {
             0 => String::new(),
             most => {
                 let longest = format_duration(Duration::from_secs(plan.longest_time().as_secs()));
@@ -158,10 +158,10 @@ impl RunProgress {
 pub(crate) fn in_lines() -> ProgressSink {
     let (told_at, heard_at) = (Cell::new(Instant::now()), Cell::new(Instant::now()));
     ProgressSink::new(move |what| {
-        let goes_on = heard_at.replace(Instant::now()).elapsed() < LINE_EVERY;
+        let goes_on = heard_at.replace(Instant::now()).elapsed() < LINE_INTERVAL;
         if !goes_on {
             told_at.set(Instant::now());
-        } else if told_at.get().elapsed() >= LINE_EVERY {
+        } else if told_at.get().elapsed() >= LINE_INTERVAL {
             told_at.set(Instant::now());
             anstream::eprintln!("{what}");
         }

@@ -11,7 +11,7 @@ use experiment::dataplane::Entry;
 use experiment::environment::deploy::{
     Argument, Deployment, DriverLoad, DriverResult, DriverStart, ServiceCount, TrialEvidence,
 };
-use experiment::environment::{EnvironmentError, LastLines, ServiceRate, WindowUsage, in_one_line};
+use experiment::environment::{EnvironmentError, LastLines, ServiceRate, WindowUsage, error_chain};
 use experiment::schema::{
     ComponentUsage, DeploymentUse, DriverRecord, GatewayRecord, Retake, Role, SchedulingUsage, ServiceRecord,
     TRIAL_SCHEMA, TrialOutcome, TrialRecord, Verdict,
@@ -50,7 +50,7 @@ impl TrialRun {
     fn failed_by(mut self, error: Option<EnvironmentError>) -> Self {
         let Some(error) = error else { return self };
         if self.ending == Ending::Finished {
-            self.ending = Ending::Failed(in_one_line(&error));
+            self.ending = Ending::Failed(error_chain(&error));
             if let Some(LastLines { component, lines }) = error.nearest_component() {
                 self.evidence.log_tails.entry(component.clone()).or_insert_with(|| lines.clone());
             }

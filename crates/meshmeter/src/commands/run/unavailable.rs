@@ -1,7 +1,7 @@
 //! Unavailable modes: those that cannot run here, at all or with some components. They are left out, with the
 //! reason; no other mode replaces them.
 
-use experiment::environment::{ComponentsSettings, EnvironmentError, in_one_line};
+use experiment::environment::{ComponentsSettings, EnvironmentError, error_chain};
 use experiment::schema::{Factors, UnavailableMode, is_of_components};
 use experiment::{Experiment, Mode};
 use std::error::Error as _;
@@ -27,7 +27,7 @@ pub(in crate::commands) fn leave_out(
         let stated = if never_runs { 1 } else { failed.len() };
         for (factors, error) in failed.into_iter().take(stated) {
             // The message already says that the mode cannot run; only the cause is needed.
-            let reason = error.source().map_or_else(|| error.to_string(), in_one_line);
+            let reason = error.source().map_or_else(|| error.to_string(), error_chain);
             let factors = if never_runs { Factors::new() } else { factors.clone() };
             unavailable.push(UnavailableMode { mode: *mode, factors, reason, hint: error.hint.clone() });
             first_error.get_or_insert(error);

@@ -5,7 +5,7 @@ mod scenario;
 
 use super::drivers::DriverRun;
 use super::fleet;
-use experiment::environment::{Scenario, WindowUsage, in_one_line};
+use experiment::environment::{Scenario, WindowUsage, error_chain};
 use experiment::schema::{Figure, Figures, LoadResult, MachineUsage, PathProof, Role, Verdict};
 use statistics::merge::MergeError;
 
@@ -58,7 +58,7 @@ pub(super) fn check_trial(
         Ok(Some(result)) => result.verdict.clone(),
         Err(error) => {
             let mut verdict = Verdict::usable();
-            verdict.spoil(format!("not-merged: {}", in_one_line(error)), Figures::all());
+            verdict.spoil(format!("not-merged: {}", error_chain(error)), Figures::all());
             verdict
         }
     };

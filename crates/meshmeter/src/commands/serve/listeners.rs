@@ -14,7 +14,7 @@ const HTTPS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8443)
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Listeners, with the plaintext HTTP listener first, and their certificate.
-pub fn of(args: &ServeArgs) -> Result<(Vec<Listener>, Option<Tls>), Failure> {
+pub fn from_args(args: &ServeArgs) -> Result<(Vec<Listener>, Option<Tls>), Failure> {
     let TlsArgs { tls, tls_listen, tls_cert, .. } = &args.tls;
     let over_tcp = args.tcp.tcp_tls_listen;
     // TLS without an address means HTTPS.
@@ -39,7 +39,7 @@ pub fn of(args: &ServeArgs) -> Result<(Vec<Listener>, Option<Tls>), Failure> {
     match without_effect.iter().find(|(_, given)| *given) {
         Some((option, _)) => {
             let problem = format!("{option} says how to serve TLS, and nothing is served over TLS");
-            Err(Failure::wrong_use(problem).with_hint("add --tls, --tls-listen or --tcp-tls-listen"))
+            Err(Failure::usage(problem).with_hint("add --tls, --tls-listen or --tcp-tls-listen"))
         }
         None => Ok((listeners, None)),
     }
@@ -64,7 +64,7 @@ fn certificate(args: &TlsArgs) -> Result<Tls, Failure> {
 
 fn failure(error: &TlsError) -> Failure {
     let failure = match error {
-        TlsError::Make { .. } => Failure::from_wrong_use(error),
+        TlsError::Make { .. } => Failure::from_usage(error),
         _ => Failure::environment(error),
     };
     match error.hint() {

@@ -65,9 +65,9 @@ fn settings(args: &ServeArgs, file: &Path, service: &str) -> Result<NodeSettings
 
 fn read(file: &Path) -> Result<Topology, Failure> {
     let name = file.display().to_string();
-    let text = read_text(file)
-        .map_err(|error| Failure::wrong_use(format!("read the topology `{name}`: {error}")))?;
-    file::read(&text, &name).map_err(|error| Failure::wrong_use(error.render(io::stderr().is_terminal())))
+    let text =
+        read_text(file).map_err(|error| Failure::usage(format!("read the topology `{name}`: {error}")))?;
+    file::read(&text, &name).map_err(|error| Failure::usage(error.render(io::stderr().is_terminal())))
 }
 
 fn find(topology: &Topology, name: &str, option: &str) -> Result<WorkloadId, Failure> {
@@ -78,7 +78,7 @@ fn find(topology: &Topology, name: &str, option: &str) -> Result<WorkloadId, Fai
             .filter(|workload| workload.serves())
             .map(|workload| workload.qualified_name())
             .collect();
-        Failure::wrong_use(format!("{option}: the topology {} has no service {name}", topology.name))
+        Failure::usage(format!("{option}: the topology {} has no service {name}", topology.name))
             .with_hint(format!("it has {}", names.join(", ")))
     })
 }

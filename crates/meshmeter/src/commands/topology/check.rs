@@ -81,7 +81,7 @@ impl From<Reserved> for Reservation {
 
 impl Checked {
     fn new(topology: &Topology) -> Result<Self, Failure> {
-        let expected = topology.expected_of_all().map_err(|error| Failure::from_wrong_use(&error))?;
+        let expected = topology.expected_of_all().map_err(|error| Failure::from_usage(&error))?;
         let count = |choose: fn(&Runs) -> bool| {
             topology.workloads.iter().filter(|workload| choose(&workload.runs)).count()
         };

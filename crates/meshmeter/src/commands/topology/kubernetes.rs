@@ -39,7 +39,7 @@ pub(super) fn manifests(topology: &Topology, parameters: Parameters<'_>) -> Resu
     check(topology, parameters)?;
     let file = topology.to_yaml();
     if file.len() > MAX_CONFIG_MAP_BYTES {
-        return Err(Failure::wrong_use(format!(
+        return Err(Failure::usage(format!(
             "the topology is a file of {} bytes, and a ConfigMap holds at most {MAX_CONFIG_MAP_BYTES}",
             file.len()
         )));
@@ -72,13 +72,13 @@ fn check(topology: &Topology, parameters: Parameters<'_>) -> Result<(), Failure>
         let name = workload.qualified_name();
         match workload.runs {
             Runs::Database if parameters.database.is_none() => {
-                return Err(Failure::wrong_use(format!(
+                return Err(Failure::usage(format!(
                     "the topology has a database, {name}, and no address for it"
                 ))
                 .with_hint("name a MongoDB: --database HOST:PORT"));
             }
             Runs::ExternalService(_) => {
-                return Err(Failure::wrong_use(format!(
+                return Err(Failure::usage(format!(
                     "{name} stands outside the mesh and speaks TLS: it has no Kubernetes manifest"
                 )));
             }

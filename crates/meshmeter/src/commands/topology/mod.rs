@@ -27,7 +27,7 @@ pub fn run(args: &TopologyArgs) -> Result<ExitCode, Failure> {
 /// The topology named by another command's option: a file, or a shape with its defaults.
 pub(super) fn named(option: &str, source: &str) -> Result<Topology, Failure> {
     if source == "-" {
-        let failure = Failure::wrong_use(format!("{option}: standard input cannot be read here"));
+        let failure = Failure::usage(format!("{option}: standard input cannot be read here"));
         return Err(failure.with_hint("name a file, or a built-in shape"));
     }
     source::read(&SourceArgs { source: source.to_owned(), parameters: ParameterArgs::default() })

@@ -22,16 +22,14 @@ pub(super) fn read(args: &SourceArgs) -> Result<Topology, Failure> {
     }
     let given = Given::new(&args.parameters)?;
     if let Some((key, _)) = given.others.first() {
-        return Err(Failure::wrong_use(format!(
-            "`{key}` is a parameter of a built-in shape: a file has none"
-        )));
+        return Err(Failure::usage(format!("`{key}` is a parameter of a built-in shape: a file has none")));
     }
     let text = match args.source.as_str() {
         "-" => read_limited(stdin().lock()),
         name => read_text(Path::new(name)),
     };
     let text = text.map_err(|error| {
-        let failure = Failure::wrong_use(format!("read the topology `{}`: {error}", args.source));
+        let failure = Failure::usage(format!("read the topology `{}`: {error}", args.source));
         if error.kind() == ErrorKind::NotFound {
             let names = SHAPES.map(|shape| shape.name).join(", ");
             failure.with_hint(format!("name a file, `-` for standard input, or a built-in shape: {names}"))
@@ -41,14 +39,14 @@ pub(super) fn read(args: &SourceArgs) -> Result<Topology, Failure> {
     })?;
     let name = if args.source == "-" { "standard input" } else { &args.source };
     let file = TopologyFile::read(&text, name)
-        .map_err(|error| Failure::wrong_use(error.render(stderr().is_terminal())))?;
+        .map_err(|error| Failure::usage(error.render(stderr().is_terminal())))?;
     output::notes(&file.notes);
     Ok(file.topology.copies(given.namespaces))
 }
 
 /// Builds a built-in shape.
 pub(super) fn shape(name: &str, args: &ParameterArgs) -> Result<Topology, Failure> {
-    let shape = Shape::find(name).ok_or_else(|| Failure::wrong_use(format!("there is no shape `{name}`")))?;
+    let shape = Shape::find(name).ok_or_else(|| Failure::usage(format!("there is no shape `{name}`")))?;
     let given = Given::new(args)?;
     let mut parameters = Parameters::defaults(shape);
     let (mut replicas, mut protocol) = (1, Protocol::default());
@@ -77,7 +75,7 @@ pub(super) fn shape(name: &str, args: &ParameterArgs) -> Result<Topology, Failur
     };
     shape
         .topology(given.namespaces, &settings)
-        .map_err(|error| Failure::wrong_use(format!("make the topology {name}: {error}")))
+        .map_err(|error| Failure::usage(format!("make the topology {name}: {error}")))
 }
 
 /// Parameters given by options.
@@ -95,7 +93,7 @@ impl Given {
         let set = args.set.iter().map(|pair| {
             let parts =
                 pair.split_once('=').map(|(key, value)| (key.trim().to_owned(), value.trim().to_owned()));
-            parts.ok_or_else(|| Failure::wrong_use(format!("`--set {pair}`: expected key=value")))
+            parts.ok_or_else(|| Failure::usage(format!("`--set {pair}`: expected key=value")))
         });
         for parameter in options.map(Ok).chain(set) {
             let (key, value) = parameter?;
@@ -115,13 +113,13 @@ fn whole(key: &str, value: &str, max: usize) -> Result<usize, Failure> {
 }
 
 fn wrong_value(key: &str, error: &dyn std::fmt::Display) -> Failure {
-    Failure::wrong_use(format!("{key}: {error}"))
+    Failure::usage(format!("{key}: {error}"))
 }
 
 fn unknown_parameter(shape: &Shape, key: &str) -> Failure {
     let own = shape.parameters.iter().map(|parameter| parameter.name);
     let common = ["namespaces", "replicas"].into_iter().chain(shape.is_plain.then_some("protocol"));
     let names: Vec<&str> = own.chain(common).collect();
-    Failure::wrong_use(format!("the shape {} has no parameter `{key}`", shape.name))
+    Failure::usage(format!("the shape {} has no parameter `{key}`", shape.name))
         .with_hint(format!("it has {}", names.join(", ")))
 }

@@ -64,7 +64,7 @@ pub fn chart(id: &str, title: &str, all: &[Series], axes: &Axes) -> String {
     }
     draw_tips(&mut drawing, all, axes);
     for series in all {
-        let style = ModeStyle::of(series.mode);
+        let style = ModeStyle::for_mode(series.mode);
         let place = |at: f64, figure: f64| axes.place(at, figure);
         for known in series.points.split(|point| point.estimate.is_none()) {
             let points = known.iter().filter_map(|point| Some(place(point.at, point.estimate?)));
@@ -113,7 +113,7 @@ fn draw_band(drawing: &mut Drawing, series: &Series, axes: &Axes) {
     let lower = intervals.iter().map(|(at, (low, _))| place(*at, *low));
     let upper = intervals.iter().rev().map(|(at, (_, high))| place(*at, *high));
     let corners: Vec<(f64, f64)> = lower.chain(upper).collect();
-    drawing.polygon(&corners, &format!("band {}", ModeStyle::of(series.mode).class));
+    drawing.polygon(&corners, &format!("band {}", ModeStyle::for_mode(series.mode).class));
 }
 
 fn description(all: &[Series]) -> String {

@@ -80,7 +80,7 @@ pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes, subject: Subj
     draw_axes(&mut drawing, axes, subject);
     draw_tips(&mut drawing, curves, axes);
     for curve in curves {
-        let style = ModeStyle::of(curve.mode);
+        let style = ModeStyle::for_mode(curve.mode);
         if curve.service_differs() {
             let points: Vec<_> = curve.service.iter().map(|point| axes.place(point)).collect();
             drawing.polyline(&points, &format!("service {}", style.class));
@@ -89,7 +89,7 @@ pub fn chart(id: &str, load: &str, curves: &[&Curve], axes: &Axes, subject: Subj
         drawing.polyline(&points, &format!("curve {}", style.class));
     }
     for curve in curves {
-        let style = ModeStyle::of(curve.mode);
+        let style = ModeStyle::for_mode(curve.mode);
         for point in &curve.marks {
             let tip = format!("{}: p{} {}", curve.mode, point.percentile, axes.unit.time(point.value_us));
             drawing.marker(style.marker, axes.place(point), 3.4, &format!("mark {}", style.class), &tip);

@@ -172,7 +172,7 @@ fn chart(
 }
 
 fn row(difference: &FactorDifference, unit: TimeUnit) -> Option<Row> {
-    let style = ModeStyle::of(difference.mode);
+    let style = ModeStyle::for_mode(difference.mode);
     let (drawn, text) = if difference.figure.is_time() {
         let text = Difference::new((&difference.estimate, difference.verdict), unit);
         (difference.estimate.map(|us| us / unit.us()), shown(&text, unit.symbol()))

@@ -2,8 +2,8 @@
 //! certificates.
 
 use super::context::Context;
+use crate::footprint::in_us;
 use crate::format::{Interval, TimeUnit};
-use crate::holdings::in_us;
 use crate::html::style::ModeStyle;
 use experiment::schema::{Estimate, FactorEffect, Factors, SizedFigure};
 use serde::Serialize;
@@ -73,7 +73,7 @@ fn further(context: &Context, unit: TimeUnit) -> Vec<Row> {
             cell.components.iter().filter_map(|gateway| {
                 let time = gateway.further_domain_in_s?;
                 Some(Row {
-                    class: ModeStyle::of(cell.mode).class,
+                    class: ModeStyle::for_mode(cell.mode).class,
                     name: format!("{}, {}", gateway.name, context.conditions.label(cell.conditions())),
                     values: vec![unit.interval(&in_us(&time)).text()],
                 })
@@ -106,7 +106,7 @@ fn costs(context: &Context) -> Vec<Row> {
             // Cores per 1000 requests/s equal milliseconds per request.
             let cpu = cpu.map_or_else(String::new, |effect| text(effect, THOUSAND * 1e3));
             rows.push(Row {
-                class: ModeStyle::of(gateway.mode).class,
+                class: ModeStyle::for_mode(gateway.mode).class,
                 name: name(gateway, noun),
                 values: held.chain(later).chain([cpu]).collect(),
             });

@@ -50,7 +50,7 @@ fn chart(context: &Context, at: Conditions<'_>, unit: TimeUnit) -> Option<RowCha
 }
 
 fn row(cell: &Cell, group: &EdgeGroup<'_>, unit: TimeUnit) -> Option<Row> {
-    let style = ModeStyle::of(cell.mode);
+    let style = ModeStyle::for_mode(cell.mode);
     let scaled = |us: f64| us / unit.us();
     let spread = group.spread(|times| times.p50)?;
     let interval = match group.edges.as_slice() {

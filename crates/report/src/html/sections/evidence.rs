@@ -153,8 +153,8 @@ fn hop_rows(context: &Context, mode: Mode) -> Vec<HopRow> {
     let hops = HopProof::of_all(valid.map(|trial| trial.path.hops.as_slice()));
     let row = |hop: &HopProof| HopRow {
         mode: mode.name(),
-        spoken: hop.words(),
-        asked: hop.asked.map_or("nothing: it is carried as it comes", HopProtocol::words),
+        spoken: hop.describe(),
+        asked: hop.asked.map_or("nothing: it is carried as it comes", HopProtocol::describe),
         from: hop.from.clone(),
         to: hop.to.clone(),
     };
@@ -163,7 +163,7 @@ fn hop_rows(context: &Context, mode: Mode) -> Vec<HopRow> {
     }
     let alike = |hop: &HopProof| {
         let ends = [&hop.from, &hop.to].map(|end| local_name(end).to_owned());
-        (ends, hop.words(), hop.asked.map(HopProtocol::words))
+        (ends, hop.describe(), hop.asked.map(HopProtocol::describe))
     };
     let rows = grouped(&hops, alike).into_iter().map(|(([from, to], ..), hops)| match hops.as_slice() {
         [only] => row(only),

@@ -130,7 +130,7 @@ fn changes(context: &Context, against: &Factor, unit: TimeUnit) -> Vec<Row> {
             };
             let at = Conditions { factors: &median.factors, load };
             Some(Row {
-                class: ModeStyle::of(median.mode).class,
+                class: ModeStyle::for_mode(median.mode).class,
                 name: format!("{} at {}", median.mode, context.conditions.label_without(at, &against.key)),
                 values: CHANGES.iter().map(value).collect(),
             })

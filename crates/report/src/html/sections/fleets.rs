@@ -88,7 +88,7 @@ fn timeline(context: &Context, trial: &TrialRecord, fleet: &FleetResult) -> Time
     let state = if trial.verdict.valid { "" } else { ", excluded" };
     let label = context.conditions.label(trial.conditions());
     let caption = format!("Trial {number}, {label}, repeat {}{state}", trial.repeat + 1);
-    let class = ModeStyle::of(trial.mode).class;
+    let class = ModeStyle::for_mode(trial.mode).class;
     let id = format!("fleet-seconds-{number}");
     let svg = fleet_timeline::chart(&id, &caption, class, &fleet.series, &fleet.events);
     Timeline { figure: Figure { caption, svg }, events: events(&fleet.events) }

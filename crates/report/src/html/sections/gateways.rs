@@ -47,7 +47,7 @@ fn chart(context: &Context) -> Option<Figure> {
 
 fn rows(cell: &Cell) -> Vec<Row> {
     let Some(rates) = cell.rates else { return Vec::new() };
-    let style = ModeStyle::of(cell.mode);
+    let style = ModeStyle::for_mode(cell.mode);
     let row = |(observer, rate): (&str, Option<Estimate>)| {
         let rate = rate?;
         Some(Row {

@@ -89,7 +89,7 @@ fn added_chart(context: &Context, figure: TimeFigure, unit: TimeUnit) -> Option<
             .into_iter()
             .filter_map(|cell| Some((cell.mode, cell.added_us.as_ref()?.judged(figure)?)))
             .map(|(mode, (estimate, verdict))| {
-                let style = ModeStyle::of(mode);
+                let style = ModeStyle::for_mode(mode);
                 Line::Row(Row {
                     label: mode.name().to_owned(),
                     symbol: Some((style.marker, style.class)),

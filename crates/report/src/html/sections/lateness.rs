@@ -63,7 +63,7 @@ fn p99_us(trial: &TrialRecord) -> Option<f64> {
 
 fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
     let trials = context.trials.of(cell);
-    let style = ModeStyle::of(cell.mode);
+    let style = ModeStyle::for_mode(cell.mode);
     let late = || trials.iter().filter_map(|trial| Some((trial, p99_us(trial)?)));
     let spread = Spread::new(late().map(|(_, us)| us))?;
     let dots = late().map(|(trial, us)| Dot {

@@ -15,7 +15,7 @@ pub(super) struct LegendEntry {
 
 impl LegendEntry {
     pub(super) fn new(mode: Mode) -> Self {
-        let style = ModeStyle::of(mode);
+        let style = ModeStyle::for_mode(mode);
         let mut drawing = Drawing::new(28.0, 12.0);
         drawing.line((0.0, 6.0), (28.0, 6.0), &format!("curve {}", style.class));
         drawing.marker(style.marker, (14.0, 6.0), 4.0, &format!("mark {}", style.class), "");

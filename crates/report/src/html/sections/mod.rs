@@ -13,9 +13,9 @@ mod factors;
 mod filters;
 mod findings;
 mod fleets;
+mod footprint;
 mod gateways;
 mod graph;
-mod holdings;
 mod latency;
 mod lateness;
 mod legend;
@@ -57,7 +57,7 @@ pub struct Page {
     gateways: Option<gateways::GatewaySection>,
     fleets: Option<fleets::FleetSection>,
     differences: Option<differences::DifferenceSection>,
-    holdings: Option<holdings::HoldingsSection>,
+    holdings: Option<footprint::FootprintSection>,
     factors: Option<factors::FactorSection>,
     scaling: Option<scaling::ScalingSection>,
     control_plane_model: Option<control_plane_model::ControlPlaneModelSection>,
@@ -97,7 +97,7 @@ impl Page {
             gateways: gateways::gateways(&context),
             fleets: fleets::fleets(&context),
             differences: differences::differences(&context),
-            holdings: holdings::holdings(&context),
+            holdings: footprint::footprint(&context),
             factors: factors::factors(&context),
             scaling: scaling::scaling(&context),
             control_plane_model: control_plane_model::control_plane_model(&context),

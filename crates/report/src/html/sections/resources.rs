@@ -1,8 +1,8 @@
 //! CPU and memory of every component: proxies, application, generator, kernel and our own sampling.
 
 use super::context::{Context, Figure};
+use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
-use crate::holdings::label;
 use crate::html::charts::rows::{Line, Mark, Row, RowChart};
 use crate::html::style::ModeStyle;
 use experiment::Mode;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use statistics::copies::{ComponentGroup, Spread, component_groups};
 
 /// With more loads, the CPU charts of all but the last are collapsed.
-const MOST_OPEN_LOADS: usize = 2;
+const MAX_OPEN_LOADS: usize = 2;
 
 /// CPU charts per load, and memory charts for the last load.
 #[derive(Debug, Serialize)]
@@ -28,7 +28,7 @@ pub fn resources(context: &Context) -> Option<ResourceSection> {
     let mut cpu = figures(context, "cpu", "CPU", &cpu_charts(context));
     let mut memory = figures(context, "memory", "Memory", &memory_charts(context));
     let mut folded = Vec::new();
-    if cpu.len() > MOST_OPEN_LOADS {
+    if cpu.len() > MAX_OPEN_LOADS {
         folded.extend(cpu.drain(..cpu.len() - 1));
     }
     // Memory hardly depends on the load: one open chart is enough.
@@ -157,7 +157,7 @@ fn in_order(cell: &Cell) -> Vec<ComponentGroup<'_>> {
 }
 
 fn class(mode: Mode, role: Role) -> &'static str {
-    if role == Role::Proxy { ModeStyle::of(mode).class } else { "other" }
+    if role == Role::Proxy { ModeStyle::for_mode(mode).class } else { "other" }
 }
 
 /// Memory as text, such as `108 (107–109), 28.4 anonymous`.

@@ -56,7 +56,7 @@ fn row(context: &Context, law: &ScalingLaw) -> Row {
         None => "not told",
     };
     Row {
-        class: ModeStyle::of(law.mode).class,
+        class: ModeStyle::for_mode(law.mode).class,
         name: format!("{}, {}", law.factor, place(context, law)),
         values: vec![
             format!("{}{outside}", Interval::new(&parameters.lambda).text()),
@@ -72,7 +72,7 @@ fn row(context: &Context, law: &ScalingLaw) -> Row {
 
 fn figure(context: &Context, index: usize, law: &ScalingLaw) -> Figure {
     let caption = format!("Throughput against {}: {}", law.factor, place(context, law));
-    let style = ModeStyle::of(law.mode);
+    let style = ModeStyle::for_mode(law.mode);
     let point = |residual: &ScalingResidual| {
         let interval = interval(context, law, residual.at);
         let shown = interval.unwrap_or_else(|| Estimate::single(residual.measured));

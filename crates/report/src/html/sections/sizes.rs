@@ -53,7 +53,7 @@ pub fn sizes(context: &Context) -> Option<SizeSection> {
     let text = |services: &usize| format::count(*services as u64);
     let (last, rest) = sizes.split_last()?;
     let times = TimeUnit::for_times(
-        effects.iter().filter(|effect| effect.figure == SizedFigure::ConfiguredInS).map(a_thousand),
+        effects.iter().filter(|effect| effect.figure == SizedFigure::ConfiguredInS).map(per_thousand_us),
     );
     let mut held_columns: Vec<String> = HELD.iter().map(|(_, name)| (*name).to_owned()).collect();
     held_columns.push(format!("in force later, {} for each 1000", times.symbol()));
@@ -97,7 +97,7 @@ fn held(effects: &[SizeEffect], times: TimeUnit) -> Vec<Row> {
             times.interval(&later).text()
         });
         let values = HELD.iter().map(sized).chain([later.unwrap_or_default()]).collect();
-        Row { class: ModeStyle::of(mode).class, name: format!("{mode}, {name}"), values }
+        Row { class: ModeStyle::for_mode(mode).class, name: format!("{mode}, {name}"), values }
     };
     proxies.into_iter().map(row).collect()
 }
@@ -118,7 +118,7 @@ fn seen(context: &Context, effects: &[SizeEffect], unit: TimeUnit) -> Vec<Row> {
             })
         };
         rows.push(Row {
-            class: ModeStyle::of(median.mode).class,
+            class: ModeStyle::for_mode(median.mode).class,
             name: format!(
                 "{} at {}",
                 median.mode,
@@ -137,6 +137,6 @@ fn in_us(effect: &SizeEffect) -> Estimate {
 }
 
 /// Additional propagation time per thousand services, in microseconds.
-fn a_thousand(effect: &SizeEffect) -> f64 {
+fn per_thousand_us(effect: &SizeEffect) -> f64 {
     effect.for_each_service.estimate * 1e9
 }

@@ -3,8 +3,8 @@
 
 use super::context::Context;
 use crate::drivers::over_copies_estimate;
+use crate::footprint::label;
 use crate::format::{self, Interval, SizeUnit};
-use crate::holdings::label;
 use crate::marks;
 use crate::table::{Difference, ResultTable, valid_trials};
 use experiment::TimeFigure;

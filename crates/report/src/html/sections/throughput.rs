@@ -82,7 +82,7 @@ fn figure(
 
 fn row(cell: &Cell, read: &dyn Fn(&Cell) -> Option<(Estimate, String)>) -> Option<Row> {
     let (estimate, value) = read(cell)?;
-    let style = ModeStyle::of(cell.mode);
+    let style = ModeStyle::for_mode(cell.mode);
     Some(Row {
         label: cell.mode.name().to_owned(),
         symbol: Some((style.marker, style.class)),

@@ -54,7 +54,7 @@ fn figure(trial: &TrialRecord, duration_s: f64, spans: &[Span], axes: &Axes) -> 
     let number = trial.index + 1;
     let state = if trial.verdict.valid { "" } else { ", excluded" };
     let caption = format!("Trial {number}, {}, repeat {}{state}", trial.mode, trial.repeat + 1);
-    let class = ModeStyle::of(trial.mode).class;
+    let class = ModeStyle::for_mode(trial.mode).class;
     let svg = timeline::chart(&format!("seconds-{number}"), &caption, class, spans, axes, duration_s);
     Figure { caption, svg }
 }

@@ -83,7 +83,7 @@ fn row(context: &Context, cell: CellKey<'_>, unit: TimeUnit) -> Option<Row> {
     if trials.is_empty() {
         return None;
     }
-    let style = ModeStyle::of(mode);
+    let style = ModeStyle::for_mode(mode);
     let mut dots = Vec::new();
     for (track, trial) in trials.iter().enumerate() {
         let Some((p50_us, p99_us)) = percentiles(trial) else { continue };

@@ -28,7 +28,7 @@ fn mesh_size_finding_states_costs() {
     let again: Summary = serde_json::from_str(&serde_json::to_string(&summary).unwrap()).unwrap();
     assert_eq!(again.size_effects.len(), summary.size_effects.len());
     assert!(
-        told(&summary)
+        reported(&summary)
             .contains("at 100 requests/s among no other services and 0.21 cores at 1000 requests/s among no")
     );
     let one_size = sizes.replace("[200, 0, 1000]", "200");

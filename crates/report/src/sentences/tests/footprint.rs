@@ -33,7 +33,7 @@ fn footprint_states_memory_before_load_and_rejected_updates() {
             let size_bytes = if usage.name == "client-proxy" { 310_000 } else { 20_000 };
             let configuration = ProxyConfiguration { size_bytes, dump_bytes: 2 * size_bytes, counts };
             usage.holdings =
-                Some(ProxyHoldings { configuration: Some(configuration), ..ProxyHoldings::default() });
+                Some(ProxyFootprint { configuration: Some(configuration), ..ProxyFootprint::default() });
         }
     });
     let mut findings = sentences(&summary);
@@ -48,6 +48,9 @@ fn memory_caused_by_load_is_not_attributed_to_configuration() {
             usage.memory_before_load_bytes = Some(19_000_000);
         }
     });
-    let told = told(&summary);
-    assert!(told.contains("before the first request") && !told.contains("most of what"), "{told}");
+    let reported = reported(&summary);
+    assert!(
+        reported.contains("before the first request") && !reported.contains("most of what"),
+        "{reported}"
+    );
 }

@@ -32,6 +32,6 @@ fn graph_is_not_described_as_pair() {
     let (experiment, mut summary) = run(THREE_MODES, |_| {});
     summary.cells[5].edges = vec![EdgeSummary::default()];
     fill(&experiment, &mut summary);
-    let told = told(&summary);
-    assert!(told.contains("a sidecar in every pod adds") && !told.contains("pair"), "{told}");
+    let reported = reported(&summary);
+    assert!(reported.contains("a sidecar in every pod adds") && !reported.contains("pair"), "{reported}");
 }

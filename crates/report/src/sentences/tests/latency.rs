@@ -3,17 +3,17 @@ use super::*;
 #[test]
 fn usual_run_states_answer_first() {
     let (experiment, summary) = run(THREE_MODES, |_| {});
-    insta::assert_snapshot!(told(&summary));
+    insta::assert_snapshot!(reported(&summary));
     assert!(objective_met(&experiment, &summary).is_good());
     let order: Vec<_> = summary.cells.iter().map(|cell| (cell.load.rate.unwrap(), cell.mode)).collect();
     assert_eq!(order[0], (500.0, Mode::None));
     assert_eq!(order[5], (1000.0, Mode::Sidecar));
     let json = serde_json::to_string(&summary).unwrap();
     let again = serde_json::from_str::<Summary>(&json).unwrap().findings;
-    let told = |findings: &[Finding]| -> Vec<_> {
+    let reported = |findings: &[Finding]| -> Vec<_> {
         findings.iter().map(|finding| (finding.kind, finding.verdict, finding.text.clone())).collect()
     };
-    assert_eq!(told(&again), told(&summary.findings));
+    assert_eq!(reported(&again), reported(&summary.findings));
     insta::assert_snapshot!(serde_json::to_string_pretty(&summary.published).unwrap());
 }
 
@@ -42,7 +42,7 @@ fn missing_difference_is_stated() {
         trial.result.as_mut().unwrap().response_time_us = histogram(2500, us, None).summary();
     });
     assert!(summary.findings[0].text.contains("no difference is shown"), "{}", summary.findings[0].text);
-    assert!(!told(&summary).contains("adds"), "{}", told(&summary));
+    assert!(!reported(&summary).contains("adds"), "{}", reported(&summary));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use experiment::schema::finding::figures;
 use experiment::schema::{
     ComponentUsage, ConfigurationCounts, ConfigurationPush, CpuPauses, EdgeSummary, Estimate, Finding,
     FindingKind, FindingVerdict, Floor, HopProof, HopProtocol, Host, LOAD_SCHEMA, LoadResult, LongPauses,
-    NetworkUsage, PathProof, Pauses, ProxyConfiguration, ProxyHoldings, ProxyProof, Rates, RequestCounts,
+    NetworkUsage, PathProof, Pauses, ProxyConfiguration, ProxyFootprint, ProxyProof, Rates, RequestCounts,
     Retake, Role, Summary, TRIAL_SCHEMA, TrialOutcome, TrialRecord, UnavailableMode, Verdict,
 };
 use experiment::{Experiment, Mode, Plan, PlannedTrial};
@@ -90,7 +90,7 @@ fn trial(planned: &PlannedTrial) -> TrialRecord {
         memory_working_set_bytes: Some(15_000_000),
         memory_anonymous_bytes: Some(14_000_000 + planned.repeat as u64 * 100_000),
         network: Some(NetworkUsage { received_bytes: 3_000_000, sent_bytes: 2_500_000 }),
-        ..ComponentUsage::of(name, role, 2.5)
+        ..ComponentUsage::new(name, role, 2.5)
     };
     let mut components = vec![usage("generator", Role::Generator, rate * 0.0001)];
     components.extend(proxies.iter().map(|name| usage(name, Role::Proxy, 0.02 + rate * 0.00019)));
@@ -179,7 +179,7 @@ fn run(text: &str, change: impl Fn(&mut TrialRecord)) -> (Experiment, Summary) {
 }
 
 /// The distinct sentences.
-fn told(summary: &Summary) -> String {
+fn reported(summary: &Summary) -> String {
     sentences(summary).join("\n")
 }
 

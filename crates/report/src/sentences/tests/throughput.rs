@@ -17,7 +17,7 @@ fn closed_loop_and_run_without_baseline_have_headlines() {
 #[test]
 fn closed_loop_findings_are_about_throughput() {
     let (_, summary) = run(WAYS_OUT, closed_loop);
-    insta::assert_snapshot!(told(&summary));
+    insta::assert_snapshot!(reported(&summary));
     let comparison = summary
         .comparisons
         .iter()

@@ -3,8 +3,8 @@ use super::*;
 #[test]
 fn exclusions_in_many_cells_are_listed_by_mode() {
     let (_, summary) = run(WAYS_OUT, |trial| invalidate(trial, "other-processes: others took 1 core", false));
-    let told = told(&summary);
-    assert!(told.contains("other-processes (6 of egress-bypass, 6 of egress-gateway, "), "{told}");
+    let reported = reported(&summary);
+    assert!(reported.contains("other-processes (6 of egress-bypass, 6 of egress-gateway, "), "{reported}");
 }
 
 #[test]
@@ -33,15 +33,15 @@ fn rerun_trial_counts_once() {
     // Compared within each repeat, regardless of which mode came last.
     assert_eq!(summary.comparisons, undisturbed.comparisons);
     assert_eq!(cell.added_us, undisturbed.cells[5].added_us);
-    let told = told(&summary);
-    assert!(!told.contains("cut short"), "{told}");
+    let reported = reported(&summary);
+    assert!(!reported.contains("cut short"), "{reported}");
     assert!(
-        told.contains(
+        reported.contains(
             "1 of 31 trials is excluded from the estimates: schedule-lag (1 of sidecar, 1000 requests/s).\n1 trial was run \
              again, since the machine had disturbed it (1 of sidecar, 1000 requests/s): 1 of these reruns is valid; 30 of 30 \
              trials are in all."
         ),
-        "{told}"
+        "{reported}"
     );
     let json = serde_json::to_value(&summary).unwrap();
     assert_eq!(json["retakes"]["taken"], 1);
@@ -63,7 +63,11 @@ fn noisy_machine_is_reported() {
     again.retake = Some(Retake { take: 2, of: 0, because: again.verdict.reasons.clone() });
     trials.push(again);
     let summary = summarize(&experiment, 1, 4, &Host::default(), &trials);
-    assert!(told(&summary).contains("This machine is too noisy for this experiment"), "{}", told(&summary));
+    assert!(
+        reported(&summary).contains("This machine is too noisy for this experiment"),
+        "{}",
+        reported(&summary)
+    );
 }
 
 #[test]
@@ -74,13 +78,13 @@ fn mode_with_significantly_late_generator_is_named() {
                 invalidate(trial, "schedule-lag: late", false);
             }
         };
-        told(&run(THREE_MODES, late).1)
+        reported(&run(THREE_MODES, late).1)
     };
     // Six of six late trials with one mode of three: a chance of one in 243.
-    let told = late_with(&[Mode::Sidecar], 3);
+    let reported = late_with(&[Mode::Sidecar], 3);
     assert!(
-        told.contains("The generator was late in 6 of 10 trials of a sidecar pair and in 0 of all others, more than by chance"),
-        "{told}"
+        reported.contains("The generator was late in 6 of 10 trials of a sidecar pair and in 0 of all others, more than by chance"),
+        "{reported}"
     );
     assert!(!late_with(&[Mode::Sidecar], 1).contains("by chance"), "two trials are no sign");
     assert!(!late_with(&[Mode::None, Mode::Gateway, Mode::Sidecar], 3).contains("by chance"));

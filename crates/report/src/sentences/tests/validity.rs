@@ -18,7 +18,7 @@ fn disturbed_run_states_its_problems() {
             trial.result.as_mut().unwrap().requests.failed = 30;
         }
     });
-    insta::assert_snapshot!(told(&summary));
+    insta::assert_snapshot!(reported(&summary));
     assert_eq!(summary.cells[5].verdict, "saturated");
     assert!(summary.cells[5].response_time_us.is_none());
     insta::assert_snapshot!(format!("{:#?}", objective_met(&experiment, &summary)));
@@ -31,20 +31,20 @@ fn saturation_is_not_stated_if_other_process_took_cpu() {
             invalidate(trial, "other-processes: others took 1.70 cores (rustc 1.70)", true);
         }
     });
-    assert!(told(&summary).contains("other-processes"), "{}", told(&summary));
-    assert!(!told(&summary).contains("saturated"), "{}", told(&summary));
+    assert!(reported(&summary).contains("other-processes"), "{}", reported(&summary));
+    assert!(!reported(&summary).contains("saturated"), "{}", reported(&summary));
 }
 
 #[test]
 fn single_repeat_and_cut_short_run_state_no_differences() {
     let (_, single) = run(&THREE_MODES.replace("repeats: 5", "repeats: 1"), |_| {});
-    insta::assert_snapshot!(told(&single));
+    insta::assert_snapshot!(reported(&single));
     assert!(single.cells.iter().all(|cell| cell.response_time_us.unwrap().p50.unwrap().low.is_none()));
 
     let experiment = Experiment::parse(THREE_MODES, "test").unwrap();
     let nothing = summarize(&experiment, 1, 30, &Host::default(), &[]);
     assert_eq!(nothing.findings[0].text, "Nothing can be said: no trial is valid.");
-    assert!(told(&nothing).contains("0 of 30 trials"));
+    assert!(reported(&nothing).contains("0 of 30 trials"));
     assert!(nothing.cells.iter().all(|cell| cell.verdict == "not-measured"));
     assert!(!objective_met(&experiment, &nothing).is_good());
 }
@@ -57,8 +57,11 @@ fn node_proxy_of_both_sides_counts_once() {
             proof.name = "ztunnel".into();
         }
     });
-    let told = told(&summary);
-    assert!(told.contains("Path of mode ambient: ztunnel, on both sides, saw every request"), "{told}");
+    let reported = reported(&summary);
+    assert!(
+        reported.contains("Path of mode ambient: ztunnel, on both sides, saw every request"),
+        "{reported}"
+    );
 }
 
 #[test]
@@ -76,7 +79,7 @@ fn path_finding_names_protocols_of_hops() {
                 [hop("client", "client-proxy", HopProtocol::Http1), hop("client-proxy", "server", second)];
             trial.path.hops = hops.into();
         });
-        told(&summary).lines().find(|line| line.starts_with("Path of")).unwrap().to_owned()
+        reported(&summary).lines().find(|line| line.starts_with("Path of")).unwrap().to_owned()
     };
     insta::assert_snapshot!(path(HopProtocol::Http1), @"Path of a sidecar pair: both proxies saw every request, over mutual TLS, by their own counters; every hop spoke HTTP/1.1.");
     insta::assert_snapshot!(path(HopProtocol::Http2), @"Path of a sidecar pair: both proxies saw every request, over mutual TLS, by their own counters; spoken was HTTP/1.1 from client to client-proxy and HTTP/2 from client-proxy to server.");
@@ -96,9 +99,9 @@ fn unavailable_modes_are_reported_and_keep_published_figures() {
         ..Host::default()
     };
     let summary = summarize(&experiment, 1, 30, &host, &[]);
-    assert!(told(&summary).contains(
+    assert!(reported(&summary).contains(
         "Not measured, and nothing stands in for it: ambient and ambient-waypoint: there is no ztunnel (name one with --ztunnel)."
-    ), "{}", told(&summary));
+    ), "{}", reported(&summary));
     let ambient = summary.published.iter().find(|figure| figure.what.starts_with("ambient:")).unwrap();
     assert_eq!((ambient.value.as_str(), &ambient.measured, ambient.ratio), ("0.060 cores", &None, None));
 }
@@ -151,8 +154,8 @@ fn percentiles_caused_by_machine_pauses_are_named() {
         "{}",
         found[0].text
     );
-    let told = told(&often);
-    assert!(told.contains("Pauses of the machine can make this 99th percentile."), "{told}");
+    let reported = reported(&often);
+    assert!(reported.contains("Pauses of the machine can make this 99th percentile."), "{reported}");
 
     // Pauses that are as long, but rare. And frequent ones that are shorter than the distance of p99 from the
     // median, except for the baseline.
@@ -204,5 +207,5 @@ fn objective_finding_names_deciding_figure() {
     assert_eq!(of(Mode::None), ("met", None, false, FindingVerdict::Shown));
     assert_eq!(of(Mode::Gateway), ("not-shown", Some(figures::P50), true, FindingVerdict::NotShown));
     assert_eq!(of(Mode::Sidecar), ("missed", Some(figures::P50), true, FindingVerdict::Shown));
-    assert!(told(&summary).contains("; not shown: "), "{}", told(&summary));
+    assert!(reported(&summary).contains("; not shown: "), "{}", reported(&summary));
 }

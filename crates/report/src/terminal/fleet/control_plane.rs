@@ -75,7 +75,7 @@ struct Stages {
 }
 
 impl Stages {
-    fn of(figures: &ControlPlaneFigures) -> Option<Self> {
+    fn from_figures(figures: &ControlPlaneFigures) -> Option<Self> {
         let histogram = |name: &str| figures.chain.get(name);
         let mean = |name: &str| histogram(name).and_then(ReportedHistogram::mean);
         let push_context = mean("push_context").unwrap_or(0.0);
@@ -107,7 +107,8 @@ fn where_the_time_went(
     place: usize,
     options: Options,
 ) -> Vec<String> {
-    let (Some(stages), Some(measured)) = (Stages::of(figures), measured_mean_s(result, place)) else {
+    let (Some(stages), Some(measured)) = (Stages::from_figures(figures), measured_mean_s(result, place))
+    else {
         return Vec::new();
     };
     let rest = measured - stages.sum();

@@ -1,6 +1,6 @@
 //! An HTTP/1.1 response: read completely and discarded. No I/O.
 
-use crate::http1::{Body, HEAD_MAX_BYTES, HEADERS_MAX, read_fields};
+use crate::http1::{Body, MAX_HEAD_BYTES, MAX_HEADERS, read_fields};
 use httparse::{Header, Status};
 use std::io;
 use std::mem::MaybeUninit;
@@ -109,12 +109,12 @@ impl Receiver {
 
 /// Parses the head at the start of `input`; `None` if it is incomplete.
 fn parse(input: &[u8]) -> io::Result<Option<Head>> {
-    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; HEADERS_MAX];
+    let mut headers = [const { MaybeUninit::<Header<'_>>::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Response::new(&mut []);
     let parser = httparse::ParserConfig::default();
     let length = match parser.parse_response_with_uninit_headers(&mut parsed, input, &mut headers) {
         Ok(Status::Complete(length)) => length,
-        Ok(Status::Partial) if input.len() < HEAD_MAX_BYTES => return Ok(None),
+        Ok(Status::Partial) if input.len() < MAX_HEAD_BYTES => return Ok(None),
         Ok(Status::Partial) => return Err(malformed("its head is over 64 KiB")),
         Err(error) => return Err(malformed(error)),
     };

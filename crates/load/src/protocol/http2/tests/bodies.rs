@@ -6,7 +6,7 @@ use super::*;
 fn body_is_sent_as_far_as_window_allows_and_rest_follows() {
     let mut client = Client::greeted(1, &[(4, 10)]);
     client.post(&[b'x'; 25]);
-    assert_eq!(client.connection.held_back(0), 15 + 9);
+    assert_eq!(client.connection.blocked_bytes(0), 15 + 9);
     assert_eq!(client.sent_content(), [(1, 10, false)]);
     client.receive(&window_update(1, 4)).unwrap();
     assert_eq!(client.sent_content(), [(1, 4, false)]);
@@ -14,7 +14,7 @@ fn body_is_sent_as_far_as_window_allows_and_rest_follows() {
     assert_eq!(client.sent_content(), []);
     client.receive(&window_update(1, 1000)).unwrap();
     assert_eq!(client.sent_content(), [(1, 11, true)]);
-    assert_eq!(client.connection.held_back(0), 0);
+    assert_eq!(client.connection.blocked_bytes(0), 0);
     client.receive(&window_update(1, 1000)).unwrap();
     assert!(client.out.is_empty());
 }

@@ -130,7 +130,7 @@ fn call_ended_early_by_peer_is_reset() {
     assert!(matches!(&events[..], [end] if ended(slot, 0, 0)(end)), "{events:?}");
     assert!(matches!(&client.said()[..], [(kind::RST_STREAM, 0, 1, _)]));
     assert_eq!(client.connection.messages_sent(slot), 1);
-    assert!(client.connection.has_room());
+    assert!(client.connection.can_send());
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn non_grpc_response_fails_only_its_call() {
         let mut client = Client::greeted(1, &[]);
         let slot = client.call(&unary());
         assert_eq!(client.receive(&answer).unwrap(), [Parsed::Failed(slot, kind)]);
-        assert!(client.connection.has_room());
+        assert!(client.connection.can_send());
     }
 }
 

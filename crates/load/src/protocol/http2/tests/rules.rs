@@ -172,5 +172,5 @@ fn floods_without_replies_take_no_memory() {
     }
     assert!(client.out.is_empty());
     assert!(!client.connection.input.is_within_frame());
-    assert!(client.connection.to_tell.is_empty());
+    assert!(client.connection.pending_results.is_empty());
 }

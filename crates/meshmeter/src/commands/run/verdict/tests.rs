@@ -24,7 +24,7 @@ fn busy() -> WindowUsage {
 fn throttled(component: &str, role: Role) -> WindowUsage {
     let component = ComponentUsage {
         throttling: Some(Throttling { periods: 3, of_periods: Some(10), time_s: 0.1 }),
-        ..ComponentUsage::of(component, role, 1.0)
+        ..ComponentUsage::new(component, role, 1.0)
     };
     WindowUsage { components: vec![component], ..quiet() }
 }

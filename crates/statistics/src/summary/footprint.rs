@@ -1,10 +1,10 @@
 //! Configuration and memory of a proxy, over the valid trials of a cell.
 
 use super::estimates::estimate;
-use experiment::schema::{ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyHeap, ProxyHoldings};
+use experiment::schema::{ConfigurationCounts, ConfigurationSummary, HeapSummary, ProxyFootprint, ProxyHeap};
 
 /// The proxy's configuration; `None` if no trial could read it.
-pub(super) fn configuration(held: &[&ProxyHoldings]) -> Option<ConfigurationSummary> {
+pub(super) fn configuration(held: &[&ProxyFootprint]) -> Option<ConfigurationSummary> {
     let read = || held.iter().filter_map(|holdings| holdings.configuration);
     let first = read().next()?.counts;
     Some(ConfigurationSummary {
@@ -17,8 +17,8 @@ pub(super) fn configuration(held: &[&ProxyHoldings]) -> Option<ConfigurationSumm
 
 /// The proxy's heap before or after the load; `None` if no trial could read it.
 pub(super) fn heap(
-    held: &[&ProxyHoldings],
-    moment: fn(&ProxyHoldings) -> Option<ProxyHeap>,
+    held: &[&ProxyFootprint],
+    moment: fn(&ProxyFootprint) -> Option<ProxyHeap>,
 ) -> Option<HeapSummary> {
     let each = |read: fn(ProxyHeap) -> u64| {
         estimate(held.iter().filter_map(|holdings| moment(holdings)).map(|heap| read(heap) as f64))
@@ -30,7 +30,7 @@ pub(super) fn heap(
 }
 
 /// Reasons why something could not be read, without duplicates.
-pub(super) fn unread(held: &[&ProxyHoldings]) -> Vec<String> {
+pub(super) fn unread(held: &[&ProxyFootprint]) -> Vec<String> {
     let mut reasons: Vec<String> = Vec::new();
     for reason in held.iter().flat_map(|holdings| &holdings.unread) {
         if !reasons.contains(reason) {
@@ -45,23 +45,23 @@ mod tests {
     use super::*;
     use experiment::schema::ProxyConfiguration;
 
-    fn holding(size_bytes: u64, clusters: u64, allocated_bytes: u64) -> ProxyHoldings {
+    fn holding(size_bytes: u64, clusters: u64, allocated_bytes: u64) -> ProxyFootprint {
         let counts = ConfigurationCounts {
             clusters: Some(clusters),
             rejected_updates: Some(0),
             ..ConfigurationCounts::default()
         };
-        ProxyHoldings {
+        ProxyFootprint {
             configuration: Some(ProxyConfiguration { size_bytes, dump_bytes: 3 * size_bytes, counts }),
             heap_before_load: Some(ProxyHeap { allocated_bytes, heap_bytes: 2 * allocated_bytes }),
-            ..ProxyHoldings::default()
+            ..ProxyFootprint::default()
         }
     }
 
     #[test]
     fn sizes_are_estimated_and_counts_are_maxima() {
         let (one, other) = (holding(1000, 4, 500), holding(1200, 4, 700));
-        let summary = configuration(&[&one, &other, &ProxyHoldings::default()]).unwrap();
+        let summary = configuration(&[&one, &other, &ProxyFootprint::default()]).unwrap();
         assert!((summary.size_bytes.estimate - 1100.0).abs() < 1e-9 && summary.size_bytes.low.is_some());
         assert!((summary.dump_bytes.estimate - 3300.0).abs() < 1e-9, "{summary:?}");
         assert_eq!(summary.counts, one.configuration.unwrap().counts);
@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn unread_holdings_have_reasons_and_no_figures() {
-        let silent = ProxyHoldings { unread: vec!["no answer".to_owned()], ..ProxyHoldings::default() };
+        let silent = ProxyFootprint { unread: vec!["no answer".to_owned()], ..ProxyFootprint::default() };
         assert_eq!(unread(&[&silent, &silent]), ["no answer"]);
-        assert_eq!(configuration(&[&ProxyHoldings::default()]), None);
+        assert_eq!(configuration(&[&ProxyFootprint::default()]), None);
         assert_eq!(heap(&[], |holdings| holdings.heap_after_load), None);
     }
 }

@@ -18,7 +18,7 @@ use std::ops::RangeInclusive;
 
 /// Configuration and memory of a run's proxies.
 #[derive(Clone, Debug)]
-pub struct HoldingsTable {
+pub struct FootprintTable {
     /// Unit of every configuration size.
     pub size_unit: SizeUnit,
     /// Unit of every memory figure.
@@ -30,14 +30,14 @@ pub struct HoldingsTable {
     /// True if proxies were configured while they ran.
     pub times: bool,
     /// Proxies by mode, in the order of the path, then the components that configure them.
-    pub rows: Vec<HoldingsRow>,
+    pub rows: Vec<FootprintRow>,
     /// Caveats: rejected updates, counts that vary, figures that could not be read.
     pub warnings: Vec<String>,
 }
 
 /// One component, or several identical ones.
 #[derive(Clone, Debug)]
-pub struct HoldingsRow {
+pub struct FootprintRow {
     /// Deployment mode.
     pub mode: Mode,
     /// Load of the cell.
@@ -88,7 +88,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    fn of(configuration: Option<&ConfigurationSummary>) -> Self {
+    fn from_configuration(configuration: Option<&ConfigurationSummary>) -> Self {
         match configuration {
             Some(held) if held.counts.workloads.is_some() => Self::Ztunnel,
             _ => Self::Envoy,
@@ -96,7 +96,7 @@ impl Sort {
     }
 }
 
-impl HoldingsRow {
+impl FootprintRow {
     /// The mode and the factors: `sidecar among 200 other services`, `sidecar, proxy.workers 2`.
     #[must_use]
     pub fn place(&self) -> String {
@@ -108,7 +108,7 @@ impl HoldingsRow {
     }
 }
 
-impl HoldingsTable {
+impl FootprintTable {
     /// The table of a run; `None` if no proxy reports its configuration or memory.
     #[must_use]
     pub fn new(summary: &Summary) -> Option<Self> {
@@ -147,7 +147,7 @@ impl HoldingsTable {
         sorts.filter(|(_, kinds)| !kinds.is_empty()).collect()
     }
 
-    fn row(&self, cell: &Cell, group: &ComponentGroup<'_>, labels: &ConditionLabels) -> HoldingsRow {
+    fn row(&self, cell: &Cell, group: &ComponentGroup<'_>, labels: &ConditionLabels) -> FootprintRow {
         let size = |size_bytes: Estimate| {
             let size = Interval::scaled(&size_bytes, 1.0 / self.size_unit.bytes());
             // The interval has no width in the displayed digits.
@@ -167,7 +167,7 @@ impl HoldingsTable {
             Some(counts().min()?..=counts().max()?)
         };
         let time = |time_s: Option<Estimate>| time_s.map(|time| self.time_unit.interval(&in_us(&time)));
-        HoldingsRow {
+        FootprintRow {
             mode: cell.mode,
             load: labels.label(cell.conditions()),
             factors: held_factors(cell),
@@ -176,7 +176,7 @@ impl HoldingsTable {
             role: group.role,
             size: each(&|component| Some(component.configuration.as_ref()?.size_bytes)).map(size),
             counts: self.kinds.iter().map(counts).collect(),
-            sort: Sort::of(group.components[0].configuration.as_ref()),
+            sort: Sort::from_configuration(group.components[0].configuration.as_ref()),
             before: memory_at(0),
             under: memory_at(1),
             after: memory_at(2),

@@ -9,7 +9,7 @@ pub(crate) const API_TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Repeats an operation until it succeeds. After `timeout` without success it returns the operation's error.
-pub(crate) fn patiently<T>(timeout: Duration, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
+pub(crate) fn retry<T>(timeout: Duration, mut operation: impl FnMut() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     loop {
         match operation() {

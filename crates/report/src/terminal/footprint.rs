@@ -2,8 +2,8 @@
 //! proxy.
 
 use super::style::{Options, bold, plain, wrap};
+use crate::footprint::{FootprintRow, FootprintTable, count_text};
 use crate::format::{self, SizeUnit};
-use crate::holdings::{HoldingsRow, HoldingsTable, count_text};
 use experiment::Mode;
 use experiment::schema::{ConfigurationCounts, Estimate};
 
@@ -12,7 +12,7 @@ const NAMED: [&str; 7] =
     ["clusters", "listeners", "routes", "endpoints", "services", "workloads", "policies"];
 
 /// The section, starting with its heading.
-pub(super) fn lines(table: &HoldingsTable, options: Options) -> Vec<String> {
+pub(super) fn lines(table: &FootprintTable, options: Options) -> Vec<String> {
     let mut lines = vec![bold("Proxy configuration and memory", options)];
     let names = table.rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0).min(24);
     let mut last: Option<(Mode, &str)> = None;
@@ -42,7 +42,7 @@ pub(super) fn lines(table: &HoldingsTable, options: Options) -> Vec<String> {
     lines
 }
 
-fn facts(table: &HoldingsTable, row: &HoldingsRow) -> Vec<String> {
+fn facts(table: &FootprintTable, row: &FootprintRow) -> Vec<String> {
     let memory = |memory| sized(memory, table.memory_unit);
     let anonymous =
         row.under.anonymous_bytes.map(|bytes| format!("; {} of it anonymous", memory(Some(bytes))));

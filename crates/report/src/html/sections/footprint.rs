@@ -2,8 +2,8 @@
 
 use super::context::{Context, Figure};
 use super::resources::{bar, with_anonymous};
+use crate::footprint::{self, FootprintRow, FootprintTable, Sort};
 use crate::format::{self, Interval, SizeUnit};
-use crate::holdings::{self, HoldingsRow, HoldingsTable, Sort};
 use crate::html::charts::rows::{Line, Row, RowChart};
 use crate::html::style::ModeStyle;
 use experiment::Mode;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// Tables of the configurations, and a memory chart per mode.
 #[derive(Debug, Serialize)]
-pub struct HoldingsSection {
+pub struct FootprintSection {
     size_unit: &'static str,
     memory_unit: &'static str,
     time_unit: &'static str,
@@ -73,9 +73,9 @@ struct Value {
 }
 
 /// `None` if no proxy reports its configuration or memory.
-pub fn holdings(context: &Context) -> Option<HoldingsSection> {
-    let table = HoldingsTable::new(&context.run.summary)?;
-    Some(HoldingsSection {
+pub fn footprint(context: &Context) -> Option<FootprintSection> {
+    let table = FootprintTable::new(&context.run.summary)?;
+    Some(FootprintSection {
         size_unit: table.size_unit.symbol(),
         memory_unit: table.memory_unit.symbol(),
         time_unit: table.time_unit.symbol(),
@@ -88,7 +88,7 @@ pub fn holdings(context: &Context) -> Option<HoldingsSection> {
     })
 }
 
-fn tables(table: &HoldingsTable) -> Vec<Table> {
+fn tables(table: &FootprintTable) -> Vec<Table> {
     let captions = |sort| match sort {
         Sort::Envoy => "What Envoys were configured with: clusters, endpoints, listeners and routes.",
         Sort::Ztunnel => {
@@ -110,12 +110,12 @@ fn tables(table: &HoldingsTable) -> Vec<Table> {
 }
 
 /// Rows by mode, each with its counts of the kinds at these indices.
-fn groups<'a>(rows: impl Iterator<Item = &'a HoldingsRow>, kinds: &[usize]) -> Vec<Group> {
+fn groups<'a>(rows: impl Iterator<Item = &'a FootprintRow>, kinds: &[usize]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for row in rows {
         let mode = row.place();
         if groups.last().is_none_or(|group| group.mode != mode) {
-            groups.push(Group { mode, class: ModeStyle::of(row.mode).class, rows: Vec::new() });
+            groups.push(Group { mode, class: ModeStyle::for_mode(row.mode).class, rows: Vec::new() });
         }
         if let Some(group) = groups.last_mut() {
             group.rows.push(table_row(row, kinds));
@@ -124,7 +124,7 @@ fn groups<'a>(rows: impl Iterator<Item = &'a HoldingsRow>, kinds: &[usize]) -> V
     groups
 }
 
-fn full(context: &Context, table: &HoldingsTable) -> Vec<FullRow> {
+fn full(context: &Context, table: &FootprintTable) -> Vec<FullRow> {
     let sized = |estimate: Option<Estimate>, unit: SizeUnit| {
         estimate.map_or_else(
             || format::ABSENT.to_owned(),
@@ -134,7 +134,7 @@ fn full(context: &Context, table: &HoldingsTable) -> Vec<FullRow> {
     let cells = context.conditions.all().flat_map(|at| context.cells_of(at));
     let components = cells.flat_map(|cell| cell.components.iter().map(move |component| (cell, component)));
     components
-        .filter(|(_, component)| holdings::says(component))
+        .filter(|(_, component)| footprint::says(component))
         .map(|(cell, component)| {
             let (before, after) = (component.heap_before_load, component.heap_after_load);
             let memory = [
@@ -151,7 +151,7 @@ fn full(context: &Context, table: &HoldingsTable) -> Vec<FullRow> {
             ];
             let configured_in = component
                 .configured_in_s
-                .map(|time| table.time_unit.interval(&holdings::in_us(&time)).text());
+                .map(|time| table.time_unit.interval(&footprint::in_us(&time)).text());
             FullRow {
                 load: context.conditions.label(cell.conditions()),
                 mode: cell.mode.name(),
@@ -165,7 +165,7 @@ fn full(context: &Context, table: &HoldingsTable) -> Vec<FullRow> {
         .collect()
 }
 
-fn table_row(row: &HoldingsRow, kinds: &[usize]) -> TableRow {
+fn table_row(row: &FootprintRow, kinds: &[usize]) -> TableRow {
     let value = |interval: &Option<Interval>| {
         interval.as_ref().map_or_else(Value::default, |interval| Value {
             estimate: Some(interval.estimate.clone()),
@@ -173,7 +173,7 @@ fn table_row(row: &HoldingsRow, kinds: &[usize]) -> TableRow {
         })
     };
     let count = |kind: &usize| {
-        row.counts[*kind].as_ref().map_or_else(|| format::ABSENT.to_owned(), holdings::count_text)
+        row.counts[*kind].as_ref().map_or_else(|| format::ABSENT.to_owned(), footprint::count_text)
     };
     TableRow {
         name: row.name.clone(),
@@ -184,7 +184,7 @@ fn table_row(row: &HoldingsRow, kinds: &[usize]) -> TableRow {
 }
 
 /// Memory of a role's components, per mode that has any and per size of the mesh; the charts share an axis.
-fn charts(table: &HoldingsTable, role: Role) -> Vec<Figure> {
+fn charts(table: &FootprintTable, role: Role) -> Vec<Figure> {
     let rows = || table.rows.iter().filter(move |row| row.role == role);
     let mut places: Vec<(Mode, &str)> = rows().map(|row| (row.mode, row.load.as_str())).collect();
     places.dedup();
@@ -212,8 +212,8 @@ fn charts(table: &HoldingsTable, role: Role) -> Vec<Figure> {
 }
 
 /// A heading with the component's name, and one bar per moment.
-fn lines(row: &HoldingsRow, unit: SizeUnit) -> Vec<Line> {
-    let class = if row.role == Role::Proxy { ModeStyle::of(row.mode).class } else { "other" };
+fn lines(row: &FootprintRow, unit: SizeUnit) -> Vec<Line> {
+    let class = if row.role == Role::Proxy { ModeStyle::for_mode(row.mode).class } else { "other" };
     let moments = [("before the load", row.before), ("under load", row.under), ("after the load", row.after)];
     let factor = 1.0 / unit.bytes();
     let bars = moments.into_iter().filter_map(|(when, memory)| {

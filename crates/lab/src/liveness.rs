@@ -14,12 +14,12 @@ use mesh::admin::liveness::LivenessProbe;
 
 /// Probes all components at once and marks unresponsive ones. `meanwhile` probes other components by other
 /// means.
-pub(crate) fn ask_all(asked: &[(&Container, LivenessProbe)], meanwhile: impl FnOnce()) {
+pub(crate) fn probe_all(asked: &[(&Container, LivenessProbe)], meanwhile: impl FnOnce()) {
     std::thread::scope(|scope| {
         for (container, question) in asked {
             scope.spawn(|| {
                 if question.is_unresponsive() {
-                    mark_silent(container, question.process);
+                    mark_unresponsive(container, question.process);
                 }
             });
         }
@@ -28,8 +28,8 @@ pub(crate) fn ask_all(asked: &[(&Container, LivenessProbe)], meanwhile: impl FnO
 }
 
 /// Marks a component as failed because it, or the given process of it, is unresponsive.
-pub(crate) fn mark_silent(container: &Container, process: Option<&str>) {
+pub(crate) fn mark_unresponsive(container: &Container, process: Option<&str>) {
     let of = process.map_or_else(String::new, |process| format!("its {process} gave "));
     let seconds = RESPONSE_TIMEOUT.as_secs();
-    container.was_found_silent(&format!("is alive and silent: {of}no answer within {seconds} s"));
+    container.was_unresponsive(&format!("is alive and silent: {of}no answer within {seconds} s"));
 }

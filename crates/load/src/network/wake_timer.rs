@@ -16,13 +16,13 @@ use std::time::Duration;
 const TOLERANCE: Duration = Duration::from_micros(2);
 
 /// A timer that ends waits.
-pub(super) struct Alarm {
+pub(super) struct WakeTimer {
     timer: OwnedFd,
     /// Deadline, by the monotonic clock.
     armed: Option<Duration>,
 }
 
-impl Alarm {
+impl WakeTimer {
     /// Creates a disarmed timer. Its descriptor must be watched for readability, edge-triggered.
     pub(super) fn new() -> io::Result<Self> {
         let timer =
@@ -55,7 +55,7 @@ impl Alarm {
     }
 }
 
-impl AsFd for Alarm {
+impl AsFd for WakeTimer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.timer.as_fd()
     }

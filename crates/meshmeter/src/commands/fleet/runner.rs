@@ -15,7 +15,7 @@ use super::{show, write_json};
 use crate::cli::FleetArgs;
 use crate::failure::Failure;
 use crate::interrupt;
-use experiment::environment::in_one_line;
+use experiment::environment::error_chain;
 use experiment::schema::{FleetMesh, FleetProgress, FleetResult};
 use experiment::settings::fleet::FleetSettings;
 use fleet::{Fleet, FleetSpec, Target};
@@ -27,13 +27,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Poll interval for the fleet's status.
-pub(super) const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Timeout for a fleet that has received nothing.
 const NOTHING_RECEIVED_TIMEOUT: Duration = Duration::from_secs(30);
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// State of a run, shared by all steps.
-pub(super) struct Course<'a> {
+pub(super) struct FleetRunner<'a> {
     pub args: &'a FleetArgs,
     pub settings: &'a FleetSettings,
     pub api: Api,
@@ -47,7 +47,7 @@ pub(super) struct Course<'a> {
 }
 
 pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> Result<ExitCode, Failure> {
-    let run_id = args.mesh.run_id.clone().map_or_else(made_up_id, Ok)?;
+    let run_id = args.mesh.run_id.clone().map_or_else(random_id, Ok)?;
     let removal = remove::command(&run_id, args.control_plane.kubeconfig.as_deref());
     let is_written = Arc::new(AtomicBool::new(false));
     let last_words = {
@@ -57,7 +57,7 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> 
             is_written.then(|| format!("the mesh of run {run_id} is left behind; remove it with: {removal}"))
         }
     };
-    let stop = interrupt::on_signals_with_last_words(last_words)?;
+    let stop = interrupt::on_signals_with_message(last_words)?;
     let link = EnvironmentLink::open(args.environment_answers)?;
     let api = Api::open(args.control_plane.kubeconfig.as_deref(), &stop)?;
     let targets = control_plane::targets(args, addresses, &api.client)?;
@@ -70,7 +70,7 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> 
         simulate_pods: args.mesh.simulate_pods,
     };
     let population = Population::new(settings, &placement)?;
-    let course = Course {
+    let runner = FleetRunner {
         args,
         settings,
         api,
@@ -81,12 +81,12 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> 
         stop,
         is_written,
     };
-    let measured = course.measure(&population);
-    course.api.ignore_stop();
-    let removed = course.remove(&placement.run_id);
+    let measured = runner.measure(&population);
+    runner.api.ignore_stop();
+    let removed = runner.remove(&placement.run_id);
     let removed =
         removed.map_err(|failure| failure.with_hint(format!("remove what is left with: {removal}")));
-    let exports = course.reporter.finish(measured.as_ref().ok());
+    let exports = runner.reporter.finish(measured.as_ref().ok());
     let measured = measured.map(|result| FleetResult { exports, ..result });
     let result = match (measured, removed) {
         (Err(failure), Ok(_)) => return Err(failure),
@@ -104,7 +104,7 @@ pub fn run(args: &FleetArgs, settings: &FleetSettings, addresses: &[String]) -> 
     show(args, &result)
 }
 
-impl Course<'_> {
+impl FleetRunner<'_> {
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
@@ -180,17 +180,17 @@ impl Course<'_> {
         let figures = sampler.finish(&phases);
         let result = fleet.finish();
         if self.args.mesh.keep_mesh {
-            self.take_back(&changed.undo);
+            self.restore_size(&changed.undo);
         }
         Ok(conclude::measured(result, figures, changed))
     }
 
     /// Restores a mesh that stays to its original size, so that another run with its name finds the objects
     /// it would write.
-    fn take_back(&self, undo: &[Change]) {
+    fn restore_size(&self, undo: &[Change]) {
         let failed = undo.iter().find_map(|change| change.perform(&self.api.client).err());
         if let Some(error) = failed {
-            anstream::eprintln!("note: the mesh has kept what was added to it: {}", in_one_line(&error));
+            anstream::eprintln!("note: the mesh has kept what was added to it: {}", error_chain(&error));
         }
     }
 
@@ -208,7 +208,7 @@ impl Course<'_> {
             if complete >= of || is_hopeless || self.is_stopped() || Instant::now() >= deadline {
                 return now.bytes > 0;
             }
-            fleet.wait_complete(deadline.min(Instant::now() + LOOK_INTERVAL));
+            fleet.wait_complete(deadline.min(Instant::now() + POLL_INTERVAL));
         }
     }
 
@@ -229,7 +229,7 @@ impl Course<'_> {
 }
 
 /// Random identifier of six letters and digits.
-pub(super) fn made_up_id() -> Result<String, Failure> {
+pub(super) fn random_id() -> Result<String, Failure> {
     const ALPHABET: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
     let mut random = [0_u8; 6];
     rustix::rand::getrandom(&mut random[..], rustix::rand::GetRandomFlags::empty())

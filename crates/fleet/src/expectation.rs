@@ -15,7 +15,7 @@ const MAX_ARRIVAL: u32 = u32::MAX - 3;
 
 /// What a pursuit awaits on each connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Aim {
+pub(crate) enum Goal {
     /// Its marks arrive.
     Marks,
     /// It is lost, reconnects, and has a complete configuration.
@@ -26,8 +26,8 @@ pub(crate) enum Aim {
 
 /// Progress of a change in one thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Pursuit {
-    pub(crate) aim: Aim,
+pub(crate) struct Expectation {
+    pub(crate) goal: Goal,
     /// Time that arrivals are relative to.
     begun: Instant,
     /// Per connection: microseconds, or one of the constants above.
@@ -37,17 +37,17 @@ pub(crate) struct Pursuit {
     waiting: usize,
 }
 
-impl Pursuit {
+impl Expectation {
     /// `expected`: number of marks per connection; 0 if nothing is expected.
-    pub(crate) fn new(aim: Aim, begun: Instant, expected: Vec<u16>) -> Self {
+    pub(crate) fn new(goal: Goal, begun: Instant, expected: Vec<u16>) -> Self {
         let waiting = expected.iter().filter(|marks| **marks > 0).count();
-        let first = if aim == Aim::Return { NOT_LOST } else { WAITING };
+        let first = if goal == Goal::Return { NOT_LOST } else { WAITING };
         let arrivals = expected.iter().map(|marks| if *marks > 0 { first } else { NOT_EXPECTED });
         Self {
-            aim,
+            goal,
             begun,
             arrivals: arrivals.collect(),
-            missing: if aim == Aim::Marks { expected } else { Vec::new() },
+            missing: if goal == Goal::Marks { expected } else { Vec::new() },
             waiting,
         }
     }
@@ -121,25 +121,25 @@ mod tests {
     fn connection_is_reached_with_last_mark() {
         let begun = Instant::now();
         let at = |ms| begun + Duration::from_millis(ms);
-        let mut pursuit = Pursuit::new(Aim::Marks, begun, vec![2, 0, 1]);
-        assert!(!pursuit.arrived(0, at(3)) && !pursuit.arrived(1, at(3)));
-        assert!(pursuit.arrived(2, at(4)) && !pursuit.arrived(2, at(5)));
-        assert_eq!(pursuit.waiting(), 1);
-        assert!(pursuit.waits_for(0) && !pursuit.waits_for(1) && !pursuit.waits_for(2));
-        let outcomes: Vec<_> = pursuit.outcomes().collect();
+        let mut expectation = Expectation::new(Goal::Marks, begun, vec![2, 0, 1]);
+        assert!(!expectation.arrived(0, at(3)) && !expectation.arrived(1, at(3)));
+        assert!(expectation.arrived(2, at(4)) && !expectation.arrived(2, at(5)));
+        assert_eq!(expectation.waiting(), 1);
+        assert!(expectation.waits_for(0) && !expectation.waits_for(1) && !expectation.waits_for(2));
+        let outcomes: Vec<_> = expectation.outcomes().collect();
         assert_eq!(outcomes, [(0, None), (2, Some(Duration::from_millis(4)))]);
-        assert!(pursuit.arrived(0, at(9)));
-        assert_eq!(pursuit.waiting(), 0);
+        assert!(expectation.arrived(0, at(9)));
+        assert_eq!(expectation.waiting(), 0);
     }
 
     #[test]
     fn return_counts_only_after_loss() {
         let begun = Instant::now();
-        let mut pursuit = Pursuit::new(Aim::Return, begun, vec![1, 1]);
-        assert!(!pursuit.arrived(0, begun), "an old connection's configuration is no return");
-        pursuit.lost(0);
-        assert!(pursuit.arrived(0, begun + Duration::from_secs(2)));
-        let outcomes: Vec<_> = pursuit.outcomes().collect();
+        let mut expectation = Expectation::new(Goal::Return, begun, vec![1, 1]);
+        assert!(!expectation.arrived(0, begun), "an old connection's configuration is no return");
+        expectation.lost(0);
+        assert!(expectation.arrived(0, begun + Duration::from_secs(2)));
+        let outcomes: Vec<_> = expectation.outcomes().collect();
         assert_eq!(outcomes, [(0, Some(Duration::from_secs(2)))], "the other was never lost");
     }
 }

@@ -3,7 +3,7 @@
 use super::result::{Measured, Waiting};
 use super::series::Series;
 use super::window::{Edge, Window};
-use super::{FromWorker, LOOK_INTERVAL, Observer, Progress, ToWorker, start};
+use super::{FromWorker, Observer, POLL_INTERVAL, Progress, ToWorker, start};
 use crate::clock::{Clock, SECOND, nanos};
 use crate::error::LoadError;
 use crate::pacing::{SpareCpu, SpareWatch};
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 const START_DELAY: Duration = Duration::from_millis(2);
 
 /// State of the directing thread.
-pub(super) struct Course<'a> {
+pub(super) struct Coordinator<'a> {
     pub spec: &'a LoadSpec,
     pub timeline: Timeline,
     pub spare_cpu: &'a SpareCpu,
@@ -32,7 +32,7 @@ pub(super) struct Course<'a> {
     pub network: GeneratorNetwork,
 }
 
-impl Course<'_> {
+impl Coordinator<'_> {
     pub fn follow(mut self, to_workers: Vec<ToWorker>) -> Result<LoadResult, LoadError> {
         let mut outcomes = Vec::new();
         let mut open = 0;
@@ -181,9 +181,9 @@ impl Course<'_> {
         let edge = if window.opened.is_none() { self.timeline.window_start } else { self.timeline.end };
         let until_origin = clock.until_origin();
         if window.closed.is_some() || (edge <= now && until_origin.is_zero()) {
-            return LOOK_INTERVAL;
+            return POLL_INTERVAL;
         }
-        LOOK_INTERVAL.min(until_origin + Duration::from_nanos(edge.saturating_sub(now)))
+        POLL_INTERVAL.min(until_origin + Duration::from_nanos(edge.saturating_sub(now)))
     }
 
     /// Result of a run that never started: no connection could be opened, or the user interrupted it.

@@ -124,7 +124,7 @@ pub struct ProxyHeap {
 /// Footprint that a proxy reports in a trial, in addition to path verification.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ProxyHoldings {
+pub struct ProxyFootprint {
     /// Configuration; absent if it could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<ProxyConfiguration>,
