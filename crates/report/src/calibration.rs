@@ -263,6 +263,8 @@ mod tests {
         assert!(said(1).contains("a single repeat"));
         let none = Calibration { modes: Vec::new(), ..calibration() };
         assert_eq!(run_resolution(&none, 5, Duration::from_secs(10)), None);
+        assert!(calibration().covers(&[Mode::None, Mode::Ambient]));
+        assert!(none.covers(&[Mode::None]) && !none.covers(&[Mode::None, Mode::Gateway]));
     }
 
     #[test]

@@ -33,6 +33,16 @@ pub struct Calibration {
     pub modes: Vec<ModeCalibration>,
 }
 
+impl Calibration {
+    /// True if it applies to a run of these modes: proxies vary more than a service without them.
+    #[must_use]
+    pub fn covers(&self, modes: &[Mode]) -> bool {
+        let has_proxies = |mode: Mode| mode != Mode::None;
+        let measured = self.modes.iter().any(|mode| mode.repeats > 0 && has_proxies(mode.mode));
+        measured || !modes.iter().any(|mode| has_proxies(*mode))
+    }
+}
+
 /// A machine, as identified by calibrations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CalibratedMachine {

@@ -18,7 +18,7 @@ use crate::cli::DoctorArgs;
 use crate::commands::report::folder_failure;
 use crate::failure::{Failure, MEASUREMENT_FAILED};
 use experiment::environment::{ComponentsSettings, EnvironmentError, error_chain};
-use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Host, Pauses};
+use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Host, Pacing, Pauses};
 use experiment::units::format_duration;
 use experiment::{Experiment, MeshKind, Mode, Plan};
 use report::folder::{Existing, RunFolder};
@@ -43,11 +43,13 @@ pub(super) struct Extent {
     pub modes: Vec<Mode>,
     pub repeats: usize,
     pub window: Duration,
+    /// Pacing of the run that is calibrated for; `None`: chosen as for a run.
+    pub pacing: Option<Pacing>,
 }
 
 impl Default for Extent {
     fn default() -> Self {
-        Self { modes: Vec::new(), repeats: 5, window: Duration::from_secs(2) }
+        Self { modes: Vec::new(), repeats: 5, window: Duration::from_secs(2), pacing: None }
     }
 }
 
@@ -58,6 +60,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         modes: args.modes.clone(),
         repeats: args.repeats.map_or(defaults.repeats, usize::from),
         window: args.duration.unwrap_or(defaults.window),
+        pacing: None,
     };
     on_lab::enter("calibrate", &args.overrides, |lab| {
         let floor = on_lab::measure_noise_floor()?;
@@ -92,8 +95,8 @@ pub(super) fn measure(
     let modes = runnable(lab, &extent.modes)?;
     let experiment = experiment(&modes, extent)?;
     let mut plan = Plan::calibration(&experiment, draw_seed());
-    let chosen = pacing::choose(&plan, allowed_cpus(), pauses);
-    plan.set_pacing(chosen.pacing);
+    let pacing = extent.pacing.unwrap_or_else(|| pacing::choose(&plan, allowed_cpus(), pauses).pacing);
+    plan.set_pacing(pacing);
     let host = lab.environment().host();
     let mut folder =
         RunFolder::create(&lab.scratch("calibration"), Existing::Replace).map_err(folder_failure)?;
@@ -116,16 +119,28 @@ pub(super) fn measure(
         rate: RATE,
         connections: CONNECTIONS,
         window_s,
-        pacing: chosen.pacing,
+        pacing,
         repeats_planned: extent.repeats,
         modes: of_modes(&trials, &modes, RATE, window_s),
     };
-    if calibration.modes.iter().all(|mode| mode.repeats >= MIN_KEPT_REPEATS)
-        && let Err(error) = kept::write(&calibration)
-    {
-        progress.note(&format!("the calibration is not kept for later runs: {error}"));
+    if let Err(reason) = keep(&calibration) {
+        progress.note(&format!("the calibration is not kept for later runs: {reason}"));
     }
     Ok(calibration)
+}
+
+/// Keeps a calibration for later runs, unless it says less than the one that is kept.
+fn keep(calibration: &Calibration) -> Result<(), String> {
+    if let Some(mode) = calibration.modes.iter().find(|mode| mode.repeats < MIN_KEPT_REPEATS) {
+        return Err(format!("{} has {} repeats of {MIN_KEPT_REPEATS}", mode.mode, mode.repeats));
+    }
+    let has = |mode: Mode| calibration.modes.iter().any(|own| own.mode == mode);
+    match kept::read(&calibration.machine, calibration.pacing) {
+        Some(kept) if kept.modes.iter().any(|mode| !has(mode.mode)) => {
+            Err(format!("that of {} has more modes", kept.made_at))
+        }
+        _ => kept::write(calibration).map_err(|error| error.to_string()),
+    }
 }
 
 /// Identity of this machine in calibrations.

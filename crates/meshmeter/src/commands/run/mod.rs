@@ -39,7 +39,7 @@ use context::RunContext;
 use coordinator::Coordinator;
 use experiment::environment::deploy::Environment;
 use experiment::environment::{DeploymentSpec, Scenario};
-use experiment::schema::{Calibration, ComponentVersion, Pauses, UnavailableMode};
+use experiment::schema::{Calibration, ComponentVersion, Pacing, UnavailableMode};
 use experiment::{Experiment, Override, Plan};
 use export::Exporter;
 use files::FilesBeside;
@@ -200,7 +200,8 @@ impl Session<'_> {
         let mut folder = self.create_folder()?;
         let floor = place.measure_noise_floor()?;
         let pauses = floor.as_ref().and_then(|floor| floor.pauses.clone());
-        let calibration = self.calibration(place, pauses.as_ref())?;
+        let chosen = place.choose_pacing(&self.plan, pauses.as_ref());
+        let calibration = self.calibration(place, chosen.pacing)?;
         place.keep_logs_in(&folder);
         let mut host = place.environment().host();
         host.versions.extend(self.further_versions(place.environment()));
@@ -208,7 +209,6 @@ impl Session<'_> {
         host.calibration = calibration;
         let mut progress = RunProgress::new(&self.plan, folder.path());
         place.report_progress_to(progress.sink());
-        let chosen = place.choose_pacing(&self.plan, pauses.as_ref());
         self.plan.set_pacing(chosen.pacing);
         host.pacing = Some(chosen);
         if let Some(floor) = floor {
@@ -251,15 +251,16 @@ impl Session<'_> {
         versions
     }
 
-    /// The calibration of this machine, which is made now if the user asks for it. Prints what it resolves for this run, and which
-    /// differences that the run asks for it does not resolve.
+    /// The calibration of this machine with the pacing of the run, measured now if requested. Prints what it resolves for this
+    /// run, and a warning per requested difference that it does not resolve.
     fn calibration(
         &self,
         place: &mut dyn RunEnvironment,
-        pauses: Option<&Pauses>,
+        pacing: Pacing,
     ) -> Result<Option<Calibration>, Failure> {
-        let calibration = place.calibration(self.args.calibrate, pauses)?;
-        let Experiment { resolve, repeats, load, .. } = &self.experiment;
+        let Experiment { resolve, repeats, load, modes, .. } = &self.experiment;
+        let calibration = place.calibration(self.args.calibrate, pacing)?;
+        let calibration = calibration.filter(|calibration| calibration.covers(modes));
         for sentence in before_run(resolve, *repeats, load.duration, calibration.as_ref()) {
             anstream::eprintln!("{sentence}");
         }

@@ -121,11 +121,7 @@ impl RunEnvironment for OnCluster {
         Ok(None)
     }
 
-    fn calibration(
-        &mut self,
-        _asked: bool,
-        _pauses: Option<&Pauses>,
-    ) -> Result<Option<Calibration>, Failure> {
+    fn calibration(&mut self, _asked: bool, _pacing: Pacing) -> Result<Option<Calibration>, Failure> {
         Ok(None)
     }
 

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use experiment::Plan;
 use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
-use experiment::schema::{Calibration, Floor, Pauses, RunPacing};
+use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
 use lab::environment::{LocalLab, Programs};
 use lab::observe::noise_floor;
 use lab::{Entered, Lab};
@@ -81,11 +81,12 @@ impl RunEnvironment for OnLab {
         measure_noise_floor().map(Some)
     }
 
-    fn calibration(&mut self, asked: bool, pauses: Option<&Pauses>) -> Result<Option<Calibration>, Failure> {
+    fn calibration(&mut self, asked: bool, pacing: Pacing) -> Result<Option<Calibration>, Failure> {
         if asked {
-            return calibrate::measure(self, &calibrate::Extent::default(), pauses).map(Some);
+            let extent = calibrate::Extent { pacing: Some(pacing), ..calibrate::Extent::default() };
+            return calibrate::measure(self, &extent, None).map(Some);
         }
-        Ok(calibrate::kept::read(&calibrate::machine(&self.environment.host())))
+        Ok(calibrate::kept::read(&calibrate::machine(&self.environment.host()), pacing))
     }
 
     fn choose_pacing(&self, plan: &Plan, pauses: Option<&Pauses>) -> RunPacing {

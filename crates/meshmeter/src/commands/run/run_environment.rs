@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use experiment::Plan;
 use experiment::environment::ProgressSink;
 use experiment::environment::deploy::Environment;
-use experiment::schema::{Calibration, Floor, Pauses, RunPacing};
+use experiment::schema::{Calibration, Floor, Pacing, Pauses, RunPacing};
 use report::folder::RunFolder;
 
 /// Environment of a run.
@@ -22,7 +22,7 @@ pub(super) trait RunEnvironment {
     fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure>;
 
     /// Resolution of that machine: measured now if `asked`, otherwise as stored.
-    fn calibration(&mut self, asked: bool, pauses: Option<&Pauses>) -> Result<Option<Calibration>, Failure>;
+    fn calibration(&mut self, asked: bool, pacing: Pacing) -> Result<Option<Calibration>, Failure>;
 
     /// Chooses how the generators of a plan wait.
     fn choose_pacing(&self, plan: &Plan, pauses: Option<&Pauses>) -> RunPacing;

@@ -1,8 +1,7 @@
-//! Calibrations of this user's machines: one file per machine in the cache directory, named after the
-//! machine.
+//! Calibrations of this user's machines: one file per machine and pacing in the cache directory, named after them.
 
 use components::user_cache;
-use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration};
+use experiment::schema::{CALIBRATION_SCHEMA, CalibratedMachine, Calibration, Pacing};
 use jiff::{Timestamp, ToSpan as _};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,9 +10,9 @@ use std::{env, fs, io};
 /// Older calibrations are not used: kernels, neighbours and settings change.
 const MAX_AGE_DAYS: i64 = 30;
 
-/// The calibration of this machine; `None` if there is none, or it is too old or unreadable.
-pub(in crate::commands::run) fn read(machine: &CalibratedMachine) -> Option<Calibration> {
-    let text = fs::read(path(machine, &|name| env::var_os(name))?).ok()?;
+/// The calibration of this machine with this pacing; `None` if there is none, or it is too old or unreadable.
+pub(in crate::commands::run) fn read(machine: &CalibratedMachine, pacing: Pacing) -> Option<Calibration> {
+    let text = fs::read(path(machine, pacing, &|name| env::var_os(name))?).ok()?;
     let calibration: Calibration = serde_json::from_slice(&text).ok()?;
     is_current(&calibration, machine, Timestamp::now()).then_some(calibration)
 }
@@ -28,15 +27,20 @@ fn is_current(calibration: &Calibration, machine: &CalibratedMachine, now: Times
 
 /// Stores a calibration, replacing an earlier one.
 pub(super) fn write(calibration: &Calibration) -> io::Result<()> {
-    let path = path(&calibration.machine, &|name| env::var_os(name))
+    let path = path(&calibration.machine, calibration.pacing, &|name| env::var_os(name))
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "HOME is not set"))?;
     fs::create_dir_all(path.parent().unwrap_or(&path))?;
     let text = serde_json::to_vec_pretty(calibration)?;
     report::folder::write_whole(&path, &text).map_err(io::Error::other)
 }
 
-fn path(machine: &CalibratedMachine, variable: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    let name = format!("{} {} {}", machine.cpu_model, machine.cpus, machine.kernel);
+fn path(
+    machine: &CalibratedMachine,
+    pacing: Pacing,
+    variable: &dyn Fn(&str) -> Option<OsString>,
+) -> Option<PathBuf> {
+    let CalibratedMachine { cpu_model, cpus, kernel } = machine;
+    let name = format!("{cpu_model} {cpus} {kernel} {}", pacing.name());
     let name: String =
         name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' }).collect();
     Some(user_cache(variable)?.join("calibrations").join(format!("{name}.json")))
@@ -45,7 +49,6 @@ fn path(machine: &CalibratedMachine, variable: &dyn Fn(&str) -> Option<OsString>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use experiment::schema::Pacing;
 
     fn machine() -> CalibratedMachine {
         CalibratedMachine { cpu_model: "EPYC (7B13)".into(), cpus: 4, kernel: "6.18.0".into() }
@@ -74,8 +77,8 @@ mod tests {
     #[test]
     fn calibrations_are_in_the_users_cache() {
         let variable = |name: &str| (name == "HOME").then(|| OsString::from("/h"));
-        let expected = "/h/.cache/meshmeter/calibrations/EPYC--7B13--4-6-18-0.json";
-        assert_eq!(path(&machine(), &variable), Some(PathBuf::from(expected)));
-        assert_eq!(path(&machine(), &|_| None), None);
+        let expected = "/h/.cache/meshmeter/calibrations/EPYC--7B13--4-6-18-0-precise.json";
+        assert_eq!(path(&machine(), Pacing::Precise, &variable), Some(PathBuf::from(expected)));
+        assert_eq!(path(&machine(), Pacing::Precise, &|_| None), None);
     }
 }
