@@ -81,7 +81,10 @@ fn assert_messages(server: &GrpcServer, result: &LoadResult) {
 fn assert_all_ok(result: &LoadResult) {
     assert_eq!(result.requests.failed, 0, "{:?}", result.requests);
     assert_eq!(result.requests.grpc_status["OK"], result.requests.completed);
-    assert!(result.verdict.valid, "{:?}", result.verdict);
+    // The server runs in this process too, so its CPU counts as the generator's.
+    let reasons = result.verdict.reasons.iter();
+    let others: Vec<&String> = reasons.filter(|reason| !reason.starts_with("generator-full: ")).collect();
+    assert!(others.is_empty(), "{others:?}");
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn gaps_of_spinning_generators_stand_beside_their_lateness() {
 }
 
 #[test]
-fn a_saturated_cell_shows_both_clocks() {
+fn saturated_cell_shows_both_clocks() {
     let page = page(&fixture::run(fixture::saturated_trials()));
     let text = words_of(section(&page, "corrected"));
     let cell = text.split("sidecar at 8000&#x2f;s").nth(2).expect("a chart and a row of the table");

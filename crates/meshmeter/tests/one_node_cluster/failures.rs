@@ -78,7 +78,8 @@ fn denied(cluster: &OneNodeCluster) {
     fs::write(&file, roles.stdout).unwrap();
     cluster.kubectl(&["apply", "--filename", file.to_str().unwrap()]);
     let patch = r#"--patch=[{"op": "remove", "path": "/rules/4"}]"#;
-    cluster.kubectl(&["patch", "role", "meshmeter", "--namespace=case-denied", "--type=json", patch]);
+    let role = "meshmeter.account.case-denied.weak";
+    cluster.kubectl(&["patch", "role", role, "--namespace=case-denied", "--type=json", patch]);
     let token = cluster.kubectl(&["create", "token", "weak", "--namespace=case-denied"]);
     let kubeconfig = cluster.folder().join("weak");
     fs::write(&kubeconfig, kubeconfig_of(cluster, &format!("  user: {{token: {}}}", token.trim()))).unwrap();
