@@ -13,7 +13,7 @@ cargo=${CARGO:-cargo}
 slowest=10
 
 # Programs, as crate/target. Programs joined by a comma run one after the other.
-slots=4
+slots=3
 # The longest first: a long program that starts last would run alone. All other programs follow.
 long=(
   meshmeter/istio
@@ -30,8 +30,6 @@ long=(
   lab/lab
   report/browser
 )
-# Its tests mostly wait for clusters.
-cluster_tests_at_once=3
 # Afterwards, since they measure how evenly requests are sent. They take little CPU and much time.
 measuring=(load/engine load/engine_on_epoll load/several_servers load/several_servers_on_epoll load/schedules)
 searching=(meshmeter/load_search meshmeter/load_schedules meshmeter/load_objective)
@@ -75,9 +73,7 @@ run() {
 run_named() {
   local name
   for name in "$@"; do
-    local threads=()
-    [[ $name != meshmeter/one_node_cluster ]] || threads=(--test-threads "$cluster_tests_at_once")
-    [[ -z ${folder_of[$name]:-} || " ${left_out[*]} " == *" $name "* ]] || run "$name" "${folder_of[$name]}" "${program_of[$name]}" "${threads[@]}"
+    [[ -z ${folder_of[$name]:-} || " ${left_out[*]} " == *" $name "* ]] || run "$name" "${folder_of[$name]}" "${program_of[$name]}"
   done
 }
 

@@ -1,10 +1,10 @@
 //! Reports of a run (terminal, HTML, run directory), and results of a load in formats of other programs.
 //!
-//! - [`folder`]: the files of a run.
-//! - [`sentences`]: the text of findings.
+//! - [`folder`] – the files of a run.
+//! - [`sentences`] – the text of findings.
 //! - [`terminal`] and [`html`]: the two presentations of a result.
-//! - [`format`]: how numbers look in both.
-//! - [`graph`]: drawings of a topology.
+//! - [`format`] – how numbers look in both.
+//! - [`graph`] – drawings of a topology.
 //! - [`cells_csv`], [`components_csv`], [`drivers_csv`], [`csv`], [`hdr`], [`fortio`], [`junit`] and
 //!   [`markdown`]: output for other programs.
 //!

@@ -1,19 +1,19 @@
 //! Histograms, confidence intervals, comparisons and findings: from trials to results.
 //!
-//! - [`summary`]: how trials become cells.
-//! - [`calibration`]: the smallest difference that a machine can resolve.
-//! - [`interval`]: confidence intervals.
-//! - [`findings`]: conclusions.
-//! - [`words`]: figures as text.
-//! - [`curve`]: whole distributions.
-//! - [`objective`]: the exit status.
-//! - [`search`]: the highest rate that meets an objective.
-//! - [`pauses`]: gaps that a spinning thread sees.
-//! - [`retakes`]: which trials are rerun.
-//! - [`merge`]: results of several generators as one.
-//! - [`episodes`]: separate events of slow requests.
-//! - [`witnesses`]: real sidecars beside a fleet.
-//! - [`copies`]: identical namespaces and replicas, folded.
+//! - [`summary`] – how trials become cells.
+//! - [`calibration`] – the smallest difference that a machine can resolve.
+//! - [`interval`] – confidence intervals.
+//! - [`findings`] – conclusions.
+//! - [`words`] – figures as text.
+//! - [`curve`] – whole distributions.
+//! - [`objective`] – the exit status.
+//! - [`search`] – the highest rate that meets an objective.
+//! - [`pauses`] – gaps that a spinning thread sees.
+//! - [`retakes`] – which trials are rerun.
+//! - [`merge`] – results of several generators as one.
+//! - [`episodes`] – separate events of slow requests.
+//! - [`witnesses`] – real sidecars beside a fleet.
+//! - [`copies`] – identical namespaces and replicas, folded.
 
 pub mod calibration;
 pub mod control_plane;

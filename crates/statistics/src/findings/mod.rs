@@ -5,21 +5,21 @@
 //!
 //! Read [`findings`] for the order.
 //!
-//! - [`latency`]: what the modes add.
-//! - [`order`]: the order of the modes.
-//! - [`throughput`]: closed loops.
-//! - [`resources`]: what proxies use.
-//! - [`graph`]: drivers, calls and services.
-//! - [`footprint`]: memory and configuration of proxies before the load.
-//! - [`pauses`]: percentiles that pauses of the machine can cause.
-//! - [`sizes`]: the size of the mesh.
-//! - [`factors`]: other numeric factors.
-//! - [`word_factors`]: factors with non-numeric values.
-//! - [`components`]: versions and programs.
-//! - [`scaling`]: scaling laws.
-//! - [`control_plane_model`]: costs of a control plane.
-//! - [`validity`]: which figures can be trusted, and which trials are excluded.
-//! - [`retakes`]: reruns.
+//! - [`latency`] – what the modes add.
+//! - [`order`] – the order of the modes.
+//! - [`throughput`] – closed loops.
+//! - [`resources`] – what proxies use.
+//! - [`graph`] – drivers, calls and services.
+//! - [`footprint`] – memory and configuration of proxies before the load.
+//! - [`pauses`] – percentiles that pauses of the machine can cause.
+//! - [`sizes`] – the size of the mesh.
+//! - [`factors`] – other numeric factors.
+//! - [`word_factors`] – factors with non-numeric values.
+//! - [`components`] – versions and programs.
+//! - [`scaling`] – scaling laws.
+//! - [`control_plane_model`] – costs of a control plane.
+//! - [`validity`] – which figures can be trusted, and which trials are excluded.
+//! - [`retakes`] – reruns.
 
 mod components;
 mod control_plane_model;
