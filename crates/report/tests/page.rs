@@ -10,6 +10,7 @@ use experiment::Mode;
 use experiment::schema::{
     Estimate, FactorValue, Factors, FurtherDomain, GatewayRecord, LoadPoint, NodeUsage, ProxyConfiguration,
     ProxyFootprint, Rates, Role, SeriesPoint, SpinPauses, TracedProxy, TracingProof, TrialRecord,
+    UnavailableMode,
 };
 use report::RunData;
 use report::html::render;
@@ -116,6 +117,30 @@ fn usual_run_has_every_section() {
     // excluded trial.
     assert_eq!(page.matches("<title>trial ").count(), 2 * 29);
     assert_eq!(page.matches(", spoiled: other-process: dpkg").count(), 2);
+}
+
+#[test]
+fn unavailable_modes_are_named_with_components_if_any() {
+    let mut run = fixture::run(fixture::usual_trials());
+    let build = FactorValue::Text("1.29.4".to_owned());
+    let unavailable = |mode, factors| UnavailableMode {
+        mode,
+        factors,
+        reason: "there is no ztunnel".to_owned(),
+        hint: Some("name one".to_owned()),
+    };
+    run.host.refused_modes = vec![
+        unavailable(Mode::Ambient, Factors::default()),
+        unavailable(Mode::AmbientWaypoint, [("components.istio".to_owned(), build)].into()),
+    ];
+    let text = words_of(section(&page(&run), "left-out"));
+    for part in [
+        "ambient: there is no ztunnel",
+        "(name one)",
+        "ambient-waypoint, components.istio 1.29.4: there is no ztunnel",
+    ] {
+        assert!(text.contains(part), "{}", around(&text, "could not run"));
+    }
 }
 
 #[test]
