@@ -21,7 +21,7 @@ pub struct Rule {
     pub group: &'static str,
     pub resources: &'static [&'static str],
     pub verbs: &'static [&'static str],
-    /// What is lost without it; if absent, the run itself.
+    /// Consequence of lacking it; if absent, the run is impossible.
     pub lost_without: Option<&'static str>,
 }
 

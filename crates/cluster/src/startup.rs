@@ -115,7 +115,7 @@ fn refused(namespace: &str, owner: &Value, reason: &str) -> EnvironmentError {
     }
 }
 
-/// What to do about a pod that the API rejected, according to the API's message.
+/// Hint for a pod that the API rejected, according to the API's message.
 fn admission_hint(reason: &str) -> Option<&'static str> {
     let hints = [
         (

@@ -76,7 +76,7 @@ impl<'a> ModeTrials<'a> {
         self.of_arm(arm).filter_map(|trial| Some((trial.repeat, figure(trial)?))).collect()
     }
 
-    /// Medians of each server within a trial whose median is usable; the first is the reference's.
+    /// Response times per server in each trial whose median is usable; the first server is the reference.
     fn medians_by_server(&self) -> impl Iterator<Item = Vec<&'a HistogramSummary>> + '_ {
         let usable = |trial: &&TrialRecord| trial.verdict.is_usable(Figure::P50);
         self.of_arm(Arm::SlowerServer).filter(usable).filter_map(|trial| {

@@ -173,7 +173,7 @@ impl SharedProxy {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Need {
     pub object: ObjectRef,
-    /// What it means if the object is absent.
+    /// Meaning of its absence.
     pub otherwise: &'static str,
     pub hint: &'static str,
 }

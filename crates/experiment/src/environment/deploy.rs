@@ -213,7 +213,7 @@ impl Default for DriverVerb {
 }
 
 impl DriverVerb {
-    /// What a generator requests at `url`: one URL per query, the URL alone without any. A fleet requests nothing.
+    /// URLs that a generator requests at `url`: one per query, or `url` itself without any. A fleet requests none.
     #[must_use]
     pub fn urls(&self, url: &str) -> Vec<String> {
         match self {

@@ -58,8 +58,8 @@ pub struct LoadResult {
     pub warmup: WarmupCounts,
     /// From the intended start of each request to the end of its response.
     pub response_time_us: HistogramSummary,
-    /// What the least percentile among requests without a response is greater than, as far as is known, and every answer: the
-    /// timeout, or less where requests failed or were given up before. Absent if every request has a response.
+    /// Lower bound of the lowest percentile among requests without a response, microseconds: the timeout, or less if
+    /// requests failed or were abandoned earlier; never below the slowest response. Absent if every request has a response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub censored_above_us: Option<f64>,
     /// How long failed requests had waited: by similar waits the shortest, microseconds, and how many. Empty without any, and
