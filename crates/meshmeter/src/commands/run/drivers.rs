@@ -146,7 +146,6 @@ fn share_arguments(generator: usize, of: usize) -> Vec<Argument> {
 /// `release_delay`. Generators of one driver open their windows together. Drivers are spread evenly over the
 /// interval between two requests of one driver: drivers that send at the same instants would delay each
 /// other.
-/// send at the same instants would be late by each other.
 pub(super) fn window_openings(
     planned: &PlannedTrial,
     now: Timestamp,
