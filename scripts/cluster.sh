@@ -2,7 +2,9 @@
 # A real Kubernetes cluster of one node on this machine, in namespaces of its own, for tests and trials (docs/cluster.md).
 #
 #   scripts/cluster.sh install                 build what a cluster runs and `meshmeter lab install` does not bring
-#   scripts/cluster.sh up DIR [--owner PID]    bring it up; DIR/kubeconfig leads to it; it ends with process PID, if named
+#   scripts/cluster.sh up DIR [OPTION...]      bring it up; DIR/kubeconfig leads to it
+#     --owner PID                              it ends with process PID
+#     --sample-interval DURATION               how often kubelet samples the usage of containers, in place of its default of 10s
 #   scripts/cluster.sh status DIR              what runs; exit status 3 unless it is up
 #   scripts/cluster.sh import DIR IMAGE.tar... give it images (OCI or Docker archives)
 #   scripts/cluster.sh istio DIR               install Istio, from the components of the lab
@@ -16,6 +18,7 @@
 #
 # Needs root, for cgroups and mounts.
 set -euo pipefail
+shopt -s extglob
 
 self=$(readlink -f "${BASH_SOURCE[0]}")
 root=$(dirname "$(dirname "$self")")
@@ -179,7 +182,7 @@ import_image() {
 start_main() {
   setsid "$parts/forward.py" listen "$private/port" \
     unshare --mount --net --pid --uts --fork --kill-child --mount-proc -- \
-    "$parts/node.sh" "$dir" "$(<"$private/cgroup")" "$programs" "$etcd" "$api_server" >>"$dir/logs/node.log" 2>&1 </dev/null &
+    "$parts/node.sh" "$dir" "$(<"$private/cgroup")" "$programs" "$etcd" "$api_server" "$sample_interval" >>"$dir/logs/node.log" 2>&1 </dev/null &
   record_process main "$!"
   until_so 'it has a port' test -s "$private/port"
   until_so 'it has namespaces' init_has_begun
@@ -269,7 +272,7 @@ down() {
   rm -rf "$private" "$dir/kubeconfig"
 }
 
-verb=${1:-} owner=''
+verb=${1:-} owner='' sample_interval=10s
 case $verb in
 install)
   [[ $# -eq 1 ]] || usage
@@ -287,8 +290,14 @@ shift 2
 find_programs --look
 case $verb in
 up)
-  [[ $# -eq 0 || ($# -eq 2 && $1 == --owner && $2 =~ ^[0-9]+$) ]] || usage
-  owner=${2:-}
+  while [[ $# -gt 0 ]]; do
+    case "$1 ${2:-}" in
+    --owner\ [1-9]*([0-9])) owner=$2 ;;
+    --sample-interval\ [1-9]*([0-9])s) sample_interval=$2 ;;
+    *) usage ;;
+    esac
+    shift 2
+  done
   up
   ;;
 import)

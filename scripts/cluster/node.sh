@@ -2,10 +2,10 @@
 # The first process of a cluster's namespaces (scripts/cluster.sh starts it): mounts, network, and the node's programs, each
 # started again when it ends. When this process ends, the kernel ends all others.
 #
-#   node.sh DIR CGROUP PROGRAMS ETCD API_SERVER
+#   node.sh DIR CGROUP PROGRAMS ETCD API_SERVER SAMPLE_INTERVAL
 set -euo pipefail
 
-dir=$1 cgroup=$2 programs=$3 etcd=$4 api_server=$5 port=$CLUSTER_PORT
+dir=$1 cgroup=$2 programs=$3 etcd=$4 api_server=$5 sample_interval=$6 port=$CLUSTER_PORT
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 private=$dir/node
 node_address=10.240.0.1
@@ -220,7 +220,7 @@ start_controllers() {
 
 start_node() {
   part kubelet "$programs/kubelet" --config="$private/kubelet.yaml" --kubeconfig="$private/kubelet.kubeconfig" \
-    --hostname-override="$node_name" --node-ip="$node_address" &
+    --hostname-override="$node_name" --node-ip="$node_address" --housekeeping-interval="$sample_interval" &
   part kube-proxy "$programs/kube-proxy" --config="$private/kube-proxy.yaml" &
 }
 

@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod cpu;
 mod failure;
 mod interrupt;
 mod memory;

@@ -1,6 +1,6 @@
 //! Linkerd, with programs that the user provides.
 
-use crate::cluster::OneNodeCluster;
+use crate::cluster::{OneNodeCluster, SAMPLED_WINDOW};
 use crate::study::{Study, assert_proven, trials};
 use crate::{assert_clean, has_used};
 use experiment::Mode;
@@ -30,7 +30,7 @@ fn paths_through_linkerds_proxies_are_proven() {
     cluster.run("linkerd", [folder().unwrap()]);
     let modes = "none,sidecar";
     // Long enough for two kubelet samples of each container.
-    let (rate, generators, duration) = (60, 2, "60s");
+    let (rate, generators, duration) = (60, 2, SAMPLED_WINDOW);
     let name = "mesh-modes";
     let pair = Study { name, namespace: "pair", modes, rate, generators, duration, arguments: LINKERD };
     let of_tcp = ["--cluster-mesh=linkerd", "--set=load.protocol=tcp"];

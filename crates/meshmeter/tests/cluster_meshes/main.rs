@@ -18,7 +18,7 @@ mod study;
 mod with_ztunnel;
 
 use self::cases::{Cases, Demand};
-use self::cluster::OneNodeCluster;
+use self::cluster::{OneNodeCluster, SAMPLED_WINDOW};
 use self::study::{Study, assert_proven, trials};
 use ::cluster::settings::{DEFAULT_PREFIX, RUN_LABEL};
 use components::{Component, Overrides, find};
@@ -55,7 +55,8 @@ fn paths_through_ztunnel_and_waypoint_are_proven() {
     cluster.run("ambient", [&ztunnel.path]);
     let (name, namespace, modes) = ("mesh-modes", DEFAULT_PREFIX, "none,ambient,ambient-waypoint");
     // Long enough for two kubelet samples of each container.
-    let study = Study { name, namespace, modes, rate: 60, generators: 2, duration: "60s", arguments: &[] };
+    let study =
+        Study { name, namespace, modes, rate: 60, generators: 2, duration: SAMPLED_WINDOW, arguments: &[] };
     let trials = trials(&study.run(&cluster));
     let modes: Vec<Mode> = trials.iter().map(|trial| trial.mode).collect();
     for mode in [Mode::None, Mode::Ambient, Mode::AmbientWaypoint] {

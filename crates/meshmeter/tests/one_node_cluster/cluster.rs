@@ -7,7 +7,11 @@ use std::sync::{Condvar, Mutex};
 use tempfile::TempDir;
 
 /// Maximum concurrent clusters. Each has its own control plane, and its trials need their share of the CPUs.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 3;
+
+/// Windows of [`SAMPLED_WINDOW`] then have two samples of each container.
+const SHORT_SAMPLE_INTERVAL: &str = "1s";
+pub const SAMPLED_WINDOW: &str = "12s";
 
 static UP: Mutex<usize> = Mutex::new(0);
 static GONE: Condvar = Condvar::new();
@@ -39,9 +43,14 @@ pub struct OneNodeCluster {
 
 impl OneNodeCluster {
     pub fn up() -> Self {
+        Self::sampled_every(SHORT_SAMPLE_INTERVAL)
+    }
+
+    /// With this interval between a kubelet's samples of a container's usage.
+    pub fn sampled_every(interval: &str) -> Self {
         let cluster = Self { folder: tempfile::tempdir().unwrap(), _place: Place::take() };
         let owner = std::process::id().to_string();
-        cluster.run("up", ["--owner", &owner]);
+        cluster.run("up", ["--owner", &owner, "--sample-interval", interval]);
         cluster
     }
 

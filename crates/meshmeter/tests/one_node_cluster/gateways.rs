@@ -1,7 +1,7 @@
 //! Runs through ingress gateways: one that istiod's webhook injects into a Deployment of the run, and one
 //! that istiod deploys for the Gateway API.
 
-use crate::cluster::OneNodeCluster;
+use crate::cluster::{OneNodeCluster, SAMPLED_WINDOW};
 use crate::injected::check_path;
 use crate::runs::{kubeconfig_of, meshmeter};
 use crate::study::{finish, trials};
@@ -64,10 +64,9 @@ pub fn istios_api_has_a_gateway_with_certificates(cluster: &OneNodeCluster) {
 /// Its usage is measured, and its limit applies.
 pub fn the_gateway_api_has_a_gateway_that_istiod_deploys(cluster: &OneNodeCluster) {
     let kubeconfig = cluster.folder().join("kubeconfig");
-    // Long enough for two kubelet samples of each container.
-    let times = "warmup: 1s, duration: 60s";
+    let times = format!("warmup: 1s, duration: {SAMPLED_WINDOW}");
     let own = ["--kubeconfig", kubeconfig.to_str().unwrap()];
-    let trial = run(cluster, "gateway-kubernetes", "api: kubernetes, tls: off", times, &own);
+    let trial = run(cluster, "gateway-kubernetes", "api: kubernetes, tls: off", &times, &own);
     check(&trial);
     assert_eq!(trial.gateways[0].tls_connections, 0, "{:?}", trial.gateways);
     let gateway = trial.components.iter().find(|component| component.name == GATEWAY);

@@ -1,7 +1,7 @@
 //! Runs with and without sidecars injected by istiod's webhook: the path is proven from the proxies' own
 //! counters, and each container has its usage.
 
-use crate::cluster::OneNodeCluster;
+use crate::cluster::{OneNodeCluster, SAMPLED_WINDOW};
 use crate::failures::{not_injected, sidecar_killed};
 use crate::gateways::{
     istios_api_has_a_gateway_with_certificates, the_gateway_api_has_a_gateway_that_istiod_deploys,
@@ -92,8 +92,7 @@ fn istio_in_a_cluster_injects_sidecars_makes_gateways_and_configures_a_fleet() {
 
 fn path_and_usage_of_sidecars_are_known(cluster: &OneNodeCluster) {
     let (pair, app) = thread::scope(|scope| {
-        // Long enough for two kubelet samples of each container.
-        let pair = scope.spawn(|| study("mesh-modes", 60, GENERATORS, "60s").run(cluster));
+        let pair = scope.spawn(|| study("mesh-modes", 60, GENERATORS, SAMPLED_WINDOW).run(cluster));
         // By a revision tag.
         let arguments = &["--istio-revision", "stable"];
         let app = scope.spawn(|| Study { arguments, ..study("emojivoto", 10, 1, "3s") }.run(cluster));

@@ -11,11 +11,13 @@ use std::time::Instant;
 const NODE: &str = "10.240.0.1";
 const NAME: &str = "prometheus";
 const PROGRAM: &str = "/usr/bin/prometheus";
+/// A kubelet's default: windows with two samples of each container then take a minute.
+const SAMPLE_INTERVAL: &str = "10s";
 const LOAD: &str = "rate: [100], connections: 2, warmup: 1s, duration: 60s";
 
 #[test]
 fn prometheus_scraping_kubelets_replaces_them() {
-    let cluster = OneNodeCluster::up();
+    let cluster = OneNodeCluster::sampled_every(SAMPLE_INTERVAL);
     cluster.import_meshmeter();
     let run = |name| Run::new(&cluster, name, "pair", LOAD);
     let absent = run("absent").with(&["--prometheus", "default/absent:9090"]);

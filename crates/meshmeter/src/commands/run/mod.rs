@@ -31,6 +31,7 @@ mod verdict;
 use super::releases;
 use super::report::{folder_failure, objective_status, publish, write_for_automation};
 use crate::cli::{MeshArg, RunArgs, RunPlace};
+use crate::cpu;
 use crate::failure::Failure;
 use crate::memory;
 use crate::studies;
@@ -69,7 +70,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     if args.dry_run {
         // The reader may close the pipe early.
         let _ = write!(anstream::stdout(), "{plan}");
-        if let Err(failure) = check_memory(&plan) {
+        if let Err(failure) = check_needs(&plan) {
             failure.report();
         }
         return Ok(ExitCode::SUCCESS);
@@ -145,8 +146,11 @@ fn read_file(name: &str) -> Result<String, Failure> {
     })
 }
 
-/// Compares what the plan's deployments need with the memory of this machine.
-fn check_memory(plan: &Plan) -> Result<(), Failure> {
+/// Compares what the plan's deployments and loads need with this machine.
+fn check_needs(plan: &Plan) -> Result<(), Failure> {
+    if let Some(warning) = cpu::check(plan, allowed_cpus()) {
+        anstream::eprintln!("warning: {warning}");
+    }
     let Some(available) = memory::available_bytes() else { return Ok(()) };
     if let Some(warning) = memory::check(plan, available)? {
         anstream::eprintln!("warning: {warning}");

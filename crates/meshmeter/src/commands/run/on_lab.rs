@@ -1,7 +1,7 @@
 //! A run in its own lab on this machine. The only file of `run` that depends on the lab.
 
 use super::run_environment::RunEnvironment;
-use super::{allowed_cpus, calibrate, check_memory, pacing};
+use super::{allowed_cpus, calibrate, check_needs, pacing};
 use crate::cli::OverrideArgs;
 use crate::failure::Failure;
 use experiment::Plan;
@@ -74,7 +74,7 @@ impl RunEnvironment for OnLab {
     }
 
     fn check_before(&self, plan: &Plan) -> Result<(), Failure> {
-        check_memory(plan)
+        check_needs(plan)
     }
 
     fn measure_noise_floor(&self) -> Result<Option<Floor>, Failure> {
