@@ -19,6 +19,7 @@ mod endpoint;
 pub mod environment;
 mod gateway;
 pub mod in_pod;
+mod linkerd;
 pub mod objects;
 mod placement;
 pub mod plug;

@@ -15,7 +15,6 @@ pub mod filters;
 pub mod gateway_probe;
 pub mod istio;
 pub mod kubernetes;
-pub mod linkerd;
 pub mod names;
 pub mod proof;
 pub mod proxy;

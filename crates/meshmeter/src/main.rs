@@ -6,6 +6,7 @@ mod cpu;
 mod failure;
 mod interrupt;
 mod memory;
+mod noise_floor;
 mod open_files;
 mod progress;
 mod search;

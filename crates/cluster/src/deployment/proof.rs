@@ -5,8 +5,8 @@ use super::{ClusterDeployment, OpenProxy};
 use crate::Result;
 use crate::gateway;
 use crate::plug::{SharedProxy, Stands};
-use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence};
-use experiment::environment::{EnvironmentError, SentLoad, error_chain};
+use experiment::environment::deploy::{DriverLoad, ServiceCount, TrialEvidence, expected_calls};
+use experiment::environment::{EnvironmentError, error_chain};
 use experiment::topology::{Call, WorkloadId};
 use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
@@ -139,13 +139,14 @@ impl ClusterDeployment<'_> {
         let stations = self.stations();
         let evidence = stations.iter().flat_map(|station| &station.proxies);
         let own: BTreeSet<&str> = evidence.flat_map(|proxy| proxy.evidence.counters()).collect();
+        let expected = expected_calls(&self.spec.topology, sent);
         let deadline = Instant::now() + SETTLED_TIMEOUT;
         loop {
             let services = self.read_services();
             let after = self.read_proxies();
             let replicas = self.replicas(&after, &own);
-            let counted: Vec<_> =
-                stations.iter().map(|station| self.counted(station.call, sent, &services)).collect();
+            let counted = |station: &Station| self.counted(station.call, sent, &expected, &services);
+            let counted: Vec<_> = stations.iter().map(counted).collect();
             let edges: Vec<Edge<'_>> = stations
                 .iter()
                 .zip(&counted)
@@ -207,30 +208,24 @@ impl ClusterDeployment<'_> {
     }
 
     /// Requests sent over a call, and the counts of its callee's pods.
-    fn counted(&self, call: Call, sent: &[DriverLoad], after: &Readings) -> (Sent, Vec<CountedService>) {
+    fn counted(
+        &self,
+        call: Call,
+        sent: &[DriverLoad],
+        expected: &BTreeMap<Call, f64>,
+        after: &Readings,
+    ) -> (Sent, Vec<CountedService>) {
         let topology = &self.spec.topology;
-        let of_drivers: Vec<&SentLoad> = topology
-            .drivers
-            .iter()
-            .filter(|driver| (driver.at, driver.target) == (call.from, call.to))
-            .filter_map(|driver| Some(&sent.iter().find(|load| load.driver == driver.name)?.sent))
-            .collect();
         let sent = if topology.workloads[call.from].serves() {
-            Sent::Calls { counted: self.calls(call, after), expected: self.expected(call, sent) }
+            let expected = expected.get(&call).copied().unwrap_or_default();
+            Sent::Calls { counted: self.calls(call, after), expected }
         } else {
-            Sent::Load(sum(&of_drivers))
+            let drivers = topology.drivers.iter();
+            let drivers = drivers.filter(|driver| (driver.at, driver.target) == (call.from, call.to));
+            let loads = drivers.filter_map(|driver| sent.iter().find(|load| load.driver == driver.name));
+            Sent::Load(loads.map(|load| &load.sent).sum())
         };
         (sent, self.counted_services(call.to, after))
-    }
-
-    /// Number of requests over a call that follow from the drivers' load.
-    fn expected(&self, call: Call, sent: &[DriverLoad]) -> f64 {
-        let expected = sent.iter().filter_map(|load| {
-            // Endless scripts are rejected before anything starts.
-            let expected = self.spec.topology.expected(&load.driver).ok()?;
-            Some(load.sent.requests as f64 * expected.edges.get(&call).copied().unwrap_or(0.0))
-        });
-        expected.sum()
     }
 
     fn counted_services(&self, workload: WorkloadId, after: &Readings) -> Vec<CountedService> {
@@ -285,12 +280,6 @@ impl ClusterDeployment<'_> {
         });
         counts.collect()
     }
-}
-
-fn sum(loads: &[&SentLoad]) -> SentLoad {
-    let requests = loads.iter().map(|load| load.requests).sum();
-    let bytes: Option<f64> = loads.iter().map(|load| Some(load.request_bytes? * load.requests as f64)).sum();
-    SentLoad { requests, request_bytes: bytes.filter(|_| requests > 0).map(|bytes| bytes / requests as f64) }
 }
 
 /// The counters of a ztunnel that are part of the evidence.

@@ -2,6 +2,7 @@
 
 use super::{Labels, MeshPlug, Need, PlugContext, ProxyKind, SharedComponent, Stands, labels};
 use crate::Result;
+use crate::linkerd::{self, ADMIN_PORT, Inbound, NAMESPACE, Outbound};
 use crate::settings::SERVICE_PORT;
 use experiment::environment::{AccessLog, EnvironmentError, MutualTls};
 use experiment::mesh_settings::MeshSettings;
@@ -9,7 +10,6 @@ use experiment::schema::Role;
 use experiment::topology::{Call, WorkloadId};
 use experiment::units::format_cores;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::linkerd::{self, ADMIN_PORT, Inbound, NAMESPACE, Outbound};
 use mesh::proof::Evidence;
 
 const INJECT: (&str, &str) = ("linkerd.io/inject", "enabled");

@@ -31,6 +31,7 @@ use crate::schema::path::PathProof;
 use crate::schema::proxy::ProxySetup;
 use crate::settings::components::ComponentsSettings;
 use crate::settings::ingress::Scenario;
+use crate::topology::{Call, Topology};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
@@ -332,6 +333,20 @@ pub struct DriverLoad {
     pub driver: String,
     /// Requests over the whole trial.
     pub sent: SentLoad,
+}
+
+/// Number of requests over each edge that follow from the drivers' loads.
+#[must_use]
+pub fn expected_calls(topology: &Topology, loads: &[DriverLoad]) -> BTreeMap<Call, f64> {
+    let mut calls: BTreeMap<Call, f64> = BTreeMap::new();
+    for load in loads {
+        // Endless scripts are rejected before anything starts.
+        let Ok(expected) = topology.expected(&load.driver) else { continue };
+        for (call, requests) in expected.edges {
+            *calls.entry(call).or_default() += load.sent.requests as f64 * requests;
+        }
+    }
+    calls
 }
 
 /// Evidence collected in one trial, in addition to the snapshots.

@@ -4,11 +4,11 @@ use super::Kind;
 use crate::NoProxyUser;
 use crate::Result;
 use crate::deployment::part::Part;
-use crate::deployment::rollout::{AgentStart, Rollout};
+use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{ProxyId, Station, Stations};
 use crate::exit;
 use crate::istio::IstioPrograms;
-use crate::istio::agent::ProxyKind;
+use crate::istio::agent::{AgentSpec, ProxyKind};
 use crate::istio::redirect::redirect_through_sidecar;
 use crate::local_lab::LocalLab;
 use crate::programs::ChosenPrograms;
@@ -74,7 +74,7 @@ impl Part for Sidecars<'_> {
             let statistics = statistics(rollout, id);
             for (place, running) in rollout.places_of(&[id]).into_iter().zip(&rollout.pods.workloads[id].pods)
             {
-                agents.push(AgentStart {
+                agents.push(AgentSpec {
                     place,
                     name: format!("{}-proxy", running.name),
                     kind: ProxyKind::Sidecar,

@@ -4,9 +4,9 @@
 use super::{Edge, LabDeployment};
 use crate::Result;
 use crate::liveness;
-use crate::running::{RunningPod, RunningService};
-use experiment::environment::deploy::{DriverLoad, ServiceCount};
-use experiment::environment::{EnvironmentError, SentLoad, error_chain};
+use crate::running::{RunningPod, RunningService, response_or_reason};
+use experiment::environment::deploy::{DriverLoad, ServiceCount, expected_calls};
+use experiment::environment::{EnvironmentError, error_chain};
 use experiment::schema::EdgeRecord;
 use experiment::topology::WorkloadId;
 use mesh::admin::AdminCause;
@@ -31,8 +31,8 @@ pub(super) type CallsOnEdge = Option<Result<Calls, String>>;
 
 impl LabDeployment<'_> {
     pub(super) fn read_services_before(&mut self) -> Result<()> {
-        let services = side_by_side(self.parts.pods.services(), |(running, service)| {
-            (running.name.clone(), service.counters.read())
+        let services = side_by_side(self.pods.services(), |(running, service)| {
+            (running.name.clone(), service.read_counters())
         });
         for (name, counters) in services {
             match counters {
@@ -67,18 +67,14 @@ impl LabDeployment<'_> {
 
     fn read_services(&self) -> Readings {
         let read =
-            side_by_side(self.parts.pods.services(), |(running, service): (&RunningPod, &RunningService)| {
-                if let Some(how) = service.container.failed() {
-                    return (running.name.clone(), Err(format!("it {how}")));
-                }
-                let counters = service.counters.read().map_err(|error| {
-                    if matches!(error.cause, AdminCause::TimedOut(_)) {
-                        liveness::mark_unresponsive(&service.container, None);
-                    }
-                    match service.container.failed() {
-                        Some(how) => format!("it {how}"),
-                        None => error_chain(&error.cause),
-                    }
+            side_by_side(self.pods.services(), |(running, service): (&RunningPod, &RunningService)| {
+                let counters = response_or_reason(&service.container, || {
+                    service.read_counters().map_err(|error| {
+                        if matches!(error.cause, AdminCause::TimedOut(_)) {
+                            liveness::mark_unresponsive(&service.container, None);
+                        }
+                        error_chain(&error.cause)
+                    })
                 });
                 (running.name.clone(), counters)
             });
@@ -97,22 +93,17 @@ impl LabDeployment<'_> {
         after: &Readings,
     ) -> Vec<(Sent, Vec<CountedService>)> {
         let topology = &self.spec.topology;
-        // Endless scripts are rejected before anything starts.
-        let expected = sent.iter().filter_map(|load| {
-            let expected = topology.expected(&load.driver).ok()?;
-            Some((expected.edges, load.sent.requests as f64))
-        });
-        let expected: Vec<_> = expected.collect();
-        let edges = self.parts.edges.iter().zip(calls).map(|(edge, calls)| {
+        let expected = expected_calls(topology, sent);
+        let edges = self.edges.iter().zip(calls).map(|(edge, calls)| {
             let sent = match calls {
                 Some(calls) => Sent::Calls {
                     counted: calls.as_ref().map(|calls| calls.counters).map_err(Clone::clone),
-                    expected: expected
-                        .iter()
-                        .map(|(edges, requests)| requests * edges.get(&edge.call).copied().unwrap_or(0.0))
-                        .sum(),
+                    expected: expected.get(&edge.call).copied().unwrap_or_default(),
                 },
-                None => Sent::Load(sent_on(edge, sent)),
+                None => {
+                    let own = sent.iter().filter(|load| edge.drivers.contains(&load.driver));
+                    Sent::Load(own.map(|load| &load.sent).sum())
+                }
             };
             let callee = &topology.workloads[edge.call.to];
             let is_needed = callee.script().is_some()
@@ -124,7 +115,7 @@ impl LabDeployment<'_> {
     }
 
     fn counted_services(&self, workload: WorkloadId, after: &Readings) -> Vec<CountedService> {
-        let pods = self.parts.pods.workloads[workload].pods.iter();
+        let pods = self.pods.workloads[workload].pods.iter();
         pods.filter_map(|running| {
             let before = self.trial.services_before.get(&running.name);
             let after = after.get(&running.name)?.as_ref();
@@ -138,12 +129,12 @@ impl LabDeployment<'_> {
 
     /// One entry per edge of the deployment.
     pub(super) fn calls(&self, after: &Readings) -> Vec<CallsOnEdge> {
-        self.parts.edges.iter().map(|edge| self.calls_on(edge, after)).collect()
+        self.edges.iter().map(|edge| self.calls_on(edge, after)).collect()
     }
 
     fn calls_on(&self, edge: &Edge, after: &Readings) -> CallsOnEdge {
         self.spec.topology.workloads[edge.call.from].script()?;
-        let pods = &self.parts.pods.workloads[edge.call.from].pods;
+        let pods = &self.pods.workloads[edge.call.from].pods;
         let calls = pods.iter().map(|running| {
             let name = &running.name;
             let named =
@@ -162,7 +153,7 @@ impl LabDeployment<'_> {
     }
 
     pub(super) fn edge_records(&self, calls: Vec<CallsOnEdge>) -> Vec<EdgeRecord> {
-        let edges = self.parts.edges.iter().zip(calls);
+        let edges = self.edges.iter().zip(calls);
         edges.filter_map(|(edge, calls)| Some(calls?.ok()?.record(edge))).collect()
     }
 
@@ -245,11 +236,4 @@ impl Calls {
             }),
         }
     }
-}
-
-fn sent_on(edge: &Edge, sent: &[DriverLoad]) -> SentLoad {
-    let loads = || sent.iter().filter(|load| edge.drivers.contains(&load.driver)).map(|load| &load.sent);
-    let requests = loads().map(|sent| sent.requests).sum();
-    let bytes: Option<f64> = loads().map(|sent| Some(sent.request_bytes? * sent.requests as f64)).sum();
-    SentLoad { requests, request_bytes: bytes.filter(|_| requests > 0).map(|bytes| bytes / requests as f64) }
 }

@@ -1,10 +1,12 @@
 //! Brings up a deployment phase by phase, in every mode: pods, services, proxies and objects. Everything that
 //! a mode adds is in its [`Part`]s. Each phase starts everything before it waits for anything.
 
+use super::driver::Drivers;
 use super::part::Part;
 use super::rollout::Rollout;
-use super::station::{ProxyId, Station, Stations};
-use super::{Edge, LabDeployment};
+use super::rules::Rules;
+use super::station::{Destination, ProxyId, Station, Stations};
+use super::{Edge, LabDeployment, Trial, traffic};
 use crate::Result;
 use crate::local_lab::LocalLab;
 use crate::running::Proxy;
@@ -66,30 +68,30 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     for part in &mut parts {
         part.proxies_are_ready(&mut rollout)?;
     }
-    let (mut written, mut push): (Option<Written>, Option<ConfigurationPush>) = (None, None);
+    let mut push = None;
     if rollout.mesh.is_some() {
         let mut objects = rollout.service_objects();
         if !settings_come_first {
             objects.extend(rollout.settings_objects());
         }
         objects.extend(parts.iter().flat_map(|part| part.objects(&rollout)));
-        written = Some(write(&mut rollout, &objects)?);
+        push = Some(write(&mut rollout, &objects)?).filter(|_| !rollout.proxies.is_empty());
     }
     for part in &parts {
         part.services_have_addresses(&mut rollout)?;
     }
     dataplane::none::route_services(&mut rollout)?;
-    if let Some(written) = written.as_ref().filter(|_| !rollout.proxies.is_empty()) {
+    if let Some((push, written_at)) = &mut push {
         let expected = parts.iter().flat_map(|part| part.expected(&rollout)).collect();
-        push = Some(written.push(wait_until_configured(&rollout, expected, written.written_at)?));
+        push.in_force_s = wait_until_configured(&rollout, expected, *written_at)?;
     }
     rollout.start_held_services()?;
     rollout.pods.wait_for_services()?;
     for part in &parts {
         for proxy in part.wait_until_serving(&rollout)? {
-            let name = rollout.proxies[proxy].name.clone();
-            if let (Some(push), Some(written)) = (&mut push, &written) {
-                push.in_force_s.insert(name, written.written_at.elapsed().as_secs_f64());
+            if let Some((push, written_at)) = &mut push {
+                let name = rollout.proxies[proxy].name.clone();
+                push.in_force_s.insert(name, written_at.elapsed().as_secs_f64());
             }
         }
     }
@@ -99,8 +101,7 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     let edges = edges(&rollout, &parts);
     let further_domain = parts.iter().find_map(|part| part.further_domain(&rollout));
     let filtered_gateways = parts.iter().flat_map(|part| part.filtered_gateways(&rollout)).collect();
-    let Rollout { pods, proxies, mesh, filters, directories: mut _directories, .. } = rollout;
-    _directories.extend(parts.iter_mut().flat_map(|part| part.take_directories()));
+    let Rollout { pods, proxies, mesh, filters, directories: _directories, .. } = rollout;
     let tracing = mesh.as_ref().and_then(|mesh| {
         let fraction = spec.istio.tracing_fraction?;
         Some(Tracing { fraction, collector: mesh.control_plane.trace_collector()? })
@@ -109,27 +110,28 @@ fn roll_out<'lab>(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path) ->
     supporting.extend(filters.iter().flat_map(|filters| filters.supporting.iter().cloned()));
     let setup = mesh.as_ref().map(|mesh| mesh.control_plane.plan().proxies);
     let setup = setup.filter(|_| spec.parts().has_envoy() || spec.mode == Mode::ControlPlane);
-    let namespaces = mesh.map(|mesh| mesh.namespaces);
-    Ok(LabDeployment::new(
+    Ok(LabDeployment {
+        rules: Rules::from_pods(pods.all()),
+        order: super::order(proxies.len(), &edges),
+        gateways: traffic::gateways(&pods, &proxies, &edges, &spec.topology),
+        pods,
+        proxies,
+        edges,
+        destinations,
+        supporting,
+        tracing,
+        push: push.map(|(push, _)| push),
+        further_domain,
+        setup,
+        filters,
+        filtered_gateways,
+        _directories,
+        namespaces: mesh.map(|mesh| mesh.namespaces),
         lab,
-        spec,
-        log_dir,
-        super::Parts {
-            pods,
-            proxies,
-            edges,
-            destinations,
-            supporting,
-            tracing,
-            push,
-            further_domain,
-            setup,
-            filters,
-            filtered_gateways,
-            _directories,
-            namespaces,
-        },
-    ))
+        spec: spec.clone(),
+        drivers: Drivers::default(),
+        trial: Trial { log_dir: log_dir.to_path_buf(), ..Trial::default() },
+    })
 }
 
 fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
@@ -154,31 +156,15 @@ fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
     }
 }
 
-struct Written {
-    objects: usize,
-    begun_at: Instant,
-    /// Time of the API's response to the last object.
-    written_at: Instant,
-}
-
-impl Written {
-    fn push(&self, propagated_s: BTreeMap<String, f64>) -> ConfigurationPush {
-        let written = self.written_at - self.begun_at;
-        ConfigurationPush {
-            objects: self.objects,
-            written_s: written.as_secs_f64(),
-            in_force_s: propagated_s,
-        }
-    }
-}
-
-/// Writes objects while the proxies are connected, and makes the names of Services among them resolve.
-fn write(rollout: &mut Rollout<'_>, objects: &[Value]) -> Result<Written> {
+/// Writes objects while the proxies are connected, and makes the names of Services among them resolve. Returns
+/// the push and the time of the API's response to the last object.
+fn write(rollout: &mut Rollout<'_>, objects: &[Value]) -> Result<(ConfigurationPush, Instant)> {
     let begun_at = Instant::now();
     let made = rollout.mesh_mut().namespaces.objects.apply(objects)?;
-    let written = Written { objects: objects.len(), begun_at, written_at: Instant::now() };
+    let written_at = Instant::now();
     rollout.resolve_services(&made)?;
-    Ok(written)
+    let written_s = (written_at - begun_at).as_secs_f64();
+    Ok((ConfigurationPush { objects: objects.len(), written_s, in_force_s: BTreeMap::new() }, written_at))
 }
 
 /// Waits until every proxy shows its expected configuration and has acknowledged everything that istiod sent.
@@ -212,9 +198,9 @@ fn destination(
     rollout: &Rollout<'_>,
     parts: &[Box<dyn Part + '_>],
     driver: &DriverPlacement,
-) -> Result<super::station::Destination> {
+) -> Result<Destination> {
     let own = parts.iter().find_map(|part| part.destination(rollout, driver));
-    let mut destination = own.unwrap_or_else(|| super::station::Destination {
+    let mut destination = own.unwrap_or_else(|| Destination {
         url: rollout.url(driver, &rollout.authority_of(driver.target), false),
         arguments: Vec::new(),
     });
@@ -226,8 +212,7 @@ fn destination(
 
 fn edges(rollout: &Rollout<'_>, parts: &[Box<dyn Part + '_>]) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
-    let calls = (0..rollout.topology().workloads.len()).flat_map(|id| rollout.calls_from(id));
-    for call in calls {
+    for &call in &rollout.calls {
         let drivers = rollout.drivers_of(call);
         let mut stations: Vec<Station> = Vec::new();
         let mut at_callee: Vec<Station> = Vec::new();

@@ -5,12 +5,13 @@ use crate::container::Container;
 use crate::private_dir::PrivateDir;
 use experiment::environment::deploy::{DriverEnd, DriverEvent, DriverEventKind, DriverResult, DriverVerb};
 use experiment::environment::{EnvironmentError, ErrorContext};
-use experiment::schema::{FleetAnswer, FleetResult, LoadResult};
+use experiment::schema::FleetAnswer;
 use jiff::Timestamp;
 use std::collections::VecDeque;
 use std::fs;
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
-use std::path::PathBuf;
+use std::iter;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -74,41 +75,30 @@ impl Drivers {
         });
         let events =
             events.ok_or_else(|| EnvironmentError::new(&operation, "its standard error is no pipe"))?;
-        let (read_event, read_result): (ReadEvent, ReadResult) = match verb {
-            DriverVerb::Load { .. } => (
-                |line| Ok(DriverEventKind::Load(serde_json::from_str(line)?)),
-                |text| Ok(serde_json::from_slice::<LoadResult>(text)?.into()),
-            ),
-            DriverVerb::Fleet => (
-                |line| Ok(DriverEventKind::Fleet(serde_json::from_str(line)?)),
-                |text| Ok(serde_json::from_slice::<FleetResult>(text)?.into()),
-            ),
+        let is_fleet = matches!(verb, DriverVerb::Fleet);
+        let (driver, sender) = (name.to_owned(), self.sender.clone());
+        let follow = move || {
+            // There is no receiver any more once the trial has ended.
+            let send = |kind| drop(sender.send(DriverEvent { generator: driver.clone(), kind }));
+            let last_lines = read_events(events, is_fleet, send);
+            let status = iter::repeat(END_INTERVAL).find_map(|interval| container.wait(interval));
+            let exit_code = status.and_then(|status| status.code());
+            let result = read_result(&result, is_fleet);
+            send(DriverEventKind::Ended(Box::new(DriverEnd { exit_code, result, last_lines })));
         };
-        let followed = Followed {
-            driver: name.to_owned(),
-            container,
-            result,
-            read_event,
-            read_result,
-            events: self.sender.clone(),
-        };
-        thread::Builder::new()
-            .name(format!("follow {name}"))
-            .spawn(move || followed.follow(events))
-            .map(drop)
-            .context(operation)
+        thread::Builder::new().name(format!("follow {name}")).spawn(follow).map(drop).context(operation)
     }
 
     /// Sends a held generator the time at which its window opens. A generator that has ended ignores it: its
     /// end is an event.
     pub fn release(&mut self, generator: &str, window_opens_at: Timestamp) -> Result<()> {
-        let running = self.running.iter_mut().find(|driver| driver.name == generator);
-        let Some(mut input) = running.and_then(|driver| driver.input.take()) else {
-            return Err(EnvironmentError::new(format!("start the load of {generator}"), "it is not held"));
+        let operation = || format!("start the load of {generator}");
+        let Some(mut input) = self.find(generator).and_then(|driver| driver.input.take()) else {
+            return Err(EnvironmentError::new(operation(), "it is not held"));
         };
         match writeln!(input, "{window_opens_at}") {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(EnvironmentError::new(format!("start the load of {generator}"), error))
+                Err(EnvironmentError::new(operation(), error))
             }
             _ => Ok(()),
         }
@@ -116,24 +106,22 @@ impl Drivers {
 
     /// Sends an answer to a fleet. A fleet that has ended ignores it: its end is an event.
     pub fn answer(&mut self, fleet: &str, answer: &FleetAnswer) {
-        let running = self.running.iter_mut().find(|driver| driver.name == fleet);
-        if let (Some(input), Ok(line)) =
-            (running.and_then(|driver| driver.input.as_mut()), serde_json::to_string(answer))
-        {
+        let input = self.find(fleet).and_then(|driver| driver.input.as_mut());
+        if let (Some(input), Ok(line)) = (input, serde_json::to_string(answer)) {
             let _ = writeln!(input, "{line}");
         }
     }
 
     /// Ends a driver early so that it saves its results. A stopped driver handles no signal and is killed.
-    pub fn interrupt(&self, driver: &str) {
-        if let Some(driver) = self.container(driver) {
-            if driver.stopped().is_some() { driver.kill() } else { driver.interrupt() }
+    pub fn interrupt(&mut self, driver: &str) {
+        if let Some(RunningDriver { container, .. }) = self.find(driver) {
+            if container.stopped().is_some() { container.kill() } else { container.interrupt() }
         }
     }
 
-    pub fn kill(&self, driver: &str) {
-        if let Some(driver) = self.container(driver) {
-            driver.kill();
+    pub fn kill(&mut self, driver: &str) {
+        if let Some(driver) = self.find(driver) {
+            driver.container.kill();
         }
     }
 
@@ -141,54 +129,35 @@ impl Drivers {
         self.running.iter().for_each(|driver| driver.container.kill());
     }
 
-    fn container(&self, name: &str) -> Option<&Container> {
-        Some(&self.running.iter().find(|driver| driver.name == name)?.container)
+    fn find(&mut self, name: &str) -> Option<&mut RunningDriver> {
+        self.running.iter_mut().find(|driver| driver.name == name)
     }
 }
 
-type ReadEvent = fn(&str) -> serde_json::Result<DriverEventKind>;
-type ReadResult = fn(&[u8]) -> serde_json::Result<DriverResult>;
-
-/// A driver whose standard error is read by a thread that ends with it.
-struct Followed {
-    driver: String,
-    container: Container,
-    result: PathBuf,
-    read_event: ReadEvent,
-    read_result: ReadResult,
-    events: Sender<DriverEvent>,
-}
-
-impl Followed {
-    fn follow(self, stderr: ChildStderr) {
-        let mut last_lines = VecDeque::with_capacity(LAST_LINES);
-        for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-            let kind = (self.read_event)(&line);
-            let kind = kind.unwrap_or_else(|_| DriverEventKind::Message(line.clone()));
-            if last_lines.len() == LAST_LINES {
-                last_lines.pop_front();
-            }
-            last_lines.push_back(line);
-            self.send(kind);
-        }
-        let status = loop {
-            if let Some(status) = self.container.wait(END_INTERVAL) {
-                break status;
-            }
+/// Sends a driver's events until it closes its standard error. Returns the last lines.
+fn read_events(stderr: ChildStderr, is_fleet: bool, send: impl Fn(DriverEventKind)) -> Vec<String> {
+    let mut last_lines = VecDeque::with_capacity(LAST_LINES);
+    for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+        let kind = match is_fleet {
+            true => serde_json::from_str(&line).map(DriverEventKind::Fleet),
+            false => serde_json::from_str(&line).map(DriverEventKind::Load),
         };
-        let end =
-            DriverEnd { exit_code: status.code(), result: self.read_result(), last_lines: last_lines.into() };
-        self.send(DriverEventKind::Ended(Box::new(end)));
+        let kind = kind.unwrap_or_else(|_| DriverEventKind::Message(line.clone()));
+        if last_lines.len() == LAST_LINES {
+            last_lines.pop_front();
+        }
+        last_lines.push_back(line);
+        send(kind);
     }
+    last_lines.into()
+}
 
-    fn send(&self, kind: DriverEventKind) {
-        // There is no receiver any more once the trial has ended.
-        let _ = self.events.send(DriverEvent { generator: self.driver.clone(), kind });
-    }
-
-    fn read_result(&self) -> Result<DriverResult, String> {
-        let failed = |error: &dyn std::error::Error| format!("read its result: {error}");
-        let text = fs::read(&self.result).map_err(|error| failed(&error))?;
-        (self.read_result)(&text).map_err(|error| failed(&error))
-    }
+fn read_result(file: &Path, is_fleet: bool) -> Result<DriverResult, String> {
+    let failed = |error: &dyn std::error::Error| format!("read its result: {error}");
+    let text = fs::read(file).map_err(|error| failed(&error))?;
+    let result = match is_fleet {
+        true => serde_json::from_slice(&text).map(DriverResult::Fleet),
+        false => serde_json::from_slice(&text).map(DriverResult::Load),
+    };
+    result.map_err(|error| failed(&error))
 }

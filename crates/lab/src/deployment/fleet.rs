@@ -21,25 +21,24 @@ impl LabDeployment<'_> {
         let control_plane = self.control_plane().ok_or_else(|| {
             EnvironmentError::new(format!("start {fleet}"), "this deployment has no control plane")
         })?;
-        let sources = (0..SOURCE_ADDRESSES).map(|_| pod.add_address());
-        let sources = sources.collect::<Result<Vec<Ipv4Addr>>>()?;
-        let istiods = control_plane.discoveries();
+        let istiods = control_plane.discoveries().into_iter().map(|istiod| format!("--istiod={istiod}"));
         let spread = if self.lab.istiods_beside.is_empty() { "shared" } else { "each" };
-        let arguments = istiods.into_iter().map(|istiod| format!("--istiod={istiod}"));
-        let arguments = arguments.chain([
+        let mut arguments: Vec<String> = istiods.collect();
+        arguments.extend([
             format!("--spread={spread}"),
             format!("--kubeconfig={}", control_plane.kubeconfig().display()),
             format!("--etcd-metrics=http://{}/metrics", control_plane.etcd_metrics()),
             "--environment-answers".to_owned(),
         ]);
-        let members = self.spec.topology.workloads.iter().zip(&self.parts.pods.workloads);
+        let members = self.spec.topology.workloads.iter().zip(&self.pods.workloads);
         let members = members.filter(|(workload, _)| workload.in_mesh);
-        let witnesses = members.flat_map(|(_, running)| &running.pods);
-        let witnesses =
-            witnesses.map(|running| format!("--witness={}:{STATISTICS_PORT}", running.pod.address()));
-        let arguments = arguments.chain(witnesses);
-        let sources = sources.into_iter().map(|address| format!("--source-address={address}"));
-        Ok(arguments.chain(sources).collect())
+        for running in members.flat_map(|(_, running)| &running.pods) {
+            arguments.push(format!("--witness={}:{STATISTICS_PORT}", running.pod.address()));
+        }
+        for _ in 0..SOURCE_ADDRESSES {
+            arguments.push(format!("--source-address={}", pod.add_address()?));
+        }
+        Ok(arguments)
     }
 
     /// Carries out a fleet's request and answers it.
@@ -53,13 +52,11 @@ impl LabDeployment<'_> {
         };
         let istiods = self.control_plane().map(|control_plane| control_plane.discoveries());
         let istiods = istiods.unwrap_or_default().iter().map(ToString::to_string).collect();
-        let answer = match done {
-            Ok(happened) => FleetAnswer { happened, istiods, failure: None },
-            Err(error) => {
-                FleetAnswer { istiods, failure: Some(error_chain(&error)), ..FleetAnswer::default() }
-            }
+        let (happened, failure) = match done {
+            Ok(happened) => (happened, None),
+            Err(error) => (Vec::new(), Some(error_chain(&error))),
         };
-        self.drivers.answer(fleet, &answer);
+        self.drivers.answer(fleet, &FleetAnswer { happened, istiods, failure });
     }
 
     fn change_istiods(&mut self, change: IstiodChange) -> Result<Vec<Happening>> {
@@ -68,7 +65,7 @@ impl LabDeployment<'_> {
             .ok_or_else(|| EnvironmentError::new("change the istiods", "there is no control plane"))?;
         let changed = control_plane.change_istiods(change);
         // Also after a failure: processes may have changed.
-        self.parts.supporting = control_plane.supporting();
+        self.supporting = control_plane.supporting();
         changed
     }
 
@@ -92,7 +89,7 @@ impl LabDeployment<'_> {
     }
 
     fn control_plane(&self) -> Option<Rc<ControlPlane>> {
-        self.parts.namespaces.as_ref()?;
+        self.namespaces.as_ref()?;
         self.lab.running_control_plane()
     }
 }

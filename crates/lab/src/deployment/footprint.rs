@@ -5,7 +5,7 @@
 
 use super::kept_configuration::KeptConfiguration;
 use crate::observe::Watched;
-use crate::running::Proxy;
+use crate::running::{Proxy, response_or_reason};
 use experiment::environment::deploy::Footprint;
 use experiment::environment::{ComponentMemory, error_chain};
 use experiment::schema::{ProxyConfiguration, ProxyFootprint, ProxyHeap, Role};
@@ -14,33 +14,40 @@ use mesh::concurrent::side_by_side;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+/// Proxies that did not respond before, and why.
+type Unresponsive = BTreeMap<String, String>;
+type Heaps = BTreeMap<String, Result<Option<ProxyHeap>, String>>;
+
+/// Memory of each component, and heap of each proxy that reports it, at one moment.
 #[derive(Debug, Default)]
-pub(super) struct BeforeLoad {
+pub(super) struct Held {
     memory: BTreeMap<String, ComponentMemory>,
-    heaps: BTreeMap<String, Result<Option<ProxyHeap>, String>>,
+    heaps: Heaps,
 }
 
-impl BeforeLoad {
-    /// Reads everything now. Each proxy is listed once.
-    pub fn read(proxies: &[&Proxy], watched: &[Watched]) -> Self {
-        Self { memory: memory(watched), heaps: heaps(proxies) }
+impl Held {
+    /// Reads every component except the drivers, which exist only for the load. Each proxy is listed once;
+    /// `unresponsive` ones (name and reason) are not queried.
+    pub fn read(proxies: &[&Proxy], watched: &[Watched], unresponsive: &Unresponsive) -> Self {
+        let others = watched.iter().filter(|watched| watched.role != Role::Generator);
+        let memory = others.map(|watched| (watched.name.clone(), watched.memory())).collect();
+        let heaps = side_by_side(proxies, |proxy| {
+            (proxy.name.clone(), ask(proxy, unresponsive, "its heap", || proxy.counters.heap()))
+        });
+        Self { memory, heaps: heaps.into_iter().collect() }
     }
 
-    /// Reads everything again, after the load, except for `unresponsive` proxies (name and reason).
+    /// Reads everything again, after the load, and the proxies' configuration.
     pub fn complete(
         mut self,
         proxies: &[&Proxy],
         watched: &[Watched],
-        unresponsive: &BTreeMap<&str, &str>,
+        unresponsive: &Unresponsive,
         log_dir: &Path,
     ) -> BTreeMap<String, Footprint> {
-        let memory_after = memory(watched);
-        let of_proxies = side_by_side(proxies, |proxy| {
-            let heap = ask(proxy, unresponsive, "its heap", || proxy.counters.heap());
-            (heap, configuration(proxy, unresponsive, log_dir))
-        });
-        let mut footprints: BTreeMap<String, Footprint> = BTreeMap::new();
-        for (name, after) in memory_after {
+        let mut after = Self::read(proxies, watched, unresponsive);
+        let configurations = side_by_side(proxies, |proxy| configuration(proxy, unresponsive, log_dir));
+        let footprint = |(name, after): (String, ComponentMemory)| {
             let before = self.memory.get(&name);
             let footprint = Footprint {
                 memory_before_load_bytes: before.and_then(ComponentMemory::bytes),
@@ -49,33 +56,35 @@ impl BeforeLoad {
                 memory_anonymous_after_load_bytes: after.anonymous_bytes,
                 holdings: None,
             };
-            footprints.insert(name, footprint);
-        }
-        for (proxy, (heap_after, configuration)) in proxies.iter().zip(of_proxies) {
-            let mut held = ProxyFootprint::default();
-            let heap_before = self.heaps.remove(&proxy.name);
-            for (heap, place) in
-                [(heap_before, &mut held.heap_before_load), (Some(heap_after), &mut held.heap_after_load)]
-            {
-                match heap {
-                    Some(Ok(heap)) => *place = heap,
-                    Some(Err(reason)) => held.unread.push(reason),
-                    None => {}
-                }
-            }
-            match configuration {
-                Ok(configuration) => held.configuration = configuration,
-                Err(reason) => held.unread.push(reason),
-            }
+            (name, footprint)
+        };
+        let mut footprints: BTreeMap<String, Footprint> = after.memory.into_iter().map(footprint).collect();
+        for (proxy, configuration) in proxies.iter().zip(configurations) {
+            let mut unread = Vec::new();
+            let mut heap = |heaps: &mut Heaps| read_part(heaps.remove(&proxy.name)?, &mut unread);
+            let held = ProxyFootprint {
+                heap_before_load: heap(&mut self.heaps),
+                heap_after_load: heap(&mut after.heaps),
+                configuration: read_part(configuration, &mut unread),
+                unread,
+            };
             footprints.entry(proxy.name.clone()).or_default().holdings = Some(held);
         }
         footprints
     }
 }
 
+/// What was read. A reason why it was not goes to `unread`.
+fn read_part<T>(part: Result<Option<T>, String>, unread: &mut Vec<String>) -> Option<T> {
+    part.unwrap_or_else(|reason| {
+        unread.push(reason);
+        None
+    })
+}
+
 fn configuration(
     proxy: &Proxy,
-    unresponsive: &BTreeMap<&str, &str>,
+    unresponsive: &Unresponsive,
     log_dir: &Path,
 ) -> Result<Option<ProxyConfiguration>, String> {
     let mut kept = KeptConfiguration::new(&proxy.name, log_dir);
@@ -84,34 +93,15 @@ fn configuration(
     counted
 }
 
-/// Memory of every component except the drivers, which exist only for the load.
-fn memory(watched: &[Watched]) -> BTreeMap<String, ComponentMemory> {
-    let others = watched.iter().filter(|watched| watched.role != Role::Generator);
-    others.map(|watched| (watched.name.clone(), watched.memory())).collect()
-}
-
-fn heaps(proxies: &[&Proxy]) -> BTreeMap<String, Result<Option<ProxyHeap>, String>> {
-    let none = BTreeMap::new();
-    side_by_side(proxies, |proxy| {
-        (proxy.name.clone(), ask(proxy, &none, "its heap", || proxy.counters.heap()))
-    })
-    .into_iter()
-    .collect()
-}
-
-/// Queries a proxy unless it has died, was stopped or did not respond before: its status says more.
+/// Queries a proxy unless it has failed or did not respond before.
 fn ask<T>(
     proxy: &Proxy,
-    unresponsive: &BTreeMap<&str, &str>,
+    unresponsive: &Unresponsive,
     what: &str,
     question: impl FnOnce() -> Result<T, AdminError>,
 ) -> Result<T, String> {
-    let failed = || proxy.container.failed().map(|how| format!("it {how}"));
-    if let Some(how) = failed() {
-        return Err(how);
-    }
-    if let Some(reason) = unresponsive.get(proxy.name.as_str()) {
-        return Err(format!("ask {} for {what}: not asked again: {reason}", proxy.name));
-    }
-    question().map_err(|error| failed().unwrap_or_else(|| error_chain(&error)))
+    response_or_reason(&proxy.container, || match unresponsive.get(&proxy.name) {
+        Some(reason) => Err(format!("ask {} for {what}: not asked again: {reason}", proxy.name)),
+        None => question().map_err(|error| error_chain(&error)),
+    })
 }

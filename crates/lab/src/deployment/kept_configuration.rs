@@ -14,13 +14,8 @@ use std::path::{Path, PathBuf};
 pub(super) struct KeptConfiguration {
     path: PathBuf,
     why_not: PathBuf,
-    written: Written,
-}
-
-enum Written {
-    Nothing,
-    Some(GzEncoder<File>),
-    Failed(io::Error),
+    /// Absent until there is something to write.
+    written: Option<io::Result<GzEncoder<File>>>,
 }
 
 impl KeptConfiguration {
@@ -29,42 +24,32 @@ impl KeptConfiguration {
         Self {
             path: folder.join(format!("{name}.configuration.json.gz")),
             why_not: folder.join(format!("{name}.configuration-not-kept.txt")),
-            written: Written::Nothing,
+            written: None,
         }
     }
 
     /// Closes the file. If there is a reason against it, or it could not be written, it is removed and
     /// another file says why.
     pub fn end(self, reason_against: Option<&str>) {
-        let written = match self.written {
-            Written::Nothing => Ok(()),
-            Written::Some(encoder) => encoder.finish().map(drop),
-            Written::Failed(error) => Err(error),
-        };
-        let failure = written.err().map(|error| format!("write {}: {error}", self.path.display()));
+        let written = self.written.map(|written| written.and_then(GzEncoder::finish));
+        let failure =
+            written.and_then(Result::err).map(|error| format!("write {}: {error}", self.path.display()));
         if let Some(reason) = reason_against.or(failure.as_deref()) {
             // If the disk does not even take this file, writing the trial's record fails too, and reports it.
             let _ = fs::remove_file(&self.path);
             let _ = fs::write(self.why_not, format!("{reason}\n"));
         }
     }
-
-    fn write(&mut self, part: &[u8]) -> io::Result<()> {
-        if matches!(self.written, Written::Nothing) {
-            let file = File::create(&self.path)?;
-            self.written = Written::Some(GzEncoder::new(file, Compression::fast()));
-        }
-        match &mut self.written {
-            Written::Some(encoder) => encoder.write_all(part),
-            Written::Nothing | Written::Failed(_) => Ok(()),
-        }
-    }
 }
 
 impl DumpCopy for KeptConfiguration {
     fn push(&mut self, part: &[u8]) {
-        if let Err(error) = self.write(part) {
-            self.written = Written::Failed(error);
+        let create = || File::create(&self.path).map(|file| GzEncoder::new(file, Compression::fast()));
+        let written = self.written.get_or_insert_with(create);
+        if let Ok(encoder) = written
+            && let Err(error) = encoder.write_all(part)
+        {
+            *written = Err(error);
         }
     }
 }

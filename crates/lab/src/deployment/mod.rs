@@ -22,7 +22,7 @@ mod trial;
 pub(crate) use deploy::deploy;
 
 use self::driver::Drivers;
-use self::footprint::BeforeLoad;
+use self::footprint::Held;
 use self::rules::Rules;
 use self::station::{Destination, ProxyId, Station};
 use self::traffic::Gateway;
@@ -30,7 +30,7 @@ use crate::Result;
 use crate::container::Container;
 use crate::entry::further_domain::FurtherDomain;
 use crate::filters::Filters;
-use crate::filters::proof::{BeforeLoad as FiltersBeforeLoad, FilteredGateway};
+use crate::filters::proof::{BeforeLoad, FilteredGateway};
 use crate::istio::MeshNamespaces;
 use crate::local_lab::LocalLab;
 use crate::observe::{self, Watched};
@@ -51,28 +51,14 @@ use mesh::spans::tracing::Tracing;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::Ipv4Addr;
 use std::panic::resume_unwind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// Running workloads and proxies. Dropping it takes them down.
+/// Running workloads and proxies. Dropping it takes them down: fields are dropped in this order, pods with all
+/// their processes first, then the objects of the mesh.
 #[derive(Debug)]
 pub struct LabDeployment<'lab> {
-    parts: Parts,
-    lab: &'lab LocalLab,
-    spec: DeploymentSpec,
-    /// Every proxy once, and whether it faces the network. Those on paths come first, from caller to callee.
-    order: Vec<(ProxyId, bool)>,
-    /// Rules right after the deployment came up.
-    rules: Rules,
-    gateways: Vec<Gateway>,
-    drivers: Drivers,
-    trial: Trial,
-}
-
-/// Fields are dropped in this order: pods with all their processes first, the objects of the mesh last.
-#[derive(Debug)]
-struct Parts {
     pods: Pods,
     proxies: Vec<Proxy>,
     edges: Vec<Edge>,
@@ -90,26 +76,32 @@ struct Parts {
     filtered_gateways: Vec<FilteredGateway>,
     _directories: Vec<PrivateDir>,
     namespaces: Option<MeshNamespaces>,
+    lab: &'lab LocalLab,
+    spec: DeploymentSpec,
+    /// Every proxy once, and whether it faces the network. Those on paths come first, from caller to callee.
+    order: Vec<(ProxyId, bool)>,
+    /// Rules right after the deployment came up.
+    rules: Rules,
+    gateways: Vec<Gateway>,
+    drivers: Drivers,
+    trial: Trial,
 }
 
-impl Parts {
-    fn order(&self) -> Vec<(ProxyId, bool)> {
-        let mut order = Vec::with_capacity(self.proxies.len());
-        let mut place = vec![None; self.proxies.len()];
-        let stations = self.edges.iter().flat_map(|edge| &edge.stations);
-        let on_paths = stations.flat_map(|station| {
-            let sees_traffic = !matches!(station.evidence.seen, Seen::Nothing(_));
-            station.proxies.iter().map(move |id| (*id, sees_traffic))
+fn order(proxies: usize, edges: &[Edge]) -> Vec<(ProxyId, bool)> {
+    let mut order = Vec::with_capacity(proxies);
+    let mut place = vec![None; proxies];
+    let on_paths = edges.iter().flat_map(|edge| &edge.stations).flat_map(|station| {
+        let sees_traffic = !matches!(station.evidence.seen, Seen::Nothing(_));
+        station.proxies.iter().map(move |id| (*id, sees_traffic))
+    });
+    for (id, sees_traffic) in on_paths.chain((0..proxies).map(|id| (id, false))) {
+        let place = *place[id].get_or_insert_with(|| {
+            order.push((id, false));
+            order.len() - 1
         });
-        for (id, sees_traffic) in on_paths.chain((0..self.proxies.len()).map(|id| (id, false))) {
-            let place = *place[id].get_or_insert_with(|| {
-                order.push((id, false));
-                order.len() - 1
-            });
-            order[place].1 |= sees_traffic;
-        }
-        order
+        order[place].1 |= sees_traffic;
     }
+    order
 }
 
 /// A call, with the proxies on its path.
@@ -123,7 +115,7 @@ struct Edge {
     stations: Vec<Station>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Trial {
     /// Number of the trial within the deployment, from 1.
     number: usize,
@@ -134,41 +126,13 @@ struct Trial {
     pooled_before: Vec<BTreeMap<String, u64>>,
     /// Counters of each pod with a service, by its name. Pods whose counters could not be read are missing.
     services_before: BTreeMap<String, ServiceReading>,
-    before_load: BeforeLoad,
-    filters_before_load: FiltersBeforeLoad,
+    before_load: Held,
+    filters_before_load: BeforeLoad,
     /// Addresses of a fleet whose packets are dropped.
     links_down: BTreeSet<Ipv4Addr>,
 }
 
-impl Trial {
-    fn in_directory(log_dir: &Path) -> Self {
-        Self {
-            number: 0,
-            log_dir: log_dir.to_path_buf(),
-            proxies_before: Vec::new(),
-            pooled_before: Vec::new(),
-            services_before: BTreeMap::new(),
-            before_load: BeforeLoad::default(),
-            filters_before_load: FiltersBeforeLoad::default(),
-            links_down: BTreeSet::new(),
-        }
-    }
-}
-
-impl<'lab> LabDeployment<'lab> {
-    fn new(lab: &'lab LocalLab, spec: &DeploymentSpec, log_dir: &Path, parts: Parts) -> Self {
-        Self {
-            rules: Rules::from_pods(parts.pods.all()),
-            order: parts.order(),
-            gateways: traffic::gateways(&parts, &spec.topology),
-            parts,
-            lab,
-            spec: spec.clone(),
-            drivers: Drivers::default(),
-            trial: Trial::in_directory(log_dir),
-        }
-    }
-
+impl LabDeployment<'_> {
     pub fn client_pod(&self) -> &Pod {
         self.pod_of(self.spec.topology.drivers.first().map_or(0, |driver| driver.at))
     }
@@ -178,16 +142,16 @@ impl<'lab> LabDeployment<'lab> {
     }
 
     fn pod_of(&self, workload: usize) -> &Pod {
-        &self.parts.pods.workloads[workload].pods[0].pod
+        &self.pods.workloads[workload].pods[0].pod
     }
 
     /// All pods: those of workloads, then those of proxies with a pod of their own.
     pub fn pods(&self) -> Vec<&Pod> {
-        self.parts.pods.all().collect()
+        self.pods.all().collect()
     }
 
     pub fn namespace(&self) -> Option<&str> {
-        self.parts.namespaces.as_ref()?.names().first().map(String::as_str)
+        self.namespaces.as_ref()?.names().first().map(String::as_str)
     }
 
     /// Proxies that have an admin interface, from caller to callee: name, pod, and admin interface.
@@ -197,22 +161,22 @@ impl<'lab> LabDeployment<'lab> {
     }
 
     pub fn url(&self) -> String {
-        self.parts.destinations.first().map(|destination| destination.url.clone()).unwrap_or_default()
+        self.destinations.first().map(|destination| destination.url.clone()).unwrap_or_default()
     }
 
     pub fn client_arguments(&self) -> Vec<String> {
-        self.parts.destinations.first().map(|destination| destination.arguments.clone()).unwrap_or_default()
+        self.destinations.first().map(|destination| destination.arguments.clone()).unwrap_or_default()
     }
 
     fn proxies(&self) -> impl Iterator<Item = &Proxy> {
-        self.order.iter().map(|(id, _)| &self.parts.proxies[*id])
+        self.order.iter().map(|(id, _)| &self.proxies[*id])
     }
 
     fn components(&self) -> impl Iterator<Item = (&str, &Container)> {
         let proxies = self.proxies().map(|proxy| (proxy.name.as_str(), &proxy.container));
-        let services = self.parts.pods.services();
+        let services = self.pods.services();
         let services = services.map(|(running, service)| (running.name.as_str(), &service.container));
-        let supporting = self.parts.supporting.iter().filter(|other| other.is_running);
+        let supporting = self.supporting.iter().filter(|other| other.is_running);
         let supporting = supporting.map(|other| (other.name.as_str(), &other.container));
         proxies.chain(services).chain(supporting)
     }
@@ -221,12 +185,12 @@ impl<'lab> LabDeployment<'lab> {
     /// pod's traffic.
     fn watched(&self) -> Vec<Watched> {
         let mut pods_shown = HashSet::new();
-        let mut proxies = Vec::new();
-        for (id, faces_network) in &self.order {
-            let proxy = &self.parts.proxies[*id];
+        let proxies = self.order.iter().map(|(id, faces_network)| {
+            let proxy = &self.proxies[*id];
             let shows_network = *faces_network && pods_shown.insert(proxy.pod.as_str());
-            proxies.push(watched(&proxy.name, Role::Proxy, &proxy.pod, &proxy.container, shows_network));
-        }
+            watched(&proxy.name, Role::Proxy, &proxy.pod, &proxy.container, shows_network)
+        });
+        let proxies: Vec<Watched> = proxies.collect();
         let application = |name: &str, role: Role, pod: &str, container: &Container| {
             watched(name, role, pod, container, !pods_shown.contains(pod))
         };
@@ -234,11 +198,11 @@ impl<'lab> LabDeployment<'lab> {
             .drivers
             .containers()
             .map(|(name, pod, container)| application(name, Role::Generator, pod, container));
-        let services = self.parts.pods.services().map(|(running, service)| {
+        let services = self.pods.services().map(|(running, service)| {
             application(&running.name, Role::App, running.pod.name(), &service.container)
         });
         // The cgroup of a component that has ended still has its counters.
-        let supporting = self.parts.supporting.iter();
+        let supporting = self.supporting.iter();
         let supporting = supporting.filter(|other| other.is_running || other.container.cgroup().is_some());
         let supporting = supporting
             .map(|other| watched(&other.name, other.role, &other.pod, &other.container, other.shows_network));
@@ -263,7 +227,8 @@ impl Deployment for LabDeployment<'_> {
     }
 
     fn start(&mut self, drivers: &[DriverStart]) -> Result<()> {
-        self.start_drivers(drivers)
+        self.check_alive("start the drivers")?;
+        drivers.iter().try_for_each(|driver| self.start_driver(driver, None))
     }
 
     fn release(&mut self, generator: &str, window_opens_at: SystemTime) -> Result<()> {
@@ -290,16 +255,18 @@ impl Deployment for LabDeployment<'_> {
 
     fn snapshot(&mut self) -> Result<Snapshot> {
         self.check_alive("read the components")?;
-        let (watched, sources) = (self.watched(), self.sources());
+        let (watched, targets) = (self.watched(), self.targets());
+        let (gateways, proxies) = (&self.gateways[..], &self.proxies[..]);
         // Read in parallel: a gateway that is out of CPU responds late, and CPU usage belongs to the window's
         // end.
-        let (usage, traffic) = thread::scope(|scope| {
-            let traffic = scope.spawn(|| traffic::read(sources));
+        thread::scope(|scope| {
+            let gateways = scope.spawn(|| traffic::read_gateways(gateways, proxies));
+            let services = scope.spawn(|| traffic::read_targets(targets));
             let usage = observe::read(&watched, &self.lab.host_proc);
-            (usage, traffic.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        });
-        let (gateways, services) = traffic;
-        Ok(Snapshot { gateways, services, ..usage? })
+            let gateways = gateways.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let services = services.join().unwrap_or_else(|panic| resume_unwind(panic));
+            Ok(Snapshot { gateways, services, ..usage? })
+        })
     }
 
     fn health(&mut self, probe: HealthProbe) -> Option<ComponentFailure> {
@@ -311,6 +278,6 @@ impl Deployment for LabDeployment<'_> {
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        self.parts.pods.close()
+        self.pods.close()
     }
 }

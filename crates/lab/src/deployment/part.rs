@@ -5,7 +5,6 @@ use super::station::{Destination, ProxyId, Stations};
 use crate::Result;
 use crate::entry::further_domain::FurtherDomain;
 use crate::filters::proof::FilteredGateway;
-use crate::private_dir::PrivateDir;
 use experiment::topology::{Call, DriverPlacement};
 use mesh::istio::propagation::Expected;
 use mesh::kubernetes::workloads::Membership;
@@ -56,10 +55,6 @@ pub(crate) trait Part {
 
     /// Gateways whose filters trials verify.
     fn filtered_gateways(&self, _rollout: &Rollout<'_>) -> Vec<FilteredGateway> {
-        Vec::new()
-    }
-
-    fn take_directories(&mut self) -> Vec<PrivateDir> {
         Vec::new()
     }
 

@@ -8,9 +8,9 @@ use crate::Result;
 use crate::certificates::CredentialFiles;
 use crate::component_name::lab_name;
 use crate::container::ContainerUser;
-use crate::context::{DeploymentContext, MeshContext, ProxyResources};
+use crate::context::{DeploymentContext, MeshContext};
 use crate::filters::Filters;
-use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES, ProxyKind};
+use crate::istio::agent::{AgentFactory, AgentSpec, INOTIFY_INSTANCES};
 use crate::istio::{MeshNamespaces, wasm_module};
 use crate::local_lab::LocalLab;
 use crate::pod::{Pod, PodSpec};
@@ -27,12 +27,11 @@ use jiff::{SignedDuration, Timestamp};
 use mesh::concurrent::try_side_by_side;
 use mesh::filters::Filter;
 use mesh::filters::probe::TOKEN_HEADER;
-use mesh::istio::objects::egress::{EXTERNAL_HOST, EXTERNAL_PORT};
 use mesh::istio::objects::waypoint;
 use mesh::istio::token::TokenIssuer;
 use mesh::kubernetes::workloads::{self as api, Membership, Replica};
 use mesh::names::TOKEN_AUDIENCE;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
@@ -58,33 +57,12 @@ pub(crate) struct Rollout<'a> {
     /// Directories that are removed with the deployment.
     pub directories: Vec<PrivateDir>,
     namespaces: Vec<&'a str>,
-    /// Per workload: index of its namespace, and its calls.
-    links: Vec<Links>,
+    /// Sorted by caller.
+    pub calls: BTreeSet<Call>,
     /// Signs the tokens that requests carry; absent if they carry none.
     pub tokens: Option<TokenIssuer>,
     /// Filters of the gateways that drivers reach; absent if the scenario has none.
     pub filters: Option<Filters>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Links {
-    namespace: usize,
-    callees: Vec<WorkloadId>,
-    callers: Vec<WorkloadId>,
-}
-
-fn links(topology: &Topology, namespaces: &[&str]) -> Vec<Links> {
-    let positions: HashMap<&str, usize> = namespaces.iter().copied().zip(0..).collect();
-    let namespace = |workload: &Workload| positions[workload.namespace.as_str()];
-    let workloads = topology.workloads.iter();
-    let mut links: Vec<Links> =
-        workloads.map(|workload| Links { namespace: namespace(workload), ..Links::default() }).collect();
-    let calls: BTreeSet<Call> = topology.calls.iter().copied().collect();
-    for Call { from, to } in calls {
-        links[from].callees.push(to);
-        links[to].callers.push(from);
-    }
-    links
 }
 
 impl<'a> Rollout<'a> {
@@ -103,25 +81,23 @@ impl<'a> Rollout<'a> {
         let mesh = (spec.mesh == MeshKind::Istio).then(|| open_mesh(lab, programs, &context)).transpose()?;
         let mode = spec.parts();
         let namespaces = spec.topology.namespaces();
-        let links = links(&spec.topology, &namespaces);
         let has_tokens =
             mesh.is_some() && spec.istio.authorization.jwt || Filters::for_spec(spec).contains(&Filter::Jwt);
-        let (pods, proxies, directories, topology_file) = Default::default();
+        let (topology_file, directory) = write_topology(&context)?;
         let mut rollout = Self {
-            pods,
-            proxies,
+            pods: Pods::default(),
+            proxies: Vec::new(),
             mesh,
             context,
             mode,
             topology_file,
-            directories,
+            directories: vec![directory],
             namespaces,
-            links,
+            calls: spec.topology.calls.iter().copied().collect(),
             tokens: has_tokens.then(TokenIssuer::create).transpose()?,
             filters: None,
         };
         rollout.create_pods()?;
-        rollout.write_topology()?;
         rollout.start_services(|rollout, id| !rollout.queries_database(id))?;
         rollout.describe_pods(member)?;
         rollout.filters = Filters::start(&mut rollout, lab)?;
@@ -138,36 +114,23 @@ impl<'a> Rollout<'a> {
         token.into_iter().chain(of_filters.map(Ok)).collect()
     }
 
+    fn pod_spec(&self, name: &str, namespace: usize) -> PodSpec {
+        let names = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(namespace));
+        PodSpec { name: lab_name(name), names }
+    }
+
     fn create_pods(&mut self) -> Result<()> {
-        let (lab, workloads) = (self.context.lab, &self.topology().workloads);
-        let (mut wanted, mut specs) = (Vec::new(), Vec::new());
-        for (id, workload) in workloads.iter().enumerate() {
-            let files = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(self.namespace_index(id)));
-            for name in workload.pod_names() {
-                let spec = PodSpec::new(lab_name(&name));
-                specs.push(files.iter().cloned().fold(spec, PodSpec::with_names));
-                wanted.push((id, name));
-            }
-        }
-        let pods = lab.create_pods(&specs)?;
+        let workloads = &self.topology().workloads;
+        let wanted = workloads.iter().enumerate();
+        let wanted = wanted.flat_map(|(id, workload)| workload.pod_names().map(move |name| (id, name)));
+        let wanted: Vec<(WorkloadId, String)> = wanted.collect();
+        let specs = wanted.iter().map(|(id, name)| self.pod_spec(name, self.namespace_index(*id)));
+        let pods = self.context.lab.create_pods(&specs.collect::<Vec<_>>())?;
         self.pods.workloads.resize_with(workloads.len(), RunningWorkload::default);
         for (pod, (id, name)) in pods.into_iter().zip(wanted) {
             let running = RunningPod { pod, name, identity: None, service: None };
             self.pods.workloads[id].pods.push(running);
         }
-        Ok(())
-    }
-
-    fn write_topology(&mut self) -> Result<()> {
-        let directory = lab_name(&format!("t{}-topology", self.context.number));
-        let directory = PrivateDir(self.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
-        let file = directory.path().join("topology.yaml");
-        let topology = self.topology();
-        if topology.workloads.iter().any(|workload| workload.script().is_some()) {
-            fs::write(&file, topology.to_yaml()).context(format!("write {}", file.display()))?;
-        }
-        self.topology_file = file;
-        self.directories.push(directory);
         Ok(())
     }
 
@@ -183,7 +146,6 @@ impl<'a> Rollout<'a> {
 
     fn start_services(&mut self, is_started: impl Fn(&Self, WorkloadId) -> bool) -> Result<()> {
         let topology = self.topology();
-        let started: Vec<bool> = (0..topology.workloads.len()).map(|id| is_started(self, id)).collect();
         let databases = topology.workloads.iter().zip(&self.pods.workloads);
         let mut databases = databases.filter(|(workload, _)| matches!(workload.runs, Runs::Database));
         let authority = databases.find_map(|(_, running)| {
@@ -191,17 +153,18 @@ impl<'a> Rollout<'a> {
             let directory = running.service.as_ref()?.credentials.as_ref()?;
             Some(CredentialFiles::in_folder(directory.path()).authority)
         });
-        let workloads = topology.workloads.iter().zip((0..).map(|id| self.connect_options(id)));
-        let workloads: Vec<_> = workloads.collect();
-        let external = (EXTERNAL_HOST, EXTERNAL_PORT);
+        let wanted = topology.workloads.iter().enumerate().map(|(id, workload)| {
+            let is_started = is_started(self, id);
+            is_started.then(|| (workload, self.connect_options(id)))
+        });
+        let wanted: Vec<Option<(&Workload, Vec<String>)>> = wanted.collect();
         let factory = ServiceFactory {
             context: &self.context,
-            external,
             topology: &self.topology_file,
             database_authority: authority.as_deref(),
         };
-        let pods = self.pods.workloads.iter_mut().zip(&workloads).zip(started);
-        let pods = pods.filter_map(|(pods, is_started)| is_started.then_some(pods));
+        let pods = self.pods.workloads.iter_mut().zip(&wanted);
+        let pods = pods.filter_map(|(running, wanted)| Some((running, wanted.as_ref()?)));
         let pods = pods.flat_map(|(running, wanted)| running.pods.iter_mut().map(move |pod| (pod, wanted)));
         try_side_by_side(pods, |(running, (workload, connect))| {
             running.service = factory.start(&mut running.pod, &running.name, workload, connect)?;
@@ -257,17 +220,14 @@ impl<'a> Rollout<'a> {
 
     /// Creates several of these pods in parallel, each given as its name and the index of its namespace.
     pub fn create_proxy_pods(&mut self, names: &[(String, usize)]) -> Result<Vec<usize>> {
-        let spec = |(name, namespace): &(String, usize)| {
-            let files = self.mesh.as_ref().map(|mesh| mesh.namespaces.name_files(*namespace));
-            files.into_iter().fold(PodSpec::new(lab_name(name)), PodSpec::with_names)
-        };
-        let pods = self.context.lab.create_pods(&names.iter().map(spec).collect::<Vec<_>>())?;
+        let specs = names.iter().map(|(name, namespace)| self.pod_spec(name, *namespace));
+        let pods = self.context.lab.create_pods(&specs.collect::<Vec<_>>())?;
         let first = self.pods.infrastructure.len();
         self.pods.infrastructure.extend(pods);
         Ok((first..self.pods.infrastructure.len()).collect())
     }
 
-    pub fn start_agents(&mut self, agents: Vec<AgentStart>) -> Result<Vec<ProxyId>> {
+    pub fn start_agents(&mut self, agents: Vec<AgentSpec>) -> Result<Vec<ProxyId>> {
         let mesh = self.mesh.as_ref().expect("agents are configured by a control plane");
         let api = mesh.control_plane.api();
         let running = self.proxies.iter().filter(|proxy| proxy.known_as.is_some()).count();
@@ -278,18 +238,13 @@ impl<'a> Rollout<'a> {
             .collect();
         let tokens = api.tokens(&accounts, TOKEN_AUDIENCE)?;
         let places: Vec<PodPlace> = agents.iter().map(|agent| agent.place).collect();
-        let specs = agents.into_iter().zip(tokens).map(|(agent, token)| {
-            let AgentStart { name, kind, identity, statistics, resources, .. } = agent;
-            AgentSpec { name, kind, identity, statistics, token, resources }
-        });
-        let specs: Vec<AgentSpec> = specs.collect();
         let factory = AgentFactory {
             context: &self.context,
             programs: mesh.programs,
             root_certificate: mesh.control_plane.root_certificate(),
         };
-        let pods = self.pods.select(&places);
-        let started = try_side_by_side(pods.into_iter().zip(specs), |(pod, spec)| factory.start(pod, &spec))?;
+        let pods = self.pods.select(&places).into_iter().zip(agents).zip(tokens);
+        let started = try_side_by_side(pods, |((pod, agent), token)| factory.start(pod, &agent, &token))?;
         Ok(self.add_proxies(started))
     }
 
@@ -315,16 +270,6 @@ impl<'a> Rollout<'a> {
     }
 }
 
-#[derive(Clone, Debug)]
-pub(crate) struct AgentStart {
-    pub place: PodPlace,
-    pub name: String,
-    pub kind: ProxyKind,
-    pub identity: PodIdentity,
-    pub statistics: Vec<String>,
-    pub resources: ProxyResources,
-}
-
 /// Checks that component names are distinct.
 fn check_names(topology: &Topology) -> Result<()> {
     let mut names = HashSet::new();
@@ -343,6 +288,18 @@ fn check_names(topology: &Topology) -> Result<()> {
         let reason = format!("two of its pods, their proxies and its drivers would be called {name}");
         Err(EnvironmentError::new(format!("deploy topology {}", topology.name), reason))
     })
+}
+
+/// Writes the topology if a service reads it. Returns its file, and the directory to keep.
+fn write_topology(context: &DeploymentContext<'_>) -> Result<(PathBuf, PrivateDir)> {
+    let directory = lab_name(&format!("t{}-topology", context.number));
+    let directory = PrivateDir(context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+    let file = directory.path().join("topology.yaml");
+    let topology = &context.spec.topology;
+    if topology.workloads.iter().any(|workload| workload.script().is_some()) {
+        fs::write(&file, topology.to_yaml()).context(format!("write {}", file.display()))?;
+    }
+    Ok((file, directory))
 }
 
 fn open_mesh<'a>(

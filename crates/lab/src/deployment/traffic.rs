@@ -1,10 +1,10 @@
 //! Requests at gateways and at the drivers' targets, at both ends of the window. A gateway is a proxy in a
 //! pod of its own whose L7 traffic is drivers' requests only.
 
-use super::station::ProxyId;
-use super::{Edge, LabDeployment, Parts};
+use super::station::{ProxyId, Station};
+use super::{Edge, LabDeployment};
 use crate::observe;
-use crate::running::{Proxy, RunningPod, RunningService};
+use crate::running::{Pods, Proxy, RunningPod};
 use experiment::environment::{GatewaySnapshot, ServiceSnapshot};
 use experiment::schema::GatewayCounts;
 use experiment::topology::{Topology, Workload};
@@ -18,43 +18,36 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Gateway {
     proxy: ProxyId,
     namespace: String,
-    targets: Vec<String>,
+    targets: BTreeSet<String>,
     traffic: Traffic,
 }
 
-pub(super) fn gateways(parts: &Parts, topology: &Topology) -> Vec<Gateway> {
-    let of_workloads: BTreeSet<&str> = parts.pods.of_workloads().map(|running| running.pod.name()).collect();
-    let has_own_pod = |id: ProxyId| !of_workloads.contains(parts.proxies[id].pod.as_str());
+pub(super) fn gateways(pods: &Pods, proxies: &[Proxy], edges: &[Edge], topology: &Topology) -> Vec<Gateway> {
+    let of_workloads: BTreeSet<&str> = pods.of_workloads().map(|running| running.pod.name()).collect();
+    let has_own_pod = |id: ProxyId| !of_workloads.contains(proxies[id].pod.as_str());
     let is_of_drivers = |id: ProxyId| {
-        let mut edges = parts.edges.iter().filter(|edge| passes(edge, id));
+        let mut edges = edges.iter().filter(|edge| passes(edge, id));
         edges.all(|edge| !edge.drivers.is_empty())
     };
     let mut gateways: Vec<Gateway> = Vec::new();
-    for edge in &parts.edges {
-        for station in &edge.stations {
-            let Some(traffic) = &station.evidence.traffic else { continue };
-            if !matches!(station.evidence.seen, Seen::Requests(_)) {
-                continue;
-            }
-            for id in station.proxies.iter().copied().filter(|id| has_own_pod(*id) && is_of_drivers(*id)) {
-                if let Some(known) = gateways.iter_mut().find(|known| known.proxy == id) {
-                    known.targets.push(edge.to.clone());
-                    known.traffic = known.traffic.clone().and(traffic);
-                } else {
-                    gateways.push(Gateway {
-                        proxy: id,
-                        namespace: topology.workloads[edge.call.to].namespace.clone(),
-                        targets: vec![edge.to.clone()],
-                        traffic: traffic.clone(),
-                    });
-                }
+    for (edge, Station { proxies, evidence, .. }) in
+        edges.iter().flat_map(|edge| edge.stations.iter().map(move |station| (edge, station)))
+    {
+        let (Some(traffic), Seen::Requests(_)) = (&evidence.traffic, &evidence.seen) else { continue };
+        for id in proxies.iter().copied().filter(|id| has_own_pod(*id) && is_of_drivers(*id)) {
+            if let Some(known) = gateways.iter_mut().find(|known| known.proxy == id) {
+                known.targets.insert(edge.to.clone());
+                known.traffic = known.traffic.clone().and(traffic);
+            } else {
+                gateways.push(Gateway {
+                    proxy: id,
+                    namespace: topology.workloads[edge.call.to].namespace.clone(),
+                    targets: BTreeSet::from([edge.to.clone()]),
+                    traffic: traffic.clone(),
+                });
             }
         }
     }
-    gateways.iter_mut().for_each(|gateway| {
-        gateway.targets.sort();
-        gateway.targets.dedup();
-    });
     gateways
 }
 
@@ -62,32 +55,16 @@ fn passes(edge: &Edge, proxy: ProxyId) -> bool {
     edge.stations.iter().any(|station| station.proxies.contains(&proxy))
 }
 
-/// A component that counts requests in the window.
-pub(super) enum Source<'a> {
-    Gateway(&'a Gateway, &'a Proxy),
-    Service(&'a Workload, &'a RunningPod, &'a RunningService),
-}
-
-enum Read {
-    Gateway(GatewaySnapshot),
-    Service(ServiceSnapshot),
-}
-
-/// Reads all sources in parallel, each with its own timestamp. Sources that do not respond are left out: the
+/// Reads the gateways in parallel, each with its own timestamp. Those that do not respond are left out: the
 /// measurement is usable without them.
-pub(super) fn read(sources: Vec<Source<'_>>) -> (Vec<GatewaySnapshot>, Vec<ServiceSnapshot>) {
-    let (mut gateways, mut services) = (Vec::new(), Vec::new());
-    let read = side_by_side(sources, |source| match source {
-        Source::Gateway(gateway, proxy) => gateway.read(proxy).map(Read::Gateway),
-        Source::Service(workload, pod, service) => read_service(workload, pod, service).map(Read::Service),
-    });
-    for snapshot in read.into_iter().flatten() {
-        match snapshot {
-            Read::Gateway(gateway) => gateways.push(gateway),
-            Read::Service(service) => services.push(service),
-        }
-    }
-    (gateways, services)
+pub(super) fn read_gateways(gateways: &[Gateway], proxies: &[Proxy]) -> Vec<GatewaySnapshot> {
+    let read = side_by_side(gateways, |gateway| gateway.read(&proxies[gateway.proxy]));
+    read.into_iter().flatten().collect()
+}
+
+/// Reads the drivers' targets, as [`read_gateways`] does with gateways.
+pub(super) fn read_targets(targets: Vec<(&Workload, &RunningPod)>) -> Vec<ServiceSnapshot> {
+    side_by_side(targets, |(workload, pod)| read_target(workload, pod)).into_iter().flatten().collect()
 }
 
 impl Gateway {
@@ -104,7 +81,7 @@ impl Gateway {
         Some(GatewaySnapshot {
             name: proxy.name.clone(),
             namespace: self.namespace.clone(),
-            targets: self.targets.clone(),
+            targets: self.targets.iter().cloned().collect(),
             at,
             counters,
             downstream,
@@ -113,11 +90,12 @@ impl Gateway {
     }
 }
 
-fn read_service(workload: &Workload, pod: &RunningPod, service: &RunningService) -> Option<ServiceSnapshot> {
+fn read_target(workload: &Workload, pod: &RunningPod) -> Option<ServiceSnapshot> {
+    let service = pod.service.as_ref()?;
     if service.container.failed().is_some() {
         return None;
     }
-    let reading = service.counters.read_in_window().ok()?;
+    let reading = service.read_counters_in_window().ok()?;
     Some(ServiceSnapshot {
         name: workload.name.clone(),
         namespace: workload.namespace.clone(),
@@ -128,23 +106,17 @@ fn read_service(workload: &Workload, pod: &RunningPod, service: &RunningService)
 }
 
 impl LabDeployment<'_> {
-    /// Gateways and the drivers' targets. A target whose bytes prove a path is left out: it would count this
-    /// query too.
-    pub(super) fn sources(&self) -> Vec<Source<'_>> {
-        let gateways = self.gateways.iter().map(|gateway| {
-            let proxy = &self.parts.proxies[gateway.proxy];
-            Source::Gateway(gateway, proxy)
-        });
+    /// Pods of the drivers' targets. They are left out if their bytes prove a path: they would count the query
+    /// too.
+    pub(super) fn targets(&self) -> Vec<(&Workload, &RunningPod)> {
+        if self.needs_service_counts() {
+            return Vec::new();
+        }
         let topology = &self.spec.topology;
         let targets: BTreeSet<usize> = topology.drivers.iter().map(|driver| driver.target).collect();
-        let targets = targets.into_iter().filter(|_| !self.needs_service_counts());
-        let services = targets.flat_map(|id| {
-            let pods = self.parts.pods.workloads[id].pods.iter();
-            pods.filter_map(move |pod| {
-                Some(Source::Service(&topology.workloads[id], pod, pod.service.as_ref()?))
-            })
-        });
-        gateways.chain(services).collect()
+        let pods =
+            |id: usize| self.pods.workloads[id].pods.iter().map(move |pod| (&topology.workloads[id], pod));
+        targets.into_iter().flat_map(pods).collect()
     }
 
     /// Requests at each gateway over the whole trial, by gateway name. Gateways that could not be read are

@@ -1,9 +1,9 @@
 //! A trial of a deployment: the start of its drivers, counters before and after it, and what they prove.
 
 use super::driver::Drivers;
-use super::footprint::BeforeLoad;
-use super::station::{Destination, Station};
-use super::{LabDeployment, Parts, Trial};
+use super::footprint::Held;
+use super::station::Destination;
+use super::{LabDeployment, Trial};
 use crate::Result;
 use crate::certificates::write_private;
 use crate::component_name::{file_name, lab_name};
@@ -18,6 +18,7 @@ use mesh::concurrent::side_by_side;
 use mesh::proof::edge::{Edge as CountedEdge, EdgeProxy, Replica, Sent, have_settled, prove_edges};
 use mesh::proof::{Accepts, CountedService, filters};
 use std::collections::BTreeMap;
+use std::iter;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -33,12 +34,12 @@ impl LabDeployment<'_> {
         self.drivers.kill_all();
         self.drivers = Drivers::default();
         let (number, pooled_before) = (self.trial.number + 1, std::mem::take(&mut self.trial.pooled_before));
-        self.trial = Trial { number, pooled_before, ..Trial::in_directory(log_dir) };
+        self.trial = Trial { number, pooled_before, log_dir: log_dir.to_path_buf(), ..Trial::default() };
         // Before any counter is read: probes count as requests.
-        if let Some(filters) = &self.parts.filters {
-            self.trial.filters_before_load = filters.before_load(&self.parts.filtered_gateways);
+        if let Some(filters) = &self.filters {
+            self.trial.filters_before_load = filters.before_load(&self.filtered_gateways);
         }
-        let proxies = side_by_side(&self.parts.proxies, |proxy: &Proxy| proxy.counters.counters());
+        let proxies = side_by_side(&self.proxies, |proxy: &Proxy| proxy.counters.counters());
         self.trial.proxies_before = proxies
             .into_iter()
             .collect::<Result<_, _>>()
@@ -46,7 +47,7 @@ impl LabDeployment<'_> {
         self.restore_pooled();
         self.read_services_before()?;
         let proxies: Vec<&Proxy> = self.proxies().collect();
-        self.trial.before_load = BeforeLoad::read(&proxies, &self.watched());
+        self.trial.before_load = Held::read(&proxies, &self.watched(), &BTreeMap::new());
         Ok(())
     }
 
@@ -56,7 +57,7 @@ impl LabDeployment<'_> {
         if pooled_before.is_empty() {
             pooled_before.clone_from(proxies_before);
         }
-        for station in self.parts.edges.iter().flat_map(|edge| &edge.stations) {
+        for station in self.edges.iter().flat_map(|edge| &edge.stations) {
             for id in &station.proxies {
                 for name in station.evidence.pooled_connections() {
                     if let Some(count) = pooled_before[*id].get(name) {
@@ -69,17 +70,16 @@ impl LabDeployment<'_> {
         }
     }
 
-    pub(super) fn start_drivers(&mut self, drivers: &[DriverStart]) -> Result<()> {
-        self.check_alive("start the drivers")?;
-        drivers.iter().try_for_each(|driver| self.start_driver(driver, None))
-    }
-
     /// Starts a driver with this URL and these arguments, instead of those that follow from the topology.
     pub fn start_at(&mut self, driver: &DriverStart, url: String, arguments: Vec<String>) -> Result<()> {
         self.start_driver(driver, Some(&Destination { url, arguments }))
     }
 
-    fn start_driver(&mut self, driver: &DriverStart, destination: Option<&Destination>) -> Result<()> {
+    pub(super) fn start_driver(
+        &mut self,
+        driver: &DriverStart,
+        destination: Option<&Destination>,
+    ) -> Result<()> {
         let DriverStart { driver: placement, generator: name, verb, .. } = driver;
         let placements = &self.spec.topology.drivers;
         let index = placements.iter().position(|one| one.name == *placement);
@@ -88,15 +88,16 @@ impl LabDeployment<'_> {
         let index = index.ok_or_else(unknown)?;
         let at = placements[index].at;
         let missing = || {
-            EnvironmentError::new(
-                format!("start {name}"),
-                format!("there is no pod {} for it", driver.pod + 1),
-            )
+            let reason = format!("there is no pod {} for it", driver.pod + 1);
+            EnvironmentError::new(format!("start {name}"), reason)
         };
-        let pod = &self.parts.pods.workloads[at].pods.get(driver.pod).ok_or_else(missing)?.pod;
+        let pod = &self.pods.workloads[at].pods.get(driver.pod).ok_or_else(missing)?.pod;
         let (mut arguments, own_arguments) = match verb {
-            DriverVerb::Load { .. } => {
-                load_arguments(destination.unwrap_or(&self.parts.destinations[index]), verb)
+            DriverVerb::Load { held, .. } => {
+                let Destination { url, arguments } = destination.unwrap_or(&self.destinations[index]);
+                let start = held.then(|| "--start-at=-".to_owned());
+                let first = iter::once("load".to_owned()).chain(verb.urls(url));
+                (first.collect(), arguments.iter().cloned().chain(start).collect())
             }
             DriverVerb::Fleet => (vec!["fleet".to_owned()], self.fleet_arguments(name, pod)?),
         };
@@ -105,7 +106,7 @@ impl LabDeployment<'_> {
         for argument in &driver.arguments {
             arguments.push(materialise(argument, directory.path())?);
         }
-        let pods = &mut self.parts.pods.workloads[at].pods;
+        let pods = &mut self.pods.workloads[at].pods;
         let result_file = format!("{}.json", arguments[0]);
         let result = self.trial.log_dir.join(match (placements.len(), pods.len()) {
             (1, 1) => result_file,
@@ -114,18 +115,14 @@ impl LabDeployment<'_> {
         arguments.extend(["--progress=json".to_owned(), format!("--json={}", result.display())]);
         arguments.extend(own_arguments);
         let pod = &mut pods[driver.pod].pod;
+        let log = self.trial.log_dir.join(format!("{}.log", file_name(name)));
         let has_input = verb.is_held() || *verb == DriverVerb::Fleet;
         let container = pod.start(&ContainerSpec {
-            name: lab_name(name),
-            program: self.lab.meshmeter().to_path_buf(),
             arguments: arguments.into_iter().map(Into::into).collect(),
-            environment: BTreeMap::new(),
             limits: self.spec.topology.workloads[at].resources,
-            user: ContainerUser::Lab,
-            working_directory: None,
-            output_log: self.trial.log_dir.join(format!("{}.log", file_name(name))),
             error_output: ErrorOutput::Piped,
             input: if has_input { StandardInput::Piped } else { StandardInput::Null },
+            ..ContainerSpec::new(lab_name(name), self.lab.meshmeter(), log)
         })?;
         self.drivers.follow((name, pod.name()), verb, container, directory, result)
     }
@@ -139,7 +136,7 @@ impl LabDeployment<'_> {
         let replicas = self.counters_after(&counted);
         let edges = self.edges(&counted, &replicas);
         let mut path = prove_edges(&edges);
-        if let Some(tracing) = &self.parts.tracing {
+        if let Some(tracing) = &self.tracing {
             let is_over = || self.lab.lab.stop_requested() || self.failed().is_some();
             tracing.prove(&edges, &mut path, is_over);
         }
@@ -148,10 +145,8 @@ impl LabDeployment<'_> {
         let failed = || self.components().filter(|(_, container)| container.failed().is_some());
         let log_tails = failed().map(|(name, container)| (name.to_owned(), container.last_lines())).collect();
         let hints = failed().map(|(_, container)| container.log_hint()).collect();
-        let unresponsive = replicas.iter();
-        let unresponsive: BTreeMap<&str, &str> = unresponsive
-            .filter_map(|replica| Some((replica.name.as_str(), replica.after.as_ref().err()?.as_str())))
-            .collect();
+        let unread = |replica: &Replica| Some((replica.name.clone(), replica.after.as_ref().err()?.clone()));
+        let unresponsive: BTreeMap<String, String> = replicas.iter().filter_map(unread).collect();
         let proxies: Vec<&Proxy> = self.proxies().collect();
         let footprints = before_load.complete(&proxies, &self.watched(), &unresponsive, &self.trial.log_dir);
         self.check_accepted(&mut path);
@@ -167,10 +162,10 @@ impl LabDeployment<'_> {
             log_tails,
             hints,
             notes: Vec::new(),
-            push: self.parts.push.clone(),
+            push: self.push.clone(),
             further_domain,
             versions: self.versions(),
-            proxies: self.parts.setup,
+            proxies: self.setup,
         }
     }
 
@@ -185,8 +180,8 @@ impl LabDeployment<'_> {
     fn counters_after(&self, counted: &[(Sent, Vec<CountedService>)]) -> Vec<Replica> {
         let deadline = Instant::now() + SETTLED_TIMEOUT;
         loop {
-            let after = side_by_side(&self.parts.proxies, Proxy::counters_or_reason);
-            let proxies = self.parts.proxies.iter().zip(after).enumerate();
+            let after = side_by_side(&self.proxies, Proxy::counters_or_reason);
+            let proxies = self.proxies.iter().zip(after).enumerate();
             let replicas: Vec<Replica> = proxies
                 .map(|(id, (proxy, after))| {
                     let before = self.trial.proxies_before.get(id).cloned().unwrap_or_default();
@@ -205,7 +200,7 @@ impl LabDeployment<'_> {
         counted: &'a [(Sent, Vec<CountedService>)],
         replicas: &'a [Replica],
     ) -> Vec<CountedEdge<'a>> {
-        let edges = self.parts.edges.iter().zip(counted);
+        let edges = self.edges.iter().zip(counted);
         edges
             .map(|(edge, (sent, services))| CountedEdge {
                 from: &edge.from,
@@ -219,7 +214,7 @@ impl LabDeployment<'_> {
                         name: &station.name,
                         side: station.side,
                         evidence: &station.evidence,
-                        spans: station.proxies.first().and_then(|id| self.parts.proxies[*id].spans.as_ref()),
+                        spans: station.proxies.first().and_then(|id| self.proxies[*id].spans.as_ref()),
                         replicas: station.proxies.iter().map(|id| &replicas[*id]).collect(),
                     })
                     .collect(),
@@ -230,14 +225,13 @@ impl LabDeployment<'_> {
     /// Adds one further domain if the gateway serves domains and still works.
     fn put_further_domain_in_force(&mut self) -> Option<FurtherDomain> {
         let is_over = self.lab.lab.stop_requested() || self.failed().is_some();
-        let Parts { further_domain, namespaces, .. } = &mut self.parts;
-        let (domain, namespaces) = (further_domain.as_ref()?, namespaces.as_mut()?);
+        let (domain, namespaces) = (self.further_domain.as_ref()?, self.namespaces.as_mut()?);
         let lab = &self.lab.lab;
         (!is_over).then(|| domain.measure(&mut namespaces.objects, || lab.check_not_stopped()))
     }
 
     fn prove_filters(&mut self, replicas: &[Replica], path: &mut PathProof) {
-        let Parts { filters: Some(filters), filtered_gateways: gateways, .. } = &self.parts else { return };
+        let (Some(filters), gateways) = (&self.filters, &self.filtered_gateways) else { return };
         let before = std::mem::take(&mut self.trial.filters_before_load);
         let counted = filters.counted(before, gateways, replicas);
         let (proofs, reasons) = filters::prove(&counted, received(gateways, replicas));
@@ -245,15 +239,12 @@ impl LabDeployment<'_> {
         path.reasons.extend(reasons);
     }
 
-    fn station(&self, name: &str) -> Option<&Station> {
-        self.parts.edges.iter().flat_map(|edge| &edge.stations).find(|station| station.name == name)
-    }
-
     fn check_accepted(&self, path: &mut PathProof) {
         for proof in &mut path.proxies {
-            let Some(station) = self.station(&proof.name) else { continue };
+            let mut stations = self.edges.iter().flat_map(|edge| &edge.stations);
+            let Some(station) = stations.find(|station| station.name == proof.name) else { continue };
             let Some(claimed) = station.evidence.accepts else { continue };
-            for proxy in station.proxies.iter().map(|id| &self.parts.proxies[*id]) {
+            for proxy in station.proxies.iter().map(|id| &self.proxies[*id]) {
                 let takes = accepts_plaintext(proxy, claimed, &mut path.reasons);
                 proof.takes_plain_text = proof.takes_plain_text.or(takes);
             }
@@ -273,14 +264,6 @@ fn accepts_plaintext(proxy: &Proxy, claimed: Accepts, reasons: &mut Vec<String>)
         reasons.push(format!("{} {manner}, against what `proxy.mtls` says", proxy.name));
     }
     takes
-}
-
-/// Arguments that come before the generator's own, and arguments that come after them.
-fn load_arguments(destination: &Destination, verb: &DriverVerb) -> (Vec<String>, Vec<String>) {
-    let Destination { url, arguments } = destination;
-    let first = std::iter::once("load".to_owned()).chain(verb.urls(url));
-    let start = verb.is_held().then(|| "--start-at=-".to_owned());
-    (first.collect(), arguments.iter().cloned().chain(start).collect())
 }
 
 /// An argument in its command line form. A file argument is written to `directory`.

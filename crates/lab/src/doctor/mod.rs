@@ -17,7 +17,6 @@ pub use check::{Check, State};
 use crate::Result;
 use crate::local_lab::{LocalLab, Programs};
 use crate::observe::host;
-use crate::observe::noise_floor;
 use crate::sandbox::lab::Lab;
 use components::output_within;
 use experiment::environment::deploy::Environment as _;
@@ -63,15 +62,15 @@ pub struct LabDiagnosis {
     pub modes: Vec<ModeCheck>,
 }
 
-/// Checks this machine. `programs` are the programs that a run would start; measuring the noise floor takes
-/// `floor_time`.
-pub fn examine(programs: &Programs, floor_time: Duration) -> Diagnosis {
+/// Checks this machine. `programs` are the programs that a run would start; `measure_floor` measures the noise
+/// floor.
+pub fn examine(programs: &Programs, measure_floor: impl FnOnce() -> Result<Floor>) -> Diagnosis {
     let mut checks = machine::checks(&host::describe(&host::Sources::read()));
     checks.extend(limits::checks());
     let lab = examine_lab_in_child(programs).unwrap_or_else(|error| without_lab(&error));
     checks.extend(lab.checks);
     checks.extend(programs::checks(&programs.overrides));
-    let floor = noise_floor::measure(floor_time);
+    let floor = measure_floor();
     if let Err(error) = &floor {
         let remedy = "reports of this machine lack its floor until this works";
         checks.push(Check::warn("floor", error_chain(error), remedy));
@@ -160,7 +159,7 @@ mod tests {
             "{}",
             error_chain(&error)
         );
-        let diagnosis = examine(&programs, Duration::from_millis(20));
+        let diagnosis = examine(&programs, || Ok(Floor::default()));
         assert!(!diagnosis.main_job_runs);
         assert!(diagnosis.floor.is_some(), "the floor needs no lab");
     }

@@ -22,7 +22,7 @@ use mesh::istio::objects::subject::Subject;
 use mesh::wait::{Progress, wait_with_progress, with_last_state};
 use serde_json::Value;
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,7 +41,8 @@ pub(crate) struct Domains {
     address: Ipv4Addr,
     tls: IngressTls,
     probe: GatewayProbe,
-    pub client_files: Option<PrivateDir>,
+    /// Directory with the certificates and keys of clients; absent without TLS.
+    client_files: Option<PathBuf>,
 }
 
 /// Public name that is the parent of a workload's domains.
@@ -81,13 +82,16 @@ pub(crate) fn certificates(rollout: &Rollout<'_>, public_name: &str) -> Result<V
     issued.collect::<Result<_>>().context(OPERATION)
 }
 
-/// Client certificate and key, and the CA certificate that clients trust.
-pub(crate) fn client_files(rollout: &Rollout<'_>, namespace: &str) -> Result<(Credentials, PrivateDir)> {
+/// Client certificate and key, and the CA certificate that clients trust. Their directory is removed with the
+/// deployment.
+pub(crate) fn client_files(rollout: &mut Rollout<'_>, namespace: &str) -> Result<(Credentials, PathBuf)> {
     let client = rollout.context.authority.issue_client("client", "meshmeter").context(OPERATION)?;
     let directory = lab_name(&format!("{namespace}-client"));
     let directory = PrivateDir(rollout.context.lab.create_private_dir(&directory, ContainerUser::Lab)?);
-    client.write(directory.path(), None).context(OPERATION)?;
-    Ok((client, directory))
+    let path = directory.path().to_owned();
+    rollout.directories.push(directory);
+    client.write(&path, None).context(OPERATION)?;
+    Ok((client, path))
 }
 
 /// Arguments that pass these files to `meshmeter load`.
@@ -107,7 +111,7 @@ impl Domains {
         rollout: &Rollout<'_>,
         target: WorkloadId,
         (gateway, pod): (&str, &Pod),
-        client: Option<(Credentials, PrivateDir)>,
+        client: Option<(Credentials, PathBuf)>,
     ) -> Result<Self> {
         let spec = rollout.context.spec;
         let tls = spec.ingress_tls();
@@ -151,7 +155,7 @@ impl Domains {
         arguments
             .extend(scenario_arguments(self.estate.scenario).iter().map(|argument| (*argument).to_owned()));
         let files = self.client_files.iter();
-        arguments.extend(files.flat_map(|files| client_arguments(files.path(), self.tls)));
+        arguments.extend(files.flat_map(|files| client_arguments(files, self.tls)));
         Destination { url, arguments }
     }
 

@@ -198,9 +198,4 @@ impl Part for StaticGateway<'_> {
         };
         self.gateways.values().filter_map(filtered).collect()
     }
-
-    fn take_directories(&mut self) -> Vec<PrivateDir> {
-        let domains = self.gateways.values_mut().filter_map(|gateway| gateway.domains.as_mut());
-        domains.filter_map(|domains| domains.client_files.take()).collect()
-    }
 }

@@ -11,11 +11,10 @@ use crate::Result;
 use crate::certificates::Credentials;
 use crate::dataplane::sidecar::{before_sidecar, cluster};
 use crate::deployment::part::Part;
-use crate::deployment::rollout::{AgentStart, Rollout};
+use crate::deployment::rollout::Rollout;
 use crate::deployment::station::{Destination, ProxyId, Station, Stations};
 use crate::filters::proof::FilteredGateway;
-use crate::istio::agent::ProxyKind;
-use crate::private_dir::PrivateDir;
+use crate::istio::agent::{AgentSpec, ProxyKind};
 use crate::running::GatewayPod;
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::mesh_settings::IngressTls;
@@ -29,6 +28,7 @@ use mesh::kubernetes::workloads::{Membership, ServicePort};
 use mesh::proof::client_tls::with_client_tls;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 const GATEWAY_PROXY: &str = "ingress-gateway";
 
@@ -49,7 +49,7 @@ struct Gateway {
     /// Public name of the target.
     host: String,
     /// Certificates and keys of clients; absent without TLS, and if the gateway serves several domains.
-    client_files: Option<PrivateDir>,
+    client_files: Option<PathBuf>,
     /// Absent if the gateway has one public name.
     domains: Option<Domains>,
 }
@@ -77,7 +77,7 @@ impl Part for Ingress {
         for ((target, pod), client) in targets.into_iter().zip(pods).zip(clients) {
             let statistics = statistics(rollout, &hop(rollout, target));
             let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
-            agents.push(AgentStart { resources: rollout.context.gateway_resources(), ..agent });
+            agents.push(AgentSpec { resources: rollout.context.gateway_resources(), ..agent });
             let (mut served, mut client_files) = (None, None);
             if rollout.context.spec.ingress.declared {
                 let name = rollout.qualified(rollout.namespace_index(target), GATEWAY_PROXY);
@@ -149,7 +149,7 @@ impl Part for Ingress {
         let files = client_files.iter();
         Some(Destination {
             url: rollout.url(driver, &format!("{host}:{PORT}"), tls != IngressTls::Off),
-            arguments: files.flat_map(|files| client_arguments(files.path(), tls)).collect(),
+            arguments: files.flat_map(|files| client_arguments(files, tls)).collect(),
         })
     }
 
@@ -181,14 +181,6 @@ impl Part for Ingress {
         };
         self.gateways.iter().filter_map(filtered).collect()
     }
-
-    fn take_directories(&mut self) -> Vec<PrivateDir> {
-        let files = self.gateways.iter_mut().filter_map(|gateway| match &mut gateway.domains {
-            Some(domains) => domains.client_files.take(),
-            None => gateway.client_files.take(),
-        });
-        files.collect()
-    }
 }
 
 /// The workloads that drivers load, each in a namespace of its own.
@@ -216,17 +208,17 @@ fn host(rollout: &Rollout<'_>, target: WorkloadId) -> String {
 fn give_certificates(
     rollout: &mut Rollout<'_>,
     targets: &BTreeSet<WorkloadId>,
-) -> Result<Vec<Option<(Credentials, PrivateDir)>>> {
+) -> Result<Vec<Option<(Credentials, PathBuf)>>> {
     let tls = rollout.context.spec.ingress_tls();
     if tls == IngressTls::Off {
         return Ok(targets.iter().map(|_| None).collect());
     }
     let (mut objects, mut clients) = (Vec::new(), Vec::new());
     for target in targets {
-        let namespace = rollout.mesh_namespace(*target);
+        let namespace = rollout.mesh_namespace(*target).to_owned();
         let issued = certificates(rollout, &host(rollout, *target))?;
-        objects.extend(credentials(tls, namespace, &issued));
-        clients.push(Some(domains::client_files(rollout, namespace)?));
+        objects.extend(credentials(tls, &namespace, &issued));
+        clients.push(Some(domains::client_files(rollout, &namespace)?));
     }
     rollout.mesh_mut().namespaces.objects.apply(&objects)?;
     Ok(clients)

@@ -50,7 +50,8 @@ impl Part for Egress {
         external(rollout)?;
         if has_gateway(self.exit) {
             let port = ServicePort { name: "tls", port: GATEWAY_PORT };
-            let pod = GatewayPod::create(rollout, (GATEWAY, 0), Membership::Outside, &[port])?;
+            let pod = GatewayPod::create_in(rollout, GATEWAY, Membership::Outside, vec![(0, vec![port])])?
+                .remove(0);
             let statistics = self.hop_of_gateway(rollout).statistics();
             let agent = pod.agent(rollout, GATEWAY_PROXY, ProxyKind::Router, statistics);
             let proxy = rollout.start_agents(vec![agent])?[0];

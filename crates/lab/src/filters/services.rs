@@ -55,9 +55,9 @@ pub(crate) struct Filters {
 
 impl Filters {
     /// Filters of a deployment's scenario; empty without a gateway.
-    pub fn for_spec(spec: &DeploymentSpec) -> &'static [Filter] {
+    pub fn for_spec(spec: &DeploymentSpec) -> Vec<Filter> {
         match spec.parts().entry {
-            Entry::Direct => &[],
+            Entry::Direct => Vec::new(),
             Entry::Gateway | Entry::Ingress => Filter::for_scenario(spec.ingress.scenario),
         }
     }
@@ -72,7 +72,7 @@ impl Filters {
         let token_keys = rollout.tokens.as_ref().map(TokenIssuer::public_keys).unwrap_or_default();
         let mut started = Self {
             configuration: GatewayFilters {
-                filters: filters.to_vec(),
+                filters: filters.clone(),
                 token_keys,
                 ..GatewayFilters::default()
             },
@@ -82,7 +82,7 @@ impl Filters {
         };
         let has_services = filters.iter().any(|filter| filter.service().is_some());
         let programs = has_services.then(|| lab.filter_programs()).transpose()?;
-        for &filter in filters {
+        for filter in filters {
             if filter == Filter::Wasm {
                 started.configuration.wasm_module = wasm_module(rollout)?;
             }
@@ -196,8 +196,9 @@ impl Filters {
         for (service, _) in &self.configuration.services {
             self.wait_until_listening(rollout, service.name, service.port)?;
         }
-        let Some(service) =
-            Filter::GlobalRateLimit.service().filter(|_| self.configuration.has(Filter::GlobalRateLimit))
+        let Some(service) = Filter::GlobalRateLimit
+            .service()
+            .filter(|_| self.configuration.filters.contains(&Filter::GlobalRateLimit))
         else {
             return Ok(());
         };

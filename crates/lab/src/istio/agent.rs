@@ -15,7 +15,7 @@ use crate::context::{DeploymentContext, ProxyResources};
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::PROXY_USER;
-use crate::running::{CounterSource, PodIdentity, Proxy};
+use crate::running::{CounterSource, PodIdentity, PodPlace, Proxy};
 use experiment::Mode;
 use experiment::environment::ErrorContext;
 use experiment::schema::{ProxyBuild, ProxyConfiguration, ProxyHeap};
@@ -64,12 +64,12 @@ impl ProxyKind {
 
 #[derive(Clone, Debug)]
 pub(crate) struct AgentSpec {
+    pub place: PodPlace,
     pub name: String,
     pub kind: ProxyKind,
     pub identity: PodIdentity,
     /// Prefixes of the statistics that prove its path, in addition to those that Istio enables itself.
     pub statistics: Vec<String>,
-    pub token: String,
     pub resources: ProxyResources,
 }
 
@@ -82,11 +82,12 @@ pub(crate) struct AgentFactory<'a> {
 }
 
 impl AgentFactory<'_> {
-    pub fn start(&self, pod: &mut Pod, spec: &AgentSpec) -> Result<Proxy> {
+    /// Starts an agent in its pod, with the token of the pod's service account.
+    pub fn start(&self, pod: &mut Pod, spec: &AgentSpec, token: &str) -> Result<Proxy> {
         let lab = self.context.lab;
         let directory = lab_name(&format!("mesh-{}-{}", self.context.number, spec.name));
         let files = PrivateDir(lab.create_private_dir(&directory, ContainerUser::Proxy)?);
-        self.write_files(files.path(), spec)?;
+        self.write_files(files.path(), spec, token)?;
         let envoy = lab.expose_program(&self.programs.envoy.path)?;
         let working_directory =
             fs::canonicalize(files.path()).context(format!("prepare the files of {}", spec.name))?;
@@ -104,7 +105,6 @@ impl AgentFactory<'_> {
         };
         Ok(Proxy {
             known_as: Some(format!("{pod_name}.{namespace}")),
-            is_agent: true,
             spans: Some(SentSpans {
                 // The agent's name for the node: the pod's label `app` and its namespace.
                 sender: format!("{account}.{namespace}"),
@@ -159,7 +159,7 @@ impl AgentFactory<'_> {
         })
     }
 
-    fn write_files(&self, folder: &Path, spec: &AgentSpec) -> Result<()> {
+    fn write_files(&self, folder: &Path, spec: &AgentSpec, token: &str) -> Result<()> {
         for directory in FOLDERS {
             let path = folder.join(directory);
             fs::create_dir(&path).context(format!("make {}", path.display()))?;
@@ -177,7 +177,7 @@ impl AgentFactory<'_> {
         let labels: String =
             spec.identity.labels.iter().map(|(name, value)| format!("{name}={value:?}\n")).collect();
         for (name, content) in [
-            ("var/run/secrets/tokens/istio-token", spec.token.as_bytes()),
+            ("var/run/secrets/tokens/istio-token", token.as_bytes()),
             ("var/run/secrets/istio/root-cert.pem", self.root_certificate.as_bytes()),
             ("etc/istio/pod/labels", labels.as_bytes()),
             ("etc/istio/pod/annotations", b""),

@@ -6,7 +6,7 @@
 //! out.
 
 use super::process::{self, now, ticks};
-use crate::sandbox::cgroup::{Cgroup, Version};
+use crate::sandbox::cgroup::Cgroup;
 use crate::sandbox::interface::Interface;
 use crate::sandbox::process_table;
 use experiment::environment::{ComponentMemory, ComponentSnapshot, CpuTimes};
@@ -31,15 +31,15 @@ impl Watched {
     /// Reads what belongs to the window: CPU first, then traffic and throttling.
     pub(super) fn read_window(&self) -> io::Result<ComponentSnapshot> {
         let (cpu_source, cpu) = match &self.cgroup {
-            Some(cgroup) => (source(cgroup.version()), cgroup_cpu(cgroup)?),
-            None => ("proc", process_cpu(self.pid)?),
+            Some(cgroup) => (format!("cgroup-{}", cgroup.version()), cgroup_cpu(cgroup)?),
+            None => ("proc".to_owned(), process_cpu(self.pid)?),
         };
         let at = now();
         let throttling = self.cgroup.as_ref().and_then(|cgroup| cgroup.throttling().ok());
         Ok(ComponentSnapshot {
             pod: Some(self.pod.clone()),
             cpu,
-            cpu_source: cpu_source.to_owned(),
+            cpu_source,
             network: self.interface.as_ref().and_then(Interface::bytes),
             throttling: throttling.map(|throttling| Throttling {
                 periods: throttling.throttled_periods,
@@ -82,13 +82,6 @@ impl Watched {
             working_set_bytes: group.map(|group| group.working_set_bytes),
             anonymous_bytes: group.map(|group| group.anonymous_bytes).or(some(anonymous)),
         }
-    }
-}
-
-fn source(version: Version) -> &'static str {
-    match version {
-        Version::V1 => "cgroup-v1",
-        Version::V2 => "cgroup-v2",
     }
 }
 

@@ -10,7 +10,6 @@ mod component;
 pub mod host;
 mod host_proc;
 mod machine;
-pub mod noise_floor;
 mod observer;
 mod process;
 

@@ -6,7 +6,7 @@ use crate::certificates::{CredentialFiles, write_private};
 use components::{Component, Installed};
 use experiment::environment::ErrorContext;
 use mesh::admin::{Admin, AdminError};
-use mesh::exposition::{Sample, samples};
+use mesh::exposition::{Sample, add_up};
 use mesh::proof::CountedService;
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,28 +61,24 @@ fn mongod(files: &CredentialFiles, directory: &Path) -> Result<Vec<String>> {
     ])
 }
 
-/// Counters of FerretDB: client operations and connections.
+/// Counters of FerretDB: client operations of the kinds that scripts use, and connections.
 pub(super) fn read(admin: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
-    let metrics = admin.ask(METRICS_PATH)?;
-    let metrics = String::from_utf8_lossy(&metrics);
-    let counters = [
-        (CountedService::REQUESTS, operations(&metrics)),
-        (CountedService::CONNECTIONS, sum(&metrics, |sample| sample.name == "ferretdb_client_accepts_total")),
-    ];
-    Ok(counters.map(|(name, count)| (name.to_owned(), count)).into())
+    Ok(counters(&String::from_utf8_lossy(&admin.ask(METRICS_PATH)?)))
 }
 
-/// Number of operations of the kinds that scripts use.
-fn operations(metrics: &str) -> u64 {
-    let is_command = |command: &str| ["find", "insert", "update"].contains(&command);
-    sum(metrics, |sample| {
-        sample.name == "ferretdb_client_requests_total"
-            && sample.label("command").as_deref().is_some_and(is_command)
-    })
-}
-
-fn sum(metrics: &str, is_counted: impl Fn(&Sample<'_>) -> bool) -> u64 {
-    samples(metrics).filter(is_counted).map(|sample| sample.value).sum::<f64>() as u64
+fn counters(metrics: &str) -> BTreeMap<String, u64> {
+    let is_counted = |command: &str| ["find", "insert", "update"].contains(&command);
+    let name = |sample: &Sample<'_>| match sample.name {
+        "ferretdb_client_accepts_total" => Some(CountedService::CONNECTIONS),
+        "ferretdb_client_requests_total" if sample.label("command").as_deref().is_some_and(is_counted) => {
+            Some(CountedService::REQUESTS)
+        }
+        _ => None,
+    };
+    let all = [CountedService::CONNECTIONS, CountedService::REQUESTS];
+    let mut counters = all.map(|name| (name.to_owned(), 0)).into();
+    add_up(metrics, |sample| name(sample).map(str::to_owned).into_iter().collect(), &mut counters);
+    counters
 }
 
 #[cfg(test)]
@@ -96,7 +92,7 @@ mod tests {
             ferretdb_client_requests_total{command=\"update\",opcode=\"OP_MSG\"} 1.5e+06\n\
             ferretdb_client_requests_total{command=\"isMaster\",opcode=\"OP_MSG\"} 9\n\
             ferretdb_client_responses_total{argument=\"unknown\",command=\"find\",opcode=\"OP_MSG\",result=\"ok\"} 557\n";
-        assert_eq!(operations(metrics), 1_500_557);
-        assert_eq!(sum(metrics, |sample| sample.name == "ferretdb_client_accepts_total"), 9);
+        let expected = [(CountedService::CONNECTIONS, 9), (CountedService::REQUESTS, 1_500_557)];
+        assert_eq!(counters(metrics), expected.map(|(name, count)| (name.to_owned(), count)).into());
     }
 }

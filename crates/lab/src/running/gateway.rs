@@ -2,8 +2,8 @@
 
 use super::pods::{PodIdentity, PodPlace};
 use crate::Result;
-use crate::deployment::rollout::{AgentStart, Rollout};
-use crate::istio::agent::ProxyKind;
+use crate::deployment::rollout::Rollout;
+use crate::istio::agent::{AgentSpec, ProxyKind};
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use serde_json::Value;
 use std::net::Ipv4Addr;
@@ -17,18 +17,8 @@ pub(crate) struct GatewayPod {
 }
 
 impl GatewayPod {
-    /// Creates the pod in a namespace of the topology and describes it to the API. `ports` are the ports of
-    /// its Service.
-    pub fn create(
-        rollout: &mut Rollout<'_>,
-        (name, namespace): (&str, usize),
-        membership: Membership,
-        ports: &[ServicePort],
-    ) -> Result<Self> {
-        Ok(Self::create_in(rollout, name, membership, vec![(namespace, ports.to_vec())])?.remove(0))
-    }
-
-    /// Creates one gateway per namespace in parallel, each with the ports of its Service.
+    /// Creates one gateway per namespace of the topology in parallel, each with the ports of its Service, and
+    /// describes them to the API.
     pub fn create_in(
         rollout: &mut Rollout<'_>,
         name: &str,
@@ -56,8 +46,8 @@ impl GatewayPod {
         name: &str,
         kind: ProxyKind,
         statistics: Vec<String>,
-    ) -> AgentStart {
-        AgentStart {
+    ) -> AgentSpec {
+        AgentSpec {
             place: PodPlace::Infrastructure(self.pod),
             name: rollout.qualified(self.namespace, name),
             kind,

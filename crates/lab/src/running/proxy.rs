@@ -5,7 +5,7 @@ use crate::container::Container;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::process_table;
-use experiment::environment::ErrorContext;
+use experiment::environment::{ErrorContext, error_chain};
 use mesh::istio::nack::{CHECKED_LINES, check_not_rejected};
 use mesh::istio::propagation::Running;
 use mesh::proxy::CounterSource;
@@ -18,10 +18,8 @@ pub(crate) struct Proxy {
     pub name: String,
     pub pod: String,
     pub container: Container,
-    /// Its name in istiod's status; absent if istiod does not track what it has acknowledged.
+    /// Name of an agent's proxy in istiod's status; absent if istiod does not track what it has acknowledged.
     pub known_as: Option<String>,
-    /// True if its process is an agent, which starts the Envoy.
-    pub is_agent: bool,
     /// Spans that it sends if requests are traced; absent if it sends none.
     pub spans: Option<SentSpans>,
     pub counters: Box<dyn CounterSource>,
@@ -38,13 +36,13 @@ impl Proxy {
         files: PrivateDir,
     ) -> Self {
         let (name, pod) = (name.to_owned(), pod.name().to_owned());
-        Self { name, pod, container, known_as: None, is_agent: false, spans: None, counters, _files: files }
+        Self { name, pod, container, known_as: None, spans: None, counters, _files: files }
     }
 
     /// Treats the end of the agent's Envoy as the proxy's end: agents may end much later, and no traffic
     /// passes meanwhile.
     pub fn watch_envoy(&self) -> Result<()> {
-        if !self.is_agent {
+        if self.known_as.is_none() {
             return Ok(());
         }
         // The agent's only child. The program may differ from the named one if that is a wrapper script.
@@ -59,15 +57,24 @@ impl Proxy {
         watched.context(format!("watch the Envoy of {}", self.name))
     }
 
-    /// Its counters, or why they are missing. A failed proxy is not queried: it would respond late or never.
+    /// Its counters, or why they are missing.
     pub fn counters_or_reason(&self) -> Result<BTreeMap<String, u64>, String> {
-        let failed = || self.container.failed().map(|how| format!("it {how}"));
-        match failed() {
-            Some(how) => Err(how),
-            None => self.counters.counters().map_err(|error| {
-                failed().unwrap_or_else(|| experiment::environment::error_chain(&error.cause))
-            }),
-        }
+        response_or_reason(&self.container, || {
+            self.counters.counters().map_err(|error| error_chain(&error.cause))
+        })
+    }
+}
+
+/// What a query to a component returns, or why it returns nothing. A failed component is not queried: it would
+/// respond late or never, and its status says more.
+pub(crate) fn response_or_reason<T>(
+    container: &Container,
+    query: impl FnOnce() -> Result<T, String>,
+) -> Result<T, String> {
+    let failed = || container.failed().map(|how| format!("it {how}"));
+    match failed() {
+        Some(how) => Err(how),
+        None => query().map_err(|reason| failed().unwrap_or(reason)),
     }
 }
 

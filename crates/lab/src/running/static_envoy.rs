@@ -5,7 +5,7 @@ use crate::Result;
 use crate::certificates::{CredentialFiles, write_private};
 use crate::component_name::lab_name;
 use crate::container::{ContainerSpec, ContainerUser};
-use crate::context::{DeploymentContext, ProxyResources};
+use crate::context::DeploymentContext;
 use crate::pod::Pod;
 use crate::private_dir::PrivateDir;
 use crate::redirect::{PROXY_MARK, PROXY_USER, ProxyIdentity};
@@ -54,7 +54,16 @@ impl StaticEnvoyFactory<'_> {
             admin_socket: admin_socket.clone(),
         });
         write_private(&file, content.to_string().as_bytes(), self.owner())?;
-        let container = pod.start(&self.container(name, &file, resources))?;
+        let workers = resources.workers.to_string();
+        // No hot restart: it would share memory between the proxies of one machine.
+        let options =
+            ["--disable-hot-restart", "--log-level", "warning", "--concurrency", &workers, "--config-path"];
+        let arguments = options.map(OsString::from).into_iter().chain([file.into()]);
+        let container = pod.start(&ContainerSpec {
+            arguments: arguments.collect(),
+            limits: resources.limits,
+            ..self.context.proxy_container(name, &self.envoy.path)
+        })?;
         Ok(Proxy::new(name, pod, container, Box::new(Admin::new(name, UnixSocket(admin_socket))), files))
     }
 
@@ -72,21 +81,6 @@ impl StaticEnvoyFactory<'_> {
             .and_then(|credentials| credentials.write(&folder.join("credentials"), self.owner()))
             .context(format!("give {identity} its certificate"))?;
         Ok(Some(written))
-    }
-
-    fn container(&self, name: &str, configuration: &Path, resources: ProxyResources) -> ContainerSpec {
-        let workers = resources.workers.to_string();
-        // No hot restart: it would share memory between the proxies of one machine.
-        let mut arguments: Vec<OsString> =
-            ["--disable-hot-restart", "--log-level", "warning", "--concurrency", &workers, "--config-path"]
-                .map(OsString::from)
-                .to_vec();
-        arguments.push(configuration.into());
-        ContainerSpec {
-            arguments,
-            limits: resources.limits,
-            ..self.context.proxy_container(name, &self.envoy.path)
-        }
     }
 }
 

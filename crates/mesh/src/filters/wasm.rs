@@ -6,8 +6,6 @@ use experiment::environment::ErrorContext as _;
 
 /// Name of the module's counter, which Envoy prefixes with `wasmcustom`.
 pub const COUNTER: &str = "meshmeter_requests";
-/// Envoy's prefix of counters of modules.
-pub const COUNTERS_PREFIX: &str = "wasmcustom";
 
 /// Source of the module, in WebAssembly text format.
 const SOURCE: &str = include_str!("module.wat");

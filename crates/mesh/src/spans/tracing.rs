@@ -4,8 +4,8 @@
 //! on, or on none. The count must match the fraction within the limits of chance, and its spans must have
 //! arrived: a mesh that did not trace would look cheaper.
 
-use super::{SentSpans, TraceCollector};
-use crate::admin::AdminError;
+use super::{COUNTERS_PATH, Received, SentSpans};
+use crate::admin::{Admin, AdminError};
 use crate::proof::delta::{delta, max_allowance};
 use crate::proof::edge::{Edge, EdgeProxy, Sent};
 use crate::proof::evidence::Seen;
@@ -21,12 +21,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// million trials.
 const MAX_DEVIATIONS: f64 = 6.0;
 
-/// Describes what is wrong with the tracing of a trial; empty if nothing is. A few spans may be missing, as
-/// may a few requests. `driven`: requests of a driver; further requests at a proxy belong to the same traces.
-fn check_tracing(proof: &TracingProof, driven: u64) -> Vec<String> {
-    proof.proxies.iter().filter_map(|proxy| check(proof.fraction, proxy, driven)).collect()
-}
-
+/// Describes what is wrong with the tracing of a proxy, if anything. A few spans may be missing, as may a few
+/// requests. `driven`: requests of a driver; further requests at a proxy belong to the same traces.
 fn check(fraction: f64, proxy: &TracedProxy, driven: u64) -> Option<String> {
     let TracedProxy { name, requests, requests_traced: traced, spans_received: spans } = proxy;
     let mean = *requests as f64 * fraction;
@@ -49,7 +45,7 @@ fn check(fraction: f64, proxy: &TracedProxy, driven: u64) -> Option<String> {
 pub struct Tracing {
     /// Fraction of requests to trace, 0 to 1.
     pub fraction: f64,
-    pub collector: TraceCollector,
+    pub collector: Admin,
 }
 
 impl Tracing {
@@ -68,7 +64,8 @@ impl Tracing {
         let driven = driven.min().unwrap_or(0);
         match self.settled(&traced, is_over) {
             Ok(proof) => {
-                path.reasons.extend(check_tracing(&proof, driven));
+                let wrong = proof.proxies.iter().filter_map(|proxy| check(proof.fraction, proxy, driven));
+                path.reasons.extend(wrong);
                 path.proven = path.reasons.is_empty();
                 path.tracing = Some(proof);
             }
@@ -86,7 +83,7 @@ impl Tracing {
     ) -> Result<TracingProof, AdminError> {
         let give_up_at = Instant::now() + SPANS_TIMEOUT;
         loop {
-            let received = self.collector.received()?.spans;
+            let Received { spans: received, .. } = self.collector.get_json(COUNTERS_PATH)?;
             let from = |spans: &SentSpans| received.get(&spans.sender).copied().unwrap_or(0);
             let is_whole = |(proxy, spans): &(TracedProxy, &SentSpans)| {
                 from(spans) >= proxy.requests_traced * spans.spans_per_request
@@ -174,7 +171,7 @@ mod tests {
     fn judged(fraction: f64, requests: u64, requests_traced: u64, spans_received: u64) -> Vec<String> {
         let name = "client-proxy".to_owned();
         let proxy = TracedProxy { name, requests, requests_traced, spans_received };
-        check_tracing(&TracingProof { fraction, proxies: vec![proxy] }, requests)
+        check(fraction, &proxy, requests).into_iter().collect()
     }
 
     #[test]
@@ -204,7 +201,7 @@ mod tests {
         let wrong = |requests_traced: u64, driven: u64| {
             let (requests, spans_received) = (10_000, requests_traced);
             let proxy = TracedProxy { name: String::new(), requests, requests_traced, spans_received };
-            !check_tracing(&TracingProof { fraction: 0.25, proxies: vec![proxy] }, driven).is_empty()
+            check(0.25, &proxy, driven).is_some()
         };
         assert!(wrong(3000, 10_000) && !wrong(3000, 2500) && wrong(3025, 2500));
     }

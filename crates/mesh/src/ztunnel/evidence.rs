@@ -1,18 +1,18 @@
 //! Counters of ztunnels that prove the path of a call in an ambient mesh. A ztunnel serves all pods of its
 //! node; its counters identify the two workloads of a call by their names and namespaces.
 
-use super::metrics::{Side, Stream};
+use super::metrics::{Peer, Side, Stream};
 use crate::istio::objects::waypoint;
 use crate::proof::{Count, Demand, Evidence, ProtocolCounters, RequestByteCounters, Seen, SideCounters};
 use experiment::Protocol;
 use experiment::schema::HopProtocol;
 
-/// A call between two members of the mesh, each given by name and namespace.
+/// A call between two members of the mesh.
 #[derive(Clone, Copy, Debug)]
 pub struct AmbientCall<'a> {
     pub protocol: Protocol,
-    pub from: (&'a str, &'a str),
-    pub to: (&'a str, &'a str),
+    pub from: Peer<'a>,
+    pub to: Peer<'a>,
     pub through_waypoint: bool,
     /// True if the ztunnels also carry other pods, which may use plaintext.
     pub is_shared_with_others: bool,
@@ -26,8 +26,8 @@ impl AmbientCall<'_> {
         let is_added_to = through_waypoint && protocol.is_http();
         let waypoint = (waypoint::NAME, to.1);
         let (first, second) = if through_waypoint { (waypoint, waypoint) } else { (to, from) };
-        let source = stream(Side::Source, from, first);
-        let destination = stream(Side::Destination, second, to);
+        let source = Stream { side: Side::Source, from, to: first };
+        let destination = Stream { side: Side::Destination, from: second, to };
         (self.at(source, false), self.at(destination, is_added_to))
     }
 
@@ -55,11 +55,6 @@ impl AmbientCall<'_> {
             }))
         }
     }
-}
-
-/// Traffic between two workloads, each given by name and namespace.
-fn stream<'a>(side: Side, from: (&'a str, &'a str), to: (&'a str, &'a str)) -> Stream<'a> {
-    Stream { side, from: from.0, to: to.0, namespaces: (from.1, to.1) }
 }
 
 /// Opaque TCP whatever the payload: over HBONE between the two sides of the mesh, unchanged at their outer ends.

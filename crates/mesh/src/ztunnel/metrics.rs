@@ -40,10 +40,12 @@ impl fmt::Display for Side {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Stream<'a> {
     pub side: Side,
-    pub from: &'a str,
-    pub to: &'a str,
-    pub namespaces: (&'a str, &'a str),
+    pub from: Peer<'a>,
+    pub to: Peer<'a>,
 }
+
+/// Name and namespace of a workload.
+pub type Peer<'a> = (&'a str, &'a str);
 
 impl Stream<'_> {
     /// Counter of connections over mutual TLS (HBONE).
@@ -67,9 +69,9 @@ impl Stream<'_> {
 
 impl fmt::Display for Stream<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { side, from, to, namespaces: (from_namespace, to_namespace) } = self;
+        let Self { side, from: (from, from_namespace), to: (to, to_namespace) } = self;
         write!(f, "{side}.{from}>{to}")?;
-        if (from_namespace, to_namespace) == (&"", &"") {
+        if from_namespace.is_empty() && to_namespace.is_empty() {
             return Ok(());
         }
         write!(f, "@{from_namespace}>{to_namespace}")
@@ -94,10 +96,10 @@ fn names(sample: &Sample<'_>) -> Option<Vec<String>> {
     let label = |name: &str| sample.label(name).unwrap_or_default();
     let reporter = label("reporter");
     let side = Side::ALL.into_iter().find(|side| side.to_string() == reporter)?;
-    let [from, to] = ["source", "destination"].map(|peer| label(&format!("{peer}_canonical_service")));
-    let [from_namespace, to_namespace] =
-        ["source", "destination"].map(|peer| label(&format!("{peer}_workload_namespace")));
-    let stream = Stream { side, from: &from, to: &to, namespaces: (&from_namespace, &to_namespace) };
+    let [from, to] = ["source", "destination"].map(|peer| {
+        (label(&format!("{peer}_canonical_service")), label(&format!("{peer}_workload_namespace")))
+    });
+    let stream = Stream { side, from: (&from.0, &from.1), to: (&to.0, &to.1) };
     Some(match family {
         "connections_opened_total" if label("connection_security_policy") == MUTUAL_TLS => {
             vec![stream.mutual_tls_connections()]
@@ -149,7 +151,7 @@ process_open_fds 39
     fn recorded_page_has_both_sides_of_call() {
         let counters = counters(include_str!("../../tests/fixtures/ztunnel_of_a_node.prom"));
         for side in Side::ALL {
-            let stream = Stream { side, from: "load", to: "web", namespaces: ("default", "default") };
+            let stream = Stream { side, from: ("load", "default"), to: ("web", "default") };
             let names = [stream.mutual_tls_connections(), stream.request_bytes(), stream.response_bytes()];
             assert_eq!(names.map(|name| counters[&name]), [16, 6111, 105_827], "{side}");
             assert_eq!(
@@ -170,8 +172,8 @@ process_open_fds 39
         };
         let counters = counters(&[line("mesh-1", 5), line("mesh-2", 7)].join("\n"));
         for (namespace, bytes) in [("mesh-1", 5), ("mesh-2", 7)] {
-            let namespaces = (namespace, namespace);
-            let stream = Stream { side: Side::Source, from: "client", to: "server", namespaces };
+            let stream =
+                Stream { side: Side::Source, from: ("client", namespace), to: ("server", namespace) };
             assert_eq!(counters[&stream.request_bytes()], bytes);
         }
     }

@@ -2,6 +2,5 @@
 
 pub mod evidence;
 pub mod footprint;
-pub mod messages;
 pub mod metrics;
 pub mod state;

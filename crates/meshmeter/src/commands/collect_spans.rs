@@ -1,13 +1,105 @@
 //! `meshmeter collect-spans`: counts the spans that proxies send, until it is stopped. Labs run it when an
 //! experiment traces.
+//!
+//! It counts spans by sender and stores none. It accepts OTLP over HTTP/1.1 in protobuf, on any path; not gRPC,
+//! JSON, compression or TLS. `GET /counters` returns the counts. A sender is the spans' `service.name`. istiod
+//! builds it from a proxy's label `app` and its namespace (`client.mesh-3`), so it belongs to one trial only.
+//! The collector has one thread, and its cost is reported separately from that of proxies.
+
+mod message;
 
 use crate::cli::CollectSpansArgs;
 use crate::failure::Failure;
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode, header};
+use hyper_util::rt::TokioIo;
+use mesh::spans::{COUNTERS_PATH, Received};
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::io;
 use std::net::TcpListener;
 use std::process::ExitCode;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Maximum size of an export in bytes. Envoy's exports are a few kilobytes.
+const MAX_EXPORT_BYTES: usize = 16 * 1024 * 1024;
+/// Maximum number of senders: their names are untrusted input.
+const MAX_SENDERS: usize = 10_000;
+/// Pause after a failed accept: there may be too many connections.
+const ACCEPT_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 pub fn run(args: &CollectSpansArgs) -> Result<ExitCode, Failure> {
     let listener = TcpListener::bind(args.listen).map_err(|error| Failure::environment(&error))?;
-    mesh::spans::collect(listener).map_err(|error| Failure::environment(&error))?;
+    collect(listener).map_err(|error| Failure::environment(&error))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Runs the collector until the process ends.
+fn collect(listener: TcpListener) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let received = Rc::new(RefCell::new(Received::default()));
+    tokio::task::LocalSet::new().block_on(&runtime, async move {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        loop {
+            let Ok((stream, _)) = listener.accept().await else {
+                tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
+                continue;
+            };
+            let received = Rc::clone(&received);
+            let answer = service_fn(move |request| answer(request, Rc::clone(&received)));
+            tokio::task::spawn_local(async move {
+                // Connection errors are the client's concern.
+                let _ = hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), answer)
+                    .await;
+            });
+        }
+    })
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    received: Rc<RefCell<Received>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    if request.method() == Method::GET && request.uri().path() == COUNTERS_PATH {
+        let counters = serde_json::to_vec(&*received.borrow()).unwrap_or_default();
+        return Ok(response(StatusCode::OK, "application/json", counters));
+    }
+    let body = Limited::new(request.into_body(), MAX_EXPORT_BYTES).collect().await;
+    let counted = match body {
+        Ok(body) => count(&mut received.borrow_mut(), &body.to_bytes()),
+        Err(_) => {
+            received.borrow_mut().unreadable += 1;
+            false
+        }
+    };
+    // An empty message means that all spans were accepted.
+    let status = if counted { StatusCode::OK } else { StatusCode::BAD_REQUEST };
+    Ok(response(status, "application/x-protobuf", Vec::new()))
+}
+
+fn response(status: StatusCode, kind: &'static str, body: Vec<u8>) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
+    response
+}
+
+/// Counts the spans of an export. Returns false if it is not one.
+fn count(received: &mut Received, export: &[u8]) -> bool {
+    let Some(counted) = message::spans_by_service(export) else {
+        received.unreadable += 1;
+        return false;
+    };
+    received.exports += 1;
+    for (name, spans) in counted {
+        if received.spans.len() < MAX_SENDERS || received.spans.contains_key(&name) {
+            *received.spans.entry(name).or_default() += spans;
+        }
+    }
+    true
 }

@@ -3,13 +3,13 @@
 use super::run::calibrate;
 use crate::cli::DoctorArgs;
 use crate::failure::{ENVIRONMENT_FAILED, Failure};
+use crate::noise_floor;
 use clap::builder::styling::{AnsiColor, Style};
 use experiment::environment::EnvironmentError;
 use experiment::schema::{Floor, Pauses};
 use lab::Entered;
 use lab::doctor::{self, Check, Diagnosis, ModeCheck, State};
 use lab::environment::Programs;
-use lab::observe::noise_floor;
 use serde::Serialize;
 use std::env;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     if args.calibrate {
         return calibrate::doctor(args);
     }
-    let diagnosis = doctor::examine(&programs, noise_floor::USUAL_TIME);
+    let diagnosis = doctor::examine(&programs, || noise_floor::measure(noise_floor::USUAL_TIME));
     print(&if args.json { json(&diagnosis) } else { render(&diagnosis) })?;
     Ok(if diagnosis.main_job_runs { ExitCode::SUCCESS } else { ExitCode::from(ENVIRONMENT_FAILED) })
 }

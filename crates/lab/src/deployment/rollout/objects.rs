@@ -26,11 +26,10 @@ impl Rollout<'_> {
                 Entry::Ingress if !self.is_member(call.from) => {
                     ServiceAccount { namespace, name: ingress::NAME }
                 }
-                _ => {
-                    let (namespace, name) =
-                        (self.mesh_namespace(call.from), self.workload(call.from).name.as_str());
-                    ServiceAccount { namespace, name }
-                }
+                _ => ServiceAccount {
+                    namespace: self.mesh_namespace(call.from),
+                    name: &self.workload(call.from).name,
+                },
             })
             .collect();
         callers.dedup();

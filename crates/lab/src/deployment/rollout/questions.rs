@@ -48,15 +48,15 @@ impl<'a> Rollout<'a> {
     }
 
     pub fn calls_from(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
-        self.links[id].callees.iter().map(move |to| Call { from: id, to: *to })
+        self.calls.range(Call { from: id, to: 0 }..=Call { from: id, to: WorkloadId::MAX }).copied()
     }
 
     pub fn calls_to(&self, id: WorkloadId) -> impl Iterator<Item = Call> {
-        self.links[id].callers.iter().map(move |from| Call { from: *from, to: id })
+        self.calls.iter().copied().filter(move |call| call.to == id)
     }
 
     pub fn is_called(&self, id: WorkloadId) -> bool {
-        !self.links[id].callers.is_empty()
+        self.calls_to(id).next().is_some()
     }
 
     /// Names of the drivers that make a call.
@@ -72,7 +72,11 @@ impl<'a> Rollout<'a> {
     }
 
     pub fn namespace_index(&self, id: WorkloadId) -> usize {
-        self.links[id].namespace
+        let namespace = self.workload(id).namespace.as_str();
+        self.namespaces
+            .iter()
+            .position(|known| *known == namespace)
+            .expect("it is the namespace of a workload")
     }
 
     pub fn mesh(&self) -> &MeshContext<'a> {
@@ -102,10 +106,8 @@ impl<'a> Rollout<'a> {
     }
 
     pub fn places_of(&self, workloads: &[WorkloadId]) -> Vec<PodPlace> {
-        let places = |id: &WorkloadId| {
-            let id = *id;
-            (0..self.pods.workloads[id].pods.len()).map(move |replica| PodPlace::Workload(id, replica))
-        };
+        let replicas = |id: WorkloadId| 0..self.pods.workloads[id].pods.len();
+        let places = |&id: &_| replicas(id).map(move |replica| PodPlace::Workload(id, replica));
         workloads.iter().flat_map(places).collect()
     }
 

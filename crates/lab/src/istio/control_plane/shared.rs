@@ -7,11 +7,11 @@ use crate::lab::Lab;
 use crate::pod::{Pod, PodSpec};
 use experiment::MeshSettings;
 use experiment::environment::{ErrorContext, ProgressSink};
+use mesh::admin::Admin;
 use mesh::istio::background::METRICS_PATH;
 use mesh::istio::objects::telemetry::{TRACE_COLLECTOR, TRACE_COLLECTOR_PORT};
 use mesh::kubernetes::workloads::{Membership, ServicePort, Workload};
 use mesh::names::SYSTEM_NAMESPACE;
-use mesh::spans::TraceCollector;
 use std::path::Path;
 use std::time::Duration;
 
@@ -37,10 +37,10 @@ impl ControlPlane {
         Ok(())
     }
 
-    pub(crate) fn trace_collector(&self) -> Option<TraceCollector> {
+    pub(crate) fn trace_collector(&self) -> Option<Admin> {
         let shared = self.shared.borrow();
         let (pod, _) = shared.collector()?;
-        Some(TraceCollector::new(pod.admin(TRACE_COLLECTOR, TRACE_COLLECTOR_PORT)))
+        Some(pod.admin(TRACE_COLLECTOR, TRACE_COLLECTOR_PORT))
     }
 
     fn start_collector(&self, lab: &Lab, meshmeter: &Path) -> Result<(Pod, Container)> {

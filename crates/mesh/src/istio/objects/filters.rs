@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn gateway_with_all_filters_has_their_objects() {
-        let filters = Filter::for_scenario(Scenario::AllFilters).to_vec();
+        let filters = Filter::for_scenario(Scenario::AllFilters);
         let services = filters.iter().filter_map(|filter| Some((filter.service()?, Ipv4Addr::LOCALHOST)));
         let filters = GatewayFilters { services: services.collect(), filters, ..GatewayFilters::default() };
         let objects = objects(&filters, "mesh-1");

@@ -8,10 +8,10 @@ use experiment::schema::FleetWitness;
 use experiment::settings::fleet::ProxyKind;
 use experiment::xds::ResourceType;
 use fleet::{ChangeId, Fleet};
-use mesh::admin::Admin;
 use mesh::admin::dial::TcpPort;
+use mesh::admin::{Admin, AdminError};
 use mesh::envoy::update_times;
-use mesh::ztunnel::messages;
+use mesh::exposition::samples;
 use population::changes::Expected;
 use statistics::witnesses::compare;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +27,10 @@ const HALF_MS: f64 = 0.5;
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Poll interval for a ztunnel's counters while a change is awaited.
 const COUNTER_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Page of a ztunnel's statistics, and its counter of messages from its control plane.
+const STATISTICS_PATH: &str = "/stats/prometheus";
+const MESSAGES: &str = "istio_xds_message_total";
 
 type Types = BTreeSet<ResourceType>;
 
@@ -71,7 +75,7 @@ impl Witness {
     fn new(address: &str) -> Self {
         let port = TcpPort { authority: address.to_owned() };
         let statistics = Admin::new(format!("witness {address}"), port);
-        let is_ztunnel = messages::read(&statistics).is_ok_and(|messages| !messages.is_empty());
+        let is_ztunnel = messages(&statistics).is_ok_and(|messages| !messages.is_empty());
         let kind = if is_ztunnel { ProxyKind::Ztunnel } else { ProxyKind::Sidecar };
         Self { address: address.to_owned(), kind, statistics }
     }
@@ -110,7 +114,7 @@ impl MessageWatch {
         let statistics = statistics.clone();
         let urls: Vec<&'static str> = types.iter().map(|of| of.url()).collect();
         let count = |messages: &BTreeMap<String, u64>, url: &str| messages.get(url).copied().unwrap_or(0);
-        let before = messages::read(&statistics).ok()?;
+        let before = messages(&statistics).ok()?;
         let watch = Self { received_ms: Arc::default(), is_over: Arc::default() };
         let (received_ms, is_over) = (Arc::clone(&watch.received_ms), Arc::clone(&watch.is_over));
         let poll = move || {
@@ -118,7 +122,7 @@ impl MessageWatch {
             while !is_over.load(Ordering::Relaxed) {
                 thread::sleep(COUNTER_INTERVAL);
                 let asked_at_ms = now_ms();
-                let now = messages::read(&statistics).unwrap_or_default();
+                let now = messages(&statistics).unwrap_or_default();
                 if urls.iter().all(|url| count(&now, url) > count(&before, url)) {
                     let between = f64::midpoint(missing_at_ms, now_ms());
                     *received_ms.lock().unwrap_or_else(PoisonError::into_inner) = Some(between);
@@ -139,6 +143,17 @@ impl Drop for MessageWatch {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
     }
+}
+
+/// Number of messages that a ztunnel has received, by type URL; empty if the program is not a ztunnel, or is not
+/// connected.
+fn messages(statistics: &Admin) -> Result<BTreeMap<String, u64>, AdminError> {
+    Ok(messages_by_url(&String::from_utf8_lossy(&statistics.get_long(STATISTICS_PATH)?)))
+}
+
+fn messages_by_url(page: &str) -> BTreeMap<String, u64> {
+    let messages = samples(page).filter(|sample| sample.name == MESSAGES);
+    messages.filter_map(|sample| Some((sample.label("url")?.into_owned(), sample.value as u64))).collect()
 }
 
 fn now_ms() -> f64 {
@@ -204,5 +219,19 @@ impl Witnesses {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_counted_by_type() {
+        let page = "# TYPE istio_xds_message counter\n\
+                    istio_xds_message_total{url=\"type.googleapis.com/istio.workload.Address\"} 12\n\
+                    istio_xds_message_bytes_total{url=\"type.googleapis.com/istio.workload.Address\"} 4096\n";
+        let expected = BTreeMap::from([("type.googleapis.com/istio.workload.Address".to_owned(), 12)]);
+        assert_eq!(messages_by_url(page), expected);
     }
 }

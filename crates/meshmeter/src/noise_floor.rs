@@ -9,16 +9,14 @@ mod loopback;
 mod pauses;
 
 use self::loopback::{echo, loopback_pair};
-use crate::Result;
-use crate::observe;
-use experiment::environment::ErrorContext as _;
+use experiment::environment::{EnvironmentError, ErrorContext as _};
 use experiment::schema::Floor;
+use lab::observe::read_times;
 use rustix::thread::{ClockId, clock_nanosleep_absolute, current_timer_slack, set_current_timer_slack};
 use rustix::time::{Timespec, clock_gettime};
 use statistics::pauses::nearest_rank;
 use std::hint::black_box;
 use std::io::{self, Read as _, Write as _};
-use std::net::TcpStream;
 use std::num::NonZeroU64;
 use std::path::Path;
 use std::thread;
@@ -34,21 +32,25 @@ const WORK_SHARE: f64 = 0.15;
 const PAUSES_SHARE: f64 = 0.4;
 
 /// Rounds that warm caches and are left out, for both round trips and work.
-const WARMUP_ROUNDS: usize = 50;
+const WARMUP_ROUNDS: u64 = 50;
 /// Steps of the fixed piece of work. Each depends on the one before; all together take about 100 µs on a
 /// machine of 2026.
 const WORK_STEPS: u32 = 80_000;
 
 /// Measures the noise floor in about this time. Below half a second there are too few samples for a
 /// meaningful 99th percentile.
-pub fn measure(at_most: Duration) -> Result<Floor> {
+pub fn measure(at_most: Duration) -> Result<Floor, EnvironmentError> {
     let started = Instant::now();
     let stolen_before_s = stolen_s()?;
     let timer_late_us = on_own_thread(|| timer_lateness_us(at_most.mul_f64(TIMER_SHARE)))
         .context("measure how late a timer is")?;
     let round_trip_us = loopback_round_trips_us(at_most.mul_f64(LOOPBACK_SHARE))
         .context("measure a round trip over loopback TCP")?;
-    let work_us = fixed_work_us(at_most.mul_f64(WORK_SHARE));
+    let work_us = round_times_us(at_most.mul_f64(WORK_SHARE), |round| {
+        fixed_work(round);
+        Ok(())
+    })
+    .context("time a fixed piece of work")?;
     let pauses = pauses::measure(at_most.mul_f64(PAUSES_SHARE)).context("look for pauses of the CPUs")?;
     let stolen_s = stolen_s()? - stolen_before_s;
     Ok(Floor {
@@ -75,18 +77,15 @@ fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Re
 fn timer_lateness_us(at_most: Duration) -> io::Result<Vec<f64>> {
     set_current_timer_slack(Some(NonZeroU64::MIN))?;
     debug_assert_eq!(current_timer_slack().ok(), Some(1));
-    let end_ns = now_ns() + duration_ns(at_most);
+    let end = now() + at_most;
     let mut late_us = Vec::new();
-    while late_us.is_empty() || now_ns() < end_ns {
+    while late_us.is_empty() || now() < end {
         // Aperiodic intervals of 300 to 800 µs, since a periodic tick could be met or missed every time. They
         // are multiples of the golden ratio (309 017 of 500 000), which spread evenly (Weyl).
-        let due_ns = now_ns() + 300_000 + late_us.len() as u64 * 309_017 % 500_000;
-        let due = Timespec {
-            tv_sec: i64::try_from(due_ns / 1_000_000_000).map_err(io::Error::other)?,
-            tv_nsec: (due_ns % 1_000_000_000).try_into().map_err(io::Error::other)?,
-        };
-        rustix::io::retry_on_intr(|| clock_nanosleep_absolute(ClockId::Monotonic, &due))?;
-        late_us.push(now_ns().saturating_sub(due_ns) as f64 / 1000.0);
+        let due = now() + Duration::from_nanos(300_000 + late_us.len() as u64 * 309_017 % 500_000);
+        let request = Timespec::try_from(due).map_err(io::Error::other)?;
+        rustix::io::retry_on_intr(|| clock_nanosleep_absolute(ClockId::Monotonic, &request))?;
+        late_us.push(microseconds(now().saturating_sub(due)));
     }
     late_us.sort_by(f64::total_cmp);
     Ok(late_us)
@@ -98,23 +97,26 @@ fn loopback_round_trips_us(at_most: Duration) -> io::Result<Vec<f64>> {
     thread::scope(|scope| {
         // The echo ends when `near` closes, or after a timeout without data.
         let echo = thread::Builder::new().name("floor-echo".into()).spawn_scoped(scope, move || echo(far))?;
-        let times_us = round_trips_us(&mut near, at_most);
+        let mut byte = [b'.'];
+        let times_us = round_times_us(at_most, |_| {
+            near.write_all(&byte)?;
+            near.read_exact(&mut byte)
+        });
         drop(near);
         echo.join().map_err(|_| io::Error::other("the echoing thread panicked"))??;
         times_us
     })
 }
 
-fn round_trips_us(near: &mut TcpStream, at_most: Duration) -> io::Result<Vec<f64>> {
+/// Sorted times of the rounds of a measurement, in microseconds, without the first [`WARMUP_ROUNDS`].
+fn round_times_us(at_most: Duration, mut work: impl FnMut(u64) -> io::Result<()>) -> io::Result<Vec<f64>> {
     let end = Instant::now() + at_most;
     let mut times_us = Vec::new();
-    let mut byte = [b'.'];
     for round in 0.. {
-        let sent = Instant::now();
-        near.write_all(&byte)?;
-        near.read_exact(&mut byte)?;
+        let started = Instant::now();
+        work(round)?;
         if round >= WARMUP_ROUNDS {
-            times_us.push(sent.elapsed().as_secs_f64() * 1e6);
+            times_us.push(microseconds(started.elapsed()));
             if Instant::now() >= end {
                 break;
             }
@@ -124,31 +126,18 @@ fn round_trips_us(near: &mut TcpStream, at_most: Duration) -> io::Result<Vec<f64
     Ok(times_us)
 }
 
-/// Sorted times of the same piece of work, in microseconds.
-fn fixed_work_us(at_most: Duration) -> Vec<f64> {
-    let end = Instant::now() + at_most;
-    let mut times_us = Vec::new();
-    for round in 0.. {
-        let started = Instant::now();
-        let mut value = black_box(round as u64);
-        for _ in 0..WORK_STEPS {
-            value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        }
-        black_box(value);
-        if round >= WARMUP_ROUNDS {
-            times_us.push(started.elapsed().as_secs_f64() * 1e6);
-            if Instant::now() >= end {
-                break;
-            }
-        }
+/// The same piece of work in each round.
+fn fixed_work(round: u64) {
+    let mut value = black_box(round);
+    for _ in 0..WORK_STEPS {
+        value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     }
-    times_us.sort_by(f64::total_cmp);
-    times_us
+    black_box(value);
 }
 
 /// Steal time since boot, in seconds, summed over all CPUs.
-fn stolen_s() -> Result<f64> {
-    let times = observe::read_times(Path::new("/proc")).context("read the time stolen by the hypervisor")?;
+fn stolen_s() -> Result<f64, EnvironmentError> {
+    let times = read_times(Path::new("/proc")).context("read the time stolen by the hypervisor")?;
     Ok(times.steal.as_secs_f64())
 }
 
@@ -156,13 +145,12 @@ fn quantile(sorted: &[f64], quantile: f64) -> f64 {
     nearest_rank(sorted, quantile).expect("every measurement takes one sample at least")
 }
 
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
+fn now() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Monotonic)).unwrap_or_default()
 }
 
-fn duration_ns(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 2)
+fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Counters of Linkerd's proxies that prove the path of a call.
 
 use super::metrics::{Counted, Inbound, Outbound, TAKEN_FROM_APPLICATION};
-use crate::proof::{
+use experiment::Protocol;
+use experiment::schema::HopProtocol;
+use mesh::proof::{
     Count, Demand, Encrypted, Evidence, Forwarded, ProtocolCounters, RequestCounters, Seen, SideCounters,
     StreamCounters,
 };
-use experiment::Protocol;
-use experiment::schema::HopProtocol;
 
 /// Stands in for counters that these proxies lack: they retry only on routes that runs do not create.
 const NOTHING: &str = "none";
