@@ -15,6 +15,8 @@ pod_addresses=10.244.0.0/16
 service_addresses=10.96.0.0/16
 dns_address=10.96.0.10
 readonly restart_pause_s=0.5
+# Fewer garbage collections in the node's programs. Containers do not inherit it.
+export GOGC=400
 
 set_up_mounts() {
   mount -t tmpfs -o mode=755 run /run

@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn load_beyond_the_cpus_is_a_warning() {
         let modes = "none, ambient, sidecar";
-        let warning = check(&plan(modes, "rate: [1, 20]"), 2);
+        let warning = check(&plan(modes, "rate: [2, 20]"), 2);
         assert_eq!(
             warning.as_deref(),
             Some(

@@ -42,9 +42,10 @@ pub(super) fn check_path(trial: &TrialRecord, proxies: &[&str]) {
     }
 }
 
-/// A sidecar's usage is separate from its application's, and istiod's from both. Together they have CPU time
-/// in user mode and in the kernel; for a single one, cgroup v1 counts ticks, which may be none.
+/// A sidecar's usage is separate from its application's, and istiod's from both. All together they have CPU
+/// time in user mode and in the kernel; for a single one, cgroup v1 counts ticks, which may be none.
 fn check_usage(trials: &[TrialRecord]) {
+    let (mut user_s, mut system_s) = (0.0, 0.0);
     for trial in trials {
         check_node(trial);
         let used = |of: &str, role: Role| {
@@ -54,11 +55,10 @@ fn check_usage(trials: &[TrialRecord]) {
             });
             found.count()
         };
-        let of_kubelets = trial.components.iter().filter(|component| component.cpu_source == "kubelet");
-        let (user_s, system_s) = of_kubelets.fold((0.0, 0.0), |(user_s, system_s), component| {
-            (user_s + component.cpu_user_s, system_s + component.cpu_system_s)
-        });
-        assert!(user_s > 0.0 && system_s > 0.0, "{}: {:?}", trial.mode, trial.components);
+        for component in trial.components.iter().filter(|component| component.cpu_source == "kubelet") {
+            user_s += component.cpu_user_s;
+            system_s += component.cpu_system_s;
+        }
         let names: Vec<&str> = trial.components.iter().map(|component| component.name.as_str()).collect();
         assert_eq!(used("server", Role::App), 1, "{}: {names:?}", trial.mode);
         if trial.mode == Mode::Sidecar {
@@ -67,6 +67,7 @@ fn check_usage(trials: &[TrialRecord]) {
             assert_eq!(used("istiod", Role::ControlPlane), 1, "{names:?}");
         }
     }
+    assert!(user_s > 0.0 && system_s > 0.0, "{user_s} {system_s}");
 }
 
 /// The only node used more CPU than the experiment: the kernel's own work, kubelet, the API server.
