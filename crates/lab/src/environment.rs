@@ -34,8 +34,9 @@ impl LocalLab {
     /// Prefers a dead or hanging control plane as the cause: it explains more than a webhook that does not
     /// respond or a proxy that is not ready.
     fn prefer_root_cause(&self, error: EnvironmentError) -> EnvironmentError {
-        match self.running_control_plane() {
-            Some(control_plane) if !self.lab.stop_requested() => control_plane.prefer_root_cause(error),
+        let control_plane = self.running_control_plane().filter(|_| !self.lab.stop_requested());
+        match control_plane.map(|control_plane| control_plane.check_responsive()) {
+            Some(Err(cause)) => EnvironmentError::new(error.operation, cause),
             _ => error,
         }
     }
@@ -100,7 +101,7 @@ impl Environment for LocalLab {
                 redirect::programs().map(drop)
             }
             _ => {
-                (dataplane::kind(data_plane).check)(self, &programs, mode)?;
+                dataplane::check(data_plane, self, &programs, mode)?;
                 entry::check(entry, &programs)?;
                 exit::check(exit, mode)
             }

@@ -47,7 +47,12 @@ impl ChosenPrograms {
     }
 
     pub fn ambient(&self) -> Result<&AmbientPrograms> {
-        once(&self.ambient, || AmbientPrograms::find(&self.overrides))
+        once(&self.ambient, || {
+            Ok(AmbientPrograms {
+                ztunnel: find(Component::Ztunnel, &self.overrides)?,
+                ambient_iptables: find(Component::AmbientIptables, &self.overrides)?,
+            })
+        })
     }
 
     /// The Envoy found so far: Istio's if a mode of `mesh: istio` looked one up, else that of `mesh: envoy`.

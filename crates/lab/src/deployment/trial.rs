@@ -37,7 +37,7 @@ impl LabDeployment<'_> {
         self.trial = Trial { number, pooled_before, log_dir: log_dir.to_path_buf(), ..Trial::default() };
         // Before any counter is read: probes count as requests.
         if let Some(filters) = &self.filters {
-            self.trial.filters_before_load = filters.before_load(&self.filtered_gateways);
+            self.trial.filters_before_load = filters.before_load(&self.domains);
         }
         let proxies = side_by_side(&self.proxies, |proxy: &Proxy| proxy.counters.counters());
         self.trial.proxies_before = proxies
@@ -101,8 +101,8 @@ impl LabDeployment<'_> {
             }
             DriverVerb::Fleet => (vec!["fleet".to_owned()], self.fleet_arguments(name, pod)?),
         };
-        let directory = lab_name(&format!("{name}-files-{}", self.trial.number));
-        let directory = PrivateDir(self.lab.lab.create_private_dir(&directory, ContainerUser::Lab)?);
+        let directory = format!("{name}-files-{}", self.trial.number);
+        let directory = PrivateDir::create(&self.lab.lab, &directory, ContainerUser::Lab)?;
         for argument in &driver.arguments {
             arguments.push(materialise(argument, directory.path())?);
         }
@@ -225,13 +225,15 @@ impl LabDeployment<'_> {
     /// Adds one further domain if the gateway serves domains and still works.
     fn put_further_domain_in_force(&mut self) -> Option<FurtherDomain> {
         let is_over = self.lab.lab.stop_requested() || self.failed().is_some();
-        let (domain, namespaces) = (self.further_domain.as_ref()?, self.namespaces.as_mut()?);
+        let (domains, further, namespaces) =
+            (self.domains.first()?, self.further_domain.as_ref()?, self.namespaces.as_mut()?);
         let lab = &self.lab.lab;
-        (!is_over).then(|| domain.measure(&mut namespaces.objects, || lab.check_not_stopped()))
+        (!is_over)
+            .then(|| domains.measure_further(further, &mut namespaces.objects, || lab.check_not_stopped()))
     }
 
     fn prove_filters(&mut self, replicas: &[Replica], path: &mut PathProof) {
-        let (Some(filters), gateways) = (&self.filters, &self.filtered_gateways) else { return };
+        let (Some(filters), gateways) = (&self.filters, &self.domains) else { return };
         let before = std::mem::take(&mut self.trial.filters_before_load);
         let counted = filters.counted(before, gateways, replicas);
         let (proofs, reasons) = filters::prove(&counted, received(gateways, replicas));

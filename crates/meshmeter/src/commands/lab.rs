@@ -5,6 +5,7 @@ mod component_text;
 mod exec;
 mod forward;
 mod install;
+mod opened;
 mod output;
 mod remove;
 mod select;

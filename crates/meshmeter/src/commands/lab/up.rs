@@ -1,5 +1,6 @@
 //! `meshmeter lab up`: keeps a lab up to look around in, until Ctrl-C.
 
+use super::opened::OpenedControlPlane;
 use super::output::{json, print};
 use super::text;
 use crate::cli::UpArgs;
@@ -12,7 +13,7 @@ use experiment::environment::deploy::{ComponentFailure, Deployment as _, Environ
 use experiment::{Experiment, MeshKind, Override, Plan, PlannedTrial};
 use lab::deployment::LabDeployment;
 use lab::environment::{LocalLab, Programs};
-use lab::istio::{ControlPlane, FORWARDED_PORTS, OpenedControlPlane};
+use lab::istio::{ControlPlane, FORWARDED_PORTS};
 use lab::registry::{Access, ControlPlaneAccess, LabStatus, ProxyAccess};
 use lab::{Entered, Lab};
 use mesh::names::ISTIOD_DEBUG_PORT;
@@ -216,9 +217,9 @@ fn control_plane_access(
     let pod = lab.pods.iter().find(|pod| pod.name == name);
     let debug = format!("http://localhost:{ISTIOD_DEBUG_PORT}/debug/syncz");
     ControlPlaneAccess {
-        kubeconfig: opened.kubeconfig().to_owned(),
-        api: format!("https://{}", opened.api()),
-        discovery: opened.discovery().to_string(),
+        kubeconfig: opened.kubeconfig.clone(),
+        api: format!("https://{}", opened.api.address()),
+        discovery: opened.discovery.address().to_string(),
         namespace: deployment.namespace().unwrap_or_default().to_owned(),
         proxy_status: commands.in_pod(name).curl([debug]),
         enter: pod.map(|pod| pod.enter.clone()).unwrap_or_default(),
