@@ -56,7 +56,7 @@ impl Environment for LocalLab {
             chosen.extend(self.programs_for(&ComponentsSettings::default()));
         }
         for programs in &chosen {
-            for version in programs.versions() {
+            for version in programs.versions(None) {
                 if !host.versions.contains(&version) {
                     host.versions.push(version);
                 }
@@ -73,7 +73,7 @@ impl Environment for LocalLab {
         let has_database =
             spec.topology.workloads.iter().any(|workload| matches!(workload.runs, Runs::Database));
         // If the database is missing, the deployments that need it fail and say so.
-        let database = has_database.then(|| find_database(self.overrides()).ok()).flatten();
+        let database = has_database.then(|| find_database(&self.programs.overrides).ok()).flatten();
         database.iter().map(Installed::recorded).collect()
     }
 
@@ -121,7 +121,7 @@ impl Environment for LocalLab {
     }
 
     fn deploy(&mut self, spec: &DeploymentSpec, label: &str) -> Result<Box<dyn Deployment + '_>> {
-        Ok(Box::new(self.bring_up(spec, &self.log_dir(label))?))
+        Ok(Box::new(self.bring_up(spec, &self.logs.join(label))?))
     }
 }
 

@@ -226,7 +226,7 @@ fn watched(name: &str, role: Role, pod: &str, container: &Container, nearest_to_
 
 impl Deployment for LabDeployment<'_> {
     fn begin_trial(&mut self, label: &str) -> Result<()> {
-        self.begin(&self.lab.log_dir(label))
+        self.begin(&self.lab.logs.join(label))
     }
 
     fn start(&mut self, drivers: &[DriverStart]) -> Result<()> {

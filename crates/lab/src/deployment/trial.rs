@@ -7,7 +7,7 @@ use super::{LabDeployment, Trial};
 use crate::Result;
 use crate::certificates::write_private;
 use crate::component_name::{file_name, lab_name};
-use crate::container::{ContainerSpec, ContainerUser, ErrorOutput, StandardInput};
+use crate::container::{ContainerSpec, ContainerUser};
 use crate::filters::proof::received;
 use crate::private_dir::{PrivateDir, create_log_dir};
 use crate::running::Proxy;
@@ -120,9 +120,9 @@ impl LabDeployment<'_> {
         let container = pod.start(&ContainerSpec {
             arguments: arguments.into_iter().map(Into::into).collect(),
             limits: self.spec.topology.workloads[at].resources,
-            error_output: ErrorOutput::Piped,
-            input: if has_input { StandardInput::Piped } else { StandardInput::Null },
-            ..ContainerSpec::new(lab_name(name), self.lab.meshmeter(), log)
+            pipe_error_output: true,
+            pipe_input: has_input,
+            ..ContainerSpec::new(lab_name(name), &self.lab.programs.meshmeter, log)
         })?;
         self.drivers.follow((name, pod.name()), verb, container, directory, result)
     }
@@ -172,7 +172,7 @@ impl LabDeployment<'_> {
     /// Versions of the programs that this deployment runs.
     fn versions(&self) -> Vec<ComponentVersion> {
         let programs = self.lab.programs_for(&self.spec.components);
-        programs.map(|programs| programs.versions_of(&self.spec)).unwrap_or_default()
+        programs.map(|programs| programs.versions(Some(&self.spec))).unwrap_or_default()
     }
 
     /// Reads the proxies' counters once they show all requests. It waits up to [`SETTLED_TIMEOUT`]: the last

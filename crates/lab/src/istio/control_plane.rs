@@ -50,7 +50,7 @@ use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::workloads::{namespace, node};
 use mesh::names::{DISCOVERY_PORT, ISTIOD, SYSTEM_NAMESPACE};
 use std::cell::{OnceCell, RefCell};
-use std::net::SocketAddrV4;
+use std::net::{SocketAddrV4, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,8 +58,6 @@ use std::time::Duration;
 const POD: &str = "control-plane";
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
-/// Number of ports that [`ControlPlane::forward_ports`] needs, an argument of [`crate::enter_with_ports`].
-pub const FORWARDED_PORTS: usize = 2;
 const DEFINITIONS_API: &str = "apiextensions.k8s.io/v1";
 
 /// Port of etcd on the pod's loopback.
@@ -212,11 +210,12 @@ impl ControlPlane {
         self.istiods.borrow().running().map(|istiod| istiod.discovery).collect()
     }
 
-    /// Forwards ports of the machine's loopback to the API and to istiod's discovery port.
-    pub fn forward_ports(&self) -> Result<[PortForward; FORWARDED_PORTS]> {
-        let (lab, istiods) = (&self.starter.lab, self.istiods.borrow());
-        let discovery = istiods.first().own_pod.as_ref().unwrap_or(&self.pod);
-        Ok([lab.forward_port(&self.pod, API_PORT)?, lab.forward_port(discovery, DISCOVERY_PORT)?])
+    /// Forwards these ports of the machine to the API and to istiod's discovery port.
+    pub fn forward_ports(&self, [api, discovery]: [TcpListener; 2]) -> Result<[PortForward; 2]> {
+        let istiods = self.istiods.borrow();
+        let istiod = istiods.first().own_pod.as_ref().unwrap_or(&self.pod);
+        let api = PortForward::open(api, &self.pod, API_PORT)?;
+        Ok([api, PortForward::open(discovery, istiod, DISCOVERY_PORT)?])
     }
 
     /// Kills and restarts all istiods.

@@ -17,7 +17,7 @@ pub(crate) mod redirect;
 pub(crate) mod zds;
 pub(crate) mod ztunnel;
 
-pub use control_plane::{ControlPlane, FORWARDED_PORTS};
+pub use control_plane::ControlPlane;
 pub use namespace::MeshNamespaces;
 pub(crate) use programs::expose_wasm_module;
 pub use programs::{AmbientPrograms, IstioPrograms};

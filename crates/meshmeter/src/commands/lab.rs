@@ -2,6 +2,7 @@
 
 mod access_text;
 mod component_text;
+mod enter_pod;
 mod exec;
 mod forward;
 mod install;

@@ -7,14 +7,14 @@
 use experiment::environment::{EnvironmentError, ErrorContext as _};
 use lab::Lab;
 use lab::istio::ControlPlane;
-use lab::sandbox::port_forward::PortForward;
+use lab::sandbox::port_forward::{self, PortForward};
 use mesh::certificates::write_private;
 use mesh::kubernetes::kubeconfig::kubeconfig;
 use mesh::kubernetes::workloads::service_account;
 use mesh::names::SYSTEM_NAMESPACE;
 use serde_json::Value;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 const KUBECONFIG: &str = "kubeconfig";
@@ -30,9 +30,19 @@ pub struct OpenedControlPlane {
 }
 
 impl OpenedControlPlane {
+    /// Reserves ports of the machine, from [`lab::enter_after`].
+    pub fn reserve_ports() -> Result<[TcpListener; 2], EnvironmentError> {
+        Ok([port_forward::listen(0)?, port_forward::listen(0)?])
+    }
+
     /// Opens the ports and writes a kubeconfig to the lab's directory, with default namespace `namespace`.
-    pub fn open(lab: &Lab, control_plane: &ControlPlane, namespace: &str) -> Result<Self, EnvironmentError> {
-        let [api, discovery] = control_plane.forward_ports()?;
+    pub fn open(
+        lab: &Lab,
+        control_plane: &ControlPlane,
+        namespace: &str,
+        ports: [TcpListener; 2],
+    ) -> Result<Self, EnvironmentError> {
+        let [api, discovery] = control_plane.forward_ports(ports)?;
         // In a cluster a controller creates one in each namespace.
         let account = |namespace: &str| service_account(ISTIOCTL_ACCOUNT, namespace);
         control_plane.api().apply(&[account(SYSTEM_NAMESPACE), account(namespace)])?;
