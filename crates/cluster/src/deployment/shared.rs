@@ -13,7 +13,7 @@ use crate::retry::{API_TIMEOUT, retry};
 use crate::startup::Startup;
 use experiment::environment::deploy::ComponentFailure;
 use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
-use mesh::istio::propagation::{Awaited, Running, wait_until_propagated};
+use mesh::istio::propagation::{Awaited, wait_until_propagated};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
 use mesh::kubernetes::port_forward::PortForward;
@@ -219,12 +219,9 @@ fn wait_until_configured(
         proxies.map(|(pod, proxy, ports)| (pod, proxy, ports.admin.admin(&pod.name))).collect();
     let awaited: Vec<Awaited<'_>> = proxies
         .iter()
-        .map(|(pod, proxy, admin)| Awaited {
-            name: &pod.name,
-            known_as: None,
-            admin,
-            running: &Unwatched,
-            expected: plug.expected(&context, *proxy, &pod.state.namespace, &members),
+        .map(|(pod, proxy, admin)| {
+            let expected = plug.expected(&context, *proxy, &pod.state.namespace, &members);
+            Awaited::new(&pod.name, admin, expected)
         })
         .collect();
     if awaited.is_empty() {
@@ -232,17 +229,7 @@ fn wait_until_configured(
     }
     cluster.progress.report("waiting until the proxies have their configuration");
     let check = || cluster.check_not_stopped("wait until the proxies have their configuration");
-    wait_until_propagated(&awaited, Instant::now(), check).map(drop)
-}
-
-/// A pod of the mesh without a liveness check: only its admin interface shows that it runs.
-#[derive(Debug)]
-struct Unwatched;
-
-impl Running for Unwatched {
-    fn check(&self, _operation: &str) -> Result<()> {
-        Ok(())
-    }
+    wait_until_propagated(awaited, Instant::now(), check).map(drop)
 }
 
 /// Names of the containers that run as long as the pod does.

@@ -167,7 +167,6 @@ fn expected_of_callee(rollout: &Rollout<'_>, id: WorkloadId) -> Vec<Expected> {
     vec![
         Expected::Cluster(inbound(rollout, id).cluster),
         Expected::FilterChain(format!("0.0.0.0_{SERVICE_PORT}")),
-        Expected::Accepts(taken(rollout.context.spec)),
     ]
 }
 

@@ -17,7 +17,7 @@ use experiment::environment::{DeploymentSpec, EnvironmentError, ErrorContext};
 use experiment::schema::ConfigurationPush;
 use experiment::topology::DriverPlacement;
 use mesh::istio::nack::with_objects_behind;
-use mesh::istio::propagation::{Awaited, Expected, Running, wait_until_propagated};
+use mesh::istio::propagation::{Awaited, Expected, wait_until_propagated};
 use mesh::istio::xds_status::wait_until_acknowledged;
 use mesh::kubernetes::admission::name_admission_objects;
 use mesh::spans::tracing::Tracing;
@@ -137,7 +137,7 @@ fn wait_until_ready(rollout: &Rollout<'_>) -> Result<()> {
         let mut still_waiting = Vec::new();
         for proxy in waiting {
             rollout.check_goes_on()?;
-            Running::check(proxy, &format!("start {}", proxy.name))?;
+            proxy.check(&format!("start {}", proxy.name))?;
             let ready = proxy.counters.is_ready().context(format!("wait until {} is ready", proxy.name))?;
             if ready { proxy.watch_envoy()? } else { still_waiting.push(proxy) }
         }
@@ -170,21 +170,22 @@ fn wait_until_configured(
     expected: Vec<(ProxyId, Vec<Expected>)>,
     written_at: Instant,
 ) -> Result<BTreeMap<String, f64>> {
+    let proxies: Vec<&Proxy> = expected.iter().map(|(id, _)| &rollout.proxies[*id]).collect();
+    let check = || {
+        rollout.check_goes_on()?;
+        proxies
+            .iter()
+            .try_for_each(|proxy| proxy.check(&format!("wait until {} has its configuration", proxy.name)))
+    };
     let awaited = expected.into_iter().filter_map(|(id, expected)| {
         let proxy = &rollout.proxies[id];
-        Some(Awaited {
-            name: &proxy.name,
-            known_as: proxy.known_as.as_deref(),
-            admin: proxy.counters.admin()?,
-            running: proxy,
-            expected,
-        })
+        Some(Awaited::new(&proxy.name, proxy.counters.admin()?, expected))
     });
-    let awaited: Vec<Awaited<'_>> = awaited.collect();
-    let propagated = wait_until_propagated(&awaited, written_at, || rollout.check_goes_on())?;
-    let proxies: Vec<(&str, &str)> =
-        awaited.iter().filter_map(|proxy| Some((proxy.name, proxy.known_as?))).collect();
-    wait_until_acknowledged(&rollout.mesh().control_plane.istiod(), &proxies, || rollout.check_goes_on())?;
+    let propagated = wait_until_propagated(awaited.collect(), written_at, check)?;
+    // A ztunnel shows all of its configuration; istiod does not track what it has acknowledged.
+    let known = proxies.iter().filter_map(|proxy| Some((proxy.name.as_str(), proxy.known_as.as_deref()?)));
+    let known: Vec<(&str, &str)> = known.collect();
+    wait_until_acknowledged(&rollout.mesh().control_plane.istiod(), &known, check)?;
     Ok(propagated)
 }
 

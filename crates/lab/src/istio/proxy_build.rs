@@ -32,10 +32,8 @@ pub fn proxy_build(envoy: &Installed) -> Result<ProxyBuild> {
 /// Runs the program. The error says why it does not run, with the last line of its output.
 fn ask(envoy: &Path, timeout: Duration) -> Result<ProxyBuild, String> {
     let mut reason = String::new();
-    for (build, bootstrap) in [
-        (ProxyBuild::Istio, istio_filters::bootstrap_with()),
-        (ProxyBuild::Upstream, istio_filters::bootstrap_without()),
-    ] {
+    for build in [ProxyBuild::Istio, ProxyBuild::Upstream] {
+        let bootstrap = istio_filters::bootstrap(build == ProxyBuild::Istio);
         let mut command = Command::new(envoy);
         command.args(["--mode", "validate", "--log-level", "error", "--config-yaml", &bootstrap]);
         let output =
