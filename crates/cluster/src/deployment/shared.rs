@@ -7,8 +7,10 @@ use super::rollout::open_proxy;
 use super::{OpenProxy, RunningPod, Written};
 use crate::Result;
 use crate::environment::Cluster;
+use crate::lists::list_objects;
 use crate::plug::{Member, MeshPlug, SharedComponent, SharedProxy};
 use crate::pods::PodState;
+use crate::port_forward::PortForward;
 use crate::retry::{API_TIMEOUT, retry};
 use crate::startup::Startup;
 use experiment::environment::deploy::ComponentFailure;
@@ -16,7 +18,6 @@ use experiment::environment::{DeploymentSpec, EnvironmentError, error_chain};
 use mesh::istio::propagation::{Awaited, wait_until_propagated};
 use mesh::kubernetes::client::ApiClient;
 use mesh::kubernetes::object_ref::ObjectRef;
-use mesh::kubernetes::port_forward::PortForward;
 use mesh::names::ADMIN_PORT;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -137,7 +138,8 @@ fn note_on_none(component: &SharedComponent, own: &[SharedPod]) -> Option<String
 }
 
 fn list(component: &SharedComponent, written: &Written) -> Result<Vec<Value>> {
-    let list = |namespace: &str| written.api.list("v1", "Pod", Some(namespace), &component.selector);
+    let list =
+        |namespace: &str| list_objects(&written.api, "v1", "Pod", Some(namespace), &component.selector);
     match component.namespace {
         Some(namespace) => list(namespace),
         None => {
@@ -259,7 +261,7 @@ impl SharedPod {
 
     fn open(&mut self, api: &Arc<ApiClient>) -> Result<()> {
         let Some(proxy) = self.component.proxy else { return Ok(()) };
-        let admin = api.forward(&self.state.namespace, &self.state.name, ADMIN_PORT)?;
+        let admin = PortForward::open(api, &self.state.namespace, &self.state.name, ADMIN_PORT)?;
         self.ports = Some(Ports { admin, counters: open_proxy(api, &self.state, proxy.kind())? });
         Ok(())
     }

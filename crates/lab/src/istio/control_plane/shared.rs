@@ -55,7 +55,7 @@ impl ControlPlane {
         let ports = [ServicePort { name: "http-spans", port: TRACE_COLLECTOR_PORT }];
         let objects = [workload.objects(), workload.service_objects(&ports)].concat();
         self.api().apply(&objects)?;
-        self.api().apply_status(&workload.pod_statuses())?;
+        self.api().set_status(&workload.pod_statuses(), &|_| ())?;
         let probe = Some((TRACE_COLLECTOR_PORT, "/counters"));
         let part = Supporting::new(Role::ControlPlane, &pod, container, probe);
         Ok((pod, part))
